@@ -1,0 +1,44 @@
+# Every target sets up what it needs: a virtual environment, pinned versions, an editable install.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+ARGS ?=
+
+.PHONY: setup demo serve test check format bench
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Thriftgate needs Python 3.11 or newer; name one with make PYTHON=python3.12"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+# A gateway, a simulated upstream and two hundred calls. ARGS='--exit --json' for scripts.
+demo: $(READY)
+	@$(BIN)/thriftgate demo $(ARGS)
+
+# The gateway itself; OPENAI_API_KEY or ANTHROPIC_API_KEY is all it needs.
+serve: $(READY)
+	@$(BIN)/thriftgate serve $(ARGS)
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -n 2 $(ARGS)
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Added latency, throughput, streams and memory, beside the upstream itself and nginx.
+bench: $(READY)
+	$(BIN)/python -m tests.bench.gateway $(ARGS)

@@ -1,0 +1,1 @@
+"""Shortening conversations without losing what they promised; pure."""

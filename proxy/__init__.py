@@ -1,0 +1,1 @@
+"""The gateway: the only package that touches the world."""

@@ -1,0 +1,162 @@
+"""The rules of the house that no linter knows: sizes, names, twins, the top level."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proxy.settings import PREFIX, Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("proxy", "compaction", "slo", "dashboards", "migrations")
+TOP_LEVEL = {
+    "CHANGELOG.md",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "compaction",
+    "constraints.txt",
+    "dashboards",
+    "migrations",
+    "proxy",
+    "pyproject.toml",
+    "slo",
+    "tests",
+}
+IGNORED = {"build", "dist", "htmlcov", "var"}
+BANNED_NAMES = {"common", "core", "data", "helpers", "info", "types", "utils"}
+BANNED_SUFFIXES = ("Manager", "Handler", "Helper", "Service", "Impl")
+FILE_WALL = 400
+FUNCTION_WALL = 50
+PARAMETER_WALL = 6
+#: Where `except Exception` may stand: the ASGI boundary and the background runner.
+BROAD = {"proxy/routes/front.py", "proxy/app.py"}
+#: Sources without a twin of their own, and where they are tested instead.
+TESTED_ELSEWHERE: dict[str, str] = {}
+
+
+def sources(*roots: str) -> list[Path]:
+    return sorted(path for root in roots for path in (ROOT / root).rglob("*.py"))
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    every = sources(*PACKAGES, "tests")
+    return {name(path): ast.parse(path.read_text(encoding="utf8")) for path in every}
+
+
+def test_the_top_level_holds_nothing_unasked():
+    found = {p.name for p in ROOT.iterdir() if not p.name.startswith(".")} - IGNORED
+    found = {p for p in found if not p.endswith(".egg-info")}
+
+    assert found <= TOP_LEVEL
+    assert found >= TOP_LEVEL
+
+
+def test_files_stay_under_the_wall():
+    long = {
+        name(path): lines
+        for path in sources(*PACKAGES)
+        if (lines := len(path.read_text(encoding="utf8").splitlines())) > FILE_WALL
+    }
+
+    assert long == {}
+
+
+def test_functions_stay_under_the_wall(trees):
+    long = [
+        f"{path}:{function.lineno} {function.name}"
+        for path, tree in trees.items()
+        for function in functions(tree)
+        if (function.end_lineno or 0) - function.lineno + 1 > FUNCTION_WALL
+    ]
+
+    assert long == []
+
+
+def test_functions_take_few_parameters(trees):
+    many = []
+    for path, tree in trees.items():
+        if path.startswith("tests/"):
+            continue
+        for function in functions(tree):
+            taken = [a.arg for a in (*function.args.args, *function.args.kwonlyargs)]
+            if len([a for a in taken if a not in {"self", "cls"}]) > PARAMETER_WALL:
+                decorated = [ast.unparse(d) for d in function.decorator_list]
+                if not any(".command" in d or ".callback" in d for d in decorated):
+                    many.append(f"{path}:{function.lineno} {function.name}")
+
+    assert many == []
+
+
+def test_no_module_has_a_name_that_says_nothing():
+    vague = [name(p) for p in sources(*PACKAGES) if BANNED_NAMES & set(p.with_suffix("").parts)]
+
+    assert vague == []
+
+
+def test_no_class_has_a_name_that_says_nothing(trees):
+    vague = [
+        f"{path}:{node.name}"
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        and (node.name.endswith(BANNED_SUFFIXES) or node.name.startswith("Base"))
+    ]
+
+    assert vague == []
+
+
+def test_package_files_hold_a_docstring_and_nothing_else(trees):
+    full = [path for path, t in trees.items() if path.endswith("__init__.py") and len(t.body) != 1]
+
+    assert full == []
+
+
+def test_broad_excepts_stand_in_two_places_only(trees):
+    broad = {
+        path
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or getattr(node.type, "id", "") == "Exception")
+    }
+
+    assert broad <= BROAD
+
+
+def test_every_source_has_its_twin():
+    missing = []
+    for path in sources(*PACKAGES):
+        source = name(path)
+        if path.name == "__init__.py" or source.startswith("migrations/"):
+            continue
+        twin = ROOT / "tests" / path.relative_to(ROOT).with_name(f"test_{path.name}")
+        if not twin.exists() and source not in TESTED_ELSEWHERE:
+            missing.append(source)
+
+    assert missing == []
+
+
+def test_what_is_tested_elsewhere_is_tested_there():
+    for source, test in TESTED_ELSEWHERE.items():
+        assert (ROOT / source).exists(), source
+        assert (ROOT / test).exists(), test
+
+
+def test_the_readme_mentions_every_setting():
+    readme = (ROOT / "README.md").read_text(encoding="utf8")
+    absent = [n for f in Settings.model_fields if (n := PREFIX + f.upper()) not in readme]
+
+    assert absent == []
