@@ -1,0 +1,1 @@
+"""Promises to teams: usage, prices, cost; pure."""
