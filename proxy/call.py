@@ -1,0 +1,68 @@
+"""One request from a caller, and who is calling."""
+
+import msgspec
+
+from proxy.chat import Ask
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """A caller's key, as the gateway knows it once authenticated.
+
+    Attributes:
+        id: Public name of the key, such as ``key_…``; never the secret.
+        team: The id of the team that owns and pays.
+        team_name: What people call the team.
+        feature: The feature label of calls that name none.
+        keeps_prompts: Whether the team opted in to storing prompt text.
+        revoked: Whether it no longer opens anything.
+    """
+
+    id: str
+    team: str
+    team_name: str
+    feature: str = ""
+    keeps_prompts: bool = False
+    revoked: bool = False
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One request from a caller, authenticated and read; its bytes are never modified.
+
+    Attributes:
+        id: Sorts by time; unique without coordination.
+        key: Who is calling.
+        method: The HTTP method, in capitals.
+        endpoint: The path below ``/v1/``, such as ``chat/completions``.
+        query: The raw query string, without ``?``.
+        headers: The caller's headers that may be passed on, names in lower case.
+        body: The caller's own bytes.
+        ask: What was read from them; None where the body is not JSON.
+        feature: From the header, the body, or the key; "" where nobody said.
+        arrived: When, in seconds since the epoch (UTC).
+    """
+
+    id: str
+    key: Key
+    method: str
+    endpoint: str
+    query: str = ""
+    headers: dict[str, str]
+    body: bytes
+    ask: Ask | None
+    feature: str = ""
+    arrived: float
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the caller asked for a stream."""
+        return self.ask is not None and bool(self.ask.stream)
+
+    @property
+    def model(self) -> str:
+        """The public model name asked for; "" for calls that name none."""
+        return self.ask.model if self.ask is not None else ""
+
+    @property
+    def end_user(self) -> str:
+        """The opaque end user the caller named; "" for none."""
+        return self.ask.end_user if self.ask is not None else ""

@@ -1,0 +1,105 @@
+"""What the gateway must know of a caller's body, read without touching the rest of it.
+
+The bytes stay the caller's. ``ask`` reads in one pass that builds no objects for the messages;
+``replaced`` changes top-level fields and leaves every other value byte for byte as it came.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+import msgspec
+
+from proxy.errors import InvalidCall
+
+_NAME: Final = 512
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    """The one field of ``metadata`` that is for us."""
+
+    feature: str | None = None
+
+
+class StreamOptions(msgspec.Struct, frozen=True):
+    """How the caller wants its stream."""
+
+    include_usage: bool | None = None
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """The fields of a body that decide how a call is handled; the same for every endpoint.
+
+    Attributes:
+        model: The public model name; "" where the endpoint needs none.
+        stream: Whether the answer is wanted as server-sent events.
+        user: The caller's opaque end user.
+        service_tier: The tier asked for; it changes the price.
+    """
+
+    model: Annotated[str, msgspec.Meta(max_length=_NAME)] = ""
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    metadata: Metadata | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    service_tier: str | None = None
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether the caller asked for a usage chunk at the end of its stream."""
+        return self.stream_options is not None and bool(self.stream_options.include_usage)
+
+    @property
+    def feature(self) -> str:
+        """The feature the body names; "" for none."""
+        return (self.metadata.feature or "") if self.metadata is not None else ""
+
+    @property
+    def end_user(self) -> str:
+        """The opaque end user the body names; "" for none."""
+        return self.safety_identifier or self.user or ""
+
+
+_ask = msgspec.json.Decoder(Ask).decode
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def ask(body: bytes) -> Ask:
+    """What the body asks for.
+
+    Raises:
+        InvalidCall: If it is not a JSON object or one of the fields we read has the wrong type.
+    """
+    try:
+        return _ask(body)
+    except msgspec.ValidationError as error:
+        raise _wrong_type(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidCall(
+            f"The body is not valid JSON: {error}. Send one JSON object.", code="invalid_json"
+        ) from None
+
+
+def replaced(body: bytes, fields: Mapping[str, bytes]) -> bytes:
+    """The body with some top-level fields set to the given JSON; new ones come last.
+
+    Every other value is byte for byte the caller's; order is kept.
+    """
+    found = _fields(body)
+    pieces = {name: bytes(raw) for name, raw in found.items()} | dict(fields)
+    inner = b",".join(msgspec.json.encode(name) + b":" + raw for name, raw in pieces.items())
+    return b"{" + inner + b"}"
+
+
+def field(body: bytes, name: str) -> bytes | None:
+    """The JSON text of one top-level field, as the caller wrote it; None where it is absent."""
+    raw = _fields(body).get(name)
+    return None if raw is None else bytes(raw)
+
+
+def _wrong_type(message: str) -> InvalidCall:
+    """The decoder's complaint about a type, as an error that names the parameter."""
+    wrong, _, path = message.partition(" - at ")
+    param = path.strip("`").removeprefix("$").removeprefix(".") or None
+    where = f"`{param}`" if param else "the body"
+    return InvalidCall(f"{wrong} for {where}.", code="invalid_type", param=param)

@@ -1,0 +1,151 @@
+"""What can go wrong with a call, split by who can mend it.
+
+::
+
+    ProxyError                  carries status, code, type, param; its message is for the caller
+     ├─ CallerError             4xx: the caller mends it
+     │   ├─ InvalidCall         400 the body or a parameter is wrong
+     │   ├─ Unauthenticated     401 no key, an unknown key, a revoked key
+     │   ├─ Forbidden           403 a good key that may not do this
+     │   ├─ NotFound            404 no such model, call or path
+     │   ├─ TooLarge            413 the body is over the limit
+     │   └─ UnsupportedMedia    415 the body is of a kind we do not read
+     ├─ UpstreamError           what an upstream answered or failed to; `retryable` elsewhere
+     └─ Unready                 503 we cannot take calls just now
+
+Anything else is our own bug: a bare 500, and a traceback in the log.
+A message says what was wrong and how to mend it; it never holds a secret or an upstream's raw body.
+"""
+
+import orjson
+
+
+class ProxyError(Exception):
+    """A failure that can be told to the caller."""
+
+    status: int = 500
+    type: str = "api_error"
+
+    @property
+    def is_worth_retrying(self) -> bool:
+        """Whether the very same call may succeed a little later."""
+        return self.status >= 500
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        param: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.param = param
+        self.retry_after = retry_after
+
+
+class CallerError(ProxyError):
+    """The caller can mend it."""
+
+    status = 400
+    type = "invalid_request_error"
+
+
+class InvalidCall(CallerError):
+    """The body or one of its parameters is wrong."""
+
+
+class Unauthenticated(CallerError):
+    """No key, an unknown key or a revoked one."""
+
+    status = 401
+
+
+class Forbidden(CallerError):
+    """A good key that may not do this."""
+
+    status = 403
+    type = "permission_error"
+
+
+class NotFound(CallerError):
+    """No such model, call or path."""
+
+    status = 404
+
+
+class TooLarge(CallerError):
+    """The body is over the limit."""
+
+    status = 413
+
+
+class UnsupportedMedia(CallerError):
+    """The body is of a kind we do not read."""
+
+    status = 415
+
+
+class Unready(ProxyError):
+    """We cannot take calls just now."""
+
+    status = 503
+    type = "service_unavailable_error"
+
+
+class UpstreamError(ProxyError):
+    """What an upstream answered instead of a completion, or that it did not answer.
+
+    Attributes:
+        status: The status for the caller, already mapped from the upstream's.
+        retryable: Whether the same call may succeed elsewhere or a little later.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        code: str,
+        retryable: bool,
+        param: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, code=code, param=param, retry_after=retry_after)
+        self.status = status
+        self.type = _TYPES.get(status, "upstream_error")
+        self.retryable = retryable
+
+    @property
+    def is_worth_retrying(self) -> bool:
+        """Whether the very same call may succeed a little later."""
+        return self.retryable
+
+
+_TYPES = {
+    400: "invalid_request_error",
+    404: "invalid_request_error",
+    409: "conflict_error",
+    413: "invalid_request_error",
+    422: "invalid_request_error",
+    429: "rate_limit_error",
+}
+
+
+def envelope(error: ProxyError) -> bytes:
+    """The error as OpenAI's envelope, in JSON.
+
+    Source: OpenAI API reference, error object (2026-11).
+    """
+    return orjson.dumps(
+        {
+            "error": {
+                "message": error.message,
+                "type": error.type,
+                "param": error.param,
+                "code": error.code,
+            }
+        }
+    )

@@ -1,0 +1,81 @@
+"""The record of one attempt to answer a call; ledger, metrics, logs and pages all read it."""
+
+from enum import StrEnum
+
+import msgspec
+
+from slo.usage import Usage
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    ANSWERED = "answered"  #: The whole answer was handed to the caller.
+    REFUSED = "refused"  #: The gateway would not send it.
+    FAILED = "failed"  #: The upstream failed before the first content byte.
+    BROKEN = "broken"  #: The upstream failed after it; the caller got a part and an error event.
+    HUNG_UP = "hung_up"  #: The caller left.
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one attempt asked, took and cost.
+
+    A call has one receipt per attempt; exactly one of them is ``final``.
+
+    Attributes:
+        call_id: Sorts by time; shown to the caller as ``x-request-id``.
+        attempt: 0 for the first route tried.
+        final: Whether this attempt's outcome is the call's.
+        started: When the call arrived, in seconds since the epoch (UTC).
+        team: The team's id.
+        key_id: The key's id.
+        feature: What part of the caller's product asked; "" where nobody said.
+        user: Keyed hash of the opaque end user; "" where nobody said.
+        endpoint: The path below /v1/, such as ``chat/completions``.
+        model: The public name the caller asked for; "" where the call names none.
+        route: The route tried; "" when refused before one was chosen.
+        upstream: The upstream tried.
+        streamed: Whether the caller asked for a stream.
+        status: The HTTP status the attempt ended in; what the caller saw, if final.
+        outcome: How it ended.
+        error: The error's code; "" when answered.
+        usage: Tokens by bucket; None for calls that use none.
+        estimated: Whether the usage was counted here because the upstream did not say.
+        list_nanos: Cost at published prices in 1e-9 US dollars; None when the price is unknown.
+        cost_nanos: The same after the route's discount.
+        ttft: Seconds from arrival to the first content byte; None when there was none.
+        duration: Seconds from arrival to the end.
+        overhead: Seconds of it that were not spent waiting for the upstream or the caller.
+        fingerprint: Keyed hash of the prompt's bytes.
+        upstream_id: The provider's own id of its answer.
+        notes: What the gateway changed or dropped, in short sentences.
+        prompt: The caller's body, only where the team keeps prompts.
+    """
+
+    call_id: str
+    attempt: int = 0
+    final: bool = True
+    started: float
+    team: str
+    key_id: str
+    feature: str = ""
+    user: str = ""
+    endpoint: str
+    model: str = ""
+    route: str = ""
+    upstream: str = ""
+    streamed: bool = False
+    status: int
+    outcome: Outcome
+    error: str = ""
+    usage: Usage | None = None
+    estimated: bool = False
+    list_nanos: int | None = None
+    cost_nanos: int | None = None
+    ttft: float | None = None
+    duration: float
+    overhead: float = 0.0
+    fingerprint: str = ""
+    upstream_id: str = ""
+    notes: tuple[str, ...] = ()
+    prompt: str | None = None
