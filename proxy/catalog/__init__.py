@@ -1,0 +1,1 @@
+"""Models, routes, prices, windows and cache rules, read from TOML; pure."""

@@ -1,0 +1,139 @@
+"""What the catalog holds once it is checked; nothing here is optional because unchecked."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Literal
+
+from proxy.catalog.problems import Problem
+from slo.price import Tariff
+
+Kind = Literal["openai", "anthropic"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """Somewhere that answers completions.
+
+    Attributes:
+        name: How routes refer to it.
+        kind: How it speaks.
+        base_url: Up to and including ``/v1`` or its like, without a trailing slash.
+        key_env: The environment variable that holds its key; "" for none needed.
+        key_header: The header that carries the key, bare; "" for the usual way of its kind.
+        provider: Whose it is; prices and cache rules belong to providers.
+        region: Where it binds processing to, such as ``eu``; "" for anywhere.
+        asks_usage: Whether a stream must be asked for its usage; False where it is sent unasked.
+        headers: Sent with every request.
+    """
+
+    name: str
+    kind: Kind
+    base_url: str
+    key_env: str = ""
+    key_header: str = ""
+    provider: str = ""
+    region: str = ""
+    asks_usage: bool = True
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One way to serve a model.
+
+    Attributes:
+        name: ``upstream/id`` with the model's public id; ``upstream/id#model`` where a model has
+            several routes on one upstream. Unique in the catalog.
+        upstream: Where it goes.
+        model: The name that upstream knows it by, sent whatever name the caller used; ""
+            forwards the caller's name, so that a dated snapshot stays the one asked for.
+        tariff: Effective-dated prices; None when the price is unknown.
+        window: Most prompt tokens; None when unknown.
+        max_output: Most generated tokens; None when unknown.
+        regime: The name of its cache rules, one of ``REGIMES``; "" when unknown.
+        block: Tokens per cache block where the regime counts in blocks.
+        min_cache_tokens: Prompts below this are never cached; None when unknown.
+        traits: What the model accepts; see ``TRAITS``.
+    """
+
+    name: str
+    upstream: Upstream
+    model: str = ""
+    tariff: Tariff | None = None
+    window: int | None = None
+    max_output: int | None = None
+    regime: str = ""
+    block: int | None = None
+    min_cache_tokens: int | None = None
+    traits: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A public name and the routes that serve it, in the order they are tried.
+
+    Attributes:
+        id: The name callers use.
+        routes: At least one.
+        created: When it was published, in seconds since the epoch; 0 when unknown.
+        retires: The day its provider stops serving it; None for none announced.
+    """
+
+    id: str
+    routes: tuple[Route, ...]
+    created: int = 0
+    retires: date | None = None
+
+
+#: What a dated snapshot adds to its model's name: 2024-08-06, 20250929 or latest.
+_SNAPSHOT = re.compile(r"-(20\d\d-?[01]\d-?[0-3]\d|latest)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """Every model that can be asked for and every upstream that answers.
+
+    Attributes:
+        models: By public name, in the order they were written.
+        upstreams: By name.
+        default: Takes the calls that name no model, at no known price.
+        warnings: What looks wrong in the files and can be used all the same.
+    """
+
+    models: Mapping[str, Model]
+    upstreams: Mapping[str, Upstream]
+    default: Route
+    warnings: tuple[Problem, ...] = ()
+
+    def find(self, name: str) -> Model | None:
+        """The model of this name, or of which this names a dated snapshot; None for neither."""
+        model = self.models.get(name)
+        if model is None and (snapshot := _SNAPSHOT.search(name)):
+            model = self.models.get(name[: snapshot.start()])
+        return model
+
+
+#: How a prompt cache may behave; the rules are in ``proxy.caches``.
+REGIMES = {
+    "openai-breakpoint": "OpenAI from gpt-5.6 on: stored at breakpoints, writes are paid",
+    "openai-interval": "OpenAI up to gpt-5.5: stored at intervals, per machine, writes are free",
+    "anthropic-breakpoint": "Anthropic: stored at cache_control marks, writes are paid",
+    "implicit": "undocumented and automatic: Gemini, Groq",
+    "block-chain": "chains of equal blocks: Mistral 64 tokens, xAI 128, vLLM 16",
+    "prefix-unit": "DeepSeek: whole prefix units",
+}
+
+
+#: What a model may accept. Source: providers.md sections 2.2 to 2.6 (2026-11).
+TRAITS = {
+    "sampling": "temperature, top_p and top_k are accepted",
+    "forced_tools": "tool_choice any or tool is accepted",
+    "adaptive_thinking": "thinking is asked for with adaptive and output_config.effort",
+    "budget_thinking": "thinking is asked for with enabled and budget_tokens",
+    "always_thinking": "thinking cannot be disabled",
+    "mid_system": "system messages are accepted after the first user turn",
+    "prefill": "the last message may be the assistant's",
+    "structured": "output_config.format is accepted",
+}

@@ -1,0 +1,71 @@
+"""One file's entries over another's, field by field, before anything is judged but names."""
+
+from dataclasses import replace
+
+from proxy.catalog.fields import Fields, advice, typed
+from proxy.catalog.problems import Problem
+from proxy.catalog.source import Node
+
+Table = dict[str, Node]
+
+
+def upstreams(files: list[Fields]) -> Table:
+    """Each upstream's fields by name, later files over earlier ones."""
+    merged: Table = {}
+    for file in files:
+        for name, node in file.entries("upstreams").items():
+            if typed(node, dict, file.problems) is not None:
+                kept = merged[name].value if name in merged else {}
+                merged[name] = replace(node, value={**kept, **node.value})
+    return merged
+
+
+def models(files: list[Fields]) -> Table:
+    """Each model's fields by id, later files over earlier ones, ``like`` followed."""
+    merged: Table = {}
+    for file in files:
+        seen: Table = {}
+        for node in file.elements("models"):
+            name = _name(node, file.problems)
+            if name in seen:
+                what = f"is here twice, first on line {seen[name].line}"
+                file.problems.append(node.problem(what, "make it one entry"))
+            elif name:
+                seen[name] = node
+                merged[name] = _over(merged[name], node) if name in merged else node
+    problems = files[0].problems
+    return {name: _alias(node, merged, problems) for name, node in merged.items()}
+
+
+def _name(node: Node, problems: list[Problem]) -> str:
+    """The model's id; "" if it has none that can be used."""
+    table = typed(node, dict, problems)
+    if table is None:
+        return ""
+    name = typed(table["id"], str, problems) if "id" in table else None
+    if not name:
+        problems.append(node.problem("has no id", 'write id = "the-name-callers-use"'))
+    return name or ""
+
+
+def _over(below: Node, above: Node) -> Node:
+    """A model's fields over another's; where calls go is one thing and is replaced as one."""
+    kept: Table = dict(below.value)
+    if "routes" in above.value or "upstream" in above.value:
+        for key in ("routes", "upstream", "model"):
+            kept.pop(key, None)
+    return replace(above, value={**kept, **above.value})
+
+
+def _alias(node: Node, merged: Table, problems: list[Problem]) -> Node:
+    """The model with all that it inherits from the one it is like, whose name upstreams know."""
+    like = node.value.get("like")
+    if like is None:
+        return node
+    others = [name for name, other in merged.items() if "like" not in other.value]
+    if like.value not in others:
+        what = f'names "{like.value}", which is no model with fields of its own'
+        problems.append(like.problem(what, advice(str(like.value), others)))
+        return node
+    whole = _over(merged[like.value], node)
+    return replace(whole, value={"model": like, **whole.value})

@@ -1,0 +1,183 @@
+"""TOML texts into a checked catalog: the shipped one, and a user's over it."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+
+from proxy.catalog import layers, numbers, prices
+from proxy.catalog.entries import REGIMES, TRAITS, Catalog, Kind, Model, Route, Upstream
+from proxy.catalog.fields import Fields, chosen, typed
+from proxy.catalog.layers import Table
+from proxy.catalog.problems import BadCatalog, Problem
+from proxy.catalog.source import Node, parse
+from slo.price import Tariff
+
+_KINDS: dict[str, Kind] = {"openai": "openai", "anthropic": "anthropic"}
+_TOP = ("default", "upstreams", "models")
+_UPSTREAM = (
+    "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage", "headers",
+    "discount",
+)  # fmt: skip
+_LIMITS = ("window", "max_output", "regime", "block", "min_cache_tokens", "traits")
+_ROUTE = ("upstream", "model", "price", "discount", *_LIMITS)
+_MODEL = (*_ROUTE, "id", "like", "routes", "created", "retires")
+
+#: Upstreams by name, each with where it says the discount of its routes.
+_Places = Mapping[str, tuple[Upstream, Node | None]]
+_NOWHERE = Upstream(name="", kind="openai", base_url="")
+
+
+def load(
+    shipped: str, user: str | None, *, names: tuple[str, str] = ("models.toml", "catalog.toml")
+) -> Catalog:
+    """The catalog these texts say.
+
+    Args:
+        shipped: The text of the catalog that comes with Thriftgate.
+        user: The text of the user's own, whose entries go over the shipped ones; None for none.
+        names: What problems call the two.
+
+    Raises:
+        BadCatalog: With every problem found, if any is more than a warning.
+    """
+    problems: list[Problem] = []
+    texts = [shipped] if user is None else [shipped, user]
+    files = [
+        Fields(parse(text, name), _TOP, problems) for text, name in zip(texts, names, strict=False)
+    ]
+    places = {
+        name: (_upstream(name, node, problems), node.value.get("discount"))
+        for name, node in layers.upstreams(files).items()
+    }
+    upstreams = {name: upstream for name, (upstream, _) in places.items()}
+    models = [_model(name, node, places, problems) for name, node in layers.models(files).items()]
+    default = _default(files, upstreams)
+    found = tuple(dict.fromkeys(problems))
+    if not all(problem.warning for problem in found):
+        raise BadCatalog(found)
+    return Catalog(
+        models={model.id: model for model in models},
+        upstreams=upstreams,
+        default=Route(name=default, upstream=upstreams[default]),
+        warnings=found,
+    )
+
+
+def _default(files: list[Fields], upstreams: Collection[str]) -> str:
+    """The last file's word on where a call goes that names no model."""
+    said = [file.choice("default", upstreams) for file in files if "default" in file.nodes]
+    if not said:
+        top = files[-1]
+        top.problems.append(top.node.problem("has no default", 'write default = "openai"'))
+    return said[-1] if said else ""
+
+
+def _upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
+    table = Fields(node, _UPSTREAM, problems)
+    base_url = table.text("base_url").rstrip("/")
+    if not base_url.startswith(("http://", "https://")):
+        place = table.nodes.get("base_url", node)
+        mend = 'write base_url = "https://…/v1"'
+        problems.append(place.problem("is no http:// or https:// address", mend))
+    if "discount" in table.nodes:
+        numbers.discount(table.nodes["discount"], problems)
+    headers = {
+        key: typed(each, str, problems) or "" for key, each in table.entries("headers").items()
+    }
+    return Upstream(
+        name=name,
+        kind=_KINDS.get(table.choice("kind", _KINDS), "openai"),
+        base_url=base_url,
+        key_env=table.text("key_env"),
+        key_header=table.text("key_header").lower(),
+        provider=table.text("provider"),
+        region=table.text("region"),
+        asks_usage=table.get("asks_usage", bool) is not False,
+        headers=headers,
+    )
+
+
+def _model(name: str, node: Node, places: _Places, problems: list[Problem]) -> Model:
+    table = Fields(node, _MODEL, problems)
+    own = {key: each for key, each in table.nodes.items() if key in _ROUTE}
+    nodes = table.elements("routes")
+    if "routes" in table.nodes and "upstream" in table.nodes:
+        mend = "keep one: upstream for a single route, routes for several"
+        problems.append(node.problem("has both upstream and routes", mend))
+    elif "routes" in table.nodes and not nodes:
+        problems.append(table.nodes["routes"].problem("is empty", 'write [{ upstream = "…" }]'))
+    whole = [_inheriting(own, each, problems) for each in nodes] or [replace(node, value=own)]
+    routes = [_route(name, each, places, problems) for each in whole]
+    return Model(
+        id=name,
+        routes=_named(routes, node, problems),
+        created=table.get("created", int) or 0,
+        retires=table.get("retires", date),
+    )
+
+
+def _inheriting(own: Table, route: Node, problems: list[Problem]) -> Node:
+    """A route's fields over those its model says for all routes."""
+    said = typed(route, dict, problems) or {}
+    return replace(route, value={**own, **said})
+
+
+def _route(name: str, node: Node, places: _Places, problems: list[Problem]) -> Route:
+    table = Fields(node, _ROUTE, problems)
+    upstream, discount = places.get(table.choice("upstream", places), (_NOWHERE, None))
+    if "upstream" not in table.nodes:
+        problems.append(node.problem("has no upstream", 'write upstream = "openai" or another'))
+    regime = table.choice("regime", REGIMES)
+    block = table.get("block", int)
+    if regime == "block-chain" and not block:
+        problems.append(node.problem("has a block-chain without block", "write block = 16"))
+    return Route(
+        name=f"{upstream.name}/{name}",
+        upstream=upstream,
+        model=table.text("model"),
+        tariff=_tariff(table, table.nodes.get("discount", discount)),
+        window=table.get("window", int),
+        max_output=table.get("max_output", int),
+        regime=regime,
+        block=block,
+        min_cache_tokens=table.get("min_cache_tokens", int),
+        traits=_traits(table),
+    )
+
+
+def _tariff(table: Fields, discount: Node | None) -> Tariff | None:
+    """The route's prices; None if it has none, or says ``price = "unknown"``."""
+    part = numbers.discount(discount, table.problems) if discount else Fraction(0)
+    node = table.nodes.get("price")
+    if node is None or node.value == "unknown":
+        return None
+    if not isinstance(node.value, dict):
+        mend = 'write a table, { input = "2.50", output = "10" }, or "unknown"'
+        table.problems.append(node.problem("is no price", mend))
+        return None
+    return prices.tariff(node, part, table.problems)
+
+
+def _traits(table: Fields) -> frozenset[str]:
+    found = {chosen(node, TRAITS, table.problems) for node in table.elements("traits")}
+    return frozenset(found - {""})
+
+
+def _named(routes: list[Route], node: Node, problems: list[Problem]) -> tuple[Route, ...]:
+    """The routes with names of their own, also where several go to one upstream."""
+    shared = Counter(route.name for route in routes)
+    named = tuple(
+        replace(route, name=f"{route.name}#{route.model}")
+        if route.model and shared[route.name] > 1
+        else route
+        for route in routes
+    )
+    known = Counter(route.name for route in named if route.upstream.name)
+    problems.extend(
+        node.problem(f"has the route {name} twice", "remove one")
+        for name, times in known.items()
+        if times > 1
+    )
+    return named

@@ -1,0 +1,165 @@
+"""A price table into a tariff."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+from itertools import pairwise
+
+from proxy.catalog import numbers
+from proxy.catalog.fields import Fields, typed
+from proxy.catalog.problems import Problem
+from proxy.catalog.source import Node
+from slo.price import OffPeak, Period, Rates, Sheet, Step, Tariff
+
+_BUCKETS = Rates.__struct_fields__
+_TIERS = ("batch", "flex", "priority", "ultrafast")
+_CHANGE = (*_BUCKETS, "long", "service", "region", "fast", "off_peak", "since")
+_EVER = float("-inf")
+
+
+def tariff(node: Node, discount: Fraction, problems: list[Problem]) -> Tariff:
+    """The prices a table says, through time; what is wrong with it goes on ``problems``."""
+    table = Fields(node, (*_CHANGE, "changes"), problems)
+    changes = table.elements("changes")
+    prices = replace(node, value={k: v for k, v in table.nodes.items() if k != "changes"})
+    periods = [_period(prices, problems)]
+    for change in changes:
+        prices = _changed(prices, change, problems)
+        periods.append(_period(prices, problems))
+    for (before, after), change in zip(pairwise(periods), changes, strict=True):
+        if before.since >= after.since > _EVER:
+            problems.append(change.problem("is not after the prices before", "order by since"))
+    return Tariff(periods=tuple(periods), discount=discount)
+
+
+def _changed(before: Node, change: Node, problems: list[Problem]) -> Node:
+    """The prices after a change: what it does not restate stays, if it can be told to stay.
+
+    Service tiers with rates of their own cannot when the standard rates move: the provider has
+    said nothing about them, so they are unknown from then on.
+    """
+    later = Fields(change, _CHANGE, problems)
+    if "since" not in later.nodes:
+        problems.append(change.problem("has no since", "write the day it is valid from"))
+    said: dict[str, Node] = before.value
+    moves = any(bucket in later.nodes for bucket in _BUCKETS)
+    if moves and "long" in said and "long" not in later.nodes:
+        problems.append(change.problem("moves rates but not those of long calls", "restate long"))
+    service = {**_kept(said, moves=moves), **_entries(later, "service", _TIERS)}
+    merged = {**said, **later.nodes, "service": replace(change, value=service)}
+    return replace(change, value=merged)
+
+
+def _kept(said: Mapping[str, Node], *, moves: bool) -> dict[str, Node]:
+    """The service tiers that outlive a change, which moves the standard rates or not."""
+    tiers = said["service"].value if "service" in said else {}
+    if not isinstance(tiers, dict):
+        return {}
+    return {tier: node for tier, node in tiers.items() if not (moves and _is_listed(node))}
+
+
+def _is_listed(tier: Node) -> bool:
+    """Whether a service tier says rates of its own, rather than a factor."""
+    return isinstance(tier.value, dict)
+
+
+def _period(prices: Node, problems: list[Problem]) -> Period:
+    table = Fields(prices, _CHANGE, problems)
+    standard = Sheet(rates=_rates(table), steps=_steps(table))
+    sheets = {"": standard}
+    for tier, node in _entries(table, "service", _TIERS).items():
+        if _is_listed(node):
+            sheets[tier] = _listed(node, standard, problems)
+        elif (factor := numbers.factor(node, problems)) is not None:
+            sheets[tier] = _scaled(node, standard, factor, problems)
+    since, fast, off_peak = (table.nodes.get(key) for key in ("since", "fast", "off_peak"))
+    moment = numbers.moment(since, problems) if since else None
+    return Period(
+        since=_EVER if moment is None else moment,
+        sheets=sheets,
+        regions=_regions(table),
+        fast=numbers.factor(fast, problems) if fast else None,
+        off_peak=_off_peak(off_peak, problems) if off_peak else None,
+    )
+
+
+def _entries(table: Fields, key: str, known: tuple[str, ...]) -> dict[str, Node]:
+    """The entries of a table inside, checked for names not known; {} if there is none."""
+    return Fields(table.nodes[key], known, table.problems).nodes if key in table.nodes else {}
+
+
+def _rates(table: Fields) -> Rates:
+    """The rates a table says; suspicious ones are warned about."""
+    nodes = table.nodes
+    rates = Rates(
+        **{key: numbers.nanos(nodes[key], table.problems) for key in _BUCKETS if key in nodes}
+    )
+    if rates.input is not None and (rates.cache_read or 0) > rates.input:
+        what = "is dearer than input"
+        mend = "check it: reading from a cache is cheaper everywhere"
+        table.problems.append(nodes["cache_read"].problem(what, mend, warning=True))
+    return rates
+
+
+def _steps(table: Fields) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    for node in table.elements("long"):
+        step = Fields(node, (*_BUCKETS, "above"), table.problems)
+        above = step.get("above", int)
+        if above is None:
+            table.problems.append(node.problem("has no above", "write above = 200_000"))
+        elif steps and above <= steps[-1].above:
+            table.problems.append(node.problem("is not above the one before", "order by above"))
+        steps.append(Step(above=above or 0, rates=_rates(step)))
+    return tuple(steps)
+
+
+def _listed(node: Node, standard: Sheet, problems: list[Problem]) -> Sheet:
+    """A service tier with rates of its own.
+
+    Where long calls have rates of their own at standard service and are not listed here, what
+    they cost at this service is unknown.
+    """
+    table = Fields(node, (*_BUCKETS, "long"), problems)
+    unknown = tuple(Step(above=step.above, rates=Rates()) for step in standard.steps)
+    return Sheet(rates=_rates(table), steps=_steps(table) or unknown)
+
+
+def _scaled(node: Node, standard: Sheet, factor: Fraction, problems: list[Problem]) -> Sheet:
+    """The standard sheet times a factor."""
+
+    def scaled(rates: Rates) -> Rates:
+        exact = {key: (getattr(rates, key) or 0) * factor for key in _BUCKETS}
+        if any(rate.denominator != 1 for rate in exact.values()):
+            problems.append(node.problem("makes prices of over 9 decimals", "list the rates"))
+        known = [key for key in _BUCKETS if getattr(rates, key) is not None]
+        return Rates(**{key: int(exact[key]) for key in known})
+
+    steps = tuple(Step(above=step.above, rates=scaled(step.rates)) for step in standard.steps)
+    return Sheet(rates=scaled(standard.rates), steps=steps)
+
+
+def _regions(table: Fields) -> dict[str, Fraction]:
+    factors = {
+        region: numbers.factor(node, table.problems)
+        for region, node in table.entries("region").items()
+    }
+    return {region: factor for region, factor in factors.items() if factor is not None}
+
+
+def _off_peak(node: Node, problems: list[Problem]) -> OffPeak | None:
+    table = Fields(node, ("factor", "peak", "holidays"), problems)
+    factor = table.nodes.get("factor")
+    if factor is None:
+        problems.append(node.problem("has no factor", 'write factor = "0.5"'))
+    windows = [numbers.window(each, problems) for each in table.elements("peak")]
+    holidays = [typed(each, date, problems) for each in table.elements("holidays")]
+    times = numbers.factor(factor, problems) if factor else None
+    if times is None:
+        return None
+    return OffPeak(
+        factor=times,
+        peak=tuple(window for window in windows if window is not None),
+        holidays=frozenset(numbers.day(each) for each in holidays if each is not None),
+    )

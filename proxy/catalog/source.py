@@ -1,0 +1,77 @@
+"""A TOML text as values that know where they stand."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from proxy.catalog.lines import Path, lines
+from proxy.catalog.problems import BadCatalog, Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A value of a TOML text and where it stands.
+
+    Attributes:
+        value: A table as a dict of nodes, an array as a list of nodes, else what TOML says; what
+            TOML calls a float is a Decimal, so that nothing is rounded before it is judged.
+        file: The name of the text.
+        line: From 1.
+        name: Dotted, such as ``models.gpt-5.5.price``; "" for the whole text.
+    """
+
+    value: Any
+    file: str
+    line: int
+    name: str
+
+    def problem(self, what: str, mend: str, *, warning: bool = False) -> Problem:
+        """This is wrong with it."""
+        return Problem(
+            file=self.file, line=self.line, where=self.name, what=what, mend=mend, warning=warning
+        )
+
+
+def parse(text: str, file: str) -> Node:
+    """The text as a tree.
+
+    Raises:
+        BadCatalog: If it is no TOML.
+    """
+    try:
+        value = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise BadCatalog([_syntax_problem(str(error), text, file)]) from None
+    places = lines(text)
+
+    def node(value: Any, path: Path, name: str) -> Node:  # noqa: ANN401 - whatever TOML can say
+        if isinstance(value, dict):
+            prefix = f"{name}." if name else ""
+            value = {key: node(item, (*path, key), prefix + key) for key, item in value.items()}
+        elif isinstance(value, list):
+            value = [
+                node(item, (*path, i), _element(name, i, item)) for i, item in enumerate(value)
+            ]
+        return Node(value=value, file=file, line=places.get(path, 1), name=name)
+
+    return node(value, (), "")
+
+
+def _element(name: str, position: int, value: object) -> str:
+    """An array's element is named by its id, if it has one."""
+    key = value.get("id") if isinstance(value, dict) else None
+    return f"{name}.{key}" if isinstance(key, str) else f"{name}[{position}]"
+
+
+def _syntax_problem(message: str, text: str, file: str) -> Problem:
+    what, _, place = message.partition(" (at ")
+    line = re.search(r"line (\d+)", place)
+    return Problem(
+        file=file,
+        line=int(line.group(1)) if line else text.count("\n") + 1,
+        where="",
+        what=f"is not TOML: {what[:1].lower()}{what[1:]}",
+        mend="mend the syntax here or just above",
+    )

@@ -1,0 +1,38 @@
+import pytest
+
+from proxy.catalog.entries import Catalog, Model, Route, Upstream
+
+UPSTREAM = Upstream(name="openai", kind="openai", base_url="https://api.openai.com/v1")
+ROUTE = Route(name="openai/x", upstream=UPSTREAM)
+CATALOG = Catalog(
+    models={
+        name: Model(id=name, routes=(ROUTE,))
+        for name in ("gpt-4o", "claude-sonnet-4-5", "mistral-large-latest", "gpt-4o-2024-05-13")
+    },
+    upstreams={"openai": UPSTREAM},
+    default=ROUTE,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("gpt-4o", "gpt-4o"),
+        ("gpt-4o-2024-08-06", "gpt-4o"),
+        ("gpt-4o-2024-05-13", "gpt-4o-2024-05-13"),
+        ("gpt-4o-latest", "gpt-4o"),
+        ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5"),
+        ("mistral-large-latest", "mistral-large-latest"),
+    ],
+)
+def test_a_model_is_found_by_its_name_or_that_of_a_snapshot(name: str, found: str) -> None:
+    model = CATALOG.find(name)
+    assert model is not None
+    assert model.id == found
+
+
+@pytest.mark.parametrize(
+    "name", ["", "gpt-4", "gpt-4o-mini", "gpt-4o-99999999", "-latest", "mistral-large", "GPT-4o"]
+)
+def test_any_other_name_finds_nothing(name: str) -> None:
+    assert CATALOG.find(name) is None

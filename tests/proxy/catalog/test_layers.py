@@ -1,0 +1,118 @@
+from proxy.catalog import layers
+from proxy.catalog.fields import Fields
+from proxy.catalog.problems import Problem
+from proxy.catalog.source import Node, parse
+
+TOP = ("upstreams", "models")
+
+
+def files(*texts: str) -> tuple[list[Fields], list[Problem]]:
+    problems: list[Problem] = []
+    return [
+        Fields(parse(text, f"{number}.toml"), TOP, problems)
+        for number, text in enumerate(texts, start=1)
+    ], problems
+
+
+def plain(node: Node) -> dict[str, object]:
+    return {key: each.value for key, each in node.value.items()}
+
+
+def models(*texts: str) -> tuple[dict[str, dict[str, object]], list[str]]:
+    read, problems = files(*texts)
+    found = {name: plain(node) for name, node in layers.models(read).items()}
+    return found, [str(problem) for problem in problems]
+
+
+def test_an_upstream_is_overridden_field_by_field() -> None:
+    read, problems = files(
+        "[upstreams.a]\nkind = 1\nbase_url = 2\n[upstreams.b]\n", "[upstreams.a]\nbase_url = 3\n"
+    )
+    found = layers.upstreams(read)
+    assert {name: plain(node) for name, node in found.items()} == {
+        "a": {"kind": 1, "base_url": 3},
+        "b": {},
+    }
+    assert found["a"].value["base_url"].file == "2.toml"
+    assert found["a"].value["kind"].file == "1.toml"
+    assert problems == []
+
+
+def test_an_upstream_that_is_no_table_is_said() -> None:
+    read, problems = files("upstreams.a = 1")
+    assert layers.upstreams(read) == {}
+    assert [str(problem) for problem in problems] == [
+        "1.toml:1: upstreams.a: is 1; write a { table }"
+    ]
+
+
+def test_a_model_is_overridden_field_by_field_and_keeps_its_place() -> None:
+    found, problems = models(
+        '[[models]]\nid = "a"\nwindow = 1\nblock = 1\n[[models]]\nid = "b"\n',
+        '[[models]]\nid = "c"\n[[models]]\nid = "a"\nwindow = 2\n',
+    )
+    assert list(found) == ["a", "b", "c"]
+    assert found["a"] == {"id": "a", "window": 2, "block": 1}
+    assert problems == []
+
+
+def test_where_calls_go_is_replaced_as_one() -> None:
+    shipped = '[[models]]\nid = "a"\nupstream = "x"\nmodel = "m"\nwindow = 1\n'
+    routed = '[[models]]\nid = "a"\nroutes = []\n'
+    moved = '[[models]]\nid = "a"\nupstream = "y"\n'
+    assert models(shipped, routed)[0]["a"] == {"id": "a", "window": 1, "routes": []}
+    assert models(shipped, moved)[0]["a"] == {"id": "a", "window": 1, "upstream": "y"}
+    assert models(routed, moved)[0]["a"] == {"id": "a", "upstream": "y"}
+
+
+def test_an_alias_has_all_of_its_model_whose_name_upstreams_know() -> None:
+    found, problems = models(
+        '[[models]]\nid = "a"\nupstream = "x"\nwindow = 1\n'
+        '[[models]]\nid = "b"\nlike = "a"\nwindow = 2\n'
+        '[[models]]\nid = "c"\nlike = "a"\nupstream = "y"\nmodel = "deployed"\n'
+    )
+    assert found["b"] == {"id": "b", "like": "a", "upstream": "x", "model": "a", "window": 2}
+    assert found["c"] == {
+        "id": "c", "like": "a", "upstream": "y", "model": "deployed", "window": 1
+    }  # fmt: skip
+    assert problems == []
+
+
+def test_an_alias_of_nothing_or_of_an_alias_is_said() -> None:
+    _, problems = models(
+        '[[models]]\nid = "first"\n'
+        '[[models]]\nid = "b"\nlike = "fist"\n'
+        '[[models]]\nid = "c"\nlike = "b"\n'
+        '[[models]]\nid = "d"\nlike = 1\n'
+    )
+    assert problems == [
+        (
+            '1.toml:5: models.b.like: names "fist", which is no model with fields of its own;'
+            " did you mean first?"
+        ),
+        (
+            '1.toml:8: models.c.like: names "b", which is no model with fields of its own;'
+            " known are: first"
+        ),
+        (
+            '1.toml:11: models.d.like: names "1", which is no model with fields of its own;'
+            " known are: first"
+        ),
+    ]
+
+
+def test_a_model_twice_in_one_file_is_said() -> None:
+    _, problems = models('[[models]]\nid = "a"\n\n[[models]]\nid = "a"\n')
+    assert problems == ["1.toml:4: models.a: is here twice, first on line 1; make it one entry"]
+
+
+def test_a_model_without_an_id_is_said() -> None:
+    found, problems = models('models = [1, {}, { id = 2 }, { id = "" }]')
+    assert found == {}
+    assert problems == [
+        "1.toml:1: models[0]: is 1; write a { table }",
+        '1.toml:1: models[1]: has no id; write id = "the-name-callers-use"',
+        '1.toml:1: models[2].id: is 2; write a "string"',
+        '1.toml:1: models[2]: has no id; write id = "the-name-callers-use"',
+        '1.toml:1: models.: has no id; write id = "the-name-callers-use"',
+    ]

@@ -1,0 +1,351 @@
+"""The shipped catalog: every row against the reference prices, and some pinned by hand."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.catalog.entries import Catalog, Route
+from proxy.catalog.load import load
+from slo.price import Cost, Period, Rates, Terms, cost
+from slo.usage import Usage
+
+ROOT = Path(__file__).resolve().parents[3]
+REFERENCE = ROOT / "../shared/reference/prices.json"
+BUCKETS = Rates.__struct_fields__
+TODAY = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
+CATALOG = load((ROOT / "proxy/catalog/models.toml").read_text(), None)
+
+
+@pytest.fixture(name="catalog", scope="module")
+def _catalog() -> Catalog:
+    return CATALOG
+
+
+def route(catalog: Catalog, name: str) -> Route:
+    return catalog.models[name].routes[0]
+
+
+def period(found: Route, at: float = TODAY) -> Period:
+    assert found.tariff is not None
+    prices = found.tariff.period(at)
+    assert prices is not None
+    return prices
+
+
+def dollars(rates: Rates) -> dict[str, Decimal]:
+    return {
+        bucket: Decimal(nanos).scaleb(-9)
+        for bucket in BUCKETS
+        if (nanos := getattr(rates, bucket)) is not None
+    }
+
+
+def spent(found: Route, usage: Usage, *moment: int, **terms: Any) -> Cost | None:
+    at = datetime(*moment, tzinfo=UTC).timestamp() if moment else TODAY  # type: ignore[misc,arg-type]
+    assert found.tariff is not None
+    return cost(usage, found.tariff, at, Terms(**terms))
+
+
+@pytest.mark.parametrize(
+    ("name", "rates"),
+    [
+        ("gpt-6.1-sol", "input 2 cache_read 0.1 write_30m 2.5 write_12h 5 output 10"),
+        ("gpt-5.6-luna", "input 0.2 cache_read 0.02 write_30m 0.25 write_12h 0.5 output 1.2"),
+        ("gpt-5.5", "input 5 cache_read 0.5 output 30"),
+        ("gpt-5.5-pro", "input 30 output 180"),
+        ("gpt-4o-mini", "input 0.15 cache_read 0.075 output 0.6"),
+        ("claude-opus-5-5", "input 4 cache_read 0.2 write_5m 5 write_1h 8 output 20"),
+        ("claude-haiku-5-5", "input 0.1 cache_read 0.01 write_5m 0.125 write_1h 0.2 output 0.5"),
+        ("claude-fable-5-2", "input 8 cache_read 0.2 write_5m 10 write_1h 16 output 40"),
+        ("gemini-2.5-pro", "input 1.25 cache_read 0.125 output 10"),
+        ("deepseek-v4-pro", "input 1.32 cache_read 0.044 output 3.96"),
+        ("mistral-large-4", "input 1.36 cache_read 0.14 output 4.18"),
+        ("grok-4.7", "input 2 cache_read 0.5 output 6"),
+        ("openai/gpt-oss-20b", "input 0.075 cache_read 0.0375 output 0.3"),
+    ],
+)
+def test_published_rates(catalog: Catalog, name: str, rates: str) -> None:
+    words = rates.split()
+    wanted = {words[i]: Decimal(words[i + 1]) for i in range(0, len(words), 2)}
+    assert dollars(period(route(catalog, name)).sheets[""].rates) == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "regime", "block"),
+    [
+        ("gpt-5.6-sol", "openai-breakpoint", None),
+        ("gpt-5.5", "openai-interval", None),
+        ("claude-opus-5-5", "anthropic-breakpoint", None),
+        ("gemini-4-argon", "implicit", None),
+        ("deepseek-flash", "prefix-unit", None),
+        ("mistral-large-4", "block-chain", 64),
+        ("grok-4.7", "block-chain", 128),
+        ("openai/gpt-oss-120b", "implicit", None),
+    ],
+)
+def test_cache_rules(catalog: Catalog, name: str, regime: str, block: int | None) -> None:
+    assert (route(catalog, name).regime, route(catalog, name).block) == (regime, block)
+
+
+@pytest.mark.parametrize(
+    ("names", "traits"),
+    [
+        (
+            "opus-4-5 sonnet-4-5 haiku-4-5",
+            "sampling forced_tools budget_thinking prefill structured",
+        ),
+        (
+            "opus-4-6 sonnet-4-6",
+            "sampling forced_tools adaptive_thinking budget_thinking structured",
+        ),
+        ("opus-4-7 sonnet-5 haiku-5-5", "forced_tools adaptive_thinking structured"),
+        ("opus-4-8 opus-5", "forced_tools adaptive_thinking mid_system structured"),
+        (
+            "opus-5-5 sonnet-5-5 fable-5-1 fable-5-2 mythos-5-1 mythos-5-2",
+            "adaptive_thinking always_thinking mid_system structured",
+        ),
+        ("fable-5", "forced_tools adaptive_thinking always_thinking mid_system structured"),
+    ],
+)
+def test_what_anthropic_models_accept(catalog: Catalog, names: str, traits: str) -> None:
+    for name in names.split():
+        assert route(catalog, f"claude-{name}").traits == set(traits.split())
+
+
+def test_every_route_of_anthropic_has_traits_and_no_other(catalog: Catalog) -> None:
+    for model in catalog.models.values():
+        (only,) = model.routes
+        assert bool(only.traits) == (only.upstream.kind == "anthropic")
+
+
+def test_keys_are_read_from_where_people_keep_them(catalog: Catalog) -> None:
+    assert {name: upstream.key_env for name, upstream in catalog.upstreams.items()} == {
+        "openai": "OPENAI_API_KEY",
+        "anthropic": "ANTHROPIC_API_KEY",
+        "google": "GEMINI_API_KEY",
+        "deepseek": "DEEPSEEK_API_KEY",
+        "mistral": "MISTRAL_API_KEY",
+        "xai": "XAI_API_KEY",
+        "groq": "GROQ_API_KEY",
+    }
+    assert catalog.default.upstream.name == "openai"
+
+
+def test_the_shipped_catalog_has_no_warnings(catalog: Catalog) -> None:
+    assert catalog.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["text-embedding-3-small", "text-embedding-3-large", "gpt-4o-2024-05-13"]
+)
+def test_models_of_unverified_price_have_none(catalog: Catalog, name: str) -> None:
+    assert route(catalog, name).tariff is None
+
+
+def test_haiku_5_5_is_five_times_dearer_above_100k_output_included(catalog: Catalog) -> None:
+    haiku = route(catalog, "claude-haiku-5-5")
+    at = Usage(input=50_000, cache_read=30_000, write_5m=10_000, write_1h=10_000, output=1_000)
+    over = Usage(input=50_001, cache_read=30_000, write_5m=10_000, write_1h=10_000, output=1_000)
+    assert spent(haiku, at) == Cost(9_050_000, 9_050_000)
+    assert spent(haiku, over) == Cost(45_250_500, 45_250_500)
+    assert spent(haiku, over, service_tier="batch", region="us") == Cost(24_887_775, 24_887_775)
+
+
+def test_gpt_5_5_doubles_input_and_cache_above_272k_and_output_by_half(catalog: Catalog) -> None:
+    model = route(catalog, "gpt-5.5")
+    at = Usage(input=72_000, cache_read=200_000, output=1_000)
+    over = Usage(input=72_001, cache_read=200_000, output=1_000)
+    assert spent(model, at) == Cost(490_000_000, 490_000_000)
+    assert spent(model, over) == Cost(965_010_000, 965_010_000)
+    assert spent(model, at, service_tier="priority") == Cost(1_225_000_000, 1_225_000_000)
+    assert spent(model, over, service_tier="priority") is None
+
+
+def test_writes_of_both_lifetimes_are_priced_apart(catalog: Catalog) -> None:
+    usage = Usage(write_5m=1_000, write_1h=2_000)
+    assert spent(route(catalog, "claude-opus-5-5"), usage) == Cost(21_000_000, 21_000_000)
+
+
+def test_batch_region_and_fast_mode_multiply(catalog: Catalog) -> None:
+    opus = route(catalog, "claude-opus-5")
+    usage = Usage(input=1_000, write_1h=1_000, output=1_000)  # $5, $10 and $25 per million
+    assert spent(opus, usage) == Cost(40_000_000, 40_000_000)
+    assert spent(opus, usage, service_tier="batch", region="us") == Cost(22_000_000, 22_000_000)
+    assert spent(opus, usage, region="us", fast=True) == Cost(88_000_000, 88_000_000)
+    assert spent(route(catalog, "claude-opus-4-7"), usage, fast=True) is None
+
+
+def test_an_openai_tier_and_a_region_multiply(catalog: Catalog) -> None:
+    # At $1, $0.10, $1.25, $2.50 and $5 per million in flex: 6.75 million nano-dollars.
+    usage = Usage(input=1_000, cache_read=5_000, write_30m=1_000, write_12h=600, output=500)
+    cost = spent(route(catalog, "gpt-6-sol"), usage, service_tier="flex", region="eu")
+    assert cost == Cost(7_425_000, 7_425_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "before", "after"),
+    [
+        ("claude-sonnet-5-5", (2026, 10, 7), "2 0.2 10", "2 0.1 10"),
+        ("gemini-4-argon", (2026, 12, 1), "2 0.1 10", "4 0.2 20"),
+        ("gemini-3.8-flash", (2027, 1, 1), "0.75 0.075 3.75", "1.5 0.15 7.5"),
+    ],
+)
+def test_a_dated_change_begins_with_its_day(
+    catalog: Catalog, name: str, change: tuple[int, int, int], before: str, after: str
+) -> None:
+    found = route(catalog, name)
+    moment = datetime(*change, tzinfo=UTC).timestamp()
+    for at, wanted in ((moment - 1, before), (moment, after)):
+        rates = dollars(period(found, at).sheets[""].rates)
+        assert [rates[key] for key in ("input", "cache_read", "output")] == [
+            Decimal(word) for word in wanted.split()
+        ]
+
+
+@pytest.mark.parametrize(
+    ("moment", "nanos"),
+    [
+        ((2026, 11, 20, 0, 59, 59), 150_000_000),
+        ((2026, 11, 20, 1, 0, 0), 300_000_000),
+        ((2026, 11, 20, 4, 0, 0), 150_000_000),
+        ((2026, 11, 20, 6, 0, 0), 300_000_000),
+        ((2026, 11, 20, 10, 0, 0), 150_000_000),
+        ((2026, 11, 21, 7, 0, 0), 150_000_000),  # a Saturday
+        ((2026, 10, 1, 7, 0, 0), 150_000_000),  # a Thursday, China's National Day
+    ],
+)
+def test_deepseek_is_half_price_outside_its_peak_hours(
+    catalog: Catalog, moment: tuple[int, ...], nanos: int
+) -> None:
+    found = route(catalog, "deepseek-flash")
+    assert spent(found, Usage(input=1_000_000), *moment) == Cost(nanos, nanos)
+
+
+def test_xai_doubles_from_200k_on(catalog: Catalog) -> None:
+    grok = route(catalog, "grok-4.7")
+    assert spent(grok, Usage(input=199_999)) == Cost(399_998_000, 399_998_000)
+    assert spent(grok, Usage(input=200_000)) == Cost(800_000_000, 800_000_000)
+
+
+def reference() -> list[dict[str, Any]]:
+    if not REFERENCE.exists():
+        return []
+    rows: list[dict[str, Any]] = json.loads(REFERENCE.read_text(), parse_float=Decimal)["models"]
+    return rows
+
+
+ROWS = reference()
+needs_reference = pytest.mark.skipif(not ROWS, reason="the reference price list is not here")
+
+
+def wanted_rates(row: dict[str, Any]) -> dict[str, Decimal]:
+    writes = {f"write_{ttl}": price for ttl, price in (row.get("cache_write") or {}).items()}
+    named = {"input": row["input"], "cache_read": row["cached_input"], "output": row["output"]}
+    return {key: Decimal(price) for key, price in {**named, **writes}.items() if price is not None}
+
+
+@needs_reference
+def test_the_reference_and_the_catalog_have_the_same_models(catalog: Catalog) -> None:
+    priced = {name for name in catalog.models if route(catalog, name).tariff is not None}
+    assert priced == {row["id"] for row in ROWS}
+
+
+@needs_reference
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_a_row_says_what_the_reference_says(catalog: Catalog, row: dict[str, Any]) -> None:
+    found = route(catalog, row["id"])
+    prices = period(found)
+    assert found.upstream.name == row["provider"]
+    assert dollars(prices.sheets[""].rates) == wanted_rates(row)
+    assert (found.window, found.max_output) == (row["context_window_input"], row["max_output"])
+    assert found.min_cache_tokens == row["min_cache_tokens"]
+    retires = row.get("deprecation_date")
+    model = catalog.models[row["id"]]
+    assert model.retires == (date.fromisoformat(retires) if retires else None)
+
+
+@needs_reference
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_long_calls_cost_what_the_reference_says(catalog: Catalog, row: dict[str, Any]) -> None:
+    steps = period(route(catalog, row["id"])).sheets[""].steps
+    # xAI counts from 200,000 on, which the reference's own field cannot say.
+    first = 1 if row["provider"] == "xai" else 0
+    assert [(step.above + first, dollars(step.rates)) for step in steps] == [
+        (tier["above_prompt_tokens"], wanted_rates(tier)) for tier in row.get("tiers") or []
+    ]
+
+
+@needs_reference
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_service_tiers_cost_what_the_reference_says(catalog: Catalog, row: dict[str, Any]) -> None:
+    sheets = period(route(catalog, row["id"])).sheets
+    listed = {
+        {"batches": "batch"}.get(tier, tier): wanted_rates(rates)
+        for tier, rates in (row.get("service_tiers") or {}).items()
+    }
+    # Anthropic halves every price in a batch, also of models whose row lists none.
+    assert set(sheets) - {"", "batch"} == set(listed) - {"batch"}
+    assert ("batch" in sheets) == ("batch" in listed or row["provider"] == "anthropic")
+    for tier, wanted in listed.items():
+        rates = dollars(sheets[tier].rates)
+        more = set(rates) - set(wanted)
+        assert {key: rates[key] for key in wanted} == wanted
+        # What the row leaves out follows from the factor that holds for all the rest.
+        standard = dollars(sheets[""].rates)
+        factors = {wanted[key] / standard[key] for key in wanted}
+        assert more <= {"write_12h", "write_1h"}
+        assert all({rates[key] / standard[key]} == factors for key in more)
+
+
+@needs_reference
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_multipliers_are_what_the_reference_says(catalog: Catalog, row: dict[str, Any]) -> None:
+    prices = period(route(catalog, row["id"]))
+    uplift = row.get("regional_uplift") or {}
+    wanted = {key.rsplit("_", 1)[1]: Decimal(value) for key, value in uplift.items()}
+    factors = row.get("multipliers") or {}
+    # The rule says 1.1 in the US from 4.6 on; the rows of 5.2 are silent.
+    if "us" in factors or row["id"] in {"claude-fable-5-2", "claude-mythos-5-2"}:
+        wanted["us"] = Decimal("1.1")
+    assert prices.regions == wanted
+    assert prices.fast == (Decimal(factors["fast"]) if "fast" in factors else None)
+
+
+@needs_reference
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_dated_changes_are_those_of_the_reference(catalog: Catalog, row: dict[str, Any]) -> None:
+    tariff = route(catalog, row["id"]).tariff
+    assert tariff is not None
+    assert [datetime.fromtimestamp(each.since, UTC).date() for each in tariff.periods[1:]] == [
+        date.fromisoformat(change["effective"]) for change in row.get("price_changes") or []
+    ]
+
+
+@needs_reference
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_off_peak_hours_are_those_of_the_reference(catalog: Catalog, row: dict[str, Any]) -> None:
+    off_peak = period(route(catalog, row["id"])).off_peak
+    assert (off_peak is None) == ("off_peak" not in row)
+    if off_peak is None:
+        return
+    for key in ("input", "cached_input", "output"):
+        assert row["off_peak"][key] == row[key] * Decimal(off_peak.factor.numerator) / Decimal(
+            off_peak.factor.denominator
+        )
+    monday = datetime(2026, 11, 16, tzinfo=UTC).timestamp()
+    for hour in range(7 * 24):
+        weekday, time = hour // 24 + 1, f"{hour % 24:02}:00"
+        is_off = any(
+            weekday in window["weekdays"] and begins <= time < (ends if ends != "00:00" else "24")
+            for window in row["off_peak"]["windows_utc"]
+            for begins, _, ends in (span.partition("-") for span in spans(window["hours_utc"]))
+        )
+        assert (off_peak.at(monday + hour * 3600) == off_peak.factor) == is_off
+
+
+def spans(hours: str | list[str]) -> list[str]:
+    return [hours] if isinstance(hours, str) else hours

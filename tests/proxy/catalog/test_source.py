@@ -1,0 +1,41 @@
+from decimal import Decimal
+
+import pytest
+
+from proxy.catalog.problems import BadCatalog
+from proxy.catalog.source import parse
+
+
+def test_values_know_their_file_their_line_and_their_name() -> None:
+    top = parse('default = "a"\n[[models]]\nid = "x"\nprice.input = 1.50\n', "c.toml")
+    model = top.value["models"].value[0]
+    price = model.value["price"].value["input"]
+    assert (top.name, top.line) == ("", 1)
+    assert (model.name, model.line) == ("models.x", 2)
+    assert (price.name, price.line, price.file) == ("models.x.price.input", 4, "c.toml")
+    assert price.value == Decimal("1.50")
+
+
+def test_elements_without_an_id_are_named_by_their_position() -> None:
+    top = parse("[[models]]\nid = 3\n[[models]]\ntraits = [1]\n", "c.toml")
+    assert [node.name for node in top.value["models"].value] == ["models[0]", "models[1]"]
+
+
+def test_a_problem_stands_where_its_node_does() -> None:
+    node = parse("a = 1\nb = 2\n", "c.toml").value["b"]
+    assert str(node.problem("is 2", "write 3")) == "c.toml:2: b: is 2; write 3"
+    assert node.problem("is 2", "write 3", warning=True).warning
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a = 1\nb 2\n", "c.toml:2: is not TOML: expected '=' after a key in a key/value pair"),
+        ("a = 1\na = 2\n", "c.toml:2: is not TOML: cannot overwrite a value"),
+        ('a = 1\n\nb = "', "c.toml:3: is not TOML: "),
+    ],
+)
+def test_a_syntax_error_names_its_line(text: str, said: str) -> None:
+    with pytest.raises(BadCatalog) as caught:
+        parse(text, "c.toml")
+    assert str(caught.value).startswith(said)
