@@ -1,0 +1,178 @@
+"""How many tokens a prompt is, at the price of its new part only.
+
+Exact for text messages to gpt-3.5, gpt-4, gpt-4o and gpt-4.1, for completions and for embeddings.
+Tools, tool calls and schemas are estimated within some per cent, images and files by a fixed
+amount; models whose vocabulary is not published are counted with o200k and scaled by ``Ratios``.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from proxy.tokens.declared import declaration
+from proxy.tokens.vocabulary import Tokenizer, Vocabulary, vocabulary
+from proxy.tokens.weight import MESSAGE, PRIMING, Count, weight
+
+#: What surrounds a list of tools, less what a system message saves beside it. Fitted likewise.
+_TOOLS: Final = 6
+
+#: Whose bodies are known; ``messages`` is Anthropic's.
+_ENDPOINTS: Final = {"chat/completions", "completions", "embeddings", "messages", "responses"}
+_NONE: Final = msgspec.Raw(b"null")
+
+
+class _Prompt(msgspec.Struct):
+    """The fields of a body that the model reads, still in JSON."""
+
+    messages: list[msgspec.Raw] = []
+    input: msgspec.Raw = _NONE
+    prompt: msgspec.Raw = _NONE
+    instructions: msgspec.Raw = _NONE
+    system: msgspec.Raw = _NONE
+    tools: msgspec.Raw = _NONE
+    functions: msgspec.Raw = _NONE
+    response_format: msgspec.Raw = _NONE
+    text: msgspec.Raw = _NONE
+
+    def parts(self) -> list[msgspec.Raw]:
+        """The messages or items; a text counts as one."""
+        parts = [raw for raw in (self.system, self.instructions) if raw != _NONE]
+        if bytes(self.input).lstrip().startswith(b"["):
+            parts += _ITEMS.decode(self.input)
+        elif self.input != _NONE:
+            parts.append(self.input)
+        return parts + self.messages
+
+
+_PROMPT: Final = msgspec.json.Decoder(_Prompt)
+_ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class Counter:
+    """Counts prompts and remembers what each message weighed.
+
+    Counting holds the interpreter's lock for up to a millisecond at a time and may take long for a
+    large new prompt, so it belongs on a worker thread; one thread at a time may use a counter.
+    The first count with a vocabulary loads it.
+
+    Args:
+        entries: How many weights are remembered; each takes about 150 bytes.
+    """
+
+    def __init__(self, entries: int = 65_536) -> None:
+        self._entries = entries
+        self._weights: OrderedDict[bytes, int] = OrderedDict()
+        self._tokenizers: dict[Vocabulary, Tokenizer] = {}
+
+    def prompt_tokens(self, body: bytes, endpoint: str, model: str) -> int:
+        """Tokens of a request's prompt; a body of unknown shape weighs as much as its text.
+
+        Args:
+            body: As it is sent.
+            endpoint: The path below ``/v1/``, such as ``chat/completions``.
+            model: The upstream's name of the model.
+        """
+        name = vocabulary(model)
+        if endpoint in _ENDPOINTS:
+            try:
+                return self._known(_PROMPT.decode(body), endpoint, name)
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                pass  # The upstream will refuse it; until then it is as long as its text.
+        return self._weigh(name, _whole, body)
+
+    def generated_tokens(self, text: str, model: str) -> int:
+        """Tokens of a generated text."""
+        return self._tokenizer(vocabulary(model)).count(text)
+
+    def _known(self, body: _Prompt, endpoint: str, name: Vocabulary) -> int:
+        if endpoint == "completions":
+            return self._weigh(name, _text_or_ids, body.prompt)
+        if endpoint == "embeddings":
+            return self._weigh(name, _text_or_ids, body.input)
+        said = sum(self._weigh(name, _message, raw) for raw in body.parts())
+        return PRIMING + said + self._declared(body, name)
+
+    def _declared(self, body: _Prompt, name: Vocabulary) -> int:
+        """Tokens of tools and of the schema that the answer must follow."""
+        asked = (
+            (body.tools, _tools),
+            (body.functions, _tools),
+            (body.response_format, _schema),
+            (body.text, _schema),
+        )
+        return sum(self._weigh(name, kind, raw) for raw, kind in asked if raw != _NONE)
+
+    def _weigh(
+        self, name: Vocabulary, kind: Callable[[bytes, Count], int], raw: bytes | msgspec.Raw
+    ) -> int:
+        """What bytes of a kind weigh; remembered until the longest unused has to go."""
+        salt, person = kind.__name__.encode(), name.encode()
+        key = blake2b(raw, digest_size=16, salt=salt, person=person).digest()
+        tokens = self._weights.get(key)
+        if tokens is None:
+            tokens = kind(bytes(raw), self._tokenizer(name).count)
+            self._weights[key] = tokens
+            if len(self._weights) > self._entries:
+                self._weights.popitem(last=False)
+        else:
+            self._weights.move_to_end(key)
+        return tokens
+
+    def _tokenizer(self, name: Vocabulary) -> Tokenizer:
+        if name not in self._tokenizers:
+            self._tokenizers[name] = Tokenizer(name)
+        return self._tokenizers[name]
+
+
+def _message(raw: bytes, count: Count) -> int:
+    return MESSAGE + weight(_parsed(raw), count)
+
+
+def _tools(raw: bytes, count: Count) -> int:
+    tools = _parsed(raw)
+    if not isinstance(tools, list) or not tools:
+        return 0
+    return _TOOLS + count(declaration(tools))
+
+
+def _schema(raw: bytes, count: Count) -> int:
+    """Tokens of the JSON schema in a ``response_format`` or a Responses ``text``, about."""
+    found = _parsed(raw)
+    for name in ("format", "json_schema"):
+        if isinstance(found, dict):
+            found = found.get(name, found)
+    schema = found.get("schema") if isinstance(found, dict) else None
+    return count(orjson.dumps(schema).decode()) if isinstance(schema, dict) else 0
+
+
+def _text_or_ids(raw: bytes, count: Count) -> int:
+    """Tokens of a text, of several, or of what is tokens already."""
+    value = _parsed(raw)
+    several = value if isinstance(value, list) else [value]
+    return sum(_one(item, count) for item in several)
+
+
+def _one(item: object, count: Count) -> int:
+    if isinstance(item, str):
+        return count(item)
+    return len(item) if isinstance(item, list) else int(isinstance(item, int))
+
+
+def _whole(raw: bytes, count: Count) -> int:
+    """Tokens of the body's own text; 0 if it is none."""
+    try:
+        return count(raw.decode())
+    except UnicodeDecodeError:
+        return 0
+
+
+def _parsed(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """The value; its text where it is not valid UTF-8."""
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return raw.decode(errors="replace")

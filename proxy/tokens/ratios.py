@@ -1,0 +1,50 @@
+"""How many tokens a provider counts for each of ours, learned from what it reports."""
+
+import re
+from collections import OrderedDict
+from typing import Final
+
+#: What an untaught model is assumed to have been seen with: our tokens.
+_PRIOR: Final = 500.0
+#: How much of what was learned an observation leaves; some 50 calls decide.
+_DECAY: Final = 0.98
+#: An observation beyond these tells of something else than the tokenizer: images, hidden prompts.
+_LEAST: Final = 0.25
+_MOST: Final = 4.0
+
+_CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+#: Source: Anthropic's notes on the tokenizer since 4.7, providers.md section 2.5 (2026-11).
+_NEWER_CLAUDE: Final = 1.3
+
+
+class Ratios:
+    """A ratio for each model: tokens reported over tokens counted, recent calls counting most.
+
+    Args:
+        models: How many models are remembered; the longest unused is forgotten.
+    """
+
+    def __init__(self, models: int = 1024) -> None:
+        self._models = models
+        self._sums: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def observe(self, model: str, counted: int, reported: int) -> None:
+        """Learn from one call; one without tokens teaches nothing, one far off only a little."""
+        if counted <= 0 or reported <= 0:
+            return
+        ours, theirs = self._sums.pop(model, _untaught(model))
+        bounded = min(max(float(reported), counted * _LEAST), counted * _MOST)
+        self._sums[model] = (ours * _DECAY + counted, theirs * _DECAY + bounded)
+        if len(self._sums) > self._models:
+            self._sums.popitem(last=False)
+
+    def estimate(self, model: str, counted: int) -> int:
+        """What the provider would report for so many of our tokens."""
+        ours, theirs = self._sums.get(model) or _untaught(model)
+        return round(counted * theirs / ours)
+
+
+def _untaught(model: str) -> tuple[float, float]:
+    found = _CLAUDE.search(model)
+    newer = found is not None and (int(found[1]), int(found[2] or 0)) >= (4, 7)
+    return _PRIOR, _PRIOR * (_NEWER_CLAUDE if newer else 1.0)
