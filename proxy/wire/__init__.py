@@ -1,0 +1,1 @@
+"""How callers and providers speak: framing, translations, usage, errors; pure."""

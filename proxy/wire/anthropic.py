@@ -1,0 +1,86 @@
+"""The Anthropic wire: OpenAI chat completions and Responses in, Anthropic Messages out, and back.
+
+The API version is pinned: the later one refuses parameters that older models still take. The
+caller's beta features go along. Source: Anthropic, versioning (2026-11).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from proxy.call import Call
+from proxy.catalog.entries import Route
+from proxy.errors import InvalidCall, UpstreamError
+from proxy.wire.messages_answer import WholeAnswer
+from proxy.wire.messages_failure import messages_failure
+from proxy.wire.messages_request import messages_body
+from proxy.wire.messages_stream import AnswerStream
+from proxy.wire.messages_usage import messages_usage
+from proxy.wire.port import Prepared, Reader
+from proxy.wire.responses_reader import responses_reader
+from proxy.wire.responses_request import chat_body
+from slo.usage import Usage
+
+_VERSION: Final = "2023-06-01"
+_BETA: Final = "anthropic-beta"
+_CHAT: Final = "chat/completions"
+_ENDPOINTS: Final = frozenset({_CHAT, "responses"})
+
+
+class AnthropicWire:
+    """Any upstream that speaks the Messages API."""
+
+    def request(self, call: Call, route: Route) -> Prepared:
+        """The call in Anthropic's words, always from the caller's own bytes.
+
+        Raises:
+            InvalidCall: If it cannot be said without changing its meaning.
+        """
+        if call.endpoint not in _ENDPOINTS or call.method != "POST":
+            raise InvalidCall(
+                f"Anthropic serves no {call.endpoint}: ask a model of another provider.",
+                code="unsupported_endpoint",
+                param="model",
+            )
+        chat = call.body if call.endpoint == _CHAT else chat_body(call.body)
+        said = messages_body(chat, route)
+        return Prepared(
+            method="POST",
+            path="/messages",
+            headers=_headers(call.headers),
+            body=said.body,
+            reader=_reader(call),
+            notes=said.notes,
+        )
+
+    def usage(self, found: Mapping[str, Any]) -> Usage | None:
+        """The usage object in disjoint buckets; its input excludes cached tokens."""
+        return messages_usage(found)
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
+        """What an Anthropic error means for the caller."""
+        return messages_failure(status, headers, body)
+
+    def credentials(self, key: str) -> Mapping[str, str]:
+        """The key where the pinned version looks for it."""
+        return {"x-api-key": key}
+
+
+def _headers(given: Mapping[str, str]) -> dict[str, str]:
+    """What goes with a request; of the caller's headers only the beta features it asks for."""
+    headers = {"content-type": "application/json", "anthropic-version": _VERSION}
+    return headers | {_BETA: given[_BETA]} if _BETA in given else headers
+
+
+def _reader(call: Call) -> Reader:
+    """What turns the answer back into what the caller's endpoint gives."""
+    if call.endpoint == _CHAT:
+        return _chat_reader(call, wants_usage=call.ask is not None and call.ask.wants_usage)
+    inner = _chat_reader(call, wants_usage=True)
+    return responses_reader(inner, call.body, call.streamed, call.arrived)
+
+
+def _chat_reader(call: Call, *, wants_usage: bool) -> Reader:
+    created = int(call.arrived)
+    if not call.streamed:
+        return WholeAnswer(model=call.model, created=created)
+    return AnswerStream(model=call.model, created=created, wants_usage=wants_usage)

@@ -1,0 +1,25 @@
+"""How a stream that cannot go on tells its caller so, in the form the caller's endpoint knows."""
+
+import orjson
+
+from proxy.errors import ProxyError, envelope
+
+
+def error_event(endpoint: str, error: ProxyError) -> bytes:
+    """The last event of a broken stream.
+
+    An ``error`` payload for chat and completions. For responses an ``error`` event, which carries
+    the payload too: the openai SDK raises for that alone.
+
+    Source: OpenAI API reference, streaming errors; openai 3.52 (2026-11).
+    """
+    if endpoint == "responses":
+        event = orjson.loads(envelope(error)) | {
+            "type": "error",
+            "code": error.code,
+            "message": error.message,
+            "param": error.param,
+            "sequence_number": 0,
+        }
+        return b"event: error\ndata: " + orjson.dumps(event) + b"\n\n"
+    return b"data: " + envelope(error) + b"\n\n"

@@ -1,0 +1,162 @@
+"""What an upstream's error status means for the caller; shared by the wires.
+
+=================  ======  =====================  =========
+upstream           caller  code                   retryable
+=================  ======  =====================  =========
+400 404 413 422    same    the upstream's own     no
+409 429            same    the upstream's own     yes
+401 402 403        502     upstream_unauthorized  no
+408                504     upstream_timeout       yes
+500 502            502     upstream_error         yes
+503 529            503     upstream_overloaded    yes
+504                504     upstream_timeout       yes
+anything else      502     upstream_error         no
+=================  ======  =====================  =========
+
+An upstream's words are passed on only where the caller can mend the call with them, only from
+the known envelope, never whole bodies, and never with anything in them that looks like a secret.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from proxy.errors import UpstreamError
+
+#: Longest message and longest body that is read for one.
+_LONGEST: Final = 2_000
+_LONGEST_BODY: Final = 256 * 1024
+
+#: Statuses whose message is about the call itself.
+_ABOUT_THE_CALL: Final = frozenset({400, 404, 409, 413, 415, 422, 429})
+_RETRYABLE: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+_CODES: Final = {
+    404: "not_found",
+    409: "conflict",
+    413: "request_too_large",
+    429: "rate_limit_exceeded",
+}
+_GENERIC: Final[Mapping[int, tuple[int, str, str]]] = {
+    401: (502, "upstream_unauthorized", "The upstream refused the gateway's own key."),
+    402: (502, "upstream_unauthorized", "The upstream refused the gateway's own account."),
+    403: (502, "upstream_unauthorized", "The upstream forbids this to the gateway's own key."),
+    408: (504, "upstream_timeout", "The upstream gave up waiting."),
+    503: (503, "upstream_overloaded", "The upstream is overloaded or down."),
+    504: (504, "upstream_timeout", "The upstream took too long."),
+    529: (503, "upstream_overloaded", "The upstream is overloaded."),
+}
+_MENDS: Final = {
+    "upstream_unauthorized": "Your key is fine: tell whoever runs this gateway.",
+    "upstream_timeout": "Try again, or ask for a faster model.",
+    "upstream_overloaded": "Try again a little later.",
+    "upstream_error": "Try again a little later, or ask for another model.",
+}
+
+#: What looks like a credential: provider keys, tokens, anything after a word that announces one.
+_SECRETS: Final = re.compile(
+    r"(?i:\b(?:bearer|basic)\s+)[^\s\"',;]+"
+    r"|(?i:\b(?:x-)?api[-_ ]?key(?:\s+provided)?[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]+"
+    r"|\b(?:sk|pk|rk|tg|gsk|xai|sess|fw|hf|pplx|key)[-_][\w.*-]{6,}"
+    r"|\bAIza[\w-]{20,}|\bAKIA[A-Z0-9]{12,}|\beyJ[\w-]+\.[\w-]+\.?[\w-]*"
+    r"|\b[0-9a-fA-F]{32,}\b"
+)
+
+
+def redacted(text: str) -> str:
+    """The text, at most 2,000 characters of it, with everything that looks like a key left out."""
+    return _SECRETS.sub("[redacted]", text[: 2 * _LONGEST])[:_LONGEST]
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds the upstream asks to wait; None if it does not say, or says it as a date.
+
+    Source: RFC 9110, section 10.2.3; ``retry-after-ms`` as the OpenAI SDK reads it (2026-11).
+
+    Args:
+        headers: Names in lower case.
+    """
+    millis = _seconds(headers.get("retry-after-ms"))
+    return millis / 1000 if millis is not None else _seconds(headers.get("retry-after"))
+
+
+def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
+    """What an error of an OpenAI-type upstream means for the caller.
+
+    Source: OpenAI API reference, error codes (2026-11).
+    """
+    said = envelope_of(body)
+    return failure(
+        status,
+        headers,
+        message=_text(said.get("message")),
+        code=_text(said.get("code")),
+        param=_text(said.get("param")),
+        kind=_text(said.get("type")),
+    )
+
+
+def envelope_of(body: bytes) -> Mapping[str, Any]:
+    """The ``error`` object of an error body; empty if it is not in the known envelope."""
+    if len(body) > _LONGEST_BODY:
+        return {}
+    try:
+        return msgspec.json.decode(body, type=_Envelope).error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def failure(
+    status: int,
+    headers: Mapping[str, str],
+    *,
+    message: str = "",
+    code: str = "",
+    param: str = "",
+    kind: str = "",
+) -> UpstreamError:
+    """The error for the caller, by the table above.
+
+    Args:
+        status: The upstream's.
+        headers: The upstream's, names in lower case.
+        message: The upstream's own words; "" for none.
+        code: The upstream's own code; "" for none.
+        param: The parameter it names; "" for none.
+        kind: The type it names; "" for none.
+    """
+    retryable, wait = status in _RETRYABLE, retry_after(headers)
+    if status not in _ABOUT_THE_CALL:
+        shown, ours, what = _GENERIC.get(status, (502, "upstream_error", "The upstream failed."))
+        words = f"{what} {_MENDS[ours]}"
+        return UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
+    error = UpstreamError(
+        redacted(message) or f"The upstream refused the call with status {status}.",
+        status=status,
+        code=redacted(code)[:100] or _CODES.get(status, "upstream_refused"),
+        param=redacted(param)[:200] or None,
+        retryable=retryable,
+        retry_after=wait,
+    )
+    error.type = redacted(kind)[:100] or error.type
+    return error
+
+
+class _Envelope(msgspec.Struct):
+    error: dict[str, Any]
+
+
+def _seconds(value: str | None) -> float | None:
+    """A plain number of seconds, zero or more; None for anything else."""
+    try:
+        seconds = float(value or "")
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _text(value: object) -> str:
+    """A string as it is, a number in digits (some upstreams give the code so), else ""."""
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""

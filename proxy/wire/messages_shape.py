@@ -1,0 +1,201 @@
+"""A chat completions body as the Anthropic wire reads it: typed, so a wrong type names its place.
+
+JSON the gateway has no business reading (schemas, signatures, markers) stays raw and is sent on
+byte for byte. Source: OpenAI API reference, create chat completion (2026-11).
+"""
+
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from proxy.errors import InvalidCall
+
+#: A raw field that was not sent; ``null`` means the same.
+ABSENT: Final = (b"", b"null")
+
+
+class ImageUrl(msgspec.Struct):
+    """Where an image is, or the image itself as a data URL."""
+
+    url: str
+
+
+class File(msgspec.Struct):
+    """A file within the call, or the name of one kept by OpenAI."""
+
+    file_data: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+
+
+class Breakpoint(msgspec.Struct):
+    """OpenAI's marker for the end of a prefix worth storing."""
+
+    ttl: str | None = None
+
+
+class Marked(msgspec.Struct):
+    """What may carry a marker: Anthropic's as it is, or OpenAI's."""
+
+    cache_control: Raw = Raw()
+    prompt_cache_breakpoint: Breakpoint | None = None
+
+
+class Part(Marked, kw_only=True):
+    """One part of a message's content."""
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+    image_url: ImageUrl | None = None
+    file: File | None = None
+
+
+class Named(msgspec.Struct):
+    """Something that is only named."""
+
+    name: str
+
+
+class Function(Marked, kw_only=True):
+    """A function the model may call."""
+
+    name: str
+    description: str | None = None
+    parameters: Raw = Raw()
+    strict: bool | None = None
+
+
+class Tool(Marked, kw_only=True):
+    """A tool the model may use."""
+
+    type: str = "function"
+    function: Function | None = None
+
+
+class Called(msgspec.Struct):
+    """The function a model called, with its arguments as JSON text."""
+
+    name: str
+    arguments: str | None = None
+
+
+class ToolCall(Marked, kw_only=True):
+    """One call of a tool by the model."""
+
+    id: str
+    type: str = "function"
+    function: Called | None = None
+
+
+class Message(Marked, kw_only=True):
+    """One message; which fields matter depends on its role."""
+
+    role: str
+    content: str | list[Part] | None = None
+    name: str | None = None
+    refusal: str | None = None
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
+    is_error: bool | None = None
+    thinking_blocks: list[Raw] | None = None
+    audio: Raw = Raw()
+    function_call: Raw = Raw()
+
+
+class AllowedTools(msgspec.Struct):
+    """A restriction to some of the tools."""
+
+    mode: str = "auto"
+    tools: list[Tool] = []
+
+
+class ToolChoice(msgspec.Struct):
+    """Which tool must be used, or which may."""
+
+    type: str
+    function: Named | None = None
+    allowed_tools: AllowedTools | None = None
+
+
+class Schema(msgspec.Struct):
+    """A JSON schema for the answer."""
+
+    schema: Raw = Raw()
+
+
+class ResponseFormat(msgspec.Struct):
+    """How the answer must look."""
+
+    type: str
+    json_schema: Schema | None = None
+
+
+class Body(msgspec.Struct, kw_only=True):
+    """The fields this wire can say or must refuse; all others are dropped with a note."""
+
+    messages: list[Message]
+    model: str = ""
+    stream: bool | None = None
+    tools: list[Tool] | None = None
+    tool_choice: str | ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    stop: str | list[str] | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    n: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    modalities: list[str] | None = None
+    response_format: ResponseFormat | None = None
+    reasoning_effort: str | None = None
+    service_tier: str | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    thinking: Raw = Raw()
+    cache_control: Raw = Raw()
+    context_management: Raw = Raw()
+
+
+_body = msgspec.json.Decoder(Body).decode
+_fields = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def read(body: bytes) -> tuple[Body, frozenset[str]]:
+    """The body, and the names of all top-level fields it sets to something other than null.
+
+    Raises:
+        InvalidCall: If it is not JSON in UTF-8, or a field has the wrong type.
+    """
+    try:
+        body.decode()
+        found = _fields(body)
+        return _body(body), frozenset(name for name, raw in found.items() if bytes(raw) != b"null")
+    except msgspec.ValidationError as error:
+        wrong, _, path = str(error).partition(" - at ")
+        param = path.strip("`").removeprefix("$").removeprefix(".") or None
+        where = f"`{param}`" if param else "the body"
+        raise InvalidCall(f"{wrong} for {where}.", code="invalid_type", param=param) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidCall(
+            f"The body is not valid JSON: {error}. Send one JSON object.", code="invalid_json"
+        ) from None
+
+
+def given(raw: Raw) -> bool:
+    """Whether a raw field was sent and is not null."""
+    return bytes(raw) not in ABSENT
+
+
+def wrong(param: str, message: str) -> InvalidCall:
+    """A value that no model would take."""
+    return InvalidCall(message, code="invalid_value", param=param)
+
+
+def unsupported(param: str, message: str) -> InvalidCall:
+    """A wish that cannot be said to this model without changing its meaning."""
+    return InvalidCall(message, code="unsupported_value", param=param)

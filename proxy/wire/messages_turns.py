@@ -1,0 +1,172 @@
+"""Chat messages as a system prompt and the alternating turns of the Messages API.
+
+Source: Anthropic, Messages API and mid-conversation system messages (2026-08).
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Raw
+
+from proxy.wire.messages_marks import Block, closed
+from proxy.wire.messages_parts import blocks, text, texts
+from proxy.wire.messages_shape import Message, given, unsupported, wrong
+from proxy.wire.messages_tools import tool_result, tool_use
+
+#: Stands where the Messages API wants a user turn and the caller has none.
+_OPENING: Final = "(The conversation begins.)"
+_CONTINUE: Final = "(Continue.)"
+_EMPTY: Final = "(empty message)"
+
+_SYSTEM: Final = frozenset({"system", "developer"})
+_THINKING: Final = frozenset({"thinking", "redacted_thinking"})
+_Speaker = Literal["user", "assistant", "system"]
+
+
+@dataclass(slots=True)
+class Turn:
+    """One message of the Messages API; opaque blocks in it are raw JSON."""
+
+    role: _Speaker
+    content: list[Block | Raw] = field(default_factory=list)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks that are not opaque, in order."""
+        return [block for block in self.content if isinstance(block, dict)]
+
+
+class _Kind(msgspec.Struct):
+    type: str
+
+
+_kind = msgspec.json.Decoder(_Kind).decode
+
+
+def system(messages: list[Message]) -> tuple[list[Block], int]:
+    """The blocks of the leading system and developer messages, and how many messages those are.
+
+    One block per part: boundaries are the caller's, so its cache markers keep their place.
+    """
+    found: list[Block] = []
+    for number, message in enumerate(messages):
+        if message.role not in _SYSTEM:
+            return found, number
+        found += closed(texts(message, f"messages[{number}]"), message)
+    return found, len(messages)
+
+
+def turns(
+    messages: list[Message], start: int, traits: frozenset[str], notes: list[str]
+) -> list[Turn]:
+    """The turns from message ``start`` on: the first is the user's, roles alternate.
+
+    Raises:
+        InvalidCall: If a message cannot be said on this wire.
+    """
+    found: list[Turn] = []
+    for number in range(start, len(messages)):
+        message, at = messages[number], f"messages[{number}]"
+        if message.role in _SYSTEM:
+            mid = "mid_system" in traits and _may_stand(found, messages, number)
+            _add_system(found, closed(texts(message, at), message), notes, mid=mid)
+        elif message.role == "user":
+            said = closed(blocks(message, at) or [text(_EMPTY)], message)
+            _turn(found, "user").content.extend(said)
+        elif message.role == "assistant":
+            _add_assistant(found, message, at)
+        elif message.role == "tool":
+            _add_result(found, tool_result(message, at))
+        else:
+            raise wrong(f"{at}.role", f"Unknown role {message.role!r}: {_ROLES}")
+    if not found or found[0].role != "user":
+        found.insert(0, Turn("user", [text(_OPENING)]))
+        notes.append("added a first user turn: this model's conversations begin with one")
+    return found
+
+
+def ended(found: list[Turn], notes: list[str], *, prefill: bool) -> list[Turn]:
+    """The turns with an end the model answers: the user's words, or the start of its own.
+
+    Args:
+        found: The turns.
+        notes: Gets a sentence when something was changed.
+        prefill: Whether the model goes on from an assistant message.
+    """
+    last = found[-1].content[-1]
+    if found[-1].role != "assistant":
+        return found
+    if prefill and isinstance(last, dict) and last["type"] == "text":
+        last["text"] = last["text"].rstrip()
+        return found
+    notes.append("added a user turn at the end: this model does not go on from an assistant's")
+    return [*found, Turn("user", [text(_CONTINUE)])]
+
+
+_ROLES: Final = "use system, developer, user, assistant or tool."
+
+
+def _turn(found: list[Turn], role: _Speaker) -> Turn:
+    """The last turn if it has this role, else a new one."""
+    if not found or found[-1].role != role:
+        found.append(Turn(role))
+    return found[-1]
+
+
+def _may_stand(found: list[Turn], messages: list[Message], number: int) -> bool:
+    """Whether a system message here follows a user turn and is last or answered by the model."""
+    if not found or found[-1].role == "assistant":
+        return False
+    later = (message.role for message in messages[number + 1 :] if message.role not in _SYSTEM)
+    return next(later, "assistant") == "assistant"
+
+
+def _add_system(found: list[Turn], said: list[Block], notes: list[str], *, mid: bool) -> None:
+    """A later system message where the model takes one, else labelled text of the user's turn.
+
+    It is never moved to the front: that would change the prefix of the whole conversation.
+    """
+    if mid and said:
+        _turn(found, "system").content.extend(said)
+        return
+    for block in said:
+        block["text"] = f"<system_message>\n{block['text']}\n</system_message>"
+        _turn(found, "user").content.append(block)
+        notes.append("sent a later system message as labelled user text")
+
+
+def _add_assistant(found: list[Turn], message: Message, at: str) -> None:
+    """What the model said: its opaque thinking first, as it came, then words, then calls."""
+    if given(message.function_call):
+        raise unsupported(f"{at}.function_call", "function_call is deprecated: send tool_calls.")
+    if given(message.audio):
+        raise unsupported(f"{at}.audio", "This model cannot hear: send the transcript as content.")
+    said = texts(message, at)
+    if message.refusal and message.refusal.strip():
+        said.append(text(message.refusal))
+    said += [
+        tool_use(call, f"{at}.tool_calls[{number}]")
+        for number, call in enumerate(message.tool_calls or ())
+    ]
+    thoughts = [_thought(raw, f"{at}.thinking_blocks") for raw in message.thinking_blocks or ()]
+    if thoughts or said:
+        _turn(found, "assistant").content.extend([*thoughts, *closed(said, message)])
+
+
+def _thought(raw: Raw, at: str) -> Raw:
+    """An opaque block, byte for byte: its signature covers what it says."""
+    try:
+        kind = _kind(raw).type
+    except (msgspec.DecodeError, RecursionError):
+        kind = ""
+    if kind not in _THINKING:
+        raise wrong(at, f"`{at}` must hold thinking blocks as an answer of this model gave them.")
+    return raw
+
+
+def _add_result(found: list[Turn], result: Block) -> None:
+    """The answer to a call: before any words of the user's turn, after other answers."""
+    content = _turn(found, "user").content
+    place = sum(isinstance(one, dict) and one["type"] == "tool_result" for one in content)
+    content.insert(place, result)

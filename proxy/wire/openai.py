@@ -1,0 +1,101 @@
+"""The OpenAI wire: what the caller said goes on as it came, but for the model's name upstream.
+
+A chat or completions stream is asked for its usage, so that it can be priced; the chunk that
+carries it is taken out again where the caller did not ask for it.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from proxy.call import Call
+from proxy.catalog.entries import Route
+from proxy.chat import field, replaced
+from proxy.errors import UpstreamError
+from proxy.wire.failures import openai_failure
+from proxy.wire.port import Prepared
+from proxy.wire.sse import events
+from proxy.wire.usage import openai_usage
+from slo.usage import Usage
+
+#: Endpoints whose streams carry usage only when asked. Source: OpenAI API reference (2026-11).
+_ASKED: Final = frozenset({"chat/completions", "completions"})
+_USAGE: Final = re.compile(rb'"usage"\s*:\s*\{')
+_NO_CHOICES: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
+
+
+class OpenAIWire:
+    """Any upstream that speaks the OpenAI API."""
+
+    def request(self, call: Call, route: Route) -> Prepared:
+        """The caller's own bytes; only fields that must differ are replaced."""
+        fields = self._fields(call, route)
+        return Prepared(
+            method=call.method,
+            path=f"/{call.endpoint}?{call.query}" if call.query else f"/{call.endpoint}",
+            headers=call.headers,
+            body=replaced(call.body, fields) if fields else call.body,
+            reader=UsageTaken() if "stream_options" in fields else None,
+        )
+
+    def usage(self, found: Mapping[str, Any]) -> Usage | None:
+        """The usage object in disjoint buckets; its prompt tokens include cached ones."""
+        return openai_usage(found)
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
+        """What an OpenAI-type error means for the caller."""
+        return openai_failure(status, headers, body)
+
+    def _fields(self, call: Call, route: Route) -> dict[str, bytes]:
+        fields: dict[str, bytes] = {}
+        if call.ask is None:
+            return fields
+        if route.model and route.model != call.ask.model:
+            fields["model"] = msgspec.json.encode(route.model)
+        asks = route.upstream.asks_usage and call.endpoint in _ASKED
+        if asks and call.streamed and not call.ask.wants_usage:
+            fields["stream_options"] = _with_usage(field(call.body, "stream_options"))
+        return fields
+
+
+class UsageTaken:
+    """Passes a stream on without the usage chunk that only we asked for."""
+
+    def feed(self, piece: bytes) -> bytes:
+        """The run of events without the one that has usage and no choices."""
+        if _USAGE.search(piece) is None or _NO_CHOICES.search(piece) is None:
+            return piece
+        return b"".join(event for event in _split(piece) if not _is_usage(event))
+
+    def end(self) -> bytes:
+        """Nothing is held back."""
+        return b""
+
+
+def _with_usage(options: bytes | None) -> bytes:
+    if options is None or options.strip() == b"null":
+        return b'{"include_usage":true}'
+    return replaced(options, {"include_usage": b"true"})
+
+
+def _split(run: bytes) -> list[bytes]:
+    """The events of a run, each with its own blank line."""
+    return re.split(rb"(?<=\n\n)|(?<=\r\n\r\n)|(?<=\r\r)", run)
+
+
+def _is_usage(event: bytes) -> bool:
+    """Whether this is the closing chunk: top-level usage and no choices."""
+    if _USAGE.search(event) is None or _NO_CHOICES.search(event) is None:
+        return False
+    try:
+        chunks = [msgspec.json.decode(one.data, type=_Chunk) for one in events(event)]
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return any(chunk.choices == [] and chunk.usage is not None for chunk in chunks)
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[msgspec.Raw] | None = None
+    usage: dict[str, Any] | None = None

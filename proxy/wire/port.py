@@ -1,0 +1,75 @@
+"""How one kind of upstream speaks: what every wire can do; pure.
+
+::
+
+    caller's bytes ── request ──▶ Prepared ──▶ upstream
+    upstream's bytes ── Reader.feed … end ──▶ caller's bytes
+    upstream's refusal ── failure ──▶ UpstreamError
+    usage object found in the answer ── usage ──▶ Usage
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from proxy.call import Call
+from proxy.catalog.entries import Route
+from proxy.errors import UpstreamError
+from slo.usage import Usage
+
+
+class Reader(Protocol):
+    """Turns an upstream's answer into the caller's, piece by piece.
+
+    For a stream, each piece is a run of whole server-sent events. For a JSON answer there is one
+    piece, the whole body. Nothing is delayed that could be passed on.
+    """
+
+    def feed(self, piece: bytes) -> bytes:
+        """What the caller gets for this piece; b"" for nothing yet."""
+        ...
+
+    def end(self) -> bytes:
+        """What the caller gets when the upstream has ended well."""
+        ...
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt's request, ready for the wire.
+
+    Attributes:
+        method: The HTTP method.
+        path: Appended to the upstream's base URL, with a leading slash and any query.
+        headers: All but the upstream's credentials.
+        body: What is sent.
+        reader: Translates the answer; None passes it on as it comes.
+        notes: What was changed or dropped, in short sentences for a header and the receipt.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    reader: Reader | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Wire(Protocol):
+    """How one kind of upstream speaks."""
+
+    def request(self, call: Call, route: Route) -> Prepared:
+        """The attempt for this route, always from the caller's own bytes.
+
+        Raises:
+            InvalidCall: If the call cannot be said on this wire without changing its meaning.
+        """
+        ...
+
+    def usage(self, found: Mapping[str, Any]) -> Usage | None:
+        """The usage object of an answer in disjoint buckets; None if it holds no counts."""
+        ...
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
+        """What an answer with an error status means for the caller."""
+        ...

@@ -1,0 +1,68 @@
+"""A Responses body read piece by piece; whatever is wrong with it names its parameter and mend."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+import orjson
+
+from proxy.errors import InvalidCall
+
+Shape = TypeVar("Shape")
+Json = dict[str, Any]
+
+
+def fields(body: bytes) -> Json:
+    """The top-level fields of the body.
+
+    Raises:
+        InvalidCall: If it is not one JSON object.
+    """
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise InvalidCall(
+            f"The body is not valid JSON: {error}. Send one JSON object.", code="invalid_json"
+        ) from None
+    if not isinstance(found, dict):
+        raise InvalidCall("The body is not an object. Send one JSON object.", code="invalid_json")
+    return found
+
+
+def shaped(value: object, shape: type[Shape], at: str) -> Shape:
+    """The value in the given shape, an annotation that msgspec understands.
+
+    Args:
+        value: Any JSON value.
+        shape: What it must be.
+        at: The parameter it was found at, such as ``input[2]``.
+
+    Raises:
+        InvalidCall: If it has another shape; its ``param`` is the path of the part that is wrong.
+    """
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        wrong, _, path = str(error).rpartition(" - at `$")
+        param = f"{at}{path.rstrip('`')}" if wrong else at
+        sentence = (wrong or str(error)).rstrip(".")
+        raise InvalidCall(
+            f"`{param}` is wrong: {sentence}.", code="invalid_value", param=param
+        ) from None
+
+
+def known_kinds(values: Iterable[object], known: Iterable[str], at: str, mend: str) -> None:
+    """Nothing happens if every ``type`` found in the values is a known one.
+
+    Raises:
+        InvalidCall: If one is not; it says how to mend it.
+    """
+    allowed = frozenset(known)
+    for place, value in enumerate(values):
+        kind = value.get("type") if isinstance(value, dict) else None
+        if isinstance(kind, str) and kind not in allowed:
+            raise InvalidCall(
+                f"`{kind}` is not supported for this model. {mend}",
+                code="unsupported_value",
+                param=f"{at}[{place}].type",
+            )

@@ -1,0 +1,175 @@
+"""Items of a Responses conversation as chat messages.
+
+::
+
+    message of user, system, developer   ─▶  a message of its own
+    reasoning, message of the assistant, ┐
+    function_call, custom_tool_call      ┴▶  neighbours become one assistant message
+    function_call_output and the like    ─▶  a tool message
+
+Neighbours are joined because chat wants all calls of a turn in the message that its tool messages
+follow. A conversation that goes on after anything but the assistant's items keeps all messages it
+had, so its prefix stays.
+
+Source: OpenAI API reference, Responses, input items (2026-11).
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal, get_args
+
+import msgspec
+
+from proxy.errors import InvalidCall
+from proxy.wire.responses_fields import Json, known_kinds, shaped
+from proxy.wire.responses_parts import Content, chat_content
+from proxy.wire.responses_reasoning import Opaque, opened
+
+_MEND: Final = (
+    "Send messages, reasoning, function_call, custom_tool_call and their outputs; "
+    "nothing is stored here, so send the items themselves, with `store` false."
+)
+
+
+class Item(msgspec.Struct, frozen=True, tag_field="type"):
+    """One item; ids and statuses of earlier answers are not said again."""
+
+
+class Message(Item, frozen=True, tag="message"):
+    """Something said."""
+
+    role: Literal["user", "system", "developer", "assistant"]
+    content: Content
+
+    def chat(self) -> Json:
+        """The chat message."""
+        return {"role": self.role, "content": chat_content(self.content)}
+
+
+class FunctionCall(Item, frozen=True, tag="function_call"):
+    """A function the model wanted to call."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+    def chat(self) -> Json:
+        """The entry of ``tool_calls``."""
+        function = {"name": self.name, "arguments": self.arguments}
+        return {"id": self.call_id, "type": "function", "function": function}
+
+
+class CustomCall(Item, frozen=True, tag="custom_tool_call"):
+    """A tool with free text as its input that the model wanted to call."""
+
+    call_id: str
+    name: str
+    input: str
+
+    def chat(self) -> Json:
+        """The entry of ``tool_calls``."""
+        custom = {"name": self.name, "input": self.input}
+        return {"id": self.call_id, "type": "custom", "custom": custom}
+
+
+class CallOutput(Item, frozen=True, tag="function_call_output"):
+    """What came of a call."""
+
+    call_id: str
+    output: Content
+
+    def chat(self) -> Json:
+        """The tool message."""
+        return {
+            "role": "tool",
+            "tool_call_id": self.call_id,
+            "content": chat_content(self.output),
+        }
+
+
+class CustomOutput(CallOutput, frozen=True, tag="custom_tool_call_output"):
+    """What came of a call with free text."""
+
+
+class Reasoning(Item, frozen=True, tag="reasoning"):
+    """What the model thought; only what was sealed here goes back, the rest is left out."""
+
+    encrypted_content: str | None = None
+
+    def __post_init__(self) -> None:
+        opened(self.encrypted_content)
+
+
+AnyItem = Message | FunctionCall | CustomCall | CallOutput | CustomOutput | Reasoning
+
+_KINDS: Final = tuple(kind.__struct_config__.tag for kind in get_args(AnyItem))
+
+
+def messages(instructions: object, given: object) -> list[Json]:
+    """The chat messages for ``instructions`` and ``input``.
+
+    Raises:
+        InvalidCall: If they are not what the Responses API takes, or need something stored.
+    """
+    first: list[Json] = []
+    if instructions is not None:
+        first = [{"role": "system", "content": shaped(instructions, str, "instructions")}]
+    if given is None:
+        raise InvalidCall(
+            "`input` is missing. Send a text or a list of items.",
+            code="missing_required_parameter",
+            param="input",
+        )
+    if isinstance(given, str):
+        return [*first, {"role": "user", "content": given}]
+    items = [_with_kind(item) for item in shaped(given, list[Any], "input")]
+    known_kinds(items, _KINDS, "input", _MEND)
+    return first + _joined(shaped(items, list[AnyItem], "input"))
+
+
+def _with_kind(item: object) -> object:
+    """The item with its type, which may be left out of messages and of references."""
+    if not isinstance(item, dict) or item.get("type") is not None:
+        return item
+    return item | {"type": "message" if "role" in item else "item_reference"}
+
+
+def _joined(items: Iterable[AnyItem]) -> list[Json]:
+    said: list[Json] = []
+    answer: list[AnyItem] = []
+    for item in items:
+        if isinstance(item, CallOutput) or (isinstance(item, Message) and item.role != "assistant"):
+            said += [*_answer(answer), item.chat()]
+            answer = []
+        else:
+            answer.append(item)
+    return said + _answer(answer)
+
+
+def _answer(run: Iterable[AnyItem]) -> list[Json]:
+    """The assistant message of a run of its items; none where nothing was said or called."""
+    contents: list[str | list[Json]] = []
+    calls: list[Json] = []
+    opaque = Opaque()
+    for item in run:
+        if isinstance(item, Message):
+            contents.append(chat_content(item.content))
+        elif isinstance(item, Reasoning):
+            opaque = opaque.joined(opened(item.encrypted_content))
+        else:
+            calls.append(item.chat())
+    if not contents and not calls:
+        return []
+    said: Json = {"role": "assistant", "content": _one(contents)} | msgspec.to_builtins(opaque)
+    return [said | {"tool_calls": calls} if calls else said]
+
+
+def _one(contents: list[str | list[Json]]) -> str | list[Json] | None:
+    """The contents of several messages as one; a single text stays plain, which all accept."""
+    parts = [
+        part
+        for content in contents
+        for part in ([{"type": "text", "text": content}] if isinstance(content, str) else content)
+    ]
+    if len(parts) == 1 and parts[0].keys() == {"type", "text"}:
+        return str(parts[0]["text"])
+    return parts or None

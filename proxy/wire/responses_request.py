@@ -1,0 +1,169 @@
+"""A Responses body as a chat body, for models whose upstream speaks no Responses.
+
+Only what can be said without state is said. Fields that both APIs know by one name pass as they
+are, and so do fields that neither knows. ``store`` is not passed on: nothing is kept either way.
+
+Source: OpenAI API reference, Responses, create (2026-11).
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from proxy.errors import InvalidCall
+from proxy.wire.responses_fields import Json, fields, shaped
+from proxy.wire.responses_input import messages
+from proxy.wire.responses_tools import chat_tools
+
+_RESEND: Final = (
+    "Nothing is stored for this model: send the earlier items again in `input`, with `store` false."
+)
+#: Fields that need something kept or run elsewhere, and how to do without.
+_STATEFUL: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "previous_response_id": _RESEND,
+        "conversation": _RESEND,
+        "prompt": "Send the template's text as `instructions` and `input`.",
+        "background": "Leave it out and wait for the answer, or stream it.",
+        "context_management": "Leave it out and send a shorter `input` when it grows too long.",
+        "moderation": "Leave it out and moderate in a call of its own.",
+    }
+)
+#: Fields that are read elsewhere, or that say nothing where there is no state and no built-in tool.
+_UNSAID: Final = frozenset(
+    {"input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream_options"}
+    | {"store", "truncation", "max_tool_calls", "include", *_STATEFUL}
+)
+
+
+class _Reasoning(msgspec.Struct, frozen=True):
+    effort: str | None = None
+    mode: str | None = None
+
+
+class _Plain(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
+    """Free text, which needs no saying."""
+
+
+class _Object(msgspec.Struct, frozen=True, tag_field="type", tag="json_object"):
+    """Any JSON object."""
+
+
+class _Schema(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="json_schema"):
+    name: str
+    schema: dict[str, Any]
+    description: str | None = None
+    strict: bool | None = None
+
+
+class _Text(msgspec.Struct, frozen=True):
+    format: _Plain | _Object | _Schema | None = None
+    verbosity: str | None = None
+
+
+class _Caching(msgspec.Struct, frozen=True):
+    prewarm: bool | None = None
+
+
+def chat_body(body: bytes) -> bytes:
+    """The chat body that asks for the same; the same bytes for the same body.
+
+    Raises:
+        InvalidCall: If it is malformed, or cannot be said without state or another meaning.
+    """
+    asked = fields(body)
+    _refuse_state(asked)
+    _rendered({name: value for name, value in asked.items() if name != "input"})  # it is repeated
+    chat: Json = {}
+    for name, value in asked.items():
+        if value is not None and name not in _UNSAID:
+            chat |= _SAID[name](value) if name in _SAID else {name: value}
+    chat["messages"] = messages(asked.get("instructions"), asked.get("input"))
+    chat |= chat_tools(
+        asked.get("tools"), asked.get("tool_choice"), asked.get("parallel_tool_calls")
+    )
+    return _rendered(chat | _extras(asked))
+
+
+def _refuse_state(asked: Json) -> None:
+    for name, mend in _STATEFUL.items():
+        if asked.get(name):
+            raise InvalidCall(
+                f"`{name}` is not supported for this model. {mend}",
+                code="unsupported_parameter",
+                param=name,
+            )
+
+
+def _extras(asked: Json) -> Json:
+    """What a chat upstream must be asked for that a Responses one gives unasked, or by name."""
+    extras: Json = {}
+    if asked.get("stream") is True:
+        options = shaped(asked.get("stream_options") or {}, dict[str, Any], "stream_options")
+        extras["stream_options"] = options | {"include_usage": True}
+    if "message.output_text.logprobs" in shaped(asked.get("include") or [], list[Any], "include"):
+        extras["logprobs"] = True
+    return extras
+
+
+def _reasoning(value: object) -> Json:
+    found = shaped(value, _Reasoning, "reasoning")
+    if found.mode not in (None, "standard"):
+        raise InvalidCall(
+            "This reasoning mode is not supported for this model. Leave `reasoning.mode` out.",
+            code="unsupported_value",
+            param="reasoning.mode",
+        )
+    return {} if found.effort is None else {"reasoning_effort": found.effort}
+
+
+def _text(value: object) -> Json:
+    found = shaped(value, _Text, "text")
+    said: Json = {} if found.verbosity is None else {"verbosity": found.verbosity}
+    if isinstance(found.format, _Object):
+        said["response_format"] = {"type": "json_object"}
+    if isinstance(found.format, _Schema):
+        schema = msgspec.to_builtins(found.format)
+        said["response_format"] = {"type": schema.pop("type"), "json_schema": schema}
+    return said
+
+
+def _caching(value: object) -> Json:
+    """Chat's options; the comparison for diagnostics is one of stored responses and is left out."""
+    if shaped(value, _Caching, "prompt_cache_options").prewarm:
+        raise InvalidCall(
+            "A prompt cannot be prewarmed for this model. Leave `prewarm` out.",
+            code="unsupported_value",
+            param="prompt_cache_options.prewarm",
+        )
+    given = shaped(value, dict[str, Any], "prompt_cache_options")
+    unsaid = ("prewarm", "comparison_response_id")
+    return {"prompt_cache_options": {k: v for k, v in given.items() if k not in unsaid}}
+
+
+def _logprobs(value: object) -> Json:
+    """Chat wants both fields; none at all is the default of both APIs."""
+    return {"logprobs": True, "top_logprobs": value} if value != 0 else {}
+
+
+_SAID: Final[Mapping[str, Callable[[object], Json]]] = MappingProxyType(
+    {
+        "max_output_tokens": lambda value: {"max_completion_tokens": value},
+        "reasoning": _reasoning,
+        "text": _text,
+        "prompt_cache_options": _caching,
+        "top_logprobs": _logprobs,
+    }
+)
+
+
+def _rendered(chat: Json) -> bytes:
+    try:
+        return orjson.dumps(chat)
+    except orjson.JSONEncodeError:
+        raise InvalidCall(
+            "The body is nested too deeply. Send flatter JSON.", code="invalid_json"
+        ) from None

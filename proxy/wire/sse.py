@@ -1,0 +1,88 @@
+"""Server-sent events: whole ones out of any chunking, and what they say.
+
+Source: WHATWG HTML, section 9.2, "Server-sent events" (2026-11).
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+_ENDS = (b"\n\n", b"\n\r\n", b"\r\r")
+_PAIRS = (b"\n\n", b"\n\r", b"\r\r")
+_LONE = (b"\n", b"\r", b"\r\n")
+_BOM = b"\xef\xbb\xbf"
+
+
+class Frames:
+    """Cuts a byte stream between events; every byte comes out once, in order, as it came."""
+
+    __slots__ = ("_bound", "_tail")
+
+    def __init__(self, bound: int = 8 * 1024 * 1024) -> None:
+        self._bound = bound
+        self._tail = bytearray()
+
+    def feed(self, chunk: bytes) -> bytes:
+        """The longest run of complete events that is now known; b"" if there is none.
+
+        An event that outgrows the bound is passed on in pieces, so memory stays bounded.
+        """
+        tail = self._tail
+        if not tail and chunk.endswith(_ENDS):
+            return chunk
+        seen = max(len(tail) - 1, 0)
+        tail += chunk
+        end = _end(tail, seen)
+        if not end and (len(tail) > self._bound or bytes(tail[:3]) in _LONE):
+            end = len(tail)
+        run = bytes(tail[:end])
+        del tail[:end]
+        return run
+
+    def rest(self) -> bytes:
+        """The unfinished event at the end; b"" if the stream stopped between two."""
+        return bytes(self._tail)
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One event; ``name`` is "" where the stream gives none."""
+
+    name: str
+    data: bytes
+
+
+def events(run: bytes) -> Iterator[Event]:
+    """The events of a run in order; comments and events without data are left out."""
+    if b"\r" in run:
+        run = run.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    for block in run.split(b"\n\n"):
+        event = _event(block.removeprefix(_BOM))
+        if event is not None:
+            yield event
+
+
+def _end(tail: bytearray, start: int) -> int:
+    """Where the last blank line ends; 0 if there is none.
+
+    A blank line is an end of line right after another. A lone CR counts at once: an LF that
+    follows it belongs to it and starts the next run, where it says nothing.
+    """
+    last = max(tail.rfind(pair, start) for pair in _PAIRS) + 2
+    if last == 1:
+        return 0
+    return last + (tail[last - 1 : last + 1] == b"\r\n")
+
+
+def _event(block: bytes) -> Event | None:
+    """What the lines of one event say; None if they carry no data."""
+    name, values = b"", []
+    for line in block.split(b"\n"):
+        field, _, value = line.partition(b":")
+        if field == b"data":
+            values.append(value.removeprefix(b" "))
+        elif field == b"event":
+            name = value.removeprefix(b" ")
+    if not values:
+        return None
+    data = values[0] if len(values) == 1 else b"\n".join(values)
+    return Event(name.decode(errors="replace"), data)

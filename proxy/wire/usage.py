@@ -1,0 +1,96 @@
+"""Usage objects of OpenAI-type upstreams, in disjoint buckets.
+
+Their convention is inclusive: prompt tokens hold those read from and written to a cache, generated
+tokens hold reasoning. Writes that cost nothing (vLLM's ``created_cache_tokens``, DeepSeek's misses)
+stay in the input. Source: providers.md sections 0, 1.5 and 5 to 7 (2026-11).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from slo.usage import Usage
+
+#: More than any answer holds; a larger count is a mistake that no ledger should have to store.
+_MOST: Final = 10**12
+
+_PROMPT: Final = ("prompt_tokens", "input_tokens")
+_GENERATED: Final = ("completion_tokens", "output_tokens")
+_HIT: Final = "prompt_cache_hit_tokens"
+_MISS: Final = "prompt_cache_miss_tokens"
+_PROMPT_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details")
+_GENERATED_DETAILS: Final = ("completion_tokens_details", "output_tokens_details")
+
+
+def openai_usage(found: Mapping[str, Any]) -> Usage | None:
+    """The buckets of a chat, completions, Responses or embeddings usage; None if it has no counts.
+
+    Counts that contradict each other are clamped, so that no bucket is negative and the buckets
+    of the prompt add up to the prompt. A usage of zeros is a ``Usage`` of zeros.
+    """
+    hit, miss = _count(found, _HIT), _count(found, _MISS)
+    prompt = _count(found, *_PROMPT)
+    generated = _count(found, *_GENERATED)
+    total = _count(found, "total_tokens")
+    if prompt is None and (hit is not None or miss is not None):
+        prompt = (hit or 0) + (miss or 0)
+    if prompt is None and total is not None:
+        prompt = max(total - (generated or 0), 0)
+    if prompt is None and generated is None:
+        return None
+    return _split(found, prompt or 0, generated or 0, total)
+
+
+def _split(found: Mapping[str, Any], prompt: int, generated: int, total: int | None) -> Usage:
+    details = _object(found, *_PROMPT_DETAILS)
+    cached = _count(details, "cached_tokens")
+    if cached is None:
+        cached = _count(found, _HIT, "cached_tokens")
+    read = min(cached or 0, prompt)
+    write = min(_count(details, "cache_write_tokens") or 0, prompt - read)
+    ttls = _object(details, "cache_write_tokens_details")
+    write_12h = min(_count(ttls, "ttl_12h_tokens") or 0, write)
+    output, reasoning = _generated(found, prompt, generated, total)
+    return Usage(
+        input=prompt - read - write,
+        cache_read=read,
+        write_30m=write - write_12h,
+        write_12h=write_12h,
+        output=output,
+        reasoning=reasoning,
+    )
+
+
+def _generated(
+    found: Mapping[str, Any], prompt: int, generated: int, total: int | None
+) -> tuple[int, int]:
+    """Output and reasoning, apart.
+
+    Reasoning is inside the generated tokens, except where the total says that it was left out of
+    them, as xAI's and Gemini's compatible answers do: then it is what the total has over.
+    """
+    reasoning = _count(_object(found, *_GENERATED_DETAILS), "reasoning_tokens") or 0
+    over = 0 if total is None else max(total - prompt - generated, 0)
+    if over and reasoning in {0, over}:
+        return generated, over
+    reasoning = min(reasoning, generated)
+    return generated - reasoning, reasoning
+
+
+def _object(found: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """The first of the named objects; an empty one if there is none."""
+    for name in names:
+        value = found.get(name)
+        if isinstance(value, dict):
+            return value
+    return {}
+
+
+def _count(found: Mapping[str, Any], *names: str) -> int | None:
+    """The first of the named counts; None if there is none. What is negative is no count."""
+    for name in names:
+        value = found.get(name)
+        if type(value) is float and value.is_integer():
+            value = int(value)
+        if type(value) is int and 0 <= value <= _MOST:
+            return value
+    return None

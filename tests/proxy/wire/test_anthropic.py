@@ -1,0 +1,149 @@
+"""The Anthropic wire, as the pipeline meets it."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.call import Call, Key
+from proxy.catalog.entries import Route, Upstream
+from proxy.chat import ask
+from proxy.errors import InvalidCall
+from proxy.wire.anthropic import AnthropicWire
+from proxy.wire.port import Prepared, Wire
+from slo.usage import Usage
+
+_KEY = Key(id="key_1", team="t", team_name="T")
+_ROUTE = Route(
+    name="a/claude",
+    upstream=Upstream(name="a", kind="anthropic", base_url="https://a.test/v1"),
+    model="claude",
+)
+_ANSWER = {
+    "id": "msg_1",
+    "content": [{"type": "text", "text": "hello"}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 3, "output_tokens": 2},
+}
+_STREAM = b"".join(
+    b"data: " + orjson.dumps(event) + b"\n\n"
+    for event in [
+        {"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 3}}},
+        {"type": "content_block_start", "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "hello"}},
+        {"type": "content_block_stop"},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 2},
+        },
+        {"type": "message_stop"},
+    ]
+)
+
+
+def _call(
+    body: dict[str, Any],
+    endpoint: str = "chat/completions",
+    headers: dict[str, str] | None = None,
+    method: str = "POST",
+) -> Call:
+    written = orjson.dumps({"model": "public", **body})
+    return Call(
+        id="call_1",
+        key=_KEY,
+        method=method,
+        endpoint=endpoint,
+        headers=headers or {},
+        body=written,
+        ask=ask(written),
+        arrived=1_700_000_000.5,
+    )
+
+
+def _chat(**fields: Any) -> Call:
+    return _call({"messages": [{"role": "user", "content": "hi"}], **fields})
+
+
+def _read(prepared: Prepared, answer: bytes) -> bytes:
+    assert prepared.reader is not None
+    return prepared.reader.feed(answer) + prepared.reader.end()
+
+
+def test_a_chat_call_goes_to_messages_under_the_pinned_version() -> None:
+    wire: Wire = AnthropicWire()
+    prepared = wire.request(_chat(seed=1), _ROUTE)
+
+    assert (prepared.method, prepared.path) == ("POST", "/messages")
+    assert prepared.headers == {
+        "content-type": "application/json",
+        "anthropic-version": "2023-06-01",
+    }
+    assert orjson.loads(prepared.body)["model"] == "claude"
+    assert prepared.notes == ("dropped seed: the model has no such parameter",)
+
+
+def test_of_the_callers_headers_only_beta_features_go_along() -> None:
+    headers = {"anthropic-beta": "b-2026-01-01", "anthropic-version": "x", "openai-beta": "y"}
+    call = _call({"messages": [{"role": "user", "content": "hi"}]}, headers=headers)
+    sent = AnthropicWire().request(call, _ROUTE).headers
+
+    assert sent["anthropic-beta"] == "b-2026-01-01"
+    assert sent["anthropic-version"] == "2023-06-01"
+    assert "openai-beta" not in sent
+
+
+def test_an_answer_comes_back_under_the_callers_name_and_time() -> None:
+    given = orjson.loads(_read(AnthropicWire().request(_chat(), _ROUTE), orjson.dumps(_ANSWER)))
+
+    assert (given["model"], given["created"]) == ("public", 1_700_000_000)
+    assert given["choices"][0]["message"]["content"] == "hello"
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_stream_comes_back_with_usage_where_it_was_asked_for(*, asked: bool) -> None:
+    call = _chat(stream=True, stream_options={"include_usage": asked})
+    given = _read(AnthropicWire().request(call, _ROUTE), _STREAM)
+
+    assert (b'"prompt_tokens":3' in given) == asked
+    assert given.endswith(b"data: [DONE]\n\n")
+
+
+def test_a_response_is_asked_for_and_read_through_the_chat_wire() -> None:
+    prepared = AnthropicWire().request(_call({"input": "hi"}, "responses"), _ROUTE)
+    given = orjson.loads(_read(prepared, orjson.dumps(_ANSWER)))
+
+    assert orjson.loads(prepared.body)["messages"][0]["content"] == [{"type": "text", "text": "hi"}]
+    assert given["object"] == "response"
+    assert given["output"][-1]["content"][0]["text"] == "hello"
+    assert given["usage"]["input_tokens"] == 3
+
+
+def test_a_streamed_response_ends_complete_and_with_usage() -> None:
+    call = _call({"input": "hi", "stream": True}, "responses")
+    given = _read(AnthropicWire().request(call, _ROUTE), _STREAM)
+
+    assert b"event: response.completed" in given
+    assert b'"input_tokens":3' in given
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "method"), [("embeddings", "POST"), ("completions", "POST"), ("responses", "GET")]
+)
+def test_what_anthropic_does_not_serve_is_refused_with_a_way_out(
+    endpoint: str, method: str
+) -> None:
+    with pytest.raises(InvalidCall, match="ask a model of another provider") as caught:
+        AnthropicWire().request(_call({"input": "hi"}, endpoint, method=method), _ROUTE)
+
+    assert caught.value.code == "unsupported_endpoint"
+
+
+def test_the_wire_reads_its_own_usage_and_errors() -> None:
+    wire = AnthropicWire()
+
+    assert wire.usage({"input_tokens": 1, "cache_read_input_tokens": 2}) == Usage(
+        input=1, cache_read=2
+    )
+    assert wire.failure(529, {}, b"").status == 503
+    assert wire.credentials("k") == {"x-api-key": "k"}

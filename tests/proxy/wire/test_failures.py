@@ -1,0 +1,151 @@
+"""What an upstream's error status means for the caller."""
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.errors import UpstreamError
+from proxy.wire.failures import openai_failure, redacted, retry_after
+
+
+def _body(**error: object) -> bytes:
+    return orjson.dumps({"error": error})
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 413, 415, 422, 429])
+def test_what_the_caller_can_mend_is_told_in_the_upstreams_words(status: int) -> None:
+    body = _body(message="No such tool.", code="bad_tool", param="tools[0]", type="odd_error")
+    error = openai_failure(status, {}, body)
+
+    assert (error.status, error.message, error.code, error.param, error.type) == (
+        status,
+        "No such tool.",
+        "bad_tool",
+        "tools[0]",
+        "odd_error",
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "shown", "code", "retryable"),
+    [
+        (401, 502, "upstream_unauthorized", False),
+        (402, 502, "upstream_unauthorized", False),
+        (403, 502, "upstream_unauthorized", False),
+        (408, 504, "upstream_timeout", True),
+        (500, 502, "upstream_error", True),
+        (502, 502, "upstream_error", True),
+        (503, 503, "upstream_overloaded", True),
+        (504, 504, "upstream_timeout", True),
+        (529, 503, "upstream_overloaded", True),
+        (418, 502, "upstream_error", False),
+        (302, 502, "upstream_error", False),
+        (501, 502, "upstream_error", False),
+    ],
+)
+def test_everything_else_is_told_in_ours(
+    status: int, shown: int, code: str, *, retryable: bool
+) -> None:
+    error = openai_failure(status, {}, _body(message="secret inner words", code="x", type="y"))
+
+    assert (error.status, error.code, error.retryable) == (shown, code, retryable)
+    assert "inner" not in error.message
+    assert error.type == "upstream_error"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>Bad gateway sk-live-123456</html>",
+        b'{"error": "plain"}',
+        b'{"error": {"message": 5.5, "code": true}}',
+        b'{"error": {"message": null}}',
+        b'{"error": {"message": "' + b"x" * 300_000 + b'"}}',
+        b"[" * 5_000,
+        b'{"error": {"message": "\xff"}}',
+    ],
+)
+def test_a_body_outside_the_known_envelope_is_never_passed_on(body: bytes) -> None:
+    error = openai_failure(400, {}, body)
+
+    assert error.message == "The upstream refused the call with status 400."
+    assert error.code == "upstream_refused"
+    assert error.type == "invalid_request_error"
+
+
+def test_a_numeric_code_is_kept_as_digits() -> None:
+    assert openai_failure(400, {}, _body(message="m", code=1214)).code == "1214"
+
+
+def test_a_code_the_upstream_leaves_out_comes_from_the_status() -> None:
+    assert openai_failure(429, {}, _body(message="slow down")).code == "rate_limit_exceeded"
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(openai_failure(400, {}, _body(message="word " * 5_000)).message) == 2_000
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-proj-abcDEF123456",
+        "sk-ant-api03-abc_DEF-123456",
+        "Bearer abc.def",
+        "Basic dXNlcjpwYXNz",
+        "api_key=hunter22",
+        'x-api-key: "hunter22"',
+        "AIzaSyA1234567890abcdefghijk",
+        "AKIAIOSFODNN7EXAMPLE",
+        "eyJhbGciOi.eyJzdWIi.c2ln",
+        "0123456789abcdef0123456789abcdef",
+        "sk-proj-********************abcd",
+    ],
+)
+def test_what_looks_like_a_secret_is_left_out(secret: str) -> None:
+    told = redacted(f"Wrong: {secret}, sorry.")
+
+    assert told.startswith("Wrong: ")
+    assert told.endswith(", sorry.")
+    assert "[redacted]" in told
+    assert secret.rsplit(maxsplit=1)[-1].strip(chr(34)) not in told
+
+
+def test_ordinary_words_stay() -> None:
+    words = "messages.3: `tool_use` ids were found without `tool_result` blocks: toolu_01A09q90"
+
+    assert redacted(words) == words
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+    ],
+)
+def test_the_wait_is_read_in_seconds(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+    assert openai_failure(429, headers, b"").retry_after == seconds
+
+
+_WORDS = st.none() | st.text() | st.integers(0, 9) | st.lists(st.text())
+_ERRORS = st.dictionaries(st.sampled_from(["message", "code", "param", "type"]), _WORDS)
+
+
+@given(st.integers(300, 599), st.binary() | _ERRORS.map(lambda error: _body(**error)))
+def test_any_answer_gives_an_error_that_can_be_told(status: int, body: bytes) -> None:
+    error = openai_failure(status, {}, body)
+
+    assert isinstance(error, UpstreamError)
+    assert 400 <= error.status < 600
+    assert error.message
+    assert error.code

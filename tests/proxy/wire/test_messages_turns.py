@@ -1,0 +1,219 @@
+"""Chat messages as a system prompt and alternating turns."""
+
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+
+from proxy.errors import InvalidCall
+from proxy.wire.messages_shape import Message, read
+from proxy.wire.messages_turns import Turn, ended, system, turns
+
+_MID = frozenset({"mid_system"})
+
+
+def _messages(*messages: dict[str, Any]) -> list[Message]:
+    return read(orjson.dumps({"messages": messages}))[0].messages
+
+
+def _said(role: str, content: object = "…", **more: object) -> dict[str, Any]:
+    return {"role": role, "content": content, **more}
+
+
+def _turns(
+    *messages: dict[str, Any],
+    traits: frozenset[str] = frozenset(),
+    notes: list[str] | None = None,
+) -> list[Any]:
+    read_messages = _messages(*messages)
+    _, start = system(read_messages)
+    found = turns(read_messages, start, traits, [] if notes is None else notes)
+    sent = [{"role": turn.role, "content": turn.content} for turn in found]
+    return list(orjson.loads(msgspec.json.encode(sent)))
+
+
+def _words(found: list[Any]) -> list[tuple[str, list[str]]]:
+    return [
+        (turn["role"], [block.get("text", block["type"]) for block in turn["content"]])
+        for turn in found
+    ]
+
+
+def _call(name: str) -> dict[str, Any]:
+    return {"id": name, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+def test_leading_system_and_developer_messages_keep_their_boundaries() -> None:
+    parts = [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]
+    blocks, start = system(
+        _messages(_said("system", "a"), _said("developer", parts), _said("user"))
+    )
+
+    assert [block["text"] for block in blocks] == ["a", "b", "c"]
+    assert start == 2
+
+
+def test_messages_may_be_all_system() -> None:
+    blocks, start = system(_messages(_said("system", "a")))
+
+    assert (len(blocks), start) == (1, 1)
+
+
+def test_consecutive_messages_of_one_role_become_one_turn() -> None:
+    found = _turns(
+        _said("user", "a"), _said("user", "b"), _said("assistant", "c"), _said("assistant", "d")
+    )
+
+    assert _words(found) == [("user", ["a", "b"]), ("assistant", ["c", "d"])]
+
+
+def test_results_come_before_words_whatever_their_order() -> None:
+    found = _turns(
+        _said("user", "go"),
+        _said("assistant", None, tool_calls=[_call("a"), _call("b")]),
+        _said("tool", "1", tool_call_id="a"),
+        _said("user", "hurry"),
+        _said("tool", "2", tool_call_id="b"),
+    )
+
+    assert _words(found[-1:]) == [("user", ["tool_result", "tool_result", "hurry"])]
+    assert [block.get("tool_use_id") for block in found[-1]["content"]] == ["a", "b", None]
+
+
+def test_an_empty_user_message_stays_a_message_and_an_empty_assistants_goes() -> None:
+    found = _turns(_said("user", ""), _said("assistant", ""), _said("user", "a"))
+
+    assert _words(found) == [("user", ["(empty message)", "a"])]
+
+
+@pytest.mark.parametrize("messages", [[], [_said("assistant", "hello")]])
+def test_a_conversation_begins_with_the_user(messages: list[dict[str, Any]]) -> None:
+    notes: list[str] = []
+    found = _turns(_said("system", "s"), *messages, notes=notes)
+
+    assert found[0]["role"] == "user"
+    assert len(notes) == 1
+
+
+def test_an_assistant_says_its_thinking_first_byte_for_byte() -> None:
+    thought = {"signature": "s=", "type": "thinking", "thinking": "hm  "}
+    hidden = {"type": "redacted_thinking", "data": "x"}
+    spoken = _said(
+        "assistant", "so", thinking_blocks=[thought, hidden], tool_calls=[_call("a")], refusal="no"
+    )
+    messages = _messages(_said("user"), spoken)
+    found = turns(messages, 0, frozenset(), [])
+    written = [msgspec.json.encode(block) for block in found[1].content]
+
+    assert written[:2] == [orjson.dumps(thought), orjson.dumps(hidden)]
+    assert [orjson.loads(block)["type"] for block in written[2:]] == ["text", "text", "tool_use"]
+    assert len(found[1].blocks) == 3
+
+
+@pytest.mark.parametrize("block", ["hm", {"type": "text", "text": "x"}, {}, None])
+def test_what_is_no_thinking_is_not_sent_as_such(block: object) -> None:
+    with pytest.raises(InvalidCall) as caught:
+        _turns(_said("user"), _said("assistant", "a", thinking_blocks=[block]))
+
+    assert caught.value.param == "messages[1].thinking_blocks"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        _said("assistant", "a", function_call={"name": "f"}),
+        _said("assistant", "a", audio={"id": "x"}),
+        _said("function", "a", name="f"),
+        _said("critic", "a"),
+    ],
+)
+def test_what_has_no_counterpart_is_refused(message: dict[str, Any]) -> None:
+    with pytest.raises(InvalidCall) as caught:
+        _turns(_said("user"), message)
+
+    assert (caught.value.param or "").startswith("messages[1].")
+
+
+@pytest.mark.parametrize(
+    ("later", "stands"),
+    [
+        ([], True),
+        ([_said("developer", "t")], True),
+        ([_said("assistant", "b")], True),
+        ([_said("system", "t"), _said("assistant", "b")], True),
+        ([_said("user", "b")], False),
+    ],
+)
+def test_a_later_system_message_stands_where_the_model_takes_one(
+    later: list[dict[str, Any]], *, stands: bool
+) -> None:
+    found = _turns(_said("user", "a"), _said("system", "s"), *later, traits=_MID)
+
+    assert (found[1:2] != [] and found[1]["role"] == "system") == stands
+    assert ("<system_message>\ns\n</system_message>" in _words(found)[0][1]) != stands
+
+
+def test_a_system_message_after_the_assistant_becomes_labelled_user_text() -> None:
+    notes: list[str] = []
+    found = _turns(
+        _said("user", "a"),
+        _said("assistant", "b"),
+        _said("system", "s"),
+        traits=_MID,
+        notes=notes,
+    )
+
+    assert _words(found)[2] == ("user", ["<system_message>\ns\n</system_message>"])
+    assert notes == ["sent a later system message as labelled user text"]
+
+
+def test_a_system_message_that_says_nothing_leaves_no_turn() -> None:
+    assert len(_turns(_said("user", "a"), _said("system", " "), traits=_MID)) == 1
+
+
+def test_a_messages_marker_goes_to_its_last_block() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    user, assistant, answered = _turns(
+        _said("user", "a", **mark),
+        _said("assistant", "b", tool_calls=[_call("a")], **mark),
+        _said("tool", "1", tool_call_id="a", **mark),
+    )
+
+    assert "cache_control" in user["content"][-1]
+    assert ["cache_control" in block for block in assistant["content"]] == [False, True]
+    assert "cache_control" in answered["content"][0]
+
+
+def _ended(turn: Turn, *, prefill: bool) -> tuple[list[Turn], list[str]]:
+    notes: list[str] = []
+    return ended([Turn("user"), turn], notes, prefill=prefill), notes
+
+
+def test_a_model_that_goes_on_from_its_own_words_gets_them_without_trailing_space() -> None:
+    found, notes = _ended(Turn("assistant", [{"type": "text", "text": "a "}]), prefill=True)
+
+    assert found[-1].content == [{"type": "text", "text": "a"}]
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("block", "prefill"),
+    [
+        ({"type": "text", "text": "a"}, False),
+        (msgspec.Raw(b'{"type":"thinking"}'), True),
+        ({"type": "tool_use"}, True),
+    ],
+)
+def test_other_ends_get_a_user_turn(block: Any, *, prefill: bool) -> None:
+    found, notes = _ended(Turn("assistant", [block]), prefill=prefill)
+
+    assert found[-1].role == "user"
+    assert len(notes) == 1
+
+
+def test_an_end_the_model_answers_is_left_alone() -> None:
+    found, notes = _ended(Turn("system", [{"type": "text", "text": "a "}]), prefill=True)
+
+    assert found[-1].content == [{"type": "text", "text": "a "}]
+    assert notes == []
