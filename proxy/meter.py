@@ -1,0 +1,246 @@
+"""What an answer used, read from the upstream's own bytes as they pass.
+
+::
+
+    upstream's bytes ──┬── reader ──▶ caller
+                       └── Meter.feed
+
+A chunk of a stream is parsed only if it may tell something: usage, an id, an error, the end. What
+looks like it inside generated text is not believed, for only the places of the wire are read.
+Usage may come anywhere and more than once; what comes later replaces what it names anew.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from proxy.wire.delivered import Place, answer_pieces, stream_pieces
+from proxy.wire.sse import Event, events
+from slo.usage import Usage
+
+_Scalar = str | int | float | bool | list[msgspec.Raw] | None
+
+
+class _Part(msgspec.Struct):
+    """An object inside an answer that may carry its id, its usage or its service tier."""
+
+    id: Any = None
+    usage: Any = None
+    service_tier: Any = None
+
+
+class _Answer(_Part):
+    """The places of an answer or an event that are read; all others are skipped unparsed.
+
+    Attributes:
+        message: The beginning of an Anthropic stream.
+        response: The state of a Responses stream.
+        x_groq: Where Groq puts the usage of a stream.
+    """
+
+    type: Any = None
+    error: Any = None
+    message: _Part | _Scalar = None
+    response: _Part | _Scalar = None
+    x_groq: _Part | _Scalar = None
+
+    def ids(self) -> Iterator[str]:
+        """The answer's ids, the likeliest first; ``x_groq`` has the request's."""
+        for part in (self, self.message, self.response):
+            if isinstance(part, _Part) and isinstance(part.id, str) and part.id:
+                yield part.id
+
+    def parts(self) -> Iterator[_Part]:
+        """The objects that may carry usage; the last one's counts most."""
+        for part in (self.message, self.response, self.x_groq):
+            if isinstance(part, _Part):
+                yield part
+        yield self
+
+
+_DECODER: Final = msgspec.json.Decoder(_Answer)
+
+#: Source: OpenAI API reference and Anthropic, streaming messages (2026-11).
+_LAST: Final = frozenset(
+    {
+        "image_edit.completed",
+        "image_generation.completed",
+        "message_stop",
+        "response.completed",
+        "response.failed",
+        "response.incomplete",
+        "speech.audio.done",
+        "transcript.text.done",
+    }
+)
+#: What the last event of a stream holds, by what the types of its events begin with.
+_ENDS: Final = {
+    "image_edit": b"image_edit.completed",
+    "image_generation": b"image_generation.completed",
+    "message_start": b"message_stop",
+    "response": b'"response"',
+    "speech": b"speech.audio.done",
+    "transcript": b"transcript.text.done",
+}
+#: How many events are asked for the answer's id; some upstreams leave it out of the first.
+_FIRST: Final = 8
+#: Usage objects nest no deeper than this.
+_NESTED: Final = 4
+
+
+class Meter:
+    """Watches one answer go by.
+
+    Attributes:
+        begun: Whether the answer has begun: an event with data that is neither ping nor error.
+        finished: Whether the upstream said that the answer is complete.
+        broken: Whether it said that something went wrong.
+        upstream_id: The provider's own id of the answer; "" while none was seen.
+        service_tier: The tier that served the answer, as the upstream names it; "" if it did not.
+        unkept: Bytes that passed after the bound and are missing from ``delivered_text``.
+    """
+
+    __slots__ = (
+        "_end",
+        "_found",
+        "_kept",
+        "_room",
+        "_streamed",
+        "_to_ask",
+        "_usage",
+        "begun",
+        "broken",
+        "finished",
+        "service_tier",
+        "unkept",
+        "upstream_id",
+    )
+
+    def __init__(
+        self,
+        read: Callable[[Mapping[str, Any]], Usage | None],
+        *,
+        streamed: bool,
+        bound: int = 4 * 1024 * 1024,
+    ) -> None:
+        self._usage = read
+        self._streamed = streamed
+        self._room = bound
+        self._kept: list[bytes] = []
+        self._found: dict[str, Any] = {}
+        self._to_ask = _FIRST
+        self._end = b"[DONE]"
+        self.begun = False
+        self.finished = False
+        self.broken = False
+        self.upstream_id = ""
+        self.service_tier = ""
+        self.unkept = 0
+
+    def feed(self, run: bytes) -> None:
+        """Take note of a run of whole events, or of the one body that is not a stream."""
+        size = len(run)
+        if size <= self._room:
+            self._room -= size
+            self._kept.append(run)
+        else:
+            self.unkept += size
+        if (
+            self._to_ask
+            or self._end in run
+            or b"error" in run
+            or run.count(b'"usage"') != run.count(b'"usage":null')
+        ):
+            self._look(run)
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the upstream has said so far; None if it has said nothing."""
+        return self._usage(self._found) if self._found else None
+
+    @property
+    def found(self) -> Mapping[str, Any]:
+        """The usage object as the upstream wrote it; empty if it has said nothing."""
+        return self._found
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the usage cannot be true: text came, but no tokens were generated or sent.
+
+        Such a usage is a placeholder, as good as missing: estimate instead.
+        """
+        usage = self.usage
+        if usage is None or (usage.generated and usage.prompt):
+            return False
+        return any(True for _ in self._pieces())
+
+    def delivered_text(self) -> str:
+        """The text generated so far, one line for each part of the answer.
+
+        It parses all that was kept, so it belongs on a worker thread once an answer is long.
+        Reasoning that the upstream hides is not in it.
+        """
+        parts: dict[Place, list[str]] = {}
+        for place, piece in self._pieces():
+            parts.setdefault(place, []).append(piece)
+        return "\n".join("".join(pieces) for pieces in parts.values())
+
+    def _pieces(self) -> Iterator[tuple[Place, str]]:
+        pieces = stream_pieces if self._streamed else answer_pieces
+        for run in self._kept:
+            yield from pieces(run)
+
+    def _look(self, run: bytes) -> None:
+        if not self._streamed:
+            self._note(Event(name="", data=run))
+            self.finished = self.begun and not self.broken
+            return
+        for event in events(run):
+            if event.data == b"[DONE]":
+                self.finished = True
+            else:
+                self._note(event)
+
+    def _note(self, event: Event) -> None:
+        """Take over what one event says; data that is no JSON object only begins the answer."""
+        answer = _read(event.data)
+        kind = answer.type if isinstance(answer.type, str) else event.name
+        wrong = bool(answer.error) or kind == "error" or event.name == "error"
+        self.broken = self.broken or wrong or kind == "response.failed"
+        self.finished = self.finished or kind in _LAST
+        if self._to_ask and not wrong and kind != "ping":
+            self._begin(kind, answer)
+        for part in answer.parts():
+            if isinstance(part.usage, dict):
+                _merge(self._found, part.usage, _NESTED)
+            if isinstance(part.service_tier, str):
+                self.service_tier = part.service_tier
+
+    def _begin(self, kind: str, answer: _Answer) -> None:
+        """Learn from one of the first events the answer's id, and what the last one will hold."""
+        self.begun = True
+        self._end = _ENDS.get(kind.partition(".")[0], self._end)
+        self.upstream_id = next(answer.ids(), "")[:256]
+        self._to_ask = 0 if self.upstream_id else self._to_ask - 1
+
+
+def _read(data: bytes) -> _Answer:
+    """What an event's data says; nothing if it is no JSON object."""
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return _Answer()
+
+
+def _merge(into: dict[str, Any], new: Mapping[str, Any], depth: int) -> None:
+    """Let what is new replace what it names; null names nothing."""
+    if not into:
+        into.update(new)
+        return
+    for key, value in new.items():
+        old = into.get(key)
+        if depth and isinstance(old, dict) and isinstance(value, dict):
+            _merge(old, value, depth - 1)
+        elif value is not None:
+            into[key] = value
