@@ -1,0 +1,1 @@
+"""How each provider's prompt cache behaves, as values; pure."""

@@ -1,0 +1,172 @@
+"""Anthropic's prompt cache, and Bedrock's: entries at marks, found a few blocks back from one."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from proxy.caches import prefixes
+from proxy.caches.bills import bill
+from proxy.caches.entries import Entries, Entry
+from proxy.caches.port import Block, CachedPrompt, Served, Ttl
+from proxy.caches.prefixes import Point
+
+_UNMARKABLE = ("thinking", "redacted_thinking")
+_RUNS = ("tool_use", "tool_result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The numbers of this regime.
+
+    Source: Anthropic, prompt caching (2026-08).
+
+    Attributes:
+        least: Shorter prefixes are silently not stored; 512 to 4,096 by model.
+        lifetimes: Seconds an entry lives since the start of the call that wrote or read it last.
+        marks: Most marks in one prompt.
+        lookback: Positions looked at from a mark backwards, the mark's own included.
+        runs: Whether consecutive tool_use blocks, or tool_result blocks, are one position.
+        automatic: Whether a call may ask for a mark without placing it.
+        most: Entries kept.
+    """
+
+    least: int = 1_024
+    lifetimes: Mapping[Ttl, float] = field(default_factory=lambda: {"5m": 300.0, "1h": 3_600.0})
+    marks: int = 4
+    lookback: int = 20
+    runs: bool = True
+    automatic: bool = True
+    most: int = 20_000
+
+
+ANTHROPIC = Rules()
+#: Source: AWS Bedrock user guide, prompt caching (2026-11): looks back about 20 blocks.
+BEDROCK = Rules(runs=False, automatic=False)
+
+
+def automatic(prompt: CachedPrompt, ttl: Ttl = "5m", rules: Rules = ANTHROPIC) -> CachedPrompt:
+    """The prompt with the mark that a top-level ``cache_control`` places for its caller.
+
+    It stands on the last block that can be marked; where there is none, or that block is marked
+    with this lifetime already, the prompt comes back as it is.
+
+    Source: Anthropic, prompt caching, automatic caching (2026-08).
+
+    Raises:
+        ValueError: Anthropic would answer 400: no mark is left, the block is marked with another
+            lifetime, or automatic caching is not offered here.
+    """
+    if not rules.automatic:
+        raise ValueError("top-level cache_control is not supported here; mark a block")
+    at = next((at for at, block in _backwards(prompt) if _markable(block)), None)
+    if at is None or prompt.blocks[at].mark == ttl:
+        return prompt
+    if prompt.blocks[at].mark is not None:
+        raise ValueError("the last block is marked with another ttl than top-level cache_control")
+    if len(_marks(prompt)) >= rules.marks:
+        raise ValueError(f"top-level cache_control needs one of the {rules.marks} breakpoints")
+    marked = replace(prompt.blocks[at], mark=ttl)
+    return replace(prompt, blocks=(*prompt.blocks[:at], marked, *prompt.blocks[at + 1 :]))
+
+
+def window(prompt: CachedPrompt, mark: int, rules: Rules = ANTHROPIC) -> range:
+    """The blocks at whose ends an entry is looked for from one mark, last first.
+
+    Source: Anthropic, prompt caching, 20-block lookback (2026-08): a mark at block 35 looks at
+    blocks 35 to 16.
+    """
+    blocks = prompt.blocks
+    first = mark
+    positions = 1
+    while first > 0:
+        before = blocks[first - 1].kind
+        in_run = rules.runs and before in _RUNS and before == blocks[first].kind
+        if not in_run and positions == rules.lookback:
+            break
+        positions += not in_run
+        first -= 1
+    return range(mark, first - 1, -1)
+
+
+class AnthropicBreakpoints:
+    """Anthropic's regime for all workspaces; bounded by ``Rules.most`` entries.
+
+    An entry is stored by ``serve`` and can be read by others from ``begun`` on, but its lifetime
+    runs from ``serve``: a call that fails leaves nothing to be read.
+    """
+
+    def __init__(self, rules: Rules = ANTHROPIC) -> None:
+        self._rules = rules
+        self._entries = Entries(rules.most)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def serve(self, prompt: CachedPrompt, now: float) -> Served:
+        """Read up to the longest entry found from a mark, and write at each mark beyond it.
+
+        Raises:
+            ValueError: Anthropic would refuse the marks.
+        """
+        self._check(prompt)
+        points = prefixes.points(prompt)
+        hit = self._read(prompt, points, now)
+        writes = []
+        for point, ttl in self._writes(prompt, points):
+            if point.tokens > hit:
+                lifetime = self._rules.lifetimes[ttl]
+                self._entries.write(point.digest, Entry(lifetime, now + lifetime))
+                writes.append((point.tokens, ttl))
+        return bill(prompt.tokens, hit, writes, self._rules.lifetimes)
+
+    def begun(self, prompt: CachedPrompt, now: float) -> None:
+        """Let others read what the prompt wrote."""
+        for point, _ in self._writes(prompt, prefixes.points(prompt)):
+            self._entries.begin(point.digest)
+
+    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+        """Store nothing: an answer is cached when it comes back in a prompt."""
+
+    def _check(self, prompt: CachedPrompt) -> None:
+        lifetimes = self._rules.lifetimes
+        marks = _marks(prompt)
+        if len(marks) > self._rules.marks:
+            raise ValueError(f"{len(marks)} blocks are marked; at most {self._rules.marks} can be")
+        shortest = max(lifetimes.values())
+        for at, ttl in marks:
+            if not _markable(prompt.blocks[at]):
+                raise ValueError("a thinking block or an empty text cannot be marked")
+            if ttl not in lifetimes:
+                raise ValueError(f"a mark's ttl is {' or '.join(lifetimes)}, not {ttl}")
+            if lifetimes[ttl] > shortest:
+                raise ValueError("a mark with a longer ttl must stand before those with a shorter")
+            shortest = lifetimes[ttl]
+
+    def _read(self, prompt: CachedPrompt, points: list[Point], now: float) -> int:
+        """The tokens of the longest entry found; entries at marks before it live on too."""
+        marks = [at for at, _ in _marks(prompt)]
+        places = (at for mark in reversed(marks) for at in window(prompt, mark, self._rules))
+        hit = next((at for at in places if self._entries.live(points[at].digest, now)), None)
+        if hit is None:
+            return 0
+        for at in (*(mark for mark in marks if mark < hit), hit):
+            self._entries.use(points[at].digest, now)
+        return points[hit].tokens
+
+    def _writes(self, prompt: CachedPrompt, points: list[Point]) -> Iterator[tuple[Point, Ttl]]:
+        """Each mark that stands far enough from the start."""
+        for at, ttl in _marks(prompt):
+            if points[at].tokens >= self._rules.least:
+                yield points[at], ttl
+
+
+def _marks(prompt: CachedPrompt) -> list[tuple[int, Ttl]]:
+    return [(at, block.mark) for at, block in enumerate(prompt.blocks) if block.mark is not None]
+
+
+def _markable(block: Block) -> bool:
+    empty = block.kind == "text" and not block.tokens
+    return block.kind not in _UNMARKABLE and not empty
+
+
+def _backwards(prompt: CachedPrompt) -> Iterator[tuple[int, Block]]:
+    return zip(range(len(prompt.blocks) - 1, -1, -1), reversed(prompt.blocks), strict=True)

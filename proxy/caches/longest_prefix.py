@@ -1,0 +1,83 @@
+"""Caches that read the longest prefix they hold: SGLang's tree, and the opaque implicit ones."""
+
+from dataclasses import dataclass
+from math import inf
+
+from proxy.caches import prefixes
+from proxy.caches.port import CachedPrompt, Served
+from proxy.caches.prefixes import WORD, words
+from proxy.caches.radix import Radix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The numbers of this regime.
+
+    Attributes:
+        least: Shorter prompts, and shorter hits, count as nothing.
+        page: Hits are whole pages of so many tokens.
+        hits: How likely a prefix that is stored is found, from 0 to 1; to be fitted to what a
+            provider does, 1 until then.
+        lifetime: Seconds a prefix lives after its last use; for ever where only room matters.
+        generated: Whether answers are kept too.
+        room: Tokens kept; the least recently used go first.
+    """
+
+    least: int = 0
+    page: int = 1
+    hits: float = 1.0
+    lifetime: float = inf
+    generated: bool = False
+    room: int = 1_000_000
+
+
+#: Source: SGLang 0.5.23 (2026-11): a radix tree with pages of one token by default.
+SGLANG = Rules(generated=True)
+#: Source: Google, Gemini context caching (2026-10): 4,096 tokens, 2,048 for the 2.5 models; no
+#: lifetime is published, OpenRouter sees 3 to 5 minutes on average.
+GEMINI = Rules(least=4_096, lifetime=240.0)
+#: Source: Groq, prompt caching (2026-11): two hours idle; 128 to 1,024 tokens by model.
+GROQ = Rules(least=1_024, lifetime=7_200.0)
+#: Source: Fireworks, prompt caching (2026-11): per replica; nothing else is published.
+FIREWORKS = Rules()
+
+
+class LongestPrefix:
+    """One replica's prefixes; bounded by ``Rules.room`` tokens.
+
+    At least one token of a prompt is always fresh: without it nothing could be generated.
+    """
+
+    def __init__(self, rules: Rules = SGLANG, *, seed: int = 0) -> None:
+        self._rules = rules
+        self._seed = seed
+        self._calls = 0
+        self._tree = Radix(rules.page, rules.room, rules.lifetime)
+
+    def __len__(self) -> int:
+        """Tokens kept."""
+        return len(self._tree)
+
+    def serve(self, prompt: CachedPrompt, now: float) -> Served:
+        """Read the longest prefix stored, if chance has it found."""
+        content = prefixes.text(prompt)
+        owner = prefixes.root(prompt)
+        total = len(content) // WORD
+        self._calls += 1
+        found = self._tree.match(owner, content[:-WORD], now)
+        drawn = prefixes.chance(self._seed, owner, self._calls.to_bytes(8, "big"))
+        read = found if found >= self._rules.least and drawn < self._rules.hits else 0
+        return Served(read=read, fresh=total - read)
+
+    def begun(self, prompt: CachedPrompt, now: float) -> None:
+        """Store the prompt, or count it as just used."""
+        self._insert(prompt, prefixes.text(prompt), now)
+
+    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+        """Store the answer too, where that is kept; its last token was never computed on."""
+        if self._rules.generated:
+            self._insert(prompt, prefixes.text(prompt) + words(generated[:-1]), now)
+
+    def _insert(self, prompt: CachedPrompt, content: bytes, now: float) -> None:
+        if len(content) // WORD >= self._rules.least:
+            self._tree.insert(prefixes.root(prompt), content, now)

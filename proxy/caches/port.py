@@ -1,0 +1,92 @@
+"""What a provider's prompt cache is given and what it says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Ttl = Literal["5m", "30m", "1h", "12h"]
+Role = Literal["tools", "system", "developer", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One content block of a prompt in wire order: the smallest place a breakpoint can stand.
+
+    Attributes:
+        role: Whose block it is.
+        tokens: Its token ids, in order, as rendered: what parts one role or message from the next
+            is among them. Each fits 32 bits.
+        message: Index of the message it belongs to; blocks of one message share it.
+        kind: The block's type on the wire, such as ``text`` or ``tool_use``.
+        mark: The breakpoint the caller put at its end; None for none.
+    """
+
+    role: Role
+    tokens: tuple[int, ...]
+    message: int
+    kind: str = "text"
+    mark: Ttl | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedPrompt:
+    """A prompt as a cache sees it.
+
+    Attributes:
+        blocks: In wire order: tools, system, then the conversation.
+        scope: Whose cache it may hit: organisation or workspace, model and the parameters that
+            are part of the prefix.
+        key: ``prompt_cache_key``, ``cache_salt`` or the like; "" for none.
+        explicit: Whether only marked blocks may be written (OpenAI's explicit mode).
+        ttl: The lifetime asked for the whole call; None for the provider's own.
+    """
+
+    blocks: tuple[Block, ...]
+    scope: str = ""
+    key: str = ""
+    explicit: bool = False
+    ttl: Ttl | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in all."""
+        return sum(len(block.tokens) for block in self.blocks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """How a cache served one prompt; the three parts add up to the prompt.
+
+    Attributes:
+        read: Tokens served from the cache.
+        written: Tokens stored at a price, by lifetime; free writes are not counted here.
+        fresh: Tokens computed at the ordinary price.
+    """
+
+    read: int
+    fresh: int
+    written: Mapping[Ttl, int] = field(default_factory=dict)
+
+
+class Cache(Protocol):
+    """One provider's prompt cache; time is an argument, chance a seed given at construction.
+
+    The order of a call is ``serve``, then ``begun`` when the first byte of the answer leaves, then
+    ``ended`` with what was generated. A call that fails is never begun.
+    """
+
+    def serve(self, prompt: CachedPrompt, now: float) -> Served:
+        """Say how the prompt is served at ``now`` (seconds), and remember what it will store.
+
+        Raises:
+            ValueError: The provider would refuse the prompt's marks with a 400; says why.
+        """
+        ...
+
+    def begun(self, prompt: CachedPrompt, now: float) -> None:
+        """Make what the prompt stores visible to others, or start to build it."""
+        ...
+
+    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+        """Store what the generation adds, where this cache keeps it."""
+        ...

@@ -1,0 +1,134 @@
+"""DeepSeek's context cache: a prompt hits only where one of a few whole prefixes was kept."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from proxy.caches import prefixes
+from proxy.caches.port import CachedPrompt, Served
+from proxy.caches.prefixes import WORD, words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The numbers of this regime.
+
+    Source: DeepSeek, context caching guide (2026-11), unless said otherwise.
+
+    Attributes:
+        step: Counts are rounded down to its multiples, and common prefixes are found in them. 64
+            in the news of 2024; counts measured since are multiples of 64 or 128.
+        every: Tokens from one unit to the next in a long prompt or answer; unpublished, so None
+            leaves the rule out.
+        build: Seconds from an answer's first byte until its units can be hit; "seconds".
+        lifetime: Seconds a unit lives after its last use; "hours to days".
+        least: Shorter prompts are not cached.
+        most: Places where units are kept, and places remembered to find common prefixes.
+        endings: Units that differ in their last few tokens only, kept per place.
+    """
+
+    step: int = 64
+    every: int | None = None
+    build: float = 2.0
+    lifetime: float = 7_200.0
+    least: int = 0
+    most: int = 50_000
+    endings: int = 64
+
+
+DEEPSEEK = Rules()
+
+
+class _Life(NamedTuple):
+    begins: float
+    ends: float
+
+
+class PrefixUnits:
+    """DeepSeek's regime for all accounts; ``Rules.most`` times ``Rules.endings`` units at most.
+
+    A unit is found by the digest of its full steps and, below that, the tokens left over.
+    """
+
+    def __init__(self, rules: Rules = DEEPSEEK) -> None:
+        self._rules = rules
+        self._units: OrderedDict[bytes, dict[bytes, _Life]] = OrderedDict()
+        self._seen: OrderedDict[bytes, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._units.values()))
+
+    def serve(self, prompt: CachedPrompt, now: float) -> Served:
+        """Read the longest unit the prompt begins with, rounded down."""
+        content = prefixes.text(prompt)
+        total = len(content) // WORD
+        chain = self._chain(prompt, content)
+        read = next(
+            (at for at in range(len(chain), 0, -1) if self._hit(chain, at, content, now)), 0
+        )
+        return Served(read=read * self._rules.step, fresh=total - read * self._rules.step)
+
+    def begun(self, prompt: CachedPrompt, now: float) -> None:
+        """Keep the whole prompt, what it shares with an earlier one, and every so many tokens."""
+        content = prefixes.text(prompt)
+        chain = self._chain(prompt, content)
+        shared = next((at for at, link in enumerate(chain) if link not in self._seen), len(chain))
+        self._keep(chain, shared * self._rules.step, content, now)
+        self._keep_every(chain, 0, content, now)
+        for link in reversed(chain):
+            self._seen[link] = None
+            self._seen.move_to_end(link)
+        while len(self._seen) > self._rules.most:
+            self._seen.popitem(last=False)
+
+    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+        """Keep the prompt with its answer, and every so many tokens of that."""
+        content = prefixes.text(prompt) + words(generated)
+        self._keep_every(self._chain(prompt, content), prompt.tokens, content, now)
+
+    def _chain(self, prompt: CachedPrompt, content: bytes) -> list[bytes]:
+        if len(content) // WORD < self._rules.least:
+            return []
+        return prefixes.links(prefixes.root(prompt), content, self._rules.step)
+
+    def _hit(self, chain: list[bytes], at: int, content: bytes, now: float) -> bool:
+        """Whether a unit with ``at`` full steps begins the prompt; then it lives on."""
+        units = self._units.get(chain[at - 1])
+        if units is None:
+            return False
+        rest = content[at * self._rules.step * WORD :][: self._rules.step * WORD]
+        hits = [
+            (ending, life)
+            for ending, life in units.items()
+            if rest.startswith(ending) and life.begins <= now <= life.ends
+        ]
+        for ending, life in hits:
+            units[ending] = life._replace(ends=max(life.ends, now + self._rules.lifetime))
+            self._units.move_to_end(chain[at - 1])
+        return bool(hits)
+
+    def _keep_every(self, chain: list[bytes], after: int, content: bytes, now: float) -> None:
+        """Keep all of the content, and its regular units longer than ``after`` tokens."""
+        every = self._rules.every
+        if every is not None:
+            for length in range(after - after % every + every, len(content) // WORD, every):
+                self._keep(chain, length, content, now)
+        self._keep(chain, len(content) // WORD, content, now)
+
+    def _keep(self, chain: list[bytes], length: int, content: bytes, now: float) -> None:
+        """Keep the first ``length`` tokens as a unit; less than a step is never counted as read."""
+        steps = length // self._rules.step
+        if not 0 < steps <= len(chain):
+            return
+        units = self._units.setdefault(chain[steps - 1], {})
+        self._units.move_to_end(chain[steps - 1])
+        ending = content[steps * self._rules.step * WORD : length * WORD]
+        life = units.pop(ending, None)
+        begins = now + self._rules.build
+        if life is not None and life.ends >= now:
+            begins = life.begins
+        units[ending] = _Life(begins, now + self._rules.lifetime)
+        if len(units) > self._rules.endings:
+            del units[next(iter(units))]
+        if len(self._units) > self._rules.most:
+            self._units.popitem(last=False)

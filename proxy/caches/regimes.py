@@ -1,0 +1,98 @@
+"""Which cache a route's rules mean: the only place that knows the regimes by name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from proxy.caches import (
+    anthropic_breakpoint,
+    block_chain,
+    longest_prefix,
+    openai_breakpoint,
+    openai_interval,
+    prefix_unit,
+    slots,
+)
+from proxy.caches.port import Cache
+
+_Build = Callable[[str, int | None, int], Cache]
+
+
+def _openai_breakpoint(provider: str, least: int | None, seed: int) -> Cache:
+    rules = openai_breakpoint.AZURE if provider == "azure" else openai_breakpoint.OPENAI
+    return openai_breakpoint.OpenAIBreakpoints(replace(rules, least=_or(least, rules.least)))
+
+
+def _openai_interval(provider: str, least: int | None, seed: int) -> Cache:
+    rules = openai_interval.AZURE if provider == "azure" else openai_interval.IN_MEMORY
+    rules = replace(rules, least=_or(least, rules.least))
+    return openai_interval.OpenAIIntervals(rules, seed=seed)
+
+
+def _anthropic_breakpoint(provider: str, least: int | None, seed: int) -> Cache:
+    bedrock = provider == "bedrock"
+    rules = anthropic_breakpoint.BEDROCK if bedrock else anthropic_breakpoint.ANTHROPIC
+    return anthropic_breakpoint.AnthropicBreakpoints(replace(rules, least=_or(least, rules.least)))
+
+
+def _implicit(provider: str, least: int | None, seed: int) -> Cache:
+    if provider == "llamacpp":
+        return slots.Slots(replace(slots.LLAMA_CPP, least=_or(least, 0)))
+    rules = _IMPLICIT.get(provider, longest_prefix.GEMINI)
+    rules = replace(rules, least=_or(least, rules.least))
+    return longest_prefix.LongestPrefix(rules, seed=seed)
+
+
+def _block_chain(provider: str, least: int | None, seed: int) -> Cache:
+    rules = _CHAINS.get(provider, block_chain.VLLM)
+    return block_chain.BlockChain(replace(rules, least=_or(least, rules.least)))
+
+
+def _prefix_unit(provider: str, least: int | None, seed: int) -> Cache:
+    return prefix_unit.PrefixUnits(replace(prefix_unit.DEEPSEEK, least=_or(least, 0)))
+
+
+_IMPLICIT: Mapping[str, longest_prefix.Rules] = {
+    "groq": longest_prefix.GROQ,
+    "fireworks": longest_prefix.FIREWORKS,
+    "sglang": longest_prefix.SGLANG,
+}
+_CHAINS: Mapping[str, block_chain.Rules] = {
+    "mistral": block_chain.MISTRAL,
+    "xai": block_chain.XAI,
+}
+_BUILDERS: Mapping[str, _Build] = {
+    "openai-breakpoint": _openai_breakpoint,
+    "openai-interval": _openai_interval,
+    "anthropic-breakpoint": _anthropic_breakpoint,
+    "implicit": _implicit,
+    "block-chain": _block_chain,
+    "prefix-unit": _prefix_unit,
+}
+
+#: Every name that ``cache`` knows.
+REGIMES = frozenset(_BUILDERS)
+
+
+def cache(
+    regime: str, *, provider: str = "", min_tokens: int | None = None, seed: int = 0
+) -> Cache:
+    """A new, empty cache that behaves as the regime's do.
+
+    Args:
+        regime: One of ``REGIMES``.
+        provider: Whose cache it is, where providers of one regime differ: azure, bedrock, groq,
+            fireworks, sglang, llamacpp, mistral, xai. Any other gets the regime's own rules.
+        min_tokens: The model's least tokens; None for the regime's.
+        seed: Decides whatever is left to chance.
+
+    Raises:
+        ValueError: No such regime.
+    """
+    build = _BUILDERS.get(regime)
+    if build is None:
+        raise ValueError(f"no cache regime {regime!r}; known are {', '.join(sorted(REGIMES))}")
+    return build(provider, min_tokens, seed)
+
+
+def _or(given: int | None, default: int) -> int:
+    return default if given is None else given

@@ -1,0 +1,85 @@
+"""The cache of llama.cpp's server: each slot holds the last conversation it worked on."""
+
+from dataclasses import dataclass
+
+from proxy.caches import prefixes
+from proxy.caches.port import CachedPrompt, Served
+from proxy.caches.prefixes import WORD, words
+from proxy.caches.radix import common
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The numbers of this regime.
+
+    Source: llama.cpp, server README (2026-11).
+
+    Attributes:
+        slots: Prompts worked on at once; four by default.
+        similarity: The share of a prompt a slot must hold to be chosen for it.
+        least: Shorter prompts are not cached.
+    """
+
+    slots: int = 4
+    similarity: float = 0.10
+    least: int = 0
+
+
+LLAMA_CPP = Rules()
+
+
+@dataclass(slots=True)
+class _Slot:
+    owner: bytes = b""
+    content: bytes = b""
+    used: int = 0
+    busy: bool = False
+
+    def holds(self, owner: bytes, content: bytes) -> int:
+        """Tokens of the content that the slot holds already."""
+        return common(self.content, content) // WORD if owner == self.owner else 0
+
+
+class Slots:
+    """One server's slots. A slot is busy from ``serve`` to ``ended``.
+
+    When all are busy the least recently used is taken, as if it had ended just then.
+    """
+
+    def __init__(self, rules: Rules = LLAMA_CPP) -> None:
+        self._rules = rules
+        self._slots = [_Slot() for _ in range(rules.slots)]
+        self._calls = 0
+
+    def serve(self, prompt: CachedPrompt, now: float) -> Served:
+        """Read what the most similar free slot holds, at least one token short of the prompt."""
+        owner, content = prefixes.root(prompt), prefixes.text(prompt)
+        total = len(content) // WORD
+        slot, held = self._choose(owner, content)
+        self._calls += 1
+        slot.owner, slot.content = owner, content
+        slot.used, slot.busy = self._calls, True
+        read = max(0, min(held, total - 1)) if total >= self._rules.least else 0
+        return Served(read=read, fresh=total - read)
+
+    def begun(self, prompt: CachedPrompt, now: float) -> None:
+        """Change nothing: the slot held the prompt from the start."""
+
+    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+        """Free the slot; it holds the answer too, but for the last token."""
+        owner, content = prefixes.root(prompt), prefixes.text(prompt)
+        for slot in self._slots:
+            if slot.busy and slot.owner == owner and slot.content == content:
+                slot.content += words(generated[:-1])
+                slot.busy = False
+                return
+
+    def _choose(self, owner: bytes, content: bytes) -> tuple[_Slot, int]:
+        """The slot for a prompt, and how many of its tokens the slot holds."""
+        free = [slot for slot in self._slots if not slot.busy] or self._slots
+        held = [(slot.holds(owner, content), slot) for slot in free]
+        most, best = max(held, key=lambda pair: pair[0])
+        if most * WORD > self._rules.similarity * len(content):
+            return best, most
+        oldest = min(free, key=lambda slot: slot.used)
+        return oldest, oldest.holds(owner, content)

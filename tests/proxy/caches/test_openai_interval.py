@@ -1,0 +1,221 @@
+"""Section numbers are those of the provider reference the rules were taken from."""
+
+import pytest
+
+from proxy.caches.openai_interval import AZURE, EXTENDED, OpenAIIntervals, Rules, shard
+from tests.proxy.caches.prompts import block, call, prompt, users
+
+
+def test_1_3_writes_are_free_and_breakpoints_stand_every_2048_tokens() -> None:
+    cache = OpenAIIntervals()
+    first = call(cache, users(("a", 5_000)))
+    second = call(cache, users(("a", 5_000), ("b", 300)))
+
+    assert (first.read, first.written, first.fresh) == (0, {}, 5_000)
+    assert (second.read, second.written, second.fresh) == (4_096, {}, 1_204)
+
+
+@pytest.mark.parametrize(("hidden", "cached"), [(0, 2_048), (1, 1_920), (100, 1_920), (129, 1_792)])
+def test_1_3_hidden_tokens_count_for_the_interval_and_cached_tokens_round_down_to_128(
+    hidden: int, cached: int
+) -> None:
+    cache = OpenAIIntervals(Rules(hidden=hidden))
+    call(cache, users(("a", 2_100)))
+
+    assert cache.serve(users(("a", 2_100)), 0).read == cached
+
+
+def test_1_3_a_breakpoint_below_the_least_tokens_is_not_stored() -> None:
+    for hidden, stored in ((1_024, 1), (1_025, 0)):
+        cache = OpenAIIntervals(Rules(hidden=hidden))
+        call(cache, users(("a", 1_100)))
+
+        assert len(cache) == stored
+
+
+@pytest.mark.parametrize(("least", "read"), [(1_024, 1_024), (2_048, 0)])
+def test_1_3_and_12_the_least_tokens_are_disputed_so_they_can_be_set(least: int, read: int) -> None:
+    cache = OpenAIIntervals(Rules(interval=128, least=least))
+    call(cache, users(("a", 1_100)))
+
+    assert cache.serve(users(("a", 1_100)), 0).read == read
+
+
+def test_1_6_one_different_token_among_the_first_1024_leaves_nothing_cached() -> None:
+    cache = OpenAIIntervals(AZURE)
+    call(cache, users(("a", 1_023), ("b", 1), ("c", 3_000)))
+
+    assert cache.serve(users(("a", 1_023), ("x", 1), ("c", 3_000)), 0).read == 0
+
+
+def test_1_6_after_1024_tokens_azure_hits_in_steps_of_128() -> None:
+    cache = OpenAIIntervals(AZURE)
+    call(cache, users(("a", 3_000)))
+
+    assert cache.serve(users(("a", 1_023)), 0).read == 0
+    assert cache.serve(users(("a", 1_024)), 0).read == 1_024
+    assert cache.serve(users(("a", 1_200), ("x", 500)), 0).read == 1_152
+    assert cache.serve(users(("a", 3_000)), 0).read == 2_944
+
+
+def test_1_3_in_memory_entries_die_after_five_to_ten_idle_minutes() -> None:
+    reads = []
+    for seed in range(40):
+        for idle in (299, 450, 601):
+            cache = OpenAIIntervals(seed=seed)
+            call(cache, users(("a", 2_100)))
+            reads.append((idle, cache.serve(users(("a", 2_100)), idle).read))
+
+    assert {read for idle, read in reads if idle == 299} == {2_048}
+    assert {read for idle, read in reads if idle == 450} == {0, 2_048}
+    assert {read for idle, read in reads if idle == 601} == {0}
+
+
+def test_1_3_the_same_seed_draws_the_same_lifetimes() -> None:
+    def reads(seed: int) -> list[int]:
+        cache = OpenAIIntervals(seed=seed)
+        for n in range(20):
+            call(cache, users((f"a{n}", 2_100)))
+        return [cache.serve(users((f"a{n}", 2_100)), 450).read for n in range(20)]
+
+    assert reads(7) == reads(7)
+    assert reads(7) != reads(8)
+
+
+@pytest.mark.parametrize(("rules", "oldest"), [(Rules(), 3_600), (EXTENDED, 86_400)])
+def test_1_3_in_memory_entries_die_within_an_hour_and_24h_ones_within_a_day(
+    rules: Rules, oldest: int
+) -> None:
+    cache = OpenAIIntervals(rules)
+    asked = users(("a", 2_100))
+    call(cache, asked)
+    reads = [cache.serve(asked, now).read for now in range(0, oldest + 250, 250)]
+
+    assert all(reads[:-1])
+    assert cache.serve(asked, oldest + 250).read == 0
+
+
+def test_1_3_24h_entries_typically_live_for_thirty_idle_minutes() -> None:
+    for idle, read in ((1_800, 2_048), (1_801, 0)):
+        cache = OpenAIIntervals(EXTENDED)
+        call(cache, users(("a", 2_100)))
+
+        assert cache.serve(users(("a", 2_100)), idle).read == read
+
+
+def test_1_4_above_15_calls_a_minute_others_go_to_another_machine_and_miss() -> None:
+    cache = OpenAIIntervals()
+    asked = users(("a", 2_100))
+    reads = [call(cache, asked, now=n).read for n in range(45)]
+
+    assert reads == ([0] + [2_048] * 14) * 3
+
+
+def test_1_4_the_next_minute_begins_at_the_home_machine_again() -> None:
+    cache = OpenAIIntervals()
+    asked = users(("a", 2_100))
+    for n in range(16):
+        call(cache, asked, now=n)
+
+    assert call(cache, asked, now=60).read == 2_048
+
+
+def test_1_4_sharded_keys_keep_each_machine_below_its_limit() -> None:
+    cache = OpenAIIntervals(Rules(machines=1_000))
+    misses = {True: 0, False: 0}
+    for sharded in (True, False):
+        name = "a" if sharded else "b"
+        for n in range(60):
+            key = shard("prefix", f"user-{n}", 120) if sharded else "prefix"
+            read = call(cache, users((name, 2_100), key=key), now=n / 2).read
+            misses[sharded] += read == 0
+
+    assert misses[False] == 4
+    assert misses[True] == len({shard("prefix", f"user-{n}", 120) for n in range(60)})
+
+
+@pytest.mark.parametrize(("per_minute", "shards"), [(1, 1), (15, 1), (16, 2), (30, 2), (31, 3)])
+def test_1_4_there_are_as_many_shards_as_the_rate_over_15_rounded_up(
+    per_minute: int, shards: int
+) -> None:
+    keys = {shard("p", f"user-{n}", per_minute) for n in range(200)}
+
+    assert keys == {f"p:{n}" for n in range(shards)}
+    assert shard("p", "user", 31) == shard("p", "user", 31)
+
+
+def test_1_4_the_key_chooses_the_machine_and_what_may_be_hit() -> None:
+    cache = OpenAIIntervals()
+    call(cache, users(("a", 2_100), key="one"))
+
+    assert cache.serve(users(("a", 2_100), key="two"), 0).read == 0
+    assert cache.serve(users(("a", 2_100), key="one"), 0).read == 2_048
+
+
+def test_1_4_prompts_that_differ_in_their_first_256_tokens_use_different_machines() -> None:
+    cache = OpenAIIntervals(Rules(machines=4))
+    for n in range(64):
+        call(cache, users((f"a{n}", 2_100)))
+    held = [len(machine) for machine in cache._machines]
+
+    assert sum(held) == len(cache) == 64
+    assert min(held) > 0
+
+
+def test_1_4_tools_are_part_of_what_chooses_the_machine() -> None:
+    cache = OpenAIIntervals(Rules(machines=1_000))
+    for n in range(16):
+        call(cache, prompt(block(f"tools{n}", 300, role="tools"), block("a", 2_100)))
+
+    assert sum(len(machine) > 0 for machine in cache._machines) > 10
+
+
+def test_nothing_is_read_before_the_answer_that_stores_it_has_begun() -> None:
+    cache = OpenAIIntervals()
+    cache.serve(users(("a", 2_100)), 0)
+
+    assert cache.serve(users(("a", 2_100)), 0).read == 0
+    cache.begun(users(("a", 2_100)), 0)
+    assert cache.serve(users(("a", 2_100)), 0).read == 2_048
+
+
+def test_a_machine_keeps_so_many_entries_and_so_many_routes_are_counted() -> None:
+    cache = OpenAIIntervals(Rules(machines=1, most=3))
+    for n in range(10):
+        call(cache, users((f"a{n}", 2_100)))
+
+    assert len(cache) == 3
+    assert len(cache._routes) == 3
+
+
+def test_1_4_calls_are_counted_by_the_minute() -> None:
+    """A prompt known to the home machine only tells which machine a call went to."""
+    cache = OpenAIIntervals()
+    known = users(("stem", 256), ("a", 2_000))
+    call(cache, known, now=100)
+    for n in range(14):
+        call(cache, users(("stem", 256), (f"b{n}", 2_000)), now=100)
+
+    assert cache.serve(known, 159.9).read == 0
+    assert cache.serve(known, 160).read == 2_048
+
+
+@pytest.mark.parametrize(("shared", "machines"), [(256, {1}), (255, {2, 3, 4}), (20, {2, 3, 4})])
+def test_1_4_the_first_256_tokens_choose_the_machine(shared: int, machines: set[int]) -> None:
+    cache = OpenAIIntervals(Rules(machines=4))
+    for n in range(12):
+        call(cache, users(("stem", shared), (f"a{n}", 2_100)))
+
+    assert sum(len(machine) > 0 for machine in cache._machines) in machines
+
+
+def test_1_4_one_shard_is_enough_for_an_idle_prefix() -> None:
+    assert shard("p", "user", 0) == "p:0"
+
+
+def test_the_route_called_least_recently_is_forgotten_first() -> None:
+    cache = OpenAIIntervals(Rules(most=2))
+    for name in ("a", "b", "a", "c"):
+        call(cache, users((name, 2_100)))
+
+    assert sorted(calls for _, calls in cache._routes.values()) == [1, 2]

@@ -1,0 +1,171 @@
+"""What every cache keeps to, whatever its rules."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.caches.anthropic_breakpoint import AnthropicBreakpoints, automatic
+from proxy.caches.anthropic_breakpoint import Rules as AnthropicRules
+from proxy.caches.block_chain import MISTRAL, BlockChain
+from proxy.caches.longest_prefix import GROQ, LongestPrefix
+from proxy.caches.longest_prefix import Rules as PrefixRules
+from proxy.caches.openai_breakpoint import OpenAIBreakpoints
+from proxy.caches.openai_breakpoint import Rules as BreakpointRules
+from proxy.caches.openai_interval import OpenAIIntervals
+from proxy.caches.openai_interval import Rules as IntervalRules
+from proxy.caches.port import Block, Cache, CachedPrompt
+from proxy.caches.prefix_unit import PrefixUnits
+from proxy.caches.prefix_unit import Rules as UnitRules
+from proxy.caches.slots import Rules as SlotRules
+from proxy.caches.slots import Slots
+from tests.proxy.caches.prompts import block, call, conversations, prompt, tokens, users, written
+
+CACHES: dict[str, Callable[[], Cache]] = {
+    "openai breakpoints": OpenAIBreakpoints,
+    "openai breakpoints from one token": lambda: OpenAIBreakpoints(BreakpointRules(least=1)),
+    "openai intervals": lambda: OpenAIIntervals(IntervalRules(hidden=77, interval=256)),
+    "anthropic breakpoints": AnthropicBreakpoints,
+    "anthropic breakpoints from one token": lambda: AnthropicBreakpoints(AnthropicRules(least=1)),
+    "block chain": BlockChain,
+    "block chain of mistral": lambda: BlockChain(MISTRAL),
+    "prefix units": PrefixUnits,
+    "prefix units at intervals": lambda: PrefixUnits(UnitRules(build=0, every=300)),
+    "radix tree": LongestPrefix,
+    "implicit prefixes": lambda: LongestPrefix(GROQ),
+    "slots": lambda: Slots(SlotRules(similarity=0.0)),
+}
+#: Each property is tried on every cache, so fewer examples each will do.
+few = settings(max_examples=25)
+every_cache = pytest.mark.parametrize("make", CACHES.values(), ids=CACHES)
+
+SMALL: dict[str, tuple[Callable[[], Cache], int]] = {
+    "openai breakpoints": (lambda: OpenAIBreakpoints(BreakpointRules(least=1, most=5)), 5),
+    "openai intervals": (
+        lambda: OpenAIIntervals(IntervalRules(interval=128, least=128, machines=2, most=5)),
+        10,
+    ),
+    "anthropic breakpoints": (lambda: AnthropicBreakpoints(AnthropicRules(least=1, most=5)), 5),
+    "block chain": (lambda: BlockChain(replace(MISTRAL, blocks=5)), 5),
+    "prefix units": (lambda: PrefixUnits(UnitRules(most=5, endings=2)), 10),
+    "radix tree": (lambda: LongestPrefix(PrefixRules(room=3_000)), 3_000),
+}
+
+
+def marked(make: Callable[[], Cache], asked: CachedPrompt) -> CachedPrompt:
+    """The prompt as a caller of this cache would send it: Anthropic's marks its last block."""
+    return automatic(asked) if isinstance(make(), AnthropicBreakpoints) else asked
+
+
+def paid(cache: Cache, asked: CachedPrompt, now: float) -> float:
+    """What a call costs, where writes are a quarter dearer and reads a tenth."""
+    served = call(cache, asked, now)
+    return served.fresh + 1.25 * written(served) + 0.1 * served.read
+
+
+@every_cache
+@few
+@given(talks=st.lists(conversations(), min_size=1, max_size=6))
+def test_read_written_and_fresh_tokens_add_up_to_the_prompt(
+    make: Callable[[], Cache], talks: list[CachedPrompt]
+) -> None:
+    cache = make()
+    for now, talk in enumerate(talks):
+        asked = marked(make, talk)
+        served = call(cache, asked, now * 10, tokens("answer", 40))
+
+        assert served.read + served.fresh + written(served) == asked.tokens
+        assert min(served.read, served.fresh, *served.written.values(), 0) == 0
+
+
+@every_cache
+@few
+@given(before=st.lists(conversations(), max_size=3), talk=conversations())
+def test_a_repeat_within_the_lifetime_never_costs_more_than_the_first(
+    make: Callable[[], Cache], before: list[CachedPrompt], talk: CachedPrompt
+) -> None:
+    cache = make()
+    for now, one in enumerate(before):
+        call(cache, marked(make, one), now)
+    asked = marked(make, talk)
+    first = paid(cache, asked, 10)
+
+    assert paid(cache, asked, 20) <= first
+
+
+@every_cache
+@few
+@given(talk=conversations())
+def test_another_scope_or_key_never_hits(make: Callable[[], Cache], talk: CachedPrompt) -> None:
+    cache = make()
+    asked = marked(make, talk)
+    call(cache, asked, 0)
+
+    assert cache.serve(replace(asked, scope="elsewhere"), 10).read == 0
+    assert cache.serve(replace(asked, key="another"), 10).read == 0
+
+
+@every_cache
+@few
+@given(sizes=st.lists(st.integers(1, 900), min_size=1, max_size=8))
+def test_a_growing_conversation_reads_ever_more(
+    make: Callable[[], Cache], sizes: list[int]
+) -> None:
+    cache = make()
+    reads = []
+    for turn in range(len(sizes)):
+        talk = users(*((f"turn {n}", size) for n, size in enumerate(sizes[: turn + 1])))
+        reads.append(call(cache, marked(make, talk), now=turn * 10).read)
+
+    assert reads == sorted(reads)
+
+
+@given(st.lists(conversations(), max_size=4), conversations())
+def test_2_1_anthropic_reads_nothing_that_has_not_begun(
+    failed: list[CachedPrompt], talk: CachedPrompt
+) -> None:
+    cache = AnthropicBreakpoints(AnthropicRules(least=1))
+    for one in failed:
+        cache.serve(automatic(one), 0)
+
+    assert cache.serve(automatic(talk), 1).read == 0
+
+
+@given(talk=conversations(), lengths=st.lists(st.sampled_from([0, 4, 9]), max_size=3))
+def test_2_1_anthropic_reads_end_only_where_something_was_written(
+    talk: CachedPrompt, lengths: list[int]
+) -> None:
+    cache = AnthropicBreakpoints(AnthropicRules(least=1))
+    ends = {0}
+    for length in lengths:
+        part = automatic(replace(talk, blocks=talk.blocks[: length + 1]))
+        call(cache, part, 0)
+        ends.add(part.tokens)
+
+    assert cache.serve(automatic(talk), 1).read in ends
+
+
+@pytest.mark.parametrize(("make", "most"), SMALL.values(), ids=SMALL)
+@few
+@given(talks=st.lists(conversations(), max_size=8))
+def test_what_a_cache_keeps_is_bounded(
+    make: Callable[[], Cache], most: int, talks: list[CachedPrompt]
+) -> None:
+    cache = make()
+    for now, talk in enumerate(talks):
+        call(cache, marked(make, talk), now, tokens("answer", 200))
+
+        assert len(cache) <= most  # type: ignore[arg-type]  # all of these have a length
+
+
+@every_cache
+def test_an_empty_prompt_is_served_as_nothing(make: Callable[[], Cache]) -> None:
+    served = call(make(), prompt())
+
+    assert (served.read, served.fresh, served.written) == (0, 0, {})
+
+
+def test_a_prompt_counts_its_tokens() -> None:
+    assert prompt(block("a", 3), Block(role="user", tokens=(), message=1)).tokens == 3

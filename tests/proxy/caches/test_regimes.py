@@ -1,0 +1,87 @@
+"""Section numbers are those of the provider reference the rules were taken from."""
+
+import pytest
+
+from proxy.caches.anthropic_breakpoint import AnthropicBreakpoints
+from proxy.caches.block_chain import BlockChain
+from proxy.caches.longest_prefix import LongestPrefix
+from proxy.caches.openai_breakpoint import OpenAIBreakpoints
+from proxy.caches.openai_interval import OpenAIIntervals
+from proxy.caches.port import Ttl
+from proxy.caches.prefix_unit import PrefixUnits
+from proxy.caches.regimes import REGIMES, cache
+from proxy.caches.slots import Slots
+from tests.proxy.caches.prompts import block, call, prompt, users
+
+
+def test_each_regime_has_its_cache() -> None:
+    built = {regime: type(cache(regime)) for regime in REGIMES}
+
+    assert built == {
+        "openai-breakpoint": OpenAIBreakpoints,
+        "openai-interval": OpenAIIntervals,
+        "anthropic-breakpoint": AnthropicBreakpoints,
+        "implicit": LongestPrefix,
+        "block-chain": BlockChain,
+        "prefix-unit": PrefixUnits,
+    }
+
+
+def test_7_3_llama_cpp_keeps_slots() -> None:
+    assert isinstance(cache("implicit", provider="llamacpp"), Slots)
+
+
+def test_an_unknown_regime_is_refused_and_the_known_ones_are_named() -> None:
+    with pytest.raises(ValueError, match=r"no cache regime 'lru'; known are anthropic-breakpoint,"):
+        cache("lru")
+
+
+def test_0_a_new_cache_holds_nothing() -> None:
+    for regime in REGIMES:
+        assert cache(regime).serve(users(("a", 10_000)), 0).read == 0
+
+
+@pytest.mark.parametrize(
+    ("regime", "provider", "mark", "read"),
+    [
+        ("openai-breakpoint", "openai", "30m", 8_000),
+        ("openai-breakpoint", "azure", "30m", 8_000),
+        ("openai-interval", "openai", None, 6_144),
+        ("openai-interval", "azure", None, 7_936),
+        ("anthropic-breakpoint", "anthropic", "5m", 8_000),
+        ("anthropic-breakpoint", "bedrock", "5m", 8_000),
+        ("implicit", "google", None, 8_000),
+        ("implicit", "groq", None, 8_000),
+        ("implicit", "fireworks", None, 8_000),
+        ("implicit", "sglang", None, 8_000),
+        ("implicit", "llamacpp", None, 8_000),
+        ("block-chain", "vllm", None, 8_000),
+        ("block-chain", "mistral", None, 8_000),
+        ("block-chain", "xai", None, 7_936),
+        ("prefix-unit", "deepseek", None, 8_000),
+    ],
+)
+def test_0_each_provider_reads_the_next_turn_in_its_own_steps(
+    regime: str, provider: str, mark: Ttl | None, read: int
+) -> None:
+    made = cache(regime, provider=provider)
+    call(made, prompt(block("a", 8_000, mark=mark)))
+    grown = prompt(block("a", 8_000), block("b", 50, message=1, mark=mark))
+
+    assert made.serve(grown, 5).read == read
+
+
+@pytest.mark.parametrize(
+    ("regime", "provider"),
+    [*((regime, "") for regime in sorted(REGIMES)), ("implicit", "llamacpp")],
+)
+def test_the_least_tokens_of_a_model_replace_those_of_the_regime(
+    regime: str, provider: str
+) -> None:
+    mark: Ttl = "5m" if regime == "anthropic-breakpoint" else "30m"
+    for least, hits in ((4_095, True), (9_000, False)):
+        made = cache(regime, provider=provider, min_tokens=least)
+        asked = prompt(block("a", 8_192, mark=mark))
+        call(made, asked)
+
+        assert (made.serve(asked, 5).read > 0) == hits
