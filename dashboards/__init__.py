@@ -1,0 +1,1 @@
+"""Cost reports over a narrow port."""

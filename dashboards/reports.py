@@ -1,0 +1,111 @@
+"""What pages and reports may ask of the ledger: a narrow port, and the rows it answers with."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Literal, Protocol
+from zoneinfo import ZoneInfo
+
+from slo.usage import Usage
+
+Part = Literal["team", "feature", "model", "route"]
+"""What a report can be split by."""
+
+BY_TEAM: tuple[Part, ...] = ("team",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """Whole days in a time zone: from the start of ``first`` to the start of ``end``.
+
+    A day is as long as it is there, 23 and 25 hours included, so the days of a period add up to
+    the period.
+
+    Attributes:
+        first: The first day.
+        end: The day after the last.
+        zone: An IANA name, such as ``Europe/Berlin``.
+
+    Raises:
+        ValueError: It ends before it begins, or there is no such zone.
+    """
+
+    first: date
+    end: date
+    zone: str
+
+    def __post_init__(self) -> None:
+        if self.end < self.first:
+            raise ValueError(f"a period cannot end on {self.end}, before {self.first}")
+        try:
+            ZoneInfo(self.zone)
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"no time zone is called {self.zone!r}") from error
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Its half-open range in seconds since the epoch."""
+        return self._start(self.first), self._start(self.end)
+
+    @property
+    def days(self) -> tuple["Period", ...]:
+        """Its days, first to last, one period each."""
+        return tuple(
+            Period(first=day, end=day + timedelta(days=1), zone=self.zone)
+            for day in (self.first + timedelta(days=n) for n in range((self.end - self.first).days))
+        )
+
+    def _start(self, day: date) -> int:
+        """Midnight; where a clock change skips it, the moment the change is made."""
+        midnight = datetime.combine(day, time(), ZoneInfo(self.zone))
+        return int(midnight.astimezone(UTC).timestamp())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """What calls used and cost, summed.
+
+    Attributes:
+        team: The team's id; None where the report is not split by team. The same holds for
+            ``feature``, ``model`` and ``route``.
+        calls: Calls, however many attempts each took.
+        attempts: Attempts to answer them.
+        errors: Calls that were refused, failed or broke off.
+        estimated: Attempts whose usage was counted here.
+        unpriced: Attempts that used tokens at no known price; the costs leave them out.
+        usage: Tokens of all attempts.
+        list_nanos: Cost at published prices in 1e-9 US dollars; None where no price was known.
+        cost_nanos: The same after discounts.
+        ttft: Mean seconds to the first content byte; None where there was none.
+        duration: Mean seconds of a call; None where there was none.
+    """
+
+    team: str | None = None
+    feature: str | None = None
+    model: str | None = None
+    route: str | None = None
+    calls: int
+    attempts: int
+    errors: int
+    estimated: int
+    unpriced: int
+    usage: Usage
+    list_nanos: int | None
+    cost_nanos: int | None
+    ttft: float | None
+    duration: float | None
+
+
+class Reports(Protocol):
+    """Cost reports, answered from rollups however large the ledger is."""
+
+    def spend(self, period: Period, by: Collection[Part] = BY_TEAM) -> Sequence[Spend]:
+        """One row for each combination of parts that made a call, in their order.
+
+        With no parts at all it is one row, or none where there were no calls.
+        """
+        ...
+
+    def unpriced(self, period: Period) -> Sequence[Spend]:
+        """Where calls had no known price, by team, feature, model and route."""
+        ...

@@ -1,0 +1,1 @@
+"""What is kept: teams, keys, receipts and their rollups, in SQL."""

@@ -1,0 +1,128 @@
+"""The database: SQLite by default with nothing to start, PostgreSQL by URL."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from sqlite3 import Connection as SqliteConnection
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from psycopg import Connection as PostgresConnection
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+
+_SQLITE = (
+    "PRAGMA busy_timeout = 5000",
+    "PRAGMA journal_mode = WAL",
+    # A segment of the journal is deleted once its receipts are committed, so a commit must
+    # outlive a power cut; in WAL mode NORMAL would not promise that.
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = ON",
+)
+_POSTGRES = (
+    "SET statement_timeout = '30s'",
+    "SET lock_timeout = '10s'",
+    "SET idle_in_transaction_session_timeout = '60s'",
+)
+_POSTGRES_SOCKET = {  # A database that vanishes without a word is noticed within seconds.
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+
+
+def open_database(url: str) -> Engine:
+    """An engine for the database at ``url``; SQLite's folder is made, nothing is connected yet.
+
+    Raises:
+        ValueError: It is neither a SQLite file nor PostgreSQL.
+    """
+    where = _normal(url)
+    if where.get_backend_name() == "sqlite":
+        return _sqlite(where)
+    engine = create_engine(where, pool_pre_ping=True, connect_args=_POSTGRES_SOCKET)
+
+    @event.listens_for(engine, "connect")
+    def limit(connection: PostgresConnection, _record: object) -> None:
+        connection.autocommit = True
+        for setting in _POSTGRES:
+            connection.execute(setting)
+        connection.autocommit = False
+
+    return engine
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction that only reads."""
+    with engine.connect() as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that writes, committed at the end.
+
+    On SQLite it takes the one write lock at once: a transaction that began by reading cannot
+    always become a writer.
+    """
+    with engine.connect().execution_options(writes=True) as connection, connection.begin():
+        yield connection
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the tables to the newest revision; processes that start together take turns."""
+    with writing(engine) as connection:
+        config = _alembic()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def revision(engine: Engine) -> str | None:
+    """The revision the tables are at; None where there are none yet."""
+    with reading(engine) as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def _normal(url: str) -> URL:
+    where = make_url(url)
+    if where.drivername in {"postgres", "postgresql", "postgresql+psycopg"}:
+        return where.set(drivername="postgresql+psycopg")
+    if where.drivername == "sqlite" and where.database and where.database != ":memory:":
+        return where
+    raise ValueError(
+        f"cannot keep a ledger at {where.render_as_string()}: "
+        "give sqlite:///path/to/file or postgresql://user:password@host/database"
+    )
+
+
+def _sqlite(where: URL) -> Engine:
+    Path(where.database or "").parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    engine = create_engine(where)
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: SqliteConnection, _record: object) -> None:
+        connection.isolation_level = None  # the driver begins no transactions; `begin` below does
+        for setting in _SQLITE:
+            connection.execute(setting)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _alembic() -> Config:
+    """Alembic's settings; the scripts lie in the package ``migrations``, which knows this one."""
+    spec = find_spec("migrations")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("the package `migrations` is not installed")
+    config = Config()
+    config.set_main_option("script_location", str(Path(spec.origin).parent).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config

@@ -1,0 +1,122 @@
+"""The ledger as it is read and kept: receipts by call, counts, retention."""
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from sqlalchemy import Column, Engine, Table, delete, func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.receipt import Receipt
+from proxy.store import rows, schema, segments
+from proxy.store.database import reading, writing
+from proxy.store.ids import id_floor
+
+_RANGE = 2_000
+_ASKED = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retained:
+    """What retention deleted, and whether nothing older is left."""
+
+    calls: int
+    prompts: int
+    done: bool
+
+
+class Ledger:
+    """Receipts in the database, and those still in the journal's folder."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self._engine = engine
+        self._folder = folder
+
+    def receipt(self, call_id: str, team: str) -> list[Receipt]:
+        """The receipts of a team's call, first attempt first; none if the team made no such call.
+
+        A call is found from the moment it is appended to the journal.
+
+        Raises:
+            SQLAlchemyError: The database is away, and the journal's newest part lacks the call.
+        """
+        found: dict[int, Receipt] = {}
+        away: SQLAlchemyError | None = None
+        # The drain may move the call after the first look, so the database is asked again.
+        for look in (self._kept, self._journalled, self._kept):
+            try:
+                found |= {receipt.attempt: receipt for receipt in look(call_id)}
+            except SQLAlchemyError as error:
+                away = error
+            if any(receipt.final for receipt in found.values()):
+                break
+        if away is not None and not found:
+            raise away
+        return [found[attempt] for attempt in sorted(found) if found[attempt].team == team]
+
+    def count_calls(self) -> int:
+        """How many calls the ledger holds, however many attempts each took."""
+        query = select(func.count()).where(schema.calls.c.final == 1)
+        with reading(self._engine) as connection:
+            return connection.execute(query).scalar_one()
+
+    def lacks(self, call_ids: Collection[str]) -> list[str]:
+        """Those of the calls that do not stand in the ledger exactly once, in order."""
+        table, once = schema.calls.c, set[str]()
+        rest = iter(call_ids)
+        with reading(self._engine) as connection:
+            while some := list(islice(rest, _ASKED)):
+                query = (
+                    select(table.call_id)
+                    .where(table.call_id.in_(some), table.final == 1)
+                    .group_by(table.call_id)
+                    .having(func.count() == 1)
+                )
+                once.update(connection.execute(query).scalars())
+        return sorted(set(call_ids) - once)
+
+    def retain(self, since: float, budget: float) -> Retained:
+        """Delete the calls and prompts that arrived before ``since``; rollups stay.
+
+        Ids sort by time, so each step deletes a short range at the start of the primary key, in
+        its own transaction.
+
+        Args:
+            since: Seconds since the epoch.
+            budget: Seconds after which no further step begins.
+        """
+        until = time.monotonic() + budget
+        prompts, no_prompts = self._delete(schema.prompts, id_floor(since), until)
+        calls, no_calls = self._delete(schema.calls, id_floor(since), until)
+        return Retained(calls=calls, prompts=prompts, done=no_prompts and no_calls)
+
+    def _kept(self, call_id: str) -> list[Receipt]:
+        calls, prompts = schema.calls, schema.prompts
+        query = (
+            select(calls, prompts.c.text)
+            .outerjoin(prompts, calls.c.call_id == prompts.c.call_id)
+            .where(calls.c.call_id == call_id)
+            .order_by(calls.c.attempt)
+        )
+        with reading(self._engine) as connection:
+            return [rows.receipt(row[:-1], row[-1]) for row in connection.execute(query)]
+
+    def _journalled(self, call_id: str) -> list[Receipt]:
+        return segments.peek(self._folder, call_id)
+
+    def _delete(self, table: Table, floor: str, until: float) -> tuple[int, bool]:
+        """How many rows were deleted, and whether all below ``floor`` were."""
+        call_id: Column[str] = table.c.call_id
+        edge = select(call_id).where(call_id < floor).order_by(call_id).offset(_RANGE).limit(1)
+        deleted = 0
+        while time.monotonic() < until:
+            with writing(self._engine) as connection:
+                end = connection.execute(edge).scalar()
+                deleted += connection.execute(
+                    delete(table).where(call_id < (end or floor))
+                ).rowcount
+            if end is None:
+                return deleted, True
+        return deleted, False

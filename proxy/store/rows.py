@@ -1,0 +1,85 @@
+"""Receipts as rows of the table ``calls``, and back."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from proxy.receipt import Outcome, Receipt
+from proxy.store import schema
+from slo.usage import Usage
+
+COLUMNS = tuple(column.name for column in schema.calls.columns)
+"""The names of a row's values, in order."""
+
+_NO_USAGE = (None,) * len(schema.BUCKETS)
+_ROOM = 1 << 50  # tokens, nano-dollars (a million dollars) or microseconds of one call
+_encode_notes = msgspec.json.Encoder().encode
+_decode_notes = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+def row(receipt: Receipt) -> tuple[Any, ...]:
+    """The values of a receipt in the order of ``COLUMNS``.
+
+    Raises:
+        OverflowError: A number is beyond anything one call can be; summed, it would spoil the
+            rollups.
+    """
+    usage = _NO_USAGE if receipt.usage is None else msgspec.structs.astuple(receipt.usage)
+    ttft = None if receipt.ttft is None else round(receipt.ttft * 1e6)
+    duration = round(receipt.duration * 1e6)
+    for number in (*usage, receipt.list_nanos, receipt.cost_nanos, ttft, duration):
+        if number is not None and not -_ROOM < number < _ROOM:
+            raise OverflowError(f"{number} cannot be a number of tokens, dollars or seconds")
+    return (
+        receipt.call_id,
+        receipt.attempt,
+        int(receipt.final),
+        round(receipt.started * 1e6),
+        receipt.team,
+        receipt.key_id,
+        receipt.feature,
+        receipt.user,
+        receipt.endpoint,
+        receipt.model,
+        receipt.route,
+        receipt.upstream,
+        int(receipt.streamed),
+        receipt.status,
+        receipt.outcome.value,
+        receipt.error,
+        *usage,
+        int(receipt.estimated),
+        receipt.list_nanos,
+        receipt.cost_nanos,
+        ttft,
+        duration,
+        round(receipt.overhead * 1e6),
+        receipt.fingerprint,
+        receipt.upstream_id,
+        _encode_notes(receipt.notes).decode() if receipt.notes else "[]",
+    )
+
+
+def receipt(values: Sequence[Any], prompt: str | None = None) -> Receipt:
+    """The receipt in a row of ``COLUMNS``; seconds come back in whole microseconds."""
+    named = dict(zip(COLUMNS, values, strict=True))
+    tokens = {bucket: named.pop(bucket) for bucket in schema.BUCKETS}
+    user = named.pop("user_hash")
+    return Receipt(
+        **{
+            **named,
+            "final": bool(named["final"]),
+            "streamed": bool(named["streamed"]),
+            "estimated": bool(named["estimated"]),
+            "started": named["started"] / 1e6,
+            "ttft": None if named["ttft"] is None else named["ttft"] / 1e6,
+            "duration": named["duration"] / 1e6,
+            "overhead": named["overhead"] / 1e6,
+            "user": user,
+            "outcome": Outcome(named["outcome"]),
+            "usage": None if tokens["input"] is None else Usage(**tokens),
+            "notes": _decode_notes(named["notes"]),
+            "prompt": prompt,
+        }
+    )

@@ -1,0 +1,154 @@
+"""The tables. Only this package and the migrations know them.
+
+Money is whole nano-dollars and time whole microseconds since the epoch (UTC): SQLite would turn
+NUMERIC into floats, while integers are exact on both databases. Yes and no are 1 and 0, so that
+they can be summed on both.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+BIG = BigInteger().with_variant(Integer, "sqlite")  # SQLite's INTEGER has 64 bits
+# Ids sort by time only where text is compared byte by byte; it is the fastest order, too.
+TEXT = Text().with_variant(Text(collation="C"), "postgresql")
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pk",
+        "uq": "%(table_name)s_%(column_0_name)s_unique",
+        "fk": "%(table_name)s_%(column_0_name)s_fk",
+    }
+)
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("name", TEXT, primary_key=True),
+    Column("secret", LargeBinary),
+    Column("number", BIG),
+    sqlite_strict=True,
+)
+"""Facts about this installation: its secret, and how often the keys have changed."""
+
+teams = Table(
+    "teams",
+    metadata,
+    Column("id", TEXT, primary_key=True),
+    Column("name", TEXT, nullable=False),
+    Column("keeps_prompts", Integer, nullable=False),
+    Column("created", BIG, nullable=False),
+    UniqueConstraint("name"),
+    sqlite_strict=True,
+)
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("id", TEXT, primary_key=True),
+    Column("team", TEXT, ForeignKey("teams.id"), nullable=False),
+    Column("name", TEXT, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    Column("hint", TEXT, nullable=False),
+    Column("feature", TEXT, nullable=False),
+    Column("created", BIG, nullable=False),
+    Column("revoked_at", BIG),
+    UniqueConstraint("hash"),
+    sqlite_strict=True,
+)
+
+BUCKETS = (
+    "input",
+    "cache_read",
+    "write_5m",
+    "write_30m",
+    "write_1h",
+    "write_12h",
+    "output",
+    "reasoning",
+)
+"""Token buckets, in the order of ``slo.usage.Usage``."""
+
+calls = Table(
+    "calls",
+    metadata,
+    Column("call_id", TEXT, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("final", Integer, nullable=False),
+    Column("started", BIG, nullable=False),
+    Column("team", TEXT, nullable=False),
+    Column("key_id", TEXT, nullable=False),
+    Column("feature", TEXT, nullable=False),
+    Column("user_hash", TEXT, nullable=False),
+    Column("endpoint", TEXT, nullable=False),
+    Column("model", TEXT, nullable=False),
+    Column("route", TEXT, nullable=False),
+    Column("upstream", TEXT, nullable=False),
+    Column("streamed", Integer, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("outcome", TEXT, nullable=False),
+    Column("error", TEXT, nullable=False),
+    *(Column(bucket, BIG) for bucket in BUCKETS),
+    Column("estimated", Integer, nullable=False),
+    Column("list_nanos", BIG),
+    Column("cost_nanos", BIG),
+    Column("ttft", BIG),
+    Column("duration", BIG, nullable=False),
+    Column("overhead", BIG, nullable=False),
+    Column("fingerprint", TEXT, nullable=False),
+    Column("upstream_id", TEXT, nullable=False),
+    Column("notes", TEXT, nullable=False),
+    sqlite_strict=True,
+)
+"""One row per receipt. Buckets are null together, where the call used no tokens."""
+
+prompts = Table(
+    "prompts",
+    metadata,
+    Column("call_id", TEXT, primary_key=True),
+    Column("text", TEXT, nullable=False),
+    sqlite_strict=True,
+)
+"""What callers sent, only for teams that keep prompts."""
+
+rollups = Table(
+    "rollups",
+    metadata,
+    # In this order a report walks one range per team and day and sorts only the sums of days.
+    Column("team", TEXT, primary_key=True),
+    Column("day", BIG, primary_key=True, autoincrement=False),
+    Column("feature", TEXT, primary_key=True),
+    Column("model", TEXT, primary_key=True),
+    Column("route", TEXT, primary_key=True),
+    Column("upstream", TEXT, primary_key=True),
+    Column("key_id", TEXT, primary_key=True),
+    Column("quarter", BIG, primary_key=True, autoincrement=False),
+    Column("calls", BIG, nullable=False),
+    Column("attempts", BIG, nullable=False),
+    Column("errors", BIG, nullable=False),
+    Column("estimated", BIG, nullable=False),
+    Column("unpriced", BIG, nullable=False),
+    *(Column(bucket, BIG, nullable=False) for bucket in BUCKETS),
+    Column("list_nanos", BIG),
+    Column("cost_nanos", BIG),
+    Column("ttft_sum", BIG, nullable=False),
+    Column("ttft_count", BIG, nullable=False),
+    Column("duration_sum", BIG, nullable=False),
+    sqlite_strict=True,
+    sqlite_with_rowid=False,
+)
+"""Sums over calls, by quarter of an hour.
+
+Quarters, not hours: time zones are off UTC by multiples of 15 minutes, so a day in any of them is
+a whole number of quarters and days add up to their month exactly. ``quarter`` is where it begins,
+in seconds since the epoch; ``day`` numbers the days of UTC since then and only helps to find it.
+Costs are null where no price was known.
+"""

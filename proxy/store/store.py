@@ -1,0 +1,111 @@
+"""Everything that is kept, as one thing to start and stop.
+
+::
+
+    receipt ─ journal (a file, on the event loop) ─ drain (a thread) ─ calls and rollups
+    keyring (memory) ─ keys                 ledger, reports, teams ─ the same database, on threads
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from secrets import token_bytes
+from typing import ParamSpec, Self, TypeVar
+
+from sqlalchemy import Engine, select, text
+
+from proxy.receipt import Receipt
+from proxy.store import schema
+from proxy.store.database import migrate, open_database, writing
+from proxy.store.drain import Drain
+from proxy.store.inserts import inserter
+from proxy.store.journal import Journal
+from proxy.store.keyring import Keyring
+from proxy.store.ledger import Ledger
+from proxy.store.lines import encode
+from proxy.store.reports import LedgerReports
+from proxy.store.teams import Teams
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_THREADS = 4
+_FACT = "installation secret"
+
+
+class Store:
+    """The parts of the store, running.
+
+    All but ``journal.append``, ``keep``, ``keyring.find`` and ``keyring.look`` may block: call
+    them through ``ask``.
+
+    Attributes:
+        secret: 32 random bytes of this installation, for keyed hashes.
+    """
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self._engine = engine
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
+        self.secret = _secret(engine)
+        self.keyring = Keyring(engine, self._threads)
+        self.ledger = Ledger(engine, folder)
+        self.reports = LedgerReports(engine)
+        self.teams = Teams(engine)
+        self.journal = Journal(folder)
+        self.drain = Drain(self.journal, inserter(engine))
+
+    @classmethod
+    def open(cls, url: str, folder: Path) -> Self:
+        """The store in the database at ``url``, migrated and running; blocks.
+
+        Receipts that processes before this one left in the journal's ``folder`` are drained.
+
+        Raises:
+            ValueError: The URL names no database this can use.
+            SQLAlchemyError: The database is away.
+            OSError: The folder cannot be written.
+        """
+        engine = open_database(url)
+        migrate(engine)
+        store = cls(engine, folder)
+        store.keyring.start()
+        store.journal.start()
+        store.drain.start()
+        return store
+
+    def keep(self, receipt: Receipt) -> None:
+        """Record a receipt; once this returns, kill -9 does not lose it."""
+        self.journal.append(encode(receipt))
+
+    async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What ``question`` returns or raises, asked off the event loop."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: question(*args, **kwargs))
+
+    def trouble(self) -> list[str]:
+        """What is wrong, in sentences; receipts are lost by none of it."""
+        parts = (self.journal.trouble, self.drain.trouble, self.keyring.trouble)
+        return [trouble for trouble in parts if trouble is not None]
+
+    def close(self, deadline: float) -> bool:
+        """Drain and stop; False if receipts stay in the journal for the next start.
+
+        Args:
+            deadline: Seconds the drain may take.
+        """
+        self.journal.close()
+        drained = self.drain.close(deadline)
+        self.keyring.close()
+        self._threads.shutdown(wait=drained, cancel_futures=True)
+        self._engine.dispose()
+        return drained
+
+
+def _secret(engine: Engine) -> bytes:
+    """The installation's secret; the first process to start makes it."""
+    make = text("INSERT INTO meta (name, secret) VALUES (:name, :secret) ON CONFLICT DO NOTHING")
+    query = select(schema.meta.c.secret).where(schema.meta.c.name == _FACT)
+    with writing(engine) as connection:
+        connection.execute(make, {"name": _FACT, "secret": token_bytes(32)})
+        return bytes(connection.execute(query).scalar_one())

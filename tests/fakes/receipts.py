@@ -1,0 +1,79 @@
+"""Receipts made up for tests, and the sums the rollups must show for them."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from proxy.receipt import Outcome, Receipt
+from slo.usage import Usage
+
+START = 1_790_000_000.0
+_ERRORS = {Outcome.REFUSED, Outcome.FAILED, Outcome.BROKEN}
+
+
+def a_receipt(n: int = 0, **changes: Any) -> Receipt:
+    """The nth receipt; some teams, models and outcomes come again and again."""
+    fields: dict[str, Any] = {
+        "call_id": f"call_{int(START * 1000) + n * 1000:012x}7{n:019x}",
+        "started": START + n,
+        "team": f"team_{n % 2}",
+        "key_id": f"key_{n % 3}",
+        "feature": ("", "support", "coding")[n % 3],
+        "user": "5f" * 16,
+        "endpoint": "chat/completions",
+        "model": f"model-{n % 2}",
+        "route": f"lab/model-{n % 2}",
+        "upstream": "lab",
+        "streamed": n % 2 == 1,
+        "status": 200,
+        "outcome": Outcome.ANSWERED,
+        "usage": Usage(input=100 + n, cache_read=1024, write_5m=7, output=20, reasoning=3),
+        "list_nanos": 5_000_000 + n,
+        "cost_nanos": 4_000_000 + n,
+        "ttft": 0.25,
+        "duration": 1.5,
+        "overhead": 0.0004,
+        "fingerprint": "ab" * 16,
+        "upstream_id": f"chatcmpl-{n}",
+        "notes": ("dropped logit_bias",) if n % 5 == 0 else (),
+    }
+    return Receipt(**(fields | changes))
+
+
+def rolled_up(receipts: Iterable[Receipt]) -> dict[tuple[Any, ...], dict[str, int | None]]:
+    """What the rollups must hold: for each key the sums over its receipts, by plain arithmetic."""
+    groups: dict[tuple[Any, ...], list[Receipt]] = defaultdict(list)
+    for each in receipts:
+        second = int(each.started)
+        key = (each.team, second // 86_400, each.feature, each.model, each.route, each.upstream)
+        groups[*key, each.key_id, second // 900 * 900].append(each)
+    return {key: _sums(group) for key, group in groups.items()}
+
+
+def _sums(group: list[Receipt]) -> dict[str, int | None]:
+    finals = [each for each in group if each.final]
+    ttfts = [each.ttft for each in finals if each.ttft is not None]
+    used = [each for each in group if each.usage is not None]
+    return {
+        "calls": len(finals),
+        "attempts": len(group),
+        "errors": sum(each.outcome in _ERRORS for each in finals),
+        "estimated": sum(each.estimated for each in group),
+        "unpriced": sum(each.cost_nanos is None for each in used),
+        **{
+            bucket: sum(getattr(each.usage, bucket) for each in used)
+            for bucket in msgspec.structs.asdict(Usage())
+        },
+        "list_nanos": _known([each.list_nanos for each in group]),
+        "cost_nanos": _known([each.cost_nanos for each in group]),
+        "ttft_sum": sum(round(ttft * 1e6) for ttft in ttfts),
+        "ttft_count": len(ttfts),
+        "duration_sum": sum(round(each.duration * 1e6) for each in finals),
+    }
+
+
+def _known(nanos: list[int | None]) -> int | None:
+    known = [each for each in nanos if each is not None]
+    return sum(known) if known else None

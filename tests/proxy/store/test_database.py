@@ -1,0 +1,84 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from proxy.store.database import migrate, open_database, reading, revision, writing
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(url: str) -> None:
+    engine = open_database(url)
+    before = revision(engine)
+    migrate(engine)
+
+    assert (before, revision(engine)) == (None, "0001")
+    engine.dispose()
+
+
+def test_processes_that_start_together_migrate_once(url: str) -> None:
+    code = "import sys; from proxy.store.database import *; migrate(open_database(sys.argv[1]))"
+    command = [sys.executable, "-c", code, url]
+    processes = [subprocess.Popen(command, cwd=ROOT) for _ in range(3)]  # noqa: S603 - our own
+
+    assert [process.wait(30) for process in processes] == [0, 0, 0]
+    engine = open_database(url)
+    assert revision(engine) == "0001"
+    engine.dispose()
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_postgresql_goes_by_all_its_names(scheme: str) -> None:
+    engine = open_database(f"{scheme}://ann:secret@db.example/ledger")
+
+    assert engine.url.render_as_string(hide_password=False) == (
+        "postgresql+psycopg://ann:secret@db.example/ledger"
+    )
+
+
+@pytest.mark.parametrize("url", ["mysql://u:hidden@h/d", "sqlite://", "sqlite:///:memory:"])
+def test_a_database_that_cannot_keep_a_ledger_is_refused_without_telling_the_password(
+    url: str,
+) -> None:
+    with pytest.raises(ValueError, match="cannot keep a ledger at") as refusal:
+        open_database(url)
+
+    assert "hidden" not in str(refusal.value)
+
+
+def test_the_folder_of_a_sqlite_file_is_made_for_its_owner_only(tmp_path: Path) -> None:
+    open_database(f"sqlite:///{tmp_path}/new/ledger.db").dispose()
+
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_sqlite_commit_outlives_a_power_cut_and_readers_do_not_wait_for_writers(
+    migrated_sqlite: Engine,
+) -> None:
+    with writing(migrated_sqlite) as writer, reading(migrated_sqlite) as reader:
+        writer.exec_driver_sql("INSERT INTO meta (name) VALUES ('x')")
+        seen = reader.exec_driver_sql("SELECT count(*) FROM meta WHERE name = 'x'").scalar_one()
+        pragmas = [
+            reader.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("journal_mode", "synchronous", "foreign_keys")
+        ]
+
+    assert seen == 0
+    assert pragmas == ["wal", 2, 1]
+
+
+def test_a_transaction_that_fails_leaves_nothing(engine: Engine) -> None:
+    def fail() -> None:
+        with writing(engine) as connection:
+            connection.exec_driver_sql("INSERT INTO meta (name) VALUES ('x')")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+
+    with reading(engine) as connection:
+        query = "SELECT count(*) FROM meta WHERE name = 'x'"
+        assert connection.exec_driver_sql(query).scalar_one() == 0

@@ -1,0 +1,120 @@
+from collections import defaultdict
+from datetime import UTC, date, datetime
+
+import pytest
+from sqlalchemy import Engine
+
+from dashboards.reports import Part, Period, Reports
+from proxy.receipt import Outcome
+from proxy.store.inserts import inserter
+from proxy.store.reports import LedgerReports
+from slo.usage import Usage
+from tests.fakes.receipts import a_receipt
+
+BY_MODEL: tuple[Part, ...] = ("model",)
+MONTH = Period(first=date(2026, 11, 1), end=date(2026, 12, 1), zone="Asia/Kathmandu")
+FIRST = MONTH.bounds[0]
+# one every 37 minutes for two months, so that the zone's midnights at 18:15 UTC matter
+RECEIPTS = [a_receipt(n, started=FIRST - 10**6 + n * 2220.0) for n in range(2400)]
+
+
+@pytest.fixture
+def reports(engine: Engine) -> LedgerReports:
+    inserter(engine)(RECEIPTS)
+    return LedgerReports(engine)
+
+
+def test_a_months_cost_by_team_is_that_of_its_calls(reports: Reports) -> None:
+    wanted: dict[str, int] = defaultdict(int)
+    start, end = MONTH.bounds
+    for each in RECEIPTS:
+        if start <= each.started < end and each.cost_nanos is not None:
+            wanted[each.team] += each.cost_nanos
+
+    assert {row.team: row.cost_nanos for row in reports.spend(MONTH)} == wanted
+    assert len(wanted) == 2
+
+
+def test_days_add_up_to_their_month(reports: Reports) -> None:
+    days = [row for day in MONTH.days for row in reports.spend(day, ())]
+    (month,) = reports.spend(MONTH, ())
+
+    assert len(days) == 30
+    assert sum(day.calls for day in days) == month.calls
+    assert sum(day.cost_nanos or 0 for day in days) == month.cost_nanos
+    assert sum(day.usage.prompt for day in days) == month.usage.prompt
+
+
+def test_a_call_belongs_to_the_day_it_has_there(engine: Engine, reports: Reports) -> None:
+    (start, _) = MONTH.bounds
+    assert datetime.fromtimestamp(start, UTC).minute == 15
+    inserter(engine)(
+        [
+            a_receipt(1, call_id="call_before", team="t", started=start - 0.001),
+            a_receipt(1, call_id="call_at", team="t", started=start, cost_nanos=7),
+        ]
+    )
+    (first_day,) = (row for row in reports.spend(MONTH.days[0]) if row.team == "t")
+
+    assert (first_day.calls, first_day.cost_nanos) == (1, 7)
+
+
+def test_a_report_is_split_by_what_is_asked_for_and_adds_up(reports: Reports) -> None:
+    by_all = reports.spend(MONTH, ("model", "team", "feature", "route"))
+    by_team = reports.spend(MONTH)
+
+    assert {row.feature for row in by_all} == {"", "support", "coding"}
+    assert all(row.feature is None and row.model is None for row in by_team)
+    assert [row.team for row in by_team] == sorted(row.team or "" for row in by_team)
+    assert sum(row.calls for row in by_all) == sum(row.calls for row in by_team)
+    assert sum(row.usage.cache_read for row in by_all) == sum(
+        row.usage.cache_read for row in by_team
+    )
+
+
+def test_a_period_without_calls_has_no_rows(reports: Reports) -> None:
+    empty = Period(first=date(2020, 1, 1), end=date(2020, 2, 1), zone="UTC")
+
+    assert reports.spend(empty) == []
+    assert reports.spend(empty, ()) == []
+
+
+def test_means_are_over_calls_that_have_them(engine: Engine) -> None:
+    inserter(engine)(
+        [
+            a_receipt(0, started=FIRST, ttft=0.5, duration=2.0),
+            a_receipt(2, started=FIRST, ttft=None, duration=4.0),
+            a_receipt(4, started=FIRST, ttft=9.0, duration=99.0, final=False),
+        ]
+    )
+    (row,) = LedgerReports(engine).spend(MONTH)
+
+    assert (row.ttft, row.duration, row.calls, row.attempts) == (0.5, 3.0, 2, 3)
+
+
+def test_a_period_of_attempts_whose_calls_ended_elsewhere_has_no_means(engine: Engine) -> None:
+    inserter(engine)([a_receipt(4, started=FIRST, final=False)])
+    (row,) = LedgerReports(engine).spend(MONTH)
+
+    assert (row.ttft, row.duration, row.calls) == (None, None, 0)
+
+
+def test_an_unknown_price_is_shown_as_unknown_and_never_as_nothing(engine: Engine) -> None:
+    unknown = {"list_nanos": None, "cost_nanos": None, "started": FIRST, "feature": ""}
+    inserter(engine)(
+        [
+            a_receipt(0, model="priced", started=FIRST, feature="", cost_nanos=5),
+            a_receipt(2, model="unpriced", **unknown, usage=Usage(input=9)),
+            a_receipt(4, model="mixed", started=FIRST, feature="", cost_nanos=7),
+            a_receipt(6, model="mixed", **unknown),
+            a_receipt(8, model="unused", **unknown, usage=None, outcome=Outcome.REFUSED),
+        ]
+    )
+    reports = LedgerReports(engine)
+    by_model = reports.spend(MONTH, BY_MODEL)
+    costs = {row.model: (row.cost_nanos, row.unpriced) for row in by_model}
+
+    assert costs == {"priced": (5, 0), "unpriced": (None, 1), "mixed": (7, 1), "unused": (0, 0)}
+    assert [row.model for row in reports.unpriced(MONTH)] == ["mixed", "unpriced"]
+    (total,) = reports.spend(MONTH)
+    assert (total.cost_nanos, total.unpriced, total.errors) == (12, 2, 1)

@@ -1,0 +1,145 @@
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from proxy.receipt import Receipt
+from proxy.store.segments import listed
+from proxy.store.store import Store
+from tests.fakes.ledger import ledger_of, rollups_of
+from tests.fakes.receipts import a_receipt, rolled_up
+
+ROOT = Path(__file__).resolve().parents[3]
+
+APPEND_UNTIL_KILLED = """
+import itertools, os, sys
+from pathlib import Path
+from proxy.store.ids import call_ids
+from proxy.store.journal import Bounds, Journal
+from proxy.store.store import Store
+from tests.fakes.receipts import START, a_receipt
+
+call_id = call_ids()
+store = Store.open(sys.argv[1], Path(sys.argv[2]))
+store.journal._bounds = Bounds(segment=200_000, unsynced=0.005)
+for n in itertools.count():
+    receipt = a_receipt(n % 500, call_id=call_id(START + n))
+    store.keep(receipt)
+    os.write(1, receipt.call_id.encode() + b"\\n")
+"""
+
+
+def test_kill_9_at_full_speed_loses_no_delivered_receipt_and_doubles_none(
+    url: str, engine: Engine, tmp_path: Path
+) -> None:
+    """Each round's child appends, rotates and drains, and is killed wherever it happens to be."""
+    folder = tmp_path / "journal"
+    delivered: list[str] = []
+    for seconds in (0.3, 0.15):
+        delivered += _run_and_kill(url, folder, seconds)
+    left_behind = len(listed(folder))
+    store = Store.open(url, folder)
+    flushed = store.drain.flush(60)
+    lacks = store.ledger.lacks(delivered)
+    ledger = ledger_of(engine)
+    store.close(10)
+
+    assert left_behind >= 1
+    assert flushed
+    assert len(delivered) == len(set(delivered)) > 1000
+    assert lacks == []
+    assert rollups_of(engine) == rolled_up(ledger)
+    assert len(ledger) <= len(delivered) + 2  # each child may die between keeping and telling
+    assert listed(folder) == []
+
+
+def _run_and_kill(url: str, folder: Path, seconds: float) -> list[str]:
+    command = [sys.executable, "-c", APPEND_UNTIL_KILLED, url, str(folder)]
+    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)  # noqa: S603 - our own
+    assert child.stdout is not None
+    with child.stdout as pipe:
+        first = pipe.readline()
+        timer = threading.Timer(seconds, os.kill, (child.pid, signal.SIGKILL))
+        timer.start()
+        rest = pipe.read()
+    assert child.wait(10) == -signal.SIGKILL
+    return [line.decode() for line in (first + rest).split(b"\n")[:-1]]
+
+
+def test_a_receipt_kept_is_found_by_its_team_at_once_and_in_the_reports_soon(
+    url: str, tmp_path: Path
+) -> None:
+    store = Store.open(url, tmp_path / "journal")
+    receipt = a_receipt(3)
+    store.keep(receipt)
+    found = asyncio.run(_ask_for(store))
+    flushed = store.drain.flush(10)
+    count = store.ledger.count_calls()
+
+    assert found == [receipt]
+    assert flushed
+    assert count == 1
+    assert store.trouble() == []
+    assert store.close(10)
+
+
+async def _ask_for(store: Store) -> list[Receipt]:
+    receipt = a_receipt(3)
+    return await store.ask(store.ledger.receipt, receipt.call_id, team=receipt.team)
+
+
+def test_the_secret_is_made_once(url: str, tmp_path: Path) -> None:
+    first = Store.open(url, tmp_path / "a")
+    second = Store.open(url, tmp_path / "b")
+    secrets = {first.secret, second.secret}
+    first.close(10)
+    second.close(10)
+
+    assert [len(secret) for secret in secrets] == [32]
+
+
+def test_a_key_revoked_by_one_process_closes_in_another_within_three_seconds(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path}/thriftgate.db"
+    admin = Store.open(url, tmp_path / "a")
+    gateway = Store.open(url, tmp_path / "b")
+    team = admin.teams.create("support", now=1.0)
+    key, secret = admin.teams.create_key(team.id, "", now=1.0)
+    looked = asyncio.run(gateway.keyring.look(secret))
+    revoked_at = time.monotonic()
+    admin.teams.revoke(key.id, now=2.0)
+    found = gateway.keyring.find(secret)
+    while found is not None and not found.revoked and time.monotonic() < revoked_at + 9:
+        time.sleep(0.01)
+        found = gateway.keyring.find(secret)
+    took = time.monotonic() - revoked_at
+    admin.close(10)
+    gateway.close(10)
+
+    assert looked is not None
+    assert not looked.revoked
+    assert found is not None
+    assert found.revoked
+    assert took < 3
+
+
+def test_trouble_names_every_part_that_has_some(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    store.close(10)
+    with caplog.at_level(logging.CRITICAL):
+        store.keep(a_receipt(1))
+
+    assert len(store.trouble()) == 2
+    assert "journal" in store.trouble()[0]
+    assert "drain" in store.trouble()[1]
