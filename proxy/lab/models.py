@@ -1,0 +1,113 @@
+"""What the lab serves and how each model behaves."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from proxy.catalog.entries import Model, Route
+
+WireName = Literal["openai", "anthropic"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """One model of the lab; times are in simulated seconds.
+
+    Attributes:
+        wire: Which of the two wires it answers on.
+        regime: The name of its cache rules in ``proxy.caches.regimes``; "" caches nothing.
+        provider: Whose rules, where those of one regime differ.
+        min_cache_tokens: Prompts below this are never cached; None for the regime's own figure.
+        ttft: Time to the first token of an empty prompt.
+        per_1k: What each 1,000 prompt tokens that are not read from the cache add to it.
+        itl: Time between two tokens.
+        words: About how long an answer is when nothing bounds it.
+        max_output: Most generated tokens.
+        traits: What the model accepts, by the names of ``proxy.catalog.entries.TRAITS``.
+        dimensions: Length of its vectors; 0 for a model that writes text.
+    """
+
+    wire: WireName = "openai"
+    regime: str = "openai-breakpoint"
+    provider: str = ""
+    min_cache_tokens: int | None = None
+    ttft: float = 0.35
+    per_1k: float = 0.05
+    itl: float = 0.012
+    words: int = 60
+    max_output: int = 16_384
+    traits: frozenset[str] = frozenset()
+    dimensions: int = 0
+
+
+_OLDER = frozenset({"sampling", "forced_tools", "budget_thinking", "prefill"})
+_NEWER = frozenset({"adaptive_thinking", "always_thinking", "mid_system", "structured"})
+
+#: Enough models to meet each cache regime. Source: providers.md sections 1, 2.2 and 5 (2026-11).
+MODELS: Mapping[str, Simulated] = {
+    "gpt-6.1-sol": Simulated(),
+    "gpt-5.6-luna": Simulated(ttft=0.2, per_1k=0.02, itl=0.006),
+    "gpt-5.5": Simulated(regime="openai-interval"),
+    "gpt-4o-mini": Simulated(regime="openai-interval", traits=frozenset({"sampling"})),
+    "claude-sonnet-5-5": Simulated(
+        wire="anthropic", regime="anthropic-breakpoint", min_cache_tokens=512, traits=_NEWER
+    ),
+    "claude-haiku-4-5": Simulated(
+        wire="anthropic",
+        regime="anthropic-breakpoint",
+        min_cache_tokens=4096,
+        traits=_OLDER | {"structured"},
+    ),
+    "gemini-3.8-flash": Simulated(regime="implicit"),
+    "deepseek-flash": Simulated(regime="prefix-unit"),
+    "vllm-local": Simulated(regime="block-chain"),
+    "text-embedding-3-small": Simulated(regime="", dimensions=1536, ttft=0.05, per_1k=0.005),
+    "text-embedding-3-large": Simulated(regime="", dimensions=3072, ttft=0.05, per_1k=0.005),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabSettings:
+    """How a lab behaves.
+
+    Attributes:
+        models: What it serves, by name.
+        key: The only key it takes; "" takes any that is not empty.
+        time_scale: Real seconds per simulated second; 0 never waits.
+        keepalive: Real seconds between two keep-alives.
+        requests_per_minute: Where the rate limit stands.
+        tokens_per_minute: The same in prompt tokens.
+        kept: How many exchanges, and how many responses, are remembered.
+    """
+
+    models: Mapping[str, Simulated] = field(default_factory=lambda: MODELS)
+    key: str = ""
+    time_scale: float = 1.0
+    keepalive: float = 0.05
+    requests_per_minute: int = 100_000
+    tokens_per_minute: int = 1_000_000_000
+    kept: int = 512
+
+
+def of_models(models: Iterable[Model]) -> dict[str, Simulated]:
+    """What the upstreams of those models would serve, behaving as the catalog says.
+
+    A name that several routes ask for behaves as the first of them; unknown rules cache nothing.
+    The catalog knows no lengths of vectors: models that give some are in ``MODELS``.
+    """
+    served: dict[str, Simulated] = {}
+    for model in models:
+        for route in model.routes:
+            served.setdefault(route.model or model.id, _simulated(route))
+    return served
+
+
+def _simulated(route: Route) -> Simulated:
+    return Simulated(
+        wire=route.upstream.kind,
+        regime=route.regime,
+        provider=route.upstream.provider,
+        min_cache_tokens=route.min_cache_tokens,
+        max_output=route.max_output or 16_384,
+        traits=route.traits,
+    )

@@ -1,0 +1,140 @@
+"""A prompt as its tokens: what the lab's models would read, block by block.
+
+The format is that of OpenAI's open models: start, role, body, text, end; three tokens prime the
+answer. It gives the count that OpenAI documents for chat (three per message, its role, its text,
+and three). The priming tokens and the generation are the opening of the next call's assistant
+message, so a cache that keeps generated tokens finds them again.
+
+Source: OpenAI, "How to count tokens with tiktoken" and the harmony format (2026-11).
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from proxy.caches.port import Block, CachedPrompt, Role, Ttl
+from proxy.tokens.vocabulary import Tokenizer
+
+_START, _END, _BODY = 200006, 200007, 200008
+_OPAQUE = 2**24  # ids from here on stand for what has no text; no vocabulary reaches them
+_OPAQUE_IDS = 2**31  # caches hash ids as 32-bit words
+
+
+class Vocabulary:
+    """o200k_base, remembering what it read; bounded by the tokens remembered."""
+
+    def __init__(self, bound: int = 1_000_000) -> None:
+        self._encode = Tokenizer("o200k_base").encode
+        self._bound = bound
+        self._held = 0
+        self._known: OrderedDict[str, tuple[int, ...]] = OrderedDict()
+
+    def ids(self, text: str) -> tuple[int, ...]:
+        """The text's token ids."""
+        found = self._known.get(text)
+        if found is not None:
+            self._known.move_to_end(text)
+            return found
+        found = tuple(self._encode(text))
+        self._known[text] = found
+        self._held += len(found)
+        while self._held > self._bound:
+            _, dropped = self._known.popitem(last=False)
+            self._held -= len(dropped)
+        return found
+
+    def cut(self, text: str, most: int) -> str:
+        """The longest beginning of the text that is at most that many tokens."""
+        low, high = 0, len(text)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if len(self._encode(text[:middle])) > most:
+                high = middle - 1
+            else:
+                low = middle
+        return text[:low]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One block of a message, before it has a place."""
+
+    kind: str
+    tokens: tuple[int, ...]
+    mark: Ttl | None = None
+
+
+class Rendering:
+    """Collects messages in wire order and gives the prompt they make."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self._blocks: list[Block] = []
+        self._messages = 0
+
+    def message(self, role: Role, parts: Sequence[Part], start: int = _START) -> None:
+        """Add a message; one without parts counts as one empty text.
+
+        Args:
+            role: Whose it is.
+            parts: Its blocks, in order.
+            start: The id that opens it; another one for what changes the text without adding to it.
+        """
+        parts = parts or [Part("text", ())]
+        for index, part in enumerate(parts):
+            tokens = part.tokens
+            if index == 0:
+                tokens = (start, *self.vocabulary.ids(role), _BODY, *tokens)
+            if index == len(parts) - 1:
+                tokens = (*tokens, _END)
+            self._blocks.append(
+                Block(
+                    role=role,
+                    tokens=tokens,
+                    message=self._messages,
+                    kind=part.kind,
+                    mark=part.mark,
+                )
+            )
+        self._messages += 1
+
+    def text(self, text: str, mark: Ttl | None = None) -> Part:
+        """A block of text."""
+        return Part("text", self.vocabulary.ids(text), mark)
+
+    def called(self, name: str, arguments: str, mark: Ttl | None = None) -> Part:
+        """A call of a tool, as :func:`call_text` writes it."""
+        return Part("tool_use", self.vocabulary.ids(call_text(name, arguments)), mark)
+
+    def prompt(
+        self, *, scope: str, key: str = "", explicit: bool = False, ttl: Ttl | None = None
+    ) -> CachedPrompt:
+        """The prompt, with the tokens that prime the answer at its end."""
+        priming = Block(
+            role="assistant",
+            tokens=(_START, *self.vocabulary.ids("assistant"), _BODY),
+            message=self._messages,
+        )
+        blocks = (*self._blocks, priming)
+        return CachedPrompt(blocks=blocks, scope=scope, key=key, explicit=explicit, ttl=ttl)
+
+
+def call_text(name: str, arguments: str) -> str:
+    """How a call of a tool stands in a prompt and in a generation."""
+    return f"{name} {arguments}"
+
+
+def opaque(kind: str, said: str, count: int, mark: Ttl | None = None) -> Part:
+    """A block without text, such as an image: ``count`` ids that depend on what was said."""
+    seed = blake2b(said.encode(), digest_size=8).digest()
+    first = _OPAQUE + int.from_bytes(seed) % _OPAQUE_IDS
+    return Part(kind, tuple(range(first, first + count)), mark)
+
+
+def opening(said: str) -> int:
+    """The id that opens a message under parameters that change it; the usual one for ""."""
+    if not said:
+        return _START
+    seed = blake2b(said.encode(), digest_size=8).digest()
+    return _OPAQUE + int.from_bytes(seed) % _OPAQUE_IDS

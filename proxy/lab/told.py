@@ -1,0 +1,62 @@
+"""One call as the lab answers it, before it is put into a provider's words."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from proxy.lab.bodies import Body
+from proxy.lab.models import Simulated, WireName
+from proxy.lab.rendering import Vocabulary
+from proxy.lab.replies import Asked, Reply
+from proxy.lab.streams import Event, Json
+from slo.usage import Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What is answered.
+
+    Attributes:
+        id: A number of its own; each wire adds its prefix.
+        created: Seconds since the epoch.
+        model: How the model behaves.
+        asked: What was asked.
+        replies: One, or as many as were asked for.
+        usage: What is charged.
+    """
+
+    id: str
+    created: int
+    model: Simulated
+    asked: Asked
+    replies: Sequence[Reply]
+    usage: Usage
+
+
+class Context(NamedTuple):
+    """What reading a body needs besides the body."""
+
+    vocabulary: Vocabulary
+    model: Simulated
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speech:
+    """How one generating endpoint speaks.
+
+    Attributes:
+        wire: Whose it is.
+        prefix: What its answer ids begin with.
+        asked: What a body asks for; raises Refusal.
+        answer: The JSON answer.
+        events: The stream.
+        midway: An event that tells usage before the end, as some servers do.
+    """
+
+    wire: WireName
+    prefix: str
+    asked: Callable[[Body, Context], Asked]
+    answer: Callable[[Told], Json]
+    events: Callable[[Told], Sequence[Event]]
+    midway: Callable[[Told], Event]
