@@ -25,6 +25,7 @@ class Upstream:
         provider: Whose it is; prices and cache rules belong to providers.
         region: Where it binds processing to, such as ``eu``; "" for anywhere.
         asks_usage: Whether a stream must be asked for its usage; False where it is sent unasked.
+        serves_responses: Whether it has the Responses API; if not, it is asked in chat completions.
         headers: Sent with every request.
     """
 
@@ -36,6 +37,7 @@ class Upstream:
     provider: str = ""
     region: str = ""
     asks_usage: bool = True
+    serves_responses: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -17,7 +17,8 @@ from slo.price import Tariff
 _KINDS: dict[str, Kind] = {"openai": "openai", "anthropic": "anthropic"}
 _TOP = ("default", "upstreams", "models")
 _UPSTREAM = (
-    "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage", "headers",
+    "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage",
+    "serves_responses", "headers",
     "discount",
 )  # fmt: skip
 _LIMITS = ("window", "max_output", "regime", "block", "min_cache_tokens", "traits")
@@ -95,6 +96,7 @@ def _upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
         provider=table.text("provider"),
         region=table.text("region"),
         asks_usage=table.get("asks_usage", bool) is not False,
+        serves_responses=table.get("serves_responses", bool) is not False,
         headers=headers,
     )
 
