@@ -83,9 +83,13 @@ def ask(body: bytes) -> Ask:
 def replaced(body: bytes, fields: Mapping[str, bytes]) -> bytes:
     """The body with some top-level fields set to the given JSON; new ones come last.
 
-    Every other value is byte for byte the caller's; order is kept.
+    Every other value is byte for byte the caller's; order is kept. Where all of them are new, so
+    is everything else in the body.
     """
     found = _fields(body)
+    if found and found.keys().isdisjoint(fields):
+        added = b"".join(b"," + msgspec.json.encode(name) + b":" + fields[name] for name in fields)
+        return body.rstrip(b" \t\r\n")[:-1] + added + b"}"
     pieces = {name: bytes(raw) for name, raw in found.items()} | dict(fields)
     inner = b",".join(msgspec.json.encode(name) + b":" + raw for name, raw in pieces.items())
     return b"{" + inner + b"}"

@@ -10,6 +10,7 @@ looks like it inside generated text is not believed, for only the places of the 
 Usage may come anywhere and more than once; what comes later replaces what it names anew.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -85,6 +86,8 @@ _ENDS: Final = {
 }
 #: How many events are asked for the answer's id; some upstreams leave it out of the first.
 _FIRST: Final = 8
+#: Why an answer ended; inside generated text its quotation marks would be escaped.
+_REASON: Final = re.compile(rb'"(?:finish|stop)_reason"\s*:\s*"')
 #: Usage objects nest no deeper than this.
 _NESTED: Final = 4
 
@@ -99,9 +102,11 @@ class Meter:
         upstream_id: The provider's own id of the answer; "" while none was seen.
         service_tier: The tier that served the answer, as the upstream names it; "" if it did not.
         unkept: Bytes that passed after the bound and are missing from ``delivered_text``.
+        unread: Whether something that was read should have been a JSON object and was none.
     """
 
     __slots__ = (
+        "_buckets",
         "_end",
         "_found",
         "_kept",
@@ -114,6 +119,7 @@ class Meter:
         "finished",
         "service_tier",
         "unkept",
+        "unread",
         "upstream_id",
     )
 
@@ -129,6 +135,7 @@ class Meter:
         self._room = bound
         self._kept: list[bytes] = []
         self._found: dict[str, Any] = {}
+        self._buckets: Usage | None = None
         self._to_ask = _FIRST
         self._end = b"[DONE]"
         self.begun = False
@@ -137,6 +144,7 @@ class Meter:
         self.upstream_id = ""
         self.service_tier = ""
         self.unkept = 0
+        self.unread = False
 
     def feed(self, run: bytes) -> None:
         """Take note of a run of whole events, or of the one body that is not a stream."""
@@ -157,12 +165,22 @@ class Meter:
     @property
     def usage(self) -> Usage | None:
         """What the upstream has said so far; None if it has said nothing."""
-        return self._usage(self._found) if self._found else None
+        if self._buckets is None and self._found:
+            self._buckets = self._usage(self._found)
+        return self._buckets
 
     @property
     def found(self) -> Mapping[str, Any]:
         """The usage object as the upstream wrote it; empty if it has said nothing."""
         return self._found
+
+    @property
+    def complete(self) -> bool:
+        """Whether the answer has its end: some upstreams say why they stop, but not that they have.
+
+        True where the end was not kept, for want of better knowledge.
+        """
+        return bool(self.finished or self.unkept or any(map(_REASON.search, reversed(self._kept))))
 
     @property
     def suspicious(self) -> bool:
@@ -205,6 +223,9 @@ class Meter:
     def _note(self, event: Event) -> None:
         """Take over what one event says; data that is no JSON object only begins the answer."""
         answer = _read(event.data)
+        if answer is None:
+            self.unread = True
+            answer = _Answer()
         kind = answer.type if isinstance(answer.type, str) else event.name
         wrong = bool(answer.error) or kind == "error" or event.name == "error"
         self.broken = self.broken or wrong or kind == "response.failed"
@@ -214,6 +235,7 @@ class Meter:
         for part in answer.parts():
             if isinstance(part.usage, dict):
                 _merge(self._found, part.usage, _NESTED)
+                self._buckets = None
             if isinstance(part.service_tier, str):
                 self.service_tier = part.service_tier
 
@@ -225,12 +247,12 @@ class Meter:
         self._to_ask = 0 if self.upstream_id else self._to_ask - 1
 
 
-def _read(data: bytes) -> _Answer:
-    """What an event's data says; nothing if it is no JSON object."""
+def _read(data: bytes) -> _Answer | None:
+    """What an event's data says; None if it is no JSON object."""
     try:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return _Answer()
+        return None
 
 
 def _merge(into: dict[str, Any], new: Mapping[str, Any], depth: int) -> None:

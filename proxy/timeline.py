@@ -24,3 +24,22 @@ class Timeline:
         """Mark the first content byte, once."""
         if self.first is None:
             self.first = self.now() - self.started
+
+    def waiting(self) -> "Waiting":
+        """A block whose time counts as waited."""
+        return Waiting(self)
+
+
+class Waiting:
+    """Adds the time of its block to what its timeline has waited."""
+
+    __slots__ = ("_since", "_timeline")
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+
+    def __enter__(self) -> None:
+        self._since = self._timeline.now()
+
+    def __exit__(self, *_: object) -> None:
+        self._timeline.waited += self._timeline.now() - self._since

@@ -31,14 +31,12 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def prompt(self) -> int:
         """All prompt tokens, however they were served."""
-        return (
-            self.input
-            + self.cache_read
-            + self.write_5m
-            + self.write_30m
-            + self.write_1h
-            + self.write_12h
-        )
+        return self.input + self.cache_read + self.written
+
+    @property
+    def written(self) -> int:
+        """Prompt tokens stored in a cache, for however long."""
+        return self.write_5m + self.write_30m + self.write_1h + self.write_12h
 
     @property
     def generated(self) -> int:

@@ -90,7 +90,7 @@ class Model:
 
 
 #: What a dated snapshot adds to its model's name: 2024-08-06, 20250929 or latest.
-_SNAPSHOT = re.compile(r"-(20\d\d-?[01]\d-?[0-3]\d|latest)$")
+_SNAPSHOT = re.compile(r"-(20\d\d-?[01]\d-?[0-3]\d|latest)\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

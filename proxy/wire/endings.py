@@ -2,7 +2,7 @@
 
 import orjson
 
-from proxy.errors import ProxyError, envelope
+from proxy.errors import ProxyError, UpstreamError, envelope
 
 
 def error_event(endpoint: str, error: ProxyError) -> bytes:
@@ -23,3 +23,13 @@ def error_event(endpoint: str, error: ProxyError) -> bytes:
         }
         return b"event: error\ndata: " + orjson.dumps(event) + b"\n\n"
     return b"data: " + envelope(error) + b"\n\n"
+
+
+def cut_off() -> UpstreamError:
+    """What it means that a stream ended before its answer did."""
+    return UpstreamError(
+        "The upstream stopped in the middle of its answer. Try again.",
+        status=502,
+        code="upstream_cut_off",
+        retryable=True,
+    )

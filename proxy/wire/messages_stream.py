@@ -19,7 +19,7 @@ import msgspec
 import orjson
 
 from proxy.errors import UpstreamError
-from proxy.wire.endings import error_event
+from proxy.wire.endings import cut_off, error_event
 from proxy.wire.messages_answer import FINISH, annotations, malformed
 from proxy.wire.messages_failure import stream_failure
 from proxy.wire.messages_usage import chat_usage
@@ -130,14 +130,16 @@ class AnswerStream:
         return b"".join(chunks)
 
     def end(self) -> bytes:
-        """Nothing is held back.
+        """The last chunks, where the upstream said why it stops but not that it has.
 
         Raises:
             UpstreamError: If the upstream ended in the middle of its answer.
         """
-        if not self._ends:
-            raise self._unread or _cut_off()
-        return b""
+        if self._ends:
+            return b""
+        if self._unread is not None or self._reason is None:
+            raise self._unread or cut_off()
+        return self._finished()
 
     def _happened(self, event: _Happening) -> bytes:
         """The chunks for one event; unknown events say nothing."""
@@ -256,12 +258,3 @@ def _whole(ended: _Open) -> dict[str, Any]:
         "thinking": f"{ended.block.get('thinking') or ''}{''.join(ended.pieces)}",
         "signature": ended.signature or ended.block.get("signature") or "",
     }
-
-
-def _cut_off() -> UpstreamError:
-    return UpstreamError(
-        "The upstream stopped in the middle of its answer. Try again.",
-        status=502,
-        code="upstream_cut_off",
-        retryable=True,
-    )

@@ -16,6 +16,8 @@ from proxy.chat import field, replaced
 from proxy.errors import UpstreamError
 from proxy.wire.failures import openai_failure
 from proxy.wire.port import Prepared
+from proxy.wire.responses_reader import responses_reader
+from proxy.wire.responses_request import chat_body
 from proxy.wire.sse import events
 from proxy.wire.usage import openai_usage
 from slo.usage import Usage
@@ -30,7 +32,13 @@ class OpenAIWire:
     """Any upstream that speaks the OpenAI API."""
 
     def request(self, call: Call, route: Route) -> Prepared:
-        """The caller's own bytes; only fields that must differ are replaced."""
+        """The caller's own bytes; only fields that must differ are replaced.
+
+        Raises:
+            InvalidCall: If a Responses call cannot be said to an upstream that knows chat alone.
+        """
+        if call.endpoint == "responses" and not route.upstream.serves_responses:
+            return _in_chat(call, route)
         fields = self._fields(call, route)
         return Prepared(
             method=call.method,
@@ -74,6 +82,34 @@ class UsageTaken:
         return b""
 
 
+class AsItCame:
+    """Passes an answer on."""
+
+    def feed(self, piece: bytes) -> bytes:
+        """The piece."""
+        return piece
+
+    def end(self) -> bytes:
+        """Nothing is held back."""
+        return b""
+
+
+def _in_chat(call: Call, route: Route) -> Prepared:
+    """A Responses call as a chat completion, and the way back."""
+    body = chat_body(call.body)
+    if route.model:
+        body = replaced(body, {"model": msgspec.json.encode(route.model)})
+    reader = responses_reader(AsItCame(), call.body, call.streamed, call.arrived)
+    return Prepared(
+        method="POST",
+        path="/chat/completions",
+        headers=call.headers,
+        body=body,
+        reader=reader,
+        notes=("said in chat completions",),
+    )
+
+
 def _with_usage(options: bytes | None) -> bytes:
     if options is None or options.strip() == b"null":
         return b'{"include_usage":true}'
@@ -82,7 +118,7 @@ def _with_usage(options: bytes | None) -> bytes:
 
 def _split(run: bytes) -> list[bytes]:
     """The events of a run, each with its own blank line."""
-    return re.split(rb"(?<=\n\n)|(?<=\r\n\r\n)|(?<=\r\r)", run)
+    return re.split(rb"(?<=\n\n)|(?<=\n\r\n)|(?<=\r\r)", run)
 
 
 def _is_usage(event: bytes) -> bool:
@@ -93,7 +129,7 @@ def _is_usage(event: bytes) -> bool:
         chunks = [msgspec.json.decode(one.data, type=_Chunk) for one in events(event)]
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
-    return any(chunk.choices == [] and chunk.usage is not None for chunk in chunks)
+    return all(chunk.choices == [] and chunk.usage is not None for chunk in chunks)
 
 
 class _Chunk(msgspec.Struct):

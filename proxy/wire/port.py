@@ -27,11 +27,19 @@ class Reader(Protocol):
     """
 
     def feed(self, piece: bytes) -> bytes:
-        """What the caller gets for this piece; b"" for nothing yet."""
+        """What the caller gets for this piece; b"" for nothing yet.
+
+        Raises:
+            UpstreamError: If the answer cannot be read on.
+        """
         ...
 
     def end(self) -> bytes:
-        """What the caller gets when the upstream has ended well."""
+        """What the caller gets when the upstream has ended well.
+
+        Raises:
+            UpstreamError: If the answer was not complete.
+        """
         ...
 
 

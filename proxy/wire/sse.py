@@ -30,7 +30,7 @@ class Frames:
         tail = self._tail
         if not tail and chunk.endswith(_ENDS):
             return chunk
-        seen = max(len(tail) - 1, 0)
+        seen = max(len(tail) - 2, 0)
         tail += chunk
         end = _end(tail, seen)
         if not end and (len(tail) > self._bound or bytes(tail[:3]) in _LONE):
@@ -64,10 +64,12 @@ def events(run: bytes) -> Iterator[Event]:
 def _end(tail: bytearray, start: int) -> int:
     """Where the last blank line ends; 0 if there is none.
 
-    A blank line is an end of line right after another. A lone CR counts at once: an LF that
-    follows it belongs to it and starts the next run, where it says nothing.
+    A blank line is an end of line right after another. A lone CR counts at once, unless the line
+    before it ended in CR LF: then its LF is still on its way. An LF that follows it nevertheless
+    belongs to it and starts the next run, where it says nothing.
     """
-    last = max(tail.rfind(pair, start) for pair in _PAIRS) + 2
+    stop = len(tail) - tail.endswith(b"\r\n\r")
+    last = max(tail.rfind(pair, start, stop) for pair in _PAIRS) + 2
     if last == 1:
         return 0
     return last + (tail[last - 1 : last + 1] == b"\r\n")

@@ -381,3 +381,47 @@ def test_recorded_answers_are_metered_as_they_say() -> None:
 
     assert seen[True] > 15
     assert seen[False] > 800
+
+
+@pytest.mark.parametrize(
+    ("last", "is_complete"),
+    [
+        (chunk("lo"), False),
+        (event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}), True),
+        (b'data: {"choices": [{"finish_reason" : "length"}]}\n\n', True),
+        (chunk('{"finish_reason":"stop"}'), False),
+        (MESSAGES[5], True),
+        (named("message_delta", delta={"stop_reason": None}), False),
+        (DONE, True),
+    ],
+)
+def test_an_answer_is_complete_once_it_says_why_it_ends(last: bytes, is_complete: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    meter = Meter(openai_usage, streamed=True)
+    meter.feed(chunk("Hel"))
+    assert not meter.complete
+    meter.feed(last)
+
+    assert meter.complete is is_complete
+
+
+def test_an_answer_whose_end_was_not_kept_may_be_complete() -> None:
+    meter = Meter(openai_usage, streamed=True, bound=10)
+    meter.feed(chunk("Hello"))
+
+    assert meter.complete
+
+
+@pytest.mark.parametrize("body", [b'{"choices": [', b"[]", b"<html>", b"\xff", b""])
+def test_a_body_that_is_no_json_object_is_unread(body: bytes) -> None:
+    meter = Meter(openai_usage, streamed=False)
+    meter.feed(body)
+
+    assert meter.unread
+
+
+@pytest.mark.parametrize("body", [b"{}", b' {"usage": null}\n'])
+def test_a_body_that_is_a_json_object_is_read(body: bytes) -> None:
+    meter = Meter(openai_usage, streamed=False)
+    meter.feed(body)
+
+    assert not meter.unread

@@ -251,11 +251,20 @@ def test_an_event_that_cannot_be_read_fails_once_all_before_it_was_given(data: b
 
 def test_a_stream_cut_off_is_the_upstreams_failure() -> None:
     reader = _reader()
-    reader.feed(_stream([_TEXT])[: -len(_event("message_stop"))])
+    said = _stream([_TEXT])
+    reader.feed(said[: said.index(b"event: message_delta")])
     with pytest.raises(UpstreamError) as caught:
         reader.end()
 
     assert caught.value.code == "upstream_cut_off"
+
+
+def test_a_stream_that_says_why_it_stops_but_not_that_it_has_is_whole() -> None:
+    whole, early = _reader(wants_usage=True), _reader(wants_usage=True)
+    said = _stream([_TEXT])
+
+    begun = early.feed(said[: -len(_event("message_stop"))])
+    assert begun + early.end() == whole.feed(said) + whole.end()
 
 
 def test_an_error_event_without_an_error_is_still_one() -> None:

@@ -98,12 +98,27 @@ def test_an_event_over_the_bound_is_passed_on_as_it_is() -> None:
     assert frames.feed(b"\n\n") == b"\n\n"
 
 
-def test_a_line_feed_parted_from_its_carriage_return_is_not_left_over() -> None:
+def test_a_line_feed_parted_from_its_carriage_return_is_waited_for() -> None:
     frames = Frames()
 
-    assert frames.feed(b"data: 1\r\n\r") == b"data: 1\r\n\r"
-    assert frames.feed(b"\n") == b"\n"
+    assert frames.feed(b"data: 1\r\n\r") == b""
+    assert frames.feed(b"\n") == b"data: 1\r\n\r\n"
     assert frames.rest() == b""
+
+
+def test_a_line_feed_that_never_comes_loses_nothing() -> None:
+    frames = Frames()
+
+    assert frames.feed(b"data: 1\r\n\r") == b""
+    assert frames.rest() == b"data: 1\r\n\r"
+
+
+def test_where_lines_end_in_a_carriage_return_no_line_feed_is_waited_for() -> None:
+    frames = Frames()
+
+    assert frames.feed(b"data: 1\r") == b""
+    assert frames.feed(b"\r") == b"data: 1\r\r"
+    assert frames.feed(b"data: 2\n\r") == b"data: 2\n\r"
 
 
 @pytest.mark.parametrize(

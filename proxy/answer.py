@@ -1,0 +1,102 @@
+"""An upstream's answer from its commit point on: what came first is here, the rest follows."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from proxy.errors import UpstreamError
+from proxy.meter import Meter
+from proxy.timeline import Timeline
+from proxy.upstream.port import Exchange
+from proxy.wire.sse import Frames
+from slo.usage import Usage
+
+#: Keep-alives held back while nothing else came; more of them are dropped.
+_HELD: Final = 64 * 1024
+#: The largest JSON answer that is read whole.
+_WHOLE: Final = 64 * 1024 * 1024
+
+
+UsageReader = Callable[[Mapping[str, Any]], Usage | None]
+
+
+class Answer:
+    """An answer that has begun.
+
+    Attributes:
+        exchange: Where it comes from.
+        meter: What it used, as far as it was read.
+        first: Its first piece, up to the commit point or a little after.
+        is_stream: Whether it is a stream of events.
+        is_whole: Whether the first piece is all of it.
+    """
+
+    __slots__ = ("_frames", "_timeline", "exchange", "first", "is_stream", "is_whole", "meter")
+
+    def __init__(self, exchange: Exchange, read: UsageReader, timeline: Timeline) -> None:
+        self.exchange = exchange
+        self._timeline = timeline
+        self._frames: Frames | None = None
+        media = exchange.headers.get("content-type", "").lower()
+        self.is_stream = media.startswith("text/event-stream")
+        self.is_whole = media.startswith("application/json")
+        self.meter = Meter(read, streamed=self.is_stream)
+        self.first = b""
+
+    async def commit(self) -> None:
+        """Read up to the first content byte; a JSON answer is read whole.
+
+        Raises:
+            UpstreamError: If the answer broke, or if a stream ended empty or began with an error.
+        """
+        if self.is_stream:
+            await self._commit_stream()
+        elif self.is_whole:
+            with self._timeline.waiting():
+                self.first = await self.exchange.read_all(_WHOLE)
+            self.meter.feed(self.first)
+        else:
+            self.first = await self._read()
+        self._timeline.begun()
+
+    async def next(self) -> bytes:
+        """The next piece, for a stream whole events; b"" at the end.
+
+        Raises:
+            UpstreamError: If the connection broke.
+        """
+        if self._frames is None:
+            return b"" if self.is_whole else await self._read()
+        while chunk := await self._read():
+            if run := self._frames.feed(chunk):
+                self.meter.feed(run)
+                return run
+        return self._rest(self._frames)
+
+    async def _commit_stream(self) -> None:
+        self._frames = Frames()
+        held = bytearray()
+        while run := await self.next():
+            if self.meter.begun or self.meter.broken:
+                break
+            if len(held) < _HELD:
+                held += run
+        if self.meter.broken or not self.meter.begun:
+            raise UpstreamError(
+                "The upstream failed before its answer began.",
+                status=502,
+                code="upstream_failed_early",
+                retryable=True,
+            )
+        self.first = bytes(held) + run
+
+    def _rest(self, frames: Frames) -> bytes:
+        """What stood after the last whole event when the upstream ended well."""
+        rest = frames.rest()
+        self._frames = Frames()
+        if rest:
+            self.meter.feed(rest)
+        return rest
+
+    async def _read(self) -> bytes:
+        with self._timeline.waiting():
+            return await self.exchange.read()

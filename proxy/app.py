@@ -1,0 +1,265 @@
+"""The composition root: settings → adapters → routes. It owns clock, tasks and lifespan.
+
+Everything is built here and handed down as arguments; leaving the context closes it in reverse.
+"""
+
+import asyncio
+import gc
+import logging
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib import resources
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from proxy.call import Key
+from proxy.catalog.entries import Catalog
+from proxy.catalog.load import load
+from proxy.decide import Patience
+from proxy.desk import Desk
+from proxy.errors import NotFound, ProxyError, envelope
+from proxy.estimates import Estimates
+from proxy.receipt import Receipt
+from proxy.routes import health, models, receipts
+from proxy.routes.arrival import token, unauthenticated
+from proxy.routes.front import Door, Front
+from proxy.settings import Settings, upstream_keys
+from proxy.settle import Seal
+from proxy.store.ids import call_ids
+from proxy.store.store import Store
+from proxy.telemetry import Telemetry
+from proxy.upstream.http import transport
+
+_log = logging.getLogger("thriftgate")
+
+#: Seconds between two rounds of retention.
+_RETENTION_EVERY = 3600.0
+#: Seconds one round may take.
+_RETENTION_BUDGET = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A running gateway: the app that answers, and what the command line shows of it."""
+
+    app: ASGIApp
+    store: Store
+    catalog: Catalog
+
+
+class Tasks:
+    """Background tasks that end with the gateway; one that fails is logged and harms no other."""
+
+    def __init__(self, group: asyncio.TaskGroup) -> None:
+        self._group = group
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """Start a task in the group."""
+        return self._group.create_task(_guarded(work))
+
+
+class Receipts:
+    """Hands each receipt to all who read receipts: the journal first."""
+
+    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+        self._store = store
+        self._telemetry = telemetry
+
+    def keep(self, receipt: Receipt) -> None:
+        """Keep the receipt; once this returns, the process may die and it is not lost."""
+        self._store.keep(receipt)
+        self._telemetry.observe(receipt)
+
+    async def receipts(self, call_id: str, team: str) -> Sequence[Receipt]:
+        """The receipts of a team's call, by attempt; none if it made no such call."""
+        return await self._store.ask(self._store.ledger.receipt, call_id, team)
+
+
+class Capacity:
+    """Whether the journal can take another receipt."""
+
+    def __init__(self, store: Store) -> None:
+        self._journal = store.journal
+
+    def trouble(self) -> str:
+        """Why no call can be taken; "" if one can."""
+        if self._journal.full:
+            return "The gateway cannot keep receipts just now, so it takes no calls."
+        return ""
+
+
+def catalog(settings: Settings) -> Catalog:
+    """The shipped catalog with the user's file over it.
+
+    Raises:
+        BadCatalog: With every problem found.
+        OSError: If the user's file cannot be read.
+    """
+    shipped = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
+    if settings.catalog is None:
+        return load(shipped, None)
+    user = settings.catalog.read_text(encoding="utf8")
+    return load(shipped, user, names=("models.toml", str(settings.catalog)))
+
+
+def store(settings: Settings) -> Store:
+    """The store these settings name, migrated."""
+    settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    url = settings.database_url or f"sqlite:///{settings.folder / 'thriftgate.db'}"
+    return Store.open(url, settings.folder / "journal")
+
+
+@asynccontextmanager
+async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
+    """A gateway that is ready for calls; leaving waits for its background tasks."""
+    known = catalog(settings)
+    opened = store(settings)
+    telemetry = Telemetry(log_calls=settings.log_calls)
+    estimates = Estimates()
+    estimates.warm()
+    keys = upstream_keys(upstream.key_env for upstream in known.upstreams.values())
+    try:
+        async with (
+            transport(
+                keys,
+                connections=settings.connections,
+                connect_timeout=settings.connect_timeout,
+            ) as pool,
+            asyncio.TaskGroup() as group,
+        ):
+            tasks = Tasks(group)
+            kept = Receipts(opened, telemetry)
+            desk = Desk(
+                catalog=known,
+                transport=pool,
+                ledger=kept,
+                estimator=estimates,
+                seal=Seal(opened.secret),
+                patience=_patience(settings),
+                tasks=tasks,
+            )
+            retention = tasks.start(partial(_retain, opened, settings.retention_days))
+            pages = _pages(known, opened, kept, telemetry)
+            yield Gateway(Front(pages, desk, _door(settings, opened)), opened, known)
+            retention.cancel()
+    finally:
+        estimates.close()
+        opened.close(settings.drain_grace)
+
+
+def server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
+    """The HTTP server for the app; uvloop and httptools, no access log."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=settings.host,
+            port=settings.port,
+            loop="uvloop",
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=int(settings.drain_grace) or 1,
+            backlog=4096,
+        )
+    )
+
+
+def tune() -> None:
+    """Tell the interpreter that what is loaded now stays, and that calls leave little garbage.
+
+    A full collection walks everything that is alive, for a tenth of a second once the gateway is
+    loaded, and a call's objects are freed by their counts. Background threads hold the interpreter
+    for a millisecond at most while a call waits for it.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(5_000, 10, 10)
+    sys.setswitchinterval(0.001)
+
+
+def _patience(settings: Settings) -> Patience:
+    return Patience(
+        first_byte=settings.first_byte_timeout,
+        stall=settings.stall_timeout,
+        retries=settings.retries,
+        longest_pause=settings.retry_wait,
+    )
+
+
+def _door(settings: Settings, opened: Store) -> Door:
+    return Door(
+        keys=opened.keyring,
+        capacity=Capacity(opened),
+        now=time.time,  # noqa: TID251 - the one clock
+        ticks=time.perf_counter,
+        call_id=call_ids(),
+        body_limit=settings.body_limit,
+        max_calls=settings.max_calls,
+        shared_state=settings.shared_provider_state,
+    )
+
+
+def _pages(known: Catalog, opened: Store, kept: Receipts, telemetry: Telemetry) -> FastAPI:
+    """All that is not a call."""
+
+    async def authenticate(request: Request) -> Key:
+        given = token(request.scope)
+        if not given:
+            raise unauthenticated(is_missing=True)
+        key = opened.keyring.find(given) or await opened.keyring.look(given)
+        if key is None or key.revoked:
+            raise unauthenticated(is_missing=False)
+        return key
+
+    def troubles() -> Sequence[str]:
+        return opened.trouble()
+
+    pages = FastAPI(title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None)
+    pages.include_router(health.router(troubles, telemetry.page))
+    pages.include_router(models.router(known, authenticate))
+    pages.include_router(receipts.router(kept, authenticate))
+    pages.add_exception_handler(ProxyError, _refused)
+    pages.add_exception_handler(HTTPException, _lost)
+    return pages
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, ProxyError)  # noqa: S101 - registered for no other
+    return Response(envelope(error), status_code=error.status, media_type="application/json")
+
+
+async def _lost(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
+    lost = NotFound("There is nothing at this path. Calls go to /v1/….", code="not_found")
+    body = envelope(lost)
+    return Response(body, status_code=error.status_code, media_type="application/json")
+
+
+async def _retain(opened: Store, days: int) -> None:
+    """Drop receipts that are older than they may be, a little at a time."""
+    while True:
+        before = time.time() - days * 86_400  # noqa: TID251 - the one clock
+        await opened.ask(opened.ledger.retain, before, _RETENTION_BUDGET)
+        await asyncio.sleep(_RETENTION_EVERY)
+
+
+async def _guarded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    try:
+        await work()
+    except Exception:  # noqa: BLE001 - the background runner: logged, and it harms no other
+        _log.exception("A background task failed")

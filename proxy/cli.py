@@ -1,0 +1,265 @@
+"""The command line; the only place that prints."""
+
+import asyncio
+import logging
+import signal
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, NoReturn
+from zoneinfo import ZoneInfo
+
+import typer
+import uvloop
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy.exc import SQLAlchemyError
+
+from dashboards.reports import Period
+from proxy import app
+from proxy.catalog.entries import Catalog
+from proxy.catalog.problems import BadCatalog, report
+from proxy.demo.spending import spending
+from proxy.settings import InvalidSettings, Settings, read
+from proxy.store.store import Store
+from proxy.store.teams import Team
+
+_commands = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="A gateway in front of language models. Settings are THRIFTGATE_… environment variables.",
+)
+_keys = typer.Typer(no_args_is_help=True, help="Make, list and revoke callers' keys.")
+_teams = typer.Typer(no_args_is_help=True, help="Make and list teams.")
+_commands.add_typer(_keys, name="key")
+_commands.add_typer(_teams, name="team")
+
+_err = Console(stderr=True, highlight=False)
+_out = Console(highlight=False)
+
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print the result and nothing else.")]
+
+
+def main() -> None:
+    """Run the command line."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    _commands()
+
+
+@_commands.command()
+def serve() -> None:
+    """Take calls until told to stop.
+
+    With OPENAI_API_KEY or ANTHROPIC_API_KEY set there is nothing else to configure: on the first
+    start a team named `default` and a key for it are made, and the key is printed once.
+    """
+    settings = _settings()
+    _catalog(settings)
+    uvloop.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    async with app.gateway(settings) as gateway:
+        if not gateway.store.teams.all():
+            team = gateway.store.teams.create("default", now=_now())
+            _, secret = gateway.store.teams.create_key(team.id, "first", now=_now())
+            _out.print(f"No team yet: made team `default` with the key [bold]{secret}[/bold]")
+            _out.print("It is shown this once. More: thriftgate key create --team NAME")
+        server = app.server(gateway.app, settings)
+        app.tune()
+        base = f"http://{settings.host}:{settings.port}/v1"
+        _out.print(f"Thriftgate listens: set base_url to {base}", soft_wrap=True)
+        # uvicorn raises the signal again once it has stopped; the journal is still to be drained.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: None)
+        await server.serve()
+
+
+@_commands.command()
+def demo(
+    *,
+    leave: Annotated[bool, typer.Option("--exit", help="End after the table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON only.")] = False,
+    port: Annotated[int, typer.Option(help="Where to listen, or on the next free port.")] = 8080,
+    calls: Annotated[int, typer.Option(help="How many calls to send.", min=1)] = 200,
+) -> None:
+    """Show it: a gateway before a simulated upstream, and the calls of two teams.
+
+    Nothing has to be set up and nothing is left behind. With --exit the status is 0 if every call
+    was answered and stands in the ledger once, else 1.
+    """
+    from proxy.demo import run  # noqa: PLC0415 - the SDK takes a second to import
+
+    logging.getLogger().setLevel(logging.ERROR)
+    try:
+        status = run.run(
+            Console(quiet=True) if as_json else _out,
+            now=datetime.fromtimestamp(_now(), UTC),
+            port=port,
+            stays=not leave,
+            count=calls,
+            tell=lambda result: print(result.json(), flush=True) if as_json else None,
+        )
+    except OSError as error:
+        _fail(f"The demo cannot start: {error}")
+    raise typer.Exit(status)
+
+
+@_commands.command()
+def check() -> None:
+    """Validate settings and catalog; name file, line and mend of each problem."""
+    known = _catalog(_settings())
+    if known.warnings:
+        _out.print(report(known.warnings), soft_wrap=True, markup=False)
+    _out.print(
+        f"The catalog is sound: {len(known.models)} models, {len(known.upstreams)} upstreams."
+    )
+
+
+@_commands.command()
+def migrate() -> None:
+    """Bring the database to the newest schema; every other command does so too when it opens it."""
+    _open(_settings()).close(5.0)
+    _out.print("The database has the newest schema.")
+
+
+@_commands.command(name="report")
+def report_command(
+    *,
+    days: Annotated[int, typer.Option(help="How many days, today included.", min=1)] = 30,
+    zone: Annotated[str, typer.Option(help="IANA time zone the days are in.")] = "UTC",
+) -> None:
+    """Cost, tokens and hit rate by team."""
+    opened = _open(_settings())
+    try:
+        today = datetime.fromtimestamp(_now(), ZoneInfo(zone)).date() + timedelta(days=1)
+        period = Period(first=today - timedelta(days=days), end=today, zone=zone)
+        names = {team.id: team.name for team in opened.teams.all()}
+        total = opened.reports.spend(period, ())
+        _out.print(spending(opened.reports.spend(period), names, total))
+    except (ValueError, KeyError) as error:
+        _fail(f"--zone {zone}: {error}")
+    finally:
+        opened.close(5.0)
+
+
+@_keys.command("create")
+def key_create(
+    *,
+    team: Annotated[str, typer.Option(help="The team's name; made if there is none.")],
+    name: Annotated[str, typer.Option(help="What to call the key.")] = "",
+    feature: Annotated[str, typer.Option(help="The feature of calls that name none.")] = "",
+    quiet: Quiet = False,
+) -> None:
+    """Make a key and print it; it is shown this once."""
+    opened = _open(_settings())
+    try:
+        owner = _team(opened, team) or opened.teams.create(team, now=_now())
+        key, secret = opened.teams.create_key(owner.id, name, now=_now(), feature=feature)
+    finally:
+        opened.close(5.0)
+    if quiet:
+        print(secret)
+        return
+    _out.print(f"Key {key.id} of team {owner.name}: [bold]{secret}[/bold]", soft_wrap=True)
+    _out.print("It is shown this once; only its hash is kept.")
+
+
+@_keys.command("list")
+def key_list() -> None:
+    """All keys, by team; never their secrets."""
+    opened = _open(_settings())
+    try:
+        table = Table("team", "key", "name", "ends in", "feature", "state", box=None)
+        for team in opened.teams.all():
+            for key in opened.teams.keys(team.id):
+                state = "open" if key.revoked_at is None else "revoked"
+                table.add_row(team.name, key.id, key.name, key.hint, key.feature, state)
+    finally:
+        opened.close(5.0)
+    _out.print(table)
+
+
+@_keys.command("revoke")
+def key_revoke(key: Annotated[str, typer.Argument(help="The key's id, key_….")]) -> None:
+    """Close a key for good; running gateways notice within seconds."""
+    opened = _open(_settings())
+    try:
+        revoked = opened.teams.revoke(key, now=_now())
+    finally:
+        opened.close(5.0)
+    if not revoked:
+        _fail(f"There is no open key with the id {key}. `thriftgate key list` shows them.")
+    _out.print(f"Key {key} is revoked.")
+
+
+@_teams.command("create")
+def team_create(
+    name: Annotated[str, typer.Argument(help="The team's name.")],
+    *,
+    keep_prompts: Annotated[
+        bool, typer.Option("--keep-prompts", help="Store the text of its prompts.")
+    ] = False,
+) -> None:
+    """Make a team."""
+    opened = _open(_settings())
+    try:
+        made = opened.teams.create(name, now=_now(), keeps_prompts=keep_prompts)
+    except ValueError as error:
+        _fail(str(error))
+    finally:
+        opened.close(5.0)
+    _out.print(f"Team {made.name} has the id {made.id}.")
+
+
+@_teams.command("list")
+def team_list() -> None:
+    """All teams."""
+    opened = _open(_settings())
+    try:
+        table = Table("team", "id", "keeps prompts", box=None)
+        for team in opened.teams.all():
+            table.add_row(team.name, team.id, "yes" if team.keeps_prompts else "no")
+    finally:
+        opened.close(5.0)
+    _out.print(table)
+
+
+def _team(opened: Store, name: str) -> Team | None:
+    return next((team for team in opened.teams.all() if team.name == name), None)
+
+
+def _settings() -> Settings:
+    try:
+        return read()
+    except InvalidSettings as error:
+        _fail(str(error))
+
+
+def _catalog(settings: Settings) -> Catalog:
+    try:
+        return app.catalog(settings)
+    except BadCatalog as bad:
+        _fail(report(bad.problems))
+    except OSError as error:
+        _fail(f"The catalog cannot be read: {error}. THRIFTGATE_CATALOG names it.")
+
+
+def _open(settings: Settings) -> Store:
+    try:
+        return app.store(settings)
+    except ValueError as error:
+        _fail(f"THRIFTGATE_DATABASE_URL: {error}")
+    except SQLAlchemyError as error:
+        _fail(f"The database is away: {str(error).splitlines()[0]}")
+    except OSError as error:
+        _fail(f"THRIFTGATE_FOLDER cannot be written: {error}")
+
+
+def _now() -> float:
+    return time.time()  # noqa: TID251 - the command line is a person's clock
+
+
+def _fail(message: str) -> NoReturn:
+    _err.print(message, style="red", markup=False, soft_wrap=True)
+    raise typer.Exit(1)

@@ -1,0 +1,190 @@
+"""Passing an answer on: the second half of a call, from the commit point to the receipt."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from proxy.answer import Answer
+from proxy.decide import GENERATING
+from proxy.desk import Head, Line
+from proxy.errors import ProxyError, UpstreamError
+from proxy.receipt import Outcome, Receipt
+from proxy.settle import Attempt, End, crude, receipt, terms
+from proxy.watch import HungUp, Interrupted, Wait
+from proxy.wire.endings import cut_off, error_event
+from proxy.wire.port import Reader
+from slo.usage import Usage
+
+#: Seconds an upstream has to end its answer after the closing event.
+_LINGER = 1.0
+
+
+class Delivery:
+    """One answer on its way to its caller; it settles exactly once, however it ends."""
+
+    __slots__ = ("_answer", "_attempt", "_line", "_reader", "_receipt")
+
+    def __init__(self, line: Line, attempt: Attempt, reader: Reader | None, answer: Answer) -> None:
+        self._line = line
+        self._attempt = attempt
+        self._reader = reader
+        self._answer = answer
+        self._receipt: Receipt | None = None
+
+    async def run(self) -> None:
+        """Pass the answer on to its end.
+
+        Raises:
+            UpstreamError: If the answer could not be read and nothing was sent of it.
+            HungUp: If the caller left.
+        """
+        try:
+            await (self._whole() if self._answer.is_whole else self._pieces())
+        except asyncio.CancelledError:
+            reason = self._line.watch.told()
+            if reason is None:
+                raise
+            await self._cut(reason)
+        except UpstreamError as failure:
+            await self._cut(failure)
+        finally:
+            self._settle_at_once()
+
+    async def _whole(self) -> None:
+        body = self._read(self._answer.first) + self._end()
+        if self._answer.meter.unread and self._line.call.endpoint in GENERATING:
+            raise _malformed()
+        kept = await self._settled()
+        await self._handed(self._line.caller.whole(self._head(), body, kept))
+
+    async def _pieces(self) -> None:
+        caller, watch, meter = self._line.caller, self._line.watch, self._answer.meter
+        stall = self._line.desk.patience.stall
+        await self._handed(caller.begin(self._head()))
+        piece = self._answer.first
+        while piece:
+            out = self._read(piece)
+            if self._receipt is None and (meter.finished or meter.broken):
+                out = self._closing(await self._settled(_midway() if meter.broken else None)) + out
+            if out:
+                await self._handed(caller.send(out))
+            watch.expect(Wait.NEXT_BYTE, stall if self._receipt is None else _LINGER)
+            piece = await self._answer.next()
+        out = self._end()
+        if self._receipt is None:
+            if self._answer.is_stream and not self._is_complete:
+                raise cut_off()
+            out = self._closing(await self._settled()) + out
+        await self._handed(caller.end(out))
+
+    async def _cut(self, reason: ProxyError) -> None:
+        """End an answer that cannot go on, telling the caller if it is still there.
+
+        What is no stream of events has no words for it: it stops short of its end, and the broken
+        connection tells.
+        """
+        is_complete = self._receipt is not None
+        await self._settled(reason)
+        self._answer.exchange.close()
+        if self._answer.is_whole or isinstance(reason, HungUp):
+            raise reason
+        if self._answer.is_stream:
+            last = b"" if is_complete else error_event(self._line.call.endpoint, reason)
+            await self._handed(self._line.caller.end(last))
+
+    async def _handed(self, sending: Coroutine[Any, Any, None]) -> None:
+        """Wait for the caller to take what is sent, but not for ever."""
+        self._line.watch.expect(Wait.CALLER, self._line.desk.patience.stall)
+        with self._line.timeline.waiting():
+            await sending
+
+    def _closing(self, kept: Receipt) -> bytes:
+        return self._line.caller.closing(kept) if self._answer.is_stream else b""
+
+    def _read(self, piece: bytes) -> bytes:
+        if self._reader is None:
+            return piece
+        try:
+            return self._reader.feed(piece)
+        except ValueError as error:
+            raise _malformed() from error
+
+    def _end(self) -> bytes:
+        return self._reader.end() if self._reader is not None else b""
+
+    @property
+    def _is_complete(self) -> bool:
+        """Whether a stream that has ended had said all; of those we do not know, nobody can say."""
+        return self._answer.meter.complete or self._line.call.endpoint not in GENERATING
+
+    def _head(self) -> Head:
+        attempt, exchange = self._attempt, self._answer.exchange
+        model = attempt.call.model
+        if attempt.route is not None and attempt.route.model:
+            model = attempt.route.model
+        return Head(exchange.status, exchange.headers, model, attempt.notes)
+
+    async def _settled(self, reason: ProxyError | None = None) -> Receipt:
+        """The receipt, kept now unless it is already; the reason is why the answer is cut short."""
+        if self._receipt is not None:
+            return self._receipt
+        self._line.watch.rest()
+        usage, estimated = await self._usage(is_answered=reason is None)
+        return self._keep(reason, usage, estimated=estimated)
+
+    def _settle_at_once(self) -> None:
+        """Keep the receipt of a call that we ended ourselves, without waiting for a count."""
+        if self._receipt is None:
+            usage = crude(self._line.call, self._answer.meter.delivered_text())
+            self._keep(Interrupted(), usage, estimated=True)
+
+    async def _usage(self, *, is_answered: bool) -> tuple[Usage | None, bool]:
+        line, meter, route = self._line, self._answer.meter, self._attempt.route
+        if line.call.endpoint not in GENERATING or route is None:
+            return meter.usage, False
+        usage = meter.usage
+        if usage is not None and is_answered and not meter.suspicious:
+            line.desk.estimator.learn(line.call, route, usage)
+            return usage, False
+        return await line.desk.estimator.usage(line.call, route, meter), True
+
+    def _keep(self, reason: ProxyError | None, usage: Usage | None, *, estimated: bool) -> Receipt:
+        meter, status = self._answer.meter, self._answer.exchange.status
+        is_told = self._answer.is_whole or isinstance(reason, HungUp)
+        end = End(
+            outcome=_outcome(reason),
+            status=reason.status if reason is not None and is_told else status,
+            error=reason.code if reason is not None else "",
+            usage=usage,
+            estimated=estimated,
+            upstream_id=meter.upstream_id,
+            terms=terms(self._attempt, meter.service_tier, meter.found),
+        )
+        self._receipt = receipt(self._attempt, end, self._line.timeline, self._line.desk.seal)
+        self._line.desk.ledger.keep(self._receipt)
+        return self._receipt
+
+
+def _outcome(reason: ProxyError | None) -> Outcome:
+    if reason is None:
+        return Outcome.ANSWERED
+    return Outcome.HUNG_UP if isinstance(reason, HungUp) else Outcome.BROKEN
+
+
+def _malformed() -> UpstreamError:
+    return UpstreamError(
+        "The upstream's answer could not be read.",
+        status=502,
+        code="upstream_malformed",
+        retryable=False,
+    )
+
+
+def _midway() -> UpstreamError:
+    """What the upstream told the caller itself, in its own last event."""
+    return UpstreamError(
+        "The upstream failed in the middle of its answer.",
+        status=502,
+        code="upstream_failed_midway",
+        retryable=True,
+    )

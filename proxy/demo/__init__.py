@@ -1,0 +1,1 @@
+"""The demonstration: a gateway, the lab and two hundred calls."""

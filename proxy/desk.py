@@ -1,0 +1,107 @@
+"""What answering a call needs from outside: the ports of the pipeline."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from proxy.call import Call
+from proxy.catalog.entries import Catalog, Route
+from proxy.decide import Patience
+from proxy.meter import Meter
+from proxy.receipt import Receipt
+from proxy.settle import Seal
+from proxy.timeline import Timeline
+from proxy.upstream.port import Transport
+from proxy.watch import Watch
+from slo.usage import Usage
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The status and headers of an answer, as its upstream gave them."""
+
+    status: int
+    headers: Mapping[str, str]
+    model: str
+    notes: tuple[str, ...]
+
+
+class Caller(Protocol):
+    """The caller's side of a call."""
+
+    async def begin(self, head: Head) -> None:
+        """Send the head of an answer that follows in pieces."""
+        ...
+
+    async def send(self, piece: bytes) -> None:
+        """Send a piece; waits while the caller is slow."""
+        ...
+
+    async def end(self, piece: bytes) -> None:
+        """Send the last piece, which may be empty."""
+        ...
+
+    async def whole(self, head: Head, body: bytes, receipt: Receipt) -> None:
+        """Send an answer that is complete, with what it used and cost in its head."""
+        ...
+
+    def closing(self, receipt: Receipt) -> bytes:
+        """What a stream says of its cost before it ends; b"" where the caller did not ask."""
+        ...
+
+    async def gone(self) -> None:
+        """Return once the caller has left."""
+        ...
+
+
+class Ledger(Protocol):
+    """Where receipts go."""
+
+    def keep(self, receipt: Receipt) -> None:
+        """Keep the receipt; once this returns, the process may die and it is not lost."""
+        ...
+
+
+class Estimator(Protocol):
+    """Counts what an upstream did not."""
+
+    async def usage(self, call: Call, route: Route, meter: Meter | None) -> Usage:
+        """Tokens of the prompt and of what was delivered, counted off the event loop."""
+        ...
+
+    def learn(self, call: Call, route: Route, usage: Usage) -> None:
+        """Note how the provider's count compares with ours, some other time."""
+        ...
+
+
+class Tasks(Protocol):
+    """The group of background tasks that shutdown waits for."""
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """Start a task in the group."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """All that answering calls needs from outside; one for the process."""
+
+    catalog: Catalog
+    transport: Transport
+    ledger: Ledger
+    estimator: Estimator
+    seal: Seal
+    patience: Patience
+    tasks: Tasks
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One call on its way: what was asked, who asked, who answers, who watches, since when."""
+
+    call: Call
+    caller: Caller
+    desk: Desk
+    watch: Watch
+    timeline: Timeline

@@ -1,0 +1,114 @@
+"""Counts what upstreams do not say, off the event loop, and learns how their counts differ.
+
+Fails open: an estimate that is not ready in time is made from lengths alone.
+"""
+
+import asyncio
+from collections import Counter as Tally
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from proxy.call import Call
+from proxy.catalog.entries import Route
+from proxy.meter import Meter
+from proxy.settle import crude
+from proxy.tokens.counter import Counter
+from proxy.tokens.ratios import Ratios
+from slo.usage import Usage
+
+#: Seconds one estimate may take before lengths have to do.
+_DEADLINE: Final = 5.0
+#: Estimates waiting or running at once.
+_MOST_WAITING: Final = 256
+#: Calls per model that are compared, to begin with and later one in so many.
+_FIRST: Final = 20
+_ONE_IN: Final = 100
+_MOST_MODELS: Final = 1024
+
+
+class Estimates:
+    """One worker thread that counts tokens."""
+
+    def __init__(self, deadline: float = _DEADLINE) -> None:
+        """Begin counting.
+
+        Args:
+            deadline: Seconds one estimate may take before lengths have to do.
+        """
+        self._deadline = deadline
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="estimates")
+        self._counter = Counter()
+        self._ratios = Ratios()
+        self._seen: Tally[str] = Tally()
+        self._waiting = 0
+
+    async def usage(self, call: Call, route: Route, meter: Meter | None) -> Usage:
+        """Tokens of the prompt and of what was delivered.
+
+        What the upstream said of the prompt before it was cut off is kept.
+        """
+        said = meter.usage if meter is not None else None
+        if self._waiting >= _MOST_WAITING:
+            return _merged(said, crude(call, meter.delivered_text() if meter is not None else ""))
+        loop = asyncio.get_running_loop()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._deadline):
+                counted = await loop.run_in_executor(self._worker, self._count, call, route, meter)
+        except TimeoutError:
+            counted = crude(call, "")
+        finally:
+            self._waiting -= 1
+        return _merged(said, counted)
+
+    def learn(self, call: Call, route: Route, usage: Usage) -> None:
+        """Compare the provider's count of a prompt with ours, for a sample of calls."""
+        model = route.model or call.model
+        if len(self._seen) > _MOST_MODELS:
+            self._seen.clear()
+        self._seen[model] += 1
+        seen = self._seen[model]
+        if (seen <= _FIRST or seen % _ONE_IN == 0) and self._waiting < _FIRST:
+            self._worker.submit(self._compare, call, model, usage.prompt)
+
+    def warm(self) -> None:
+        """Load the vocabularies now, so that no call waits for them."""
+        self._worker.submit(self._counter.generated_tokens, "", "gpt-4o")
+
+    def close(self) -> None:
+        """Stop counting; what waits is dropped."""
+        self._worker.shutdown(wait=False, cancel_futures=True)
+
+    def _count(self, call: Call, route: Route, meter: Meter | None) -> Usage:
+        model = route.model or call.model
+        prompt = self._counter.prompt_tokens(call.body, call.endpoint, model)
+        text = meter.delivered_text() if meter is not None else ""
+        generated = self._counter.generated_tokens(text, model) if text else 0
+        return Usage(
+            input=self._ratios.estimate(model, prompt),
+            output=self._ratios.estimate(model, generated),
+        )
+
+    def _compare(self, call: Call, model: str, reported: int) -> None:
+        if b'"image' in call.body or b'"input_image' in call.body or b'"file' in call.body:
+            return  # their weight is not the tokenizer's
+        counted = self._counter.prompt_tokens(call.body, call.endpoint, model)
+        self._ratios.observe(model, counted, reported)
+
+
+def _merged(said: Usage | None, counted: Usage) -> Usage:
+    """What was said of the prompt, if anything, with the larger count of the generation."""
+    if said is None or not said.prompt:
+        return counted
+    if said.generated >= counted.output:
+        return said
+    return Usage(
+        input=said.input,
+        cache_read=said.cache_read,
+        write_5m=said.write_5m,
+        write_30m=said.write_30m,
+        write_1h=said.write_1h,
+        write_12h=said.write_12h,
+        output=counted.output - said.reasoning,
+        reasoning=said.reasoning,
+    )

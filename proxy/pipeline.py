@@ -1,0 +1,195 @@
+"""The life of one call, straight down.
+
+::
+
+    call ─ decide ─┬─ per route, until one begins ─────────────────┐
+                   │ prepare ∘ → open → first byte ══ commit point │ → pass on → settle → receipt
+                   └───────────────────────────────────────────────┘
+
+Its law:
+
+1. One path: a JSON answer is a stream of one piece.
+2. The first content byte is the commit point. Before it another route may be tried; after it,
+   never: a failure midway ends the stream with an error event and the part delivered is priced.
+3. The exchange is open exactly as long as the answer, also when the caller leaves.
+4. Each attempt starts from the caller's own bytes.
+5. The receipt is kept before the last bytes of an answer are handed to the caller.
+6. Each attempt yields one receipt; exactly one of a call's receipts is final.
+"""
+
+import asyncio
+from itertools import count
+
+from proxy.answer import Answer
+from proxy.call import Call
+from proxy.catalog.entries import Route
+from proxy.decide import routes
+from proxy.delivery import Delivery
+from proxy.desk import Caller, Desk, Line
+from proxy.errors import CallerError, ProxyError, UpstreamError
+from proxy.prepare import WIRES, prepare
+from proxy.receipt import Outcome
+from proxy.settle import Attempt, End, crude, receipt, terms
+from proxy.timeline import Timeline
+from proxy.upstream.port import Exchange
+from proxy.watch import HungUp, Interrupted, Late, Wait, Watch
+from proxy.wire.port import Prepared
+from slo.usage import Usage
+
+#: The longest error body that is read.
+_FAILURE = 64 * 1024
+
+
+async def serve(call: Call, caller: Caller, desk: Desk, timeline: Timeline) -> None:
+    """Answer one call from the first of its routes that begins.
+
+    Raises:
+        ProxyError: If nothing was sent to the caller; the receipts are kept already.
+    """
+    try:
+        candidates = routes(call, desk.catalog)
+    except CallerError as refusal:
+        refuse(call, refusal, desk, timeline)
+        raise
+    with Watch(caller.gone, desk.tasks.start) as watch:
+        line = Line(call, caller, desk, watch, timeline)
+        for number in count():
+            route = candidates[min(number, len(candidates) - 1)]
+            failure = await _attempt(line, route, number)
+            if failure is None:
+                return
+            pause = desk.patience.pause(failure, number, len(candidates))
+            attempt = Attempt(call=call, route=route, number=number)
+            await _counted(line, attempt, failure, final=pause is None)
+            if pause is None:
+                raise failure
+            await _paused(line, number + 1, pause)
+
+
+def refuse(call: Call, refusal: ProxyError, desk: Desk, timeline: Timeline) -> None:
+    """Keep the receipt of a call that is sent nowhere."""
+    _refuse(Attempt(call=call), refusal, desk, timeline)
+
+
+def _refuse(attempt: Attempt, refusal: ProxyError, desk: Desk, timeline: Timeline) -> None:
+    end = End(outcome=Outcome.REFUSED, status=refusal.status, error=refusal.code)
+    desk.ledger.keep(receipt(attempt, end, timeline, desk.seal))
+
+
+async def _paused(line: Line, number: int, pause: float) -> None:
+    """Wait before an attempt; if the call ends meanwhile, the attempt went nowhere."""
+    try:
+        with line.timeline.waiting():
+            await asyncio.sleep(pause)
+    except asyncio.CancelledError as cancelled:
+        over = line.watch.told()
+        attempt = Attempt(call=line.call, number=number)
+        _keep(line, attempt, over or Interrupted(), None, final=True)
+        raise over or cancelled from None
+
+
+async def _attempt(line: Line, route: Route, number: int) -> UpstreamError | None:
+    """Try one route; the failure, if its answer did not begin.
+
+    Raises:
+        CallerError: If the call cannot be said to this route's upstream.
+        HungUp: If the caller left.
+    """
+    try:
+        prepared = prepare(line.call, route)
+    except CallerError as refusal:
+        attempt = Attempt(call=line.call, route=route, number=number)
+        _refuse(attempt, refusal, line.desk, line.timeline)
+        raise
+    attempt = Attempt(call=line.call, route=route, number=number, notes=prepared.notes)
+    try:
+        answer = await _begun(line, route, prepared)
+    except UpstreamError as failure:
+        return failure
+    except HungUp as left:
+        await _counted(line, attempt, left, final=True)
+        raise
+    except BaseException:  # We stop, or made a mistake: it is billed all the same.
+        _keep(line, attempt, Interrupted(), crude(line.call, ""), final=True)
+        raise
+    try:
+        await Delivery(line, attempt, prepared.reader, answer).run()
+    finally:
+        answer.exchange.close()
+    return None
+
+
+async def _begun(line: Line, route: Route, prepared: Prepared) -> Answer:
+    """The answer, at its commit point.
+
+    Raises:
+        UpstreamError: If it did not get there, or not in time.
+        HungUp: If the caller left.
+    """
+    wire = WIRES[route.upstream.kind]
+    exchange = beginning = answer = None
+    line.watch.expect(Wait.FIRST_BYTE, line.desk.patience.first_byte)
+    try:
+        exchange = await _opened(line, route, prepared)
+        if exchange.status >= 300:
+            body = await _failure_body(line, exchange)
+            raise wire.failure(exchange.status, exchange.headers, body)
+        beginning = Answer(exchange, wire.usage, line.timeline)
+        await beginning.commit()
+        answer = beginning
+    except UpstreamError as failure:
+        failure.was_taken = beginning is not None and not beginning.meter.broken
+        raise
+    except asyncio.CancelledError as cancelled:
+        raise line.watch.told() or cancelled from None
+    finally:
+        if answer is None and exchange is not None:
+            exchange.close()
+    return answer
+
+
+async def _opened(line: Line, route: Route, prepared: Prepared) -> Exchange:
+    with line.timeline.waiting():
+        return await line.desk.transport.open(route.upstream, prepared)
+
+
+async def _failure_body(line: Line, exchange: Exchange) -> bytes:
+    """The body of an error; b"" where it is too long or breaks off, for its status says enough."""
+    try:
+        with line.timeline.waiting():
+            return await exchange.read_all(_FAILURE)
+    except UpstreamError:
+        return b""
+
+
+async def _counted(line: Line, attempt: Attempt, failure: ProxyError, *, final: bool) -> None:
+    """Keep the receipt of an attempt that did not begin.
+
+    What an upstream was working on when it was cut off is billed: its prompt is counted.
+    """
+    usage = None
+    line.watch.rest()
+    is_cut = isinstance(failure, HungUp | Late)
+    was_taken = isinstance(failure, UpstreamError) and failure.was_taken
+    if attempt.route is not None and (is_cut or was_taken):
+        try:
+            usage = await line.desk.estimator.usage(line.call, attempt.route, None)
+        except asyncio.CancelledError:
+            _keep(line, attempt, failure, crude(line.call, ""), final=True)
+            raise
+    _keep(line, attempt, failure, usage, final=final)
+
+
+def _keep(
+    line: Line, attempt: Attempt, failure: ProxyError, usage: Usage | None, *, final: bool
+) -> None:
+    end = End(
+        outcome=Outcome.HUNG_UP if isinstance(failure, HungUp) else Outcome.FAILED,
+        status=failure.status,
+        error=failure.code,
+        usage=usage,
+        estimated=usage is not None,
+        terms=terms(attempt, "", {}),
+        final=final,
+    )
+    line.desk.ledger.keep(receipt(attempt, end, line.timeline, line.desk.seal))

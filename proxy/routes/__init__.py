@@ -1,0 +1,1 @@
+"""HTTP handlers, a few lines each."""

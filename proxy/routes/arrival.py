@@ -1,0 +1,164 @@
+"""A request as it arrives: what its head says, and its body within the limits."""
+
+import asyncio
+import re
+from typing import Final, cast
+
+import msgspec
+from starlette.types import Receive, Scope
+
+from proxy.errors import InvalidCall, NotFound, TooLarge, Unauthenticated
+from proxy.watch import HungUp
+
+#: The caller's headers that are for the upstream. Its key, cookies and addresses are not.
+_FORWARDED: Final = frozenset(
+    {
+        b"accept",
+        b"anthropic-beta",
+        b"content-type",
+        b"idempotency-key",
+        b"openai-beta",
+        b"x-client-request-id",
+    }
+)
+_KEYS: Final = (b"authorization", b"api-key", b"x-api-key")
+_NUMBER: Final = 19
+#: The first step of a path decides who may go there, so it must be plain.
+_FIRST: Final = re.compile(r"[a-z0-9_-]+(?=/|\Z)")
+#: Ways to leave a path that an upstream might follow.
+_TRICKS: Final = ("..", "//", "\\", "%2e", "%2f", "%5c")
+#: Seconds a caller has to send its body.
+_BODY_WAIT: Final = 120.0
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """The head of a request.
+
+    Attributes:
+        token: The key that came with it; "" for none.
+        forwarded: Headers for the upstream, names in lower case.
+        feature: From ``x-thriftgate-feature``; "" for none.
+        wants_trailer: Whether a stream is to end with a comment of what it cost.
+        length: Bytes of the body, as announced; 0 where it is not.
+        media: The body's media type, without parameters.
+        encoding: The body's content coding; "" for none.
+    """
+
+    method: str
+    endpoint: str
+    query: str
+    token: str
+    forwarded: dict[str, str]
+    feature: str
+    wants_trailer: bool
+    length: int
+    media: str
+    encoding: str
+
+
+def arrival(scope: Scope) -> Arrival:
+    """The head of this request.
+
+    Raises:
+        NotFound: If the path leaves ``/v1/``.
+    """
+    forwarded: dict[str, str] = {}
+    found: dict[bytes, str] = {}
+    for name, value in scope["headers"]:
+        found[name] = value.decode("latin-1")
+        if name in _FORWARDED:
+            forwarded[name.decode()] = found[name]
+    length = found.get(b"content-length", "0")
+    return Arrival(
+        method=scope["method"],
+        endpoint=_endpoint(scope),
+        query=scope["query_string"].decode("latin-1"),
+        token=_token(found),
+        forwarded=forwarded,
+        feature=found.get(b"x-thriftgate-feature", ""),
+        wants_trailer=found.get(b"x-thriftgate-trailer") == "1",
+        length=int(length) if length.isdecimal() and len(length) < _NUMBER else 0,
+        media=found.get(b"content-type", "").partition(";")[0].strip().lower(),
+        encoding=found.get(b"content-encoding", "").strip().lower().replace("identity", ""),
+    )
+
+
+async def body(receive: Receive, length: int, limit: int) -> bytes:
+    """The request's body.
+
+    Raises:
+        TooLarge: If it is longer than the limit; nothing more of it is read.
+        InvalidCall: If it did not arrive in time.
+        HungUp: If the caller left before its end.
+    """
+    if length > limit:
+        raise _too_large(limit)
+    try:
+        async with asyncio.timeout(_BODY_WAIT):
+            return await _received(receive, limit)
+    except TimeoutError:
+        raise InvalidCall(
+            f"The body did not arrive within {_BODY_WAIT:.0f} seconds.", code="body_timeout"
+        ) from None
+
+
+async def _received(receive: Receive, limit: int) -> bytes:
+    pieces: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise HungUp
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+        more = message.get("more_body", False)
+        if size > limit:
+            raise _too_large(limit)
+    return b"".join(pieces)
+
+
+def token(scope: Scope) -> str:
+    """The key that came with a request; "" for none."""
+    return _token({name: value.decode("latin-1") for name, value in scope["headers"]})
+
+
+def unauthenticated(*, is_missing: bool) -> Unauthenticated:
+    """The refusal of a call without a key that is good."""
+    if is_missing:
+        return Unauthenticated(
+            "No key: send the gateway's key as `Authorization: Bearer tg-…`,"
+            " in an OpenAI client as `api_key`.",
+            code="missing_api_key",
+        )
+    return Unauthenticated(
+        "This key opens nothing here: it is unknown or was revoked. Keys begin with `tg-`;"
+        " whoever runs the gateway makes one with `thriftgate key create`.",
+        code="invalid_api_key",
+    )
+
+
+def _endpoint(scope: Scope) -> str:
+    """The path below /v1/, still encoded as it came."""
+    raw = cast("bytes", scope.get("raw_path") or scope["path"].encode())
+    endpoint = raw.decode("latin-1")[len("/v1/") :]
+    lower = endpoint.lower()
+    is_plain = raw.startswith(b"/v1/") and _FIRST.match(endpoint)
+    if not is_plain or any(trick in lower for trick in _TRICKS):
+        raise NotFound("This path leads nowhere.", code="not_found")
+    return endpoint
+
+
+def _token(found: dict[bytes, str]) -> str:
+    for name in _KEYS:
+        value = found.get(name, "").strip()
+        scheme, _, rest = value.partition(" ")
+        if key := rest.strip() if scheme.lower() == "bearer" else value:
+            return key
+    return ""
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(
+        f"The body is over {limit} bytes. Send less, or raise THRIFTGATE_BODY_LIMIT.",
+        code="body_too_large",
+    )

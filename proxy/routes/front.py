@@ -1,0 +1,254 @@
+"""The front door: calls go straight to the pipeline, everything else to the pages behind.
+
+One raw ASGI callable around the FastAPI app. Routing, body models and middleware cost more than all
+of our own work on a call, so a call meets none of them.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import msgspec
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from proxy.call import Call, Key
+from proxy.chat import Ask, ask
+from proxy.decide import GENERATING
+from proxy.desk import Desk
+from proxy.errors import Forbidden, InvalidCall, ProxyError, Unready, UnsupportedMedia
+from proxy.pipeline import refuse, serve
+from proxy.routes.arrival import Arrival, arrival, body, unauthenticated
+from proxy.routes.relay import Relay
+from proxy.timeline import Timeline
+from proxy.watch import HungUp
+
+_log = logging.getLogger("thriftgate.front")
+
+#: Below /v1/, what the gateway answers itself.
+_OURS: Final = ("/v1/models", "/v1/thriftgate/")
+#: What a provider keeps under its account, which several teams here may share.
+#: Source: OpenAI API reference (2026-11).
+_KEPT_BY_PROVIDERS: Final = frozenset(
+    {
+        "assistants",
+        "batches",
+        "chat",
+        "containers",
+        "conversations",
+        "evals",
+        "files",
+        "fine_tuning",
+        "organization",
+        "responses",
+        "threads",
+        "uploads",
+        "vector_stores",
+        "videos",
+    }
+)
+_FEATURE: Final = 128
+
+
+class Keys(Protocol):
+    """Who may call."""
+
+    @property
+    def teams(self) -> int:
+        """How many teams have a key."""
+        ...
+
+    def find(self, token: str) -> Key | None:
+        """The key, if it is known without asking anybody."""
+        ...
+
+    async def look(self, token: str) -> Key | None:
+        """The key, asking the database if need be."""
+        ...
+
+
+class Capacity(Protocol):
+    """Whether another call can be taken."""
+
+    def trouble(self) -> str:
+        """Why no call can be taken; "" if one can."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """What the front needs to let a call in.
+
+    Attributes:
+        call_id: Makes the id of a call that arrives at this time.
+        body_limit: Bytes.
+        max_calls: Calls in flight at once.
+        shared_state: Whether teams may share what a provider keeps under its account.
+    """
+
+    keys: Keys
+    capacity: Capacity
+    now: Callable[[], float]
+    ticks: Callable[[], float]
+    call_id: Callable[[float], str]
+    body_limit: int
+    max_calls: int
+    shared_state: bool
+
+
+class Front:
+    """The gateway as one ASGI app."""
+
+    def __init__(self, pages: ASGIApp, desk: Desk, door: Door) -> None:
+        self._pages = pages
+        self._desk = desk
+        self._door = door
+        self._flying = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        path = scope.get("path", "")
+        if scope["type"] != "http" or not path.startswith("/v1/") or path.startswith(_OURS):
+            await self._pages(scope, receive, send)
+            return
+        self._flying += 1
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._flying -= 1
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        timeline = Timeline(self._door.ticks)
+        arrived = self._door.now()
+        call_id = self._door.call_id(arrived)
+        relay = Relay(call_id, receive, send)
+        try:
+            head = arrival(scope)
+            relay.wants_trailer = head.wants_trailer
+            key = await self._key(head)
+            with timeline.waiting():
+                sent = await body(receive, head.length, self._door.body_limit)
+            call = _call(call_id, key, head, sent, arrived)
+            call = self._read(call, head, timeline)
+            await serve(call, relay, self._desk, timeline)
+        except HungUp:
+            return
+        except ProxyError as error:
+            await relay.refuse(error)
+        except Exception:
+            _log.exception("Our own mistake on call %s", call_id)
+            if relay.is_begun:
+                raise
+            await relay.refuse(_ours(call_id))
+
+    async def _key(self, head: Arrival) -> Key:
+        """The key that came with the call, if the gateway can take the call at all."""
+        if self._flying > self._door.max_calls:
+            raise Unready(
+                "The gateway has as many calls in flight as it takes. Try again shortly.",
+                code="too_many_calls",
+                retry_after=1.0,
+            )
+        if trouble := self._door.capacity.trouble():
+            raise Unready(trouble, code="ledger_unavailable", retry_after=5.0)
+        if not head.token:
+            raise unauthenticated(is_missing=True)
+        key = self._door.keys.find(head.token) or await self._door.keys.look(head.token)
+        if key is None or key.revoked:
+            raise unauthenticated(is_missing=False)
+        return key
+
+    def _read(self, call: Call, head: Arrival, timeline: Timeline) -> Call:
+        """The call with its body read, and a receipt for it if it is refused."""
+        try:
+            _check_media(head)
+            self._check_state(call)
+            return _asked(call, head)
+        except ProxyError as refusal:
+            refuse(call, refusal, self._desk, timeline)
+            raise
+
+    def _check_state(self, call: Call) -> None:
+        """Keep teams out of what other teams left with a provider, which is one account's."""
+        if self._door.shared_state or self._door.keys.teams < 2:
+            return
+        if call.method == "POST" and call.endpoint in GENERATING:
+            return
+        if call.endpoint.partition("/")[0] in _KEPT_BY_PROVIDERS:
+            raise Forbidden(
+                f"/v1/{call.endpoint[:100]} reaches what the provider keeps for all teams of this"
+                " gateway. Whoever runs it can allow that: THRIFTGATE_SHARED_PROVIDER_STATE=true.",
+                code="provider_state_is_shared",
+            )
+
+
+def _call(call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float) -> Call:
+    return Call(
+        id=call_id,
+        key=key,
+        method=head.method,
+        endpoint=head.endpoint,
+        query=head.query,
+        headers=head.forwarded,
+        body=sent,
+        ask=None,
+        feature=_label(head.feature or key.feature),
+        arrived=arrived,
+    )
+
+
+def _check_media(head: Arrival) -> None:
+    if head.encoding:
+        raise UnsupportedMedia(
+            f"The body is encoded as {head.encoding[:40]}. Send it without content-encoding.",
+            code="unsupported_content_encoding",
+        )
+    if head.endpoint in GENERATING and head.media not in {"application/json", ""}:
+        raise UnsupportedMedia(
+            f"The body's content type is {head.media[:80]}. Send application/json.",
+            code="unsupported_content_type",
+        )
+
+
+def _asked(call: Call, head: Arrival) -> Call:
+    """The call with its body read, where the body is for us to read.
+
+    Raises:
+        InvalidCall: If an endpoint we know got a body we cannot read.
+    """
+    if call.endpoint not in GENERATING:
+        return msgspec.structs.replace(call, ask=_glance(call, head))
+    if call.method != "POST":
+        return call
+    read = ask(call.body)
+    if not read.model:
+        raise InvalidCall(
+            "The body names no model. Send `model`; GET /v1/models lists them.",
+            code="missing_model",
+            param="model",
+        )
+    return msgspec.structs.replace(
+        call, ask=read, feature=_label(head.feature or read.feature or call.key.feature)
+    )
+
+
+def _glance(call: Call, head: Arrival) -> Ask | None:
+    """What an unknown endpoint's body asks for; None if it is none of our business."""
+    if head.media != "application/json" or not call.body:
+        return None
+    try:
+        return ask(call.body)
+    except InvalidCall:
+        return None
+
+
+def _label(text: str) -> str:
+    """A feature label that is safe to store and show."""
+    text = text[:_FEATURE]
+    return (text if text.isprintable() else "".join(c for c in text if c.isprintable())).strip()
+
+
+def _ours(call_id: str) -> ProxyError:
+    return ProxyError(
+        f"The gateway made a mistake on call {call_id}; it is in its log.", code="internal_error"
+    )

@@ -1,0 +1,50 @@
+"""GET /v1/thriftgate/calls/{id}: what a call took and cost, told to the key that made it."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any, Protocol
+
+import msgspec
+from fastapi import APIRouter, Depends, Request
+
+from proxy.call import Key
+from proxy.errors import NotFound
+from proxy.receipt import Receipt
+from proxy.routes.relay import dollars
+
+Authenticate = Callable[[Request], Awaitable[Key]]
+
+
+class Kept(Protocol):
+    """Where receipts are found."""
+
+    async def receipts(self, call_id: str, team: str) -> Sequence[Receipt]:
+        """The receipts of a team's call, by attempt; none if it made no such call."""
+        ...
+
+
+def router(kept: Kept, authenticate: Authenticate) -> APIRouter:
+    """The route that shows a receipt."""
+    routes = APIRouter()
+    caller = Annotated[Key, Depends(authenticate)]
+
+    @routes.get("/v1/thriftgate/calls/{call_id}")
+    async def call(call_id: str, key: caller) -> dict[str, Any]:
+        """The receipts of one call; another key's call is not found."""
+        found = await kept.receipts(call_id[:64], key.team)
+        receipts = [receipt for receipt in found if receipt.key_id == key.id]
+        if not receipts:
+            raise NotFound("This key made no call with this id.", code="call_not_found")
+        return {"id": call_id, "attempts": [_shown(receipt) for receipt in receipts]}
+
+    return routes
+
+
+def _shown(receipt: Receipt) -> dict[str, Any]:
+    """A receipt with its money in dollars; null where the price is unknown."""
+    shown: dict[str, Any] = msgspec.to_builtins(receipt)
+    shown.pop("prompt", None)
+    for name in ("list", "cost"):
+        nanos = getattr(receipt, f"{name}_nanos")
+        shown.pop(f"{name}_nanos", None)
+        shown[f"{name}_usd"] = None if nanos is None else dollars(nanos)
+    return shown

@@ -1,0 +1,138 @@
+"""The caller's side of a call, over ASGI."""
+
+from collections.abc import Iterable, Mapping
+from math import ceil
+from typing import Final
+
+import orjson
+from starlette.types import Receive, Send
+
+from proxy.desk import Head
+from proxy.errors import ProxyError, envelope
+from proxy.receipt import Receipt
+
+#: Headers of an upstream's answer that are the caller's business.
+#: Source: OpenAI API reference, response headers; Anthropic API, response headers (2026-11).
+_PASSED: Final = frozenset(
+    {
+        "content-disposition",
+        "content-type",
+        "openai-processing-ms",
+        "openai-version",
+        "retry-after",
+        "retry-after-ms",
+    }
+)
+_LIMITS: Final = ("x-ratelimit-", "anthropic-ratelimit-")
+_NOTES: Final = 1024
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Relay:
+    """Hands an answer to one caller.
+
+    Attributes:
+        wants_trailer: Whether a stream is to end with a comment of what it cost.
+        is_begun: Whether anything was sent.
+    """
+
+    __slots__ = ("_call_id", "_receive", "_send", "is_begun", "wants_trailer")
+
+    def __init__(self, call_id: str, receive: Receive, send: Send) -> None:
+        self._call_id = call_id.encode()
+        self._receive = receive
+        self._send = send
+        self.wants_trailer = False
+        self.is_begun = False
+
+    async def begin(self, head: Head) -> None:
+        """Send the head of an answer that follows in pieces."""
+        await self._start(head.status, self._headers(head))
+
+    async def send(self, piece: bytes) -> None:
+        """Send a piece; waits while the caller is slow."""
+        await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    async def end(self, piece: bytes) -> None:
+        """Send the last piece, which may be empty."""
+        await self._send({"type": "http.response.body", "body": piece, "more_body": False})
+
+    async def whole(self, head: Head, body: bytes, receipt: Receipt) -> None:
+        """Send an answer that is complete, with what it used and cost in its head."""
+        headers = self._headers(head)
+        headers.append((b"content-length", b"%d" % len(body)))
+        headers.extend(_account(receipt))
+        await self._start(head.status, headers)
+        await self.end(body)
+
+    async def refuse(self, error: ProxyError) -> None:
+        """Send an error instead of an answer."""
+        body = envelope(error)
+        headers: Headers = [
+            (b"x-request-id", self._call_id),
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+        ]
+        if error.retry_after is not None:
+            headers.append((b"retry-after", b"%d" % ceil(error.retry_after)))
+            headers.append((b"retry-after-ms", b"%d" % round(error.retry_after * 1000)))
+        if not error.is_worth_retrying:
+            headers.append((b"x-should-retry", b"false"))
+        await self._start(error.status, headers)
+        await self.end(body)
+
+    def closing(self, receipt: Receipt) -> bytes:
+        """A comment with the call's account; b"" unless the caller asked for it."""
+        if not self.wants_trailer:
+            return b""
+        account = {name.decode(): value.decode() for name, value in _account(receipt)}
+        return b": thriftgate " + orjson.dumps(account) + b"\n\n"
+
+    async def gone(self) -> None:
+        """Return once the caller has left."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    def _headers(self, head: Head) -> Headers:
+        headers = _passed(head.headers)
+        headers.append((b"x-request-id", self._call_id))
+        headers.append((b"x-thriftgate-model", _value(head.model)))
+        if head.notes:
+            headers.append((b"x-thriftgate-notes", _value("; ".join(head.notes)[:_NOTES])))
+        return headers
+
+    async def _start(self, status: int, headers: Headers) -> None:
+        self.is_begun = True
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+
+def dollars(nanos: int) -> str:
+    """Nano-dollars as US dollars, in full and without an exponent."""
+    whole, part = divmod(nanos, 1_000_000_000)
+    return f"{whole}.{part:09d}".rstrip("0").rstrip(".")
+
+
+def _account(receipt: Receipt) -> Iterable[tuple[bytes, bytes]]:
+    """What the call used and cost; a price that is unknown is not told."""
+    yield b"x-thriftgate-overhead-ms", b"%.2f" % (receipt.overhead * 1000)
+    if receipt.usage is not None:
+        yield b"x-thriftgate-cached-tokens", b"%d" % receipt.usage.cache_read
+    if receipt.cost_nanos is not None:
+        yield b"x-thriftgate-cost-usd", dollars(receipt.cost_nanos).encode()
+
+
+def _passed(headers: Mapping[str, str]) -> Headers:
+    passed: Headers = []
+    for name, value in headers.items():
+        lower = name.lower()
+        if lower in _PASSED or lower.startswith(_LIMITS):
+            passed.append((lower.encode("latin-1"), _value(value)))
+    return passed
+
+
+def _value(text: str) -> bytes:
+    """A text as a header's value: callers' words are in it, and must not end the line."""
+    if not text.isprintable():
+        text = "".join(c for c in text if c.isprintable())
+    return text.encode("latin-1", "replace")

@@ -1,0 +1,103 @@
+"""How this process runs: ``THRIFTGATE_*``, read once, frozen; a name we do not know is an error.
+
+The only module that reads the environment.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+PREFIX = "THRIFTGATE_"
+
+#: Read by the tests, not by the gateway.
+_FOREIGN = frozenset({"THRIFTGATE_TEST_POSTGRES"})
+
+
+class InvalidSettings(ValueError):
+    """A setting that is unknown or has the wrong form; the message says how to mend it."""
+
+
+class Settings(BaseModel):
+    """Each field is the environment variable of the same name in capitals, with the prefix."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+    host: str = "127.0.0.1"
+    """Where to listen."""
+    port: int = Field(default=8080, ge=0, le=65535)
+    """Port to listen on; 0 picks a free one."""
+    folder: Path = Path("var/thriftgate")
+    """Where the journal and the default database live."""
+    database_url: str = ""
+    """SQLAlchemy or ``postgres://`` URL; empty is a SQLite file in the folder."""
+    catalog: Path | None = None
+    """A TOML file that adds to and overrides the shipped catalog."""
+    body_limit: int = Field(default=32 * 1024 * 1024, gt=0)
+    """Largest request body, in bytes."""
+    max_calls: int = Field(default=2000, gt=0)
+    """Calls in flight at once; one more is told to come back."""
+    connections: int = Field(default=1000, gt=0)
+    """Connections open to one upstream at once."""
+    connect_timeout: float = Field(default=5.0, gt=0)
+    """Seconds to reach an upstream."""
+    first_byte_timeout: float = Field(default=600.0, gt=0)
+    """Seconds until the first content byte; keep-alives do not count."""
+    stall_timeout: float = Field(default=300.0, gt=0)
+    """Seconds between two content bytes of a stream."""
+    retries: int = Field(default=1, ge=0, le=10)
+    """Further attempts on the last route when an upstream fails before its first content byte."""
+    retry_wait: float = Field(default=2.0, ge=0)
+    """Longest wait for an upstream's retry-after; a longer one is passed on to the caller."""
+    shared_provider_state: bool = False
+    """Whether several teams may reach files, batches and stored answers of one provider account."""
+    retention_days: int = Field(default=400, gt=0)
+    """How long receipts are kept; rollups stay."""
+    drain_grace: float = Field(default=20.0, gt=0)
+    """Seconds that running calls get to end when the process is told to stop."""
+    log_calls: bool = False
+    """Whether every call writes a log line; failures always do."""
+
+
+def read(environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings of this process.
+
+    Raises:
+        InvalidSettings: If a name with our prefix is unknown or a value has the wrong form.
+    """
+    names = _environment() if environment is None else environment
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | _FOREIGN
+    unknown = sorted(n for n in names if n.upper().startswith(PREFIX) and n not in known)
+    if unknown:
+        raise InvalidSettings(
+            f"Unknown setting {', '.join(unknown)}. Known: {', '.join(sorted(known - _FOREIGN))}."
+        )
+    values = {
+        name: names[PREFIX + name.upper()]
+        for name in Settings.model_fields
+        if PREFIX + name.upper() in names
+    }
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        lines = (
+            f"{PREFIX}{str(e['loc'][0]).upper()}: {e['msg']} (got {e['input']!r})"
+            for e in error.errors()
+        )
+        raise InvalidSettings("\n".join(lines)) from None
+
+
+def upstream_keys(names: Iterable[str]) -> dict[str, str]:
+    """The values of the variables that hold upstreams' keys; unset ones are left out.
+
+    A line end around a key is no part of it: secrets kept in files often have one.
+    """
+    environment = _environment()
+    return {name: key for name in names if (key := environment.get(name, "").strip())}
+
+
+def _environment() -> Mapping[str, str]:
+    return os.environ  # noqa: TID251 - the one place that may

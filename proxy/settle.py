@@ -1,0 +1,149 @@
+"""What an attempt used and cost, as its receipt; pure."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from proxy.call import Call
+from proxy.catalog.entries import Route
+from proxy.receipt import Outcome, Receipt
+from proxy.timeline import Timeline
+from slo.price import STANDARD, Cost, Terms, cost
+from slo.usage import Usage
+
+#: The tiers that have a price of their own; any other is billed as standard.
+#: Source: OpenAI API reference, service_tier (2026-11).
+_TIERS = frozenset({"batch", "flex", "priority", "ultrafast"})
+_REGIONS = frozenset({"us", "eu"})
+_KEPT_PROMPT = 4 * 1024 * 1024
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One try at one route; ``route`` is None for a call refused before one was chosen."""
+
+    call: Call
+    route: Route | None = None
+    number: int = 0
+    notes: tuple[str, ...] = ()
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True):
+    """How an attempt ended.
+
+    Attributes:
+        usage: Tokens used; None where none were, or nobody knows.
+        estimated: Whether we counted them ourselves.
+        terms: On what terms the attempt was served, as far as they change its price.
+        final: Whether the call ended with it.
+    """
+
+    outcome: Outcome
+    status: int
+    error: str = ""
+    usage: Usage | None = None
+    estimated: bool = False
+    upstream_id: str = ""
+    terms: Terms = STANDARD
+    final: bool = True
+
+
+class Seal:
+    """Keyed hashes of callers' texts: equal texts are seen to be equal, and nothing else is."""
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def of(self, team: str, text: bytes) -> str:
+        """32 hex digits; the same text of another team has others. "" for no text."""
+        if not text:
+            return ""
+        seal = hashlib.sha256(self._secret + team.encode())
+        seal.update(text)
+        return seal.hexdigest()[:32]
+
+
+def price(attempt: Attempt, end: End) -> Cost | None:
+    """What the attempt cost at the prices valid when the call was made; None if unknown."""
+    if attempt.route is None or attempt.route.tariff is None or end.usage is None:
+        return None
+    return cost(end.usage, attempt.route.tariff, attempt.call.arrived, end.terms)
+
+
+def terms(attempt: Attempt, tier: str, usage: Mapping[str, Any]) -> Terms:
+    """On what terms an attempt was served, by what the answer says, else by what was asked.
+
+    Args:
+        attempt: The attempt.
+        tier: The answer's own service tier; "" where it names none.
+        usage: The answer's usage object; Anthropic's names tier, region and speed.
+
+    Source: OpenAI API reference, service_tier; Anthropic, Messages API, usage (2026-11).
+    """
+    call, route = attempt.call, attempt.route
+    if route is None:
+        return STANDARD
+    if route.upstream.kind == "anthropic":
+        return Terms(
+            service_tier=_one_of(_TIERS, usage.get("service_tier")),
+            region=_one_of(_REGIONS, usage.get("inference_geo")) or route.upstream.region,
+            fast=usage.get("speed") == "fast",
+        )
+    tier = tier or (call.ask.service_tier if call.ask is not None else "") or ""
+    if tier not in _TIERS and not route.upstream.region:
+        return STANDARD
+    return Terms(service_tier=_one_of(_TIERS, tier), region=route.upstream.region)
+
+
+def _one_of(known: frozenset[str], said: object) -> str:
+    return said if isinstance(said, str) and said in known else ""
+
+
+def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Receipt:
+    """The record of the attempt, up to now."""
+    call, route = attempt.call, attempt.route
+    paid = price(attempt, end)
+    duration = timeline.now() - timeline.started
+    return Receipt(
+        call_id=call.id,
+        attempt=attempt.number,
+        final=end.final,
+        started=call.arrived,
+        team=call.key.team,
+        key_id=call.key.id,
+        feature=call.feature,
+        user=seal.of(call.key.team, call.end_user.encode()),
+        endpoint=call.endpoint,
+        model=call.model,
+        route=route.name if route is not None else "",
+        upstream=route.upstream.name if route is not None else "",
+        streamed=call.streamed,
+        status=end.status,
+        outcome=end.outcome,
+        error=end.error,
+        usage=end.usage,
+        estimated=end.estimated,
+        list_nanos=paid.list_nanos if paid is not None else None,
+        cost_nanos=paid.effective_nanos if paid is not None else None,
+        ttft=timeline.first,
+        duration=duration,
+        overhead=max(duration - timeline.waited, 0.0),
+        fingerprint=seal.of(call.key.team, call.body),
+        upstream_id=end.upstream_id,
+        notes=attempt.notes,
+        prompt=_kept(call),
+    )
+
+
+def _kept(call: Call) -> str | None:
+    if not call.key.keeps_prompts:
+        return None
+    return call.body[:_KEPT_PROMPT].decode(errors="replace")
+
+
+def crude(call: Call, delivered: str) -> Usage:
+    """A usage from lengths alone, for when nobody can wait: four letters are about a token."""
+    return Usage(input=len(call.body) // 4, output=len(delivered) // 4)

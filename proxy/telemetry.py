@@ -1,0 +1,161 @@
+"""Receipts as metrics and log lines; nothing else reports on calls.
+
+Labels are bounded: routes come from the catalog, teams from the store, outcomes from an enum. What
+callers write freely (features, models, users) is in the ledger, not in labels.
+
+Counting is plain arithmetic on the event loop; Prometheus' own types are made when it asks.
+"""
+
+import logging
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Final
+
+import msgspec
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from proxy.receipt import Outcome, Receipt
+
+_log = logging.getLogger("thriftgate.calls")
+
+_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+_OVERHEAD: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1)
+_MOST_SERIES: Final = 4096
+_OTHER: Final = "other"
+
+
+class Spread:
+    """How often values fell into each bucket, and their sum."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        """Count one value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """The counts up to each bound, as Prometheus wants them."""
+        names = [*map(str, self.bounds), "+Inf"]
+        return list(zip(names, map(float, accumulate(self.counts)), strict=True))
+
+
+class Series:
+    """What is counted of one team on one route."""
+
+    __slots__ = (
+        "attempts", "cache_read", "cache_write", "duration", "estimated", "input", "nanos",
+        "output", "reasoning", "ttft", "unpriced",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.attempts = dict.fromkeys(Outcome, 0)
+        self.input = self.cache_read = self.cache_write = self.output = self.reasoning = 0
+        self.nanos = self.unpriced = self.estimated = 0
+        self.ttft = Spread(_SECONDS)
+        self.duration = Spread(_SECONDS)
+
+    def add(self, receipt: Receipt) -> None:
+        """Count one attempt."""
+        self.attempts[receipt.outcome] += 1
+        self.duration.add(receipt.duration)
+        if receipt.ttft is not None:
+            self.ttft.add(receipt.ttft)
+        usage = receipt.usage
+        if usage is None:
+            return
+        self.input += usage.input
+        self.cache_read += usage.cache_read
+        self.cache_write += usage.written
+        self.output += usage.output
+        self.reasoning += usage.reasoning
+        self.estimated += receipt.estimated
+        if receipt.cost_nanos is None:
+            self.unpriced += 1
+        else:
+            self.nanos += receipt.cost_nanos
+
+
+class Telemetry(Collector):
+    """What Prometheus reads; it holds its own registry."""
+
+    def __init__(self, *, log_calls: bool) -> None:
+        """Count from zero.
+
+        Args:
+            log_calls: Whether answered calls write a log line too; failed ones always do.
+        """
+        self._log_calls = log_calls
+        self._series: dict[tuple[str, str], Series] = {}
+        self._overhead = Spread(_OVERHEAD)
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def observe(self, receipt: Receipt) -> None:
+        """Count one attempt."""
+        self._of(receipt.team, receipt.route).add(receipt)
+        self._overhead.add(receipt.overhead)
+        if self._log_calls or receipt.outcome is not Outcome.ANSWERED:
+            loggable = msgspec.structs.replace(receipt, prompt=None)
+            _log.info("%s", msgspec.json.encode(loggable).decode())
+
+    def page(self) -> bytes:
+        """Everything, as Prometheus text."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything, as Prometheus' own types."""
+        yield from self._counters()
+        for name, told in (("ttft", "Arrival to first content byte"), ("duration", "to the end")):
+            spread = HistogramMetricFamily(
+                f"thriftgate_{name}_seconds", told, labels=["team", "route"]
+            )
+            for labels, series in self._series.items():
+                found: Spread = getattr(series, name)
+                spread.add_metric(labels, found.buckets(), found.total)
+            yield spread
+        overhead = HistogramMetricFamily(
+            "thriftgate_overhead_seconds", "Time not spent waiting for the upstream or the caller"
+        )
+        overhead.add_metric([], self._overhead.buckets(), self._overhead.total)
+        yield overhead
+
+    def _counters(self) -> Iterator[Metric]:
+        by_route = ["team", "route"]
+        attempts = CounterMetricFamily(
+            "thriftgate_attempts", "Attempts by outcome", labels=[*by_route, "outcome"]
+        )
+        tokens = CounterMetricFamily(
+            "thriftgate_tokens", "Tokens by bucket", labels=[*by_route, "bucket"]
+        )
+        cost = CounterMetricFamily("thriftgate_cost_usd", "Effective cost", labels=by_route)
+        unpriced = CounterMetricFamily(
+            "thriftgate_unpriced", "Attempts of unknown price", labels=by_route
+        )
+        estimated = CounterMetricFamily(
+            "thriftgate_estimated", "Attempts whose usage was counted here", labels=by_route
+        )
+        for labels, series in self._series.items():
+            for outcome, count in series.attempts.items():
+                attempts.add_metric([*labels, outcome.value], count)
+            for bucket in ("input", "cache_read", "cache_write", "output", "reasoning"):
+                tokens.add_metric([*labels, bucket], getattr(series, bucket))
+            cost.add_metric(labels, series.nanos / 1e9)
+            unpriced.add_metric(labels, series.unpriced)
+            estimated.add_metric(labels, series.estimated)
+        yield from (attempts, tokens, cost, unpriced, estimated)
+
+    def _of(self, team: str, route: str) -> Series:
+        series = self._series.get((team, route))
+        if series is None:
+            labels = (team, route) if len(self._series) < _MOST_SERIES else (_OTHER, _OTHER)
+            series = self._series.setdefault(labels, Series())
+        return series

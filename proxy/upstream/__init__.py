@@ -1,0 +1,1 @@
+"""The data plane: whatever answers completions, behind one small port."""

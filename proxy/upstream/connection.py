@@ -1,0 +1,206 @@
+"""One HTTP/1.1 connection to an upstream: a request out, its answer in, piece by piece.
+
+The grammar is httptools' (llhttp's); the sockets are asyncio's. What is ours is only the hand-over
+between them: an answer's bytes wait here until they are read, and no more of them than a bound.
+"""
+
+import asyncio
+from typing import Final, cast
+
+import httptools
+
+#: Unread bytes at which the upstream is told to wait until they are read.
+_HIGH: Final = 256 * 1024
+#: The largest head of an answer.
+_HEAD: Final = 64 * 1024
+
+
+class Broken(OSError):
+    """The connection ended before the answer did, or the answer is not HTTP.
+
+    Attributes:
+        is_stale: Whether nothing at all came back on a connection that had been used before.
+    """
+
+    def __init__(self, message: str, *, is_stale: bool = False) -> None:
+        super().__init__(message)
+        self.is_stale = is_stale
+
+
+class Connection(asyncio.Protocol):
+    """A connection that carries one exchange at a time.
+
+    Attributes:
+        headers: Of the answer that has begun, names in lower case; equal names are joined.
+        status: Its status.
+        idle_since: When it last became idle, by the loop's clock.
+    """
+
+    __slots__ = (
+        "_buffer", "_closes", "_complete", "_delimited", "_error", "_is_bodiless", "_loop",
+        "_parser", "_paused",
+        "_received", "_size", "_transport", "_uses", "_waiter", "headers", "idle_since", "status",
+    )  # fmt: skip
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._uses = 0
+        self._error: Broken | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._paused = self._is_bodiless = False
+        self._buffer: list[bytes] = []
+        self.idle_since = 0.0
+        self.headers: dict[str, str] = {}
+        self._begin()
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether another request may be sent: the last answer is read to its end."""
+        return (
+            self._complete
+            and not self._closes
+            and self._error is None
+            and not self._transport.is_closing()
+        )
+
+    async def exchange(self, head: bytes, body: bytes, *, is_bodiless: bool = False) -> None:
+        """Send a request and wait for the head of its answer.
+
+        Args:
+            head: The request's line and headers, with the blank line.
+            body: Its body; b"" for none.
+            is_bodiless: Whether the answer has no body, whatever its headers say (HEAD).
+
+        Raises:
+            Broken: If the connection ends before.
+        """
+        self._begin()
+        self._is_bodiless = is_bodiless
+        self._uses += 1
+        if self._error is not None:
+            raise self._ended()
+        self._transport.writelines((head, body) if body else (head,))
+        while not self.status:
+            await self._wait()
+
+    async def read(self) -> bytes:
+        """All bytes of the body that are here; waits for the first; b"" at its end.
+
+        Raises:
+            Broken: If the connection ends before the body does.
+        """
+        while not self._buffer and not self._complete:
+            await self._wait()
+        buffer = self._buffer
+        piece = buffer[0] if len(buffer) == 1 else b"".join(buffer)
+        buffer.clear()
+        self._size = 0
+        if self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+        return piece
+
+    def close(self) -> None:
+        """Hang up at once."""
+        self._transport.abort()
+
+    def _begin(self) -> None:
+        if self._paused:  # the last answer was whole, and was not read
+            self._paused = False
+            self._transport.resume_reading()
+        self._parser = httptools.HttpResponseParser(self)
+        self._buffer.clear()
+        self._size = self.status = 0
+        self._complete: bool = False
+        self._closes = self._received = self._delimited = False
+        self.headers = {}
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio."""
+        self._received = True
+        if self._complete:  # nobody asked
+            self._closes = True
+            self._transport.abort()
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._fail(Broken(f"not HTTP: {error}"))
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio; an answer without a length ends here."""
+        if not self._delimited and self.status and exc is None:
+            self.on_message_complete()
+        self._closes = True
+        self._fail(Broken("the connection ended", is_stale=self._uses > 1 and not self._received))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by httptools."""
+        self._size += len(name) + len(value)
+        if self._size > _HEAD:
+            self._fail(Broken("the answer's head is too large"))
+            self._transport.abort()
+            return
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        known = self.headers.get(key)
+        self.headers[key] = text if known is None else f"{known}, {text}"
+
+    def on_headers_complete(self) -> None:
+        """Called by httptools."""
+        self._size = 0
+        status = self._parser.get_status_code()
+        if status < 200:
+            return
+        headers = self.headers
+        self._delimited = (
+            "content-length" in headers or "transfer-encoding" in headers or status in {204, 304}
+        )
+        self.status = status
+        if self._is_bodiless:
+            self._complete = self._closes = True
+        self._wake()
+
+    def on_body(self, piece: bytes) -> None:
+        """Called by httptools."""
+        self._buffer.append(piece)
+        self._size += len(piece)
+        if self._size > _HIGH and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def on_message_complete(self) -> None:
+        """Called by httptools; after an interim answer, such as 103, another follows."""
+        if not self.status:
+            self.headers = {}
+            return
+        self._complete = True
+        self._closes = not self._parser.should_keep_alive() or not self._delimited
+        self._wake()
+
+    async def _wait(self) -> None:
+        if self._error is not None:
+            raise self._ended()
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, error: Broken) -> None:
+        if self._error is None:
+            self._error = error
+        self._wake()
+
+    def _ended(self) -> Broken:
+        assert self._error is not None  # noqa: S101 - asked only after it ended
+        return self._error

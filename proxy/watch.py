@@ -1,0 +1,140 @@
+"""Ends a call's waiting when a deadline passes or the caller leaves.
+
+One timer and one listener per call, both begun only when the call turns out not to be instant, so
+that a short call pays for neither. What ends is the call's own task: it is cancelled, and ``told``
+turns that cancellation into the reason.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from enum import StrEnum
+from typing import Any, Final, Self
+
+from proxy.errors import ProxyError, UpstreamError
+
+#: Seconds a call may take before anything watches it.
+_INSTANT: Final = 0.1
+
+
+class HungUp(ProxyError):
+    """The caller left before its answer was complete; nobody is there to be told."""
+
+    status = 499
+
+    def __init__(self) -> None:
+        super().__init__("The caller closed the connection.", code="caller_hung_up")
+
+
+class Late(UpstreamError):
+    """The upstream was cut off because it took too long; what it did until then is billed."""
+
+    def __init__(self, wait: "Wait") -> None:
+        super().__init__(
+            f"The upstream took too long: no {wait}. Try again, or ask for a faster model.",
+            status=504,
+            code="upstream_timeout",
+            retryable=True,
+        )
+
+
+class Interrupted(ProxyError):
+    """The gateway itself ended the call: the process was told to stop, or we made a mistake."""
+
+    def __init__(self) -> None:
+        super().__init__("The gateway was interrupted.", code="gateway_interrupted")
+
+
+class Wait(StrEnum):
+    """What a call is waiting for."""
+
+    FIRST_BYTE = "first content byte"
+    NEXT_BYTE = "next content byte"
+    CALLER = "caller"
+
+
+class Watch:
+    """Watches one call; use it as a context manager around the call's task."""
+
+    __slots__ = ("_deadline", "_gone", "_listener", "_loop", "_over", "_start", "_task", "_timer")
+
+    def __init__(
+        self,
+        gone: Callable[[], Coroutine[Any, Any, None]],
+        start: Callable[[Callable[[], Coroutine[Any, Any, None]]], asyncio.Task[None]],
+    ) -> None:
+        """Watch the running task.
+
+        Args:
+            gone: Returns once the caller has left.
+            start: Starts a background task in the group that shutdown waits for.
+        """
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine always runs in one
+        self._task = task
+        self._loop = task.get_loop()
+        self._gone = gone
+        self._start = start
+        self._deadline: tuple[float, Wait] | None = None
+        self._listener: asyncio.Task[None] | None = None
+        self._over: ProxyError | None = None
+        self._timer = self._loop.call_later(_INSTANT, self._begin)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        over = self.told() if isinstance(error, asyncio.CancelledError) else None
+        self._timer.cancel()
+        if self._listener is not None:
+            self._listener.cancel()
+        if over is not None:
+            raise over from None
+
+    def expect(self, wait: Wait, seconds: float) -> None:
+        """Begin a wait that may last this long; the one before is over."""
+        self._deadline = (self._loop.time() + seconds, wait)
+
+    def rest(self) -> None:
+        """The wait is over, and none begins that needs a deadline."""
+        self._deadline = None
+
+    def told(self) -> ProxyError | None:
+        """Why this watch cancelled the task, taking the cancellation back.
+
+        Afterwards the task may go on, and is watched again. None if somebody else cancelled it too
+        or alone: then it has to end.
+        """
+        over, self._over = self._over, None
+        if over is None or self._task.uncancel() > 0:
+            return None
+        self.rest()
+        self._timer.cancel()
+        self._timer = self._loop.call_later(1.0, self._tick)
+        return over
+
+    def _begin(self) -> None:
+        self._listener = self._start(self._listen)
+        self._tick()
+
+    async def _listen(self) -> None:
+        await self._gone()
+        self._end(HungUp())
+
+    def _tick(self) -> None:
+        """Look at the deadline now, and again when it could have passed."""
+        now = self._loop.time()
+        if self._deadline is None:
+            self._timer = self._loop.call_later(1.0, self._tick)
+        elif now >= self._deadline[0]:
+            self._end(_late(self._deadline[1]))
+        else:
+            self._timer = self._loop.call_later(min(1.0, self._deadline[0] - now), self._tick)
+
+    def _end(self, reason: ProxyError) -> None:
+        if self._over is None:
+            self._over = reason
+            self._task.cancel()
+
+
+def _late(wait: Wait) -> ProxyError:
+    return HungUp() if wait is Wait.CALLER else Late(wait)

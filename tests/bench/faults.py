@@ -1,0 +1,320 @@
+# ruff: noqa: T201 - a script prints its result
+"""What a caller gets and what the ledger holds, for each fault of an upstream.
+
+Usage: python -m tests.bench.faults [--responses]
+"""
+
+import argparse
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+from proxy.lab.cues import NAMES
+from proxy.lab.lab import Exchange
+from proxy.receipt import Receipt
+from proxy.wire.sse import events
+from tests.fakes.town import Town, town
+
+WIRES = {"openai": "gpt-lab", "anthropic": "claude-lab"}
+STATUSES = (400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529)
+#: Cues that mean something only with a value; the others stand alone.
+VALUED = {"keepalives": ("keepalives", "keepalives=3")}
+CUES = [
+    *(cue for name in NAMES for cue in VALUED.get(name, (name,))),
+    *(str(status) for status in STATUSES),
+]
+#: A caller who leaves: when, and what the upstream is told to do meanwhile.
+LEAVES = {
+    "leaves before head": "hang",
+    "leaves before words": "keepalives",
+    "leaves mid-stream": "stall=5",
+}
+PATIENCE: dict[str, Any] = {
+    "first_byte_timeout": 1.5,
+    "stall_timeout": 1.0,
+    "retries": 0,
+    "log_calls": False,
+}
+_AT_ONCE = 24
+TOOL = {"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "string"}}}}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call and what its upstream is told to do."""
+
+    cue: str
+    wire: str
+    streamed: bool
+    endpoint: str = "chat/completions"
+
+    @property
+    def mark(self) -> str:
+        """Words that no other case says."""
+        kind = "stream" if self.streamed else "json"
+        return f"case {self.cue} of {self.wire} {kind} {self.endpoint}."
+
+    def body(self) -> bytes:
+        cue = LEAVES.get(self.cue, self.cue)
+        text = f"{self.mark} Tell me of it. [[fault:{cue}]]"
+        body: dict[str, Any] = {"model": WIRES[self.wire], "stream": self.streamed}
+        if self.endpoint == "responses":
+            body["input"] = text
+            tools: list[dict[str, Any]] = [{"type": "function", **TOOL}]
+        else:
+            body["messages"] = [{"role": "user", "content": text}]
+            tools = [{"type": "function", "function": TOOL}]
+        if cue == "call":
+            body["tools"] = tools
+        return orjson.dumps(body)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Met:
+    """What came of a case.
+
+    Attributes:
+        got: The caller's side in a few words.
+        said: The text it was given.
+        body: The bytes it was given.
+        receipts: What the ledger holds of the call.
+        exchanges: What the upstream saw of it.
+    """
+
+    case: Case
+    got: str
+    said: str
+    body: bytes
+    receipts: Sequence[Receipt]
+    exchanges: Sequence[Exchange]
+
+    @property
+    def final(self) -> Receipt:
+        (final,) = (receipt for receipt in self.receipts if receipt.final)
+        return final
+
+    @property
+    def account(self) -> str:
+        """Whether the ledger's usage is what the upstream charged, counted here, or none."""
+        if self.final.usage is None:
+            return "none"
+        if self.final.estimated:
+            return "estimated"
+        return "exact" if self.final.usage == self.exchanges[-1].usage else "WRONG"
+
+
+def cases(endpoint: str = "chat/completions") -> list[Case]:
+    """All of them, in the order of the table."""
+    every = [Case(c, w, s, endpoint) for c, w, s in product(CUES, WIRES, (False, True))]
+    streams = {"leaves before words": True, "leaves mid-stream": True}
+    return every + [
+        Case(cue, wire, streamed, endpoint)
+        for cue, wire, streamed in product(LEAVES, WIRES, (False, True))
+        if streams.get(cue, streamed) == streamed
+    ]
+
+
+def meet(here: Town, chosen: Iterable[Case]) -> list[Met]:
+    """Play the cases against a town, all at once; the ledger is asked once all are over."""
+    return asyncio.run(_meet(here, list(chosen)))
+
+
+async def _meet(here: Town, chosen: list[Case]) -> list[Met]:
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(timeout=20, limits=limits, trust_env=False) as client:
+        turns = asyncio.Semaphore(_AT_ONCE)
+        played = await asyncio.gather(*(_play(client, turns, here, case) for case in chosen))
+    kept = await asyncio.to_thread(_receipts, here, {case.mark for case in chosen})
+    met = []
+    for case, (got, body) in zip(chosen, played, strict=True):
+        exchanges = [each for each in here.lab.exchanges if case.mark.encode() in each.body]
+        said = _said(body, case)
+        receipts = kept[case.mark]
+        met.append(
+            Met(case=case, got=got, said=said, body=body, receipts=receipts, exchanges=exchanges)
+        )
+    return met
+
+
+async def _play(
+    client: httpx.AsyncClient, turns: asyncio.Semaphore, here: Town, case: Case
+) -> tuple[str, bytes]:
+    """What the caller got, in a few words and in bytes."""
+    async with turns:
+        return await _got(client, here, case)
+
+
+async def _got(client: httpx.AsyncClient, here: Town, case: Case) -> tuple[str, bytes]:
+    got = bytearray()
+    request = client.build_request(
+        "POST",
+        f"{here.url}/{case.endpoint}",
+        content=case.body(),
+        headers={
+            "authorization": f"Bearer {here.key}",
+            "content-type": "application/json",
+            "x-thriftgate-feature": case.mark,
+        },
+        timeout=0.15 if case.cue.startswith("leaves before") else 20,
+    )
+    try:
+        answer = await client.send(request, stream=True)
+    except httpx.ReadTimeout:
+        return "left", b""
+    except httpx.HTTPError as error:
+        return f"no answer: {type(error).__name__}", b""
+    ends = "ended"
+    try:
+        async for piece in answer.aiter_raw():
+            got += piece
+            if case.cue == "leaves mid-stream" and got.count(b'"delta":') > 4:
+                ends = "left"
+                break
+    except httpx.HTTPError:
+        ends = "cut"
+    await answer.aclose()
+    body = bytes(got)
+    return _told(case, answer, body, ends), body
+
+
+def _told(case: Case, answer: httpx.Response, body: bytes, ends: str) -> str:
+    kind = answer.headers["content-type"].partition(";")[0]
+    if answer.status_code != 200:
+        errors, _ = _read([body])
+        error = errors[0]["error"] if errors else {"code": "not our envelope"}
+        wait = answer.headers.get("retry-after")
+        return f"{answer.status_code} {error['code']}" + (f", retry-after {wait}" if wait else "")
+    if kind == "application/json":
+        read, unread = _read([body])
+        return "JSON cut" if ends == "cut" or unread else f"answer {_finish(read[0])}"
+    assert kind == "text/event-stream", kind
+    return _told_stream(case, body, ends)
+
+
+def _told_stream(case: Case, body: bytes, ends: str) -> str:
+    payloads = [event.data for event in events(body)]
+    is_done = b"[DONE]" in payloads or case.endpoint == "responses"
+    read, unread = _read(payloads)
+    finish = next((end for each in read if (end := _finish(each))), "")
+    error = next((code for each in read if (code := _code(each))), "")
+    said = "answer" if finish else "part" if _said(body, case) else "nothing"
+    words = f"{said} {finish}".strip()
+    if error:
+        words += f", error {error}"
+    if unread:
+        words += f", {unread} unreadable"
+    if finish and not is_done:
+        words += ", no [DONE]"
+    return words if ends == "ended" else f"{words}, {ends}"
+
+
+def _code(payload: dict[str, Any]) -> str:
+    """What an error event calls its error; "" for any other event."""
+    error = payload if payload.get("type") == "error" else payload.get("error")
+    return str(error.get("code") or error.get("type")) if error else ""
+
+
+def _read(payloads: list[bytes]) -> tuple[list[dict[str, Any]], int]:
+    """The payloads that are JSON, and how many are not."""
+    read, unread = [], 0
+    for payload in payloads:
+        if payload == b"[DONE]":
+            continue
+        try:
+            read.append(orjson.loads(payload))
+        except orjson.JSONDecodeError:
+            unread += 1
+    return read, unread
+
+
+def _finish(payload: dict[str, Any]) -> str:
+    """Why the answer ended; "" while it has not."""
+    for choice in payload.get("choices", ()):
+        if choice.get("finish_reason"):
+            return str(choice["finish_reason"])
+    response = payload.get("response", payload)
+    ended = response.get("status") if "output" in response else None
+    return ended if ended in {"completed", "incomplete", "failed"} else ""
+
+
+def _said(body: bytes, case: Case) -> str:
+    """The text in what the caller got."""
+    if not case.streamed:
+        read, _ = _read([body])
+        return "".join(_text(each) for each in read)
+    read, _ = _read([event.data for event in events(body)])
+    return "".join(_text(each) for each in read)
+
+
+def _text(payload: dict[str, Any]) -> str:
+    if payload.get("type") == "response.output_text.delta":
+        return str(payload["delta"])
+    said = [c.get("delta") or c.get("message") or {} for c in payload.get("choices", ())]
+    said += [
+        {"content": part.get("text")}
+        for item in payload.get("output", ())
+        for part in item.get("content", ())
+    ]
+    return "".join(each.get("content") or "" for each in said)
+
+
+def _receipts(here: Town, marks: set[str]) -> dict[str, list[Receipt]]:
+    """The ledger by case, once each has its final receipt; a caller who left does not wait."""
+    until = time.monotonic() + 15
+    kept: dict[str, list[Receipt]] = {}
+    while time.monotonic() < until:
+        kept = {mark: [] for mark in marks}
+        for receipt in here.all_receipts():
+            kept.setdefault(receipt.feature, []).append(receipt)
+        if all(any(receipt.final for receipt in each) for each in kept.values()):
+            break
+        time.sleep(0.05)
+    return kept
+
+
+def main() -> None:
+    """Print the table as markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--responses", action="store_true", help="/v1/responses instead of chat")
+    options = parser.parse_args()
+    endpoint = "responses" if options.responses else "chat/completions"
+    os.environ["LAB_KEY"] = "lab-key"  # noqa: TID251 - read by the gateway; any key will do
+    with tempfile.TemporaryDirectory() as folder, town(Path(folder), **PATIENCE) as here:
+        met = meet(here, cases(endpoint))
+    print("| cue | upstream | form | caller got | outcome | error | usage | attempts |")
+    print("|---|---|---|---|---|---|---|---|")
+    for cells in rows(met):
+        print("| " + " | ".join(cells) + " |")
+
+
+def rows(met: Iterable[Met]) -> Iterator[tuple[str, ...]]:
+    """The cells of the table; cases of one cue that came to the same share a row."""
+    same: dict[tuple[str, ...], list[Case]] = {}
+    for one in met:
+        finals = [receipt for receipt in one.receipts if receipt.final]
+        told = ("?", "", f"{len(finals)} FINAL")
+        if len(finals) == 1:
+            told = (str(one.final.outcome), one.final.error, one.account)
+        came = (one.case.cue, one.got, *told, str(len(one.receipts)))
+        same.setdefault(came, []).append(one.case)
+    for cells, alike in same.items():
+        forms: dict[str, str] = {}
+        for case in alike:
+            form = "stream" if case.streamed else "JSON"
+            forms[case.wire] = ", ".join(filter(None, (forms.get(case.wire), form)))
+        for form in dict.fromkeys(forms.values()):
+            wires = ", ".join(wire for wire in forms if forms[wire] == form)
+            yield cells[0], wires, form, *cells[1:]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""What the gateway adds: latency, throughput, streams, memory; beside the upstream and nginx.
+
+The gateway (or nginx) has one core to itself; the canned upstream and the load share the other.
+Every figure of a row was measured in the same run. Usage: python -m tests.bench.gateway [--quick]
+"""
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median, quantiles
+
+import psutil
+import uvloop
+
+from tests.bench.wire import EVENTS, load, upstream
+
+PROMPTS = {"200 B": 200, "32 KB": 32 * 1024, "128 KB": 128 * 1024}
+CATALOG = """
+[upstreams.bench]
+kind = "openai"
+base_url = "http://127.0.0.1:{port}/v1"
+
+[[models]]
+id = "bench"
+upstream = "bench"
+price = {{ input = "1.00", cache_read = "0.10", output = "4.00" }}
+"""
+NGINX = """
+daemon off; worker_processes 1; error_log stderr error; pid {folder}/nginx.pid;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+  client_body_buffer_size 1m; client_max_body_size 32m; keepalive_requests 100000000;
+  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  upstream bench {{ server 127.0.0.1:{upstream}; keepalive 128; keepalive_requests 100000000; }}
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{
+      proxy_pass http://bench; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_buffering off; tcp_nodelay on;
+    }}
+  }}
+}}
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def request(size: int, key: str, *, is_stream: bool) -> bytes:
+    """A chat call whose prompt is about this many bytes."""
+    body = json.dumps(
+        {
+            "model": "bench",
+            "stream": is_stream,
+            **({"stream_options": {"include_usage": True}} if is_stream else {}),
+            "messages": [
+                {"role": "system", "content": "Answer in four words."},
+                {"role": "user", "content": ("What is this about? " * (size // 20 + 1))[:size]},
+            ],
+        },
+        separators=(",", ":"),
+    ).encode()
+    head = (
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+        f"authorization: Bearer {key}\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+@contextmanager
+def process(arguments: list[str], core: int, port: int, **environment: str) -> Iterator[int]:
+    """A child on one core, once its port answers; its process id."""
+    child = subprocess.Popen(  # noqa: S603 - our own commands
+        arguments,
+        env={**os.environ, **environment},  # noqa: TID251 - a child needs ours
+        stdout=subprocess.DEVNULL,
+    )
+    os.sched_setaffinity(child.pid, {core})
+    try:
+        wait_for(port)
+        yield child.pid
+    finally:
+        child.terminate()
+        child.wait(30)
+
+
+def wait_for(port: int) -> None:
+    for _ in range(300):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise SystemExit(f"Nothing listens on port {port}")
+
+
+def measured(port: int, key: str, seconds: float, pid: int) -> dict[str, float]:
+    """All figures of one target, the process of which has this id."""
+    figures: dict[str, float] = {}
+
+    def busiest(name: str, call: bytes, connections: int) -> float:
+        """Calls a second, and the processor time of one."""
+        before = processor(pid)
+        answered = len(run(port, call, connections, seconds)) / 0.8
+        figures[f"{name} CPU ms"] = (processor(pid) - before) / answered * 1000
+        return answered / seconds
+
+    for name, size in PROMPTS.items():
+        call = request(size, key, is_stream=False)
+        for connections in (1, 16):
+            taken = run(port, call, connections, seconds)
+            figures[f"{name} p50 c{connections}"] = median(taken) * 1000
+            figures[f"{name} p99 c{connections}"] = quantiles(taken, n=100)[98] * 1000
+        figures[f"{name} rps c64"] = busiest(name, call, 64)
+    streams = busiest("stream", request(200, key, is_stream=True), 16)
+    figures["streams/s c16"] = streams
+    figures["events/s c16"] = streams * EVENTS
+    return figures
+
+
+def run(port: int, call: bytes, connections: int, seconds: float) -> list[float]:
+    return uvloop.run(load(port, call, connections, seconds))
+
+
+def memory(pid: int) -> float:
+    """Resident megabytes of a process and its children."""
+    root = psutil.Process(pid)
+    every = [root, *root.children(recursive=True)]
+    return sum(float(each.memory_info().rss) for each in every) / 1e6
+
+
+def processor(pid: int) -> float:
+    """Seconds of processor time a process and its children have taken."""
+    root = psutil.Process(pid)
+    every = [root, *root.children(recursive=True)]
+    return sum(times.user + times.system for times in (each.cpu_times() for each in every))
+
+
+def gateway_key(environment: dict[str, str]) -> str:
+    """A key of a new team."""
+    made = subprocess.run(  # noqa: S603 - our own command
+        [command(), "key", "create", "--team", "bench", "--quiet"],
+        env={**os.environ, **environment},  # noqa: TID251 - a child needs ours
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return made.stdout.strip()
+
+
+def command() -> str:
+    return str(Path(sys.executable).with_name("thriftgate"))
+
+
+def targets(folder: Path, seconds: float) -> dict[str, dict[str, float]]:
+    """Every target's figures, one after the other."""
+    found: dict[str, dict[str, float]] = {}
+    with ExitStack() as stack:
+        behind = free_port()
+        me = [sys.executable, "-m", "tests.bench.gateway", "--upstream", str(behind)]
+        origin = stack.enter_context(process(me, 1, behind))
+        found["direct"] = measured(behind, "none", seconds, origin)
+        if nginx := shutil.which("nginx"):
+            port = free_port()
+            config = folder / "nginx.conf"
+            config.write_text(NGINX.format(folder=folder, upstream=behind, port=port))
+            with process([nginx, "-c", str(config), "-p", str(folder)], 0, port) as pid:
+                found["nginx"] = measured(port, "none", seconds, pid) | {"memory MB": memory(pid)}
+        catalog = folder / "catalog.toml"
+        catalog.write_text(CATALOG.format(port=behind))
+        port = free_port()
+        environment = {
+            "THRIFTGATE_FOLDER": str(folder / "gateway"),
+            "THRIFTGATE_CATALOG": str(catalog),
+            "THRIFTGATE_PORT": str(port),
+        }
+        key = gateway_key(environment)
+        with process([command(), "serve"], 0, port, **environment) as pid:
+            found["thriftgate"] = measured(port, key, seconds, pid) | {"memory MB": memory(pid)}
+    return found
+
+
+def shown(found: dict[str, dict[str, float]]) -> str:
+    """The figures as a table, with what was added over direct."""
+    names = list(found["thriftgate"])
+    width = max(map(len, names))
+    lines = [" " * width + "".join(f"{target:>14}" for target in found) + f"{'added':>14}"]
+    for name in names:
+        row = "".join(f"{found[target].get(name, float('nan')):>14,.2f}" for target in found)
+        added = found["thriftgate"][name] - found["direct"].get(name, float("nan"))
+        lines.append(f"{name:<{width}}{row}" + (f"{added:>14,.2f}" if " p" in name else ""))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="one second a figure, not five")
+    options.add_argument("--upstream", type=int, help="be the canned upstream on this port")
+    chosen = options.parse_args()
+    if chosen.upstream:
+        uvloop.run(upstream(chosen.upstream))
+        return
+    os.sched_setaffinity(0, {1})
+    with tempfile.TemporaryDirectory() as folder:
+        found = targets(Path(folder), 1.0 if chosen.quick else 5.0)
+    print(shown(found))  # noqa: T201 - a script's result
+    print(json.dumps(found))  # noqa: T201 - the same for machines
+
+
+if __name__ == "__main__":
+    main()

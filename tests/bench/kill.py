@@ -1,0 +1,66 @@
+# ruff: noqa: T201 - a script prints its result
+"""Kill -9 of a gateway under load, again and again: what was delivered, what the ledger holds.
+
+Usage: python -m tests.bench.kill [--kills 10] [--postgres]
+"""
+
+import argparse
+import random
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.fakes.load import Load
+from tests.fakes.postgres import schema
+from tests.fakes.reckoning import Reckoning, reckoned
+from tests.fakes.served import served
+from tests.fakes.standing import standing
+from tests.fakes.town import lab_standing
+
+
+def killed(
+    folder: Path, database_url: str = "", *, kills: int = 2, between: float = 0.6, seed: int = 1
+) -> tuple[Load, Reckoning]:
+    """The load and the reckoning after so many kills, each a while after a start."""
+    chance = random.Random(seed)  # noqa: S311 - when to kill is no secret
+    with (
+        standing(lambda: lab_standing(folder, time_scale=0.02)) as (_, catalog),
+        served(folder, catalog, database_url) as gateway,
+    ):
+        gateway.start()
+        load = Load(gateway.url, gateway.key)
+        with load.running():
+            for _ in range(kills):
+                before = len(load.delivered)
+                while len(load.delivered) < before + 50:
+                    time.sleep(0.01)
+                time.sleep(between * chance.random())
+                gateway.kill()
+                gateway.start()
+        gateway.stop()
+        return load, reckoned(gateway, load)
+
+
+def main() -> None:
+    """Print the numbers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--postgres", action="store_true")
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        url = stack.enter_context(schema()) if options.postgres else ""
+        began = time.monotonic()
+        load, found = killed(folder, url, kills=options.kills, between=3.0)
+        print(
+            f"{options.kills} kills in {time.monotonic() - began:.0f} s"
+            f" ({'PostgreSQL' if url else 'SQLite'}): {found.delivered} delivered,"
+            f" {load.broken} broken off, {found.kept} in the ledger,"
+            f" {len(found.lost)} lost, {found.doubled} doubled,"
+            f" {len(found.adrift)} sums adrift, {found.undrained} segments undrained"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+# ruff: noqa: T201 - a script prints its result
+"""The database goes away under load and comes back: what callers notice, what the ledger holds.
+
+Usage: python -m tests.bench.outage [--seconds 60]
+"""
+
+import argparse
+import json
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.fakes.load import Load
+from tests.fakes.postgres import schema
+from tests.fakes.reckoning import Reckoning, reckoned
+from tests.fakes.served import served
+from tests.fakes.standing import standing
+from tests.fakes.town import lab_standing
+from tests.fakes.wire_cut import WireCut
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outage:
+    """What came of it.
+
+    Attributes:
+        load: The callers, who noticed nothing if none was refused or broken off.
+        meanwhile: Calls answered while the database was away.
+        troubles: What readyz said while it was, in its status and sentences.
+        recovery: Seconds from the database's return until readyz was content.
+        found: The reckoning.
+    """
+
+    load: Load
+    meanwhile: int
+    troubles: tuple[int, list[str]]
+    recovery: float
+    found: Reckoning
+
+
+def outage(folder: Path, database_url: str, *, seconds: float, lead: float = 1.0) -> Outage:
+    """Cut a gateway off its PostgreSQL for so long, under load."""
+    server = urlsplit(database_url)
+    wire = WireCut(server.hostname or "", server.port or 5432)
+    user, _, _ = server.netloc.rpartition("@")
+    with (
+        wire,
+        standing(lambda: lab_standing(folder, time_scale=0.02)) as (_, catalog),
+        served(
+            folder,
+            catalog,
+            server._replace(netloc=f"{user}@127.0.0.1:{wire.port}").geturl(),
+        ) as gateway,
+    ):
+        gateway.start()
+        load = Load(gateway.url, gateway.key)
+        with load.running():
+            time.sleep(lead)
+            wire.cut()
+            before = len(load.delivered)
+            time.sleep(seconds)
+            meanwhile = len(load.delivered) - before
+            troubles = ready(gateway.url)
+            wire.mend()
+            recovery = took(lambda: ready(gateway.url)[0] == 200)
+        gateway.stop()
+        found = reckoned(gateway, load)
+    return Outage(load=load, meanwhile=meanwhile, troubles=troubles, recovery=recovery, found=found)
+
+
+def ready(url: str) -> tuple[int, list[str]]:
+    """What readyz says."""
+    try:
+        with urllib.request.urlopen(f"{url}/readyz", timeout=10) as answer:  # noqa: S310 - ours
+            status, body = answer.status, answer.read()
+    except urllib.error.HTTPError as refused:
+        status, body = refused.code, refused.read()
+        refused.close()
+    return status, list(json.loads(body)["troubles"])
+
+
+def took(condition: Callable[[], bool]) -> float:
+    """Seconds until it comes true, or until it has not for a minute."""
+    began = time.monotonic()
+    while not condition() and time.monotonic() < began + 60:
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def main() -> None:
+    """Print the numbers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, schema() as url:
+        came = outage(Path(folder), url, seconds=options.seconds)
+    found, load = came.found, came.load
+    print(
+        f"PostgreSQL away for {options.seconds:.0f} s: {came.meanwhile} calls answered meanwhile,"
+        f" {sum(load.refused.values())} refused, {load.broken} broken off,"
+        f" slowest {load.slowest * 1000:.0f} ms; readyz said {came.troubles};"
+        f" ready again after {came.recovery:.1f} s; {found.delivered} delivered,"
+        f" {found.kept} in the ledger, {len(found.lost)} lost, {found.doubled} doubled,"
+        f" {len(found.adrift)} sums adrift, {found.undrained} segments undrained"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""What upstreams answer in tests, as bytes on the wire."""
+
+import json
+from typing import Any
+
+from tests.fakes.upstream import EVENTS, Piece, Scripted
+
+ASKED = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'
+STREAMED = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"Hello"}]}'
+USAGE = {
+    "prompt_tokens": 100,
+    "completion_tokens": 10,
+    "total_tokens": 110,
+    "prompt_tokens_details": {"cached_tokens": 64},
+}
+COMPLETION = json.dumps(
+    {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}}],
+        "usage": USAGE,
+    }
+).encode()
+
+
+def event(value: Any, end: str = "\n\n") -> bytes:
+    """One event of a stream."""
+    return f"data: {value if isinstance(value, str) else json.dumps(value)}{end}".encode()
+
+
+def chunk(text: str, end: str = "\n\n", reason: str | None = None) -> bytes:
+    """A chunk of a chat completion that says this, and why it stops if it does."""
+    delta = {"index": 0, "delta": {"content": text}, "finish_reason": reason}
+    return event({"id": "chatcmpl-1", "choices": [delta], "usage": None}, end)
+
+
+def usage_chunk(end: str = "\n\n", **usage: Any) -> bytes:
+    """The chunk that only carries usage."""
+    return event({"id": "chatcmpl-1", "choices": [], "usage": usage or USAGE}, end)
+
+
+DONE = event("[DONE]")
+BEAT = b": keep-alive\n\n"
+STREAM = chunk("Hel") + chunk("lo") + usage_chunk() + DONE
+#: The same as a caller gets it who did not ask for usage.
+SHOWN = chunk("Hel") + chunk("lo") + DONE
+
+
+def stream(*pieces: Piece, **fields: Any) -> Scripted:
+    """An upstream that streams these pieces."""
+    return Scripted(pieces, **{"headers": EVENTS, **fields})
+
+
+def failing(status: int, headers: dict[str, str] | None = None, said: str = "busy") -> Scripted:
+    """An upstream that refuses, with a secret in its words."""
+    error = {"message": f"{said} for sk-verysecretkey123 at http://inner.host", "code": None}
+    return Scripted([json.dumps({"error": error}).encode()], status=status, headers=headers or {})

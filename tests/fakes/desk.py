@@ -1,0 +1,119 @@
+"""A desk with fakes on it, and calls to put there."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from proxy.call import Call, Key
+from proxy.catalog.entries import Catalog, Model, Route, Upstream
+from proxy.chat import ask
+from proxy.decide import Patience
+from proxy.desk import Desk
+from proxy.meter import Meter
+from proxy.receipt import Receipt
+from proxy.settle import Seal
+from proxy.upstream.port import Transport
+from slo.price import Period, Rates, Sheet, Tariff
+from slo.usage import Usage
+
+KEY = Key(id="key_1", team="team_1", team_name="acme", feature="chat")
+#: One dollar per million prompt tokens, a tenth of it cached, four for generated ones.
+RATES = Rates(input=1_000_000_000, cache_read=100_000_000, output=4_000_000_000)
+TARIFF = Tariff(periods=(Period(sheets={"": Sheet(rates=RATES)}),))
+ESTIMATE = Usage(input=11, output=7)
+
+
+def route(name: str = "one", kind: str = "openai", **fields: Any) -> Route:
+    upstream = Upstream(
+        name=name,
+        kind="anthropic" if kind == "anthropic" else "openai",
+        base_url=f"http://{name}/v1",
+        provider=name,
+    )
+    return Route(**{"name": f"{name}/m", "upstream": upstream, "tariff": TARIFF, **fields})
+
+
+def catalog(*routes: Route) -> Catalog:
+    served = routes or (route(),)
+    return Catalog(
+        models={"m": Model(id="m", routes=served)},
+        upstreams={each.upstream.name: each.upstream for each in served},
+        default=route("default", tariff=None),
+    )
+
+
+def call(body: bytes, endpoint: str = "chat/completions", **fields: Any) -> Call:
+    return Call(
+        **{
+            "id": "call_1",
+            "key": KEY,
+            "method": "POST",
+            "endpoint": endpoint,
+            "headers": {"content-type": "application/json"},
+            "body": body,
+            "ask": fields["ask"] if "ask" in fields else ask(body),
+            "feature": "chat",
+            "arrived": 1_790_000_000.0,
+            **fields,
+        }
+    )
+
+
+class FakeLedger:
+    def __init__(self) -> None:
+        self.receipts: list[Receipt] = []
+
+    def keep(self, receipt: Receipt) -> None:
+        self.receipts.append(receipt)
+
+
+class FakeEstimator:
+    """Estimates the same for every call, and remembers what it could learn from."""
+
+    def __init__(self, *, takes: float = 0.0) -> None:
+        self._takes = takes
+        self.learnt: list[Usage] = []
+        self.delivered: list[str] = []
+
+    async def usage(self, call: Call, route: Route, meter: Meter | None) -> Usage:
+        await asyncio.sleep(self._takes)
+        self.delivered.append(meter.delivered_text() if meter is not None else "")
+        return ESTIMATE
+
+    def learn(self, call: Call, route: Route, usage: Usage) -> None:
+        self.learnt.append(usage)
+
+
+class LoopTasks:
+    """Tasks of the running loop, held until the test ends."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work())
+        self._tasks.append(task)
+        return task
+
+
+def desk(
+    transport: Transport,
+    *routes: Route,
+    patience: Patience | None = None,
+    estimator: FakeEstimator | None = None,
+) -> tuple[Desk, FakeLedger]:
+    ledger = FakeLedger()
+    made = Desk(
+        catalog=catalog(*routes),
+        transport=transport,
+        ledger=ledger,
+        estimator=estimator or FakeEstimator(),
+        seal=Seal(b"secret"),
+        patience=patience or Patience(retries=0),
+        tasks=LoopTasks(),
+    )
+    return made, ledger
+
+
+def events(*datas: str) -> bytes:
+    return b"".join(f"data: {data}\n\n".encode() for data in datas)

@@ -1,0 +1,38 @@
+"""An app of one router, and who may see its pages."""
+
+import json
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+
+from proxy.call import Key
+from proxy.errors import ProxyError
+from proxy.routes.arrival import token, unauthenticated
+from tests.fakes.asgi import asked, scope
+from tests.fakes.clock import played
+from tests.fakes.desk import KEY
+
+
+async def authenticate(request: Request) -> Key:
+    """Tests' one key is good."""
+    if token(request.scope) != "tg-1":
+        raise unauthenticated(is_missing=False)
+    return KEY
+
+
+def page(router: APIRouter, path: str, **head: Any) -> tuple[int, Any, dict[str, str]]:
+    """A page's status, body and headers; its JSON is read.
+
+    Raises:
+        ProxyError: If the router refuses; the app tells it in the envelope.
+    """
+    app = FastAPI()
+    app.include_router(router)
+    app.add_exception_handler(ProxyError, _raised)
+    got = played(asked(app, scope(path, "GET", **head)))
+    is_json = got.headers["content-type"] == "application/json"
+    return got.status, json.loads(got.body) if is_json else got.body, got.headers
+
+
+async def _raised(_request: Request, error: Exception) -> Any:
+    raise error

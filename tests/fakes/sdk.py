@@ -1,0 +1,90 @@
+"""The official SDK, sync and async, asked in one way."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import openai
+
+
+class Sdk(Protocol):
+    """Asks an SDK client; each question is a call on it, such as ``lambda c: c.models.list()``."""
+
+    client: Any
+
+    def ask(self, question: Callable[[Any], Any]) -> Any:
+        """What the client answers."""
+        ...
+
+    def all(self, question: Callable[[Any], Any]) -> list[Any]:
+        """All that a stream or a page gives."""
+        ...
+
+    def events(self, question: Callable[[Any], Any]) -> tuple[list[Any], Any]:
+        """The events of the SDK's stream helper, and the answer it puts together."""
+        ...
+
+    def close(self) -> None:
+        """Close the client's connections."""
+        ...
+
+
+class Sync:
+    """``openai.OpenAI``."""
+
+    def __init__(self, url: str, key: str, **options: Any) -> None:
+        self.client = openai.OpenAI(base_url=url, api_key=key, **options)
+
+    def ask(self, question: Callable[[Any], Any]) -> Any:
+        return question(self.client)
+
+    def all(self, question: Callable[[Any], Any]) -> list[Any]:
+        return list(question(self.client))
+
+    def events(self, question: Callable[[Any], Any]) -> tuple[list[Any], Any]:
+        with question(self.client) as stream:
+            events = list(stream)
+            final = getattr(stream, "get_final_response", None) or stream.get_final_completion
+            return events, final()
+
+    def close(self) -> None:
+        self.client.close()
+
+
+class Async:
+    """``openai.AsyncOpenAI``, on an event loop of its own."""
+
+    def __init__(self, url: str, key: str, **options: Any) -> None:
+        self._loop = asyncio.Runner()
+        self.client = openai.AsyncOpenAI(base_url=url, api_key=key, **options)
+
+    def ask(self, question: Callable[[Any], Any]) -> Any:
+        async def asked() -> Any:
+            return await question(self.client)
+
+        return self._loop.run(asked())
+
+    def all(self, question: Callable[[Any], Any]) -> list[Any]:
+        async def asked() -> list[Any]:
+            found = question(self.client)
+            if asyncio.iscoroutine(found):
+                found = await found
+            return [each async for each in found]
+
+        return self._loop.run(asked())
+
+    def events(self, question: Callable[[Any], Any]) -> tuple[list[Any], Any]:
+        async def asked() -> tuple[list[Any], Any]:
+            async with question(self.client) as stream:
+                events = [event async for event in stream]
+                final = getattr(stream, "get_final_response", None) or stream.get_final_completion
+                return events, await final()
+
+        return self._loop.run(asked())
+
+    def close(self) -> None:
+        self._loop.run(self.client.close())
+        self._loop.close()
+
+
+KINDS: dict[str, Callable[..., Sdk]] = {"sync": Sync, "async": Async}

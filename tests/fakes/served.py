@@ -1,0 +1,90 @@
+"""``thriftgate serve`` as a process of its own."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from proxy.store.store import Store
+
+_SERVE = "from proxy.cli import main; main()"
+_NOW = 1_790_000_000.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Served:
+    """A gateway in a folder of its own, which can be started, killed and started again."""
+
+    def __init__(self, folder: Path, catalog: Path, database_url: str) -> None:
+        """Make the ledger and a key; the process is not started yet."""
+        self.folder = folder / "gateway"
+        self.folder.mkdir(mode=0o700)
+        self.database_url = database_url or f"sqlite:///{self.folder / 'thriftgate.db'}"
+        store = Store.open(self.database_url, self.folder / "journal")
+        team = store.teams.create("acme", now=_NOW)
+        _, self.key = store.teams.create_key(team.id, "first", now=_NOW)
+        store.close(10)
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._catalog = catalog
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, **settings: str) -> None:
+        """Start the process and wait until it takes calls."""
+        environment = {
+            **os.environ,  # noqa: TID251 - the child needs what we have
+            "THRIFTGATE_FOLDER": str(self.folder),
+            "THRIFTGATE_CATALOG": str(self._catalog),
+            "THRIFTGATE_PORT": str(self.port),
+            "THRIFTGATE_DATABASE_URL": self.database_url,
+            "LAB_KEY": "lab-key",
+            **settings,
+        }
+        with (self.folder / "serve.log").open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                [sys.executable, "-c", _SERVE, "serve"],
+                env=environment,
+                stdout=log,
+                stderr=log,
+            )
+        until = time.monotonic() + 30
+        while time.monotonic() < until and self._process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.02)
+        raise AssertionError((self.folder / "serve.log").read_text())
+
+    def kill(self) -> None:
+        """Kill -9."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Tell it to stop, and wait until it has."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(40)
+            self._process = None
+
+
+@contextmanager
+def served(folder: Path, catalog: Path, database_url: str = "") -> Iterator[Served]:
+    """A gateway that is killed at the end if it still runs; SQLite where no URL is given."""
+    made = Served(folder, catalog, database_url)
+    try:
+        yield made
+    finally:
+        made.kill()

@@ -1,0 +1,97 @@
+"""An upstream that plays a script: answers, refusals, breaks and silence."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from proxy.catalog.entries import Upstream
+from proxy.errors import UpstreamError
+from proxy.wire.port import Prepared
+
+JSON = {"content-type": "application/json"}
+EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
+
+
+class Silence:
+    """A piece of a script that never comes."""
+
+
+SILENCE = Silence()
+Piece = bytes | Silence | UpstreamError
+
+
+def broken() -> UpstreamError:
+    return UpstreamError("it broke", status=502, code="upstream_connection_broken", retryable=True)
+
+
+def unreachable() -> UpstreamError:
+    return UpstreamError("not there", status=502, code="upstream_unreachable", retryable=True)
+
+
+@dataclass
+class Scripted:
+    """One answer: its head, then its pieces in order."""
+
+    pieces: Sequence[Piece]
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=lambda: JSON)
+
+
+class FakeExchange:
+    def __init__(self, script: Scripted) -> None:
+        self.status = script.status
+        self.headers = script.headers
+        self.closed = 0
+        self._pieces = list(script.pieces)
+
+    async def read(self) -> bytes:
+        if not self._pieces:
+            return b""
+        piece = self._pieces.pop(0)
+        if isinstance(piece, UpstreamError):
+            raise piece
+        if isinstance(piece, Silence):
+            return await _never()
+        await asyncio.sleep(0)
+        return piece
+
+    async def read_all(self, limit: int) -> bytes:
+        whole = b""
+        while piece := await self.read():
+            whole += piece
+            if len(whole) > limit:
+                raise UpstreamError("too much", status=502, code="too_much", retryable=False)
+        return whole
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class FakeTransport:
+    """Answers with its scripts, one after the other; remembers what it was sent.
+
+    A script that is a failure or silence stands for an upstream that sends no headers.
+    """
+
+    def __init__(self, scripts: Iterable[Scripted | Piece]) -> None:
+        self._scripts = list(scripts)
+        self.sent: list[tuple[str, Prepared]] = []
+        self.exchanges: list[FakeExchange] = []
+
+    async def open(self, upstream: Upstream, prepared: Prepared) -> FakeExchange:
+        self.sent.append((upstream.name, prepared))
+        script = self._scripts.pop(0)
+        await asyncio.sleep(0)
+        if isinstance(script, UpstreamError):
+            raise script
+        if isinstance(script, Silence):
+            await _never()
+        assert isinstance(script, Scripted)
+        exchange = FakeExchange(script)
+        self.exchanges.append(exchange)
+        return exchange
+
+
+async def _never() -> bytes:
+    future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    return await future

@@ -1,0 +1,166 @@
+import asyncio
+
+import pytest
+
+from proxy.errors import InvalidCall, NotFound, TooLarge
+from proxy.routes.arrival import arrival, body, token, unauthenticated
+from proxy.watch import HungUp
+from tests.fakes.asgi import Connection, scope
+from tests.fakes.clock import played
+
+
+def test_a_head_is_read():
+    head = arrival(
+        scope(
+            query="a=1&b=%20",
+            headers={
+                "content-type": "Application/JSON; charset=utf-8",
+                "content-length": "12",
+                "content-encoding": "GZIP",
+                "x-thriftgate-feature": "search",
+                "x-thriftgate-trailer": "1",
+                "openai-beta": "x=1",
+                "cookie": "secret",
+                "x-forwarded-for": "10.0.0.1",
+            },
+        )
+    )
+
+    assert (head.method, head.endpoint, head.query) == ("POST", "chat/completions", "a=1&b=%20")
+    assert (head.token, head.feature, head.wants_trailer) == ("tg-1", "search", True)
+    assert (head.length, head.media, head.encoding) == (12, "application/json", "gzip")
+    assert head.forwarded == {
+        "content-type": "Application/JSON; charset=utf-8",
+        "openai-beta": "x=1",
+    }
+
+
+def test_a_head_that_says_nothing_is_read_as_nothing():
+    head = arrival(scope(headers={"content-type": "", "authorization": ""}))
+
+    assert (head.token, head.feature, head.wants_trailer) == ("", "", False)
+    assert (head.length, head.media, head.encoding, head.forwarded) == (0, "", "", {})
+
+
+@pytest.mark.parametrize("length", ["-1", "1e9", "x", "9" * 30, "٣"])
+def test_a_length_that_is_no_number_is_not_believed(length):
+    sent = scope()
+    sent["headers"].append((b"content-length", length.encode()))
+
+    assert arrival(sent).length == 0
+
+
+def test_an_identity_encoding_is_none():
+    assert arrival(scope(headers={"content-encoding": "identity"})).encoding == ""
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"authorization": "Bearer tg-1"}, "tg-1"),
+        ({"authorization": "bearer   tg-1 "}, "tg-1"),
+        ({"authorization": "tg-1"}, "tg-1"),
+        ({"authorization": "", "api-key": "tg-2"}, "tg-2"),
+        ({"authorization": "", "x-api-key": "tg-3"}, "tg-3"),
+        ({"authorization": "Bearer tg-1", "api-key": "tg-2", "x-api-key": "tg-3"}, "tg-1"),
+        ({"authorization": "Bearer ", "x-api-key": "tg-3"}, "tg-3"),
+        ({"authorization": "", "api-key": " "}, ""),
+    ],
+)
+def test_a_key_is_found_where_clients_put_it(headers, expected):
+    assert token(scope(headers=headers)) == expected
+    assert arrival(scope(headers=headers)).token == expected
+
+
+def test_a_path_keeps_its_encoding():
+    head = arrival(scope("/v1/files/a b", raw="/v1/files/a%20b"))
+
+    assert head.endpoint == "files/a%20b"
+
+
+def test_a_server_that_gives_no_raw_path_gives_the_decoded_one():
+    sent = scope("/v1/embeddings")
+    del sent["raw_path"]
+
+    assert arrival(sent).endpoint == "embeddings"
+
+
+@pytest.mark.parametrize(
+    ("path", "raw"),
+    [
+        ("/v1/chat/../files", None),
+        ("/v1/chat/./..", "/v1/chat/%2e%2E"),
+        ("/v1/chat/.%2e/files", "/v1/chat/.%2e/files"),
+        ("/v1//files", None),
+        ("/v1/chat//x", None),
+        ("/v1/chat/a/b", "/v1/chat/a%2Fb"),
+        ("/v1/chat\\files", None),
+        ("/v1/chat\\files", "/v1/chat%5Cfiles"),
+        ("/v1/files", "/v1/%66iles"),
+        ("/v1/files", "/%761/files"),
+        ("/v1/Files", None),
+        ("/v1/files;x", None),
+        ("/v1/", None),
+    ],
+)
+def test_a_path_that_could_lead_elsewhere_leads_nowhere(path, raw):
+    with pytest.raises(NotFound) as caught:
+        arrival(scope(path, raw=raw))
+
+    assert caught.value.code == "not_found"
+
+
+def received(connection: Connection, *, length: int = 0, limit: int = 10) -> bytes:
+    return played(body(connection.receive, length, limit))
+
+
+@pytest.mark.parametrize("pieces", [[b""], [b"abc"], [b"a", b"", b"bc"], [b"0123456789"]])
+def test_a_body_is_put_together_up_to_the_limit(pieces):
+    whole = b"".join(pieces)
+
+    assert received(Connection(pieces), length=len(whole)) == whole
+
+
+def test_a_body_announced_too_large_is_not_read():
+    connection = Connection([b"x" * 11])
+    with pytest.raises(TooLarge, match="over 10 bytes"):
+        received(connection, length=11)
+
+    assert asyncio.run(connection.receive())["body"] == b"x" * 11
+
+
+@pytest.mark.parametrize("pieces", [[b"x" * 11], [b"x" * 11, None], [b"x" * 10, b"x", None]])
+def test_a_body_that_turns_out_too_large_is_read_no_further(pieces):
+    with pytest.raises(TooLarge) as caught:
+        received(Connection(pieces))
+
+    assert caught.value.code == "body_too_large"
+
+
+@pytest.mark.parametrize("pieces", [[None], [b"a", None]])
+def test_a_body_that_does_not_come_is_not_waited_for_without_end(pieces):
+    with pytest.raises(InvalidCall, match="within 120 seconds") as caught:
+        received(Connection(pieces))
+
+    assert caught.value.code == "body_timeout"
+
+
+class Leaver(Connection):
+    """A caller that announces more and leaves."""
+
+    async def receive(self):
+        message = await super().receive()
+        return {**message, "more_body": True} if "body" in message else message
+
+
+@pytest.mark.parametrize("connection", [Connection([], leaves_after=0), Leaver(leaves_after=1)])
+def test_a_caller_that_leaves_before_the_end_of_its_body_is_gone(connection):
+    with pytest.raises(HungUp):
+        received(connection)
+
+
+def test_a_missing_key_and_a_bad_one_are_told_apart():
+    missing, bad = unauthenticated(is_missing=True), unauthenticated(is_missing=False)
+
+    assert (missing.status, missing.code) == (401, "missing_api_key")
+    assert (bad.status, bad.code) == (401, "invalid_api_key")

@@ -1,0 +1,73 @@
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from proxy.errors import NotFound, Unauthenticated
+from proxy.receipt import Outcome, Receipt
+from proxy.routes.receipts import router
+from slo.usage import Usage
+from tests.fakes.pages import authenticate, page
+from tests.fakes.receipts import a_receipt
+
+OURS: dict[str, Any] = {"call_id": "call_1", "team": "team_1", "key_id": "key_1"}
+
+
+class FakeKept:
+    """Some calls of two teams."""
+
+    def __init__(self, *receipts: Receipt) -> None:
+        self._receipts = receipts
+        self.asked: list[str] = []
+
+    async def receipts(self, call_id: str, team: str) -> Sequence[Receipt]:
+        self.asked.append(call_id)
+        return [r for r in self._receipts if (r.call_id, r.team) == (call_id, team)]
+
+
+def shown(*receipts: Receipt, call_id: str = "call_1", **head: Any) -> Any:
+    return page(
+        router(FakeKept(*receipts), authenticate), f"/v1/thriftgate/calls/{call_id}", **head
+    )
+
+
+def test_a_call_is_told_with_all_its_attempts():
+    failed = a_receipt(**OURS, final=False, outcome=Outcome.FAILED, status=503, error="busy")
+    answered = a_receipt(
+        **OURS, attempt=1, usage=Usage(input=3, output=2), list_nanos=7_500, cost_nanos=None
+    )
+    status, told, _ = shown(failed, answered)
+
+    assert (status, told["id"]) == (200, "call_1")
+    first, second = told["attempts"]
+    assert (first["outcome"], first["error"], first["final"]) == ("failed", "busy", False)
+    assert (second["attempt"], second["usage"]) == (1, {"input": 3, "output": 2})
+    assert (second["list_usd"], second["cost_usd"]) == ("0.0000075", None)
+    assert "cost_nanos" not in second
+
+
+def test_a_prompt_that_was_kept_is_not_told_here():
+    _, told, _ = shown(a_receipt(**OURS, prompt="the secret plan"))
+
+    assert "prompt" not in told["attempts"][0]
+
+
+@pytest.mark.parametrize("other", [{"team": "team_2"}, {"key_id": "key_2"}, {"call_id": "call_2"}])
+def test_anothers_call_is_not_found(other):
+    with pytest.raises(NotFound) as caught:
+        shown(a_receipt(**(OURS | other)))
+
+    assert caught.value.code == "call_not_found"
+
+
+def test_a_long_id_is_cut_before_anybody_looks_for_it():
+    kept = FakeKept()
+    with pytest.raises(NotFound):
+        page(router(kept, authenticate), "/v1/thriftgate/calls/" + "x" * 500)
+
+    assert kept.asked == ["x" * 64]
+
+
+def test_receipts_are_told_to_keys_only():
+    with pytest.raises(Unauthenticated):
+        shown(a_receipt(**OURS), headers={"authorization": ""})

@@ -1,0 +1,124 @@
+import pytest
+
+from proxy.answer import Answer
+from proxy.errors import UpstreamError
+from proxy.timeline import Timeline
+from proxy.wire.usage import openai_usage
+from slo.usage import Usage
+from tests.fakes.answers import BEAT, COMPLETION, DONE, chunk, stream, usage_chunk
+from tests.fakes.clock import played, ticks
+from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken
+
+
+async def begun(script: Scripted) -> Answer:
+    answer = Answer(FakeExchange(script), openai_usage, Timeline(ticks))
+    await answer.commit()
+    return answer
+
+
+async def passed(script: Scripted) -> tuple[Answer, list[bytes]]:
+    answer = await begun(script)
+    pieces = [answer.first]
+    while piece := await answer.next():
+        pieces.append(piece)
+    assert await answer.next() == b""
+    return answer, pieces
+
+
+@pytest.mark.parametrize(
+    ("media", "is_stream", "is_whole"),
+    [
+        ("text/event-stream; charset=utf-8", True, False),
+        ("Text/Event-Stream", True, False),
+        ("application/json", False, True),
+        ("Application/JSON; charset=utf-8", False, True),
+        ("audio/mpeg", False, False),
+        ("", False, False),
+    ],
+)
+def test_the_media_type_says_how_an_answer_comes(media, is_stream, is_whole):
+    exchange = FakeExchange(Scripted([], headers={"content-type": media}))
+    answer = Answer(exchange, openai_usage, Timeline(lambda: 0.0))
+
+    assert (answer.is_stream, answer.is_whole) == (is_stream, is_whole)
+
+
+def test_a_whole_answer_is_one_piece_and_metered():
+    answer, pieces = played(passed(Scripted([COMPLETION[:9], COMPLETION[9:]], headers=JSON)))
+
+    assert pieces == [COMPLETION]
+    assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
+
+
+def test_a_stream_comes_in_whole_events_whatever_its_chunks():
+    whole = chunk("Hel") + chunk("lo") + usage_chunk() + DONE
+    script = stream(*(whole[at : at + 7] for at in range(0, len(whole), 7)))
+    answer, pieces = played(passed(script))
+
+    assert pieces == [chunk("Hel"), chunk("lo"), usage_chunk(), DONE]
+    assert answer.meter.finished
+
+
+def test_keep_alives_before_the_answer_come_with_its_first_event():
+    _, pieces = played(passed(stream(BEAT, BEAT, chunk("a"), BEAT)))
+
+    assert pieces == [BEAT + BEAT + chunk("a"), BEAT]
+
+
+def test_keep_alives_without_end_are_not_held_without_end():
+    beat = b": " + b"x" * 40_000 + b"\n\n"
+    answer, _ = played(passed(stream(*[beat] * 9, chunk("a"))))
+
+    assert answer.first == beat * 2 + chunk("a")
+
+
+def test_what_stands_after_the_last_event_is_passed_on_and_metered():
+    answer, pieces = played(passed(stream(chunk("a"), DONE.rstrip())))
+
+    assert pieces == [chunk("a"), DONE.rstrip()]
+    assert answer.meter.finished
+
+
+def test_a_stream_of_one_unfinished_event_has_begun():
+    _, pieces = played(passed(stream(chunk("a").rstrip())))
+
+    assert pieces == [chunk("a").rstrip()]
+
+
+def test_the_first_content_byte_and_the_waits_are_timed():
+    async def work() -> tuple[float | None, float]:
+        at = [0.0]
+
+        class Slow(FakeExchange):
+            async def read(self) -> bytes:
+                at[0] += 2.0
+                return await super().read()
+
+        timeline = Timeline(lambda: at[0])
+        script = stream(BEAT, chunk("a"), DONE)
+        answer = Answer(Slow(script), openai_usage, timeline)
+        await answer.commit()
+        while await answer.next():
+            pass
+        return timeline.first, timeline.waited
+
+    assert played(work()) == (4.0, 8.0)
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        (stream(), "upstream_failed_early"),
+        (stream(BEAT), "upstream_failed_early"),
+        (stream(DONE), "upstream_failed_early"),
+        (stream(b'data: {"error":{"message":"no"}}\n\n'), "upstream_failed_early"),
+        (stream(BEAT, broken()), "upstream_connection_broken"),
+        (Scripted([b"{", broken()]), "upstream_connection_broken"),
+        (Scripted([broken()], headers={}), "upstream_connection_broken"),
+    ],
+)
+def test_an_answer_that_does_not_begin_is_a_failure(script, code):
+    with pytest.raises(UpstreamError) as caught:
+        played(begun(script))
+
+    assert caught.value.code == code

@@ -1,0 +1,26 @@
+import msgspec
+import pytest
+
+from tests.fakes.desk import call
+
+
+def test_a_call_tells_what_its_body_asks():
+    one = call(b'{"model":"m","stream":true,"user":"u"}')
+
+    assert (one.model, one.streamed, one.end_user) == ("m", True, "u")
+
+
+def test_a_call_whose_body_is_not_for_us_asks_nothing():
+    one = call(b"\x00\x01", ask=None)
+
+    assert (one.model, one.streamed, one.end_user) == ("", False, "")
+
+
+def test_a_call_is_never_changed():
+    with pytest.raises(AttributeError):
+        call(b"{}").body = b""  # type: ignore[misc]
+
+
+def test_a_call_without_a_wish_for_a_stream_gets_none():
+    assert not call(b'{"stream":null}').streamed
+    assert not msgspec.structs.replace(call(b"{}"), method="GET").streamed

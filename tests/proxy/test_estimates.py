@@ -1,0 +1,182 @@
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import pytest
+
+from proxy.catalog.entries import Route
+from proxy.estimates import Estimates
+from proxy.meter import Meter
+from proxy.settle import crude
+from proxy.wire.usage import openai_usage
+from slo.usage import Usage
+from tests.fakes.answers import chunk, event
+from tests.fakes.desk import call, route
+
+ASKED = call(b'{"model":"gpt-4o","messages":[{"role":"user","content":"Hello there"}]}')
+THERE = route(model="gpt-4o")
+PROMPT = 9  # two tokens of text, one of the role, three around it, three to open the answer
+
+
+@contextmanager
+def counting() -> Iterator[Estimates]:
+    estimates = Estimates()
+    try:
+        yield estimates
+    finally:
+        estimates.close()
+
+
+@asynccontextmanager
+async def blocked(estimates: Estimates) -> AsyncIterator[None]:
+    """The worker does nothing else meanwhile."""
+    free = threading.Event()
+    estimates._worker.submit(free.wait, 30)
+    try:
+        yield
+    finally:
+        free.set()
+
+
+def heard(*pieces: bytes) -> Meter:
+    meter = Meter(openai_usage, streamed=True)
+    for piece in pieces:
+        meter.feed(piece)
+    return meter
+
+
+def counted(meter: Meter | None, there: Route = THERE) -> Usage:
+    with counting() as estimates:
+        return asyncio.run(estimates.usage(ASKED, there, meter))
+
+
+def test_a_prompt_that_was_not_answered_is_counted():
+    assert counted(None) == Usage(input=PROMPT)
+
+
+def test_what_was_delivered_is_counted_too():
+    assert counted(heard(chunk("Hello"), chunk(" there"))) == Usage(input=PROMPT, output=2)
+
+
+def test_what_the_upstream_said_of_the_prompt_is_kept():
+    said = event({"usage": {"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 40}}})
+
+    assert counted(heard(said, chunk("Hello"))) == Usage(input=10, cache_read=40, output=1)
+
+
+def test_what_the_upstream_said_of_more_generation_than_was_seen_is_kept():
+    usage = {
+        "prompt_tokens": 50,
+        "completion_tokens": 30,
+        "completion_tokens_details": {"reasoning_tokens": 20},
+    }
+
+    assert counted(heard(chunk("Hello"), event({"usage": usage}))) == Usage(
+        input=50, output=10, reasoning=20
+    )
+
+
+def test_reasoning_the_upstream_told_is_part_of_what_was_generated():
+    usage = {
+        "prompt_tokens": 50,
+        "completion_tokens": 2,
+        "completion_tokens_details": {"reasoning_tokens": 2},
+    }
+
+    assert counted(heard(chunk("one two three four"), event({"usage": usage}))) == Usage(
+        input=50, output=2, reasoning=2
+    )
+
+
+def test_a_usage_of_zeros_says_nothing_of_the_prompt():
+    said = event({"usage": {"prompt_tokens": 0, "completion_tokens": 0}})
+
+    assert counted(heard(said)) == Usage(input=PROMPT)
+
+
+def test_a_provider_that_counts_more_is_learned_from():
+    async def work(estimates: Estimates) -> list[int]:
+        found = [(await estimates.usage(ASKED, THERE, None)).input]
+        for _ in range(20):
+            estimates.learn(ASKED, THERE, Usage(input=PROMPT * 2))
+        found.append((await estimates.usage(ASKED, THERE, None)).input)
+        return found
+
+    with counting() as estimates:
+        before, after = asyncio.run(work(estimates))
+    assert before == PROMPT < after <= PROMPT * 2
+
+
+def test_an_image_teaches_nothing_about_text():
+    picture = call(b'{"model":"gpt-4o","messages":[{"type":"image_url"}]}')
+
+    async def work(estimates: Estimates) -> int:
+        for _ in range(20):
+            estimates.learn(picture, THERE, Usage(input=9000))
+        return (await estimates.usage(ASKED, THERE, None)).input
+
+    with counting() as estimates:
+        assert asyncio.run(work(estimates)) == PROMPT
+
+
+def test_only_a_sample_of_calls_is_compared():
+    compared = []
+
+    class Watched(Estimates):
+        def _compare(self, *asked: object) -> None:
+            compared.append(asked)
+
+    estimates = Watched()
+    for _ in range(300):
+        estimates.learn(ASKED, THERE, Usage(input=1))
+    estimates._worker.shutdown(wait=True)
+
+    assert len(compared) == 20 + 3
+
+
+def test_models_without_end_are_not_remembered_without_end():
+    with counting() as estimates:
+        for number in range(3000):
+            estimates.learn(ASKED, route(model=f"m{number}"), Usage(input=1))
+        assert len(estimates._seen) <= 1025
+
+
+def test_when_too_many_wait_lengths_have_to_do():
+    async def work(estimates: Estimates) -> tuple[Usage, Usage]:
+        async with blocked(estimates):
+            waiting = [
+                asyncio.ensure_future(estimates.usage(ASKED, THERE, None)) for _ in range(256)
+            ]
+            await asyncio.sleep(0)
+            said = event({"usage": {"prompt_tokens": 50}})
+            alone = await estimates.usage(ASKED, THERE, None)
+            told = await estimates.usage(ASKED, THERE, heard(chunk("x" * 40), said))
+        await asyncio.gather(*waiting)
+        return alone, told
+
+    with counting() as estimates:
+        alone, told = asyncio.run(work(estimates))
+    assert alone == crude(ASKED, "")
+    assert told == Usage(input=50, output=10)
+
+
+def test_an_estimate_that_is_not_ready_in_time_is_made_from_lengths():
+    async def work() -> Usage:
+        estimates = Estimates(deadline=0.0)
+        try:
+            async with blocked(estimates):
+                return await estimates.usage(ASKED, THERE, None)
+        finally:
+            estimates.close()
+
+    assert asyncio.run(work()) == crude(ASKED, "")
+
+
+def test_counting_can_be_warmed_up_and_closed():
+    with counting() as estimates:
+        estimates.warm()
+        assert asyncio.run(estimates.usage(ASKED, THERE, None)) == Usage(input=PROMPT)
+
+    with pytest.raises(RuntimeError):
+        asyncio.run(estimates.usage(ASKED, THERE, None))

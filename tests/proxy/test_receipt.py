@@ -1,0 +1,40 @@
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.receipt import Outcome, Receipt
+from slo.usage import Usage
+from tests.fakes.receipts import a_receipt
+
+counts = st.integers(0, 10**12)
+usages = st.none() | st.builds(Usage, input=counts, cache_read=counts, output=counts)
+
+
+@given(
+    usages,
+    st.sampled_from(Outcome),
+    st.none() | counts,
+    st.lists(st.text(max_size=20), max_size=3).map(tuple),
+    st.none() | st.text(max_size=50),
+)
+def test_a_receipt_survives_the_journal(usage, outcome, nanos, notes, prompt):
+    receipt = a_receipt(usage=usage, outcome=outcome, cost_nanos=nanos, notes=notes, prompt=prompt)
+
+    assert msgspec.json.decode(msgspec.json.encode(receipt), type=Receipt) == receipt
+
+
+def test_an_unknown_price_is_not_nothing():
+    unknown, free = a_receipt(cost_nanos=None), a_receipt(cost_nanos=0)
+
+    assert msgspec.json.decode(msgspec.json.encode(unknown), type=Receipt).cost_nanos is None
+    assert msgspec.json.decode(msgspec.json.encode(free), type=Receipt).cost_nanos == 0
+
+
+def test_a_call_ends_in_one_of_five_ways():
+    assert [outcome.value for outcome in Outcome] == [
+        "answered",
+        "refused",
+        "failed",
+        "broken",
+        "hung_up",
+    ]

@@ -1,0 +1,114 @@
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from proxy.settings import PREFIX, InvalidSettings, Settings, read, upstream_keys
+
+#: Every setting with a value that is not its default, as text and as read.
+VALUES: dict[str, tuple[str, Any]] = {
+    "host": ("0.0.0.0", "0.0.0.0"),  # noqa: S104 - a value, nobody listens
+    "port": ("0", 0),
+    "folder": ("/srv/x", Path("/srv/x")),
+    "database_url": ("postgres://db/x", "postgres://db/x"),
+    "catalog": ("mine.toml", Path("mine.toml")),
+    "body_limit": ("1000", 1000),
+    "max_calls": ("7", 7),
+    "connections": ("8", 8),
+    "connect_timeout": ("0.5", 0.5),
+    "first_byte_timeout": ("9", 9.0),
+    "stall_timeout": ("10", 10.0),
+    "retries": ("0", 0),
+    "retry_wait": ("0", 0.0),
+    "shared_provider_state": ("true", True),
+    "retention_days": ("30", 30),
+    "drain_grace": ("1.5", 1.5),
+    "log_calls": ("1", True),
+}
+WRONG = {
+    "port": "80000",
+    "body_limit": "0",
+    "max_calls": "many",
+    "connections": "-1",
+    "connect_timeout": "nan",
+    "first_byte_timeout": "inf",
+    "stall_timeout": "0",
+    "retries": "11",
+    "retry_wait": "-1",
+    "shared_provider_state": "perhaps",
+    "retention_days": "1.5",
+    "drain_grace": "",
+    "log_calls": "2",
+}
+
+
+def variable(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def test_every_setting_is_tried_here():
+    assert set(VALUES) == set(Settings.model_fields)
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_every_setting_is_read_from_the_variable_of_its_name(name):
+    text, value = VALUES[name]
+    found = read({variable(name): text, "PATH": "/bin"})
+
+    assert getattr(found, name) == value
+    assert getattr(found, name) != getattr(Settings(), name)
+    others = set(Settings.model_fields) - {name}
+    assert all(getattr(found, other) == getattr(Settings(), other) for other in others)
+
+
+@pytest.mark.parametrize(("name", "text"), WRONG.items())
+def test_a_wrong_value_is_told_with_its_variable(name, text):
+    with pytest.raises(InvalidSettings, match=rf"{variable(name)}: .*\(got '{text}'\)"):
+        read({variable(name): text})
+
+
+def test_all_wrong_values_are_told_at_once():
+    with pytest.raises(InvalidSettings) as caught:
+        read({variable("port"): "x", variable("retries"): "y"})
+
+    assert len(str(caught.value).splitlines()) == 2
+
+
+@pytest.mark.parametrize("name", ["THRIFTGATE_PROT", "thriftgate_port", "Thriftgate_Port"])
+def test_an_unknown_name_is_told_with_the_known_ones(name):
+    with pytest.raises(InvalidSettings, match=f"Unknown setting {name}. Known: .*THRIFTGATE_PORT"):
+        read({name: "1"})
+
+
+def test_what_only_the_tests_read_is_known():
+    assert read({"THRIFTGATE_TEST_POSTGRES": "postgres://x"}) == Settings()
+
+
+def test_the_environment_is_read_where_none_is_given(monkeypatch):
+    monkeypatch.setenv("THRIFTGATE_PORT", "99")
+
+    assert read().port == 99
+    assert read({}).port == 8080
+    assert Settings().port == 8080
+
+
+def test_settings_are_frozen():
+    with pytest.raises(ValidationError):
+        Settings().port = 1
+
+
+def test_every_setting_says_what_it_is_for():
+    source = inspect.getsource(Settings)
+
+    assert all(field.description for field in Settings.model_fields.values())
+    assert source
+
+
+def test_upstreams_keys_are_read_where_they_are_set(monkeypatch):
+    monkeypatch.setenv("A_KEY", "sk-1\n")
+    monkeypatch.setenv("EMPTY_KEY", " ")
+    monkeypatch.delenv("NO_KEY", raising=False)
+
+    assert upstream_keys(["A_KEY", "EMPTY_KEY", "NO_KEY", ""]) == {"A_KEY": "sk-1"}

@@ -1,0 +1,173 @@
+from fractions import Fraction
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.catalog.entries import Route, Upstream
+from proxy.receipt import Outcome
+from proxy.settle import Attempt, End, Seal, crude, price, receipt, terms
+from proxy.timeline import Timeline
+from slo.price import STANDARD, Cost, Period, Rates, Sheet, Tariff, Terms
+from slo.usage import Usage
+from tests.fakes.desk import KEY, RATES, call, route
+
+DEAR = Rates(input=2_000_000_000, cache_read=200_000_000, output=8_000_000_000)
+TARIFF = Tariff(
+    periods=(
+        Period(
+            sheets={"": Sheet(rates=RATES), "priority": Sheet(rates=DEAR)},
+            regions={"eu": Fraction(11, 10)},
+        ),
+    ),
+    discount=Fraction(1, 10),
+)
+USAGE = Usage(input=100, cache_read=50, output=10)
+SEAL = Seal(b"secret")
+BODY = b'{"model":"m","user":"ann","service_tier":"priority"}'
+
+
+class Ticks:
+    def __init__(self) -> None:
+        self.at = 5.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def there(kind: str = "openai", region: str = "") -> Route:
+    upstream = Upstream(
+        name="up",
+        kind="anthropic" if kind == "anthropic" else "openai",
+        base_url="http://up/v1",
+        region=region,
+    )
+    return route("up", upstream=upstream, tariff=TARIFF)
+
+
+def ended(**fields: object) -> End:
+    return End(**{"outcome": Outcome.ANSWERED, "status": 200, "usage": USAGE, **fields})  # type: ignore[arg-type]
+
+
+def test_an_attempt_is_priced_by_its_routes_tariff():
+    paid = price(Attempt(call=call(BODY), route=there()), ended())
+
+    assert paid == Cost(145_000, 130_500)
+
+
+def test_an_attempt_is_priced_on_the_terms_it_was_served_on():
+    dear = ended(terms=Terms(service_tier="priority", region="eu"))
+
+    assert price(Attempt(call=call(BODY), route=there()), dear) == Cost(319_000, 287_100)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "end"),
+    [
+        (Attempt(call=call(BODY)), ended()),
+        (Attempt(call=call(BODY), route=route(tariff=None)), ended()),
+        (Attempt(call=call(BODY), route=there()), ended(usage=None)),
+        (Attempt(call=call(BODY), route=there()), ended(terms=Terms(service_tier="flex"))),
+    ],
+)
+def test_a_price_nobody_knows_is_not_zero(attempt, end):
+    assert price(attempt, end) is None
+    assert receipt(attempt, end, Timeline(Ticks()), SEAL).cost_nanos is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "region", "expected"),
+    [
+        (b'{"model":"m"}', "", "", STANDARD),
+        (b'{"model":"m","service_tier":"auto"}', "default", "", STANDARD),
+        (b'{"model":"m","service_tier":"flex"}', "", "", Terms(service_tier="flex")),
+        (b'{"model":"m","service_tier":"priority"}', "default", "", STANDARD),
+        (b'{"model":"m"}', "priority", "eu", Terms(service_tier="priority", region="eu")),
+        (b'{"model":"m"}', "", "eu", Terms(region="eu")),
+    ],
+)
+def test_an_openai_answers_own_tier_goes_before_the_one_asked_for(
+    asked, answered, region, expected
+):
+    attempt = Attempt(call=call(asked), route=there(region=region))
+
+    assert terms(attempt, answered, {}) == expected
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({}, Terms(region="eu")),
+        ({"service_tier": "standard", "inference_geo": "global"}, Terms(region="eu")),
+        (
+            {"service_tier": "batch", "inference_geo": "us"},
+            Terms(service_tier="batch", region="us"),
+        ),
+        ({"service_tier": ["batch"], "speed": "fast"}, Terms(region="eu", fast=True)),
+    ],
+)
+def test_anthropics_usage_names_the_terms(usage, expected):
+    assert terms(Attempt(call=call(BODY), route=there("anthropic", "eu")), "", usage) == expected
+
+
+def test_a_call_without_a_route_or_a_body_for_us_has_standard_terms():
+    assert terms(Attempt(call=call(BODY)), "", {}) == STANDARD
+    assert terms(Attempt(call=call(b"", ask=None), route=there()), "", {}) == STANDARD
+
+
+def test_a_receipt_says_what_was_asked_taken_and_paid():
+    ticks = Ticks()
+    timeline = Timeline(ticks)
+    ticks.at = 6.0
+    timeline.begun()
+    with timeline.waiting():
+        ticks.at = 8.0
+    attempt = Attempt(call=call(BODY), route=there(), number=1, notes=("dropped seed",))
+    made = receipt(attempt, ended(upstream_id="chatcmpl-1", estimated=True), timeline, SEAL)
+
+    assert (made.call_id, made.attempt, made.final) == ("call_1", 1, True)
+    assert (made.team, made.key_id, made.feature) == ("team_1", "key_1", "chat")
+    assert (made.endpoint, made.model, made.streamed) == ("chat/completions", "m", False)
+    assert (made.route, made.upstream, made.upstream_id) == ("up/m", "up", "chatcmpl-1")
+    assert (made.outcome, made.status, made.error) == (Outcome.ANSWERED, 200, "")
+    assert (made.usage, made.estimated) == (USAGE, True)
+    assert (made.list_nanos, made.cost_nanos) == (145_000, 130_500)
+    assert (made.ttft, made.duration, made.overhead) == (1.0, 3.0, 1.0)
+    assert (made.notes, made.started) == (("dropped seed",), 1_790_000_000.0)
+    assert made.user == SEAL.of("team_1", b"ann")
+    assert made.fingerprint == SEAL.of("team_1", BODY)
+
+
+def test_clocks_that_disagree_make_no_negative_overhead():
+    timeline = Timeline(Ticks())
+    timeline.waited = 9.0
+
+    assert receipt(Attempt(call=call(BODY)), ended(), timeline, SEAL).overhead == 0.0
+
+
+def test_prompts_are_kept_only_for_teams_that_ask_for_it():
+    keeps = msgspec.structs.replace(KEY, keeps_prompts=True)
+    kept = [
+        receipt(Attempt(call=call(body, key=key, ask=None)), ended(), Timeline(Ticks()), SEAL)
+        for key, body in ((KEY, BODY), (keeps, BODY), (keeps, b"\xff" * 5_000_000))
+    ]
+
+    assert [each.prompt for each in kept[:2]] == [None, BODY.decode()]
+    assert len(kept[2].prompt or "") == 4 * 1024 * 1024
+
+
+@given(st.binary(min_size=1), st.binary(min_size=1))
+def test_a_seal_tells_equal_texts_and_nothing_else(one, other):
+    assert (SEAL.of("t", one) == SEAL.of("t", other)) == (one == other)
+    assert SEAL.of("t", one) != SEAL.of("u", one)
+    assert SEAL.of("t", one) != Seal(b"other").of("t", one)
+    assert len(SEAL.of("t", one)) == 32
+
+
+def test_no_text_has_no_seal():
+    assert SEAL.of("t", b"") == ""
+
+
+def test_four_letters_are_about_a_token():
+    assert crude(call(b'{"model":"m"}'), "x" * 9) == Usage(input=3, output=2)

@@ -1,0 +1,104 @@
+import json
+import logging
+
+import pytest
+
+from proxy.receipt import Outcome
+from proxy.telemetry import Telemetry
+from slo.usage import Usage
+from tests.fakes.receipts import a_receipt
+
+USAGE = Usage(input=100, cache_read=64, write_5m=1, write_1h=2, output=10, reasoning=5)
+CALL = a_receipt(
+    team="t", route="up/m", usage=USAGE, cost_nanos=1_500_000_000, ttft=0.3, duration=1.5
+)
+
+
+def value(telemetry: Telemetry, line: str) -> float | None:
+    """What a metric's line says; None if it is not there."""
+    for found in telemetry.page().decode().splitlines():
+        name, _, number = found.rpartition(" ")
+        if name == line:
+            return float(number)
+    return None
+
+
+def observed(*receipts, log_calls: bool = False) -> Telemetry:
+    telemetry = Telemetry(log_calls=log_calls)
+    for receipt in receipts:
+        telemetry.observe(receipt)
+    return telemetry
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('thriftgate_attempts_total{outcome="answered",route="up/m",team="t"}', 2),
+        ('thriftgate_tokens_total{bucket="input",route="up/m",team="t"}', 200),
+        ('thriftgate_tokens_total{bucket="cache_read",route="up/m",team="t"}', 128),
+        ('thriftgate_tokens_total{bucket="cache_write",route="up/m",team="t"}', 6),
+        ('thriftgate_tokens_total{bucket="output",route="up/m",team="t"}', 20),
+        ('thriftgate_tokens_total{bucket="reasoning",route="up/m",team="t"}', 10),
+        ('thriftgate_cost_usd_total{route="up/m",team="t"}', 3.0),
+        ('thriftgate_unpriced_total{route="up/m",team="t"}', 0),
+        ('thriftgate_estimated_total{route="up/m",team="t"}', 0),
+        ('thriftgate_ttft_seconds_bucket{le="0.25",route="up/m",team="t"}', 0),
+        ('thriftgate_ttft_seconds_bucket{le="0.5",route="up/m",team="t"}', 2),
+        ('thriftgate_duration_seconds_sum{route="up/m",team="t"}', 3.0),
+        ("thriftgate_overhead_seconds_count", 2),
+    ],
+)
+def test_receipts_add_up_to_metrics(line, expected):
+    assert value(observed(CALL, CALL), line) == expected
+
+
+def test_what_has_no_price_is_counted_as_that():
+    telemetry = observed(
+        a_receipt(team="t", route="up/m", usage=USAGE, cost_nanos=None, estimated=True, ttft=None)
+    )
+
+    assert value(telemetry, 'thriftgate_unpriced_total{route="up/m",team="t"}') == 1
+    assert value(telemetry, 'thriftgate_estimated_total{route="up/m",team="t"}') == 1
+    assert value(telemetry, 'thriftgate_cost_usd_total{route="up/m",team="t"}') == 0
+    assert value(telemetry, 'thriftgate_ttft_seconds_count{route="up/m",team="t"}') == 0
+
+
+def test_a_call_without_usage_costs_nothing_and_lacks_no_price():
+    telemetry = observed(
+        a_receipt(team="t", route="", usage=None, cost_nanos=None, outcome=Outcome.REFUSED)
+    )
+
+    assert value(telemetry, 'thriftgate_attempts_total{outcome="refused",route="",team="t"}') == 1
+    assert value(telemetry, 'thriftgate_unpriced_total{route="",team="t"}') == 0
+
+
+def test_series_are_bounded_and_what_is_over_is_summed():
+    telemetry = observed(*(a_receipt(team=f"t{n}", route="up/m") for n in range(4100)))
+
+    assert len(telemetry._series) == 4097
+    assert telemetry._series["other", "other"].attempts[Outcome.ANSWERED] == 4
+
+
+@pytest.mark.parametrize(
+    ("outcome", "log_calls", "lines"),
+    [
+        (Outcome.ANSWERED, False, 0),
+        (Outcome.ANSWERED, True, 1),
+        (Outcome.FAILED, False, 1),
+        (Outcome.HUNG_UP, False, 1),
+    ],
+)
+def test_failures_are_always_logged_and_answers_if_wanted(caplog, outcome, log_calls, lines):
+    with caplog.at_level(logging.INFO, "thriftgate.calls"):
+        observed(a_receipt(outcome=outcome), log_calls=log_calls)
+
+    assert len(caplog.records) == lines
+
+
+def test_a_log_line_is_the_receipt_without_the_callers_text(caplog):
+    with caplog.at_level(logging.INFO, "thriftgate.calls"):
+        observed(a_receipt(outcome=Outcome.FAILED, error="busy", prompt="the secret plan"))
+
+    line = json.loads(caplog.records[0].getMessage())
+    assert line["error"] == "busy"
+    assert "secret" not in caplog.text

@@ -1,0 +1,305 @@
+import asyncio
+import gzip
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from proxy.catalog.entries import Upstream
+from proxy.errors import UpstreamError
+from proxy.upstream.http import HttpTransport, transport
+from proxy.wire.port import Prepared
+from tests.fakes.server import CLOSE, RESET, WAIT, Server, Step, chunked, head, serving
+
+OK = [head(200, "Content-Length: 2"), b"ok"]
+KEYS = {"KEY": "sk-secret"}
+
+
+def prepared(path: str = "/chat/completions", **fields: Any) -> Prepared:
+    return Prepared(**{"method": "POST", "path": path, "headers": {}, "body": b"{}", **fields})
+
+
+def upstream(server: Server, kind: str = "openai", **fields: Any) -> Upstream:
+    known = {"name": "up", "base_url": server.base_url}
+    return Upstream(kind="anthropic" if kind == "anthropic" else "openai", **(known | fields))
+
+
+@asynccontextmanager
+async def connected(
+    *answers: Sequence[Step], keys: Mapping[str, str] = KEYS
+) -> AsyncIterator[tuple[Server, HttpTransport]]:
+    async with (
+        serving(*answers) as server,
+        transport(keys, connections=4, connect_timeout=5.0) as opened,
+    ):
+        yield server, opened
+
+
+def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(work())
+
+
+def failed(steps: Sequence[Step]) -> UpstreamError:
+    """What reading this answer whole fails with."""
+
+    async def work() -> None:
+        async with connected(steps) as (server, opened):
+            exchange = await opened.open(upstream(server), prepared())
+            try:
+                await exchange.read_all(1 << 20)
+            finally:
+                exchange.close()
+
+    with pytest.raises(UpstreamError) as caught:
+        asyncio.run(work())
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "header", "value"),
+    [
+        ("openai", {}, "authorization", "Bearer sk-secret"),
+        ("anthropic", {}, "x-api-key", "sk-secret"),
+        ("openai", {"key_header": "api-key"}, "api-key", "sk-secret"),
+        ("anthropic", {"key_header": "authorization"}, "authorization", "Bearer sk-secret"),
+    ],
+)
+def test_a_key_goes_where_its_upstream_looks_for_it(kind, fields, header, value):
+    async def work() -> None:
+        async with connected(OK) as (server, opened):
+            there = upstream(server, kind, key_env="KEY", **fields)
+            for _ in range(2):
+                await (await opened.open(there, prepared())).read_all(9)
+            for got in server.got:
+                assert got.headers[header] == value
+                carriers = {"authorization", "api-key", "x-api-key"} & set(got.headers)
+                assert carriers == {header}
+
+    run(work)
+
+
+def test_a_key_that_is_not_set_is_told_by_its_name():
+    async def work() -> None:
+        async with connected(OK, keys={}) as (server, opened):
+            with pytest.raises(UpstreamError, match="set KEY") as caught:
+                await opened.open(upstream(server, key_env="KEY"), prepared())
+            assert (caught.value.code, caught.value.status) == ("upstream_key_missing", 503)
+            assert server.got == []
+
+    run(work)
+
+
+def test_an_upstream_that_needs_no_key_gets_none():
+    async def work() -> None:
+        async with connected(OK) as (server, opened):
+            await (await opened.open(upstream(server), prepared())).read_all(9)
+            assert "authorization" not in server.got[0].headers
+
+    run(work)
+
+
+def test_a_request_has_the_upstreams_headers_and_the_calls():
+    async def work() -> None:
+        async with connected(OK) as (server, opened):
+            there = upstream(server, headers={"OpenAI-Project": "p", "OpenAI-Beta": "old"})
+            sent = prepared(headers={"openai-beta": "new", "content-type": "text/x"})
+            await (await opened.open(there, sent)).read_all(9)
+            await (await opened.open(there, prepared())).read_all(9)
+            first, second = (got.headers for got in server.got)
+            assert (first["openai-project"], first["openai-beta"]) == ("p", "new")
+            assert first["content-type"] == "text/x"
+            assert first["accept-encoding"] == "identity"
+            assert first["user-agent"] == "thriftgate"
+            assert (second["openai-beta"], second["content-type"]) == ("old", "application/json")
+            assert "cookie" not in second
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("/chat/completions", "POST /v1/chat/completions HTTP/1.1"),
+        ("/files/a%20b?limit=2&x=%2F", "POST /v1/files/a%20b?limit=2&x=%2F HTTP/1.1"),
+    ],
+)
+def test_a_path_is_joined_to_the_base_url_as_it_is(path, line):
+    async def work() -> None:
+        async with connected(OK) as (server, opened):
+            for _ in range(2):
+                await (await opened.open(upstream(server), prepared(path))).read_all(9)
+            assert [got.line for got in server.got] == [line, line]
+
+    run(work)
+
+
+def test_a_request_without_a_body_sends_none():
+    async def work() -> None:
+        async with connected(OK) as (server, opened):
+            sent = prepared("/files", method="GET", body=b"")
+            await (await opened.open(upstream(server), sent)).read_all(9)
+            assert server.got[0].line == "GET /v1/files HTTP/1.1"
+            assert server.got[0].body == b""
+
+    run(work)
+
+
+@pytest.mark.parametrize("size", [1, 600_000, 3 << 20])
+def test_large_bodies_arrive_whole_and_nobody_warns(size):
+    async def work() -> None:
+        async with connected(OK) as (server, opened):
+            body = b"x" * size
+            await (await opened.open(upstream(server), prepared(body=body))).read_all(9)
+            assert server.got[0].body == body
+            assert server.got[0].headers["content-length"] == str(size)
+
+    run(work)
+
+
+def test_a_connection_is_kept_for_the_next_call():
+    async def work() -> None:
+        async with connected(OK) as (server, opened):
+            for _ in range(3):
+                exchange = await opened.open(upstream(server), prepared())
+                assert await exchange.read_all(9) == b"ok"
+                exchange.close()
+            assert len({got.port for got in server.got}) == 1
+
+    run(work)
+
+
+def test_an_answer_that_was_not_read_takes_its_connection_with_it():
+    async def work() -> None:
+        half: list[Step] = [head(200, "Content-Length: 9"), b"ok", WAIT]
+        async with connected(half, OK) as (server, opened):
+            exchange = await opened.open(upstream(server), prepared())
+            assert await exchange.read() == b"ok"
+            exchange.close()
+            exchange.close()
+            await server.hung_up.wait()
+            await (await opened.open(upstream(server), prepared())).read_all(9)
+            assert len({got.port for got in server.got}) == 2
+
+    run(work)
+
+
+def test_a_whole_answer_that_was_not_read_holds_up_no_later_one():
+    async def work() -> None:
+        large: list[Step] = [head(200, "Content-Length: 262200"), b"x" * 262_200]
+        async with connected(large, OK) as (server, opened):
+            exchange = await opened.open(upstream(server), prepared())
+            for _ in range(100):
+                await asyncio.sleep(0)
+            exchange.close()
+            async with asyncio.timeout(5):
+                later = await opened.open(upstream(server), prepared())
+                assert await later.read_all(9) == b"ok"
+            later.close()
+
+    run(work)
+
+
+def test_cancelling_hangs_up():
+    async def work() -> None:
+        async with connected([WAIT]) as (server, opened):
+            opening = asyncio.ensure_future(opened.open(upstream(server), prepared()))
+            await server.asked.wait()
+            opening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+            await server.hung_up.wait()
+
+    run(work)
+
+
+def test_a_redirect_is_an_answer_and_is_not_followed():
+    async def work() -> None:
+        moved = [head(302, "Location: /elsewhere", "Content-Length: 0")]
+        async with connected(moved) as (server, opened):
+            exchange = await opened.open(upstream(server), prepared())
+            assert exchange.status == 302
+            assert len(server.got) == 1
+
+    run(work)
+
+
+def test_cookies_are_not_kept():
+    async def work() -> None:
+        biscuit = [head(200, "Set-Cookie: team=other", "Content-Length: 0")]
+        async with connected(biscuit) as (server, opened):
+            for _ in range(2):
+                await (await opened.open(upstream(server), prepared())).read_all(9)
+            assert "cookie" not in server.got[1].headers
+
+    run(work)
+
+
+def test_an_answer_packed_unasked_is_unpacked():
+    async def work() -> None:
+        packed = gzip.compress(b"hello")
+        size = f"Content-Length: {len(packed)}"
+        async with connected([head(200, "Content-Encoding: gzip", size), packed]) as (server, http):
+            exchange = await http.open(upstream(server), prepared())
+            assert await exchange.read_all(99) == b"hello"
+
+    run(work)
+
+
+CHUNKED = head(200, "Transfer-Encoding: chunked")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [CLOSE],
+        [RESET],
+        [b"no http at all\r\n\r\n"],
+        [b"HTTP/1.1 200 OK\r\nX: " + b"x" * 80_000 + b"\r\n\r\n"],
+        [head(200, "Content-Length: 9"), b"ok", CLOSE],
+        [head(200, "Content-Length: 9"), b"ok", RESET],
+        [CHUNKED, chunked(b"ok", ends=False), CLOSE],
+        [CHUNKED, chunked(b"ok", ends=False), RESET],
+        [CHUNKED, b"zz\r\nok\r\n"],
+        [head(200, "Content-Encoding: gzip", "Content-Length: 5"), b"plain"],
+    ],
+)
+def test_a_broken_answer_is_told_in_our_own_words(steps):
+    error = failed(steps)
+
+    assert (error.status, error.code, error.retryable) == (502, "upstream_connection_broken", True)
+    assert "127.0.0.1" not in error.message
+
+
+@pytest.mark.parametrize("base_url", ["http://", "ftp://up/v1", "nonsense", "http://[up/v1"])
+def test_an_address_that_is_none_is_told(base_url):
+    async def work() -> None:
+        async with connected(OK) as (server, opened):
+            with pytest.raises(UpstreamError) as caught:
+                await opened.open(upstream(server, base_url=base_url), prepared())
+            assert caught.value.code == "upstream_unreachable"
+
+    run(work)
+
+
+def test_a_name_nobody_has_is_told_without_it():
+    async def work() -> None:
+        async with connected(OK) as (server, opened):
+            with pytest.raises(UpstreamError) as caught:
+                await opened.open(upstream(server, base_url="http://up.invalid/v1"), prepared())
+            assert caught.value.code == "upstream_unreachable"
+            assert "invalid" not in caught.value.message
+
+    run(work)
+
+
+def test_a_connection_that_takes_too_long_is_told():
+    async def work() -> None:
+        async with serving(OK) as server:
+            opening = transport({}, connections=4, connect_timeout=1e-9)
+            async with opening as opened:
+                with pytest.raises(UpstreamError, match="in time") as caught:
+                    await opened.open(upstream(server), prepared())
+            assert caught.value.code == "upstream_unreachable"
+
+    run(work)

@@ -1,0 +1,182 @@
+"""The same exchanges over the fake transport and over real connections."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import pytest
+
+from proxy.catalog.entries import Upstream
+from proxy.errors import UpstreamError
+from proxy.upstream.http import transport
+from proxy.upstream.port import Exchange, Transport
+from proxy.wire.port import Prepared
+from tests.fakes.server import CLOSE, RESET, WAIT, Step, chunked, head, serving
+from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted, broken, unreachable
+
+PREPARED = Prepared(method="POST", path="/chat/completions", headers={}, body=b"{}")
+HEAD = head(200, "Content-Type: text/plain", "Transfer-Encoding: chunked")
+
+
+class Stage:
+    """One upstream that answers in pieces, and a transport to it."""
+
+    def __init__(self, transport: Transport, base_url: str) -> None:
+        self._transport = transport
+        self._upstream = Upstream(name="up", kind="openai", base_url=base_url)
+
+    async def open(self) -> Exchange:
+        return await self._transport.open(self._upstream, PREPARED)
+
+
+Staged = Callable[..., AbstractAsyncContextManager[Stage]]
+
+
+@asynccontextmanager
+async def fake(*pieces: bytes, breaks: bool = False, waits: bool = False) -> AsyncIterator[Stage]:
+    script: list[Piece] = list(pieces)
+    script += [broken()] if breaks else []
+    script += [SILENCE] if waits else []
+    yield Stage(FakeTransport([Scripted(script, headers={"content-type": "text/plain"})]), "x")
+
+
+@asynccontextmanager
+async def real(*pieces: bytes, breaks: bool = False, waits: bool = False) -> AsyncIterator[Stage]:
+    is_ended = not breaks and not waits
+    steps: Sequence[Step] = [HEAD, chunked(*pieces, ends=is_ended)]
+    steps = [*steps, WAIT] if waits else [*steps, CLOSE] if breaks else steps
+    async with (
+        serving(steps) as server,
+        transport({}, connections=4, connect_timeout=5.0) as opened,
+    ):
+        yield Stage(opened, server.base_url)
+
+
+@pytest.fixture(params=[fake, real], ids=["fake", "http"])
+def staged(request: pytest.FixtureRequest) -> Staged:
+    made: Staged = request.param
+    return made
+
+
+def test_an_exchange_has_a_status_and_headers(staged):
+    async def work() -> None:
+        async with staged(b"a") as stage:
+            exchange = await stage.open()
+            assert exchange.status == 200
+            assert exchange.headers["content-type"] == "text/plain"
+            assert exchange.headers.get("retry-after") is None
+            exchange.close()
+
+    asyncio.run(work())
+
+
+def test_an_exchange_is_read_to_its_end_and_ends_for_good(staged):
+    async def work() -> bytes:
+        async with staged(b"ab", b"c", b"d") as stage:
+            exchange, read = await stage.open(), b""
+            while piece := await exchange.read():
+                read += piece
+            assert await exchange.read() == b""
+            exchange.close()
+            return read
+
+    assert asyncio.run(work()) == b"abcd"
+
+
+@pytest.mark.parametrize("pieces", [(), (b"abc",), (b"ab", b"c")])
+def test_an_exchange_is_read_whole_up_to_a_limit(staged, pieces):
+    async def work() -> bytes:
+        async with staged(*pieces) as stage:
+            whole: bytes = await (await stage.open()).read_all(3)
+            return whole
+
+    assert asyncio.run(work()) == b"".join(pieces)
+
+
+def test_an_exchange_over_the_limit_is_a_failure(staged):
+    async def work() -> None:
+        async with staged(b"ab", b"cd") as stage:
+            exchange = await stage.open()
+            with pytest.raises(UpstreamError) as caught:
+                await exchange.read_all(3)
+            assert caught.value.status == 502
+            exchange.close()
+
+    asyncio.run(work())
+
+
+def test_a_connection_that_breaks_is_a_failure(staged):
+    async def work() -> None:
+        async with staged(b"ab", breaks=True) as stage:
+            exchange = await stage.open()
+            with pytest.raises(UpstreamError) as caught:
+                await exchange.read_all(100)
+            assert caught.value.code == "upstream_connection_broken"
+            assert caught.value.retryable
+            exchange.close()
+
+    asyncio.run(work())
+
+
+def test_closing_twice_is_closing_once(staged):
+    async def work() -> None:
+        async with staged(b"ab", waits=True) as stage:
+            exchange = await stage.open()
+            assert await exchange.read() == b"ab"
+            exchange.close()
+            exchange.close()
+
+    asyncio.run(work())
+
+
+def test_reading_can_be_cancelled(staged):
+    async def work() -> None:
+        async with staged(b"ab", waits=True) as stage:
+            exchange = await stage.open()
+            assert await exchange.read() == b"ab"
+            reading = asyncio.ensure_future(exchange.read())
+            await asyncio.sleep(0)
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+            exchange.close()
+
+    asyncio.run(work())
+
+
+@asynccontextmanager
+async def fake_without_anybody() -> AsyncIterator[Stage]:
+    yield Stage(FakeTransport([unreachable()]), "x")
+
+
+@asynccontextmanager
+async def real_without_anybody() -> AsyncIterator[Stage]:
+    async with serving([]) as server:
+        url = server.base_url
+    async with transport({}, connections=4, connect_timeout=5.0) as opened:
+        yield Stage(opened, url)
+
+
+@pytest.mark.parametrize("empty", [fake_without_anybody, real_without_anybody])
+def test_an_upstream_that_is_not_there_is_a_failure(empty):
+    async def work() -> None:
+        async with empty() as stage:
+            with pytest.raises(UpstreamError) as caught:
+                await stage.open()
+            assert (caught.value.code, caught.value.retryable) == ("upstream_unreachable", True)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("step", [CLOSE, RESET])
+def test_an_upstream_that_hangs_up_without_an_answer_is_a_failure(step):
+    async def work() -> None:
+        async with (
+            serving([step]) as server,
+            transport({}, connections=4, connect_timeout=5.0) as opened,
+        ):
+            with pytest.raises(UpstreamError) as caught:
+                await Stage(opened, server.base_url).open()
+            assert caught.value.code == "upstream_connection_broken"
+
+    asyncio.run(work())

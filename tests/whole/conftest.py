@@ -1,0 +1,26 @@
+"""Whole gateways before whole labs."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.town import Town, town
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., Town]]:
+    """Founds a town; its settings are the gateway's, as keyword arguments."""
+    monkeypatch.setenv("LAB_KEY", "lab-key")
+    with ExitStack() as standing:
+        yield lambda **settings: standing.enter_context(town(tmp_path, **settings))
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    """One town for all tests of a module, with the settings as they are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAB_KEY", "lab-key")
+        with town(tmp_path_factory.mktemp("town")) as standing:
+            yield standing

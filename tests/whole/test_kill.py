@@ -1,0 +1,81 @@
+"""Nothing that was delivered is lost, and nothing doubled: kill -9, and a database that goes away.
+
+``python -m tests.bench.kill`` and ``python -m tests.bench.outage`` do the same for longer.
+"""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.bench.kill import killed
+from tests.bench.outage import outage
+from tests.fakes.load import Load
+from tests.fakes.postgres import SERVER, schema
+from tests.fakes.reckoning import reckoned
+from tests.fakes.served import served
+from tests.fakes.standing import standing
+from tests.fakes.town import lab_standing
+
+
+@pytest.fixture
+def postgres() -> Iterator[str]:
+    try:
+        psycopg.connect(SERVER, connect_timeout=3).close()
+    except psycopg.OperationalError as error:
+        pytest.skip(f"no PostgreSQL at THRIFTGATE_TEST_POSTGRES ({SERVER}): {error}")
+    with schema() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    return "" if request.param == "sqlite" else str(request.getfixturevalue("postgres"))
+
+
+def test_kill_9_under_load_loses_and_doubles_no_call_that_was_delivered(
+    tmp_path: Path, url: str
+) -> None:
+    load, found = killed(tmp_path, url, kills=2)
+
+    assert found.delivered > 100
+    assert load.broken > 0
+    assert not load.refused
+    assert found.lost == []
+    assert found.doubled == 0
+    assert found.adrift == {}
+    assert found.undrained == 0
+
+
+def test_a_gateway_told_to_stop_ends_its_answers_and_drains_its_journal(tmp_path: Path) -> None:
+    with (
+        standing(lambda: lab_standing(tmp_path, time_scale=0.02)) as (_, catalog),
+        served(tmp_path, catalog) as gateway,
+    ):
+        gateway.start()
+        load = Load(gateway.url, gateway.key)
+        with load.running():
+            time.sleep(0.5)
+            gateway.stop()
+        found = reckoned(gateway, load)
+
+    assert found.delivered > 50
+    assert load.cut == 0
+    assert found.is_whole
+
+
+def test_calls_are_answered_while_the_database_is_away_and_kept_when_it_is_back(
+    tmp_path: Path, postgres: str
+) -> None:
+    came = outage(tmp_path, postgres, seconds=2.5, lead=0.5)
+    status, troubles = came.troubles
+
+    assert came.meanwhile > 100
+    assert not came.load.refused
+    assert came.load.broken == 0
+    assert status == 503
+    assert any("database" in trouble for trouble in troubles)
+    assert came.recovery < 15
+    assert came.found.is_whole

@@ -1,0 +1,234 @@
+"""What real providers answered real agents passes the gateway unchanged and is counted right."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.pipeline import serve
+from proxy.receipt import Outcome, Receipt
+from proxy.timeline import Timeline
+from slo.usage import Usage
+from tests.fakes.caller import FakeCaller
+from tests.fakes.desk import call, desk, route
+from tests.fakes.standing import standing
+from tests.fakes.tapes import FOLDER, Tape, studio, tapes
+from tests.fakes.town import Town
+from tests.fakes.upstream import EVENTS, FakeTransport, Scripted
+
+#: The statuses a caller gets for those recorded; see proxy.wire.failures.
+STATUSES = {200: 200, 400: 400, 401: 502, 404: 404}
+needs_tapes = pytest.mark.skipif(not FOLDER.exists(), reason=f"no recordings at {FOLDER}")
+
+
+@dataclass(frozen=True)
+class Played:
+    """What came of a tape: the caller's answer, the upstream's request, and the receipt."""
+
+    tape: Tape
+    answer: httpx.Response
+    heard: bytes
+    receipt: Receipt
+
+
+def usage(tape: Tape) -> Usage | None:
+    """What the recorded answer says it used; None where it does not say."""
+    said = [payload.get("usage") or {} for payload in tape.payloads]
+    said += [(payload.get("response") or {}).get("usage") or {} for payload in tape.payloads]
+    found = next((each for each in reversed(said) if each), None)
+    if found is None:
+        return None
+    prompt = found.get("prompt_tokens", found.get("input_tokens", 0))
+    output = found.get("completion_tokens", found.get("output_tokens", 0))
+    read = _detail(found, ("prompt_tokens_details", "input_tokens_details"), "cached_tokens")
+    thought = _detail(
+        found, ("completion_tokens_details", "output_tokens_details"), "reasoning_tokens"
+    )
+    return Usage(input=prompt - read, cache_read=read, output=output - thought, reasoning=thought)
+
+
+def _detail(found: Mapping[str, Any], places: tuple[str, ...], name: str) -> int:
+    return next(
+        (int((found.get(place) or {}).get(name) or 0) for place in places if place in found), 0
+    )
+
+
+async def _play(url: str, key: str, recorded: Mapping[str, Tape]) -> dict[str, httpx.Response]:
+    turns = asyncio.Semaphore(8)
+    async with httpx.AsyncClient(timeout=30, trust_env=False) as client:
+
+        async def ask(number: str, tape: Tape) -> httpx.Response:
+            headers = {
+                "authorization": f"Bearer {key}",
+                "content-type": "application/json",
+                "x-client-request-id": number,
+            }
+            async with turns:
+                return await client.post(
+                    f"{url}/{tape.endpoint}", content=tape.asked, headers=headers
+                )
+
+        answers = await asyncio.gather(*(ask(*each) for each in recorded.items()))
+    return dict(zip(recorded, answers, strict=True))
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> list[Played]:
+    recorded = {str(number): tape for number, tape in enumerate(tapes())}
+    folder = tmp_path_factory.mktemp("tapes")
+    with standing(lambda: studio(folder, recorded)) as here:
+        answers = asyncio.run(_play(here.url, here.key, recorded))
+        came = []
+        for number, answer in answers.items():
+            (receipt,) = here.receipts(answer.headers["x-request-id"])
+            came.append(Played(recorded[number], answer, here.heard[number], receipt))
+    return came
+
+
+@needs_tapes
+def test_all_recordings_are_played(played: list[Played]) -> None:
+    assert len(played) == len(tapes()) == 904
+
+
+@needs_tapes
+def test_a_recorded_answer_arrives_byte_for_byte(played: list[Played]) -> None:
+    changed = [
+        one.tape.name
+        for one in played
+        if one.tape.status == 200 and one.answer.content != one.tape.answer
+    ]
+
+    assert changed == []
+    assert [one.answer.status_code for one in played] == [
+        STATUSES[one.tape.status] for one in played
+    ]
+
+
+@needs_tapes
+def test_what_was_asked_arrives_byte_for_byte_but_for_the_wish_for_usage(
+    played: list[Played],
+) -> None:
+    changed = [one for one in played if one.heard != one.tape.asked]
+
+    for one in changed:
+        body = one.tape.body
+        assert body["stream"] is True, one.tape.name
+        assert not (body.get("stream_options") or {}).get("include_usage"), one.tape.name
+        wish = b',"stream_options":{"include_usage":true}}'
+        assert "stream_options" in body or one.heard == one.tape.asked[:-1] + wish
+
+
+@needs_tapes
+def test_the_ledger_holds_the_usage_that_was_recorded(played: list[Played]) -> None:
+    wrong = []
+    for one in played:
+        if one.tape.status != 200:
+            assert (one.receipt.outcome, one.receipt.usage) == (Outcome.FAILED, None)
+            continue
+        right = usage(one.tape)
+        assert one.receipt.outcome is Outcome.ANSWERED
+        assert one.receipt.estimated == (right is None), one.tape.name
+        assert one.receipt.cost_nanos is not None
+        if right is not None and one.receipt.usage != right:
+            wrong.append((one.tape.name, one.receipt.usage, right))
+
+    assert wrong == []
+
+
+@needs_tapes
+def test_what_the_provider_did_not_say_is_estimated(played: list[Played]) -> None:
+    unsaid = [one for one in played if one.tape.status == 200 and usage(one.tape) is None]
+
+    for one in unsaid:
+        assert one.receipt.usage is not None
+        assert one.receipt.usage.prompt > 0
+        assert one.receipt.usage.generated > 0
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A whole stream of an upstream, and how it was asked for."""
+
+    sent: bytes
+    asked: bytes
+    kind: str
+    endpoint: str
+
+    def delivered(self, pieces: list[bytes]) -> tuple[bytes, Usage | None, Outcome, bool]:
+        """What the caller gets of it in these pieces, and what is kept."""
+        return asyncio.run(self._delivered(pieces))
+
+    async def _delivered(self, pieces: list[bytes]) -> tuple[bytes, Usage | None, Outcome, bool]:
+        set_up, ledger = desk(
+            FakeTransport([Scripted(pieces, headers=EVENTS)]), route(kind=self.kind)
+        )
+        caller = FakeCaller()
+        await serve(call(self.asked, self.endpoint), caller, set_up, Timeline(lambda: 0.0))
+        (receipt,) = ledger.receipts
+        body = caller.body
+        if self.endpoint == "responses":  # A run that means nothing is a comment, if it is alone.
+            body = body.replace(b": ping\n\n", b"")
+        return body, receipt.usage, receipt.outcome, receipt.estimated
+
+
+def pieces(stream: bytes, cuts: list[int]) -> list[bytes]:
+    """The stream cut at those places."""
+    return [stream[start:end] for start, end in pairwise(sorted({0, len(stream), *cuts}))]
+
+
+def asked(endpoint: str, model: str = "m", text: str = "Hi", options: str = "") -> bytes:
+    said = (
+        '"input":"%s"' if endpoint == "responses" else '"messages":[{"role":"user","content":"%s"}]'
+    )
+    return f'{{"model":"{model}","stream":true,{said % text}{options}}}'.encode()
+
+
+def of_the_lab(here: Town) -> Iterator[Streamed]:
+    headers = {"authorization": f"Bearer {here.key}"}
+    wires = (("gpt-lab", "openai"), ("claude-lab", "anthropic"))
+    for (model, kind), endpoint, fault in product(
+        wires, ("chat/completions", "responses"), ("ok", "crlf", "words=90", "early-usage")
+    ):
+        body = asked(endpoint, model, f"Hé, [[fault:{fault}]]")
+        httpx.post(f"{here.url}/{endpoint}", content=body, headers=headers)
+        yield Streamed(bytes(here.lab.exchanges[-1].sent), asked(endpoint), kind, endpoint)
+
+
+def of_the_tapes() -> Iterator[Streamed]:
+    for tape in tapes():
+        if tape.is_stream and tape.status == 200:
+            wants = bool(tape.body.get("stream_options"))
+            options = ',"stream_options":{"include_usage":true}' if wants else ""
+            body = asked(tape.endpoint, options=options)
+            yield Streamed(tape.answer, body, "openai", tape.endpoint)
+
+
+@pytest.fixture(scope="module")
+def streams(here: Town) -> list[Streamed]:
+    return [*of_the_lab(here), *of_the_tapes()]
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_any_chunking_gives_the_same_bytes_and_the_same_usage(
+    streams: list[Streamed], data: st.DataObject
+) -> None:
+    stream = data.draw(st.sampled_from(streams))
+    cuts = data.draw(st.lists(st.integers(0, len(stream.sent)), max_size=60))
+
+    assert stream.delivered(pieces(stream.sent, cuts)) == stream.delivered([stream.sent])
+
+
+def test_a_byte_at_a_time_gives_the_same_bytes_and_the_same_usage(streams: list[Streamed]) -> None:
+    for stream in streams:
+        single = [stream.sent[at : at + 1] for at in range(len(stream.sent))]
+        came = stream.delivered(single)
+
+        assert came == stream.delivered([stream.sent])
+        assert came[2] is Outcome.ANSWERED

@@ -1,0 +1,239 @@
+"""What the official OpenAI SDK raises, and what the ledger then holds."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from proxy.receipt import Outcome, Receipt
+from tests.fakes.sdk import KINDS, Sdk
+from tests.fakes.town import Town
+
+MODELS = ("gpt-lab", "claude-lab")
+Dial = Callable[..., Sdk]
+
+
+def user(text: str) -> list[Any]:
+    return [{"role": "user", "content": text}]
+
+
+def chat(model: str, text: str, **fields: Any) -> Callable[[Any], Any]:
+    return lambda c: c.chat.completions.create(model=model, messages=user(text), **fields)
+
+
+def of_feature(here: Town, feature: str, calls: int = 1) -> list[Receipt]:
+    """The receipts of a feature, once that many calls have ended."""
+    until = time.monotonic() + 5
+    while True:
+        found = [receipt for receipt in here.all_receipts() if receipt.feature == feature]
+        if sum(receipt.final for receipt in found) >= calls or time.monotonic() > until:
+            return found
+        time.sleep(0.02)
+
+
+@pytest.fixture(params=KINDS)
+def dial(request: pytest.FixtureRequest, here: Town) -> Iterator[Dial]:
+    """Makes clients that do not retry unless told to."""
+    made: list[Sdk] = []
+
+    def make(key: str = here.key, **options: Any) -> Sdk:
+        made.append(KINDS[request.param](here.url, key, **{"max_retries": 0, **options}))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.close()
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def feature(request: pytest.FixtureRequest) -> str:
+    """A label no other test uses."""
+    return str(request.node.name)[:128]
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [({}, "invalid_api_key"), ({"Authorization": openai.Omit()}, "missing_api_key")],
+)
+def test_a_key_that_opens_nothing_is_an_authentication_error(
+    dial: Dial, model: str, headers: dict[str, Any], code: str
+) -> None:
+    client = dial("tg-wrong")
+    with pytest.raises(openai.AuthenticationError) as caught:
+        client.ask(chat(model, "Hello.", extra_headers=headers))
+
+    assert caught.value.code == code
+    assert "tg-" in str(caught.value)
+    assert "tg-wrong" not in str(caught.value)
+
+
+def test_a_revoked_key_is_an_authentication_error(here: Town, dial: Dial) -> None:
+    teams = here.gateway.store.teams
+    key, secret = teams.create_key(teams.all()[0].id, "short-lived", now=1_790_000_000.0)
+    client = dial(secret)
+    client.ask(chat("gpt-lab", "Hello."))
+    teams.revoke(key.id, now=1_790_000_001.0)
+    until = time.monotonic() + 10
+
+    def ask_on() -> None:
+        while time.monotonic() < until:
+            client.ask(chat("gpt-lab", "Still here?"))
+            time.sleep(0.05)
+
+    with pytest.raises(openai.AuthenticationError):
+        ask_on()
+
+
+def test_an_unknown_model_is_not_found_and_the_nearest_is_named(dial: Dial) -> None:
+    with pytest.raises(openai.NotFoundError, match="Did you mean gpt-lab") as caught:
+        dial().ask(chat("gpt-lap", "Hello."))
+
+    assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+
+
+@pytest.mark.parametrize("name", ["stream", "user", "service_tier"])
+def test_a_wrong_type_is_a_bad_request_that_names_the_parameter(
+    dial: Dial, model: str, name: str
+) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        dial().ask(chat(model, "Hello.", extra_body={name: ["odd"]}))
+
+    assert (caught.value.param, caught.value.code) == (name, "invalid_type")
+
+
+def test_what_the_upstream_finds_wrong_keeps_its_parameter(dial: Dial, model: str) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        dial().ask(lambda c: c.chat.completions.create(model=model, messages=5))
+
+    assert caught.value.param == "messages"
+
+
+def test_a_rate_limit_says_when_to_come_back(here: Town, dial: Dial, model: str) -> None:
+    with pytest.raises(openai.RateLimitError) as caught:
+        dial().ask(chat(model, "Hello. [[fault:429=7]]"))
+
+    assert caught.value.response.headers["retry-after"] == "7"
+    assert caught.value.request_id is not None
+    (receipt,) = here.receipts(caught.value.request_id)
+    assert (receipt.status, receipt.outcome) == (429, Outcome.FAILED)
+
+
+def test_a_refusal_of_the_gateways_own_key_is_not_the_callers(
+    here: Town, dial: Dial, model: str
+) -> None:
+    before = len(here.lab.exchanges)
+    with pytest.raises(openai.InternalServerError) as caught:
+        dial(max_retries=2).ask(chat(model, "Hello. [[fault:401]]"))
+
+    assert caught.value.status_code == 502
+    assert caught.value.code == "upstream_unauthorized"
+    assert "lab" not in str(caught.value).lower()
+    assert len(here.lab.exchanges) == before + 1
+
+
+def test_a_caller_who_gives_up_hangs_up_on_the_upstream(
+    here: Town, dial: Dial, model: str, feature: str
+) -> None:
+    client = dial(timeout=0.25, default_headers={"x-thriftgate-feature": feature})
+    with pytest.raises(openai.APITimeoutError):
+        client.ask(chat(model, "Hello. [[fault:hang]]"))
+    (receipt,) = of_feature(here, feature)
+
+    assert (receipt.outcome, receipt.estimated) == (Outcome.HUNG_UP, True)
+    assert receipt.cost_nanos
+    assert here.lab.exchanges[-1].hung_up
+
+
+def test_a_caller_who_leaves_a_stream_pays_for_what_came(
+    here: Town, dial: Dial, model: str, feature: str
+) -> None:
+    client = dial(timeout=0.5, default_headers={"x-thriftgate-feature": feature})
+    with pytest.raises(openai.APITimeoutError):
+        client.all(chat(model, "Hello. [[fault:stall=6]]", stream=True))
+    (receipt,) = of_feature(here, feature)
+
+    assert (receipt.outcome, receipt.estimated) == (Outcome.HUNG_UP, True)
+    assert receipt.usage is not None
+    assert receipt.usage.prompt > 0
+    assert receipt.usage.generated >= here.lab.exchanges[-1].delivered > 0
+    assert here.lab.exchanges[-1].hung_up
+
+
+@pytest.mark.parametrize("fault", ["death", "short", "error-event"])
+def test_a_chat_stream_that_breaks_raises(dial: Dial, model: str, fault: str) -> None:
+    with pytest.raises(openai.APIError):
+        dial().all(chat(model, f"Hello. [[fault:{fault}]]", stream=True))
+
+
+@pytest.mark.parametrize("fault", ["death", "short"])
+def test_a_response_stream_that_breaks_raises(dial: Dial, model: str, fault: str) -> None:
+    text = f"Hello. [[fault:{fault}]]"
+    with pytest.raises(openai.APIError):
+        dial().all(lambda c: c.responses.create(model=model, input=text, stream=True))
+
+
+def test_an_error_event_of_responses_is_the_one_the_upstream_sent(dial: Dial) -> None:
+    text = "Hello. [[fault:error-event]]"
+    events = dial().all(lambda c: c.responses.create(model="gpt-lab", input=text, stream=True))
+
+    assert [event.type for event in events].index("error") == len(events) - 1
+
+
+def test_a_call_the_sdk_makes_again_is_two_calls_in_the_ledger(
+    here: Town, dial: Dial, model: str, feature: str
+) -> None:
+    here.lab.script(["500", "500", "ok"])
+    client = dial(max_retries=2, default_headers={"x-thriftgate-feature": feature})
+    answer = client.ask(chat(model, "Hello."))
+    receipts = of_feature(here, feature, calls=2)
+    failed = [receipt for receipt in receipts if receipt.outcome is Outcome.FAILED]
+    (answered,) = [receipt for receipt in receipts if receipt.outcome is Outcome.ANSWERED]
+
+    assert answer.choices[0].message.content
+    assert len({receipt.call_id for receipt in receipts}) == 2
+    assert [(r.attempt, r.final) for r in failed] == [(0, False), (1, True)]
+    assert (answered.attempt, answered.final) == (0, True)
+    assert [r.cost_nanos for r in failed] == [None, None]
+
+
+def test_a_call_the_gateway_makes_again_is_one_call_in_the_ledger(
+    here: Town, dial: Dial, model: str, feature: str
+) -> None:
+    here.lab.script(["529", "ok"])
+    client = dial(default_headers={"x-thriftgate-feature": feature})
+    client.ask(chat(model, "Hello."))
+    failed, answered = of_feature(here, feature)
+
+    assert failed.call_id == answered.call_id
+    assert [(r.attempt, r.final) for r in (failed, answered)] == [(0, False), (1, True)]
+    assert (failed.outcome, answered.outcome) == (Outcome.FAILED, Outcome.ANSWERED)
+
+
+def test_a_key_sees_its_own_calls_and_no_others(found: Callable[..., Town]) -> None:
+    here = found()
+    teams = here.gateway.store.teams
+    _, sibling = teams.create_key(teams.all()[0].id, "second", now=1_790_000_000.0)
+    rival = teams.create("rival", now=1_790_000_000.0)
+    _, other = teams.create_key(rival.id, "theirs", now=1_790_000_000.0)
+    with openai.OpenAI(base_url=here.url, api_key=here.key) as client:
+        create = client.chat.completions.with_raw_response.create
+        call_id = create(model="gpt-lab", messages=user("Hello.")).headers["x-request-id"]
+
+    def asked(key: str) -> httpx.Response:
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        return httpx.get(f"{here.url}/thriftgate/calls/{call_id}", headers=headers)
+
+    (attempt,) = asked(here.key).json()["attempts"]
+    (receipt,) = here.receipts(call_id)
+    assert receipt.cost_nanos is not None
+    assert float(attempt["cost_usd"]) == pytest.approx(receipt.cost_nanos / 1e9)
+    assert attempt["outcome"] == "answered"
+    assert [asked(key).status_code for key in (sibling, other, "", "tg-x")] == [404, 404, 401, 401]
