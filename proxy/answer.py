@@ -1,22 +1,19 @@
 """An upstream's answer from its commit point on: what came first is here, the rest follows."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from proxy.errors import UpstreamError
 from proxy.meter import Meter
 from proxy.timeline import Timeline
 from proxy.upstream.port import Exchange
+from proxy.wire.failures import failure_in
+from proxy.wire.port import Wire
 from proxy.wire.sse import Frames
-from slo.usage import Usage
 
 #: Keep-alives held back while nothing else came; more of them are dropped.
 _HELD: Final = 64 * 1024
 #: The largest JSON answer that is read whole.
 _WHOLE: Final = 64 * 1024 * 1024
-
-
-UsageReader = Callable[[Mapping[str, Any]], Usage | None]
 
 
 class Answer:
@@ -30,16 +27,19 @@ class Answer:
         is_whole: Whether the first piece is all of it.
     """
 
-    __slots__ = ("_frames", "_timeline", "exchange", "first", "is_stream", "is_whole", "meter")
+    __slots__ = (
+        "_frames", "_timeline", "_wire", "exchange", "first", "is_stream", "is_whole", "meter",
+    )  # fmt: skip
 
-    def __init__(self, exchange: Exchange, read: UsageReader, timeline: Timeline) -> None:
+    def __init__(self, exchange: Exchange, wire: Wire, timeline: Timeline) -> None:
         self.exchange = exchange
+        self._wire = wire
         self._timeline = timeline
         self._frames: Frames | None = None
         media = exchange.headers.get("content-type", "").lower()
         self.is_stream = media.startswith("text/event-stream")
         self.is_whole = media.startswith("application/json")
-        self.meter = Meter(read, streamed=self.is_stream)
+        self.meter = Meter(wire.usage, streamed=self.is_stream)
         self.first = b""
 
     async def commit(self) -> None:
@@ -81,7 +81,7 @@ class Answer:
             if len(held) < _HELD:
                 held += run
         if self.meter.broken or not self.meter.begun:
-            raise UpstreamError(
+            raise failure_in(run, self._wire.failure) or UpstreamError(
                 "The upstream failed before its answer began.",
                 status=502,
                 code="upstream_failed_early",

@@ -12,7 +12,9 @@ from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt, End, crude, receipt, terms
 from proxy.watch import HungUp, Interrupted, Wait
 from proxy.wire.endings import cut_off, error_event
+from proxy.wire.failures import unkeyed
 from proxy.wire.port import Reader
+from proxy.wire.sse import is_idle
 from slo.usage import Usage
 
 #: Seconds an upstream has to end its answer after the closing event.
@@ -61,14 +63,17 @@ class Delivery:
         caller, watch, meter = self._line.caller, self._line.watch, self._answer.meter
         stall = self._line.desk.patience.stall
         await self._handed(caller.begin(self._head()))
-        piece = self._answer.first
+        heard, piece = self._line.timeline.now(), self._answer.first
         while piece:
             out = self._read(piece)
             if self._receipt is None and (meter.finished or meter.broken):
                 out = self._closing(await self._settled(_midway() if meter.broken else None)) + out
             if out:
-                await self._handed(caller.send(out))
-            watch.expect(Wait.NEXT_BYTE, stall if self._receipt is None else _LINGER)
+                await self._handed(caller.send(unkeyed(out) if meter.broken else out))
+            if not is_idle(piece):
+                heard = self._line.timeline.now()
+            left = heard + stall - self._line.timeline.now()
+            watch.expect(Wait.NEXT_BYTE, left if self._receipt is None else _LINGER)
             piece = await self._answer.next()
         out = self._end()
         if self._receipt is None:

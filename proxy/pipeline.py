@@ -134,7 +134,7 @@ async def _begun(line: Line, route: Route, prepared: Prepared) -> Answer:
         if exchange.status >= 300:
             body = await _failure_body(line, exchange)
             raise wire.failure(exchange.status, exchange.headers, body)
-        beginning = Answer(exchange, wire.usage, line.timeline)
+        beginning = Answer(exchange, wire, line.timeline)
         await beginning.commit()
         answer = beginning
     except UpstreamError as failure:

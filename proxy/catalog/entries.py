@@ -128,7 +128,7 @@ REGIMES = {
 }
 
 
-#: What a model may accept. Source: providers.md sections 2.2 to 2.6 (2026-11).
+#: What a model may accept. Source: Anthropic, model pages and API versioning (2026-08 to 2026-11).
 TRAITS = {
     "sampling": "temperature, top_p and top_k are accepted",
     "forced_tools": "tool_choice any or tool is accepted",

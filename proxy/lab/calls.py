@@ -204,7 +204,7 @@ def _told(lab: Lab, model: Simulated, asked: Asked, served: Served, cues: Cues) 
 def _charge(lab: Lab, wire: WireName, usage: Usage) -> None:
     """Count the call against the limits; Anthropic does not count what was read from the cache.
 
-    Source: providers.md section 0, whether cached tokens count to TPM (2026-11).
+    Source: OpenAI and Anthropic, rate limits and cached tokens (2026-08).
     """
     counted = usage.prompt - (usage.cache_read if wire == "anthropic" else 0)
     now = lab.clock()

@@ -1,6 +1,6 @@
 """OpenAI's chat completions: the answers.
 
-Source: providers.md sections 1.2, 1.5, 5 and 8.1 (2026-11).
+Source: OpenAI API reference, chat (openai 3.52); DeepSeek, context caching (2026-11).
 """
 
 from collections.abc import Iterator, Sequence

@@ -2,7 +2,7 @@
 
 Unknown fields are let be, as the many servers that speak this wire do.
 
-Source: providers.md sections 1.1, 1.2 and 8.1 (2026-11).
+Source: OpenAI, prompt caching guide (2026-09) and chat reference (openai 3.52).
 """
 
 import re
@@ -131,7 +131,7 @@ def _schema(form: Json) -> Json | None:
 def cacheable(rendering: Rendering, body: Body, context: Context, *shaping: object) -> CachedPrompt:
     """The prompt for its cache: the key's own, for one model and what else shapes the prefix.
 
-    Source: providers.md sections 1.1 and 1.2 (2026-11).
+    Source: OpenAI, prompt caching guide (2026-09).
     """
     options = body.get("prompt_cache_options") or {}
     parts = (context.key, body["model"], body.get("parallel_tool_calls"), *shaping)

@@ -1,6 +1,6 @@
 """Rate limits as buckets that fill again, and the headers that tell of them.
 
-Source: providers.md sections 8.1 and 8.4 (2026-11).
+Source: OpenAI and Anthropic API references, rate limit headers (2026-11).
 """
 
 from datetime import UTC, datetime, timedelta

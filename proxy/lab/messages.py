@@ -1,6 +1,6 @@
 """Anthropic's messages: the answers.
 
-Source: providers.md sections 2.5 and 8.4 (2026-11).
+Source: Anthropic, Messages API, streaming and usage (2026-08).
 """
 
 from collections.abc import Iterator, Sequence

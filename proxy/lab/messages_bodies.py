@@ -1,6 +1,6 @@
 """Anthropic's messages: reading the body.
 
-Source: providers.md sections 2.1, 2.4 and 8.4 (2026-11).
+Source: Anthropic, prompt caching and Messages API (2026-08).
 """
 
 from collections.abc import Mapping, Sequence

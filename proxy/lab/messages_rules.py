@@ -1,6 +1,6 @@
 """What Anthropic's API refuses in a messages body.
 
-Source: providers.md sections 2.1, 2.4, 2.6 and 8.4 (2026-11).
+Source: Anthropic, prompt caching, versioning and Messages API (2026-08).
 """
 
 from collections.abc import Iterator, Sequence

@@ -43,7 +43,7 @@ class Simulated:
 _OLDER = frozenset({"sampling", "forced_tools", "budget_thinking", "prefill"})
 _NEWER = frozenset({"adaptive_thinking", "always_thinking", "mid_system", "structured"})
 
-#: Enough models to meet each cache regime. Source: providers.md sections 1, 2.2 and 5 (2026-11).
+#: Enough models to meet each cache regime. Source: the providers' model pages (2026-11).
 MODELS: Mapping[str, Simulated] = {
     "gpt-6.1-sol": Simulated(),
     "gpt-5.6-luna": Simulated(ttft=0.2, per_1k=0.02, itl=0.006),

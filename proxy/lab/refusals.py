@@ -1,6 +1,6 @@
 """Errors as each provider sends them.
 
-Source: providers.md sections 8.1 and 8.4 (2026-11).
+Source: OpenAI and Anthropic API references, errors (2026-11).
 """
 
 from collections.abc import Mapping

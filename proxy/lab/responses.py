@@ -1,6 +1,6 @@
 """OpenAI's Responses: the answers.
 
-Source: providers.md sections 1.5 and 8.2 (2026-11).
+Source: OpenAI API reference, Responses streaming and usage (openai 3.52).
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
 """OpenAI's Responses: reading the body.
 
-Source: providers.md sections 1.2 and 8.2 (2026-11).
+Source: OpenAI, prompt caching guide (2026-09) and Responses reference (openai 3.52).
 """
 
 from collections.abc import Mapping, Sequence

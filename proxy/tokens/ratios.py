@@ -13,7 +13,7 @@ _LEAST: Final = 0.25
 _MOST: Final = 4.0
 
 _CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
-#: Source: Anthropic's notes on the tokenizer since 4.7, providers.md section 2.5 (2026-11).
+#: Source: Anthropic, what is new in 4.7, tokenizer (2026-08).
 _NEWER_CLAUDE: Final = 1.3
 
 

@@ -19,12 +19,13 @@ the known envelope, never whole bodies, and never with anything in them that loo
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from proxy.errors import UpstreamError
+from proxy.wire.sse import events
 
 #: Longest message and longest body that is read for one.
 _LONGEST: Final = 2_000
@@ -48,6 +49,25 @@ _GENERIC: Final[Mapping[int, tuple[int, str, str]]] = {
     504: (504, "upstream_timeout", "The upstream took too long."),
     529: (503, "upstream_overloaded", "The upstream is overloaded."),
 }
+#: The status each code or type of error has, for errors in a stream that began with 200.
+#: Source: OpenAI API reference, error codes; Anthropic, errors (2026-11).
+_STATUSES: Final[Mapping[str, int]] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "request_too_large": 413,
+    "insufficient_quota": 429,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
 _MENDS: Final = {
     "upstream_unauthorized": "Your key is fine: tell whoever runs this gateway.",
     "upstream_timeout": "Try again, or ask for a faster model.",
@@ -68,6 +88,28 @@ _SECRETS: Final = re.compile(
 def redacted(text: str) -> str:
     """The text, at most 2,000 characters of it, with everything that looks like a key left out."""
     return _SECRETS.sub("[redacted]", text[: 2 * _LONGEST])[:_LONGEST]
+
+
+def unkeyed(run: bytes) -> bytes:
+    """The bytes as they came, but for what looks like a key."""
+    text = run.decode("utf-8", "surrogateescape")
+    return _SECRETS.sub("[redacted]", text).encode("utf-8", "surrogateescape")
+
+
+def status_of(error: Mapping[str, Any]) -> int:
+    """The status that an error object would have come with; 500 for one we do not know."""
+    named = (error.get("code"), error.get("type"))
+    return next((_STATUSES[n] for n in named if isinstance(n, str) and n in _STATUSES), 500)
+
+
+def failure_in(
+    run: bytes, fail: Callable[[int, Mapping[str, str], bytes], UpstreamError]
+) -> UpstreamError | None:
+    """What the first error event of a run means, in the words of ``fail``; None without one."""
+    for event in events(run):
+        if error := envelope_of(event.data):
+            return fail(status_of(error), {}, event.data)
+    return None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

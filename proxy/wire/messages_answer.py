@@ -13,7 +13,8 @@ from proxy.errors import UpstreamError
 from proxy.wire.messages_failure import stream_failure
 from proxy.wire.messages_usage import chat_usage
 
-#: Source: providers.md 8.4. A reason we do not know ends the answer as any other.
+#: Source: Anthropic, Messages API, stop reasons (2026-11).
+#: A reason we do not know ends the answer as any other.
 FINISH: Final[Mapping[str | None, str]] = {
     "end_turn": "stop",
     "stop_sequence": "stop",

@@ -7,22 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from proxy.errors import UpstreamError
-from proxy.wire.failures import envelope_of, failure
+from proxy.wire.failures import envelope_of, failure, status_of
 
-#: The status each type of error has, for errors that arrive in a stream that began with 200.
-_STATUSES: Final[Mapping[str, int]] = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "conflict_error": 409,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
 #: What the caller's wire calls them; others keep the code of their status.
 _CODES: Final[Mapping[str, str]] = {"invalid_request_error": "invalid_request"}
 
@@ -37,8 +23,7 @@ def messages_failure(status: int, headers: Mapping[str, str], body: bytes) -> Up
 
 def stream_failure(error: Mapping[str, Any]) -> UpstreamError:
     """What an ``error`` event means for the caller."""
-    kind = error.get("type")
-    return _failure(_STATUSES.get(kind if isinstance(kind, str) else "", 500), {}, error)
+    return _failure(status_of(error), {}, error)
 
 
 def _failure(status: int, headers: Mapping[str, str], error: Mapping[str, Any]) -> UpstreamError:

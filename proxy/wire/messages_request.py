@@ -1,7 +1,7 @@
 """A chat completions body as a Messages body.
 
 The same body gives the same bytes, and a body with more messages begins with them, so prompt
-caches upstream keep hitting. Source: Anthropic, Messages API (2026-11); providers.md 8.4.
+caches upstream keep hitting. Source: Anthropic, Messages API (2026-11).
 """
 
 from typing import Any, Final

@@ -10,6 +10,8 @@ import msgspec
 _ENDS = (b"\n\n", b"\n\r\n", b"\r\r")
 _PAIRS = (b"\n\n", b"\n\r", b"\r\r")
 _LONE = (b"\n", b"\r", b"\r\n")
+#: A run longer than this says more than that the upstream is alive.
+_PING = 96
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -59,6 +61,11 @@ def events(run: bytes) -> Iterator[Event]:
         event = _event(block.removeprefix(_BOM))
         if event is not None:
             yield event
+
+
+def is_idle(run: bytes) -> bool:
+    """Whether a run of events only keeps the connection alive: comments, and pings by name."""
+    return b"data:" not in run or (len(run) < _PING and b"ping" in run)
 
 
 def _end(tail: bytearray, start: int) -> int:

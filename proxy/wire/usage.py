@@ -2,7 +2,7 @@
 
 Their convention is inclusive: prompt tokens hold those read from and written to a cache, generated
 tokens hold reasoning. Writes that cost nothing (vLLM's ``created_cache_tokens``, DeepSeek's misses)
-stay in the input. Source: providers.md sections 0, 1.5 and 5 to 7 (2026-11).
+stay in the input. Source: OpenAI, DeepSeek, xAI, Gemini and vLLM references, usage (2026-11).
 """
 
 from collections.abc import Mapping

@@ -16,8 +16,16 @@ class Silence:
     """A piece of a script that never comes."""
 
 
+@dataclass(frozen=True)
+class After:
+    """A piece of a script that comes after so many seconds."""
+
+    seconds: float
+    piece: bytes
+
+
 SILENCE = Silence()
-Piece = bytes | Silence | UpstreamError
+Piece = bytes | After | Silence | UpstreamError
 
 
 def broken() -> UpstreamError:
@@ -52,6 +60,9 @@ class FakeExchange:
             raise piece
         if isinstance(piece, Silence):
             return await _never()
+        if isinstance(piece, After):
+            await asyncio.sleep(piece.seconds)
+            return piece.piece
         await asyncio.sleep(0)
         return piece
 

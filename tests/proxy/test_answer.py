@@ -3,7 +3,7 @@ import pytest
 from proxy.answer import Answer
 from proxy.errors import UpstreamError
 from proxy.timeline import Timeline
-from proxy.wire.usage import openai_usage
+from proxy.wire.openai import OpenAIWire
 from slo.usage import Usage
 from tests.fakes.answers import BEAT, COMPLETION, DONE, chunk, stream, usage_chunk
 from tests.fakes.clock import played, ticks
@@ -11,7 +11,7 @@ from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken
 
 
 async def begun(script: Scripted) -> Answer:
-    answer = Answer(FakeExchange(script), openai_usage, Timeline(ticks))
+    answer = Answer(FakeExchange(script), OpenAIWire(), Timeline(ticks))
     await answer.commit()
     return answer
 
@@ -38,7 +38,7 @@ async def passed(script: Scripted) -> tuple[Answer, list[bytes]]:
 )
 def test_the_media_type_says_how_an_answer_comes(media, is_stream, is_whole):
     exchange = FakeExchange(Scripted([], headers={"content-type": media}))
-    answer = Answer(exchange, openai_usage, Timeline(lambda: 0.0))
+    answer = Answer(exchange, OpenAIWire(), Timeline(lambda: 0.0))
 
     assert (answer.is_stream, answer.is_whole) == (is_stream, is_whole)
 
@@ -96,7 +96,7 @@ def test_the_first_content_byte_and_the_waits_are_timed():
 
         timeline = Timeline(lambda: at[0])
         script = stream(BEAT, chunk("a"), DONE)
-        answer = Answer(Slow(script), openai_usage, timeline)
+        answer = Answer(Slow(script), OpenAIWire(), timeline)
         await answer.commit()
         while await answer.next():
             pass
@@ -111,7 +111,9 @@ def test_the_first_content_byte_and_the_waits_are_timed():
         (stream(), "upstream_failed_early"),
         (stream(BEAT), "upstream_failed_early"),
         (stream(DONE), "upstream_failed_early"),
-        (stream(b'data: {"error":{"message":"no"}}\n\n'), "upstream_failed_early"),
+        (stream(b'data: {"error":{"message":"no"}}\n\n'), "upstream_error"),
+        (stream(b'data: {"error":{"code":"rate_limit_exceeded"}}\n\n'), "rate_limit_exceeded"),
+        (stream(b'data: {"error":{"type":"overloaded_error"}}\n\n'), "upstream_overloaded"),
         (stream(BEAT, broken()), "upstream_connection_broken"),
         (Scripted([b"{", broken()]), "upstream_connection_broken"),
         (Scripted([broken()], headers={}), "upstream_connection_broken"),

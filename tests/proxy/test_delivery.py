@@ -18,7 +18,7 @@ from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt
 from proxy.timeline import Timeline
 from proxy.watch import Watch
-from proxy.wire.usage import openai_usage
+from proxy.wire.openai import OpenAIWire
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, BEAT, STREAMED, chunk, event, stream, usage_chunk
 from tests.fakes.caller import FakeCaller
@@ -201,7 +201,7 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
     async def work() -> tuple[FakeCaller, Receipt]:
         table, ledger = desk(FakeTransport([]))
         caller, asked, timeline = FakeCaller(), call(STREAMED), Timeline(lambda: 0.0)
-        answer = Answer(FakeExchange(stream(chunk("a"))), openai_usage, timeline)
+        answer = Answer(FakeExchange(stream(chunk("a"))), OpenAIWire(), timeline)
         await answer.commit()
         with (
             pytest.raises(raised) if raised else nullcontext(),

@@ -31,6 +31,7 @@ from tests.fakes.desk import ESTIMATE, FakeEstimator, FakeLedger, call, desk, ro
 from tests.fakes.upstream import (
     EVENTS,
     SILENCE,
+    After,
     FakeExchange,
     FakeTransport,
     Piece,
@@ -388,6 +389,22 @@ def test_what_was_delivered_before_the_break_is_what_is_counted():
 
 def test_an_upstream_that_stalls_midway_is_waited_for_so_long_and_no_longer():
     assert 5.0 <= play(stream(chunk("a"), SILENCE), asked=streamed()).took <= 6.0
+
+
+def test_keep_alives_midway_do_not_put_a_stall_off():
+    beats = [After(2.0, b": ping\n\n")] * 9
+    done = play(stream(chunk("a"), *beats), asked=streamed())
+
+    assert 5.0 <= done.took <= 6.0
+    assert done.last.error == "upstream_timeout"
+
+
+def test_content_midway_does():
+    words = [After(2.0, chunk("b"))] * 9
+    done = play(stream(chunk("a"), *words, STREAM), asked=streamed())
+
+    assert done.took >= 18.0
+    assert done.outcomes == [(Outcome.ANSWERED, True)]
 
 
 def test_an_error_event_of_the_upstream_makes_the_answer_a_broken_one():

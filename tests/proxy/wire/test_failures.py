@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError
-from proxy.wire.failures import openai_failure, redacted, retry_after
+from proxy.wire.failures import (
+    failure_in,
+    openai_failure,
+    redacted,
+    retry_after,
+    status_of,
+    unkeyed,
+)
 
 
 def _body(**error: object) -> bytes:
@@ -149,3 +156,34 @@ def test_any_answer_gives_an_error_that_can_be_told(status: int, body: bytes) ->
     assert 400 <= error.status < 600
     assert error.message
     assert error.code
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ({"code": "insufficient_quota", "type": "whatever"}, 429),
+        ({"type": "overloaded_error"}, 529),
+        ({"code": None, "type": ["odd"]}, 500),
+        ({}, 500),
+    ],
+)
+def test_an_error_object_tells_the_status_it_would_have_had(error, status):
+    assert status_of(error) == status
+
+
+def test_a_run_without_an_error_means_no_failure():
+    assert failure_in(b"data: {}\n\n: ping\n\ndata: [DONE]\n\n", openai_failure) is None
+
+
+def test_an_error_event_is_told_as_its_status_would_be():
+    run = b'data: {"error":{"message":"slow down","code":"rate_limit_exceeded"}}\n\n'
+    failure = failure_in(run, openai_failure)
+
+    assert failure is not None
+    assert (failure.status, failure.code, failure.retryable) == (429, "rate_limit_exceeded", True)
+
+
+def test_bytes_lose_their_keys_and_nothing_else():
+    run = b'data: {"error":{"message":"bad key sk-abcdef123456 \xff"}}\n\n'
+
+    assert unkeyed(run) == run.replace(b"sk-abcdef123456", b"[redacted]")

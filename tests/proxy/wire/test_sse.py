@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.sse import Event, Frames, events
+from proxy.wire.sse import Event, Frames, events, is_idle
 
 _LINES = st.sampled_from(
     [
@@ -136,3 +136,16 @@ def test_where_lines_end_in_a_carriage_return_no_line_feed_is_waited_for() -> No
 )
 def test_fields_are_read_as_the_standard_says(run: bytes, expected: list[Event]) -> None:
     assert list(events(run)) == expected
+
+
+@pytest.mark.parametrize(
+    ("run", "idle"),
+    [
+        (b": keep-alive\n\n", True),
+        (b'event: ping\ndata: {"type": "ping"}\n\n', True),
+        (b'data: {"choices":[]}\n\n', False),
+        (b'data: {"text":"' + b"ping " * 40 + b'"}\n\n', False),
+    ],
+)
+def test_what_only_keeps_a_connection_alive_is_idle(run, idle):
+    assert is_idle(run) is idle
