@@ -6,6 +6,7 @@ Everything is built here and handed down as arguments; leaving the context close
 import asyncio
 import gc
 import logging
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -41,6 +42,8 @@ from proxy.upstream.http import transport
 
 _log = logging.getLogger("thriftgate")
 
+#: Connections that wait to be taken.
+BACKLOG = 4096
 #: Seconds between two rounds of retention.
 _RETENTION_EVERY = 3600.0
 #: Seconds one round may take.
@@ -111,18 +114,33 @@ def catalog(settings: Settings) -> Catalog:
     return load(shipped, user, names=("models.toml", str(settings.catalog)))
 
 
+def database_url(settings: Settings) -> str:
+    """Where the ledger is kept."""
+    return settings.database_url or f"sqlite:///{settings.folder / 'thriftgate.db'}"
+
+
 def store(settings: Settings) -> Store:
-    """The store these settings name, migrated."""
+    """The store these settings name, migrated.
+
+    Raises:
+        ValueError: The URL names no database that can be used.
+        SQLAlchemyError: The database is away.
+        OSError: The folder cannot be written.
+    """
     settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    url = settings.database_url or f"sqlite:///{settings.folder / 'thriftgate.db'}"
-    return Store.open(url, settings.folder / "journal")
+    return Store.open(database_url(settings), settings.folder / "journal")
 
 
 @asynccontextmanager
-async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
-    """A gateway that is ready for calls; leaving waits for its background tasks."""
+async def gateway(settings: Settings, opened: Store | None = None) -> AsyncIterator[Gateway]:
+    """A gateway that is ready for calls; leaving waits for its background tasks.
+
+    Args:
+        settings: How it runs.
+        opened: The store, which is closed with the gateway; None for the one of the settings.
+    """
     known = catalog(settings)
-    opened = store(settings)
+    opened = opened or store(settings)
     telemetry = Telemetry(log_calls=settings.log_calls)
     estimates = Estimates()
     estimates.warm()
@@ -153,7 +171,25 @@ async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
             retention.cancel()
     finally:
         estimates.close()
-        opened.close(settings.drain_grace)
+        if not opened.close(settings.drain_grace):
+            _log.warning("Receipts stay in the journal; the next start puts them into the ledger")
+
+
+def listener(settings: Settings) -> socket.socket:
+    """A socket bound to where these settings say; it takes no connections yet.
+
+    Raises:
+        OSError: The address is taken, or is none of this machine's.
+    """
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    bound = socket.socket(family)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((settings.host, settings.port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
 
 
 def server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
@@ -168,13 +204,14 @@ def server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
             ws="none",
             lifespan="off",
             log_config=None,
+            log_level=logging.WARNING,
             access_log=False,
             server_header=False,
             date_header=False,
             proxy_headers=False,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=int(settings.drain_grace) or 1,
-            backlog=4096,
+            backlog=BACKLOG,
         )
     )
 

@@ -1,8 +1,10 @@
 """The command line; the only place that prints."""
 
 import asyncio
+import errno
 import logging
 import signal
+import socket
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, NoReturn
@@ -12,6 +14,7 @@ import typer
 import uvloop
 from rich.console import Console
 from rich.table import Table
+from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from dashboards.reports import Period
@@ -19,7 +22,7 @@ from proxy import app
 from proxy.catalog.entries import Catalog
 from proxy.catalog.problems import BadCatalog, report
 from proxy.demo.spending import spending
-from proxy.settings import InvalidSettings, Settings, read
+from proxy.settings import InvalidSettings, Settings, read, upstream_keys
 from proxy.store.store import Store
 from proxy.store.teams import Team
 
@@ -55,24 +58,59 @@ def serve() -> None:
     start a team named `default` and a key for it are made, and the key is printed once.
     """
     settings = _settings()
-    _catalog(settings)
-    uvloop.run(_serve(settings))
+    known = _catalog(settings)
+    with _listener(settings) as listener:
+        opened = _open(settings)
+        uvloop.run(_serve(settings, opened, listener, known))
 
 
-async def _serve(settings: Settings) -> None:
-    async with app.gateway(settings) as gateway:
-        if not gateway.store.teams.all():
-            team = gateway.store.teams.create("default", now=_now())
-            _, secret = gateway.store.teams.create_key(team.id, "first", now=_now())
-            _out.print(f"No team yet: made team `default` with the key [bold]{secret}[/bold]")
-            _out.print("It is shown this once. More: thriftgate key create --team NAME")
+async def _serve(
+    settings: Settings, opened: Store, listener: socket.socket, known: Catalog
+) -> None:
+    async with app.gateway(settings, opened) as gateway:
+        _welcome(opened)
         server = app.server(gateway.app, settings)
         app.tune()
-        base = f"http://{settings.host}:{settings.port}/v1"
-        _out.print(f"Thriftgate listens: set base_url to {base}", soft_wrap=True)
-        # uvicorn raises the signal again once it has stopped; the journal is still to be drained.
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: None)
-        await server.serve()
+        # The server raises the signal again once it has stopped; the journal is still to be drained.
+        for each in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(each, lambda: None)
+        listener.listen(app.BACKLOG)
+        _introduce(settings, known, listener.getsockname()[1])
+        await server.serve(sockets=[listener])
+    _err.print("Thriftgate stopped.")
+
+
+def _welcome(opened: Store) -> None:
+    """Make the first team and key, where there is no team, and print the key."""
+    if opened.teams.all():
+        return
+    team = opened.teams.create("default", now=_now())
+    _, secret = opened.teams.create_key(team.id, "first", now=_now())
+    _out.print(
+        f"No team yet: made team `default` with the key [bold]{secret}[/bold]", soft_wrap=True
+    )
+    _out.print("It is shown this once. More: thriftgate key create --team NAME", soft_wrap=True)
+
+
+def _introduce(settings: Settings, known: Catalog, port: int) -> None:
+    """Print what a person who starts it has to know."""
+    keyed = upstream_keys(upstream.key_env for upstream in known.upstreams.values())
+    having, lacking = [], []
+    for upstream in known.upstreams.values():
+        if not upstream.key_env or upstream.key_env in keyed:
+            having.append(upstream.name)
+        else:
+            lacking.append(f"{upstream.name} ({upstream.key_env})")
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    file = f" and {settings.catalog}" if settings.catalog else ""
+    for line in (
+        f"Ledger: {make_url(app.database_url(settings)).render_as_string()}",
+        f"Catalog: {len(known.models)} models, as shipped{file}",
+        f"Upstreams with a key: {', '.join(having) or 'none, so no call can be answered yet'}",
+        *([f"Upstreams without one, and what to set: {', '.join(lacking)}"] if lacking else []),
+        f"Thriftgate listens: set base_url to http://{host}:{port}/v1",
+    ):
+        _out.print(line, soft_wrap=True, markup=False)
 
 
 @_commands.command()
@@ -243,6 +281,17 @@ def _catalog(settings: Settings) -> Catalog:
         _fail(report(bad.problems))
     except OSError as error:
         _fail(f"The catalog cannot be read: {error}. THRIFTGATE_CATALOG names it.")
+
+
+def _listener(settings: Settings) -> socket.socket:
+    try:
+        return app.listener(settings)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            why = "it is taken. THRIFTGATE_PORT names another; 0 takes any that is free."
+        else:
+            why = f"{error.strerror}. THRIFTGATE_HOST and THRIFTGATE_PORT say where."
+        _fail(f"Cannot listen on port {settings.port} of {settings.host}: {why}")
 
 
 def _open(settings: Settings) -> Store:

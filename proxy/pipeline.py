@@ -25,14 +25,14 @@ from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.decide import routes
 from proxy.delivery import Delivery
-from proxy.desk import Caller, Desk, Line
+from proxy.desk import Desk, Line
 from proxy.errors import CallerError, ProxyError, UpstreamError
 from proxy.prepare import WIRES, prepare
 from proxy.receipt import Outcome
 from proxy.settle import Attempt, End, crude, receipt, terms
 from proxy.timeline import Timeline
 from proxy.upstream.port import Exchange
-from proxy.watch import HungUp, Interrupted, Late, Wait, Watch
+from proxy.watch import HungUp, Interrupted, Late, Wait
 from proxy.wire.port import Prepared
 from slo.usage import Usage
 
@@ -40,30 +40,28 @@ from slo.usage import Usage
 _FAILURE = 64 * 1024
 
 
-async def serve(call: Call, caller: Caller, desk: Desk, timeline: Timeline) -> None:
+async def serve(line: Line) -> None:
     """Answer one call from the first of its routes that begins.
 
     Raises:
         ProxyError: If nothing was sent to the caller; the receipts are kept already.
     """
     try:
-        candidates = routes(call, desk.catalog)
+        candidates = routes(line.call, line.desk.catalog)
     except CallerError as refusal:
-        refuse(call, refusal, desk, timeline)
+        refuse(line.call, refusal, line.desk, line.timeline)
         raise
-    with Watch(caller.gone, desk.tasks.start) as watch:
-        line = Line(call, caller, desk, watch, timeline)
-        for number in count():
-            route = candidates[min(number, len(candidates) - 1)]
-            failure = await _attempt(line, route, number)
-            if failure is None:
-                return
-            pause = desk.patience.pause(failure, number, len(candidates))
-            attempt = Attempt(call=call, route=route, number=number)
-            await _counted(line, attempt, failure, final=pause is None)
-            if pause is None:
-                raise failure
-            await _paused(line, number + 1, pause)
+    for number in count():
+        route = candidates[min(number, len(candidates) - 1)]
+        failure = await _attempt(line, route, number)
+        if failure is None:
+            return
+        pause = line.desk.patience.pause(failure, number, len(candidates))
+        attempt = Attempt(call=line.call, route=route, number=number)
+        await _counted(line, attempt, failure, final=pause is None)
+        if pause is None:
+            raise failure
+        await _paused(line, number + 1, pause)
 
 
 def refuse(call: Call, refusal: ProxyError, desk: Desk, timeline: Timeline) -> None:

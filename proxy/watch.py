@@ -10,10 +10,13 @@ from collections.abc import Callable, Coroutine
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from proxy.errors import ProxyError, UpstreamError
+from proxy.errors import InvalidCall, ProxyError, UpstreamError
 
 #: Seconds a call may take before anything watches it.
 _INSTANT: Final = 0.1
+
+
+Start = Callable[[Callable[[], Coroutine[Any, Any, None]]], asyncio.Task[None]]
 
 
 class HungUp(ProxyError):
@@ -45,8 +48,9 @@ class Interrupted(ProxyError):
 
 
 class Wait(StrEnum):
-    """What a call is waiting for."""
+    """What a call is waiting for, or the gateway for the call."""
 
+    BODY = "rest of its body"
     FIRST_BYTE = "first content byte"
     NEXT_BYTE = "next content byte"
     CALLER = "caller"
@@ -57,27 +61,22 @@ class Watch:
 
     __slots__ = ("_deadline", "_gone", "_listener", "_loop", "_over", "_start", "_task", "_timer")
 
-    def __init__(
-        self,
-        gone: Callable[[], Coroutine[Any, Any, None]],
-        start: Callable[[Callable[[], Coroutine[Any, Any, None]]], asyncio.Task[None]],
-    ) -> None:
+    def __init__(self, start: Start) -> None:
         """Watch the running task.
 
         Args:
-            gone: Returns once the caller has left.
             start: Starts a background task in the group that shutdown waits for.
         """
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine always runs in one
         self._task = task
         self._loop = task.get_loop()
-        self._gone = gone
+        self._gone: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._start = start
         self._deadline: tuple[float, Wait] | None = None
         self._listener: asyncio.Task[None] | None = None
         self._over: ProxyError | None = None
-        self._timer = self._loop.call_later(_INSTANT, self._begin)
+        self._timer = self._loop.call_later(_INSTANT, self._tick)
 
     def __enter__(self) -> Self:
         return self
@@ -89,6 +88,10 @@ class Watch:
             self._listener.cancel()
         if over is not None:
             raise over from None
+
+    def listen(self, gone: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """From now on notice when the caller leaves; ``gone`` returns once it has."""
+        self._gone = gone
 
     def expect(self, wait: Wait, seconds: float) -> None:
         """Begin a wait that may last this long; the one before is over."""
@@ -112,16 +115,15 @@ class Watch:
         self._timer = self._loop.call_later(1.0, self._tick)
         return over
 
-    def _begin(self) -> None:
-        self._listener = self._start(self._listen)
-        self._tick()
-
-    async def _listen(self) -> None:
-        await self._gone()
-        self._end(HungUp())
+    async def _listened(self) -> None:
+        if self._gone is not None:
+            await self._gone()
+            self._end(HungUp())
 
     def _tick(self) -> None:
-        """Look at the deadline now, and again when it could have passed."""
+        """Look at caller and deadline now, and again when it could have passed."""
+        if self._listener is None and self._gone is not None:
+            self._listener = self._start(self._listened)
         now = self._loop.time()
         if self._deadline is None:
             self._timer = self._loop.call_later(1.0, self._tick)
@@ -137,4 +139,6 @@ class Watch:
 
 
 def _late(wait: Wait) -> ProxyError:
+    if wait is Wait.BODY:
+        return InvalidCall("The body did not arrive in time.", code="body_timeout")
     return HungUp() if wait is Wait.CALLER else Late(wait)

@@ -1,13 +1,12 @@
 """A request as it arrives: what its head says, and its body within the limits."""
 
-import asyncio
 import re
 from typing import Final, cast
 
 import msgspec
 from starlette.types import Receive, Scope
 
-from proxy.errors import InvalidCall, NotFound, TooLarge, Unauthenticated
+from proxy.errors import NotFound, TooLarge, Unauthenticated
 from proxy.watch import HungUp
 
 #: The caller's headers that are for the upstream. Its key, cookies and addresses are not.
@@ -27,8 +26,6 @@ _NUMBER: Final = 19
 _FIRST: Final = re.compile(r"[a-z0-9_-]+(?=/|\Z)")
 #: Ways to leave a path that an upstream might follow.
 _TRICKS: Final = ("..", "//", "\\", "%2e", "%2f", "%5c")
-#: Seconds a caller has to send its body.
-_BODY_WAIT: Final = 120.0
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,21 +85,10 @@ async def body(receive: Receive, length: int, limit: int) -> bytes:
 
     Raises:
         TooLarge: If it is longer than the limit; nothing more of it is read.
-        InvalidCall: If it did not arrive in time.
         HungUp: If the caller left before its end.
     """
     if length > limit:
         raise _too_large(limit)
-    try:
-        async with asyncio.timeout(_BODY_WAIT):
-            return await _received(receive, limit)
-    except TimeoutError:
-        raise InvalidCall(
-            f"The body did not arrive within {_BODY_WAIT:.0f} seconds.", code="body_timeout"
-        ) from None
-
-
-async def _received(receive: Receive, limit: int) -> bytes:
     pieces: list[bytes] = []
     size, more = 0, True
     while more:

@@ -15,13 +15,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from proxy.call import Call, Key
 from proxy.chat import Ask, ask
 from proxy.decide import GENERATING
-from proxy.desk import Desk
+from proxy.desk import Desk, Line
 from proxy.errors import Forbidden, InvalidCall, ProxyError, Unready, UnsupportedMedia
 from proxy.pipeline import refuse, serve
 from proxy.routes.arrival import Arrival, arrival, body, unauthenticated
 from proxy.routes.relay import Relay
 from proxy.timeline import Timeline
-from proxy.watch import HungUp
+from proxy.watch import HungUp, Wait, Watch
 
 _log = logging.getLogger("thriftgate.front")
 
@@ -48,6 +48,8 @@ _KEPT_BY_PROVIDERS: Final = frozenset(
     }
 )
 _FEATURE: Final = 128
+#: Seconds a caller has to send its body.
+_BODY_WAIT: Final = 120.0
 
 
 class Keys(Protocol):
@@ -123,14 +125,17 @@ class Front:
         call_id = self._door.call_id(arrived)
         relay = Relay(call_id, receive, send)
         try:
-            head = arrival(scope)
-            relay.wants_trailer = head.wants_trailer
-            key = await self._key(head)
-            with timeline.waiting():
-                sent = await body(receive, head.length, self._door.body_limit)
-            call = _call(call_id, key, head, sent, arrived)
-            call = self._read(call, head, timeline)
-            await serve(call, relay, self._desk, timeline)
+            with Watch(self._desk.tasks.start) as watch:
+                head = arrival(scope)
+                relay.wants_trailer = head.wants_trailer
+                key = await self._key(head)
+                watch.expect(Wait.BODY, _BODY_WAIT)
+                with timeline.waiting():
+                    sent = await body(receive, head.length, self._door.body_limit)
+                watch.listen(relay.gone)
+                call = _call(call_id, key, head, sent, arrived)
+                call = self._read(call, head, timeline)
+                await serve(Line(call, relay, self._desk, watch, timeline))
         except HungUp:
             return
         except ProxyError as error:

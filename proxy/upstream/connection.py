@@ -11,15 +11,19 @@ import httptools
 
 #: Unread bytes at which the upstream is told to wait until they are read.
 _HIGH: Final = 256 * 1024
-#: The largest head of an answer.
+#: The largest head of an answer, and the most bytes in a row that bring its body no further.
 _HEAD: Final = 64 * 1024
+#: Seconds after which a connection that breaks without a word was not idle for too long: the
+#: upstream had the request, and must not get it again.
+_STALE: Final = 1.0
 
 
 class Broken(OSError):
     """The connection ended before the answer did, or the answer is not HTTP.
 
     Attributes:
-        is_stale: Whether nothing at all came back on a connection that had been used before.
+        is_stale: Whether nothing at all came back on a connection that had been used before, and
+            it ended as soon as it was used again.
     """
 
     def __init__(self, message: str, *, is_stale: bool = False) -> None:
@@ -32,14 +36,14 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         headers: Of the answer that has begun, names in lower case; equal names are joined.
-        status: Its status.
+        status: Its status; 0 until it has begun.
         idle_since: When it last became idle, by the loop's clock.
     """
 
     __slots__ = (
         "_buffer", "_closes", "_complete", "_delimited", "_error", "_is_bodiless", "_loop",
-        "_parser", "_paused",
-        "_received", "_size", "_transport", "_uses", "_waiter", "headers", "idle_since", "status",
+        "_parser", "_paused", "_received", "_sent_at", "_size", "_transport", "_useless", "_uses",
+        "_waiter", "headers", "idle_since", "status",
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -50,16 +54,26 @@ class Connection(asyncio.Protocol):
         self._paused = self._is_bodiless = False
         self._buffer: list[bytes] = []
         self.idle_since = 0.0
-        self.headers: dict[str, str] = {}
         self._begin()
+        self._complete: bool = True  # nothing is asked yet
 
     @property
     def is_reusable(self) -> bool:
-        """Whether another request may be sent: the last answer is read to its end."""
+        """Whether another request may be sent: the last one was sent whole, and answered."""
+        return self._is_free and not self._transport.get_write_buffer_size()
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether the answer came whole and nobody waits for a part of it.
+
+        Nor while reading is paused, for bytes that nobody asked for may wait behind it.
+        """
         return (
             self._complete
             and not self._closes
             and self._error is None
+            and self._waiter is None
+            and not self._paused
             and not self._transport.is_closing()
         )
 
@@ -74,11 +88,12 @@ class Connection(asyncio.Protocol):
         Raises:
             Broken: If the connection ends before.
         """
+        if not self._is_free:
+            raise Broken("the connection was not fit for a request")
         self._begin()
         self._is_bodiless = is_bodiless
         self._uses += 1
-        if self._error is not None:
-            raise self._ended()
+        self._sent_at = self._loop.time()
         self._transport.writelines((head, body) if body else (head,))
         while not self.status:
             await self._wait()
@@ -101,19 +116,17 @@ class Connection(asyncio.Protocol):
         return piece
 
     def close(self) -> None:
-        """Hang up at once."""
-        self._transport.abort()
+        """Hang up at once; what is not read by now breaks off."""
+        self._refuse("the connection was closed")
 
     def _begin(self) -> None:
-        if self._paused:  # the last answer was whole, and was not read
-            self._paused = False
-            self._transport.resume_reading()
         self._parser = httptools.HttpResponseParser(self)
         self._buffer.clear()
-        self._size = self.status = 0
-        self._complete: bool = False
+        self._size = self._useless = self.status = 0
+        self._complete = False
         self._closes = self._received = self._delimited = False
-        self.headers = {}
+        self._sent_at = 0.0
+        self.headers: dict[str, str] = {}
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio."""
@@ -122,44 +135,54 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Called by asyncio."""
         self._received = True
-        if self._complete:  # nobody asked
-            self._closes = True
-            self._transport.abort()
+        if self._complete:
+            self._refuse("bytes came that nobody asked for")
             return
+        self._useless += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(Broken(f"not HTTP: {error}"))
-            self._transport.abort()
+            self._refuse(f"not HTTP: {error.__context__ or error}")
+            return
+        if self._useless > _HEAD and not self._complete:
+            self._refuse("the answer goes on and says nothing")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Called by asyncio; an answer without a length ends here."""
-        if not self._delimited and self.status and exc is None:
+        """Called by asyncio; an answer without a length ends here, unless we hung up."""
+        if self.status and not self._delimited and exc is None and self._error is None:
             self.on_message_complete()
-        self._closes = True
-        self._fail(Broken("the connection ended", is_stale=self._uses > 1 and not self._received))
+        is_soon = self._loop.time() - self._sent_at < _STALE
+        is_stale = self._uses > 1 and not self._received and is_soon
+        self._fail(Broken("the connection ended", is_stale=is_stale))
+
+    def on_message_begin(self) -> None:
+        """Called by httptools, which reads on after an answer's end."""
+        if self._complete:
+            raise Broken("bytes came after the answer that nobody asked for")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by httptools."""
+        """Called by httptools; what trails the body is for nobody."""
+        if self.status:
+            return
         self._size += len(name) + len(value)
         if self._size > _HEAD:
-            self._fail(Broken("the answer's head is too large"))
-            self._transport.abort()
-            return
+            raise Broken("the answer's head is too large")
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         known = self.headers.get(key)
         self.headers[key] = text if known is None else f"{known}, {text}"
 
     def on_headers_complete(self) -> None:
         """Called by httptools."""
-        self._size = 0
         status = self._parser.get_status_code()
         if status < 200:
             return
         headers = self.headers
         self._delimited = (
-            "content-length" in headers or "transfer-encoding" in headers or status in {204, 304}
+            "content-length" in headers
+            or "chunked" in headers.get("transfer-encoding", "").lower()
+            or status in {204, 304}
         )
+        self._size = self._useless = 0
         self.status = status
         if self._is_bodiless:
             self._complete = self._closes = True
@@ -167,8 +190,11 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, piece: bytes) -> None:
         """Called by httptools."""
+        if self._complete:
+            raise Broken("a body came that cannot be")
         self._buffer.append(piece)
         self._size += len(piece)
+        self._useless = 0
         if self._size > _HIGH and not self._paused:
             self._paused = True
             self._transport.pause_reading()
@@ -180,12 +206,12 @@ class Connection(asyncio.Protocol):
             self.headers = {}
             return
         self._complete = True
-        self._closes = not self._parser.should_keep_alive() or not self._delimited
+        self._closes |= not self._delimited or not self._parser.should_keep_alive()
         self._wake()
 
     async def _wait(self) -> None:
         if self._error is not None:
-            raise self._ended()
+            raise self._error
         self._waiter = self._loop.create_future()
         try:
             await self._waiter
@@ -196,11 +222,11 @@ class Connection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    def _refuse(self, why: str) -> None:
+        self._fail(Broken(why))
+        self._transport.abort()
+
     def _fail(self, error: Broken) -> None:
         if self._error is None:
             self._error = error
         self._wake()
-
-    def _ended(self) -> Broken:
-        assert self._error is not None  # noqa: S101 - asked only after it ended
-        return self._error

@@ -9,15 +9,16 @@ It keeps no clock but for connecting; every other wait is bounded by who waits.
 import asyncio
 import ssl
 import zlib
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
 from proxy.upstream.connection import Broken, Connection
+from proxy.upstream.origin import Origin
+from proxy.upstream.packed import Packed, packed
 from proxy.upstream.port import Exchange
 from proxy.wire.port import Prepared
 
@@ -30,8 +31,6 @@ _OURS: Final = {
 }
 #: Source: OpenAI API reference, authentication; Anthropic API, headers (2026-11).
 _KEY_HEADERS: Final = {"openai": "authorization", "anthropic": "x-api-key"}
-#: Seconds an idle connection is kept; the providers' load balancers keep theirs for longer.
-_IDLE: Final = 30.0
 _NO_ADDRESS: Final = "The upstream's address in the catalog is not a valid URL."
 
 
@@ -40,23 +39,24 @@ class HttpExchange:
 
     __slots__ = ("_connection", "_is_open", "_origin", "_packed", "headers", "status")
 
-    def __init__(self, connection: Connection, origin: "Origin") -> None:
+    def __init__(self, connection: Connection, origin: Origin) -> None:
         self._connection = connection
         self._origin = origin
         self._is_open = True
         self.status = connection.status
         self.headers: Mapping[str, str] = connection.headers
-        self._packed = _packed(connection.headers.get("content-encoding", ""))
+        self._packed: Packed | None = packed(connection.headers.get("content-encoding", ""))
 
     async def read(self) -> bytes:
         """The next bytes of the body; unpacked, where the upstream packed them unasked."""
+        if not self._is_open:  # the connection may be another call's by now
+            raise _broken()
         try:
-            piece = await self._connection.read()
-            while self._packed is not None and piece and not (out := self._packed(piece)):
-                piece = await self._connection.read()
+            if self._packed is None:
+                return await self._connection.read()
+            return await self._packed.read(self._connection.read)
         except (Broken, zlib.error) as error:
             raise _broken() from error
-        return piece if self._packed is None or not piece else out
 
     async def read_all(self, limit: int) -> bytes:
         """The rest of the body, in one piece."""
@@ -81,92 +81,16 @@ class HttpExchange:
             self._origin.release(self._connection)
 
 
-class Origin:
-    """One upstream's address and the connections to it.
-
-    Raises:
-        ValueError: If the base URL has no host, or a port that is none.
-    """
-
-    def __init__(self, address: SplitResult, *, connections: int, connect_timeout: float) -> None:
-        if address.hostname is None:
-            raise ValueError("no host")
-        self._host = address.hostname
-        self._is_tls = address.scheme == "https"
-        self._port = address.port or (443 if self._is_tls else 80)
-        self._context = ssl.create_default_context() if self._is_tls else None
-        self._connect_timeout = connect_timeout
-        self._room = asyncio.Semaphore(connections)
-        self._idle: deque[Connection] = deque()
-        self._busy: set[Connection] = set()
-
-    async def exchange(self, head: bytes, body: bytes, *, is_bodiless: bool) -> Connection:
-        """A connection on which the answer to this request has begun; it is the caller's.
-
-        A kept connection that the upstream has closed meanwhile is replaced by a new one, once.
-
-        Raises:
-            Broken: If the answer did not begin.
-            OSError: If the upstream cannot be reached; its ``TimeoutError`` if not in time.
-        """
-        await self._room.acquire()
-        connection = None
-        try:
-            connection = self._kept() or await self._connected()
-            try:
-                await connection.exchange(head, body, is_bodiless=is_bodiless)
-            except Broken as error:
-                if not error.is_stale:
-                    raise
-                connection = await self._connected()
-                await connection.exchange(head, body, is_bodiless=is_bodiless)
-        except BaseException:
-            self._room.release()
-            if connection is not None:
-                connection.close()
-            raise
-        self._busy.add(connection)
-        return connection
-
-    def release(self, connection: Connection) -> None:
-        """Keep the connection for the next call, or hang up if its answer was not read whole."""
-        self._room.release()
-        self._busy.discard(connection)
-        if connection.is_reusable:
-            connection.idle_since = asyncio.get_running_loop().time()
-            self._idle.append(connection)
-        else:
-            connection.close()
-
-    def close(self) -> None:
-        """Hang up on all connections."""
-        for connection in (*self._idle, *self._busy):
-            connection.close()
-
-    def _kept(self) -> Connection | None:
-        """The connection used last, unless it is too old or was closed."""
-        oldest = asyncio.get_running_loop().time() - _IDLE
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.is_reusable and connection.idle_since > oldest:
-                return connection
-            connection.close()
-        return None
-
-    async def _connected(self) -> Connection:
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(self._connect_timeout):
-            _, connection = await loop.create_connection(
-                lambda: Connection(loop), self._host, self._port, ssl=self._context
-            )
-        return connection
-
-
 class HttpTransport:
     """Keeps connections to upstreams open between calls."""
 
     def __init__(
-        self, keys: Mapping[str, str], *, connections: int, connect_timeout: float
+        self,
+        keys: Mapping[str, str],
+        *,
+        connections: int,
+        connect_timeout: float,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """Use the values of the environment variables that hold upstreams' keys.
 
@@ -174,10 +98,12 @@ class HttpTransport:
             keys: The values, by variable.
             connections: Most connections to one upstream.
             connect_timeout: Seconds for name look-up, TCP and TLS together.
+            tls: Which certificates are trusted; None for those that this machine trusts.
         """
         self._keys = keys
         self._connections = connections
         self._connect_timeout = connect_timeout
+        self._tls = tls or ssl.create_default_context()
         self._known: dict[str, tuple[Origin, str, dict[str, str]]] = {}
 
     async def open(self, upstream: Upstream, prepared: Prepared) -> Exchange:
@@ -192,6 +118,10 @@ class HttpTransport:
             raise _broken() from error
         except TimeoutError as error:
             raise _unreachable("The upstream could not be reached in time.") from error
+        except ssl.SSLCertVerificationError as error:
+            raise _unreachable("The upstream's certificate is not to be trusted.") from error
+        except ssl.SSLError as error:
+            raise _unreachable("The upstream does not speak TLS that the gateway can.") from error
         except OSError as error:
             raise _unreachable("The upstream could not be reached.") from error
         return HttpExchange(connection, origin)
@@ -207,14 +137,17 @@ class HttpTransport:
         try:
             address = urlsplit(upstream.base_url)
             origin = Origin(
-                address, connections=self._connections, connect_timeout=self._connect_timeout
+                address,
+                connections=self._connections,
+                connect_timeout=self._connect_timeout,
+                tls=self._tls,
             )
         except ValueError as error:
             raise _unreachable(_NO_ADDRESS) from error
         known = (
             origin,
             address.path,
-            {"host": address.netloc.rpartition("@")[2], **_OURS, **headers, **self._key(upstream)},
+            {"host": origin.authority, **_OURS, **headers, **self._key(upstream)},
         )
         self._known[upstream.name] = known
         return known
@@ -236,22 +169,19 @@ class HttpTransport:
 
 @asynccontextmanager
 async def transport(
-    keys: Mapping[str, str], *, connections: int, connect_timeout: float
+    keys: Mapping[str, str],
+    *,
+    connections: int,
+    connect_timeout: float,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[HttpTransport]:
     """A transport whose connections are closed on leaving; the arguments are its own."""
-    opened = HttpTransport(keys, connections=connections, connect_timeout=connect_timeout)
+    opened = HttpTransport(keys, connections=connections, connect_timeout=connect_timeout, tls=tls)
     try:
         yield opened
     finally:
         opened.close()
         await asyncio.sleep(0)  # in which the loop closes the sockets
-
-
-def _packed(coding: str) -> Callable[[bytes], bytes] | None:
-    """What unpacks a body of this content coding; None for what is not packed, or not known."""
-    if coding in {"gzip", "x-gzip", "deflate"}:
-        return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress
-    return None
 
 
 def _head(prepared: Prepared, prefix: str, headers: Mapping[str, str]) -> bytes:

@@ -8,11 +8,14 @@ from proxy.call import Call, Key
 from proxy.catalog.entries import Catalog, Model, Route, Upstream
 from proxy.chat import ask
 from proxy.decide import Patience
-from proxy.desk import Desk
+from proxy.desk import Caller, Desk, Line
 from proxy.meter import Meter
+from proxy.pipeline import serve
 from proxy.receipt import Receipt
 from proxy.settle import Seal
+from proxy.timeline import Timeline
 from proxy.upstream.port import Transport
+from proxy.watch import Watch
 from slo.price import Period, Rates, Sheet, Tariff
 from slo.usage import Usage
 
@@ -117,3 +120,10 @@ def desk(
 
 def events(*datas: str) -> bytes:
     return b"".join(f"data: {data}\n\n".encode() for data in datas)
+
+
+async def served(asked: Call, caller: Caller, table: Desk, timeline: Timeline) -> None:
+    """Serve a call as the front does once it has read its body."""
+    with Watch(table.tasks.start) as watch:
+        watch.listen(caller.gone)
+        await serve(Line(asked, caller, table, watch, timeline))

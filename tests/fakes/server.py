@@ -1,6 +1,7 @@
 """A server on this machine that answers with raw bytes."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -86,10 +87,12 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(*answers: Sequence[Step]) -> AsyncIterator[Server]:
+async def serving(
+    *answers: Sequence[Step], tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Server]:
     """A server that is there until left."""
     server = Server(answers)
-    listening = await asyncio.start_server(server.play, "127.0.0.1", 0)
+    listening = await asyncio.start_server(server.play, "127.0.0.1", 0, ssl=tls)
     server.port = listening.sockets[0].getsockname()[1]
     try:
         yield server

@@ -13,7 +13,6 @@ from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.delivery import Delivery
 from proxy.desk import Line
-from proxy.pipeline import serve
 from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt
 from proxy.timeline import Timeline
@@ -22,7 +21,7 @@ from proxy.wire.openai import OpenAIWire
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, BEAT, STREAMED, chunk, event, stream, usage_chunk
 from tests.fakes.caller import FakeCaller
-from tests.fakes.desk import call, desk, route
+from tests.fakes.desk import call, desk, route, served
 from tests.fakes.upstream import FakeExchange, FakeTransport, Scripted
 
 EXACT = Usage(input=36, cache_read=64, output=10)
@@ -39,7 +38,7 @@ def deliver(
     async def work() -> tuple[FakeCaller, Receipt, FakeTransport]:
         transport, caller = FakeTransport([script]), FakeCaller()
         table, ledger = desk(transport, *routes)
-        await serve(asked, caller, table, Timeline(lambda: 0.0))
+        await served(asked, caller, table, Timeline(lambda: 0.0))
         (kept,) = ledger.receipts
         return caller, kept, transport
 
@@ -205,8 +204,9 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
         await answer.commit()
         with (
             pytest.raises(raised) if raised else nullcontext(),
-            Watch(caller.gone, table.tasks.start) as watch,
+            Watch(table.tasks.start) as watch,
         ):
+            watch.listen(caller.gone)
             line = Line(asked, caller, table, watch, timeline)
             await Delivery(line, Attempt(call=asked, route=route()), Stumbling(), answer).run()
         return caller, ledger.receipts[0]

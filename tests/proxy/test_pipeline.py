@@ -8,7 +8,6 @@ from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.decide import Patience
 from proxy.errors import InvalidCall, NotFound, ProxyError, UpstreamError
-from proxy.pipeline import serve
 from proxy.receipt import Outcome, Receipt
 from proxy.timeline import Timeline
 from proxy.watch import HungUp, Late
@@ -27,7 +26,7 @@ from tests.fakes.answers import (
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import ESTIMATE, FakeEstimator, FakeLedger, call, desk, route
+from tests.fakes.desk import ESTIMATE, FakeEstimator, FakeLedger, call, desk, route, served
 from tests.fakes.upstream import (
     EVENTS,
     SILENCE,
@@ -80,7 +79,7 @@ def play(
         taker = FakeCaller(seen=lambda: len(ledger.receipts), **caller)
         error, before = None, ticks()
         try:
-            await serve(asked or call(ASKED), taker, table, Timeline(ticks))
+            await served(asked or call(ASKED), taker, table, Timeline(ticks))
         except ProxyError as raised:
             error = raised
         assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
@@ -426,7 +425,7 @@ def test_an_upstream_is_let_go_before_its_caller_is_told_of_the_break():
     async def work() -> list[object]:
         table, _ = desk(Only([]))
         caller = FakeCaller(seen=lambda: exchange.closed)
-        await serve(streamed(), caller, table, Timeline(ticks))
+        await served(streamed(), caller, table, Timeline(ticks))
         return caller.observed
 
     assert played(work()) == [0, 1]
@@ -563,7 +562,7 @@ def stopped(script: Scripted | Piece, *, after: float) -> FakeLedger:
     async def work() -> FakeLedger:
         transport = FakeTransport([script])
         table, ledger = desk(transport, patience=QUICK, estimator=FakeEstimator(takes=60.0))
-        calls = serve(streamed(), FakeCaller(), table, Timeline(ticks))
+        calls = served(streamed(), FakeCaller(), table, Timeline(ticks))
         task = asyncio.ensure_future(calls)
         await asyncio.sleep(after)
         task.cancel()
@@ -606,7 +605,7 @@ def test_our_own_mistake_leaves_a_receipt_too():
     async def work() -> list[Receipt]:
         table, ledger = desk(Clumsy([]))
         with pytest.raises(KeyError):
-            await serve(call(ASKED), FakeCaller(), table, Timeline(ticks))
+            await served(call(ASKED), FakeCaller(), table, Timeline(ticks))
         return ledger.receipts
 
     (receipt,) = played(work())

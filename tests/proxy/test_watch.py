@@ -2,7 +2,8 @@ import asyncio
 
 import pytest
 
-from proxy.watch import HungUp, Late, Wait, Watch
+from proxy.errors import InvalidCall
+from proxy.watch import HungUp, Late, Start, Wait, Watch
 from tests.fakes.clock import played, ticks
 from tests.fakes.desk import LoopTasks
 
@@ -19,9 +20,15 @@ class Leaving:
         await asyncio.sleep(self._after)
 
 
+def watching(gone: Leaving, start: Start) -> Watch:
+    watch = Watch(start)
+    watch.listen(gone)
+    return watch
+
+
 async def watched(gone: Leaving, wait: Wait, seconds: float) -> None:
     """A call that takes a hundred seconds, all of them in this wait."""
-    with Watch(gone, LoopTasks().start) as watch:
+    with watching(gone, LoopTasks().start) as watch:
         watch.expect(wait, seconds)
         await asyncio.sleep(100)
 
@@ -36,7 +43,7 @@ def pending() -> int:
 def test_an_instant_call_is_not_watched_at_all():
     async def work() -> int:
         gone = Leaving()
-        with Watch(gone, LoopTasks().start) as watch:
+        with watching(gone, LoopTasks().start) as watch:
             watch.expect(Wait.FIRST_BYTE, 5)
         assert pending() == 0
         return gone.heard
@@ -46,7 +53,12 @@ def test_an_instant_call_is_not_watched_at_all():
 
 @pytest.mark.parametrize(
     ("wait", "reason"),
-    [(Wait.FIRST_BYTE, Late), (Wait.NEXT_BYTE, Late), (Wait.CALLER, HungUp)],
+    [
+        (Wait.BODY, InvalidCall),
+        (Wait.FIRST_BYTE, Late),
+        (Wait.NEXT_BYTE, Late),
+        (Wait.CALLER, HungUp),
+    ],
 )
 def test_a_wait_that_lasts_too_long_ends_with_its_reason(wait, reason):
     async def work() -> None:
@@ -62,7 +74,7 @@ def test_a_wait_that_lasts_too_long_ends_with_its_reason(wait, reason):
 
 def test_a_new_wait_replaces_the_one_before():
     async def work() -> None:
-        with Watch(Leaving(), LoopTasks().start) as watch:
+        with watching(Leaving(), LoopTasks().start) as watch:
             for _ in range(5):
                 watch.expect(Wait.NEXT_BYTE, 3)
                 await asyncio.sleep(2)
@@ -72,7 +84,7 @@ def test_a_new_wait_replaces_the_one_before():
 
 def test_nothing_is_late_while_the_call_rests():
     async def work() -> None:
-        with Watch(Leaving(), LoopTasks().start) as watch:
+        with watching(Leaving(), LoopTasks().start) as watch:
             watch.expect(Wait.NEXT_BYTE, 3)
             watch.rest()
             await asyncio.sleep(60)
@@ -95,7 +107,7 @@ def test_a_caller_that_leaves_ends_the_call():
 def test_a_call_that_was_told_may_go_on_and_is_watched_again():
     async def work() -> list[type]:
         reasons: list[type] = []
-        with Watch(Leaving(), LoopTasks().start) as watch:
+        with watching(Leaving(), LoopTasks().start) as watch:
             for _ in range(2):
                 watch.expect(Wait.FIRST_BYTE, 5)
                 try:
@@ -112,7 +124,7 @@ def test_a_call_that_was_told_may_go_on_and_is_watched_again():
 def test_no_listener_outlives_a_call():
     async def work() -> bool:
         tasks = LoopTasks()
-        with Watch(Leaving(), tasks.start):
+        with watching(Leaving(), tasks.start):
             await asyncio.sleep(1)
         await asyncio.sleep(0)
         (listener,) = tasks._tasks
@@ -123,7 +135,7 @@ def test_no_listener_outlives_a_call():
 
 def test_no_timer_outlives_a_call_whose_caller_left():
     async def work() -> None:
-        with Watch(Leaving(4), LoopTasks().start) as watch:
+        with watching(Leaving(4), LoopTasks().start) as watch:
             watch.expect(Wait.FIRST_BYTE, 50)
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.sleep(100)
@@ -147,7 +159,7 @@ def test_what_others_cancel_stays_cancelled():
 
 def test_a_stop_that_comes_with_a_hang_up_is_a_stop():
     async def work(watches: list[Watch]) -> None:
-        with Watch(Leaving(), LoopTasks().start) as watch:
+        with watching(Leaving(), LoopTasks().start) as watch:
             watches.append(watch)
             await asyncio.sleep(100)
 

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.pipeline import serve
 from proxy.receipt import Outcome, Receipt
 from proxy.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.caller import FakeCaller
-from tests.fakes.desk import call, desk, route
+from tests.fakes.desk import call, desk, route, served
 from tests.fakes.standing import standing
 from tests.fakes.tapes import FOLDER, Tape, studio, tapes
 from tests.fakes.town import Town
@@ -169,7 +168,7 @@ class Streamed:
             FakeTransport([Scripted(pieces, headers=EVENTS)]), route(kind=self.kind)
         )
         caller = FakeCaller()
-        await serve(call(self.asked, self.endpoint), caller, set_up, Timeline(lambda: 0.0))
+        await served(call(self.asked, self.endpoint), caller, set_up, Timeline(lambda: 0.0))
         (receipt,) = ledger.receipts
         body = caller.body
         if self.endpoint == "responses":  # A run that means nothing is a comment, if it is alone.

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from proxy.errors import InvalidCall, NotFound, TooLarge
+from proxy.errors import NotFound, TooLarge
 from proxy.routes.arrival import arrival, body, token, unauthenticated
 from proxy.watch import HungUp
 from tests.fakes.asgi import Connection, scope
@@ -135,14 +135,6 @@ def test_a_body_that_turns_out_too_large_is_read_no_further(pieces):
         received(Connection(pieces))
 
     assert caught.value.code == "body_too_large"
-
-
-@pytest.mark.parametrize("pieces", [[None], [b"a", None]])
-def test_a_body_that_does_not_come_is_not_waited_for_without_end(pieces):
-    with pytest.raises(InvalidCall, match="within 120 seconds") as caught:
-        received(Connection(pieces))
-
-    assert caught.value.code == "body_timeout"
 
 
 class Leaver(Connection):

@@ -1,0 +1,105 @@
+"""One upstream's address and the connections to it, kept between calls."""
+
+import asyncio
+import ssl
+from collections import deque
+from typing import Final
+from urllib.parse import SplitResult
+
+from proxy.upstream.connection import Broken, Connection
+
+#: Seconds an idle connection is kept; the providers' load balancers keep theirs for longer.
+_IDLE: Final = 30.0
+
+
+class Origin:
+    """One upstream's address and the connections to it.
+
+    Attributes:
+        authority: Host and port as the address has them; a user's name and password are not used.
+
+    Raises:
+        ValueError: If the address is not one of HTTP, has no host, or a port or host that is none.
+    """
+
+    def __init__(
+        self,
+        address: SplitResult,
+        *,
+        connections: int,
+        connect_timeout: float,
+        tls: ssl.SSLContext,
+    ) -> None:
+        if address.scheme not in {"http", "https"} or not address.hostname:
+            raise ValueError("not an address of HTTP")
+        self.authority = address.netloc.rpartition("@")[2].encode("idna").decode("ascii")
+        self._host = address.hostname.encode("idna").decode("ascii")
+        self._tls = tls if address.scheme == "https" else None
+        self._port = address.port or (80 if self._tls is None else 443)
+        self._connect_timeout = connect_timeout
+        self._room = asyncio.Semaphore(connections)
+        self._idle: deque[Connection] = deque()
+        self._busy: set[Connection] = set()
+
+    async def exchange(self, head: bytes, body: bytes, *, is_bodiless: bool) -> Connection:
+        """A connection on which the answer to this request has begun; it is the caller's.
+
+        A kept connection that the upstream has closed meanwhile is replaced by a new one, once.
+
+        Raises:
+            Broken: If the answer did not begin.
+            OSError: If the upstream cannot be reached; its ``TimeoutError`` if not in time.
+        """
+        await self._room.acquire()
+        connection = None
+        try:
+            connection = self._kept() or await self._connected()
+            try:
+                await connection.exchange(head, body, is_bodiless=is_bodiless)
+            except Broken as error:
+                if not error.is_stale:
+                    raise
+                connection = await self._connected()
+                await connection.exchange(head, body, is_bodiless=is_bodiless)
+        except BaseException:
+            self._room.release()
+            if connection is not None:
+                connection.close()
+            raise
+        self._busy.add(connection)
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """Keep the connection for the next call, or hang up if its answer was not read whole."""
+        self._room.release()
+        self._busy.discard(connection)
+        if not connection.is_reusable:
+            connection.close()
+            return
+        now = connection.idle_since = asyncio.get_running_loop().time()
+        self._idle.append(connection)
+        while self._idle[0].idle_since < now - _IDLE:
+            self._idle.popleft().close()
+
+    def close(self) -> None:
+        """Hang up on all connections."""
+        for connection in (*self._idle, *self._busy):
+            connection.close()
+
+    def _kept(self) -> Connection | None:
+        """The connection used last, unless it is too old or was closed."""
+        oldest = asyncio.get_running_loop().time() - _IDLE
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_reusable and connection.idle_since > oldest:
+                return connection
+            connection.close()
+        return None
+
+    async def _connected(self) -> Connection:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(self._connect_timeout):
+            _, connection = await loop.create_connection(
+                lambda: Connection(loop), self._host, self._port, ssl=self._tls
+            )
+        return connection

@@ -1,0 +1,500 @@
+"""What a connection makes of an answer, however its bytes are cut."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from proxy.upstream.connection import Broken, Connection
+from tests.fakes.server import chunked, head
+from tests.fakes.socket import FakeSocket
+
+REQUEST = b"POST / HTTP/1.1\r\nhost: up\r\n\r\n"
+OK = head(200, "Content-Length: 2") + b"ok"
+CHUNKED = head(200, "Transfer-Encoding: chunked")
+BOUND = 256 * 1024
+
+
+def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(work())
+
+
+def connected() -> tuple[Connection, FakeSocket]:
+    loop = asyncio.get_running_loop()
+    connection = Connection(loop)
+    return connection, FakeSocket(loop, connection)
+
+
+async def asking(connection: Connection, **how: Any) -> "asyncio.Task[None]":
+    """An exchange whose request is sent."""
+    task = asyncio.ensure_future(connection.exchange(REQUEST, b"", **how))
+    await asyncio.sleep(0)
+    return task
+
+
+async def answered(connection: Connection, socket: FakeSocket, answer: bytes = OK) -> bytes:
+    """The body of an answer that comes at once."""
+    task = await asking(connection)
+    socket.arrive(answer)
+    await task
+    return await whole(connection)
+
+
+async def whole(connection: Connection) -> bytes:
+    body = b""
+    while piece := await connection.read():
+        body += piece
+    return body
+
+
+def pieces(raw: bytes, cuts: Sequence[int]) -> list[bytes]:
+    edges = [0, *sorted({cut % (len(raw) + 1) for cut in cuts}), len(raw)]
+    return [raw[a:b] for a, b in pairwise(edges)]
+
+
+@dataclass
+class Answer:
+    """An answer as it is sent, and what is in it."""
+
+    raw: bytes
+    status: int
+    body: bytes
+    headers: dict[str, str]
+    stays: bool
+    ends_with_connection: bool = False
+    is_bodiless: bool = False
+
+
+TOKEN = st.text("abcXYZ-0129", min_size=1, max_size=8).map(lambda name: f"x-{name}")
+VALUE = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
+INTERIM = st.sampled_from(
+    [head(100), head(103, "Link: </a>", "X-Early: 1"), head(102, "Content-Length: 7")]
+)
+
+
+@st.composite
+def chunks(draw: st.DrawFn, body: Sequence[bytes]) -> bytes:
+    """A body in chunks, with extensions and trailers."""
+    raw = b""
+    for piece in body:
+        if piece:
+            extension = draw(st.sampled_from([b"", b";a", b";a=b", b';a="b c"']))
+            raw += b"%x%b\r\n%b\r\n" % (len(piece), extension, piece)
+    trailers = draw(st.sampled_from([b"", b"X-Trailer: 1\r\n", b"Content-Type: x\r\nA: b\r\n"]))
+    return raw + b"0\r\n" + trailers + b"\r\n"
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> Answer:
+    body = draw(st.lists(st.binary(max_size=40), max_size=4))
+    framing = draw(st.sampled_from(["length", "chunked", "end", "none", "head"]))
+    version = draw(st.sampled_from(["1.1", "1.1", "1.0"]))
+    status = draw(st.sampled_from([204, 304] if framing == "none" else [200, 201, 404, 500]))
+    says = draw(st.sampled_from(["", "close", "keep-alive", "Keep-Alive"]))
+    lines = draw(st.lists(st.tuples(TOKEN, VALUE), max_size=4))
+    if framing in {"length", "head"}:
+        lines.append(("CONTENT-Length", str(len(b"".join(body)))))
+    if framing == "chunked":
+        lines.append(("transfer-ENCODING", "Chunked"))
+    if says:
+        lines.append(("Connection", says))
+    lines = draw(st.permutations(lines))
+    headers: dict[str, str] = {}
+    for name, value in lines:
+        known = headers.get(name.lower())
+        headers[name.lower()] = value if known is None else f"{known}, {value}"
+    raw = b"".join(draw(st.lists(INTERIM, max_size=2)))
+    lasts = says.lower() == "keep-alive" if version == "1.0" else says != "close"
+    ordered = [f"{name}: {value}" for name, value in lines]
+    raw += head(status, *ordered).replace(b"1.1", version.encode(), 1)
+    if framing == "chunked":
+        raw += draw(chunks(body))
+    elif framing in {"length", "end"}:
+        raw += b"".join(body)
+    return Answer(
+        raw=raw,
+        status=status,
+        body=b"" if framing in {"none", "head"} else b"".join(body),
+        headers=headers,
+        stays=lasts and framing not in {"end", "head"},
+        ends_with_connection=framing == "end",
+        is_bodiless=framing == "head",
+    )
+
+
+@given(answers(), st.lists(st.integers(0, 10_000), max_size=6), st.booleans())
+def test_any_answer_is_the_same_however_it_is_cut(answer, cuts, byte_by_byte):
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection, is_bodiless=answer.is_bodiless)
+        every = range(len(answer.raw)) if byte_by_byte else cuts
+        for piece in pieces(answer.raw, every):
+            socket.arrive(piece)
+        if answer.ends_with_connection:
+            socket.end()
+        await task
+        assert connection.status == answer.status
+        assert connection.headers == answer.headers
+        assert await whole(connection) == answer.body
+        assert await connection.read() == b""
+        assert connection.is_reusable == answer.stays
+
+    run(work)
+
+
+@given(answers(), st.integers(0, 10_000))
+def test_an_answer_that_is_cut_short_breaks_off(answer, at):
+    cut = at % len(answer.raw)
+    head_size = len(answer.raw) - len(answer.body)
+
+    async def work() -> bytes:
+        connection, socket = connected()
+        task = await asking(connection, is_bodiless=answer.is_bodiless)
+        socket.arrive(answer.raw[:cut])
+        socket.end()
+        try:
+            await task
+            return await whole(connection)
+        finally:
+            assert not connection.is_reusable
+
+    if answer.ends_with_connection and cut >= head_size:
+        assert asyncio.run(work()) == answer.raw[head_size:cut]
+    else:
+        with pytest.raises(Broken):
+            asyncio.run(work())
+
+
+@given(st.binary(min_size=1, max_size=60), st.lists(st.integers(0, 10_000), max_size=3))
+@example(OK, [])
+@example(b"HTTP/1.1 200 OK\r\nContent-Le", [])
+@example(b"H", [])
+@example(head(200, "Content-Length: 6") + b"poison", [])
+@example(b"0\r\n\r\n", [])
+def test_what_follows_an_answer_reaches_nobody(garbage, cuts):
+    first = head(200, "Content-Length: 5") + b"first"
+
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection)
+        for piece in pieces(first + garbage, [*cuts, len(first)] if cuts else []):
+            socket.arrive(piece)
+        await task
+        assert connection.headers == {"content-length": "5"}
+        assert await whole(connection) == b"first"
+        if garbage.strip(b"\r\n") or cuts:
+            assert not connection.is_reusable
+            with pytest.raises(Broken):
+                await connection.exchange(REQUEST, b"")
+            assert socket.sent == REQUEST
+
+    run(work)
+
+
+@given(st.binary(min_size=1, max_size=40))
+@example(OK)
+def test_a_connection_that_speaks_unasked_is_given_up(said):
+    async def work() -> None:
+        for uses in range(2):
+            connection, socket = connected()
+            if uses:
+                assert await answered(connection, socket) == b"ok"
+            socket.arrive(said)
+            assert socket.is_closing()
+            assert not connection.is_reusable
+            with pytest.raises(Broken) as caught:
+                await connection.exchange(REQUEST, b"")
+            assert not caught.value.is_stale
+            assert socket.sent == REQUEST * uses
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0-OpenSSH\r\n",
+        b"HTTP/9.9 200 OK\r\n\r\n",
+        b"HTTP/1.1 banana\r\n\r\n",
+        b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+        head(200, "Content-Length: 2", "Transfer-Encoding: chunked"),
+        head(200, "Content-Length: 2", "Content-Length: 3"),
+        head(200, "Content-Length: -1"),
+        head(200, "Content-Length: 99999999999999999999999"),
+        head(200, "X: a", " folded: b"),
+        head(200, "X: " + "x" * 70_000),
+        head(200, *["X: " + "x" * 1000] * 70),
+        head(200, "X: \0"),
+    ],
+)
+def test_what_is_not_http_is_broken(answer):
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection)
+        for piece in pieces(answer, range(0, len(answer), 50_000)):
+            socket.arrive(piece)
+        with pytest.raises(Broken) as caught:
+            await task
+        assert not caught.value.is_stale
+        assert socket.is_closing()
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX: ", b"x" * 1000),
+        (b"HTTP/1.1 200 OK\r\n", b"X: " + b"x" * 1000 + b"\r\n"),
+        (b"", head(103, "X: " + "x" * 1000)),
+        (b"HTTP/1.1 200 ", b"x" * 1000),
+        (CHUNKED + b"2\r\nok\r\n0\r\n", b"X: " + b"x" * 1000 + b"\r\n"),
+        (CHUNKED + b"2\r\nok\r\n0\r\nX: ", b"x" * 1000),
+        (CHUNKED + b"2;", b"x" * 1000),
+    ],
+)
+def test_an_answer_that_goes_on_and_says_nothing_is_broken_off(start, more):
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection)
+        socket.arrive(start)
+        for _ in range(100):
+            socket.arrive(more)
+        assert socket.is_closing()
+        if not connection.status:
+            with pytest.raises(Broken):
+                await task
+        while connection._buffer:
+            assert await connection.read() == b"ok"
+        with pytest.raises(Broken):
+            await connection.read()
+
+    run(work)
+
+
+def test_headers_of_equal_names_are_joined_and_others_kept_apart():
+    answer = head(200, "Set-Cookie: a", "X: é", "SET-COOKIE: b", "Content-Length: 0", "Empty:")
+
+    async def work() -> None:
+        connection, socket = connected()
+        await answered(connection, socket, answer.decode().encode("latin-1"))
+        assert connection.headers == {
+            "set-cookie": "a, b",
+            "x": "é",
+            "content-length": "0",
+            "empty": "",
+        }
+
+    run(work)
+
+
+def test_a_transfer_coding_that_has_no_end_of_its_own_ends_with_the_connection():
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection)
+        socket.arrive(head(200, "Transfer-Encoding: gzip") + b"ab")
+        socket.end()
+        await task
+        assert await whole(connection) == b"ab"
+
+    run(work)
+
+
+def test_an_answer_to_head_has_no_body_whatever_it_says():
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection, is_bodiless=True)
+        socket.arrive(head(200, "Content-Length: 6") + b"poison")
+        await task
+        assert await connection.read() == b""
+        assert not connection.is_reusable
+
+    run(work)
+
+
+def test_hanging_up_on_an_answer_without_a_length_does_not_make_it_whole():
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection)
+        socket.arrive(head(200) + b"half")
+        await task
+        assert await connection.read() == b"half"
+        reading = asyncio.ensure_future(connection.read())
+        await asyncio.sleep(0)
+        connection.close()
+        with pytest.raises(Broken):
+            await reading
+        with pytest.raises(Broken):
+            await connection.read()
+
+    run(work)
+
+
+def test_an_error_of_the_socket_does_not_make_an_answer_whole():
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection)
+        socket.arrive(head(200) + b"half")
+        socket.end(ConnectionResetError())
+        await task
+        assert await connection.read() == b"half"
+        with pytest.raises(Broken):
+            await connection.read()
+
+    run(work)
+
+
+def test_bytes_that_came_before_the_break_are_read_before_it():
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection)
+        socket.arrive(head(200, "Content-Length: 9") + b"abc")
+        socket.end()
+        await task
+        assert await connection.read() == b"abc"
+        for _ in range(2):
+            with pytest.raises(Broken):
+                await connection.read()
+
+    run(work)
+
+
+def test_reading_pauses_at_the_bound_and_goes_on_once_read():
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection)
+        socket.arrive(CHUNKED)
+        await task
+        arrived = 0
+        for _ in range(3):
+            while not socket.is_paused:
+                socket.arrive(chunked(b"x" * 5000, ends=False))
+                arrived += 5000
+            assert BOUND < arrived <= BOUND + 5000
+            assert await connection.read() == b"x" * arrived
+            assert not socket.is_paused
+            arrived = 0
+        socket.arrive(b"0\r\n\r\n")
+        assert await connection.read() == b""
+        assert connection.is_reusable
+
+    run(work)
+
+
+def test_a_connection_that_nobody_read_to_its_pause_is_not_used_again():
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection)
+        socket.arrive(head(200, f"Content-Length: {BOUND + 1}") + b"x" * (BOUND + 1))
+        await task
+        assert socket.is_paused
+        assert not connection.is_reusable
+        await whole(connection)
+        assert connection.is_reusable
+
+    run(work)
+
+
+def test_a_connection_whose_request_is_not_sent_whole_is_not_used_again():
+    async def work() -> None:
+        connection, socket = connected()
+        socket.unsent = 1  # of a handshake
+        assert await answered(connection, socket) == b"ok"
+        assert not connection.is_reusable
+        socket.unsent = 0
+        assert connection.is_reusable
+
+    run(work)
+
+
+def test_a_connection_is_not_used_again_while_somebody_waits_on_it():
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection)
+        socket.arrive(head(200, "Content-Length: 2"))
+        await task
+        reading = asyncio.ensure_future(connection.read())
+        await asyncio.sleep(0)
+        socket.arrive(b"ok")
+        assert not connection.is_reusable
+        assert await reading == b"ok"
+        assert connection.is_reusable
+
+    run(work)
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_cancelling_a_wait_leaves_a_connection_that_is_not_used_again(is_begun):
+    async def work() -> None:
+        connection, socket = connected()
+        waiting: asyncio.Task[Any] = await asking(connection)
+        if is_begun:
+            socket.arrive(head(200, "Content-Length: 2"))
+            await waiting
+            waiting = asyncio.ensure_future(connection.read())
+            await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert not connection.is_reusable
+        socket.arrive(OK[-2:] if is_begun else OK)  # what comes late harms nobody
+        socket.end()
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("uses", "said", "after", "is_stale"),
+    [
+        (0, b"", 0.0, False),
+        (1, b"", 0.0, True),
+        (1, b"H", 0.0, False),
+        (1, head(100), 0.0, False),
+        (1, b"", 5.0, False),
+    ],
+)
+def test_only_a_used_connection_that_ends_soon_and_in_silence_was_stale(
+    uses, said, after, is_stale
+):
+    async def work() -> None:
+        connection, socket = connected()
+        for _ in range(uses):
+            await answered(connection, socket)
+        task = await asking(connection)
+        connection._sent_at -= after
+        socket.arrive(said)
+        socket.end(ConnectionResetError())
+        with pytest.raises(Broken) as caught:
+            await task
+        assert caught.value.is_stale == is_stale
+
+    run(work)
+
+
+def test_a_connection_that_ended_while_idle_takes_no_request():
+    async def work() -> None:
+        connection, socket = connected()
+        await answered(connection, socket)
+        socket.end()
+        assert not connection.is_reusable
+        with pytest.raises(Broken):
+            await connection.exchange(REQUEST, b"")
+
+    run(work)
+
+
+def test_headers_belong_to_their_own_answer():
+    async def work() -> None:
+        connection, socket = connected()
+        await answered(connection, socket, head(200, "Content-Length: 0", "Team: a"))
+        first = connection.headers
+        await answered(connection, socket, head(103, "Team: x") + OK)
+        assert first == {"content-length": "0", "team": "a"}
+        assert connection.headers == {"content-length": "2"}
+
+    run(work)

@@ -1,0 +1,275 @@
+"""The connections to one upstream, on both event loops."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import uvloop
+
+from proxy.upstream.connection import Broken, Connection
+from proxy.upstream.origin import Origin
+from tests.fakes.server import CLOSE, RESET, WAIT, Server, Step, chunked, head, serving
+
+ASK = b"GET / HTTP/1.1\r\nhost: up\r\n\r\n"
+OK: list[Step] = [head(200, "Content-Length: 2"), b"ok"]
+HALF: list[Step] = [head(200, "Content-Length: 9"), b"ok", WAIT]
+TLS = ssl.create_default_context()
+
+Run = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
+
+
+def origin(url: str, *, connections: int = 4) -> Origin:
+    return Origin(urlsplit(url), connections=connections, connect_timeout=5.0, tls=TLS)
+
+
+@asynccontextmanager
+async def standing(
+    *answers: Sequence[Step], connections: int = 4
+) -> AsyncIterator[tuple[Server, Origin]]:
+    async with serving(*answers) as server:
+        made = origin(server.base_url, connections=connections)
+        try:
+            yield server, made
+        finally:
+            made.close()
+            await asyncio.sleep(0)
+
+
+async def asked(there: Origin, body: bytes = b"") -> Connection:
+    request = ASK[:-2] + b"content-length: %d\r\n\r\n" % len(body)
+    async with asyncio.timeout(5):
+        return await there.exchange(request, body, is_bodiless=False)
+
+
+async def call(there: Origin, body: bytes = b"") -> bytes:
+    """One call, whose connection is given back."""
+    connection = await asked(there, body)
+    try:
+        read = b""
+        while piece := await connection.read():
+            read += piece
+        return read
+    finally:
+        there.release(connection)
+
+
+@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    runner = request.param
+    return lambda work: runner(work())
+
+
+def test_calls_share_a_connection_one_after_the_other(run):
+    async def work() -> None:
+        async with standing(OK, [head(200, "Transfer-Encoding: chunked"), chunked(b"ok")]) as (
+            server,
+            there,
+        ):
+            for _ in range(3):
+                assert await call(there) == b"ok"
+            assert len({got.port for got in server.got}) == 1
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [head(200, "Content-Length: 2", "Connection: close"), b"ok"],
+        [head(200, "Content-Length: 2") + b"ok" + b"HTTP/1.1 200 OK\r\n"],
+        [head(200), b"ok", CLOSE],
+    ],
+)
+def test_a_connection_that_ends_or_says_too_much_is_not_used_again(run, answer):
+    async def work() -> None:
+        async with standing(answer, OK) as (server, there):
+            for _ in range(2):
+                assert await call(there) == b"ok"
+            assert len({got.port for got in server.got}) == 2
+
+    run(work)
+
+
+@pytest.mark.parametrize("step", [CLOSE, RESET])
+def test_a_kept_connection_that_is_closed_unanswered_is_replaced_once(run, step):
+    async def work() -> None:
+        async with standing(OK, [step], OK) as (server, there):
+            assert await call(there) == b"ok"
+            assert await call(there, b"body") == b"ok"
+            assert [got.body for got in server.got] == [b"", b"body", b"body"]
+            assert len({got.port for got in server.got}) == 2
+
+    run(work)
+
+
+@pytest.mark.parametrize("step", [CLOSE, RESET])
+def test_a_new_connection_that_is_closed_unanswered_is_not_replaced(run, step):
+    async def work() -> None:
+        async with standing(OK, [step]) as (server, there):
+            assert await call(there) == b"ok"
+            with pytest.raises(Broken):
+                await call(there)
+            assert len(server.got) == 3
+
+    run(work)
+
+
+@pytest.mark.parametrize("said", [b"H", head(100), b"HTTP/1.1 200 OK\r\nX: y\r\n", b"garbage"])
+def test_a_call_is_not_sent_twice_once_a_byte_of_its_answer_came(run, said):
+    async def work() -> None:
+        async with standing(OK, [said, CLOSE], OK) as (server, there):
+            assert await call(there) == b"ok"
+            with pytest.raises(Broken):
+                await call(there, b"body")
+            assert len(server.got) == 2
+            assert await call(there) == b"ok"
+
+    run(work)
+
+
+def test_an_idle_connection_is_given_up_when_it_is_old(run):
+    async def work() -> None:
+        async with standing(OK) as (server, there):
+            assert await call(there) == b"ok"
+            there._idle[0].idle_since -= 31
+            assert await call(there) == b"ok"
+            assert len({got.port for got in server.got}) == 2
+
+    run(work)
+
+
+def test_old_connections_are_closed_although_newer_ones_are_used(run):
+    async def work() -> None:
+        async with standing(OK) as (_, there):
+            both = [await asked(there), await asked(there)]
+            for connection in both:
+                assert await connection.read() == b"ok"
+                there.release(connection)
+            both[0].idle_since -= 31
+            assert await call(there) == b"ok"
+            assert list(there._idle) == [both[1]]
+            assert not both[0].is_reusable
+
+    run(work)
+
+
+def test_a_call_over_the_limit_waits_for_room(run):
+    async def work() -> None:
+        async with standing(HALF, HALF, OK, connections=2) as (server, there):
+            first, _ = await asked(there), await asked(there)
+            third = asyncio.ensure_future(call(there))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert len(server.got) == 2
+            there.release(first)
+            assert await third == b"ok"
+
+    run(work)
+
+
+def test_neither_failures_nor_cancelled_calls_cost_room(run):
+    async def work() -> None:
+        async with standing([CLOSE], [WAIT], OK, connections=1) as (server, there):
+            with pytest.raises(Broken):
+                await call(there)
+            server.asked.clear()
+            silent = asyncio.ensure_future(call(there))
+            queued = [asyncio.ensure_future(call(there)) for _ in range(3)]
+            await server.asked.wait()
+            for task in [*queued[:2], silent]:
+                task.cancel()
+            assert await queued[2] == b"ok"
+            assert await call(there) == b"ok"
+            await asyncio.gather(silent, *queued, return_exceptions=True)
+            assert not there._room.locked()
+
+    run(work)
+
+
+@pytest.mark.parametrize("rounds", range(8))
+def test_a_call_can_be_cancelled_at_any_moment(run, rounds):
+    async def work() -> None:
+        slow: list[Step] = [head(200, "Content-Length: 9"), b"poi", WAIT]
+        async with standing(slow, OK, connections=1) as (server, there):
+            task = asyncio.ensure_future(call(there))
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            answer = await call(there) if server.got else b"ok"
+            assert answer == b"ok"
+            assert not there._room.locked()
+
+    run(work)
+
+
+def test_a_large_body_is_sent_and_a_large_answer_read_whole(run):
+    size = 32 * 1024 * 1024
+
+    async def work() -> None:
+        body = b"x" * size
+        large: list[Step] = [head(200, f"Content-Length: {size}"), body]
+        async with standing(large) as (server, there):
+            connection = await asked(there, body)
+            read = 0
+            while piece := await connection.read():
+                assert len(piece) < 1 << 20
+                read += len(piece)
+            there.release(connection)
+            assert read == size
+            assert len(server.got[0].body) == size
+
+    run(work)
+
+
+def test_closing_hangs_up_on_idle_and_busy_connections(run):
+    async def work() -> None:
+        endless: list[Step] = [head(200), b"half", WAIT]
+        async with standing(OK, endless) as (server, there):
+            both = [await asked(there), await asked(there)]
+            assert await both[0].read() == b"ok"
+            there.release(both[0])
+            assert await both[1].read() == b"half"
+            there.close()
+            with pytest.raises(Broken):
+                await both[1].read()
+            await server.hung_up.wait()
+            assert not both[0].is_reusable
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("url", "authority", "host", "port"),
+    [
+        ("http://up", "up", "up", 80),
+        ("https://up/v1", "up", "up", 443),
+        ("https://Up:8443/v1", "Up:8443", "up", 8443),
+        ("http://[::1]:80/v1", "[::1]:80", "::1", 80),
+        ("https://[::1]", "[::1]", "::1", 443),
+        ("http://user:word@up:1/v1", "up:1", "up", 1),
+        ("http://bücher.example:81", "xn--bcher-kva.example:81", "xn--bcher-kva.example", 81),
+    ],
+)
+def test_an_address_says_where_to_go(url, authority, host, port):
+    made = origin(url)
+
+    assert (made.authority, made._host, made._port) == (authority, host, port)
+    assert (made._tls is None) == url.startswith("http:")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *["", "up", "//up", "ftp://up", "http://", "http://:80", "http://up:x", "http://up:70000"],
+        *["http://a..b", f"http://{'a' * 64}.b"],
+    ],
+)
+def test_an_address_that_is_none_is_an_error(url):
+    with pytest.raises(ValueError, match=r"HTTP|[Pp]ort|idna|label"):
+        origin(url)
