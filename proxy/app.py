@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from importlib import resources
 from typing import Any
 
@@ -282,9 +283,16 @@ async def _refused(_request: Request, error: Exception) -> Response:
 
 async def _lost(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
-    lost = NotFound("There is nothing at this path. Calls go to /v1/….", code="not_found")
-    body = envelope(lost)
-    return Response(body, status_code=error.status_code, media_type="application/json")
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        lost = NotFound("This path takes other methods; see `allow`.", code="method_not_allowed")
+    else:
+        lost = NotFound("There is nothing at this path. Calls go to /v1/….", code="not_found")
+    return Response(
+        envelope(lost),
+        status_code=error.status_code,
+        headers=error.headers,
+        media_type="application/json",
+    )
 
 
 async def _retain(opened: Store, days: int) -> None:

@@ -15,7 +15,7 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 from sqlalchemy import make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from dashboards.reports import Period
 from proxy import app
@@ -71,7 +71,7 @@ async def _serve(
         _welcome(opened)
         server = app.server(gateway.app, settings)
         app.tune()
-        # The server raises the signal again once it has stopped; the journal is still to be drained.
+        # The server raises the signal again once it has stopped; the journal is to be drained yet.
         for each in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(each, lambda: None)
         listener.listen(app.BACKLOG)
@@ -106,8 +106,8 @@ def _introduce(settings: Settings, known: Catalog, port: int) -> None:
     for line in (
         f"Ledger: {make_url(app.database_url(settings)).render_as_string()}",
         f"Catalog: {len(known.models)} models, as shipped{file}",
-        f"Upstreams with a key: {', '.join(having) or 'none, so no call can be answered yet'}",
-        *([f"Upstreams without one, and what to set: {', '.join(lacking)}"] if lacking else []),
+        f"Upstreams ready: {', '.join(having) or 'none, so no call can be answered yet'}",
+        *([f"Upstreams without a key, and what to set: {', '.join(lacking)}"] if lacking else []),
         f"Thriftgate listens: set base_url to http://{host}:{port}/v1",
     ):
         _out.print(line, soft_wrap=True, markup=False)
@@ -297,7 +297,7 @@ def _listener(settings: Settings) -> socket.socket:
 def _open(settings: Settings) -> Store:
     try:
         return app.store(settings)
-    except ValueError as error:
+    except (ValueError, ArgumentError) as error:
         _fail(f"THRIFTGATE_DATABASE_URL: {error}")
     except SQLAlchemyError as error:
         _fail(f"The database is away: {str(error).splitlines()[0]}")

@@ -1,6 +1,7 @@
 """The connections to one upstream, on both event loops."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -240,6 +241,28 @@ def test_closing_hangs_up_on_idle_and_busy_connections(run):
                 await both[1].read()
             await server.hung_up.wait()
             assert not both[0].is_reusable
+
+    run(work)
+
+
+def test_no_small_packet_waits_for_another(run):
+    async def work() -> None:
+        async with standing(OK) as (_, there):
+            connection = await asked(there)
+            plug = connection._transport.get_extra_info("socket")
+            assert plug.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            there.release(connection)
+
+    run(work)
+
+
+def test_a_host_is_reached_over_whichever_of_its_addresses_answers(run):
+    async def work() -> None:
+        async with serving(OK) as server:
+            there = origin(f"http://localhost:{server.port}")  # may be ::1 as well
+            assert await call(there) == b"ok"
+            there.close()
+            await asyncio.sleep(0)
 
     run(work)
 

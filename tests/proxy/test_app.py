@@ -1,0 +1,351 @@
+"""The composition root: what it builds, in which order it closes, and what its pages answer."""
+
+import asyncio
+import errno
+import gc
+import json
+import logging
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from proxy.app import Gateway, Tasks, catalog, gateway, listener, server, tune
+from proxy.catalog.problems import BadCatalog
+from proxy.settings import Settings
+from proxy.store.journal import Journal
+from proxy.store.store import Store
+from tests.fakes.asgi import Connection, asked, scope
+from tests.fakes.receipts import a_receipt
+
+AnyStore = TypeVar("AnyStore", bound=Store)
+NOW = 1_790_000_000.0
+UPSTREAM = """
+[upstreams.nowhere]
+kind = "openai"
+base_url = "http://127.0.0.1:9/v1"
+key_env = "NOWHERE_KEY"
+
+[[models]]
+id = "gpt-nowhere"
+upstream = "nowhere"
+price = { input = "1.00", output = "4.00" }
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(UPSTREAM)
+    monkeypatch.delenv("NOWHERE_KEY", raising=False)
+    return Settings(folder=tmp_path / "gateway", catalog=mine, retries=0, drain_grace=5.0)
+
+
+def opened(kind: type[AnyStore], settings: Settings) -> AnyStore:
+    """The store that these settings name."""
+    url = f"sqlite:///{settings.folder / 'thriftgate.db'}"
+    return kind.open(url, settings.folder / "journal")
+
+
+@asynccontextmanager
+async def keyed(
+    settings: Settings, store: Store | None = None
+) -> AsyncIterator[tuple[Gateway, str]]:
+    """A gateway and a key of its one team."""
+    async with gateway(settings, store) as running:
+        team = running.store.teams.create("acme", now=NOW)
+        _, key = running.store.teams.create_key(team.id, "first", now=NOW)
+        yield running, key
+
+
+def within(
+    settings: Settings,
+    work: Callable[[Gateway, str], Awaitable[None]],
+    store: Store | None = None,
+) -> None:
+    async def run() -> None:
+        async with keyed(settings, store) as (running, key):
+            await work(running, key)
+
+    asyncio.run(run())
+
+
+async def got(running: Gateway, path: str, key: str = "", method: str = "GET") -> Connection:
+    authorization = f"Bearer {key}" if key else ""
+    head = scope(path, method, {"authorization": authorization})
+    return await asked(running.app, head)
+
+
+def error(connection: Connection) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(connection.body)
+    assert set(told) == {"error"}
+    assert set(told["error"]) == {"message", "type", "param", "code"}
+    return dict(told["error"])
+
+
+def test_a_call_goes_all_the_way_to_its_upstream_and_into_the_ledger(settings):
+    async def work(running: Gateway, key: str) -> None:
+        sent = b'{"model":"gpt-nowhere","messages":[{"role":"user","content":"hi"}]}'
+        head = scope(headers={"authorization": f"Bearer {key}"})
+        connection = await asked(running.app, head, Connection([sent]))
+        assert connection.status == 503
+        assert "set NOWHERE_KEY" in error(connection)["message"]
+        call_id = connection.headers["x-request-id"]
+        assert running.store.drain.flush(10)
+        page = await got(running, f"/v1/thriftgate/calls/{call_id}", key)
+        assert page.status == 200
+        assert call_id in page.body.decode()
+
+    within(settings, work)
+
+
+def test_the_users_catalog_lies_over_the_shipped_one(settings):
+    assert {"openai", "anthropic", "nowhere"} <= set(catalog(settings).upstreams)
+    assert "nowhere" not in catalog(Settings()).upstreams
+
+
+def test_a_bad_catalog_starts_nothing(settings, tmp_path):
+    (tmp_path / "mine.toml").write_text("[upstreams.mine]\n")
+
+    async def work() -> None:
+        async with gateway(settings):
+            raise AssertionError
+
+    with pytest.raises(BadCatalog):
+        asyncio.run(work())
+    assert not settings.folder.exists()
+
+
+def test_leaving_drains_the_journal_and_ends_every_thread(settings):
+    before = set(threading.enumerate())
+
+    async def work() -> None:
+        async with keyed(settings) as (running, _):
+            team = running.store.teams.all()[0].id
+            for n in range(50):
+                running.store.keep(a_receipt(n, team=team))
+
+    asyncio.run(work())
+    assert {t for t in threading.enumerate() if t.name.startswith("store")} <= before
+    store = Store.open(
+        f"sqlite:///{settings.folder / 'thriftgate.db'}", settings.folder / "journal"
+    )
+    try:
+        team = store.teams.all()[0].id
+        for n in range(50):
+            assert len(store.ledger.receipt(a_receipt(n).call_id, team)) == 1
+    finally:
+        assert store.close(5)
+
+
+def test_receipts_that_could_not_be_drained_are_told_of(settings, caplog):
+    class Unhurried(Store):
+        def close(self, deadline: float) -> bool:
+            assert deadline == 5.0
+            super().close(deadline)
+            return False
+
+    async def work() -> None:
+        async with gateway(settings, opened(Unhurried, settings)) as running:
+            assert isinstance(running.store, Unhurried)
+
+    asyncio.run(work())
+    assert [record.message for record in caplog.records if record.name == "thriftgate"] == [
+        "Receipts stay in the journal; the next start puts them into the ledger"
+    ]
+
+
+def test_a_background_task_that_fails_is_logged_and_harms_no_other(caplog):
+    done = []
+
+    async def fails() -> None:
+        raise ValueError("on purpose")
+
+    async def works() -> None:
+        await asyncio.sleep(0)
+        done.append(True)
+
+    async def work() -> None:
+        async with asyncio.TaskGroup() as group:
+            tasks = Tasks(group)
+            tasks.start(fails)
+            tasks.start(works)
+
+    asyncio.run(work())
+    assert done == [True]
+    (record,) = caplog.records
+    assert record.message == "A background task failed"
+    assert record.exc_info is not None
+    assert "on purpose" in str(record.exc_info[1])
+
+
+def test_old_receipts_are_dropped_while_it_runs(settings):
+    ancient = a_receipt(0, call_id=f"call_{1_000_000_000:012x}7{0:019x}", team="team_0")
+    dropped = threading.Event()
+
+    class Watched(Store):
+        async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return await super().ask(question, *args, **kwargs)
+            finally:
+                if question == self.ledger.retain:
+                    dropped.set()
+
+    store = opened(Watched, settings)
+    store.keep(ancient)
+    assert store.drain.flush(10)
+    assert store.ledger.count_calls() == 1
+
+    async def work() -> None:
+        async with gateway(settings, store):
+            await asyncio.get_running_loop().run_in_executor(None, dropped.wait, 10)
+            assert store.ledger.count_calls() == 0
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status"),
+    [
+        ("/", "GET", 404),
+        ("/docs", "GET", 404),
+        ("/redoc", "GET", 404),
+        ("/openapi.json", "GET", 404),
+        ("/v2/chat/completions", "POST", 404),
+        ("/healthz", "POST", 405),
+        ("/v1/models", "DELETE", 405),
+    ],
+)
+def test_what_is_not_there_is_told_in_the_envelope(settings, path, method, status):
+    async def work(running: Gateway, key: str) -> None:
+        connection = await got(running, path, key, method)
+        assert connection.status == status
+        assert connection.headers["content-type"] == "application/json"
+        assert error(connection)["message"]
+        assert ("allow" in connection.headers) == (status == 405)
+
+    within(settings, work)
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/models/gpt-nowhere", "/v1/thriftgate/calls/x"])
+def test_pages_with_secrets_ask_for_a_key(settings, path):
+    async def work(running: Gateway, key: str) -> None:
+        for wrong in ("", "tg-wrong"):
+            connection = await got(running, path, wrong)
+            assert connection.status == 401
+            assert error(connection)["code"]
+        (record,) = running.store.teams.keys(running.store.teams.all()[0].id)
+        assert (await got(running, path, key)).status in {200, 404}
+        assert running.store.teams.revoke(record.id, now=NOW)
+        running.store.keyring.refresh()
+        assert (await got(running, path, key)).status == 401
+
+    within(settings, work)
+
+
+def test_models_are_those_of_the_catalog(settings):
+    async def work(running: Gateway, key: str) -> None:
+        listed = json.loads((await got(running, "/v1/models", key)).body)
+        assert {model["id"] for model in listed["data"]} == set(running.catalog.models)
+        unknown = await got(running, "/v1/models/none", key)
+        assert (unknown.status, error(unknown)["type"]) == (404, "invalid_request_error")
+
+    within(settings, work)
+
+
+def test_probes_need_no_key_and_say_what_is_wrong(settings):
+    async def work(running: Gateway, key: str) -> None:
+        assert (await got(running, "/healthz")).status == 200
+        assert json.loads((await got(running, "/readyz")).body) == {
+            "status": "ready",
+            "troubles": [],
+        }
+        metrics = await got(running, "/metrics")
+        assert b"thriftgate_" in metrics.body
+
+    within(settings, work)
+
+
+def test_a_gateway_that_is_not_ready_says_why(settings):
+    class Troubled(Store):
+        def trouble(self) -> list[str]:
+            return ["The disk is full."]
+
+    async def work(running: Gateway, _key: str) -> None:
+        unready = await got(running, "/readyz")
+        assert unready.status == 503
+        assert json.loads(unready.body) == {
+            "status": "not ready",
+            "troubles": ["The disk is full."],
+        }
+
+    within(settings, work, opened(Troubled, settings))
+
+
+def test_a_gateway_that_cannot_keep_receipts_takes_no_calls(settings):
+    class Full(Journal):
+        full = True
+
+    store = opened(Store, settings)
+    store.journal.close()
+    store.journal = Full(settings.folder / "journal")
+
+    async def work(running: Gateway, key: str) -> None:
+        call = await got(running, "/v1/chat/completions", key, "POST")
+        assert (call.status, error(call)["code"]) == (503, "ledger_unavailable")
+        assert (await got(running, "/v1/models", key)).status == 200
+
+    within(settings, work, store)
+
+
+@pytest.fixture
+def as_it_was() -> Iterator[None]:
+    """The interpreter, as the other tests know it."""
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    yield
+    sys.setswitchinterval(interval)
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("as_it_was")
+def test_tuning_leaves_what_is_loaded_out_of_collections():
+    tune()
+
+    assert gc.get_freeze_count() > 1000
+    assert sys.getswitchinterval() == pytest.approx(0.001)
+
+
+def test_a_listener_is_bound_and_waits_until_it_is_told_to_listen():
+    with listener(Settings(port=0)) as bound:
+        port = bound.getsockname()[1]
+        with socket.socket() as caller:
+            assert caller.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
+        bound.listen()
+        with pytest.raises(OSError, match="in use"):
+            listener(Settings(port=port))
+
+
+def test_a_listener_takes_an_address_of_either_family():
+    try:
+        with listener(Settings(host="::1", port=0)) as bound:
+            assert bound.family == socket.AF_INET6
+    except OSError as missing:
+        pytest.skip(f"no IPv6 on this machine: {missing}")
+
+
+def test_the_server_says_nothing_of_itself(settings):
+    made = server(_nothing, settings)
+
+    assert made.config.server_header is False
+    assert made.config.access_log is False
+    assert logging.getLogger("uvicorn.error").level == logging.WARNING
+
+
+async def _nothing(_scope: Any, _receive: Any, _send: Any) -> None:
+    """An app that answers nobody."""

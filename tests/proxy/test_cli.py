@@ -1,0 +1,240 @@
+"""The command line: what a person types, and what comes back."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from proxy.cli import _commands
+from proxy.store.store import Store
+from tests.fakes.receipts import a_receipt
+from tests.fakes.standing import standing
+from tests.fakes.town import lab_standing
+
+_SERVE = "from proxy.cli import main; main()"
+KEY = re.compile(r"tg-[\w-]{40}")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    made = tmp_path / "gateway"
+    monkeypatch.setenv("THRIFTGATE_FOLDER", str(made))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    return made
+
+
+def typed(*words: str, **settings: str) -> Result:
+    env = {f"THRIFTGATE_{name.upper()}": value for name, value in settings.items()}
+    return CliRunner().invoke(_commands, words, env=env)
+
+
+def told(*words: str, **settings: str) -> str:
+    """What a command that succeeds prints."""
+    result = typed(*words, **settings)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return result.stdout
+
+
+def refused(*words: str, **settings: str) -> str:
+    """What a command that fails says; never a traceback."""
+    result = typed(*words, **settings)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+def test_check_says_that_the_catalog_is_sound():
+    assert re.search(r"sound: \d+ models, \d+ upstreams", told("check"))
+
+
+def test_check_names_line_and_mend_of_a_bad_catalog(tmp_path):
+    bad = tmp_path / "mine.toml"
+    bad.write_text('[upstreams.mine]\nkind = "openai"\nbase_url = "up"\n')
+
+    said = refused("check", catalog=str(bad))
+
+    assert "mine.toml:3" in said
+    assert "https://" in said
+
+
+@pytest.mark.parametrize("command", [("check",), ("serve",)])
+def test_a_catalog_that_is_not_there_is_told(command, tmp_path):
+    said = refused(*command, catalog=str(tmp_path / "none.toml"))
+
+    assert "none.toml" in said
+    assert "THRIFTGATE_CATALOG" in said
+
+
+@pytest.mark.parametrize("command", [("check",), ("serve",), ("migrate",), ("key", "list")])
+@pytest.mark.parametrize(("name", "value"), [("port", "many"), ("prot", "80")])
+def test_a_bad_setting_is_told_by_its_name(command, name, value):
+    assert f"THRIFTGATE_{name.upper()}" in refused(*command, **{name: value})
+
+
+@pytest.mark.parametrize("command", [("serve",), ("migrate",), ("report",), ("team", "list")])
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("mysql://up/ledger", "THRIFTGATE_DATABASE_URL"),
+        ("nonsense", "THRIFTGATE_DATABASE_URL"),
+        ("postgresql://me:secret@127.0.0.1:1/ledger", "The database is away"),
+    ],
+)
+def test_a_database_that_is_none_is_told_without_its_password(command, url, said):
+    message = refused(*command, database_url=url, port="0")
+
+    assert said in message
+    assert "secret" not in message
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    assert "THRIFTGATE_FOLDER" in refused("migrate", folder=str(tmp_path / "file" / "below"))
+
+
+def test_migrate_brings_the_database_to_the_newest_schema(folder):
+    for _ in range(2):
+        assert "newest schema" in told("migrate")
+    with closing(sqlite3.connect(folder / "thriftgate.db")) as database:
+        assert database.execute("SELECT count(*) FROM teams").fetchone() == (0,)
+
+
+def test_a_key_is_made_shown_once_listed_and_revoked():
+    secret = told("key", "create", "--team", "acme", "--name", "ci", "--quiet").strip()
+    assert KEY.fullmatch(secret)
+    said = told("key", "create", "--team", "acme", "--feature", "search")
+    (other,), (key_id,) = KEY.findall(said), re.findall(r"key_\w+", said)
+    assert other != secret
+
+    listed = told("key", "list")
+    assert secret not in listed
+    assert other not in listed
+    assert secret[-4:] in listed
+    assert listed.count("open") == 2
+    assert "search" in listed
+    assert told("team", "list").count("acme") == 1
+
+    assert "revoked" in told("key", "revoke", key_id)
+    assert told("key", "list").count("revoked") == 1
+    assert "no open key" in refused("key", "revoke", key_id)
+
+
+def test_a_team_is_made_once():
+    assert "acme" in told("team", "create", "acme", "--keep-prompts")
+    assert re.search(r"acme\s+team_\w+\s+yes", told("team", "list"))
+    assert "already" in refused("team", "create", "acme")
+
+
+def test_a_report_says_what_each_team_spent(folder):
+    told("team", "create", "acme")
+    store = Store.open(f"sqlite:///{folder / 'thriftgate.db'}", folder / "journal")
+    store.keep(a_receipt(team=store.teams.all()[0].id))
+    assert store.close(20)
+
+    said = told("report", "--days", "3650")
+
+    assert "acme" in said
+
+
+@pytest.mark.parametrize("zone", ["Nowhere/Town", "../etc"])
+def test_a_report_in_no_time_zone_is_refused(zone):
+    assert f"--zone {zone}" in refused("report", "--zone", zone)
+
+
+def test_no_command_is_a_question_for_help():
+    said = typed().output
+
+    for command in ("serve", "check", "migrate", "report", "demo", "key", "team"):
+        assert command in said
+
+
+def test_a_port_that_is_taken_is_told():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = refused("serve", port=str(taken.getsockname()[1]))
+
+    assert "is taken" in said
+    assert "THRIFTGATE_PORT" in said
+
+
+@pytest.mark.parametrize("host", ["203.0.113.1", "no.such.host.invalid", "2001:db8::1"])
+def test_an_address_of_another_machine_is_told(host):
+    assert "THRIFTGATE_HOST" in refused("serve", host=host)
+
+
+@contextmanager
+def serving(folder: Path, settings: Mapping[str, str]) -> Iterator["subprocess.Popen[str]"]:
+    """``thriftgate serve`` in a process of its own, which is killed if it does not end."""
+    with (folder / "stderr").open("w") as stderr:
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, "-c", _SERVE, "serve"],
+            env={**os.environ, "THRIFTGATE_PORT": "0", **settings},  # noqa: TID251 - the child's
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def introduction(process: "subprocess.Popen[str]") -> str:
+    """What it prints until it listens."""
+    assert process.stdout is not None
+    said = ""
+    for line in process.stdout:
+        said += line
+        if "listens" in line:
+            return said
+    raise AssertionError(said)
+
+
+def found(pattern: str, said: str) -> str:
+    match = re.search(pattern, said)
+    assert match is not None, said
+    return match[1]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_serving_begins_with_a_key_that_works_and_ends_with_every_receipt(how, tmp_path, folder):
+    with (
+        standing(lambda: lab_standing(tmp_path, time_scale=0.2)) as (_, catalog),
+        serving(tmp_path, {"THRIFTGATE_CATALOG": str(catalog), "LAB_KEY": "lab-key"}) as process,
+    ):
+        said = introduction(process)
+        port, key = int(found(r"127\.0\.0\.1:(\d+)/v1", said)), found(f"({KEY.pattern})", said)
+        assert str(folder / "thriftgate.db") in said
+        assert str(catalog) in said
+        assert re.search(r"Upstreams ready: .*lab", said)
+        assert "openai (OPENAI_API_KEY)" in said
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as caller:
+            messages = [{"role": "user", "content": "Say something long."}]
+            body = json.dumps({"model": "gpt-lab", "stream": True, "messages": messages})
+            headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+            caller.request("POST", "/v1/chat/completions", body, headers)
+            answer = caller.getresponse()
+            assert answer.status == 200
+            first = answer.readline()
+            process.send_signal(how)
+            rest = answer.read()
+        assert process.wait(20) == 0
+    assert first.startswith(b"data: ")
+    assert rest.endswith(b"data: [DONE]\n\n")
+    assert (tmp_path / "stderr").read_text() == "Thriftgate stopped.\n"
+    with closing(sqlite3.connect(folder / "thriftgate.db")) as database:
+        assert database.execute("SELECT count(*) FROM calls").fetchone() == (1,)
