@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2
 from openai import APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
@@ -108,7 +108,7 @@ async def _sent(client: AsyncOpenAI, planned: Planned) -> Sent:
             answer.take(raw.parse().model_dump(exclude_none=True))
     except APIStatusError as error:
         return Sent(planned=planned, call_id=error.request_id or "", error=str(error))
-    except (OpenAIError, httpx.HTTPError, ValueError) as error:  # ValueError: a broken JSON answer
+    except (OpenAIError, httpx2.HTTPError, ValueError) as error:  # ValueError: a broken JSON answer
         return Sent(planned=planned, call_id=call_id, error=f"{type(error).__name__}: {error}")
     planned.answered(answer.message)
     details = answer.usage.get("prompt_tokens_details") or {}
