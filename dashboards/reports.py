@@ -72,7 +72,8 @@ class Spend:
         attempts: Attempts to answer them.
         errors: Calls that were refused, failed or broke off.
         estimated: Attempts whose usage was counted here.
-        unpriced: Attempts that used tokens at no known price; the costs leave them out.
+        unpriced: Attempts that were answered or used tokens, at no known price; the costs leave
+            them out.
         usage: Tokens of all attempts.
         list_nanos: Cost at published prices in 1e-9 US dollars; None where no price was known.
         cost_nanos: The same after discounts.

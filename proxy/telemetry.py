@@ -70,6 +70,10 @@ class Series:
         if receipt.ttft is not None:
             self.ttft.add(receipt.ttft)
         usage = receipt.usage
+        if receipt.cost_nanos is not None:
+            self.nanos += receipt.cost_nanos
+        elif usage is not None or receipt.outcome is Outcome.ANSWERED:
+            self.unpriced += 1
         if usage is None:
             return
         self.input += usage.input
@@ -78,10 +82,6 @@ class Series:
         self.output += usage.output
         self.reasoning += usage.reasoning
         self.estimated += receipt.estimated
-        if receipt.cost_nanos is None:
-            self.unpriced += 1
-        else:
-            self.nanos += receipt.cost_nanos
 
 
 class Telemetry(Collector):
@@ -114,7 +114,10 @@ class Telemetry(Collector):
     def collect(self) -> Iterator[Metric]:
         """Everything, as Prometheus' own types."""
         yield from self._counters()
-        for name, told in (("ttft", "Arrival to first content byte"), ("duration", "to the end")):
+        for name, told in (
+            ("ttft", "Arrival to first content byte"),
+            ("duration", "Arrival to the end"),
+        ):
             spread = HistogramMetricFamily(
                 f"thriftgate_{name}_seconds", told, labels=["team", "route"]
             )

@@ -62,7 +62,8 @@ _SUMS = {
     "errors": "sum(CASE WHEN final = 1 AND outcome IN ('refused', 'failed', 'broken') "
     "THEN 1 ELSE 0 END)",
     "estimated": "sum(estimated)",
-    "unpriced": "sum(CASE WHEN input IS NOT NULL AND cost_nanos IS NULL THEN 1 ELSE 0 END)",
+    "unpriced": "sum(CASE WHEN cost_nanos IS NULL AND (input IS NOT NULL OR outcome = 'answered') "
+    "THEN 1 ELSE 0 END)",
     **{bucket: f"coalesce(sum({bucket}), 0)" for bucket in schema.BUCKETS},
     "list_nanos": "sum(list_nanos)",
     "cost_nanos": "sum(cost_nanos)",

@@ -7,6 +7,7 @@ new segments, and trying again what a full or broken disk refused.
 
 import logging
 import os
+import re
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -147,7 +148,7 @@ class Journal:
 
     def _keep(self, framed: bytes) -> None:
         if self._waiting + len(framed) > self._bounds.backlog:
-            _log.critical("a receipt is in no journal, only here: %s", framed[1:].decode())
+            _log.critical("a receipt is in no journal, only here: %s", _unprompted(framed))
             return
         self._backlog.append(framed)
         self._waiting += len(framed)
@@ -192,3 +193,8 @@ class Journal:
             made = segments.create(self.folder, f"{self._name}-{self._count:06}")
             if made is not None:
                 return made
+
+
+def _unprompted(framed: bytes) -> str:
+    """A line for the log, without the prompt it may hold: logs are read by other people."""
+    return re.sub(r',"prompt":"(?:[^"\\]|\\.)*"', "", framed[1:].decode())

@@ -61,7 +61,10 @@ def _sums(group: list[Receipt]) -> dict[str, int | None]:
         "attempts": len(group),
         "errors": sum(each.outcome in _ERRORS for each in finals),
         "estimated": sum(each.estimated for each in group),
-        "unpriced": sum(each.cost_nanos is None for each in used),
+        "unpriced": sum(
+            each.cost_nanos is None and (each.usage is not None or each.outcome == Outcome.ANSWERED)
+            for each in group
+        ),
         **{
             bucket: sum(getattr(each.usage, bucket) for each in used)
             for bucket in msgspec.structs.asdict(Usage())

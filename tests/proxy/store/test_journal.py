@@ -182,3 +182,15 @@ def test_the_thread_syncs_what_is_appended(tmp_path: Path, sick: SickDisk) -> No
     journal.close()
 
     assert synced == 1
+
+
+def test_the_last_resort_does_not_write_prompts_to_the_log(
+    tmp_path: Path, sick: SickDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = Journal(tmp_path, disk=sick.disk, bounds=Bounds(backlog=10))
+    sick.refuses = True
+    with caplog.at_level(logging.CRITICAL):
+        journal.append(b'{"call_id":"call_1","prompt":"a \\"secret\\" plan","z":1}')
+
+    assert '{"call_id":"call_1","z":1}' in caplog.text
+    assert "secret" not in caplog.text

@@ -108,13 +108,20 @@ def test_an_unknown_price_is_shown_as_unknown_and_never_as_nothing(engine: Engin
             a_receipt(4, model="mixed", started=FIRST, feature="", cost_nanos=7),
             a_receipt(6, model="mixed", **unknown),
             a_receipt(8, model="unused", **unknown, usage=None, outcome=Outcome.REFUSED),
+            a_receipt(10, model="unmetered", **unknown, usage=None, outcome=Outcome.ANSWERED),
         ]
     )
     reports = LedgerReports(engine)
     by_model = reports.spend(MONTH, BY_MODEL)
     costs = {row.model: (row.cost_nanos, row.unpriced) for row in by_model}
 
-    assert costs == {"priced": (5, 0), "unpriced": (None, 1), "mixed": (7, 1), "unused": (0, 0)}
-    assert [row.model for row in reports.unpriced(MONTH)] == ["mixed", "unpriced"]
+    assert costs == {
+        "priced": (5, 0),
+        "unpriced": (None, 1),
+        "mixed": (7, 1),
+        "unused": (0, 0),
+        "unmetered": (None, 1),
+    }
+    assert [row.model for row in reports.unpriced(MONTH)] == ["mixed", "unmetered", "unpriced"]
     (total,) = reports.spend(MONTH)
-    assert (total.cost_nanos, total.unpriced, total.errors) == (12, 2, 1)
+    assert (total.cost_nanos, total.unpriced, total.errors) == (12, 3, 1)
