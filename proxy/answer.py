@@ -8,10 +8,12 @@ from proxy.timeline import Timeline
 from proxy.upstream.port import Exchange
 from proxy.wire.failures import failure_in
 from proxy.wire.port import Wire
-from proxy.wire.sse import Frames
+from proxy.wire.sse import Frames, is_idle
 
 #: Keep-alives held back while nothing else came; more of them are dropped.
 _HELD: Final = 64 * 1024
+#: Opening events held back before the content; beyond it, they are taken for content.
+_OPENING: Final = 1024 * 1024
 #: The largest JSON answer that is read whole.
 _WHOLE: Final = 64 * 1024 * 1024
 
@@ -23,30 +25,37 @@ class Answer:
         exchange: Where it comes from.
         meter: What it used, as far as it was read.
         first: Its first piece, up to the commit point or a little after.
+        generates: Whether it must be a stream of events or JSON, whatever it is called.
         is_stream: Whether it is a stream of events.
         is_whole: Whether the first piece is all of it.
     """
 
     __slots__ = (
-        "_frames", "_timeline", "_wire", "exchange", "first", "is_stream", "is_whole", "meter",
+        "_frames", "_timeline", "_wire", "exchange", "first", "generates", "is_stream", "is_whole",
+        "meter",
     )  # fmt: skip
 
-    def __init__(self, exchange: Exchange, wire: Wire, timeline: Timeline) -> None:
+    def __init__(
+        self, exchange: Exchange, wire: Wire, timeline: Timeline, *, generates: bool
+    ) -> None:
         self.exchange = exchange
         self._wire = wire
         self._timeline = timeline
         self._frames: Frames | None = None
         media = exchange.headers.get("content-type", "").lower()
         self.is_stream = media.startswith("text/event-stream")
-        self.is_whole = media.startswith("application/json")
+        self.generates = generates
+        self.is_whole = not self.is_stream and (generates or media.startswith("application/json"))
         self.meter = Meter(wire.usage, streamed=self.is_stream)
         self.first = b""
 
     async def commit(self) -> None:
         """Read up to the first content byte; a JSON answer is read whole.
 
+        What opens a stream and says nothing yet is held until then.
+
         Raises:
-            UpstreamError: If the answer broke, or if a stream ended empty or began with an error.
+            UpstreamError: If the answer broke, or if a stream had an error or its end before that.
         """
         if self.is_stream:
             await self._commit_stream()
@@ -78,8 +87,11 @@ class Answer:
         while run := await self.next():
             if self.meter.begun or self.meter.broken:
                 break
-            if len(held) < _HELD:
+            if len(held) < _HELD or not is_idle(run):
                 held += run
+            if len(held) > _OPENING:
+                self.meter.begun, run = True, b""
+                break
         if self.meter.broken or not self.meter.begun:
             raise failure_in(run, self._wire.failure) or UpstreamError(
                 "The upstream failed before its answer began.",

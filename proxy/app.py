@@ -13,14 +13,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from http import HTTPStatus
 from importlib import resources
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
-from fastapi.responses import Response
-from starlette.exceptions import HTTPException
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
 from proxy.call import Key
@@ -28,12 +26,14 @@ from proxy.catalog.entries import Catalog
 from proxy.catalog.load import load
 from proxy.decide import Patience
 from proxy.desk import Desk
-from proxy.errors import NotFound, ProxyError, envelope
+from proxy.errors import Unready
 from proxy.estimates import Estimates
 from proxy.receipt import Receipt
 from proxy.routes import health, models, receipts
 from proxy.routes.arrival import token, unauthenticated
 from proxy.routes.front import Door, Front
+from proxy.routes.pages import tell_errors
+from proxy.routes.room import Room
 from proxy.settings import Settings, upstream_keys
 from proxy.settle import Seal
 from proxy.store.ids import call_ids
@@ -47,6 +47,8 @@ _log = logging.getLogger("thriftgate")
 BACKLOG = 4096
 #: Seconds between two rounds of retention.
 _RETENTION_EVERY = 3600.0
+#: Seconds that calls get to leave their receipts once they are cut off.
+_SETTLING = 5.0
 #: Seconds one round may take.
 _RETENTION_BUDGET = 30.0
 
@@ -84,8 +86,19 @@ class Receipts:
         self._telemetry.observe(receipt)
 
     async def receipts(self, call_id: str, team: str) -> Sequence[Receipt]:
-        """The receipts of a team's call, by attempt; none if it made no such call."""
-        return await self._store.ask(self._store.ledger.receipt, call_id, team)
+        """The receipts of a team's call, by attempt; none if it made no such call.
+
+        Raises:
+            Unready: The database is away.
+        """
+        try:
+            return await self._store.ask(self._store.ledger.receipt, call_id, team)
+        except SQLAlchemyError as error:
+            raise Unready(
+                "The gateway cannot read the ledger just now; try again in a moment.",
+                code="ledger_unavailable",
+                retry_after=5.0,
+            ) from error
 
 
 class Capacity:
@@ -217,6 +230,15 @@ def server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
     )
 
 
+async def stop(stopped: uvicorn.Server) -> None:
+    """End the calls that still run when the server has stopped; each leaves its receipt."""
+    calls = set(stopped.server_state.tasks)
+    for call in calls:
+        call.cancel()
+    if calls:
+        await asyncio.wait(calls, timeout=_SETTLING)
+
+
 def tune() -> None:
     """Tell the interpreter that what is loaded now stays, and that calls leave little garbage.
 
@@ -246,10 +268,15 @@ def _door(settings: Settings, opened: Store) -> Door:
         now=time.time,  # noqa: TID251 - the one clock
         ticks=time.perf_counter,
         call_id=call_ids(),
-        body_limit=settings.body_limit,
+        room=Room(each=settings.body_limit, all_together=settings.bodies_limit),
         max_calls=settings.max_calls,
         shared_state=settings.shared_provider_state,
     )
+
+
+def _request_ids() -> Callable[[], str]:
+    make = call_ids()
+    return lambda: make(time.time())  # noqa: TID251 - the one clock
 
 
 def _pages(known: Catalog, opened: Store, kept: Receipts, telemetry: Telemetry) -> FastAPI:
@@ -271,35 +298,18 @@ def _pages(known: Catalog, opened: Store, kept: Receipts, telemetry: Telemetry) 
     pages.include_router(health.router(troubles, telemetry.page))
     pages.include_router(models.router(known, authenticate))
     pages.include_router(receipts.router(kept, authenticate))
-    pages.add_exception_handler(ProxyError, _refused)
-    pages.add_exception_handler(HTTPException, _lost)
+    tell_errors(pages, _request_ids())
     return pages
-
-
-async def _refused(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, ProxyError)  # noqa: S101 - registered for no other
-    return Response(envelope(error), status_code=error.status, media_type="application/json")
-
-
-async def _lost(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        lost = NotFound("This path takes other methods; see `allow`.", code="method_not_allowed")
-    else:
-        lost = NotFound("There is nothing at this path. Calls go to /v1/….", code="not_found")
-    return Response(
-        envelope(lost),
-        status_code=error.status_code,
-        headers=error.headers,
-        media_type="application/json",
-    )
 
 
 async def _retain(opened: Store, days: int) -> None:
     """Drop receipts that are older than they may be, a little at a time."""
     while True:
         before = time.time() - days * 86_400  # noqa: TID251 - the one clock
-        await opened.ask(opened.ledger.retain, before, _RETENTION_BUDGET)
+        try:
+            await opened.ask(opened.ledger.retain, before, _RETENTION_BUDGET)
+        except SQLAlchemyError as error:
+            _log.warning("Old receipts stay until the next round, in an hour: %s", error)
         await asyncio.sleep(_RETENTION_EVERY)
 
 

@@ -12,6 +12,9 @@ import msgspec
 from proxy.errors import InvalidCall
 
 _NAME: Final = 512
+_ABSENT: Final = msgspec.Raw(b"")
+#: JSON of a field that says as little as its absence.
+_NOTHING: Final = frozenset({b"", b"null", b"false"})
 
 
 class Metadata(msgspec.Struct, frozen=True):
@@ -34,6 +37,7 @@ class Ask(msgspec.Struct, frozen=True):
         stream: Whether the answer is wanted as server-sent events.
         user: The caller's opaque end user.
         service_tier: The tier asked for; it changes the price.
+        previous_response_id: As JSON, like the two below; see ``needs_kept_state``.
     """
 
     model: Annotated[str, msgspec.Meta(max_length=_NAME)] = ""
@@ -43,6 +47,18 @@ class Ask(msgspec.Struct, frozen=True):
     user: str | None = None
     safety_identifier: str | None = None
     service_tier: str | None = None
+    previous_response_id: msgspec.Raw = _ABSENT
+    conversation: msgspec.Raw = _ABSENT
+    background: msgspec.Raw = _ABSENT
+
+    @property
+    def needs_kept_state(self) -> bool:
+        """Whether it continues what the provider keeps, or is to be fetched from there later.
+
+        Source: OpenAI API reference, create a response (2026-11).
+        """
+        fields = (self.previous_response_id, self.conversation, self.background)
+        return any(bytes(field) not in _NOTHING for field in fields)
 
     @property
     def wants_usage(self) -> bool:

@@ -14,6 +14,7 @@ import typer
 import uvloop
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
@@ -37,8 +38,9 @@ _teams = typer.Typer(no_args_is_help=True, help="Make and list teams.")
 _commands.add_typer(_keys, name="key")
 _commands.add_typer(_teams, name="team")
 
-_err = Console(stderr=True, highlight=False)
-_out = Console(highlight=False)
+# Names that people chose are printed, and none of them is markup.
+_err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+_out = Console(highlight=False, markup=False, emoji=False)
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the result and nothing else.")]
 
@@ -77,6 +79,7 @@ async def _serve(
         listener.listen(app.BACKLOG)
         _introduce(settings, known, listener.getsockname()[1])
         await server.serve(sockets=[listener])
+        await app.stop(server)
     _err.print("Thriftgate stopped.")
 
 
@@ -86,9 +89,7 @@ def _welcome(opened: Store) -> None:
         return
     team = opened.teams.create("default", now=_now())
     _, secret = opened.teams.create_key(team.id, "first", now=_now())
-    _out.print(
-        f"No team yet: made team `default` with the key [bold]{secret}[/bold]", soft_wrap=True
-    )
+    _out.print("No team yet: made team `default` with the key", _bold(secret), soft_wrap=True)
     _out.print("It is shown this once. More: thriftgate key create --team NAME", soft_wrap=True)
 
 
@@ -110,7 +111,7 @@ def _introduce(settings: Settings, known: Catalog, port: int) -> None:
         *([f"Upstreams without a key, and what to set: {', '.join(lacking)}"] if lacking else []),
         f"Thriftgate listens: set base_url to http://{host}:{port}/v1",
     ):
-        _out.print(line, soft_wrap=True, markup=False)
+        _out.print(line, soft_wrap=True)
 
 
 @_commands.command()
@@ -131,7 +132,7 @@ def demo(
     logging.getLogger().setLevel(logging.ERROR)
     try:
         status = run.run(
-            Console(quiet=True) if as_json else _out,
+            Console(quiet=as_json, highlight=False),
             now=datetime.fromtimestamp(_now(), UTC),
             port=port,
             stays=not leave,
@@ -148,7 +149,7 @@ def check() -> None:
     """Validate settings and catalog; name file, line and mend of each problem."""
     known = _catalog(_settings())
     if known.warnings:
-        _out.print(report(known.warnings), soft_wrap=True, markup=False)
+        _out.print(report(known.warnings), soft_wrap=True)
     _out.print(
         f"The catalog is sound: {len(known.models)} models, {len(known.upstreams)} upstreams."
     )
@@ -199,7 +200,7 @@ def key_create(
     if quiet:
         print(secret)
         return
-    _out.print(f"Key {key.id} of team {owner.name}: [bold]{secret}[/bold]", soft_wrap=True)
+    _out.print(f"Key {key.id} of team {owner.name}:", _bold(secret), soft_wrap=True)
     _out.print("It is shown this once; only its hash is kept.")
 
 
@@ -305,10 +306,14 @@ def _open(settings: Settings) -> Store:
         _fail(f"THRIFTGATE_FOLDER cannot be written: {error}")
 
 
+def _bold(text: str) -> Text:
+    return Text(text, style="bold")
+
+
 def _now() -> float:
     return time.time()  # noqa: TID251 - the command line is a person's clock
 
 
 def _fail(message: str) -> NoReturn:
-    _err.print(message, style="red", markup=False, soft_wrap=True)
+    _err.print(message, style="red", soft_wrap=True)
     raise typer.Exit(1)

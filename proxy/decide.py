@@ -11,7 +11,9 @@ from proxy.errors import NotFound, UpstreamError
 #: Endpoints that generate or embed, and so have usage even when the upstream does not say.
 GENERATING = frozenset({"chat/completions", "responses", "completions", "embeddings"})
 #: Failures that would only repeat on the same route.
-_ELSEWHERE = frozenset({"upstream_timeout", "upstream_key_missing", "insufficient_quota"})
+_ELSEWHERE = frozenset(
+    {"upstream_timeout", "upstream_unauthorized", "upstream_key_missing", "insufficient_quota"}
+)
 
 
 class Patience(msgspec.Struct, frozen=True):

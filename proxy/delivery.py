@@ -5,13 +5,12 @@ from collections.abc import Coroutine
 from typing import Any
 
 from proxy.answer import Answer
-from proxy.decide import GENERATING
 from proxy.desk import Head, Line
 from proxy.errors import ProxyError, UpstreamError
 from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt, End, crude, receipt, terms
 from proxy.watch import HungUp, Interrupted, Wait
-from proxy.wire.endings import cut_off, error_event
+from proxy.wire.endings import cut_off, error_event, failed_midway, malformed
 from proxy.wire.failures import unkeyed
 from proxy.wire.port import Reader
 from proxy.wire.sse import is_idle
@@ -45,6 +44,7 @@ class Delivery:
         except asyncio.CancelledError:
             reason = self._line.watch.told()
             if reason is None:
+                await self._interrupted()
                 raise
             await self._cut(reason)
         except UpstreamError as failure:
@@ -54,8 +54,8 @@ class Delivery:
 
     async def _whole(self) -> None:
         body = self._read(self._answer.first) + self._end()
-        if self._answer.meter.unread and self._line.call.endpoint in GENERATING:
-            raise _malformed()
+        if self._answer.meter.unread and self._answer.generates:
+            raise malformed()
         kept = await self._settled()
         await self._handed(self._line.caller.whole(self._head(), body, kept))
 
@@ -67,7 +67,10 @@ class Delivery:
         while piece:
             out = self._read(piece)
             if self._receipt is None and (meter.finished or meter.broken):
-                out = self._closing(await self._settled(_midway() if meter.broken else None)) + out
+                out = (
+                    self._closing(await self._settled(failed_midway() if meter.broken else None))
+                    + out
+                )
             if out:
                 await self._handed(caller.send(unkeyed(out) if meter.broken else out))
             if not is_idle(piece):
@@ -89,10 +92,25 @@ class Delivery:
         connection tells.
         """
         is_complete = self._receipt is not None
-        await self._settled(reason)
-        self._answer.exchange.close()
+        try:
+            await self._settled(reason)
+        except asyncio.CancelledError as cancelled:
+            over = self._line.watch.told()
+            self._keep_at_once(over or reason)
+            raise over or cancelled from None
         if self._answer.is_whole or isinstance(reason, HungUp):
             raise reason
+        await self._told(reason, is_complete=is_complete)
+
+    async def _interrupted(self) -> None:
+        """End an answer because we stop, and tell the caller of a stream."""
+        is_complete = self._receipt is not None
+        self._settle_at_once()
+        if not self._answer.is_whole:
+            await self._told(Interrupted(), is_complete=is_complete)
+
+    async def _told(self, reason: ProxyError, *, is_complete: bool) -> None:
+        self._answer.exchange.close()
         if self._answer.is_stream:
             last = b"" if is_complete else error_event(self._line.call.endpoint, reason)
             await self._handed(self._line.caller.end(last))
@@ -112,7 +130,7 @@ class Delivery:
         try:
             return self._reader.feed(piece)
         except ValueError as error:
-            raise _malformed() from error
+            raise malformed() from error
 
     def _end(self) -> bytes:
         return self._reader.end() if self._reader is not None else b""
@@ -120,7 +138,7 @@ class Delivery:
     @property
     def _is_complete(self) -> bool:
         """Whether a stream that has ended had said all; of those we do not know, nobody can say."""
-        return self._answer.meter.complete or self._line.call.endpoint not in GENERATING
+        return self._answer.meter.complete or not self._answer.generates
 
     def _head(self) -> Head:
         attempt, exchange = self._attempt, self._answer.exchange
@@ -140,18 +158,29 @@ class Delivery:
     def _settle_at_once(self) -> None:
         """Keep the receipt of a call that we ended ourselves, without waiting for a count."""
         if self._receipt is None:
+            self._keep_at_once(Interrupted())
+
+    def _keep_at_once(self, reason: ProxyError) -> None:
+        if self._answer.generates:
             usage = crude(self._line.call, self._answer.meter.delivered_text())
-            self._keep(Interrupted(), usage, estimated=True)
+            self._keep(reason, usage, estimated=True)
+        else:
+            self._keep(reason, self._said, estimated=False)
 
     async def _usage(self, *, is_answered: bool) -> tuple[Usage | None, bool]:
         line, meter, route = self._line, self._answer.meter, self._attempt.route
-        if line.call.endpoint not in GENERATING or route is None:
-            return meter.usage, False
-        usage = meter.usage
+        usage = self._said
+        if not self._answer.generates or route is None:
+            return usage, False
         if usage is not None and is_answered and not meter.suspicious:
             line.desk.estimator.learn(line.call, route, usage)
             return usage, False
         return await line.desk.estimator.usage(line.call, route, meter), True
+
+    @property
+    def _said(self) -> Usage | None:
+        """What the upstream said was used by this call; what only reads has been paid before."""
+        return self._answer.meter.usage if self._line.call.method == "POST" else None
 
     def _keep(self, reason: ProxyError | None, usage: Usage | None, *, estimated: bool) -> Receipt:
         meter, status = self._answer.meter, self._answer.exchange.status
@@ -174,22 +203,3 @@ def _outcome(reason: ProxyError | None) -> Outcome:
     if reason is None:
         return Outcome.ANSWERED
     return Outcome.HUNG_UP if isinstance(reason, HungUp) else Outcome.BROKEN
-
-
-def _malformed() -> UpstreamError:
-    return UpstreamError(
-        "The upstream's answer could not be read.",
-        status=502,
-        code="upstream_malformed",
-        retryable=False,
-    )
-
-
-def _midway() -> UpstreamError:
-    """What the upstream told the caller itself, in its own last event."""
-    return UpstreamError(
-        "The upstream failed in the middle of its answer.",
-        status=502,
-        code="upstream_failed_midway",
-        retryable=True,
-    )

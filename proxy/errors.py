@@ -101,10 +101,7 @@ class UpstreamError(ProxyError):
     Attributes:
         status: The status for the caller, already mapped from the upstream's.
         retryable: Whether the same call may succeed elsewhere or a little later.
-        was_taken: Whether the upstream had begun to work on the call, and so may bill it.
     """
-
-    was_taken = False
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ Fails open: an estimate that is not ready in time is made from lengths alone.
 import asyncio
 from collections import Counter as Tally
 from concurrent.futures import ThreadPoolExecutor
+from threading import BoundedSemaphore
 from typing import Final
 
 from proxy.call import Call
@@ -20,6 +21,8 @@ from slo.usage import Usage
 _DEADLINE: Final = 5.0
 #: Estimates waiting or running at once.
 _MOST_WAITING: Final = 256
+#: Comparisons waiting or running at once; each holds its call's body.
+_MOST_COMPARED: Final = 32
 #: Calls per model that are compared, to begin with and later one in so many.
 _FIRST: Final = 20
 _ONE_IN: Final = 100
@@ -41,6 +44,7 @@ class Estimates:
         self._ratios = Ratios()
         self._seen: Tally[str] = Tally()
         self._waiting = 0
+        self._room = BoundedSemaphore(_MOST_COMPARED)
 
     async def usage(self, call: Call, route: Route, meter: Meter | None) -> Usage:
         """Tokens of the prompt and of what was delivered.
@@ -49,14 +53,14 @@ class Estimates:
         """
         said = meter.usage if meter is not None else None
         if self._waiting >= _MOST_WAITING:
-            return _merged(said, crude(call, meter.delivered_text() if meter is not None else ""))
+            return _merged(said, _by_length(call, meter))
         loop = asyncio.get_running_loop()
         self._waiting += 1
         try:
             async with asyncio.timeout(self._deadline):
                 counted = await loop.run_in_executor(self._worker, self._count, call, route, meter)
         except TimeoutError:
-            counted = crude(call, "")
+            counted = _by_length(call, meter)
         finally:
             self._waiting -= 1
         return _merged(said, counted)
@@ -68,8 +72,10 @@ class Estimates:
             self._seen.clear()
         self._seen[model] += 1
         seen = self._seen[model]
-        if (seen <= _FIRST or seen % _ONE_IN == 0) and self._waiting < _FIRST:
-            self._worker.submit(self._compare, call, model, usage.prompt)
+        is_due = (seen <= _FIRST or seen % _ONE_IN == 0) and self._waiting < _FIRST
+        if is_due and self._room.acquire(blocking=False):
+            comparison = self._worker.submit(self._compare, call, model, usage.prompt)
+            comparison.add_done_callback(lambda _: self._room.release())
 
     def warm(self) -> None:
         """Load the vocabularies now, so that no call waits for them."""
@@ -94,6 +100,10 @@ class Estimates:
             return  # their weight is not the tokenizer's
         counted = self._counter.prompt_tokens(call.body, call.endpoint, model)
         self._ratios.observe(model, counted, reported)
+
+
+def _by_length(call: Call, meter: Meter | None) -> Usage:
+    return crude(call, meter.delivered_text() if meter is not None else "")
 
 
 def _merged(said: Usage | None, counted: Usage) -> Usage:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.wire.delivered import Place, answer_pieces, stream_pieces
+from proxy.wire.delivered import Place, answer_pieces, has_content, stream_pieces
 from proxy.wire.sse import Event, events
 from slo.usage import Usage
 
@@ -84,6 +84,7 @@ _ENDS: Final = {
     "speech": b"speech.audio.done",
     "transcript": b"transcript.text.done",
 }
+_WRONG: Final = frozenset({"error", "response.failed"})
 #: How many events are asked for the answer's id; some upstreams leave it out of the first.
 _FIRST: Final = 8
 #: Why an answer ended; inside generated text its quotation marks would be escaped.
@@ -96,7 +97,7 @@ class Meter:
     """Watches one answer go by.
 
     Attributes:
-        begun: Whether the answer has begun: an event with data that is neither ping nor error.
+        begun: Whether the answer has begun: an event with content, or that says why there is none.
         finished: Whether the upstream said that the answer is complete.
         broken: Whether it said that something went wrong.
         upstream_id: The provider's own id of the answer; "" while none was seen.
@@ -156,6 +157,7 @@ class Meter:
             self.unkept += size
         if (
             self._to_ask
+            or not self.begun
             or self._end in run
             or b"error" in run
             or run.count(b'"usage"') != run.count(b'"usage":null')
@@ -217,6 +219,7 @@ class Meter:
         for event in events(run):
             if event.data == b"[DONE]":
                 self.finished = True
+                self.begun = self.begun or self._to_ask < _FIRST  # empty, but whole
             else:
                 self._note(event)
 
@@ -227,11 +230,13 @@ class Meter:
             self.unread = True
             answer = _Answer()
         kind = answer.type if isinstance(answer.type, str) else event.name
-        wrong = bool(answer.error) or kind == "error" or event.name == "error"
-        self.broken = self.broken or wrong or kind == "response.failed"
+        wrong = bool(answer.error) or kind in _WRONG or event.name == "error"
+        self.broken = self.broken or wrong
         self.finished = self.finished or kind in _LAST
-        if self._to_ask and not wrong and kind != "ping":
-            self._begin(kind, answer)
+        if not wrong and kind != "ping":
+            if self._to_ask:
+                self._open(kind, answer)
+            self.begun = self.begun or not self._streamed or has_content(kind, event.data)
         for part in answer.parts():
             if isinstance(part.usage, dict):
                 _merge(self._found, part.usage, _NESTED)
@@ -239,9 +244,8 @@ class Meter:
             if isinstance(part.service_tier, str):
                 self.service_tier = part.service_tier
 
-    def _begin(self, kind: str, answer: _Answer) -> None:
+    def _open(self, kind: str, answer: _Answer) -> None:
         """Learn from one of the first events the answer's id, and what the last one will hold."""
-        self.begun = True
         self._end = _ENDS.get(kind.partition(".")[0], self._end)
         self.upstream_id = next(answer.ids(), "")[:256]
         self._to_ask = 0 if self.upstream_id else self._to_ask - 1

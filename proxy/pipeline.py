@@ -23,7 +23,7 @@ from itertools import count
 from proxy.answer import Answer
 from proxy.call import Call
 from proxy.catalog.entries import Route
-from proxy.decide import routes
+from proxy.decide import GENERATING, routes
 from proxy.delivery import Delivery
 from proxy.desk import Desk, Line
 from proxy.errors import CallerError, ProxyError, UpstreamError
@@ -31,13 +31,24 @@ from proxy.prepare import WIRES, prepare
 from proxy.receipt import Outcome
 from proxy.settle import Attempt, End, crude, receipt, terms
 from proxy.timeline import Timeline
-from proxy.upstream.port import Exchange
-from proxy.watch import HungUp, Interrupted, Late, Wait
+from proxy.upstream.port import Exchange, Unsent
+from proxy.watch import HungUp, Interrupted, Wait
 from proxy.wire.port import Prepared
 from slo.usage import Usage
 
 #: The longest error body that is read.
 _FAILURE = 64 * 1024
+#: Bodies from this size on are prepared on a thread, for that takes milliseconds.
+_LARGE = 256 * 1024
+
+
+class _Work:
+    """Whether the upstream was at work on an attempt, and so may bill it."""
+
+    __slots__ = ("was_taken",)
+
+    def __init__(self) -> None:
+        self.was_taken = False
 
 
 async def serve(line: Line) -> None:
@@ -53,12 +64,13 @@ async def serve(line: Line) -> None:
         raise
     for number in count():
         route = candidates[min(number, len(candidates) - 1)]
-        failure = await _attempt(line, route, number)
+        work = _Work()
+        failure = await _attempt(line, route, number, work)
         if failure is None:
             return
         pause = line.desk.patience.pause(failure, number, len(candidates))
         attempt = Attempt(call=line.call, route=route, number=number)
-        await _counted(line, attempt, failure, final=pause is None)
+        await _counted(line, attempt, failure, work, final=pause is None)
         if pause is None:
             raise failure
         await _paused(line, number + 1, pause)
@@ -86,29 +98,25 @@ async def _paused(line: Line, number: int, pause: float) -> None:
         raise over or cancelled from None
 
 
-async def _attempt(line: Line, route: Route, number: int) -> UpstreamError | None:
+async def _attempt(line: Line, route: Route, number: int, work: _Work) -> UpstreamError | None:
     """Try one route; the failure, if its answer did not begin.
 
     Raises:
         CallerError: If the call cannot be said to this route's upstream.
         HungUp: If the caller left.
     """
-    try:
-        prepared = prepare(line.call, route)
-    except CallerError as refusal:
-        attempt = Attempt(call=line.call, route=route, number=number)
-        _refuse(attempt, refusal, line.desk, line.timeline)
-        raise
+    prepared = await _prepared(line, route, number)
     attempt = Attempt(call=line.call, route=route, number=number, notes=prepared.notes)
     try:
-        answer = await _begun(line, route, prepared)
+        answer = await _begun(line, route, prepared, work)
     except UpstreamError as failure:
         return failure
     except HungUp as left:
-        await _counted(line, attempt, left, final=True)
+        await _counted(line, attempt, left, work, final=True)
         raise
     except BaseException:  # We stop, or made a mistake: it is billed all the same.
-        _keep(line, attempt, Interrupted(), crude(line.call, ""), final=True)
+        usage = crude(line.call, "") if work.was_taken else None
+        _keep(line, attempt, Interrupted(), usage, final=True)
         raise
     try:
         await Delivery(line, attempt, prepared.reader, answer).run()
@@ -117,7 +125,23 @@ async def _attempt(line: Line, route: Route, number: int) -> UpstreamError | Non
     return None
 
 
-async def _begun(line: Line, route: Route, prepared: Prepared) -> Answer:
+async def _prepared(line: Line, route: Route, number: int) -> Prepared:
+    """The attempt's request; if the call ends meanwhile, the attempt went nowhere."""
+    attempt = Attempt(call=line.call, route=route, number=number)
+    try:
+        if len(line.call.body) < _LARGE:
+            return prepare(line.call, route)
+        return await asyncio.to_thread(prepare, line.call, route)
+    except CallerError as refusal:
+        _refuse(attempt, refusal, line.desk, line.timeline)
+        raise
+    except asyncio.CancelledError as cancelled:
+        over = line.watch.told()
+        _keep(line, attempt, over or Interrupted(), None, final=True)
+        raise over or cancelled from None
+
+
+async def _begun(line: Line, route: Route, prepared: Prepared, work: _Work) -> Answer:
     """The answer, at its commit point.
 
     Raises:
@@ -125,18 +149,20 @@ async def _begun(line: Line, route: Route, prepared: Prepared) -> Answer:
         HungUp: If the caller left.
     """
     wire = WIRES[route.upstream.kind]
+    generates = line.call.method == "POST" and line.call.endpoint in GENERATING
     exchange = beginning = answer = None
     line.watch.expect(Wait.FIRST_BYTE, line.desk.patience.first_byte)
     try:
-        exchange = await _opened(line, route, prepared)
-        if exchange.status >= 300:
+        exchange = await _opened(line, route, prepared, work)
+        work.was_taken = exchange.status < 300
+        if not work.was_taken:
             body = await _failure_body(line, exchange)
             raise wire.failure(exchange.status, exchange.headers, body)
-        beginning = Answer(exchange, wire, line.timeline)
+        beginning = Answer(exchange, wire, line.timeline, generates=generates)
         await beginning.commit()
         answer = beginning
-    except UpstreamError as failure:
-        failure.was_taken = beginning is not None and not beginning.meter.broken
+    except UpstreamError:
+        work.was_taken = beginning is not None and not beginning.meter.broken
         raise
     except asyncio.CancelledError as cancelled:
         raise line.watch.told() or cancelled from None
@@ -146,9 +172,14 @@ async def _begun(line: Line, route: Route, prepared: Prepared) -> Answer:
     return answer
 
 
-async def _opened(line: Line, route: Route, prepared: Prepared) -> Exchange:
-    with line.timeline.waiting():
-        return await line.desk.transport.open(route.upstream, prepared)
+async def _opened(line: Line, route: Route, prepared: Prepared, work: _Work) -> Exchange:
+    work.was_taken = True
+    try:
+        with line.timeline.waiting():
+            return await line.desk.transport.open(route.upstream, prepared)
+    except Unsent as cancelled:
+        work.was_taken = False
+        raise asyncio.CancelledError from cancelled
 
 
 async def _failure_body(line: Line, exchange: Exchange) -> bytes:
@@ -160,16 +191,16 @@ async def _failure_body(line: Line, exchange: Exchange) -> bytes:
         return b""
 
 
-async def _counted(line: Line, attempt: Attempt, failure: ProxyError, *, final: bool) -> None:
+async def _counted(
+    line: Line, attempt: Attempt, failure: ProxyError, work: _Work, *, final: bool
+) -> None:
     """Keep the receipt of an attempt that did not begin.
 
     What an upstream was working on when it was cut off is billed: its prompt is counted.
     """
     usage = None
     line.watch.rest()
-    is_cut = isinstance(failure, HungUp | Late)
-    was_taken = isinstance(failure, UpstreamError) and failure.was_taken
-    if attempt.route is not None and (is_cut or was_taken):
+    if attempt.route is not None and work.was_taken:
         try:
             usage = await line.desk.estimator.usage(line.call, attempt.route, None)
         except asyncio.CancelledError:

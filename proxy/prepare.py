@@ -1,19 +1,11 @@
 """(call, route) → the request for one upstream; always from the caller's own bytes."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final
-
 from proxy.call import Call
-from proxy.catalog.entries import Kind, Route
-from proxy.wire.anthropic import AnthropicWire
-from proxy.wire.openai import OpenAIWire
-from proxy.wire.port import Prepared, Wire
+from proxy.catalog.entries import Route
+from proxy.wire.kinds import WIRES
+from proxy.wire.port import Prepared
 
-#: How each kind of upstream speaks; a new kind is a new file in ``proxy.wire`` and a line here.
-WIRES: Final[Mapping[Kind, Wire]] = MappingProxyType(
-    {"openai": OpenAIWire(), "anthropic": AnthropicWire()}
-)
+__all__ = ["WIRES", "prepare"]
 
 
 def prepare(call: Call, route: Route) -> Prepared:

@@ -38,6 +38,8 @@ class Settings(BaseModel):
     """A TOML file that adds to and overrides the shipped catalog."""
     body_limit: int = Field(default=32 * 1024 * 1024, gt=0)
     """Largest request body, in bytes."""
+    bodies_limit: int = Field(default=1024 * 1024 * 1024, gt=0)
+    """Bytes of all request bodies in flight; one that goes beyond is told to come back."""
     max_calls: int = Field(default=2000, gt=0)
     """Calls in flight at once; one more is told to come back."""
     connections: int = Field(default=1000, gt=0)
@@ -53,7 +55,7 @@ class Settings(BaseModel):
     retry_wait: float = Field(default=2.0, ge=0)
     """Longest wait for an upstream's retry-after; a longer one is passed on to the caller."""
     shared_provider_state: bool = False
-    """Whether several teams may reach files, batches and stored answers of one provider account."""
+    """Whether teams may reach what a provider keeps for all of them, and get tokens of its own."""
     retention_days: int = Field(default=400, gt=0)
     """How long receipts are kept; rollups stay."""
     drain_grace: float = Field(default=20.0, gt=0)

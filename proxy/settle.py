@@ -10,13 +10,11 @@ from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.receipt import Outcome, Receipt
 from proxy.timeline import Timeline
+from proxy.wire.kinds import WIRES
 from slo.price import STANDARD, Cost, Terms, cost
 from slo.usage import Usage
 
-#: The tiers that have a price of their own; any other is billed as standard.
-#: Source: OpenAI API reference, service_tier (2026-11).
-_TIERS = frozenset({"batch", "flex", "priority", "ultrafast"})
-_REGIONS = frozenset({"us", "eu"})
+_NOTHING = Cost(0, 0)
 _KEPT_PROMPT = 4 * 1024 * 1024
 
 
@@ -67,7 +65,12 @@ class Seal:
 
 
 def price(attempt: Attempt, end: End) -> Cost | None:
-    """What the attempt cost at the prices valid when the call was made; None if unknown."""
+    """What the attempt cost at the prices valid when the call was made; None if unknown.
+
+    What only reads or deletes (all but POST) costs nothing anywhere.
+    """
+    if attempt.call.method != "POST":
+        return _NOTHING
     if attempt.route is None or attempt.route.tariff is None or end.usage is None:
         return None
     return cost(end.usage, attempt.route.tariff, attempt.call.arrived, end.terms)
@@ -79,27 +82,13 @@ def terms(attempt: Attempt, tier: str, usage: Mapping[str, Any]) -> Terms:
     Args:
         attempt: The attempt.
         tier: The answer's own service tier; "" where it names none.
-        usage: The answer's usage object; Anthropic's names tier, region and speed.
-
-    Source: OpenAI API reference, service_tier; Anthropic, Messages API, usage (2026-11).
+        usage: The answer's usage object; empty where there was none.
     """
     call, route = attempt.call, attempt.route
     if route is None:
         return STANDARD
-    if route.upstream.kind == "anthropic":
-        return Terms(
-            service_tier=_one_of(_TIERS, usage.get("service_tier")),
-            region=_one_of(_REGIONS, usage.get("inference_geo")) or route.upstream.region,
-            fast=usage.get("speed") == "fast",
-        )
-    tier = tier or (call.ask.service_tier if call.ask is not None else "") or ""
-    if tier not in _TIERS and not route.upstream.region:
-        return STANDARD
-    return Terms(service_tier=_one_of(_TIERS, tier), region=route.upstream.region)
-
-
-def _one_of(known: frozenset[str], said: object) -> str:
-    return said if isinstance(said, str) and said in known else ""
+    asked = (call.ask.service_tier if call.ask is not None else None) or ""
+    return WIRES[route.upstream.kind].terms(asked, tier, usage, route.upstream.region)
 
 
 def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Receipt:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from proxy.catalog.entries import Catalog, Upstream
 from proxy.lab.models import MODELS, Simulated, of_models
+from proxy.wire.kinds import credentials
 
 #: Made up; the lab takes any.
 _KEY = "sk-simulated"
-_HEADERS = {"openai": ("authorization", f"Bearer {_KEY}"), "anthropic": ("x-api-key", _KEY)}
 
 
 def pointing(shipped: Catalog, base_url: str) -> str:
@@ -25,7 +25,7 @@ def simulated(shipped: Catalog) -> Mapping[str, Simulated]:
 
 
 def _upstream(upstream: Upstream, base_url: str) -> str:
-    header, value = _HEADERS[upstream.kind]
+    header, value = credentials(upstream, _KEY)
     return (
         f"[upstreams.{upstream.name}]\n"
         f'base_url = "{base_url}"\n'

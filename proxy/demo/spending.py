@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from rich.table import Table
+from rich.text import Text
 
 from dashboards.reports import Spend
 from proxy.routes.relay import dollars
@@ -30,7 +31,7 @@ def spending(rows: Iterable[Spend], names: Mapping[str, str], total: Iterable[Sp
         table.add_column(column, justify="right", no_wrap=True)
     for name, row, style in named:
         unpriced = [f"{row.unpriced:,}"] if some_unpriced else []
-        table.add_row(name, *_figures(row), *unpriced, style=style)
+        table.add_row(Text(name), *_figures(row), *unpriced, style=style)
     return table
 
 

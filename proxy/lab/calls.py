@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 import orjson
 
@@ -24,6 +25,7 @@ from proxy.lab.streams import (
     Event,
     Frame,
     Json,
+    Opening,
     Step,
     body,
     drop_usage,
@@ -105,8 +107,9 @@ def generated(lab: Lab, speech: Speech, given: Body, key: str, cues: Cues) -> Ac
     events = with_usage_as_cued(speech.events(told), cues, speech.midway(told))
     frames = [frame(event) for event in events]
     itl = model.itl * _scale(lab, cues)
-    content = stream(frames, cues, _error_frame(speech), itl)
-    steps = _steps(lab, cues, timing, content, _ping(speech.wire))
+    opening = Opening(speech.opening, _pause(timing))
+    content = stream(frames, cues, _error_frame(speech), itl, opening)
+    steps = _steps(lab, cues, timing, chain([HEAD], content), _ping(speech.wire))
     return Act(steps=steps, usage=told.usage, seconds=seconds, streamed=True)
 
 
@@ -236,7 +239,8 @@ def _whole(lab: Lab, answer: Json, cues: Cues, usage: Usage | None, timing: _Tim
     data = orjson.dumps(answer)
     if "malformed" in cues or "short" in cues:
         data = data[: len(data) // 2]
-    steps = _steps(lab, cues, timing, body(data, cues), b"\n")
+    content = chain(_pause(timing), [HEAD], body(data, cues))
+    steps = _steps(lab, cues, timing, content, b"\n")
     length = None if "keepalives" in cues else len(data)
     return Act(steps=steps, usage=usage, seconds=timing.wait, length=length)
 
@@ -253,13 +257,16 @@ def _steps(
         yield HEAD
         value = next(iter(cues.values("keepalives")))
         yield from keepalives(ping, int(value) if value else None, lab.settings.keepalive)
+    yield from content
+    timing.ended()
+
+
+def _pause(timing: _Timing) -> Iterator[Step]:
+    """Until the first token: from then on the prompt is cached, and charged."""
     if timing.wait:
         yield Step("wait", seconds=timing.wait)
     timing.begun()
     yield CHARGE
-    yield HEAD
-    yield from content
-    timing.ended()
 
 
 def _ping(wire: WireName) -> bytes:

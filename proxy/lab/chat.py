@@ -152,5 +152,11 @@ def _called(told: Told, index: int, number: int, call: Called) -> Iterator[Event
 
 
 CHAT = Speech(
-    wire="openai", prefix="chatcmpl", asked=asked, answer=answer, events=events, midway=midway
+    wire="openai",
+    prefix="chatcmpl",
+    asked=asked,
+    answer=answer,
+    events=events,
+    midway=midway,
+    opening=1,
 )

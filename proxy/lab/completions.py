@@ -91,5 +91,11 @@ def _object(told: Told, text: str, finish: str | None) -> Json:
 
 
 COMPLETIONS = Speech(
-    wire="openai", prefix="cmpl", asked=asked, answer=answer, events=events, midway=midway
+    wire="openai",
+    prefix="cmpl",
+    asked=asked,
+    answer=answer,
+    events=events,
+    midway=midway,
+    opening=0,
 )

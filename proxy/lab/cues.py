@@ -24,6 +24,7 @@ NAMES: Mapping[str, str] = {
     "death-before-content": "the connection is reset after the headers",
     "short": "the answer ends cleanly after that many content events (2), unfinished",
     "error-event": "an error payload after that many content events (2), then the end",
+    "opening-error": "an error payload right after the events that open a stream, then the end",
     "malformed": "the event after that many content events (2) is broken JSON; half a JSON body",
     "no-blank-line": "that content event (2) and the next are not parted by a blank line",
     "no-done": "the stream's closing marker is left out",

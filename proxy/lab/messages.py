@@ -137,5 +137,11 @@ def _called(call: Called) -> Json:
 
 
 MESSAGES = Speech(
-    wire="anthropic", prefix="msg", asked=asked, answer=answer, events=events, midway=midway
+    wire="anthropic",
+    prefix="msg",
+    asked=asked,
+    answer=answer,
+    events=events,
+    midway=midway,
+    opening=1,
 )

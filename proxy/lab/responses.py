@@ -174,5 +174,11 @@ def _called(call: Called, arguments: str, status: str) -> Json:
 
 
 RESPONSES = Speech(
-    wire="openai", prefix="resp", asked=asked, answer=answer, events=events, midway=midway
+    wire="openai",
+    prefix="resp",
+    asked=asked,
+    answer=answer,
+    events=events,
+    midway=midway,
+    opening=2,
 )

@@ -58,6 +58,17 @@ class Frame:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a stream opens: so many events at once, then a pause before its content."""
+
+    events: int
+    pause: Iterable[Step]
+
+
+AT_ONCE = Opening(0, ())
+
+
 def frame(event: Event) -> Frame:
     """The event as it stands in a stream."""
     name = f"event: {event.name}\n".encode() if event.name else b""
@@ -94,15 +105,18 @@ def drop_usage(payload: Json | None) -> None:
         del holder["usage"]
 
 
-def stream(frames: Sequence[Frame], cues: Cues, error: Frame, itl: float) -> Iterator[Step]:
+def stream(
+    frames: Sequence[Frame], cues: Cues, error: Frame, itl: float, opening: Opening = AT_ONCE
+) -> Iterator[Step]:
     """The steps of a stream, spoiled as cued; ``itl`` is in real seconds per token."""
     frames, last = _ended(_spoiled(list(frames), cues), cues, error)
-    thrown = dice(int(cues.number("split", 0)))
-    for each in frames:
-        if each.tokens and itl:
-            yield Step("wait", seconds=each.tokens * itl)
-        data = each.data.replace(b"\n", b"\r\n") if "crlf" in cues else each.data
-        yield from _sent(data, each.tokens, thrown if "split" in cues else None)
+    thrown = dice(int(cues.number("split", 0))) if "split" in cues else None
+    yield from _played(frames[: opening.events], cues, itl, thrown)
+    if "opening-error" in cues:
+        yield from _played([error], cues, itl, thrown)
+        return
+    yield from opening.pause
+    yield from _played(frames[opening.events :], cues, itl, thrown)
     if last is not None:
         yield last
 
@@ -123,6 +137,16 @@ def keepalives(ping: bytes, count: int | None, seconds: float) -> Iterator[Step]
     pair = (Step("wait", seconds=seconds), Step("send", ping))
     rounds: Iterable[object] = repeat(None) if count is None else repeat(None, count)
     return chain.from_iterable(pair for _ in rounds)
+
+
+def _played(
+    frames: Sequence[Frame], cues: Cues, itl: float, thrown: Random | None
+) -> Iterator[Step]:
+    for each in frames:
+        if each.tokens and itl:
+            yield Step("wait", seconds=each.tokens * itl)
+        data = each.data.replace(b"\n", b"\r\n") if "crlf" in cues else each.data
+        yield from _sent(data, each.tokens, thrown)
 
 
 def _spoiled(frames: list[Frame], cues: Cues) -> list[Frame]:

@@ -51,6 +51,7 @@ class Speech:
         asked: What a body asks for; raises Refusal.
         answer: The JSON answer.
         events: The stream.
+        opening: How many events a stream opens with at once, long before its content.
         midway: An event that tells usage before the end, as some servers do.
     """
 
@@ -60,3 +61,4 @@ class Speech:
     answer: Callable[[Told], Json]
     events: Callable[[Told], Sequence[Event]]
     midway: Callable[[Told], Event]
+    opening: int

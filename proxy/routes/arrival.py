@@ -6,7 +6,8 @@ from typing import Final, cast
 import msgspec
 from starlette.types import Receive, Scope
 
-from proxy.errors import NotFound, TooLarge, Unauthenticated
+from proxy.errors import NotFound, Unauthenticated
+from proxy.routes.room import Claim
 from proxy.watch import HungUp
 
 #: The caller's headers that are for the upstream. Its key, cookies and addresses are not.
@@ -80,15 +81,15 @@ def arrival(scope: Scope) -> Arrival:
     )
 
 
-async def body(receive: Receive, length: int, limit: int) -> bytes:
+async def body(receive: Receive, length: int, claim: Claim) -> bytes:
     """The request's body.
 
     Raises:
-        TooLarge: If it is longer than the limit; nothing more of it is read.
+        TooLarge: If it is longer than one may be; nothing more of it is read.
+        Unready: If there is no room for it; nothing more of it is read.
         HungUp: If the caller left before its end.
     """
-    if length > limit:
-        raise _too_large(limit)
+    claim.hold(length)
     pieces: list[bytes] = []
     size, more = 0, True
     while more:
@@ -98,8 +99,7 @@ async def body(receive: Receive, length: int, limit: int) -> bytes:
         pieces.append(message.get("body", b""))
         size += len(pieces[-1])
         more = message.get("more_body", False)
-        if size > limit:
-            raise _too_large(limit)
+        claim.hold(size)
     return b"".join(pieces)
 
 
@@ -141,10 +141,3 @@ def _token(found: dict[bytes, str]) -> str:
         if key := rest.strip() if scheme.lower() == "bearer" else value:
             return key
     return ""
-
-
-def _too_large(limit: int) -> TooLarge:
-    return TooLarge(
-        f"The body is over {limit} bytes. Send less, or raise THRIFTGATE_BODY_LIMIT.",
-        code="body_too_large",
-    )

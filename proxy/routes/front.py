@@ -4,6 +4,7 @@ One raw ASGI callable around the FastAPI app. Routing, body models and middlewar
 of our own work on a call, so a call meets none of them.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +17,13 @@ from proxy.call import Call, Key
 from proxy.chat import Ask, ask
 from proxy.decide import GENERATING
 from proxy.desk import Desk, Line
-from proxy.errors import Forbidden, InvalidCall, ProxyError, Unready, UnsupportedMedia
+from proxy.errors import InvalidCall, ProxyError, Unready, UnsupportedMedia
 from proxy.pipeline import refuse, serve
 from proxy.routes.arrival import Arrival, arrival, body, unauthenticated
-from proxy.routes.relay import Relay
+from proxy.routes.isolation import check_isolated
+from proxy.routes.relay import Relay, mistaken
+from proxy.routes.room import Room
+from proxy.settle import Seal
 from proxy.timeline import Timeline
 from proxy.watch import HungUp, Wait, Watch
 
@@ -27,26 +31,7 @@ _log = logging.getLogger("thriftgate.front")
 
 #: Below /v1/, what the gateway answers itself.
 _OURS: Final = ("/v1/models", "/v1/thriftgate/")
-#: What a provider keeps under its account, which several teams here may share.
-#: Source: OpenAI API reference (2026-11).
-_KEPT_BY_PROVIDERS: Final = frozenset(
-    {
-        "assistants",
-        "batches",
-        "chat",
-        "containers",
-        "conversations",
-        "evals",
-        "files",
-        "fine_tuning",
-        "organization",
-        "responses",
-        "threads",
-        "uploads",
-        "vector_stores",
-        "videos",
-    }
-)
+_ONCE: Final = "idempotency-key"
 _FEATURE: Final = 128
 #: Seconds a caller has to send its body.
 _BODY_WAIT: Final = 120.0
@@ -83,7 +68,7 @@ class Door:
 
     Attributes:
         call_id: Makes the id of a call that arrives at this time.
-        body_limit: Bytes.
+        room: What the bodies of calls may take.
         max_calls: Calls in flight at once.
         shared_state: Whether teams may share what a provider keeps under its account.
     """
@@ -93,7 +78,7 @@ class Door:
     now: Callable[[], float]
     ticks: Callable[[], float]
     call_id: Callable[[float], str]
-    body_limit: int
+    room: Room
     max_calls: int
     shared_state: bool
 
@@ -123,28 +108,31 @@ class Front:
         timeline = Timeline(self._door.ticks)
         arrived = self._door.now()
         call_id = self._door.call_id(arrived)
-        relay = Relay(call_id, receive, send)
+        relay = Relay(call_id, receive, send, timeline)
         try:
-            with Watch(self._desk.tasks.start) as watch:
+            with Watch(self._desk.tasks.start) as watch, self._door.room.claim() as claim:
                 head = arrival(scope)
                 relay.wants_trailer = head.wants_trailer
                 key = await self._key(head)
                 watch.expect(Wait.BODY, _BODY_WAIT)
                 with timeline.waiting():
-                    sent = await body(receive, head.length, self._door.body_limit)
+                    sent = await body(receive, head.length, claim)
                 watch.listen(relay.gone)
-                call = _call(call_id, key, head, sent, arrived)
+                call = _call(call_id, key, head, sent, arrived, self._desk.seal)
                 call = self._read(call, head, timeline)
                 await serve(Line(call, relay, self._desk, watch, timeline))
         except HungUp:
             return
+        except asyncio.CancelledError:  # The process stops, and this task ends here anyway.
+            if not relay.is_begun:
+                await relay.refuse(_stopping())
         except ProxyError as error:
             await relay.refuse(error)
         except Exception:
             _log.exception("Our own mistake on call %s", call_id)
             if relay.is_begun:
                 raise
-            await relay.refuse(_ours(call_id))
+            await relay.refuse(mistaken(call_id))
 
     async def _key(self, head: Arrival) -> Key:
         """The key that came with the call, if the gateway can take the call at all."""
@@ -167,39 +155,35 @@ class Front:
         """The call with its body read, and a receipt for it if it is refused."""
         try:
             _check_media(head)
-            self._check_state(call)
-            return _asked(call, head)
+            call = _asked(call, head)
+            if not self._door.shared_state:
+                check_isolated(call, self._door.keys.teams)
         except ProxyError as refusal:
             refuse(call, refusal, self._desk, timeline)
             raise
-
-    def _check_state(self, call: Call) -> None:
-        """Keep teams out of what other teams left with a provider, which is one account's."""
-        if self._door.shared_state or self._door.keys.teams < 2:
-            return
-        if call.method == "POST" and call.endpoint in GENERATING:
-            return
-        if call.endpoint.partition("/")[0] in _KEPT_BY_PROVIDERS:
-            raise Forbidden(
-                f"/v1/{call.endpoint[:100]} reaches what the provider keeps for all teams of this"
-                " gateway. Whoever runs it can allow that: THRIFTGATE_SHARED_PROVIDER_STATE=true.",
-                code="provider_state_is_shared",
-            )
+        return call
 
 
-def _call(call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float) -> Call:
+def _call(call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float, seal: Seal) -> Call:
     return Call(
         id=call_id,
         key=key,
         method=head.method,
         endpoint=head.endpoint,
         query=head.query,
-        headers=head.forwarded,
+        headers=_scoped(head.forwarded, key, seal),
         body=sent,
         ask=None,
         feature=_label(head.feature or key.feature),
         arrived=arrived,
     )
+
+
+def _scoped(headers: dict[str, str], key: Key, seal: Seal) -> dict[str, str]:
+    """The headers with an idempotency key that no other team's equals: the account is one."""
+    if _ONCE not in headers:
+        return headers
+    return headers | {_ONCE: seal.of(key.team, headers[_ONCE].encode())}
 
 
 def _check_media(head: Arrival) -> None:
@@ -253,7 +237,5 @@ def _label(text: str) -> str:
     return (text if text.isprintable() else "".join(c for c in text if c.isprintable())).strip()
 
 
-def _ours(call_id: str) -> ProxyError:
-    return ProxyError(
-        f"The gateway made a mistake on call {call_id}; it is in its log.", code="internal_error"
-    )
+def _stopping() -> ProxyError:
+    return Unready("The gateway is stopping. Try again.", code="gateway_stopping", retry_after=1.0)

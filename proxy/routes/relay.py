@@ -10,6 +10,7 @@ from starlette.types import Receive, Send
 from proxy.desk import Head
 from proxy.errors import ProxyError, envelope
 from proxy.receipt import Receipt
+from proxy.timeline import Timeline
 
 #: Headers of an upstream's answer that are the caller's business.
 #: Source: OpenAI API reference, response headers; Anthropic API, response headers (2026-11).
@@ -37,9 +38,20 @@ class Relay:
         is_begun: Whether anything was sent.
     """
 
-    __slots__ = ("_call_id", "_receive", "_send", "is_begun", "wants_trailer")
+    __slots__ = ("_call_id", "_receive", "_send", "_timeline", "is_begun", "wants_trailer")
 
-    def __init__(self, call_id: str, receive: Receive, send: Send) -> None:
+    def __init__(
+        self, call_id: str, receive: Receive, send: Send, timeline: Timeline | None = None
+    ) -> None:
+        """Answer on this connection.
+
+        Args:
+            call_id: The call's.
+            receive: Where the caller is heard.
+            send: Where the caller is told.
+            timeline: The call's; a stream's head says by it what the gateway took so far.
+        """
+        self._timeline = timeline
         self._call_id = call_id.encode()
         self._receive = receive
         self._send = send
@@ -48,7 +60,11 @@ class Relay:
 
     async def begin(self, head: Head) -> None:
         """Send the head of an answer that follows in pieces."""
-        await self._start(head.status, self._headers(head))
+        headers = self._headers(head)
+        if self._timeline is not None:
+            spent = self._timeline.now() - self._timeline.started - self._timeline.waited
+            headers.append(_overhead(max(spent, 0.0)))
+        await self._start(head.status, headers)
 
     async def send(self, piece: bytes) -> None:
         """Send a piece; waits while the caller is slow."""
@@ -69,17 +85,7 @@ class Relay:
     async def refuse(self, error: ProxyError) -> None:
         """Send an error instead of an answer."""
         body = envelope(error)
-        headers: Headers = [
-            (b"x-request-id", self._call_id),
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(body)),
-        ]
-        if error.retry_after is not None:
-            headers.append((b"retry-after", b"%d" % ceil(error.retry_after)))
-            headers.append((b"retry-after-ms", b"%d" % round(error.retry_after * 1000)))
-        if not error.is_worth_retrying:
-            headers.append((b"x-should-retry", b"false"))
-        await self._start(error.status, headers)
+        await self._start(error.status, error_headers(error, self._call_id, len(body)))
         await self.end(body)
 
     def closing(self, receipt: Receipt) -> bytes:
@@ -107,6 +113,34 @@ class Relay:
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
 
+def error_headers(error: ProxyError, request_id: bytes, length: int) -> Headers:
+    """The headers of every answer that is an error.
+
+    Args:
+        error: What the answer tells.
+        request_id: Names the request in the log.
+        length: Bytes of the body.
+    """
+    headers: Headers = [
+        (b"x-request-id", request_id),
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % length),
+    ]
+    if error.retry_after is not None:
+        headers.append((b"retry-after", b"%d" % ceil(error.retry_after)))
+        headers.append((b"retry-after-ms", b"%d" % round(error.retry_after * 1000)))
+    if not error.is_worth_retrying:
+        headers.append((b"x-should-retry", b"false"))
+    return headers
+
+
+def mistaken(request_id: str) -> ProxyError:
+    """What is told of our own bugs."""
+    return ProxyError(
+        f"The gateway made a mistake on {request_id}; it is in its log.", code="internal_error"
+    )
+
+
 def dollars(nanos: int) -> str:
     """Nano-dollars as US dollars, in full and without an exponent."""
     whole, part = divmod(nanos, 1_000_000_000)
@@ -115,11 +149,15 @@ def dollars(nanos: int) -> str:
 
 def _account(receipt: Receipt) -> Iterable[tuple[bytes, bytes]]:
     """What the call used and cost; a price that is unknown is not told."""
-    yield b"x-thriftgate-overhead-ms", b"%.2f" % (receipt.overhead * 1000)
+    yield _overhead(receipt.overhead)
     if receipt.usage is not None:
         yield b"x-thriftgate-cached-tokens", b"%d" % receipt.usage.cache_read
     if receipt.cost_nanos is not None:
         yield b"x-thriftgate-cost-usd", dollars(receipt.cost_nanos).encode()
+
+
+def _overhead(seconds: float) -> tuple[bytes, bytes]:
+    return b"x-thriftgate-overhead-ms", b"%.2f" % (seconds * 1000)
 
 
 def _passed(headers: Mapping[str, str]) -> Headers:

@@ -18,8 +18,11 @@ from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
 from proxy.upstream.connection import Broken, Connection
 from proxy.upstream.origin import Origin
-from proxy.upstream.packed import Packed, packed
+from proxy.upstream.packed import Packed, Sealed, packed
 from proxy.upstream.port import Exchange
+from proxy.wire.endings import connection_broken
+from proxy.wire.failures import OursToMend
+from proxy.wire.kinds import credentials
 from proxy.wire.port import Prepared
 
 #: An answer must come as it is: we read its usage, and the caller gets its bytes.
@@ -29,8 +32,6 @@ _OURS: Final = {
     "content-type": "application/json",
     "user-agent": "thriftgate",
 }
-#: Source: OpenAI API reference, authentication; Anthropic API, headers (2026-11).
-_KEY_HEADERS: Final = {"openai": "authorization", "anthropic": "x-api-key"}
 _NO_ADDRESS: Final = "The upstream's address in the catalog is not a valid URL."
 
 
@@ -45,18 +46,19 @@ class HttpExchange:
         self._is_open = True
         self.status = connection.status
         self.headers: Mapping[str, str] = connection.headers
-        self._packed: Packed | None = packed(connection.headers.get("content-encoding", ""))
+        coding = connection.headers.get("content-encoding", "")
+        self._packed: Packed | Sealed | None = packed(coding)
 
     async def read(self) -> bytes:
         """The next bytes of the body; unpacked, where the upstream packed them unasked."""
         if not self._is_open:  # the connection may be another call's by now
-            raise _broken()
+            raise connection_broken()
         try:
             if self._packed is None:
                 return await self._connection.read()
             return await self._packed.read(self._connection.read)
         except (Broken, zlib.error) as error:
-            raise _broken() from error
+            raise connection_broken() from error
 
     async def read_all(self, limit: int) -> bytes:
         """The rest of the body, in one piece."""
@@ -115,7 +117,7 @@ class HttpTransport:
                 head, prepared.body, is_bodiless=prepared.method == "HEAD"
             )
         except Broken as error:
-            raise _broken() from error
+            raise connection_broken() from error
         except TimeoutError as error:
             raise _unreachable("The upstream could not be reached in time.") from error
         except ssl.SSLCertVerificationError as error:
@@ -157,14 +159,13 @@ class HttpTransport:
             return {}
         key = self._keys.get(upstream.key_env)
         if key is None:
-            raise UpstreamError(
+            raise OursToMend(
                 f"The gateway has no key for {upstream.name}: set {upstream.key_env}.",
                 status=503,
                 code="upstream_key_missing",
-                retryable=True,
             )
-        name = upstream.key_header or _KEY_HEADERS[upstream.kind]
-        return {name: f"Bearer {key}" if name == "authorization" else key}
+        name, value = credentials(upstream, key)
+        return {name: value}
 
 
 @asynccontextmanager
@@ -203,15 +204,6 @@ def _head(prepared: Prepared, prefix: str, headers: Mapping[str, str]) -> bytes:
             retryable=False,
         )
     return head.encode("latin-1", "replace") + b"\r\n\r\n"
-
-
-def _broken() -> UpstreamError:
-    return UpstreamError(
-        "The upstream's connection broke before its answer was complete.",
-        status=502,
-        code="upstream_connection_broken",
-        retryable=True,
-    )
 
 
 def _unreachable(message: str) -> UpstreamError:

@@ -4,12 +4,15 @@ import asyncio
 import socket
 import ssl
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 from urllib.parse import SplitResult
 
 from aiohappyeyeballs import start_connection
 
 from proxy.upstream.connection import Broken, Connection
+from proxy.upstream.port import Unsent
 
 #: Seconds an idle connection is kept; the providers' load balancers keep theirs for longer.
 _IDLE: Final = 30.0
@@ -55,17 +58,21 @@ class Origin:
         Raises:
             Broken: If the answer did not begin.
             OSError: If the upstream cannot be reached; its ``TimeoutError`` if not in time.
+            Unsent: If it was cancelled while it waited for a connection.
         """
-        await self._room.acquire()
         connection = None
+        with _unsent():
+            await self._room.acquire()
         try:
-            connection = self._kept() or await self._connected()
+            with _unsent():
+                connection = self._kept() or await self._connected()
             try:
                 await connection.exchange(head, body, is_bodiless=is_bodiless)
             except Broken as error:
                 if not error.is_stale:
                     raise
-                connection = await self._connected()
+                with _unsent():
+                    connection = await self._connected()
                 await connection.exchange(head, body, is_bodiless=is_bodiless)
         except BaseException:
             self._room.release()
@@ -122,3 +129,12 @@ class Origin:
                 reached.close()
                 raise
         return connection
+
+
+@contextmanager
+def _unsent() -> Iterator[None]:
+    """Let who cancels this block know that nothing was sent."""
+    try:
+        yield
+    except asyncio.CancelledError as cancelled:
+        raise Unsent from cancelled

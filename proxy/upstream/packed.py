@@ -4,6 +4,8 @@ import zlib
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from proxy.wire.endings import malformed
+
 #: Most bytes that are unpacked at once, however few they were packed into.
 _MOST: Final = 256 * 1024
 
@@ -45,9 +47,29 @@ class Packed:
         return piece
 
 
-def packed(coding: str) -> Packed | None:
-    """What unpacks a body of this content coding; None for what is not packed, or not known."""
-    return Packed() if coding.strip().lower() in {"gzip", "x-gzip", "deflate"} else None
+class Sealed:
+    """A body packed in a way that we cannot unpack: nothing of it is passed on."""
+
+    async def read(self, more: Callable[[], Awaitable[bytes]]) -> bytes:
+        """B"" for an empty body.
+
+        Args:
+            more: Waits for the next packed bytes; b"" at their end.
+
+        Raises:
+            UpstreamError: If there is anything in it.
+        """
+        if await more():
+            raise malformed()
+        return b""
+
+
+def packed(coding: str) -> Packed | Sealed | None:
+    """What unpacks a body of this content coding; None for what is not packed."""
+    coding = coding.strip().lower()
+    if coding in {"gzip", "x-gzip", "deflate"}:
+        return Packed()
+    return None if coding in {"", "identity"} else Sealed()
 
 
 def _unpacking() -> "zlib._Decompress":

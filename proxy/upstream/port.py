@@ -1,10 +1,15 @@
 """What the pipeline needs of an upstream's connection."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
 from proxy.catalog.entries import Upstream
 from proxy.wire.port import Prepared
+
+
+class Unsent(asyncio.CancelledError):
+    """Cancelled before anything of the request was sent: nobody works on it."""
 
 
 class Exchange(Protocol):
@@ -48,6 +53,7 @@ class Transport(Protocol):
         Cancelling hangs up.
 
         Raises:
+            Unsent: If it was cancelled before anything was sent.
             UpstreamError: If the upstream cannot be reached, or closes without an answer.
         """
         ...

@@ -18,16 +18,25 @@ from proxy.wire.messages_usage import messages_usage
 from proxy.wire.port import Prepared, Reader
 from proxy.wire.responses_reader import responses_reader
 from proxy.wire.responses_request import chat_body
+from proxy.wire.tiers import priced
+from slo.price import Terms
 from slo.usage import Usage
 
 _VERSION: Final = "2023-06-01"
 _BETA: Final = "anthropic-beta"
 _CHAT: Final = "chat/completions"
 _ENDPOINTS: Final = frozenset({_CHAT, "responses"})
+#: Where processing may be bound to; anything else that the usage names binds nothing.
+_REGIONS: Final = frozenset({"us", "eu"})
 
 
 class AnthropicWire:
-    """Any upstream that speaks the Messages API."""
+    """Any upstream that speaks the Messages API.
+
+    Source: Anthropic API, headers (2026-11).
+    """
+
+    key_header = "x-api-key"
 
     def request(self, call: Call, route: Route) -> Prepared:
         """The call in Anthropic's words, always from the caller's own bytes.
@@ -56,13 +65,21 @@ class AnthropicWire:
         """The usage object in disjoint buckets; its input excludes cached tokens."""
         return messages_usage(found)
 
+    def terms(self, asked: str, answered: str, usage: Mapping[str, Any], region: str) -> Terms:
+        """The usage object alone tells tier, region and speed.
+
+        Source: Anthropic, Messages API, usage (2026-11).
+        """
+        served = usage.get("inference_geo")
+        return Terms(
+            service_tier=priced(usage.get("service_tier")),
+            region=served if isinstance(served, str) and served in _REGIONS else region,
+            fast=usage.get("speed") == "fast",
+        )
+
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
         """What an Anthropic error means for the caller."""
         return messages_failure(status, headers, body)
-
-    def credentials(self, key: str) -> Mapping[str, str]:
-        """The key where the pinned version looks for it."""
-        return {"x-api-key": key}
 
 
 def _headers(given: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""The generated text in what an upstream sent: what is counted when it does not say itself."""
+"""The generated text in what an upstream sent: what is counted when it does not say itself.
+
+And where it begins, for streams open with events that say nothing yet.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -44,6 +47,21 @@ _AROUND: Final = frozenset(
         "tool_calls",
     }
 )
+#: Events before the content. Source: OpenAI and Anthropic API references (2026-11).
+_OPENINGS: Final = frozenset(
+    {
+        "message_start",
+        "ping",
+        "response.content_part.added",
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.queued",
+        "response.reasoning_summary_part.added",
+    }
+)
+#: Anthropic's blocks whose content comes in deltas, and nothing of it in their start.
+_EMPTY_BLOCKS: Final = frozenset({"text", "thinking"})
 #: Deeper than any answer nests its text.
 _DEEPEST: Final = 16
 
@@ -54,6 +72,26 @@ def stream_pieces(run: bytes) -> Iterator[tuple[Place, str]]:
         value = _parsed(event.data)
         if isinstance(value, dict):
             yield from _event(value)
+
+
+def has_content(kind: str, data: bytes) -> bool:
+    """Whether an event of a stream has content or says why there is none; openings have neither.
+
+    Args:
+        kind: Its type; "" for one without.
+        data: What it says; what is not known is content.
+    """
+    if kind in _OPENINGS:
+        return False
+    value = _parsed(data)
+    if not isinstance(value, dict):
+        return True
+    if kind == "content_block_start":
+        return _under_key(value, "content_block").get("type") not in _EMPTY_BLOCKS
+    if kind == "message_delta":
+        return bool(_under_key(value, "delta").get("stop_reason"))
+    choices = value.get("choices")
+    return not isinstance(choices, list) or any(map(_is_said, choices))
 
 
 def answer_pieces(body: bytes) -> Iterator[tuple[Place, str]]:
@@ -85,6 +123,21 @@ def _event(value: dict[str, Any]) -> Iterator[tuple[Place, str]]:
         yield from _within(value.get("item"), (kind, _index(value, "output_index", 0)))
     elif "." not in kind:
         yield from _within(value, (_index(value, "index", 0),))
+
+
+def _is_said(choice: object) -> bool:
+    """Whether a choice of a chunk has more than the role of who speaks."""
+    if not isinstance(choice, dict):
+        return True
+    if any(choice.get(key) for key in ("finish_reason", "text", "message")):
+        return True
+    return any(value for key, value in _under_key(choice, "delta").items() if key != "role")
+
+
+def _under_key(value: dict[str, Any], key: str) -> dict[str, Any]:
+    """The object under a key; an empty one where there is none."""
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
 
 
 def _within(value: object, place: Place) -> Iterator[tuple[Place, str]]:

@@ -1,4 +1,4 @@
-"""How a stream that cannot go on tells its caller so, in the form the caller's endpoint knows."""
+"""What it means that an answer cannot go on, and how a stream tells its caller so."""
 
 import orjson
 
@@ -31,5 +31,35 @@ def cut_off() -> UpstreamError:
         "The upstream stopped in the middle of its answer. Try again.",
         status=502,
         code="upstream_cut_off",
+        retryable=True,
+    )
+
+
+def malformed() -> UpstreamError:
+    """What it means that an answer cannot be read."""
+    return UpstreamError(
+        "The upstream's answer could not be read. Try again a little later.",
+        status=502,
+        code="upstream_malformed",
+        retryable=True,
+    )
+
+
+def failed_midway() -> UpstreamError:
+    """What it means that a stream ended with an error of the upstream's own."""
+    return UpstreamError(
+        "The upstream failed in the middle of its answer.",
+        status=502,
+        code="upstream_failed_midway",
+        retryable=True,
+    )
+
+
+def connection_broken() -> UpstreamError:
+    """What it means that the connection was lost before the answer was whole."""
+    return UpstreamError(
+        "The upstream's connection broke before its answer was complete.",
+        status=502,
+        code="upstream_connection_broken",
         retryable=True,
     )

@@ -5,13 +5,16 @@ upstream           caller  code                   retryable
 =================  ======  =====================  =========
 400 404 413 422    same    the upstream's own     no
 409 429            same    the upstream's own     yes
-401 402 403        502     upstream_unauthorized  no
+401 402 403        502     upstream_unauthorized  elsewhere
 408                504     upstream_timeout       yes
 500 502            502     upstream_error         yes
 503 529            503     upstream_overloaded    yes
 504                504     upstream_timeout       yes
 anything else      502     upstream_error         no
 =================  ======  =====================  =========
+
+Elsewhere is on another route alone: what only the gateway's operator can mend is not worth a
+caller's own retry.
 
 An upstream's words are passed on only where the caller can mend the call with them, only from
 the known envelope, never whole bodies, and never with anything in them that looks like a secret.
@@ -34,6 +37,8 @@ _LONGEST_BODY: Final = 256 * 1024
 #: Statuses whose message is about the call itself.
 _ABOUT_THE_CALL: Final = frozenset({400, 404, 409, 413, 415, 422, 429})
 _RETRYABLE: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+#: Statuses that the gateway's own key or account is refused with.
+_OURS: Final = frozenset({401, 402, 403})
 _CODES: Final = {
     404: "not_found",
     409: "conflict",
@@ -75,14 +80,30 @@ _MENDS: Final = {
     "upstream_error": "Try again a little later, or ask for another model.",
 }
 
-#: What looks like a credential: provider keys, tokens, anything after a word that announces one.
+#: What looks like a credential: provider keys, tokens, anything after a word that announces one;
+#: and what names the gateway's own account upstream: its organization, projects and requests.
 _SECRETS: Final = re.compile(
     r"(?i:\b(?:bearer|basic)\s+)[^\s\"',;]+"
     r"|(?i:\b(?:x-)?api[-_ ]?key(?:\s+provided)?[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]+"
     r"|\b(?:sk|pk|rk|tg|gsk|xai|sess|fw|hf|pplx|key)[-_][\w.*-]{6,}"
     r"|\bAIza[\w-]{20,}|\bAKIA[A-Z0-9]{12,}|\beyJ[\w-]+\.[\w-]+\.?[\w-]*"
     r"|\b[0-9a-fA-F]{32,}\b"
+    r"|\b(?:org-|proj_|req_)(?:(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}|[A-Za-z0-9]{20,})"
 )
+
+
+class OursToMend(UpstreamError):
+    """The gateway's own key or account is at fault.
+
+    Another route may do, but only whoever runs the gateway can mend this one.
+    """
+
+    is_worth_retrying = False
+
+    def __init__(
+        self, message: str, *, status: int, code: str, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, status=status, code=code, retryable=True, retry_after=retry_after)
 
 
 def redacted(text: str) -> str:
@@ -173,6 +194,8 @@ def failure(
     if status not in _ABOUT_THE_CALL:
         shown, ours, what = _GENERIC.get(status, (502, "upstream_error", "The upstream failed."))
         words = f"{what} {_MENDS[ours]}"
+        if status in _OURS:
+            return OursToMend(words, status=shown, code=ours, retry_after=wait)
         return UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
     error = UpstreamError(
         redacted(message) or f"The upstream refused the call with status {status}.",

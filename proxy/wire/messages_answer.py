@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from proxy.errors import UpstreamError
+from proxy.wire.endings import malformed
 from proxy.wire.messages_failure import stream_failure
 from proxy.wire.messages_usage import chat_usage
 
@@ -163,16 +163,6 @@ def tier_of(usage: Mapping[str, Any]) -> str | None:
     """The service tier in OpenAI's words; None where the answer names none."""
     tier = usage.get("service_tier")
     return _TIERS.get(tier) if isinstance(tier, str) else None
-
-
-def malformed() -> UpstreamError:
-    """What is told when an upstream's answer cannot be read."""
-    return UpstreamError(
-        "The upstream's answer could not be read. Try again a little later.",
-        status=502,
-        code="upstream_malformed",
-        retryable=True,
-    )
 
 
 def _read(body: bytes) -> Answer:

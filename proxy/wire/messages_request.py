@@ -21,6 +21,7 @@ from proxy.wire.messages_params import (
     stop,
 )
 from proxy.wire.messages_parts import text
+from proxy.wire.messages_schema import closed
 from proxy.wire.messages_shape import Body, given, read, unsupported, wrong
 from proxy.wire.messages_thinking import Thinking, thinking
 from proxy.wire.messages_tools import tool_choice, tools
@@ -125,7 +126,7 @@ def _output(
             "response_format",
             "This model cannot promise a schema: offer it as a tool, or ask another model.",
         )
-    output["format"] = {"type": "json_schema", "schema": form.json_schema.schema}
+    output["format"] = {"type": "json_schema", "schema": closed(form.json_schema.schema, notes)}
     return output
 
 

@@ -19,11 +19,12 @@ import msgspec
 import orjson
 
 from proxy.errors import UpstreamError
-from proxy.wire.endings import cut_off, error_event
-from proxy.wire.messages_answer import FINISH, annotations, malformed
+from proxy.wire.endings import cut_off, error_event, malformed
+from proxy.wire.messages_answer import FINISH, annotations
 from proxy.wire.messages_failure import stream_failure
 from proxy.wire.messages_usage import chat_usage
 from proxy.wire.sse import events
+from proxy.wire.usage import merge
 
 _DONE: Final = b"data: [DONE]\n\n"
 _PING: Final = b": ping\n\n"
@@ -161,10 +162,10 @@ class AnswerStream:
             return self._finished()
         if event.type == "message_start" and event.message is not None:
             self._head = self._opening(event.message.id)
-            self._usage |= event.message.usage or {}
+            merge(self._usage, event.message.usage or {})
             return self._chunk({"role": "assistant", "content": "", "refusal": None})
         if event.type == "message_delta":
-            self._usage |= event.usage or {}
+            merge(self._usage, event.usage or {})
             self._reason = event.delta.stop_reason if event.delta is not None else self._reason
         return b""
 

@@ -19,7 +19,9 @@ from proxy.wire.port import Prepared
 from proxy.wire.responses_reader import responses_reader
 from proxy.wire.responses_request import chat_body
 from proxy.wire.sse import events
+from proxy.wire.tiers import priced
 from proxy.wire.usage import openai_usage
+from slo.price import Terms
 from slo.usage import Usage
 
 #: Endpoints whose streams carry usage only when asked. Source: OpenAI API reference (2026-11).
@@ -29,7 +31,12 @@ _NO_CHOICES: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 
 
 class OpenAIWire:
-    """Any upstream that speaks the OpenAI API."""
+    """Any upstream that speaks the OpenAI API.
+
+    Source: OpenAI API reference, authentication (2026-11).
+    """
+
+    key_header = "authorization"
 
     def request(self, call: Call, route: Route) -> Prepared:
         """The caller's own bytes; only fields that must differ are replaced.
@@ -51,6 +58,13 @@ class OpenAIWire:
     def usage(self, found: Mapping[str, Any]) -> Usage | None:
         """The usage object in disjoint buckets; its prompt tokens include cached ones."""
         return openai_usage(found)
+
+    def terms(self, asked: str, answered: str, usage: Mapping[str, Any], region: str) -> Terms:
+        """The answer's own tier goes before the one asked for.
+
+        Source: OpenAI API reference, service_tier (2026-11).
+        """
+        return Terms(service_tier=priced(answered or asked), region=region)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
         """What an OpenAI-type error means for the caller."""

@@ -6,6 +6,7 @@
     upstream's bytes ── Reader.feed … end ──▶ caller's bytes
     upstream's refusal ── failure ──▶ UpstreamError
     usage object found in the answer ── usage ──▶ Usage
+    tiers, region and speed ── terms ──▶ Terms
 """
 
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ import msgspec
 from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
+from slo.price import Terms
 from slo.usage import Usage
 
 
@@ -64,7 +66,13 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wire(Protocol):
-    """How one kind of upstream speaks."""
+    """How one kind of upstream speaks.
+
+    Attributes:
+        key_header: The header that carries the key, in lower case.
+    """
+
+    key_header: str
 
     def request(self, call: Call, route: Route) -> Prepared:
         """The attempt for this route, always from the caller's own bytes.
@@ -76,6 +84,17 @@ class Wire(Protocol):
 
     def usage(self, found: Mapping[str, Any]) -> Usage | None:
         """The usage object of an answer in disjoint buckets; None if it holds no counts."""
+        ...
+
+    def terms(self, asked: str, answered: str, usage: Mapping[str, Any], region: str) -> Terms:
+        """On what terms a call was served, by what its answer says, else by what was asked.
+
+        Args:
+            asked: The service tier asked for; "" for none.
+            answered: The answer's own service tier; "" where it names none.
+            usage: The answer's usage object; empty where there was none.
+            region: Where the upstream binds processing to; "" for anywhere.
+        """
         ...
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:

@@ -7,26 +7,20 @@ is not chat is an upstream's error, and nothing of it is passed on.
 
 from collections.abc import Iterator
 from itertools import chain
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from proxy.errors import UpstreamError
+from proxy.errors import ProxyError
+from proxy.wire.endings import cut_off, malformed
 from proxy.wire.port import Reader
 from proxy.wire.responses_chunk import chunk
 from proxy.wire.responses_items import Event
 from proxy.wire.responses_stream import Unfolding
 from proxy.wire.sse import events
 
-_UNREADABLE: Final = MappingProxyType(
-    {"message": "The upstream's answer could not be read.", "code": "upstream_malformed"}
-)
 #: What a run of comments becomes: proxies on the way see that the stream is alive.
 _AWAKE: Final = b": ping\n\n"
-_CUT_OFF: Final = MappingProxyType(
-    {"message": "The upstream's answer ended early.", "code": "upstream_cut_off"}
-)
 
 
 def responses_reader(inner: Reader, body: bytes, streamed: bool, created: float) -> Reader:  # noqa: FBT001  # the port's callers name it
@@ -72,12 +66,7 @@ class AnswerReader:
             pass  # the events build the response
         response = self._unfolding.response or {}
         if response["error"] is not None:
-            raise UpstreamError(
-                response["error"]["message"],
-                status=502,
-                code="upstream_malformed",
-                retryable=True,
-            )
+            raise malformed()
         return msgspec.json.encode(response)
 
 
@@ -97,7 +86,7 @@ class StreamReader:
         """The events that were still missing at the end."""
         last = self._read(self._inner.end())
         unfolding = self._unfolding
-        ending = unfolding.end() if unfolding.finished else unfolding.fail(_CUT_OFF)
+        ending = unfolding.end() if unfolding.finished else unfolding.fail(_told(cut_off()))
         return last + self._framed(ending)
 
     def _read(self, run: bytes) -> bytes:
@@ -122,7 +111,7 @@ def _taken(unfolding: Unfolding, said: bytes) -> Iterator[Event]:
     try:
         read = chunk(said)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return unfolding.fail(_UNREADABLE)
+        return unfolding.fail(_told(malformed()))
     return unfolding.take(read)
 
 
@@ -131,4 +120,9 @@ def _ended(unfolding: Unfolding) -> Iterator[Event]:
     if unfolding.answered:
         yield from unfolding.end()
     else:
-        yield from unfolding.fail(_UNREADABLE)
+        yield from unfolding.fail(_told(malformed()))
+
+
+def _told(error: ProxyError) -> dict[str, str]:
+    """The error as chat's error object."""
+    return {"message": error.message, "code": error.code}

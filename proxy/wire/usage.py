@@ -40,6 +40,22 @@ def openai_usage(found: Mapping[str, Any]) -> Usage | None:
     return _split(found, prompt or 0, generated or 0, total)
 
 
+def merge(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) -> None:
+    """Let what a later usage object says replace what it names; null names nothing.
+
+    Args:
+        into: What was said so far.
+        new: What is said now.
+        depth: How deep objects are merged; usage objects nest no deeper.
+    """
+    for key, value in new.items():
+        old = into.get(key)
+        if depth and isinstance(old, dict) and isinstance(value, dict):
+            merge(old, value, depth - 1)
+        elif value is not None:
+            into[key] = value
+
+
 def _split(found: Mapping[str, Any], prompt: int, generated: int, total: int | None) -> Usage:
     details = _object(found, *_PROMPT_DETAILS)
     cached = _count(details, "cached_tokens")

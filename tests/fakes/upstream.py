@@ -6,10 +6,15 @@ from dataclasses import dataclass, field
 
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
+from proxy.upstream.port import Unsent
 from proxy.wire.port import Prepared
 
 JSON = {"content-type": "application/json"}
 EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
+
+
+class Connecting:
+    """In place of an answer: a connection that does not come about."""
 
 
 class Silence:
@@ -24,8 +29,9 @@ class After:
     piece: bytes
 
 
+CONNECTING = Connecting()
 SILENCE = Silence()
-Piece = bytes | After | Silence | UpstreamError
+Piece = bytes | After | Connecting | Silence | UpstreamError
 
 
 def broken() -> UpstreamError:
@@ -63,6 +69,7 @@ class FakeExchange:
         if isinstance(piece, After):
             await asyncio.sleep(piece.seconds)
             return piece.piece
+        assert isinstance(piece, bytes)
         await asyncio.sleep(0)
         return piece
 
@@ -97,6 +104,11 @@ class FakeTransport:
             raise script
         if isinstance(script, Silence):
             await _never()
+        if isinstance(script, Connecting):
+            try:
+                await _never()
+            except asyncio.CancelledError as cancelled:
+                raise Unsent from cancelled
         assert isinstance(script, Scripted)
         exchange = FakeExchange(script)
         self.exchanges.append(exchange)

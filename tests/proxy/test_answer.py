@@ -5,13 +5,13 @@ from proxy.errors import UpstreamError
 from proxy.timeline import Timeline
 from proxy.wire.openai import OpenAIWire
 from slo.usage import Usage
-from tests.fakes.answers import BEAT, COMPLETION, DONE, chunk, stream, usage_chunk
+from tests.fakes.answers import BEAT, COMPLETION, DONE, chunk, event, stream, usage_chunk
 from tests.fakes.clock import played, ticks
 from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken
 
 
-async def begun(script: Scripted) -> Answer:
-    answer = Answer(FakeExchange(script), OpenAIWire(), Timeline(ticks))
+async def begun(script: Scripted, *, generates: bool = False) -> Answer:
+    answer = Answer(FakeExchange(script), OpenAIWire(), Timeline(ticks), generates=generates)
     await answer.commit()
     return answer
 
@@ -38,7 +38,7 @@ async def passed(script: Scripted) -> tuple[Answer, list[bytes]]:
 )
 def test_the_media_type_says_how_an_answer_comes(media, is_stream, is_whole):
     exchange = FakeExchange(Scripted([], headers={"content-type": media}))
-    answer = Answer(exchange, OpenAIWire(), Timeline(lambda: 0.0))
+    answer = Answer(exchange, OpenAIWire(), Timeline(lambda: 0.0), generates=False)
 
     assert (answer.is_stream, answer.is_whole) == (is_stream, is_whole)
 
@@ -96,7 +96,7 @@ def test_the_first_content_byte_and_the_waits_are_timed():
 
         timeline = Timeline(lambda: at[0])
         script = stream(BEAT, chunk("a"), DONE)
-        answer = Answer(Slow(script), OpenAIWire(), timeline)
+        answer = Answer(Slow(script), OpenAIWire(), timeline, generates=True)
         await answer.commit()
         while await answer.next():
             pass
@@ -124,3 +124,27 @@ def test_an_answer_that_does_not_begin_is_a_failure(script, code):
         played(begun(script))
 
     assert caught.value.code == code
+
+
+def test_what_opens_a_stream_comes_with_its_first_content():
+    answer, pieces = played(passed(stream(chunk(""), BEAT, chunk(""), chunk("a"), DONE)))
+
+    assert pieces == [chunk("") + BEAT + chunk("") + chunk("a"), DONE]
+    assert answer.meter.finished
+
+
+def test_openings_are_not_held_without_end():
+    opening = event({"choices": [], "padding": "x" * 400_000})
+    answer, pieces = played(passed(stream(*[opening] * 4, chunk("a"), DONE)))
+
+    assert pieces == [opening * 3, opening, chunk("a"), DONE]
+    assert answer.meter.begun
+
+
+@pytest.mark.parametrize("media", ["text/html", "text/plain; charset=utf-8", ""])
+def test_what_an_endpoint_that_generates_answers_is_read_whole(media):
+    script = Scripted([COMPLETION[:9], COMPLETION[9:]], headers={"content-type": media})
+    answer = played(begun(script, generates=True))
+
+    assert (answer.is_whole, answer.first) == (True, COMPLETION)
+    assert answer.meter.usage is not None

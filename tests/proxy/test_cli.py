@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -133,6 +134,21 @@ def test_a_key_is_made_shown_once_listed_and_revoked():
     assert "no open key" in refused("key", "revoke", key_id)
 
 
+@pytest.mark.parametrize("name", ["[/bold]", "[red]a[/red]", ":smile:", "a\\"])
+def test_what_people_call_things_is_no_markup(name, folder):
+    said = told("key", "create", "--team", name, "--name", name, "--feature", name)
+    assert KEY.search(said)
+    assert f"of team {name}:" in said
+    assert told("key", "list").count(name) == 3
+    assert name in told("team", "list")
+    assert f"[{name}]" in told("team", "create", f"[{name}]")
+    assert name in refused("key", "revoke", name)
+    store = Store.open(f"sqlite:///{folder / 'thriftgate.db'}", folder / "journal")
+    store.keep(a_receipt(team=store.teams.all()[0].id))
+    assert store.close(20)
+    assert name in told("report", "--days", "3650")
+
+
 def test_a_team_is_made_once():
     assert "acme" in told("team", "create", "acme", "--keep-prompts")
     assert re.search(r"acme\s+team_\w+\s+yes", told("team", "list"))
@@ -238,3 +254,31 @@ def test_serving_begins_with_a_key_that_works_and_ends_with_every_receipt(how, t
     assert (tmp_path / "stderr").read_text() == "Thriftgate stopped.\n"
     with closing(sqlite3.connect(folder / "thriftgate.db")) as database:
         assert database.execute("SELECT count(*) FROM calls").fetchone() == (1,)
+
+
+def test_a_second_signal_cuts_running_calls_and_loses_none_of_their_receipts(tmp_path, folder):
+    with (
+        standing(lambda: lab_standing(tmp_path, time_scale=0.2)) as (_, catalog),
+        serving(tmp_path, {"THRIFTGATE_CATALOG": str(catalog), "LAB_KEY": "lab-key"}) as process,
+    ):
+        said = introduction(process)
+        port, key = int(found(r"127\.0\.0\.1:(\d+)/v1", said)), found(f"({KEY.pattern})", said)
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as caller:
+            messages = [{"role": "user", "content": "[[fault:stall]] Say something."}]
+            body = json.dumps({"model": "gpt-lab", "stream": True, "messages": messages})
+            headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+            caller.request("POST", "/v1/chat/completions", body, headers)
+            answer = caller.getresponse()
+            assert answer.readline().startswith(b"data: ")
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+            rest = answer.read()
+        assert process.wait(15) == 0
+    assert b"gateway_interrupted" in rest
+    told = (tmp_path / "stderr").read_text()
+    assert told.endswith("Thriftgate stopped.\n")
+    assert "Traceback" not in told
+    with closing(sqlite3.connect(folder / "thriftgate.db")) as database:
+        rows = database.execute("SELECT outcome, error, estimated FROM calls").fetchall()
+    assert rows == [("broken", "gateway_interrupted", 1)]

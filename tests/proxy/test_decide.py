@@ -76,7 +76,10 @@ def test_no_pause_is_longer_than_a_caller_may_be_kept():
     assert Patience(retries=9).pause(failed(), 4, 1) is None
 
 
-@pytest.mark.parametrize("code", ["upstream_timeout", "upstream_key_missing", "insufficient_quota"])
+@pytest.mark.parametrize(
+    "code",
+    ["upstream_timeout", "upstream_unauthorized", "upstream_key_missing", "insufficient_quota"],
+)
 def test_what_would_only_repeat_is_tried_elsewhere_or_not_at_all(code):
     assert PATIENCE.pause(failed(code=code), 0, 2) == 0.0
     assert PATIENCE.pause(failed(code=code), 1, 2) is None

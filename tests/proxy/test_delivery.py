@@ -200,7 +200,8 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
     async def work() -> tuple[FakeCaller, Receipt]:
         table, ledger = desk(FakeTransport([]))
         caller, asked, timeline = FakeCaller(), call(STREAMED), Timeline(lambda: 0.0)
-        answer = Answer(FakeExchange(stream(chunk("a"))), OpenAIWire(), timeline)
+        exchange = FakeExchange(stream(chunk("a")))
+        answer = Answer(exchange, OpenAIWire(), timeline, generates=True)
         await answer.commit()
         with (
             pytest.raises(raised) if raised else nullcontext(),
@@ -248,3 +249,12 @@ def test_a_keep_alive_midway_is_passed_on():
     caller, _, _ = deliver(call(STREAMED), stream(chunk("a"), BEAT, event("[DONE]")))
 
     assert caller.pieces == [chunk("a"), BEAT, event("[DONE]")]
+
+
+@pytest.mark.parametrize("endpoint", ["responses/resp_1", "chat/completions"])
+def test_what_is_only_read_again_is_not_counted_again(endpoint):
+    answer = b'{"id":"resp_1","usage":{"input_tokens":9,"output_tokens":1}}'
+    asked = call(b"", endpoint=endpoint, method="GET", ask=None)
+    _, kept, _ = deliver(asked, Scripted([answer]))
+
+    assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.ANSWERED, None, False)

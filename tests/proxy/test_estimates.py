@@ -130,6 +130,7 @@ def test_only_a_sample_of_calls_is_compared():
     estimates = Watched()
     for _ in range(300):
         estimates.learn(ASKED, THERE, Usage(input=1))
+        estimates._worker.submit(int).result()  # so that none waits
     estimates._worker.shutdown(wait=True)
 
     assert len(compared) == 20 + 3
@@ -180,3 +181,34 @@ def test_counting_can_be_warmed_up_and_closed():
 
     with pytest.raises(RuntimeError):
         asyncio.run(estimates.usage(ASKED, THERE, None))
+
+
+def test_what_was_delivered_is_not_lost_when_an_estimate_is_late():
+    async def work() -> Usage:
+        estimates = Estimates(deadline=0.0)
+        try:
+            async with blocked(estimates):
+                return await estimates.usage(ASKED, THERE, heard(chunk("x" * 40)))
+        finally:
+            estimates.close()
+
+    assert asyncio.run(work()) == crude(ASKED, "x" * 40)
+
+
+def test_bodies_without_end_do_not_wait_to_be_compared():
+    compared = []
+
+    class Watched(Estimates):
+        def _compare(self, *asked: object) -> None:
+            compared.append(asked)
+
+    async def work(estimates: Estimates) -> None:
+        async with blocked(estimates):
+            for number in range(100):
+                estimates.learn(ASKED, route(model=f"m{number}"), Usage(input=1))
+
+    estimates = Watched()
+    asyncio.run(work(estimates))
+    estimates._worker.shutdown(wait=True)
+
+    assert len(compared) == 32

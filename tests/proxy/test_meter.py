@@ -120,7 +120,7 @@ def test_nothing_has_begun_while_only_pings_and_comments_come() -> None:
     meter = metered(b": keep-alive\n\n", named("ping"), b"event: ping\ndata: {}\n\n", b"\n\n")
 
     assert not meter.begun
-    meter.feed(CHAT[0])
+    meter.feed(CHAT[1])
     assert meter.begun
 
 
@@ -425,3 +425,27 @@ def test_a_body_that_is_a_json_object_is_read(body: bytes) -> None:
     meter.feed(body)
 
     assert not meter.unread
+
+
+@pytest.mark.parametrize(("stream", "openings"), [(CHAT, 1), (RESPONSES, 1), (MESSAGES, 3)])
+def test_an_answer_begins_with_its_first_content(stream: list[bytes], openings: int) -> None:
+    meter = metered(*stream[:openings])
+    assert not meter.begun
+    assert meter.upstream_id
+    meter.feed(stream[openings])
+
+    assert meter.begun
+
+
+@pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
+def test_an_error_after_the_opening_begins_nothing(stream: list[bytes]) -> None:
+    failed = named("response.failed", response={"error": {"code": "server_error"}})
+
+    for wrong in (failed, event({"error": {"message": "Overloaded"}}), named("error")):
+        meter = metered(stream[0], wrong)
+        assert (meter.begun, meter.broken) == (False, True)
+
+
+def test_an_answer_that_is_empty_but_whole_has_begun() -> None:
+    assert metered(CHAT[0], DONE).begun
+    assert not metered(DONE).begun

@@ -28,6 +28,7 @@ from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
 from tests.fakes.desk import ESTIMATE, FakeEstimator, FakeLedger, call, desk, route, served
 from tests.fakes.upstream import (
+    CONNECTING,
     EVENTS,
     SILENCE,
     After,
@@ -474,7 +475,6 @@ def test_only_exact_usage_teaches_the_estimator():
 HANGS = {
     "before the headers": [SILENCE],
     "before the whole body": [Scripted([SILENCE])],
-    "in an error's body": [Scripted([SILENCE], status=503)],
     "before the first event": [stream(SILENCE)],
     "among keep-alives": [stream(BEAT, SILENCE)],
     "midway": [stream(chunk("a"), SILENCE)],
@@ -614,3 +614,142 @@ def test_our_own_mistake_leaves_a_receipt_too():
         "gateway_interrupted",
         500,
     )
+
+
+def opening(*kinds: str) -> bytes:
+    return b"".join(f'event: {kind}\ndata: {{"type":"{kind}"}}\n\n'.encode() for kind in kinds)
+
+
+#: What opens a stream on each wire, and where it was asked for.
+OPENINGS = {
+    "chat": (chunk(""), "chat/completions", "openai"),
+    "responses": (opening("response.created", "response.in_progress"), "responses", "openai"),
+    "messages": (opening("message_start", "ping"), "chat/completions", "anthropic"),
+}
+ERRORS = [b'data: {"error":{"message":"no"}}\n\n', b'data: {"type":"response.failed"}\n\n']
+
+
+@pytest.mark.parametrize("opened", OPENINGS.values(), ids=OPENINGS)
+@pytest.mark.parametrize("end", [*ERRORS, broken(), SILENCE])
+def test_a_stream_that_opens_and_says_nothing_leaves_the_call_to_the_next_route(opened, end):
+    said, endpoint, kind = opened
+    asked = streamed(endpoint=endpoint)
+    routes = (route("zero", kind=kind), ONE)
+    done = play(stream(said, end), stream(STREAM), asked=asked, routes=routes)
+
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
+    assert done.receipts[0].ttft is None
+    assert (done.receipts[0].usage is None) == (end in ERRORS)
+    assert done.caller.body.startswith(chunk("Hel"))
+
+
+@pytest.mark.parametrize("opened", OPENINGS.values(), ids=OPENINGS)
+def test_a_stream_that_opens_and_falls_silent_is_late_for_its_first_byte(opened):
+    said, endpoint, kind = opened
+    asked = streamed(endpoint=endpoint)
+    done = play(stream(said, SILENCE), asked=asked, routes=(route(kind=kind),))
+
+    assert isinstance(done.error, Late)
+    assert done.error.status == 504
+    assert 10.0 <= done.took <= 11.0
+
+
+def test_the_first_content_is_timed_not_the_opening():
+    done = play(stream(chunk(""), After(3.0, chunk("a")), DONE), asked=streamed())
+
+    assert done.last.ttft == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("media", ["text/html", "text/plain", ""])
+def test_a_page_is_no_answer_of_an_endpoint_that_generates(media):
+    page = Scripted([b"<html>Log in</html>"], headers={"content-type": media})
+    done = play(page)
+
+    assert done.error is not None
+    assert (done.error.status, done.error.code) == (502, "upstream_malformed")
+    assert done.caller.body == b""
+
+
+@pytest.mark.parametrize("first", [CONNECTING, Scripted([SILENCE], status=503)])
+@pytest.mark.parametrize("leaves", [3.0, None])
+def test_what_nobody_worked_on_is_not_billed(first, leaves):
+    done = play(first, leaves_after=leaves)
+
+    assert isinstance(done.error, HungUp if leaves else Late)
+    assert (done.last.usage, done.last.estimated) == (None, False)
+
+
+@pytest.mark.parametrize("asked", [ASKED, ASKED[:-1] + b',"n":3}'])
+def test_a_large_body_is_prepared_the_same(asked):
+    large = asked.replace(b"Hello", b"Hello" * 60_000)
+    claude = route("claude", kind="anthropic")
+
+    async def work() -> list[Receipt]:
+        table, ledger = desk(FakeTransport([unreachable()]), claude)
+        with pytest.raises(ProxyError):
+            await served(call(large), FakeCaller(), table, Timeline(ticks))
+        return ledger.receipts
+
+    outcome = Outcome.REFUSED if b'"n"' in asked else Outcome.FAILED
+    assert [each.outcome for each in asyncio.run(work())] == [outcome]
+
+
+def test_a_process_that_is_stopped_while_a_body_is_prepared_keeps_a_receipt():
+    large = STREAMED.replace(b"Hello", b"Hello" * 60_000)
+
+    async def work() -> list[Receipt]:
+        table, ledger = desk(FakeTransport([]))
+        task = asyncio.ensure_future(served(call(large), FakeCaller(), table, Timeline(ticks)))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return ledger.receipts
+
+    (kept,) = asyncio.run(work())
+    assert (kept.final, kept.error, kept.usage) == (True, "gateway_interrupted", None)
+
+
+def test_a_caller_that_leaves_while_a_broken_answer_is_counted_has_hung_up():
+    slow = FakeEstimator(takes=30.0)
+    done = play(
+        stream(chunk("a" * 8), broken()), asked=streamed(), estimator=slow, leaves_after=3.0
+    )
+
+    assert isinstance(done.error, HungUp)
+    assert done.outcomes == [(Outcome.HUNG_UP, True)]
+    assert done.last.usage == Usage(input=len(STREAMED) // 4, output=2)
+
+
+def test_a_hang_up_stays_one_if_the_process_stops_while_it_is_counted():
+    async def work() -> list[Receipt]:
+        table, ledger = desk(
+            FakeTransport([stream(chunk("a"), SILENCE)]), estimator=FakeEstimator(takes=60.0)
+        )
+        calls = served(streamed(), FakeCaller(leaves_after=3.0), table, Timeline(ticks))
+        task = asyncio.ensure_future(calls)
+        await asyncio.sleep(10.0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return ledger.receipts
+
+    (kept,) = played(work())
+    assert (kept.outcome, kept.error) == (Outcome.HUNG_UP, "caller_hung_up")
+
+
+def test_what_generates_nothing_is_not_estimated_when_the_process_stops():
+    sound = Scripted([b"\x00", SILENCE], headers={"content-type": "audio/mpeg"})
+
+    async def work() -> list[Receipt]:
+        table, ledger = desk(FakeTransport([sound]))
+        asked = call(ASKED, endpoint="audio/speech")
+        task = asyncio.ensure_future(served(asked, FakeCaller(), table, Timeline(ticks)))
+        await asyncio.sleep(2.0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return ledger.receipts
+
+    (kept,) = played(work())
+    assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.BROKEN, None, False)

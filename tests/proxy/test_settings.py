@@ -15,6 +15,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "database_url": ("postgres://db/x", "postgres://db/x"),
     "catalog": ("mine.toml", Path("mine.toml")),
     "body_limit": ("1000", 1000),
+    "bodies_limit": ("2048", 2048),
     "max_calls": ("7", 7),
     "connections": ("8", 8),
     "connect_timeout": ("0.5", 0.5),
@@ -30,6 +31,7 @@ VALUES: dict[str, tuple[str, Any]] = {
 WRONG = {
     "port": "80000",
     "body_limit": "0",
+    "bodies_limit": "0",
     "max_calls": "many",
     "connections": "-1",
     "connect_timeout": "nan",

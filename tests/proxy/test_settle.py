@@ -85,6 +85,7 @@ def test_a_price_nobody_knows_is_not_zero(attempt, end):
         (b'{"model":"m","service_tier":"priority"}', "default", "", STANDARD),
         (b'{"model":"m"}', "priority", "eu", Terms(service_tier="priority", region="eu")),
         (b'{"model":"m"}', "", "eu", Terms(region="eu")),
+        (b'{"model":"m"}', "brand_new", "", Terms(service_tier="brand_new")),
     ],
 )
 def test_an_openai_answers_own_tier_goes_before_the_one_asked_for(
@@ -105,10 +106,18 @@ def test_an_openai_answers_own_tier_goes_before_the_one_asked_for(
             Terms(service_tier="batch", region="us"),
         ),
         ({"service_tier": ["batch"], "speed": "fast"}, Terms(region="eu", fast=True)),
+        ({"service_tier": "brand_new"}, Terms(service_tier="brand_new", region="eu")),
+        ({"service_tier": None}, Terms(region="eu")),
     ],
 )
 def test_anthropics_usage_names_the_terms(usage, expected):
     assert terms(Attempt(call=call(BODY), route=there("anthropic", "eu")), "", usage) == expected
+
+
+def test_a_tier_nobody_knows_has_no_price():
+    attempt = Attempt(call=call(b'{"model":"m"}'), route=there())
+
+    assert price(attempt, ended(terms=terms(attempt, "brand_new", {}))) is None
 
 
 def test_a_call_without_a_route_or_a_body_for_us_has_standard_terms():

@@ -44,6 +44,9 @@ short                | *      | sse  | part, error upstream_cut_off           | 
 error-event          | *      | json | answer stop                            | answered | exact
 error-event          | openai | sse  | part, error server_error               | broken   | estimated
 error-event          | claude | sse  | part, error upstream_overloaded        | broken   | estimated
+opening-error        | *      | json | answer stop                            | answered | exact
+opening-error        | openai | sse  | 502 upstream_error                     | failed   | none
+opening-error        | claude | sse  | 503 upstream_overloaded                | failed   | none
 stall                | *      | json | 504 upstream_timeout                   | failed   | estimated
 stall                | *      | sse  | part, error upstream_timeout           | broken   | estimated
 death                | *      | json | 502 upstream_connection_broken         | failed   | estimated
@@ -84,6 +87,7 @@ refuse               | openai | *    | answer completed                       | 
 refuse               | claude | *    | answer incomplete                      | answered | exact
 call                 | *      | *    | answer completed                       | answered | exact
 no-done              | openai | sse  | part, error upstream_cut_off           | broken   | estimated
+opening-error        | openai | sse  | 502 upstream_failed_early              | failed   | none
 error-event          | claude | sse  | answer failed, error upstream_overloaded | broken | estimated
 """
 UPSTREAMS = {"*": ("openai", "anthropic"), "openai": ("openai",), "claude": ("anthropic",)}

@@ -1,6 +1,7 @@
 from io import StringIO
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from dashboards.reports import Spend
@@ -25,9 +26,9 @@ def a_spend(**changes: Any) -> Spend:
     return Spend(**(fields | changes))
 
 
-def text(*rows: Spend, total: tuple[Spend, ...] = (), width: int = 80) -> list[list[str]]:
+def text(*rows: Spend, total: tuple[Spend, ...] = (), name: str = "acme") -> list[list[str]]:
     out = StringIO()
-    Console(file=out, width=width).print(spending(rows, {"team_1": "acme"}, total))
+    Console(file=out, width=80).print(spending(rows, {"team_1": name}, total))
     return [line.split() for line in out.getvalue().splitlines()]
 
 
@@ -39,6 +40,11 @@ def test_a_row_says_calls_tokens_hit_rate_and_cost() -> None:
 
 def test_a_team_without_a_name_is_shown_by_its_id() -> None:
     assert text(a_spend(team="team_9"))[1][0] == "team_9"
+
+
+@pytest.mark.parametrize("name", ["[/bold]", "[red]a[/red]", ":smile:", "a\\"])
+def test_a_teams_name_is_no_markup(name: str) -> None:
+    assert text(a_spend(), name=name)[1][0] == name
 
 
 def test_the_total_stands_below() -> None:

@@ -10,6 +10,7 @@ from proxy.lab.streams import (
     SILENCE,
     Event,
     Frame,
+    Opening,
     Step,
     body,
     drop_usage,
@@ -195,3 +196,20 @@ def test_usage_is_found_at_the_top_in_the_message_and_in_the_response() -> None:
     drop_usage(payload)
     assert payload == {"message": {}, "response": {}}
     drop_usage(None)
+
+
+PAUSE = Step("wait", seconds=9.0)
+
+
+def opened(cues: str) -> list[Step]:
+    return list(stream(FRAMES, parse(cues), ERROR, 0.0, Opening(1, [PAUSE])))
+
+
+def test_a_stream_opens_at_once_and_pauses_before_its_content() -> None:
+    head, pause, first, *_ = opened("")
+
+    assert (head.data, pause, first.data) == (FRAMES[0].data, PAUSE, FRAMES[1].data)
+
+
+def test_an_error_can_come_right_after_the_opening() -> None:
+    assert [step.data for step in opened("opening-error")] == [FRAMES[0].data, ERROR.data]

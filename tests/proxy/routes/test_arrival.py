@@ -4,6 +4,7 @@ import pytest
 
 from proxy.errors import NotFound, TooLarge
 from proxy.routes.arrival import arrival, body, token, unauthenticated
+from proxy.routes.room import Room
 from proxy.watch import HungUp
 from tests.fakes.asgi import Connection, scope
 from tests.fakes.clock import played
@@ -111,7 +112,8 @@ def test_a_path_that_could_lead_elsewhere_leads_nowhere(path, raw):
 
 
 def received(connection: Connection, *, length: int = 0, limit: int = 10) -> bytes:
-    return played(body(connection.receive, length, limit))
+    with Room(each=limit, all_together=limit).claim() as claim:
+        return played(body(connection.receive, length, claim))
 
 
 @pytest.mark.parametrize("pieces", [[b""], [b"abc"], [b"a", b"", b"bc"], [b"0123456789"]])

@@ -10,6 +10,7 @@ import pytest
 from proxy.call import Key
 from proxy.receipt import Outcome, Receipt
 from proxy.routes.front import Door, Front
+from proxy.routes.room import Room
 from tests.fakes.answers import ASKED, COMPLETION, DONE, SHOWN, STREAM, STREAMED, chunk, stream
 from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
 from tests.fakes.clock import played
@@ -18,6 +19,7 @@ from tests.fakes.upstream import JSON, SILENCE, FakeTransport, Piece, Scripted
 
 KEYS = {
     "tg-1": KEY,
+    "tg-3": msgspec.structs.replace(KEY, id="key_3", team="team_3"),
     "tg-revoked": msgspec.structs.replace(KEY, revoked=True),
 }
 SECRETS = {"tg-2": msgspec.structs.replace(KEY, id="key_2", feature="")}
@@ -54,9 +56,11 @@ class House:
     trouble: str = ""
     shared: bool = False
     max_calls: int = 2
+    bodies: int = 2000
     receipts: list[Receipt] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.room = Room(each=1000, all_together=self.bodies)
         self.transport = FakeTransport(self.scripts)
         table, ledger = desk(self.transport)
         self.receipts = ledger.receipts
@@ -66,7 +70,7 @@ class House:
             now=lambda: 1_790_000_000.0,
             ticks=lambda: 0.0,
             call_id=lambda at: f"call_{at:.0f}",
-            body_limit=1000,
+            room=self.room,
             max_calls=self.max_calls,
             shared_state=self.shared,
         )
@@ -258,6 +262,8 @@ GONE = Scripted([b"{}"], headers=JSON)
         ("/v1/chat/completions", "GET"),
         ("/v1/chat/completions/c", "POST"),
         ("/v1/batches/b/cancel", "POST"),
+        ("/v1/skills", "POST"),
+        ("/v1/moderations", "GET"),
     ],
 )
 def test_what_a_provider_keeps_is_one_teams_or_allowed_or_forbidden(path, method):
@@ -282,6 +288,36 @@ def test_a_forbidden_call_says_who_can_allow_it():
     assert refusal(connection)["code"] == "provider_state_is_shared"
     assert "THRIFTGATE_SHARED_PROVIDER_STATE=true" in refusal(connection)["message"]
     assert house.receipts[0].outcome is Outcome.REFUSED
+
+
+@pytest.mark.parametrize("field", ['"previous_response_id":"resp_1"', '"background":true'])
+def test_a_response_that_needs_what_another_team_may_have_left_is_forbidden(field):
+    house = House(teams=2)
+    body = b'{"model":"m","input":"hi",' + field.encode() + b"}"
+
+    assert refused(body, house, path="/v1/responses") == (403, "provider_state_is_shared", None)
+    assert house.receipts[0].model == "m"
+
+
+def test_tokens_of_the_provider_are_given_out_only_where_that_is_allowed():
+    path = "/v1/realtime/client_secrets"
+
+    assert refused(b"{}", path=path) == (403, "provider_state_is_shared", None)
+    assert House((GONE,), shared=True).ask(b"{}", path=path).status == 200
+
+
+def forwarded(token: str, given: str) -> dict[str, str]:
+    house = House()
+    headers = {"authorization": f"Bearer {token}", "idempotency-key": given}
+    assert house.ask(headers=headers).status == 200
+    return dict(house.transport.sent[0][1].headers)
+
+
+def test_an_idempotency_key_is_one_within_its_team_and_another_elsewhere():
+    one, same, other = (forwarded(t, "k")["idempotency-key"] for t in ("tg-1", "tg-2", "tg-3"))
+
+    assert one == same
+    assert len({one, other, forwarded("tg-1", "j")["idempotency-key"], "k"}) == 4
 
 
 def test_another_endpoint_is_passed_through_with_what_its_body_tells():
@@ -391,3 +427,57 @@ def test_calls_in_flight_are_counted_down_however_they_end():
     house.ask(Connection([STREAMED], leaves_after=1.0))
 
     assert house.ask().status == 200
+
+
+def test_bodies_in_flight_are_bounded_and_their_room_is_given_back():
+    house = House((SILENCE, Scripted([COMPLETION])), bodies=len(ASKED) + 10)
+
+    async def work() -> Connection:
+        first = asyncio.ensure_future(asked(house.front, scope(), Connection([ASKED])))
+        await asyncio.sleep(1)
+        assert house.room.taken == len(ASKED)
+        second = await asked(house.front, scope(), Connection([ASKED]))
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        return second
+
+    full = played(work())
+    assert (full.status, refusal(full)["code"]) == (503, "too_many_bytes")
+    assert full.headers["retry-after"] == "1"
+    assert house.ask().status == 200
+    assert house.room.taken == 0
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [Connection([b"{"]), Connection([b"{", None]), Connection([], leaves_after=1.0)],
+    ids=["refused", "silent", "left"],
+)
+def test_room_for_a_body_is_given_back_however_its_call_ends(connection):
+    house = House()
+    house.ask(connection, headers={"content-length": "900"})
+
+    assert house.room.taken == 0
+
+
+def test_a_stream_says_in_its_head_what_the_gateway_took_so_far():
+    answered = House((stream(STREAM),)).ask(STREAMED)
+
+    assert answered.headers["x-thriftgate-overhead-ms"] == "0.00"
+
+
+def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
+    house = House(scripts=(SILENCE,))
+    connection = Connection([ASKED])
+
+    async def work() -> None:
+        call = asyncio.ensure_future(asked(house.front, scope(), connection))
+        await asyncio.sleep(0.5)
+        call.cancel()
+        await call
+
+    played(work())
+
+    assert connection.status == 503
+    assert refusal(connection)["code"] == "gateway_stopping"
+    assert [kept.error for kept in house.receipts] == ["gateway_interrupted"]

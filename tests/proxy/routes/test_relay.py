@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from proxy.desk import Head
 from proxy.errors import InvalidCall, ProxyError, Unready
 from proxy.routes.relay import Relay, dollars
+from proxy.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import COMPLETION
 from tests.fakes.asgi import Connection, refusal
@@ -114,6 +115,17 @@ def test_a_stream_is_sent_piece_by_piece_without_a_price_in_its_head():
     assert [message.get("more_body") for message in connection.sent] == [None, True, False]
     assert "x-thriftgate-cost-usd" not in connection.headers
     assert "content-length" not in connection.headers
+
+
+def test_a_streams_head_says_what_the_gateway_took_until_then():
+    clock = iter([10.0, 10.5, 12.5, 12.75])
+    timeline = Timeline(lambda: next(clock))
+    with timeline.waiting():
+        pass
+    connection = Connection()
+    played(Relay("call_1", connection.receive, connection.send, timeline).begin(HEAD))
+
+    assert connection.headers["x-thriftgate-overhead-ms"] == "750.00"
 
 
 def test_a_trailer_is_a_comment_for_those_who_ask():

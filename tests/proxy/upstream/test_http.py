@@ -89,6 +89,8 @@ def test_a_key_that_is_not_set_is_told_by_its_name():
             with pytest.raises(UpstreamError, match="set KEY") as caught:
                 await opened.open(upstream(server, key_env="KEY"), prepared())
             assert (caught.value.code, caught.value.status) == ("upstream_key_missing", 503)
+            assert caught.value.retryable
+            assert not caught.value.is_worth_retrying
             assert server.got == []
 
     run(work)
@@ -248,6 +250,12 @@ def test_an_answer_packed_unasked_is_unpacked():
             assert await exchange.read_all(99) == b"hello"
 
     run(work)
+
+
+def test_an_answer_packed_in_an_unknown_way_is_not_passed_on():
+    error = failed([head(200, "Content-Encoding: br", "Content-Length: 2"), b"\x1b\x03"])
+
+    assert (error.status, error.code, error.retryable) == (502, "upstream_malformed", True)
 
 
 CHUNKED = head(200, "Transfer-Encoding: chunked")

@@ -13,6 +13,7 @@ import uvloop
 
 from proxy.upstream.connection import Broken, Connection
 from proxy.upstream.origin import Origin
+from proxy.upstream.port import Unsent
 from tests.fakes.server import CLOSE, RESET, WAIT, Server, Step, chunked, head, serving
 
 ASK = b"GET / HTTP/1.1\r\nhost: up\r\n\r\n"
@@ -296,3 +297,17 @@ def test_an_address_says_where_to_go(url, authority, host, port):
 def test_an_address_that_is_none_is_an_error(url):
     with pytest.raises(ValueError, match=r"HTTP|[Pp]ort|idna|label"):
         origin(url)
+
+
+def test_who_cancels_a_call_that_waits_for_a_connection_is_told_that_nothing_was_sent(run):
+    async def work() -> None:
+        async with standing(HALF, [WAIT], connections=1) as (_, there):
+            first = await asked(there)
+            waiting = asyncio.ensure_future(there.exchange(ASK, b"", is_bodiless=False))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(Unsent):
+                await waiting
+            there.release(first)
+
+    run(work)

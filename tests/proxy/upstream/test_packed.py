@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.errors import UpstreamError
 from proxy.upstream.packed import packed
 
 BOUND = 256 * 1024
@@ -65,6 +66,15 @@ def test_what_is_not_packed_so_or_ends_too_soon_is_an_error(pieces):
         asyncio.run(unpacked("gzip", pieces))
 
 
-@pytest.mark.parametrize("coding", ["", "identity", "br", "zstd", "gzip, br"])
-def test_other_codings_are_passed_on_as_they_are(coding):
+@pytest.mark.parametrize("coding", ["", "identity", " Identity"])
+def test_what_is_not_packed_is_passed_on_as_it_is(coding):
     assert packed(coding) is None
+
+
+@pytest.mark.parametrize("coding", ["br", "zstd", "gzip, br"])
+def test_what_we_cannot_unpack_is_an_error_unless_it_is_empty(coding):
+    assert asyncio.run(unpacked(coding, [])) == []
+    with pytest.raises(UpstreamError) as caught:
+        asyncio.run(unpacked(coding, [b"\x1b\x03"]))
+
+    assert caught.value.code == "upstream_malformed"

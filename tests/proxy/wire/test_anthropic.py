@@ -146,4 +146,3 @@ def test_the_wire_reads_its_own_usage_and_errors() -> None:
         input=1, cache_read=2
     )
     assert wire.failure(529, {}, b"").status == 503
-    assert wire.credentials("k") == {"x-api-key": "k"}

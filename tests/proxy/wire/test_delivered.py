@@ -1,7 +1,7 @@
 import orjson
 import pytest
 
-from proxy.wire.delivered import answer_pieces, stream_pieces
+from proxy.wire.delivered import answer_pieces, has_content, stream_pieces
 
 
 def texts(*values: object) -> list[str]:
@@ -131,3 +131,64 @@ def test_an_answer_nested_without_end_does_not_exhaust_the_stack() -> None:
     body = b'{"content":[' * 500 + b'{"text":"deep"}' + b"]}" * 500
 
     assert list(answer_pieces(body)) == []
+
+
+def choice(**fields: object) -> dict[str, object]:
+    return {"choices": [{"index": 0, "finish_reason": None, **fields}]}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        chat(role="assistant", content="", refusal=None),
+        {"choices": [], "prompt_filter_results": [{}]},
+        choice(text=""),
+        choice(),
+        {"type": "response.created", "response": {"output": []}},
+        {"type": "response.in_progress"},
+        {"type": "response.queued"},
+        {"type": "response.output_item.added", "item": {"type": "message"}},
+        {"type": "response.content_part.added"},
+        {"type": "message_start", "message": {"usage": {"input_tokens": 3}}},
+        {"type": "content_block_start", "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_start", "content_block": {"type": "thinking"}},
+        {"type": "message_delta", "delta": {"stop_reason": None}, "usage": {}},
+        {"type": "ping"},
+    ],
+)
+def test_an_event_that_opens_a_stream_has_no_content(event):
+    assert not has_content(str(event.get("type", "")), orjson.dumps(event))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        chat(content="H"),
+        chat(refusal="No"),
+        chat(reasoning_content="So"),
+        chat(tool_calls=[{"index": 0}]),
+        chat(audio={"id": "a"}),
+        choice(finish_reason="stop"),
+        choice(text="H"),
+        choice(message={"content": "H"}),
+        {"choices": [7]},
+        {"type": "response.output_text.delta", "delta": "H"},
+        {"type": "response.output_item.done"},
+        {"type": "response.completed"},
+        {"type": "response.incomplete"},
+        {"type": "content_block_start", "content_block": {"type": "tool_use", "name": "f"}},
+        {"type": "content_block_start"},
+        {"type": "content_block_delta", "delta": {"type": "text_delta"}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "image_generation.partial_image"},
+        {"type": "speech.audio.delta"},
+        [1],
+    ],
+)
+def test_all_other_events_have_some(event):
+    kind = event.get("type", "") if isinstance(event, dict) else ""
+    assert has_content(kind, orjson.dumps(event))
+
+
+def test_what_cannot_be_read_counts_as_content():
+    assert has_content("", b"{")

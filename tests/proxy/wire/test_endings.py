@@ -3,7 +3,13 @@ import json
 import pytest
 
 from proxy.errors import UpstreamError
-from proxy.wire.endings import cut_off, error_event
+from proxy.wire.endings import (
+    connection_broken,
+    cut_off,
+    error_event,
+    failed_midway,
+    malformed,
+)
 from proxy.wire.sse import Frames, events
 
 ERROR = UpstreamError('It "broke".', status=502, code="upstream_broken", retryable=True)
@@ -44,7 +50,18 @@ def test_the_last_event_is_whole(endpoint):
     assert Frames().feed(event) == event
 
 
-def test_a_stream_that_was_cut_off_may_be_asked_for_again():
-    error = cut_off()
+@pytest.mark.parametrize(
+    ("made", "code"),
+    [
+        (connection_broken, "upstream_connection_broken"),
+        (cut_off, "upstream_cut_off"),
+        (failed_midway, "upstream_failed_midway"),
+        (malformed, "upstream_malformed"),
+    ],
+)
+def test_an_answer_that_could_not_go_on_may_be_asked_for_again(made, code):
+    error = made()
 
-    assert (error.status, error.code, error.is_worth_retrying) == (502, "upstream_cut_off", True)
+    assert (error.status, error.code) == (502, code)
+    assert error.retryable
+    assert error.is_worth_retrying

@@ -37,9 +37,9 @@ def test_what_the_caller_can_mend_is_told_in_the_upstreams_words(status: int) ->
 @pytest.mark.parametrize(
     ("status", "shown", "code", "retryable"),
     [
-        (401, 502, "upstream_unauthorized", False),
-        (402, 502, "upstream_unauthorized", False),
-        (403, 502, "upstream_unauthorized", False),
+        (401, 502, "upstream_unauthorized", True),
+        (402, 502, "upstream_unauthorized", True),
+        (403, 502, "upstream_unauthorized", True),
         (408, 504, "upstream_timeout", True),
         (500, 502, "upstream_error", True),
         (502, 502, "upstream_error", True),
@@ -59,6 +59,16 @@ def test_everything_else_is_told_in_ours(
     assert (error.status, error.code, error.retryable) == (shown, code, retryable)
     assert "inner" not in error.message
     assert error.type == "upstream_error"
+
+
+@pytest.mark.parametrize("status", [401, 402, 403])
+def test_a_key_of_ours_that_is_refused_is_worth_another_route_but_no_retry(status: int) -> None:
+    error = openai_failure(status, {"retry-after": "3"}, b"")
+
+    assert error.retryable
+    assert not error.is_worth_retrying
+    assert error.retry_after == 3.0
+    assert "tell whoever runs this gateway" in error.message
 
 
 @pytest.mark.parametrize(
@@ -108,6 +118,10 @@ def test_a_long_message_is_cut() -> None:
         "eyJhbGciOi.eyJzdWIi.c2ln",
         "0123456789abcdef0123456789abcdef",
         "sk-proj-********************abcd",
+        "org-Q2w3E4r5T6y7U8i9O0pAsDfG",
+        "org-QwErTyUiOpAsDfGhJkLzXcVb",
+        "proj_Ab1cD2ef3GhI4jKl",
+        "req_011CSHoEeqs5C35K2UUqR7Fy",
     ],
 )
 def test_what_looks_like_a_secret_is_left_out(secret: str) -> None:
@@ -120,9 +134,11 @@ def test_what_looks_like_a_secret_is_left_out(secret: str) -> None:
 
 
 def test_ordinary_words_stay() -> None:
-    words = "messages.3: `tool_use` ids were found without `tool_result` blocks: toolu_01A09q90"
-
-    assert redacted(words) == words
+    for words in (
+        "messages.3: `tool_use` ids were found without `tool_result` blocks: toolu_01A09q90",
+        "req_parameters of an org-chart, proj_name: call_0123456789",
+    ):
+        assert redacted(words) == words
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ def _body(kind: object, message: object = "words") -> bytes:
     ("status", "kind", "shown", "code", "retryable"),
     [
         (400, "invalid_request_error", 400, "invalid_request", False),
-        (401, "authentication_error", 502, "upstream_unauthorized", False),
-        (402, "billing_error", 502, "upstream_unauthorized", False),
-        (403, "permission_error", 502, "upstream_unauthorized", False),
+        (401, "authentication_error", 502, "upstream_unauthorized", True),
+        (402, "billing_error", 502, "upstream_unauthorized", True),
+        (403, "permission_error", 502, "upstream_unauthorized", True),
         (404, "not_found_error", 404, "not_found", False),
         (409, "conflict_error", 409, "conflict", True),
         (413, "request_too_large", 413, "request_too_large", False),

@@ -178,6 +178,19 @@ def test_any_json_is_asked_for_in_words_after_the_callers_own() -> None:
     assert "system" not in _said(_hello(response_format={"type": "text"}))
 
 
+def test_an_open_schema_is_closed_with_a_note() -> None:
+    form = {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}
+    said = messages_body(
+        orjson.dumps(_hello(response_format=form)), _route(frozenset({"structured"}))
+    )
+
+    assert orjson.loads(said.body)["output_config"]["format"] == {
+        "type": "json_schema",
+        "schema": {"type": "object", "additionalProperties": False},
+    }
+    assert said.notes == ("closed the objects of response_format: the model promises no others",)
+
+
 @pytest.mark.parametrize("form", [{"type": "xml"}, {"type": "json_schema"}])
 def test_a_form_that_is_none_is_refused(form: dict[str, Any]) -> None:
     with pytest.raises(InvalidCall):

@@ -144,6 +144,16 @@ def test_usage_comes_in_the_last_chunk_and_only_when_asked_for() -> None:
     assert all("usage" not in chunk for chunk in unasked)
 
 
+def test_null_at_the_end_takes_no_count_back() -> None:
+    start = _event("message_start", message={"id": "m", "usage": _START})
+    nothing = dict.fromkeys(_START)
+    last = _event("message_delta", delta={"stop_reason": "end_turn"}, usage=nothing)
+    run = start + last + _event("message_stop")
+    usage = _chunks(_reader(wants_usage=True).feed(run))[-1]["usage"]
+
+    assert (usage["prompt_tokens"], usage["completion_tokens"]) == (129, 1)
+
+
 def test_a_stream_that_counts_nothing_has_no_usage_chunk() -> None:
     run = _event("message_start", message={"id": "m"}) + _event("message_stop")
     chunks = _chunks(_reader(wants_usage=True).feed(run))

@@ -59,8 +59,10 @@ def test_any_chunking_gives_the_same_bytes_and_the_same_events(
     frames = Frames()
     runs = [frames.feed(chunk) for chunk in _cut(stream, cuts)]
 
+    # A CR after CR LF waits for its own LF, so it ends no line yet.
+    told = stream[:-1] if stream.endswith(b"\r\n\r") else stream
     assert b"".join(runs) + frames.rest() == stream
-    assert [event for run in runs for event in events(run)] == _plain(stream)
+    assert [event for run in runs for event in events(run)] == _plain(told)
 
 
 @given(_STREAMS, st.lists(st.integers(0, 10_000)), st.integers(0, 20))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.usage import openai_usage
+from proxy.wire.usage import merge, openai_usage
 from slo.usage import Usage
 
 
@@ -208,3 +208,27 @@ def test_no_bucket_is_ever_negative_and_the_prompt_is_the_prompt(found: dict[str
         prompt = found.get("prompt_tokens")
         if isinstance(prompt, int) and prompt >= 0:
             assert usage.prompt == prompt
+
+
+def test_what_is_said_later_replaces_what_it_names_and_null_names_nothing() -> None:
+    found: dict[str, Any] = {}
+    for said in (
+        {"input_tokens": 9, "output_tokens": 1, "cache_creation": {"1h": 20, "5m": 3}},
+        {"input_tokens": None, "output_tokens": 30, "cache_creation": {"1h": None, "5m": 4}},
+        {"cache_creation": None, "tier": "standard"},
+    ):
+        merge(found, said)
+
+    assert found == {
+        "input_tokens": 9,
+        "output_tokens": 30,
+        "cache_creation": {"1h": 20, "5m": 4},
+        "tier": "standard",
+    }
+
+
+def test_what_is_nested_too_deep_is_replaced_as_a_whole() -> None:
+    found: dict[str, Any] = {"a": {"b": {"c": 1, "d": 2}}}
+    merge(found, {"a": {"b": {"c": 3}}}, depth=1)
+
+    assert found == {"a": {"b": {"c": 3}}}

@@ -1,0 +1,57 @@
+"""Which calls may go to a provider's account that several teams share."""
+
+from typing import Final
+
+from proxy.call import Call
+from proxy.errors import Forbidden
+
+#: What a provider answers from the call alone, without what it keeps under its account.
+#: Source: OpenAI API reference (2026-11).
+_SELF_CONTAINED: Final = frozenset(
+    {
+        "audio/speech",
+        "audio/transcriptions",
+        "audio/translations",
+        "chat/completions",
+        "completions",
+        "embeddings",
+        "images/edits",
+        "images/generations",
+        "moderations",
+        "rerank",
+        "responses",
+    }
+)
+#: Where a provider gives out tokens of its own, with which calls go past the gateway.
+#: Source: OpenAI API reference, Realtime client secrets, ChatKit sessions (2026-11).
+_GIVES_TOKENS: Final = frozenset({"chatkit", "realtime"})
+
+
+def check_isolated(call: Call, teams: int) -> None:
+    """Keep teams from each other's state with a provider, and from tokens that evade the gateway.
+
+    Args:
+        call: The call.
+        teams: How many teams have a key.
+
+    Raises:
+        Forbidden: If the call may not go there.
+    """
+    if call.endpoint.partition("/")[0] in _GIVES_TOKENS:
+        raise _forbidden(call, "gives out the provider's own tokens, which go past this gateway")
+    if teams > 1 and not _is_self_contained(call):
+        raise _forbidden(call, "reaches what the provider keeps for all teams of this gateway")
+
+
+def _is_self_contained(call: Call) -> bool:
+    if call.method != "POST" or call.endpoint not in _SELF_CONTAINED:
+        return False
+    return call.endpoint != "responses" or call.ask is None or not call.ask.needs_kept_state
+
+
+def _forbidden(call: Call, why: str) -> Forbidden:
+    return Forbidden(
+        f"This call to /v1/{call.endpoint[:100]} {why}. Whoever runs it can allow that:"
+        " THRIFTGATE_SHARED_PROVIDER_STATE=true.",
+        code="provider_state_is_shared",
+    )

@@ -1,0 +1,73 @@
+"""The memory that the bodies of calls in flight may take."""
+
+from typing import Self
+
+from proxy.errors import TooLarge, Unready
+
+
+class Room:
+    """Bytes for bodies: so many for each, so many for all.
+
+    Attributes:
+        taken: Bytes that calls hold now.
+    """
+
+    __slots__ = ("_all", "_each", "taken")
+
+    def __init__(self, *, each: int, all_together: int) -> None:
+        self._each = each
+        self._all = all_together
+        self.taken = 0
+
+    def claim(self) -> "Claim":
+        """A call's share, empty yet; leaving its block gives it back."""
+        return Claim(self)
+
+    def grow(self, held: int, size: int) -> None:
+        """Make a share of so many bytes larger.
+
+        Raises:
+            TooLarge: If one body may not be that large.
+            Unready: If there is no room for it among the others.
+        """
+        if size > self._each:
+            raise TooLarge(
+                f"The body is over {self._each} bytes. Send less, or raise THRIFTGATE_BODY_LIMIT.",
+                code="body_too_large",
+            )
+        if self.taken - held + size > self._all:
+            raise Unready(
+                "The bodies of the calls in flight take all the memory there is for them. Try"
+                " again shortly; whoever runs the gateway can raise THRIFTGATE_BODIES_LIMIT.",
+                code="too_many_bytes",
+                retry_after=1.0,
+            )
+        self.taken += size - held
+
+
+class Claim:
+    """One call's share of the room."""
+
+    __slots__ = ("_held", "_room")
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._held = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._room.taken -= self._held
+        self._held = 0
+
+    def hold(self, size: int) -> None:
+        """Hold at least so many bytes; what was announced is held before it comes.
+
+        Raises:
+            TooLarge: If one body may not be that large.
+            Unready: If there is no room for it among the others.
+        """
+        if size > self._held:
+            self._room.grow(self._held, size)
+            self._held = size

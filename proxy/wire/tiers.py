@@ -1,0 +1,15 @@
+"""Service tiers by the names that prices have for them."""
+
+from typing import Final
+
+#: What standard is called where it is called anything; what is paid for in advance has its price.
+#: Source: OpenAI, Anthropic and Groq API references, service_tier (2026-11).
+_STANDARD: Final = frozenset({"auto", "default", "on_demand", "scale", "standard", "standard_only"})
+
+
+def priced(said: object) -> str:
+    """The tier under the name of its price; "" for standard and where none is named.
+
+    A tier that nobody knows keeps its name, so that it has no price rather than a wrong one.
+    """
+    return said if isinstance(said, str) and said not in _STANDARD else ""

@@ -1,0 +1,80 @@
+import pytest
+
+from proxy.errors import Forbidden
+from proxy.routes.isolation import check_isolated
+from tests.fakes.desk import call
+
+SELF_CONTAINED = [
+    "audio/speech",
+    "audio/transcriptions",
+    "audio/translations",
+    "chat/completions",
+    "completions",
+    "embeddings",
+    "images/edits",
+    "images/generations",
+    "moderations",
+    "rerank",
+    "responses",
+]
+
+
+@pytest.mark.parametrize("teams", [0, 1, 2, 50])
+@pytest.mark.parametrize("endpoint", SELF_CONTAINED)
+def test_what_is_answered_from_the_call_alone_is_open_to_all(endpoint, teams):
+    check_isolated(call(b"{}", endpoint), teams)
+    check_isolated(call(b"", endpoint, ask=None), teams)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "method"),
+    [(endpoint, "GET") for endpoint in SELF_CONTAINED]
+    + [
+        ("files", "POST"),
+        ("batches", "GET"),
+        ("responses/resp_1", "GET"),
+        ("responses/", "POST"),
+        ("chat/completions/chatcmpl_1", "POST"),
+        ("conversations", "POST"),
+        ("made/tomorrow", "POST"),
+    ],
+)
+def test_all_else_is_one_teams_only(endpoint, method):
+    asked = call(b"{}", endpoint, method=method)
+    check_isolated(asked, 1)
+    with pytest.raises(Forbidden) as caught:
+        check_isolated(asked, 2)
+
+    assert caught.value.code == "provider_state_is_shared"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        b'"previous_response_id":"resp_1"',
+        b'"conversation":"conv_1"',
+        b'"conversation":{"id":"conv_1"}',
+        b'"background":true',
+        b'"b\\u0061ckground":true',
+        b'"background":null,"background":true',
+    ],
+)
+def test_a_response_that_needs_what_the_provider_keeps_is_one_teams_only(field):
+    asked = call(b"{" + field + b"}", "responses")
+    check_isolated(asked, 1)
+    with pytest.raises(Forbidden, match="keeps for all teams"):
+        check_isolated(asked, 2)
+    check_isolated(call(b"{" + field + b"}", "chat/completions"), 2)
+
+
+def test_a_field_that_says_nothing_is_as_good_as_none():
+    body = b'{"previous_response_id":null,"conversation": null ,"background":false}'
+
+    check_isolated(call(body, "responses"), 2)
+
+
+@pytest.mark.parametrize("teams", [1, 2])
+@pytest.mark.parametrize("endpoint", ["realtime/client_secrets", "realtime", "chatkit/sessions"])
+def test_tokens_that_go_past_the_gateway_are_given_to_nobody(endpoint, teams):
+    with pytest.raises(Forbidden, match="own tokens"):
+        check_isolated(call(b"{}", endpoint), teams)
