@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Annotated, NoReturn
 from zoneinfo import ZoneInfo
 
@@ -18,12 +19,13 @@ from rich.text import Text
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from dashboards.reports import Period
+from dashboards.reports import Part, Period
 from proxy import app
 from proxy.catalog.entries import Catalog
 from proxy.catalog.problems import BadCatalog, report
 from proxy.demo.spending import spending
 from proxy.settings import InvalidSettings, Settings, read, upstream_keys
+from proxy.store.database import open_database
 from proxy.store.store import Store
 from proxy.store.teams import Team
 
@@ -42,6 +44,18 @@ _commands.add_typer(_teams, name="team")
 _err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 _out = Console(highlight=False, markup=False, emoji=False)
 
+
+class _Part(StrEnum):
+    FEATURE = "feature"
+    MODEL = "model"
+    ROUTE = "route"
+
+
+_PARTS: dict[_Part, Part] = {
+    _Part.FEATURE: "feature",
+    _Part.MODEL: "model",
+    _Part.ROUTE: "route",
+}
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the result and nothing else.")]
 
 
@@ -119,7 +133,10 @@ def demo(
     *,
     leave: Annotated[bool, typer.Option("--exit", help="End after the table.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON only.")] = False,
-    port: Annotated[int, typer.Option(help="Where to listen, or on the next free port.")] = 8080,
+    port: Annotated[
+        int,
+        typer.Option(envvar="THRIFTGATE_PORT", help="Where to listen, or on the next free port."),
+    ] = 8080,
     calls: Annotated[int, typer.Option(help="How many calls to send.", min=1)] = 200,
 ) -> None:
     """Show it: a gateway before a simulated upstream, and the calls of two teams.
@@ -147,11 +164,18 @@ def demo(
 @_commands.command()
 def check() -> None:
     """Validate settings and catalog; name file, line and mend of each problem."""
-    known = _catalog(_settings())
+    settings = _settings()
+    known = _catalog(settings)
+    try:
+        if settings.database_url:
+            open_database(settings.database_url).dispose()
+    except ValueError as error:
+        _fail(f"THRIFTGATE_DATABASE_URL: {error}")
     if known.warnings:
         _out.print(report(known.warnings), soft_wrap=True)
     _out.print(
-        f"The catalog is sound: {len(known.models)} models, {len(known.upstreams)} upstreams."
+        f"Settings and catalog are sound:"
+        f" {len(known.models)} models, {len(known.upstreams)} upstreams."
     )
 
 
@@ -167,15 +191,20 @@ def report_command(
     *,
     days: Annotated[int, typer.Option(help="How many days, today included.", min=1)] = 30,
     zone: Annotated[str, typer.Option(help="IANA time zone the days are in.")] = "UTC",
+    by: Annotated[list[_Part] | None, typer.Option(help="What else to split by.")] = None,
 ) -> None:
-    """Cost, tokens and hit rate by team."""
+    """Cost, tokens and hit rate by team, and by feature, model or route if asked."""
     opened = _open(_settings())
     try:
         today = datetime.fromtimestamp(_now(), ZoneInfo(zone)).date() + timedelta(days=1)
         period = Period(first=today - timedelta(days=days), end=today, zone=zone)
         names = {team.id: team.name for team in opened.teams.all()}
-        total = opened.reports.spend(period, ())
-        _out.print(spending(opened.reports.spend(period), names, total))
+        parts: list[Part] = [_PARTS[part] for part in by or ()]
+        rows = opened.reports.spend(period, ("team", *parts))
+        if not rows:
+            _out.print(f"No calls in the last {days} days.")
+            return
+        _out.print(spending(rows, names, opened.reports.spend(period, ()), parts))
     except (ValueError, KeyError) as error:
         _fail(f"--zone {zone}: {error}")
     finally:

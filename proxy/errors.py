@@ -101,7 +101,11 @@ class UpstreamError(ProxyError):
     Attributes:
         status: The status for the caller, already mapped from the upstream's.
         retryable: Whether the same call may succeed elsewhere or a little later.
+        detail: What the upstream or the system said, for whoever runs the gateway: it goes to the
+            log and never to the caller.
     """
+
+    detail = ""
 
     def __init__(
         self,

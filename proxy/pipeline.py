@@ -18,6 +18,7 @@ Its law:
 """
 
 import asyncio
+import logging
 from itertools import count
 
 from proxy.answer import Answer
@@ -35,6 +36,8 @@ from proxy.upstream.port import Exchange, Unsent
 from proxy.watch import HungUp, Interrupted, Wait
 from proxy.wire.port import Prepared
 from slo.usage import Usage
+
+_log = logging.getLogger("thriftgate.upstreams")
 
 #: The longest error body that is read.
 _FAILURE = 64 * 1024
@@ -68,6 +71,13 @@ async def serve(line: Line) -> None:
         failure = await _attempt(line, route, number, work)
         if failure is None:
             return
+        _log.warning(
+            "Call %s, upstream %s: %s (%s)",
+            line.call.id,
+            route.upstream.name,
+            failure.code,
+            failure.detail or failure.message,
+        )
         pause = line.desk.patience.pause(failure, number, len(candidates))
         attempt = Attempt(call=line.call, route=route, number=number)
         await _counted(line, attempt, failure, work, final=pause is None)

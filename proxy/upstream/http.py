@@ -119,13 +119,13 @@ class HttpTransport:
         except Broken as error:
             raise connection_broken() from error
         except TimeoutError as error:
-            raise _unreachable("The upstream could not be reached in time.") from error
+            raise _unreachable("The upstream could not be reached in time.", error) from error
         except ssl.SSLCertVerificationError as error:
-            raise _unreachable("The upstream's certificate is not to be trusted.") from error
+            raise _unreachable("The upstream's certificate is not to be trusted.", error) from error
         except ssl.SSLError as error:
-            raise _unreachable("The upstream does not speak TLS that the gateway can.") from error
+            raise _unreachable("The upstream speaks no TLS that we can.", error) from error
         except OSError as error:
-            raise _unreachable("The upstream could not be reached.") from error
+            raise _unreachable("The upstream could not be reached.", error) from error
         return HttpExchange(connection, origin)
 
     def close(self) -> None:
@@ -145,7 +145,7 @@ class HttpTransport:
                 tls=self._tls,
             )
         except ValueError as error:
-            raise _unreachable(_NO_ADDRESS) from error
+            raise _unreachable(_NO_ADDRESS, error) from error
         known = (
             origin,
             address.path,
@@ -206,5 +206,7 @@ def _head(prepared: Prepared, prefix: str, headers: Mapping[str, str]) -> bytes:
     return head.encode("latin-1", "replace") + b"\r\n\r\n"
 
 
-def _unreachable(message: str) -> UpstreamError:
-    return UpstreamError(message, status=502, code="upstream_unreachable", retryable=True)
+def _unreachable(message: str, cause: Exception) -> UpstreamError:
+    error = UpstreamError(message, status=502, code="upstream_unreachable", retryable=True)
+    error.detail = f"{type(cause).__name__}: {cause}"
+    return error

@@ -45,11 +45,7 @@ class AnthropicWire:
             InvalidCall: If it cannot be said without changing its meaning.
         """
         if call.endpoint not in _ENDPOINTS or call.method != "POST":
-            raise InvalidCall(
-                f"Anthropic serves no {call.endpoint}: ask a model of another provider.",
-                code="unsupported_endpoint",
-                param="model",
-            )
+            raise _unsupported(call.endpoint)
         chat = call.body if call.endpoint == _CHAT else chat_body(call.body)
         said = messages_body(chat, route)
         return Prepared(
@@ -101,3 +97,14 @@ def _chat_reader(call: Call, *, wants_usage: bool) -> Reader:
     if not call.streamed:
         return WholeAnswer(model=call.model, created=created)
     return AnswerStream(model=call.model, created=created, wants_usage=wants_usage)
+
+
+def _unsupported(endpoint: str) -> InvalidCall:
+    if endpoint.startswith("messages"):
+        words = (
+            "The gateway takes OpenAI calls and says them to Anthropic: send this to"
+            " /v1/chat/completions or /v1/responses, with the same model."
+        )
+    else:
+        words = f"Anthropic serves no {endpoint[:100]}: ask a model of another provider."
+    return InvalidCall(words, code="unsupported_endpoint", param="model")

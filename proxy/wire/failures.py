@@ -195,8 +195,13 @@ def failure(
         shown, ours, what = _GENERIC.get(status, (502, "upstream_error", "The upstream failed."))
         words = f"{what} {_MENDS[ours]}"
         if status in _OURS:
-            return OursToMend(words, status=shown, code=ours, retry_after=wait)
-        return UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
+            error: UpstreamError = OursToMend(words, status=shown, code=ours, retry_after=wait)
+        else:
+            error = UpstreamError(
+                words, status=shown, code=ours, retryable=retryable, retry_after=wait
+            )
+        error.detail = _said(status, message)
+        return error
     error = UpstreamError(
         redacted(message) or f"The upstream refused the call with status {status}.",
         status=status,
@@ -206,7 +211,12 @@ def failure(
         retry_after=wait,
     )
     error.type = redacted(kind)[:100] or error.type
+    error.detail = _said(status, message)
     return error
+
+
+def _said(status: int, message: str) -> str:
+    return f"it answered {status} {redacted(message)!r}"
 
 
 class _Envelope(msgspec.Struct):

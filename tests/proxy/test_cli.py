@@ -161,9 +161,19 @@ def test_a_report_says_what_each_team_spent(folder):
     store.keep(a_receipt(team=store.teams.all()[0].id))
     assert store.close(20)
 
-    said = told("report", "--days", "3650")
+    said = told("report", "--days", "3650", "--by", "model", "--by", "route")
 
     assert "acme" in said
+    assert "model-" in said
+    assert "route" in said
+
+
+def test_a_report_without_calls_says_so():
+    assert "No calls in the last 3 days." in told("report", "--days", "3")
+
+
+def test_a_database_of_no_known_kind_is_found_by_check():
+    assert "THRIFTGATE_DATABASE_URL" in refused("check", database_url="mysql://x/y")
 
 
 @pytest.mark.parametrize("zone", ["Nowhere/Town", "../etc"])

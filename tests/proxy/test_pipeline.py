@@ -753,3 +753,13 @@ def test_what_generates_nothing_is_not_estimated_when_the_process_stops():
 
     (kept,) = played(work())
     assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.BROKEN, None, False)
+
+
+def test_why_an_upstream_failed_is_in_the_log_and_not_in_the_answer(caplog):
+    lost = unreachable()
+    lost.detail = "gaierror: no such host inner.host"
+    done = play(lost, patience=Patience(retries=0))
+
+    assert "upstream one: upstream_unreachable (gaierror: no such host inner.host)" in caplog.text
+    assert done.error is lost
+    assert "inner.host" not in done.error.message

@@ -12,6 +12,7 @@ from proxy.errors import InvalidCall
 from proxy.wire.anthropic import AnthropicWire
 from proxy.wire.port import Prepared, Wire
 from slo.usage import Usage
+from tests.fakes.desk import call, route
 
 _KEY = Key(id="key_1", team="t", team_name="T")
 _ROUTE = Route(
@@ -146,3 +147,13 @@ def test_the_wire_reads_its_own_usage_and_errors() -> None:
         input=1, cache_read=2
     )
     assert wire.failure(529, {}, b"").status == 503
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "mend"),
+    [("messages", "/v1/chat/completions"), ("embeddings", "another provider")],
+)
+def test_what_anthropic_does_not_serve_is_told_with_a_mend(endpoint, mend):
+    asked = call(b'{"model":"claude-x"}', endpoint)
+    with pytest.raises(InvalidCall, match=mend):
+        AnthropicWire().request(asked, route(kind="anthropic"))

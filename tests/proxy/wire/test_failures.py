@@ -203,3 +203,12 @@ def test_bytes_lose_their_keys_and_nothing_else():
     run = b'data: {"error":{"message":"bad key sk-abcdef123456 \xff"}}\n\n'
 
     assert unkeyed(run) == run.replace(b"sk-abcdef123456", b"[redacted]")
+
+
+def test_what_an_upstream_said_is_kept_for_the_log_without_its_keys():
+    body = b'{"error":{"message":"project proj_1234567890ab lacks access, key sk-abcdef123456"}}'
+    failure = openai_failure(403, {}, body)
+
+    assert "lacks access" in failure.detail
+    assert "sk-abcdef" not in failure.detail
+    assert "lacks access" not in failure.message
