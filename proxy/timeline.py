@@ -12,13 +12,14 @@ class Timeline:
         first: From arrival to the first content byte; None while there is none.
     """
 
-    __slots__ = ("first", "now", "started", "waited")
+    __slots__ = ("_waiting", "first", "now", "started", "waited")
 
     def __init__(self, ticks: Callable[[], float]) -> None:
         self.now = ticks
         self.started = ticks()
         self.waited = 0.0
         self.first: float | None = None
+        self._waiting = Waiting(self)
 
     def begun(self) -> None:
         """Mark the first content byte, once."""
@@ -26,8 +27,8 @@ class Timeline:
             self.first = self.now() - self.started
 
     def waiting(self) -> "Waiting":
-        """A block whose time counts as waited."""
-        return Waiting(self)
+        """A block whose time counts as waited; such blocks do not nest."""
+        return self._waiting
 
 
 class Waiting:

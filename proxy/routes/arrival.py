@@ -11,17 +11,28 @@ from proxy.routes.room import Claim
 from proxy.watch import HungUp
 
 #: The caller's headers that are for the upstream. Its key, cookies and addresses are not.
-_FORWARDED: Final = frozenset(
+_FORWARDED: Final = {
+    name.encode(): name
+    for name in (
+        "accept",
+        "anthropic-beta",
+        "content-type",
+        "idempotency-key",
+        "openai-beta",
+        "x-client-request-id",
+    )
+}
+_KEYS: Final = (b"authorization", b"api-key", b"x-api-key")
+_READ: Final = frozenset(
     {
-        b"accept",
-        b"anthropic-beta",
-        b"content-type",
-        b"idempotency-key",
-        b"openai-beta",
-        b"x-client-request-id",
+        *_FORWARDED,
+        *_KEYS,
+        b"content-encoding",
+        b"content-length",
+        b"x-thriftgate-feature",
+        b"x-thriftgate-trailer",
     }
 )
-_KEYS: Final = (b"authorization", b"api-key", b"x-api-key")
 _NUMBER: Final = 19
 #: The first step of a path decides who may go there, so it must be plain.
 _FIRST: Final = re.compile(r"[a-z0-9_-]+(?=/|\Z)")
@@ -63,9 +74,10 @@ def arrival(scope: Scope) -> Arrival:
     forwarded: dict[str, str] = {}
     found: dict[bytes, str] = {}
     for name, value in scope["headers"]:
-        found[name] = value.decode("latin-1")
-        if name in _FORWARDED:
-            forwarded[name.decode()] = found[name]
+        if name in _READ:
+            found[name] = text = value.decode("latin-1")
+            if name in _FORWARDED:
+                forwarded[_FORWARDED[name]] = text
     length = found.get(b"content-length", "0")
     return Arrival(
         method=scope["method"],

@@ -105,6 +105,8 @@ def _count(found: Mapping[str, Any], *names: str) -> int | None:
     """The first of the named counts; None if there is none. What is negative is no count."""
     for name in names:
         value = found.get(name)
+        if value is None:
+            continue
         if type(value) is float and value.is_integer():
             value = int(value)
         if type(value) is int and 0 <= value <= _MOST:
