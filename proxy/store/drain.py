@@ -4,6 +4,9 @@ A segment is deleted once all it holds is committed; until then it may be draine
 process or another, because the database takes each receipt once. While the database is away the
 thread holds one batch and waits for as long as it takes. What the database will never take is set
 aside in ``rejected.jsonl``, loudly, and holds nothing else up.
+
+It shares a core with the calls it serves, so a rush of them is drained at leisure: the journal may
+run ahead of the database by some ten thousand calls before the thread makes haste.
 """
 
 import logging
@@ -26,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 _BATCH = 250  # a millisecond of decoding, in which the gateway cannot run
 _PAUSE = 0.2
+_GENTLE = 1_000.0  # receipts a second that are drained while there is no hurry
+_HURRY = 64 << 20  # bytes in the folder from which on there is
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 5.0
 _REJECTED = "rejected.jsonl"
@@ -164,7 +169,14 @@ class Drain:
             if pieces.end == end:
                 break  # the last line is still on its way
             self._ends[path] = pieces.end
+            self._rest(len(pieces.lines))
         return True
+
+    def _rest(self, lines: int) -> None:
+        """Leave the core to calls after a batch, unless somebody waits or much is waiting."""
+        is_awaited = threading.current_thread() is not self._thread or self._wake.is_set()
+        if not is_awaited and self.lag < _HURRY:
+            self._wake.wait(lines / _GENTLE)
 
     def _keep(self, lines: Sequence[bytes]) -> bool:
         """Put receipts into the database, however long it takes; False if told to stop first."""

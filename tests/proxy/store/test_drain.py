@@ -1,6 +1,7 @@
 import errno
 import logging
 import random
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -304,3 +305,30 @@ def test_a_drain_whose_thread_died_says_so(journal: Journal) -> None:
 
     assert not flushed
     assert drain.trouble == "the drain has stopped"
+
+
+def test_a_rush_is_drained_at_leisure_until_somebody_waits(tmp_path: Path) -> None:
+    taken = Taken()
+    journal = Journal(tmp_path)
+    for n in range(1000):
+        journal.append(encode(a_receipt(n)))
+    drain = Drain(journal, taken, batch=10)
+    started = time.monotonic()
+    drain.start()
+    assert drain.flush(20)
+    flushed = time.monotonic() - started
+    assert drain.close(20)
+    journal.close()
+
+    assert taken.count == 1000
+    assert flushed < 1.0  # at leisure it would have been a second
+
+
+class Taken:
+    """A database that takes everything and counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, receipts: Sequence[Receipt]) -> None:
+        self.count += len(receipts)
