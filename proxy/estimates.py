@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import BoundedSemaphore
 from typing import Final
 
+import msgspec
+
 from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.meter import Meter
@@ -112,13 +114,4 @@ def _merged(said: Usage | None, counted: Usage) -> Usage:
         return counted
     if said.generated >= counted.output:
         return said
-    return Usage(
-        input=said.input,
-        cache_read=said.cache_read,
-        write_5m=said.write_5m,
-        write_30m=said.write_30m,
-        write_1h=said.write_1h,
-        write_12h=said.write_12h,
-        output=counted.output - said.reasoning,
-        reasoning=said.reasoning,
-    )
+    return msgspec.structs.replace(said, output=counted.output - said.reasoning)

@@ -18,6 +18,7 @@ import msgspec
 
 from proxy.wire.delivered import Place, answer_pieces, has_content, stream_pieces
 from proxy.wire.sse import Event, events
+from proxy.wire.usage import merge
 from slo.usage import Usage
 
 _Scalar = str | int | float | bool | list[msgspec.Raw] | None
@@ -89,8 +90,6 @@ _WRONG: Final = frozenset({"error", "response.failed"})
 _FIRST: Final = 8
 #: Why an answer ended; inside generated text its quotation marks would be escaped.
 _REASON: Final = re.compile(rb'"(?:finish|stop)_reason"\s*:\s*"')
-#: Usage objects nest no deeper than this.
-_NESTED: Final = 4
 
 
 class Meter:
@@ -239,7 +238,7 @@ class Meter:
             self.begun = self.begun or not self._streamed or has_content(kind, event.data)
         for part in answer.parts():
             if isinstance(part.usage, dict):
-                _merge(self._found, part.usage, _NESTED)
+                merge(self._found, part.usage)
                 self._buckets = None
             if isinstance(part.service_tier, str):
                 self.service_tier = part.service_tier
@@ -257,16 +256,3 @@ def _read(data: bytes) -> _Answer | None:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-
-
-def _merge(into: dict[str, Any], new: Mapping[str, Any], depth: int) -> None:
-    """Let what is new replace what it names; null names nothing."""
-    if not into:
-        into.update(new)
-        return
-    for key, value in new.items():
-        old = into.get(key)
-        if depth and isinstance(old, dict) and isinstance(value, dict):
-            _merge(old, value, depth - 1)
-        elif value is not None:
-            into[key] = value

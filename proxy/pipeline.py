@@ -28,12 +28,13 @@ from proxy.decide import GENERATING, routes
 from proxy.delivery import Delivery
 from proxy.desk import Desk, Line
 from proxy.errors import CallerError, ProxyError, UpstreamError
-from proxy.prepare import WIRES, prepare
+from proxy.prepare import prepare
 from proxy.receipt import Outcome
 from proxy.settle import Attempt, End, crude, receipt, terms
 from proxy.timeline import Timeline
 from proxy.upstream.port import Exchange, Unsent
 from proxy.watch import HungUp, Interrupted, Wait
+from proxy.wire.kinds import WIRES
 from proxy.wire.port import Prepared
 from slo.usage import Usage
 

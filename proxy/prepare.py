@@ -5,8 +5,6 @@ from proxy.catalog.entries import Route
 from proxy.wire.kinds import WIRES
 from proxy.wire.port import Prepared
 
-__all__ = ["WIRES", "prepare"]
-
 
 def prepare(call: Call, route: Route) -> Prepared:
     """The attempt at this call on this route.

@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.meter import _NESTED, Meter, _merge
+from proxy.meter import Meter
 from proxy.wire.sse import Frames
-from proxy.wire.usage import openai_usage
+from proxy.wire.usage import merge, openai_usage
 from slo.usage import Usage
 
 _CASSETTES = Path(__file__).resolve().parents[2] / "../shared/data/A/crewAIInc+crewAI"
@@ -265,7 +265,7 @@ def test_usage_nested_beyond_reason_does_not_exhaust_the_stack() -> None:
     for _ in range(5000):
         deep, other = {"a": deep}, {"a": other}
 
-    _merge(deep, other, _NESTED)
+    merge(deep, other)
 
     assert deep["a"]["a"]["a"]["a"]["a"] is other["a"]["a"]["a"]["a"]["a"]
 

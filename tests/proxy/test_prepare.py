@@ -3,7 +3,8 @@ import json
 import pytest
 
 from proxy.errors import InvalidCall
-from proxy.prepare import WIRES, prepare
+from proxy.prepare import prepare
+from proxy.wire.kinds import WIRES
 from proxy.wire.port import Wire
 from tests.fakes.answers import ASKED
 from tests.fakes.desk import call, route

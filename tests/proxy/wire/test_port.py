@@ -4,7 +4,7 @@ import pytest
 
 from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
-from proxy.prepare import WIRES
+from proxy.wire.kinds import WIRES
 from proxy.wire.port import Prepared, Wire
 from tests.fakes.answers import ASKED, STREAMED
 from tests.fakes.desk import call, route
