@@ -32,6 +32,7 @@ from proxy.receipt import Receipt
 from proxy.routes import health, models, receipts
 from proxy.routes.arrival import token, unauthenticated
 from proxy.routes.front import Door, Front
+from proxy.routes.gathered import Calls
 from proxy.routes.pages import tell_errors
 from proxy.routes.room import Room
 from proxy.settings import Settings, upstream_keys
@@ -214,7 +215,7 @@ def server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
             host=settings.host,
             port=settings.port,
             loop="uvloop",
-            http="httptools",
+            http=Calls,
             ws="none",
             lifespan="off",
             log_config=None,

@@ -238,7 +238,10 @@ class Meter:
             self.begun = self.begun or not self._streamed or has_content(kind, event.data)
         for part in answer.parts():
             if isinstance(part.usage, dict):
-                merge(self._found, part.usage)
+                if self._found:
+                    merge(self._found, part.usage)
+                else:
+                    self._found = part.usage
                 self._buckets = None
             if isinstance(part.service_tier, str):
                 self.service_tier = part.service_tier

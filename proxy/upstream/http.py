@@ -32,6 +32,8 @@ _OURS: Final = {
     "content-type": "application/json",
     "user-agent": "thriftgate",
 }
+#: Heads of requests that are remembered; most callers send the same one again and again.
+_HEADS: Final = 1024
 _NO_ADDRESS: Final = "The upstream's address in the catalog is not a valid URL."
 
 
@@ -107,11 +109,18 @@ class HttpTransport:
         self._connect_timeout = connect_timeout
         self._tls = tls or ssl.create_default_context()
         self._known: dict[str, tuple[Origin, str, dict[str, str]]] = {}
+        self._heads: dict[tuple[object, ...], bytes] = {}
 
     async def open(self, upstream: Upstream, prepared: Prepared) -> Exchange:
         """Send the request and wait for the answer's headers."""
         origin, prefix, headers = self._known.get(upstream.name) or self._learnt(upstream)
-        head = _head(prepared, prefix, headers)
+        same = (upstream.name, prepared.method, prepared.path, *prepared.headers.items())
+        begun = self._heads.get(same)
+        if begun is None:
+            if len(self._heads) >= _HEADS:
+                self._heads.clear()
+            begun = self._heads[same] = _head(prepared, prefix, headers)
+        head = begun + _length(prepared)
         try:
             connection = await origin.exchange(
                 head, prepared.body, is_bodiless=prepared.method == "HEAD"
@@ -186,15 +195,13 @@ async def transport(
 
 
 def _head(prepared: Prepared, prefix: str, headers: Mapping[str, str]) -> bytes:
-    """The request's line and headers.
+    """The request's line and its headers but for its length.
 
     Raises:
         UpstreamError: If one of them holds a line end, and would be more than one.
     """
     lines = [f"{prepared.method} {prefix}{prepared.path} HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in {**headers, **prepared.headers}.items()]
-    if prepared.body or prepared.method not in {"GET", "HEAD", "DELETE", "OPTIONS"}:
-        lines.append(f"content-length: {len(prepared.body)}")
     head = "\r\n".join(lines)
     if head.count("\n") != len(lines) - 1 or head.count("\r") != len(lines) - 1:
         raise UpstreamError(
@@ -203,7 +210,14 @@ def _head(prepared: Prepared, prefix: str, headers: Mapping[str, str]) -> bytes:
             code="upstream_header_malformed",
             retryable=False,
         )
-    return head.encode("latin-1", "replace") + b"\r\n\r\n"
+    return head.encode("latin-1", "replace") + b"\r\n"
+
+
+def _length(prepared: Prepared) -> bytes:
+    """The header that says how long the body is, where there is one, and the blank line."""
+    if prepared.body or prepared.method not in {"GET", "HEAD", "DELETE", "OPTIONS"}:
+        return b"content-length: %d\r\n\r\n" % len(prepared.body)
+    return b"\r\n"
 
 
 def _unreachable(message: str, cause: Exception) -> UpstreamError:

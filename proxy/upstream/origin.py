@@ -4,8 +4,6 @@ import asyncio
 import socket
 import ssl
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 from urllib.parse import SplitResult
 
@@ -61,17 +59,17 @@ class Origin:
             Unsent: If it was cancelled while it waited for a connection.
         """
         connection = None
-        with _unsent():
+        with _NOT_YET:
             await self._room.acquire()
         try:
-            with _unsent():
+            with _NOT_YET:
                 connection = self._kept() or await self._connected()
             try:
                 await connection.exchange(head, body, is_bodiless=is_bodiless)
             except Broken as error:
                 if not error.is_stale:
                     raise
-                with _unsent():
+                with _NOT_YET:
                     connection = await self._connected()
                 await connection.exchange(head, body, is_bodiless=is_bodiless)
         except BaseException:
@@ -131,10 +129,15 @@ class Origin:
         return connection
 
 
-@contextmanager
-def _unsent() -> Iterator[None]:
-    """Let who cancels this block know that nothing was sent."""
-    try:
-        yield
-    except asyncio.CancelledError as cancelled:
-        raise Unsent from cancelled
+class _Sending:
+    """Lets who cancels its block know that nothing was sent."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, asyncio.CancelledError):
+            raise Unsent from error
+
+
+_NOT_YET: Final = _Sending()

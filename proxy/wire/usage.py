@@ -27,17 +27,22 @@ def openai_usage(found: Mapping[str, Any]) -> Usage | None:
     Counts that contradict each other are clamped, so that no bucket is negative and the buckets
     of the prompt add up to the prompt. A usage of zeros is a ``Usage`` of zeros.
     """
-    hit, miss = _count(found, _HIT), _count(found, _MISS)
     prompt = _count(found, *_PROMPT)
     generated = _count(found, *_GENERATED)
     total = _count(found, "total_tokens")
-    if prompt is None and (hit is not None or miss is not None):
-        prompt = (hit or 0) + (miss or 0)
-    if prompt is None and total is not None:
-        prompt = max(total - (generated or 0), 0)
+    if prompt is None:
+        prompt = _untold(found, generated, total)
     if prompt is None and generated is None:
         return None
     return _split(found, prompt or 0, generated or 0, total)
+
+
+def _untold(found: Mapping[str, Any], generated: int | None, total: int | None) -> int | None:
+    """The prompt tokens that other counts add up to; None if none do."""
+    hit, miss = _count(found, _HIT), _count(found, _MISS)
+    if hit is not None or miss is not None:
+        return (hit or 0) + (miss or 0)
+    return None if total is None else max(total - (generated or 0), 0)
 
 
 def merge(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) -> None:
