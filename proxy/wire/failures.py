@@ -128,8 +128,8 @@ def failure_in(
 ) -> UpstreamError | None:
     """What the first error event of a run means, in the words of ``fail``; None without one."""
     for event in events(run):
-        if error := envelope_of(event.data):
-            return fail(status_of(error), {}, event.data)
+        if error := envelope_of(event.data) or _responses_error(event.data):
+            return fail(status_of(error), {}, msgspec.json.encode({"error": error}))
     return None
 
 
@@ -169,6 +169,22 @@ def envelope_of(body: bytes) -> Mapping[str, Any]:
         return msgspec.json.decode(body, type=_Envelope).error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
+
+
+def _responses_error(data: bytes) -> Mapping[str, Any]:
+    """The error that an event of a Responses stream tells; empty if it tells none.
+
+    Source: OpenAI API reference, streaming events: error, response.failed (2026-11).
+    """
+    try:
+        said = msgspec.json.decode(data, type=_Told)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    if said.type == "response.failed" and said.response is not None:
+        return said.response.error or {}
+    if said.type != "error":
+        return {}
+    return {"code": said.code, "message": said.message, "param": said.param}
 
 
 def failure(
@@ -221,6 +237,20 @@ def _said(status: int, message: str) -> str:
 
 class _Envelope(msgspec.Struct):
     error: dict[str, Any]
+
+
+class _Failed(msgspec.Struct):
+    error: dict[str, Any] | None = None
+
+
+class _Told(msgspec.Struct):
+    """An event of a Responses stream, as far as it may tell of an error."""
+
+    type: str = ""
+    code: str | None = None
+    message: str | None = None
+    param: str | None = None
+    response: _Failed | None = None
 
 
 def _seconds(value: str | None) -> float | None:

@@ -199,6 +199,32 @@ def test_an_error_event_is_told_as_its_status_would_be():
     assert (failure.status, failure.code, failure.retryable) == (429, "rate_limit_exceeded", True)
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        b'{"type":"error","code":"rate_limit_exceeded","message":"slow down","param":null}',
+        b'{"type":"response.failed","response":{"error":{"code":"rate_limit_exceeded"}}}',
+    ],
+)
+def test_an_error_of_a_responses_stream_is_told_as_its_status_would_be(event):
+    failure = failure_in(b"event: x\ndata: " + event + b"\n\n", openai_failure)
+
+    assert failure is not None
+    assert (failure.status, failure.code) == (429, "rate_limit_exceeded")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b'{"type":"response.failed","response":{"error":null}}',
+        b'{"type":"response.created","response":{}}',
+        b'{"type":"error","code":7}',
+    ],
+)
+def test_an_event_that_says_no_reason_is_no_failure_of_its_own(event):
+    assert failure_in(b"data: " + event + b"\n\n", openai_failure) is None
+
+
 def test_bytes_lose_their_keys_and_nothing_else():
     run = b'data: {"error":{"message":"bad key sk-abcdef123456 \xff"}}\n\n'
 

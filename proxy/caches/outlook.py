@@ -1,0 +1,133 @@
+"""What planning may count on of a route's cache: rules, and prices as multiples of fresh ones."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from proxy.caches import (
+    anthropic_breakpoint,
+    block_chain,
+    longest_prefix,
+    openai_breakpoint,
+    openai_interval,
+    prefix_unit,
+)
+from proxy.prefix.regime import Regime
+from slo.price import Rates
+
+#: What reads and writes cost where prices are unknown: the usual, so that plans are no bolder.
+_READ: Final = Fraction(1, 10)
+_WRITES: Final = {
+    "5m": Fraction(5, 4),
+    "30m": Fraction(5, 4),
+    "1h": Fraction(2),
+    "12h": Fraction(5, 2),
+}
+#: Seconds planned with where a cache forgets for want of room alone.
+_LONG: Final = 3_600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    """What a regime's rules come to for planning; lifetimes "" is the one nobody chooses."""
+
+    least: int
+    lifetimes: Mapping[str, float]
+    paid: tuple[str, ...] = ()
+    marks: int = 0
+    lookback: int = 0
+    block: int = 1
+
+
+def outlook(
+    name: str, *, provider: str = "", least: int | None = None, rates: Rates | None = None
+) -> Regime:
+    """The regime as planning sees it; one that caches nothing where the name is unknown.
+
+    Args:
+        name: The catalog's name of the regime; "" for unknown.
+        provider: Whose cache it is, where providers of one regime differ.
+        least: The model's least tokens; None for the regime's.
+        rates: The prices valid now; None where they are unknown.
+    """
+    rules = _RULES[name](provider) if name in _RULES else None
+    if rules is None:
+        return Regime(provider=provider)
+    rates = rates or Rates()
+    return Regime(
+        name=name,
+        provider=provider,
+        least=rules.least if least is None else least,
+        read=_share(rates.cache_read, rates.input, _READ),
+        writes={
+            ttl: _share(getattr(rates, f"write_{ttl}"), rates.input, _WRITES[ttl])
+            for ttl in rules.paid
+            if rates.input is None or getattr(rates, f"write_{ttl}") is not None
+        },
+        lifetimes=rules.lifetimes,
+        marks=rules.marks,
+        lookback=rules.lookback,
+        block=rules.block,
+    )
+
+
+def _share(rate: int | None, of: int | None, usual: Fraction) -> Fraction:
+    return usual if rate is None or not of else Fraction(rate, of)
+
+
+def _anthropic(provider: str) -> _Rules:
+    bedrock = provider == "bedrock"
+    rules = anthropic_breakpoint.BEDROCK if bedrock else anthropic_breakpoint.ANTHROPIC
+    return _Rules(
+        least=rules.least,
+        lifetimes={str(ttl): life for ttl, life in rules.lifetimes.items()},
+        paid=tuple(map(str, rules.lifetimes)),
+        marks=rules.marks,
+        lookback=rules.lookback,
+    )
+
+
+def _openai_breakpoint(provider: str) -> _Rules:
+    rules = openai_breakpoint.AZURE if provider == "azure" else openai_breakpoint.OPENAI
+    return _Rules(
+        least=rules.least,
+        lifetimes={str(ttl): life for ttl, life in rules.lifetimes.items()},
+        paid=tuple(map(str, rules.lifetimes)),
+        marks=rules.marks_written,
+    )
+
+
+def _openai_interval(provider: str) -> _Rules:
+    rules = openai_interval.AZURE if provider == "azure" else openai_interval.IN_MEMORY
+    return _Rules(least=rules.least, lifetimes={"": rules.idle_least}, block=rules.interval)
+
+
+def _implicit(provider: str) -> _Rules:
+    rules = {
+        "groq": longest_prefix.GROQ,
+        "fireworks": longest_prefix.FIREWORKS,
+        "sglang": longest_prefix.SGLANG,
+        "llamacpp": longest_prefix.SGLANG,
+    }.get(provider, longest_prefix.GEMINI)
+    return _Rules(least=rules.least, lifetimes={"": min(rules.lifetime, _LONG)})
+
+
+def _block_chain(provider: str) -> _Rules:
+    rules = {"mistral": block_chain.MISTRAL, "xai": block_chain.XAI}.get(provider, block_chain.VLLM)
+    return _Rules(least=rules.least, lifetimes={"": min(rules.lifetime, _LONG)}, block=rules.block)
+
+
+def _prefix_unit(_provider: str) -> _Rules:
+    rules = prefix_unit.DEEPSEEK
+    return _Rules(least=rules.least, lifetimes={"": rules.lifetime}, block=rules.step)
+
+
+_RULES: Mapping[str, Callable[[str], _Rules]] = {
+    "anthropic-breakpoint": _anthropic,
+    "openai-breakpoint": _openai_breakpoint,
+    "openai-interval": _openai_interval,
+    "implicit": _implicit,
+    "block-chain": _block_chain,
+    "prefix-unit": _prefix_unit,
+}

@@ -1,0 +1,76 @@
+"""What planning counts on is what the cache models do, at the prices of the catalog."""
+
+from fractions import Fraction
+
+import pytest
+
+from proxy.caches.outlook import outlook
+from proxy.caches.regimes import REGIMES
+from slo.price import Rates
+
+RATES = Rates(input=2_000, cache_read=100, write_5m=2_500, write_1h=4_000, write_30m=2_500)
+
+
+def test_anthropic_sells_two_lifetimes_and_four_marks():
+    found = outlook("anthropic-breakpoint", least=512, rates=RATES)
+
+    assert (found.least, found.marks, found.lookback) == (512, 4, 20)
+    assert found.writes == {"5m": Fraction(5, 4), "1h": Fraction(2)}
+    assert found.read == Fraction(1, 20)
+    assert found.lifetimes == {"5m": 300.0, "1h": 3_600.0}
+    assert found.takes_marks
+
+
+def test_a_lifetime_without_a_price_is_not_offered():
+    found = outlook("openai-breakpoint", rates=RATES)
+
+    assert found.writes == {"30m": Fraction(5, 4)}
+    assert "12h" in outlook("openai-breakpoint").writes
+
+
+def test_azure_offers_one_lifetime():
+    assert set(outlook("openai-breakpoint", provider="azure").writes) == {"30m"}
+    assert outlook("openai-interval", provider="azure").block == 128
+
+
+@pytest.mark.parametrize(
+    ("name", "provider", "block", "least"),
+    [
+        ("openai-interval", "openai", 2_048, 1_024),
+        ("block-chain", "vllm", 16, 0),
+        ("block-chain", "mistral", 64, 64),
+        ("block-chain", "xai", 128, 0),
+        ("prefix-unit", "deepseek", 64, 0),
+        ("implicit", "google", 1, 4_096),
+        ("implicit", "groq", 1, 1_024),
+    ],
+)
+def test_where_nothing_is_marked_writes_are_free(name, provider, block, least):
+    found = outlook(name, provider=provider)
+
+    assert (found.block, found.least) == (block, least)
+    assert not found.writes
+    assert not found.takes_marks
+    assert 0 < found.lifetimes[""] <= 7_200
+
+
+def test_bedrock_has_marks_of_its_own_rules():
+    assert outlook("anthropic-breakpoint", provider="bedrock").marks == 4
+
+
+def test_unknown_prices_are_planned_with_as_the_usual_ones():
+    found = outlook("anthropic-breakpoint")
+
+    assert found.read == Fraction(1, 10)
+    assert found.writes == {"5m": Fraction(5, 4), "1h": Fraction(2)}
+
+
+def test_an_unknown_regime_caches_nothing():
+    found = outlook("", provider="somebody")
+
+    assert found.read == 1
+    assert not found.lifetimes
+
+
+def test_every_regime_of_the_catalog_has_an_outlook():
+    assert all(outlook(name).name == name for name in REGIMES)
