@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
@@ -28,11 +28,13 @@ from proxy.decide import Patience
 from proxy.desk import Desk
 from proxy.errors import Unready
 from proxy.estimates import Estimates
+from proxy.planning import Planning
+from proxy.prefix.planner import Planner
 from proxy.receipt import Receipt
 from proxy.routes import health, models, receipts
 from proxy.routes.arrival import token, unauthenticated
+from proxy.routes.cycle import Calls
 from proxy.routes.front import Door, Front
-from proxy.routes.gathered import Calls
 from proxy.routes.pages import tell_errors
 from proxy.routes.room import Room
 from proxy.settings import Settings, upstream_keys
@@ -40,18 +42,15 @@ from proxy.settle import Seal
 from proxy.store.ids import call_ids
 from proxy.store.store import Store
 from proxy.telemetry import Telemetry
+from proxy.upkeep import guard, retain
 from proxy.upstream.http import transport
 
 _log = logging.getLogger("thriftgate")
 
 #: Connections that wait to be taken.
 BACKLOG = 4096
-#: Seconds between two rounds of retention.
-_RETENTION_EVERY = 3600.0
 #: Seconds that calls get to leave their receipts once they are cut off.
 _SETTLING = 5.0
-#: Seconds one round may take.
-_RETENTION_BUDGET = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,16 +142,21 @@ def store(settings: Settings) -> Store:
         OSError: The folder cannot be written.
     """
     settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return Store.open(database_url(settings), settings.folder / "journal")
+    return Store.open(database_url(settings), settings.folder / "journal", settings.planning)
 
 
 @asynccontextmanager
-async def gateway(settings: Settings, opened: Store | None = None) -> AsyncIterator[Gateway]:
+async def gateway(
+    settings: Settings,
+    opened: Store | None = None,
+    clock: Callable[[], float] = time.time,  # noqa: TID251 - the one clock
+) -> AsyncIterator[Gateway]:
     """A gateway that is ready for calls; leaving waits for its background tasks.
 
     Args:
         settings: How it runs.
         opened: The store, which is closed with the gateway; None for the one of the settings.
+        clock: Seconds since the epoch.
     """
     known = catalog(settings)
     opened = opened or store(settings)
@@ -171,19 +175,23 @@ async def gateway(settings: Settings, opened: Store | None = None) -> AsyncItera
         ):
             tasks = Tasks(group)
             kept = Receipts(opened, telemetry)
-            desk = Desk(
-                catalog=known,
-                transport=pool,
-                ledger=kept,
-                estimator=estimates,
-                seal=Seal(opened.secret),
-                patience=_patience(settings),
-                tasks=tasks,
-            )
-            retention = tasks.start(partial(_retain, opened, settings.retention_days))
-            pages = _pages(known, opened, kept, telemetry)
-            yield Gateway(Front(pages, desk, _door(settings, opened)), opened, known)
-            retention.cancel()
+            days = settings.retention_days
+            upkeep = [tasks.start(partial(work, opened, days, clock)) for work in (retain, guard)]
+            with closing(_planning(settings, opened, tasks, clock)) as planning:
+                desk = Desk(
+                    catalog=known,
+                    transport=pool,
+                    ledger=kept,
+                    estimator=estimates,
+                    planning=planning,
+                    seal=Seal(opened.secret),
+                    patience=_patience(settings),
+                    tasks=tasks,
+                )
+                pages = _pages(known, opened, kept, telemetry)
+                yield Gateway(Front(pages, desk, _door(settings, opened, clock)), opened, known)
+            for work in upkeep:
+                work.cancel()
     finally:
         estimates.close()
         if not opened.close(settings.drain_grace):
@@ -253,6 +261,17 @@ def tune() -> None:
     sys.setswitchinterval(0.001)
 
 
+def _planning(
+    settings: Settings, opened: Store, tasks: Tasks, clock: Callable[[], float]
+) -> Planning:
+    return Planning(
+        Planner(opened.secret, share=settings.control_share),
+        opened,
+        tasks,
+        now=clock,
+    )
+
+
 def _patience(settings: Settings) -> Patience:
     return Patience(
         first_byte=settings.first_byte_timeout,
@@ -262,11 +281,11 @@ def _patience(settings: Settings) -> Patience:
     )
 
 
-def _door(settings: Settings, opened: Store) -> Door:
+def _door(settings: Settings, opened: Store, clock: Callable[[], float]) -> Door:
     return Door(
         keys=opened.keyring,
         capacity=Capacity(opened),
-        now=time.time,  # noqa: TID251 - the one clock
+        now=clock,
         ticks=time.perf_counter,
         call_id=call_ids(),
         room=Room(each=settings.body_limit, all_together=settings.bodies_limit),
@@ -301,17 +320,6 @@ def _pages(known: Catalog, opened: Store, kept: Receipts, telemetry: Telemetry) 
     pages.include_router(receipts.router(kept, authenticate))
     tell_errors(pages, _request_ids())
     return pages
-
-
-async def _retain(opened: Store, days: int) -> None:
-    """Drop receipts that are older than they may be, a little at a time."""
-    while True:
-        before = time.time() - days * 86_400  # noqa: TID251 - the one clock
-        try:
-            await opened.ask(opened.ledger.retain, before, _RETENTION_BUDGET)
-        except SQLAlchemyError as error:
-            _log.warning("Old receipts stay until the next round, in an hour: %s", error)
-        await asyncio.sleep(_RETENTION_EVERY)
 
 
 async def _guarded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -38,7 +38,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         body: The caller's own bytes.
         ask: What was read from them; None where the body is not JSON.
         feature: From the header, the body, or the key; "" where nobody said.
+        conversation: What the caller calls its conversation; "" where it does not say.
         arrived: When, in seconds since the epoch (UTC).
+        salt: What keeps its team out of others' caches, a secret; "" where teams share them.
     """
 
     id: str
@@ -50,7 +52,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     ask: Ask | None
     feature: str = ""
+    conversation: str = ""
     arrived: float
+    salt: str = ""
 
     @property
     def streamed(self) -> bool:

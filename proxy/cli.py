@@ -23,7 +23,10 @@ from dashboards.reports import Part, Period
 from proxy import app
 from proxy.catalog.entries import Catalog
 from proxy.catalog.problems import BadCatalog, report
+from proxy.commands import explain, layouts, savings
+from proxy.commands.terminal import Terminal
 from proxy.demo.spending import spending
+from proxy.replay import command as replay
 from proxy.settings import InvalidSettings, Settings, read, upstream_keys
 from proxy.store.database import open_database
 from proxy.store.store import Store
@@ -346,3 +349,11 @@ def _now() -> float:
 def _fail(message: str) -> NoReturn:
     _err.print(message, style="red", soft_wrap=True)
     raise typer.Exit(1)
+
+
+_commands.command(name="replay")(replay.command(lambda: _catalog(_settings()), _now))
+_terminal = Terminal(lambda: _open(_settings()), _now, _out, _fail)
+_commands.add_typer(layouts.layouts(_terminal), name="layout")
+_commands.command(name="savings")(savings.savings(_terminal))
+_commands.command(name="misses")(savings.misses(_terminal))
+_commands.command(name="explain")(explain.explain(_terminal))

@@ -7,6 +7,7 @@ from typing import Any
 from proxy.answer import Answer
 from proxy.desk import Head, Line
 from proxy.errors import ProxyError, UpstreamError
+from proxy.prefix.planned import Planned
 from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt, End, crude, receipt, terms
 from proxy.watch import HungUp, Interrupted, Wait
@@ -152,6 +153,8 @@ class Delivery:
         if self._receipt is not None:
             return self._receipt
         self._line.watch.rest()
+        if isinstance(self._attempt.planned, Planned):
+            await self._line.desk.planning.kept(self._attempt.planned)
         usage, estimated = await self._usage(is_answered=reason is None)
         return self._keep(reason, usage, estimated=estimated)
 
@@ -185,6 +188,7 @@ class Delivery:
     def _keep(self, reason: ProxyError | None, usage: Usage | None, *, estimated: bool) -> Receipt:
         meter, status = self._answer.meter, self._answer.exchange.status
         is_told = self._answer.is_whole or isinstance(reason, HungUp)
+        planning, planned = self._line.desk.planning, self._attempt.planned
         end = End(
             outcome=_outcome(reason),
             status=reason.status if reason is not None and is_told else status,
@@ -193,6 +197,7 @@ class Delivery:
             estimated=estimated,
             upstream_id=meter.upstream_id,
             terms=terms(self._attempt, meter.service_tier, meter.found),
+            miss=planning.settled(planned, None if estimated else usage),
         )
         self._receipt = receipt(self._attempt, end, self._line.timeline, self._line.desk.seal)
         self._line.desk.ledger.keep(self._receipt)

@@ -11,6 +11,8 @@ from proxy.call import Call
 from proxy.catalog.entries import Catalog, Route
 from proxy.decide import Patience
 from proxy.meter import Meter
+from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.reasons import Miss
 from proxy.receipt import Receipt
 from proxy.settle import Seal
 from proxy.timeline import Timeline
@@ -76,6 +78,30 @@ class Estimator(Protocol):
         ...
 
 
+class Planning(Protocol):
+    """Puts prompts into the form that caches read most of."""
+
+    async def planned(self, call: Call, route: Route) -> Planned | Unplanned:
+        """What is sent of the call on this route, or why it goes as it came; never raises."""
+        ...
+
+    def begun(self, planned: Planned | Unplanned) -> None:
+        """The answer begins: others may read what the call wrote."""
+        ...
+
+    def ended(self, planned: Planned | Unplanned) -> None:
+        """The attempt is over, however it ended; said once of each call that was planned."""
+        ...
+
+    async def kept(self, planned: Planned | Unplanned) -> None:
+        """Wait until what was decided for the call's conversation is kept, not for long."""
+        ...
+
+    def settled(self, planned: Planned | Unplanned, usage: Usage | None) -> Miss | None:
+        """Why less was read from the cache than could have been; None where nobody can say."""
+        ...
+
+
 class Tasks(Protocol):
     """The group of background tasks that shutdown waits for."""
 
@@ -92,6 +118,7 @@ class Desk:
     transport: Transport
     ledger: Ledger
     estimator: Estimator
+    planning: Planning
     seal: Seal
     patience: Patience
     tasks: Tasks

@@ -21,6 +21,8 @@ import asyncio
 import logging
 from itertools import count
 
+import msgspec
+
 from proxy.answer import Answer
 from proxy.call import Call
 from proxy.catalog.entries import Route
@@ -28,6 +30,7 @@ from proxy.decide import GENERATING, routes
 from proxy.delivery import Delivery
 from proxy.desk import Desk, Line
 from proxy.errors import CallerError, ProxyError, UpstreamError
+from proxy.prefix.planned import Planned, Unplanned
 from proxy.prepare import prepare
 from proxy.receipt import Outcome
 from proxy.settle import Attempt, End, crude, receipt, terms
@@ -103,10 +106,14 @@ async def _paused(line: Line, number: int, pause: float) -> None:
         with line.timeline.waiting():
             await asyncio.sleep(pause)
     except asyncio.CancelledError as cancelled:
-        over = line.watch.told()
-        attempt = Attempt(call=line.call, number=number)
-        _keep(line, attempt, over or Interrupted(), None, final=True)
-        raise over or cancelled from None
+        raise _nowhere(line, Attempt(call=line.call, number=number)) or cancelled from None
+
+
+def _nowhere(line: Line, attempt: Attempt) -> ProxyError | None:
+    """Keep the receipt of a cancelled attempt that went nowhere; why, if the watch cancelled it."""
+    over = line.watch.told()
+    _keep(line, attempt, over or Interrupted(), None, final=True)
+    return over
 
 
 async def _attempt(line: Line, route: Route, number: int, work: _Work) -> UpstreamError | None:
@@ -116,8 +123,22 @@ async def _attempt(line: Line, route: Route, number: int, work: _Work) -> Upstre
         CallerError: If the call cannot be said to this route's upstream.
         HungUp: If the caller left.
     """
-    prepared = await _prepared(line, route, number)
-    attempt = Attempt(call=line.call, route=route, number=number, notes=prepared.notes)
+    attempt = Attempt(call=line.call, route=route, number=number)
+    try:
+        planned = await line.desk.planning.planned(line.call, route)
+    except asyncio.CancelledError as cancelled:
+        raise _nowhere(line, attempt) or cancelled from None
+    try:
+        return await _tried(line, route, attempt, planned, work)
+    finally:
+        line.desk.planning.ended(planned)
+
+
+async def _tried(
+    line: Line, route: Route, attempt: Attempt, planned: Planned | Unplanned, work: _Work
+) -> UpstreamError | None:
+    prepared = await _prepared(line, route, attempt, planned)
+    attempt = msgspec.structs.replace(attempt, notes=prepared.notes, planned=planned)
     try:
         answer = await _begun(line, route, prepared, work)
     except UpstreamError as failure:
@@ -130,26 +151,26 @@ async def _attempt(line: Line, route: Route, number: int, work: _Work) -> Upstre
         _keep(line, attempt, Interrupted(), usage, final=True)
         raise
     try:
+        line.desk.planning.begun(planned)
         await Delivery(line, attempt, prepared.reader, answer).run()
     finally:
         answer.exchange.close()
     return None
 
 
-async def _prepared(line: Line, route: Route, number: int) -> Prepared:
+async def _prepared(
+    line: Line, route: Route, attempt: Attempt, planned: Planned | Unplanned
+) -> Prepared:
     """The attempt's request; if the call ends meanwhile, the attempt went nowhere."""
-    attempt = Attempt(call=line.call, route=route, number=number)
     try:
         if len(line.call.body) < _LARGE:
-            return prepare(line.call, route)
-        return await asyncio.to_thread(prepare, line.call, route)
+            return prepare(line.call, route, planned)
+        return await asyncio.to_thread(prepare, line.call, route, planned)
     except CallerError as refusal:
         _refuse(attempt, refusal, line.desk, line.timeline)
         raise
     except asyncio.CancelledError as cancelled:
-        over = line.watch.told()
-        _keep(line, attempt, over or Interrupted(), None, final=True)
-        raise over or cancelled from None
+        raise _nowhere(line, attempt) or cancelled from None
 
 
 async def _begun(line: Line, route: Route, prepared: Prepared, work: _Work) -> Answer:

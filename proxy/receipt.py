@@ -50,6 +50,15 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         upstream_id: The provider's own id of its answer.
         notes: What the gateway changed or dropped, in short sentences.
         prompt: The caller's body, only where the team keeps prompts.
+        conversation: Keyed hash of the conversation in hex; "" where planning was off.
+        arm: Whether it was planned (treated) or sent as it came (control); "" where planning was
+            off.
+        layout: The version of the layout applied; 0 for none.
+        expected_read: Tokens the cache should have known; None where nobody can say.
+        miss: Why it knew fewer; "" where it did not.
+        miss_detail: The evidence, in a short sentence.
+        miss_tokens: Tokens that were not read and should have been.
+        miss_nanos: What that cost in 1e-9 US dollars; None when the price is unknown.
     """
 
     call_id: str
@@ -79,3 +88,11 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     upstream_id: str = ""
     notes: tuple[str, ...] = ()
     prompt: str | None = None
+    conversation: str = ""
+    arm: str = ""
+    layout: int = 0
+    expected_read: int | None = None
+    miss: str = ""
+    miss_detail: str = ""
+    miss_tokens: int | None = None
+    miss_nanos: int | None = None

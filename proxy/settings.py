@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from proxy.prefix.standing import Mode
+
 PREFIX = "THRIFTGATE_"
 
 #: Read by the tests, not by the gateway.
@@ -56,6 +58,10 @@ class Settings(BaseModel):
     """Longest wait for an upstream's retry-after; a longer one is passed on to the caller."""
     shared_provider_state: bool = False
     """Whether teams may reach what a provider keeps for all of them, and get tokens of its own."""
+    planning: Mode = Mode.OBSERVE
+    """What planning may do to features without a mode: off, observe, apply or auto."""
+    control_share: float = Field(default=0.05, ge=0, le=1)
+    """The part of all conversations that is sent as it came, to measure savings against."""
     retention_days: int = Field(default=400, gt=0)
     """How long receipts are kept; rollups stay."""
     drain_grace: float = Field(default=20.0, gt=0)

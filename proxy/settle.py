@@ -8,6 +8,8 @@ import msgspec
 
 from proxy.call import Call
 from proxy.catalog.entries import Route
+from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.reasons import Miss
 from proxy.receipt import Outcome, Receipt
 from proxy.timeline import Timeline
 from proxy.wire.kinds import WIRES
@@ -25,6 +27,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     route: Route | None = None
     number: int = 0
     notes: tuple[str, ...] = ()
+    planned: Planned | Unplanned = Unplanned()
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +38,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
         estimated: Whether we counted them ourselves.
         terms: On what terms the attempt was served, as far as they change its price.
         final: Whether the call ended with it.
+        miss: Why less was read from the cache than could have been; None where nobody can say.
     """
 
     outcome: Outcome
@@ -45,6 +49,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     upstream_id: str = ""
     terms: Terms = STANDARD
     final: bool = True
+    miss: Miss | None = None
 
 
 class Seal:
@@ -94,7 +99,7 @@ def terms(attempt: Attempt, tier: str, usage: Mapping[str, Any]) -> Terms:
 def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Receipt:
     """The record of the attempt, up to now."""
     call, route = attempt.call, attempt.route
-    paid = price(attempt, end)
+    paid, told = price(attempt, end), _told(attempt.planned, end)
     duration = timeline.now() - timeline.started
     return Receipt(
         call_id=call.id,
@@ -124,6 +129,47 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
         upstream_id=end.upstream_id,
         notes=attempt.notes,
         prompt=_kept(call),
+        conversation=told.conversation,
+        arm=told.arm,
+        layout=told.layout,
+        expected_read=told.expected_read,
+        miss=told.miss,
+        miss_detail=told.miss_detail,
+        miss_tokens=told.miss_tokens,
+        miss_nanos=told.miss_nanos,
+    )
+
+
+class _Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What a receipt says of planning."""
+
+    conversation: str = ""
+    arm: str = ""
+    layout: int = 0
+    expected_read: int | None = None
+    miss: str = ""
+    miss_detail: str = ""
+    miss_tokens: int | None = None
+    miss_nanos: int | None = None
+
+
+_NOT_PLANNED = _Told()
+
+
+def _told(planned: Planned | Unplanned, end: End) -> _Told:
+    if isinstance(planned, Unplanned):
+        return _NOT_PLANNED
+    expected, miss = planned.evidence.expected, end.miss
+    total = end.usage.prompt if end.usage is not None else 0
+    return _Told(
+        conversation=planned.draft.conversation.hex(),
+        arm=planned.plan.arm.value,
+        layout=planned.plan.layout,
+        expected_read=expected.scaled(total).tokens if total else expected.tokens,
+        miss=miss.reason.value if miss is not None else "",
+        miss_detail=miss.detail if miss is not None else "",
+        miss_tokens=miss.tokens if miss is not None else None,
+        miss_nanos=miss.nanos if miss is not None else None,
     )
 
 

@@ -1,6 +1,6 @@
 """Receipts as metrics and log lines; nothing else reports on calls.
 
-Labels are bounded: routes come from the catalog, teams from the store, outcomes from an enum. What
+Labels are bounded: routes come from the catalog, teams from the store, the rest from enums. What
 callers write freely (features, models, users) is in the ledger, not in labels.
 
 Counting is plain arithmetic on the event loop; Prometheus' own types are made when it asks.
@@ -52,14 +52,15 @@ class Series:
     """What is counted of one team on one route."""
 
     __slots__ = (
-        "attempts", "cache_read", "cache_write", "duration", "estimated", "input", "nanos",
-        "output", "reasoning", "ttft", "unpriced",
+        "attempts", "cache_read", "cache_write", "duration", "estimated", "input", "missed",
+        "nanos", "output", "reasoning", "ttft", "unpriced",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.attempts = dict.fromkeys(Outcome, 0)
         self.input = self.cache_read = self.cache_write = self.output = self.reasoning = 0
         self.nanos = self.unpriced = self.estimated = 0
+        self.missed: dict[str, int] = {}
         self.ttft = Spread(_SECONDS)
         self.duration = Spread(_SECONDS)
 
@@ -69,6 +70,9 @@ class Series:
         self.duration.add(receipt.duration)
         if receipt.ttft is not None:
             self.ttft.add(receipt.ttft)
+        if receipt.miss and receipt.miss_tokens:
+            missed = self.missed.get(receipt.miss, 0)
+            self.missed[receipt.miss] = missed + receipt.miss_tokens
         usage = receipt.usage
         if receipt.cost_nanos is not None:
             self.nanos += receipt.cost_nanos
@@ -146,7 +150,14 @@ class Telemetry(Collector):
         estimated = CounterMetricFamily(
             "thriftgate_estimated", "Attempts whose usage was counted here", labels=by_route
         )
+        missed = CounterMetricFamily(
+            "thriftgate_missed_tokens",
+            "Tokens a cache should have known, by why it did not",
+            labels=[*by_route, "reason"],
+        )
         for labels, series in self._series.items():
+            for reason, count in series.missed.items():
+                missed.add_metric([*labels, reason], count)
             for outcome, count in series.attempts.items():
                 attempts.add_metric([*labels, outcome.value], count)
             for bucket in ("input", "cache_read", "cache_write", "output", "reasoning"):
@@ -154,7 +165,7 @@ class Telemetry(Collector):
             cost.add_metric(labels, series.nanos / 1e9)
             unpriced.add_metric(labels, series.unpriced)
             estimated.add_metric(labels, series.estimated)
-        yield from (attempts, tokens, cost, unpriced, estimated)
+        yield from (attempts, tokens, cost, unpriced, estimated, missed)
 
     def _of(self, team: str, route: str) -> Series:
         series = self._series.get((team, route))

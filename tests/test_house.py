@@ -31,8 +31,9 @@ BANNED_SUFFIXES = ("Manager", "Handler", "Helper", "Service", "Impl")
 FILE_WALL = 400
 FUNCTION_WALL = 50
 PARAMETER_WALL = 6
-#: Where `except Exception` may stand: the ASGI boundary and the background runner.
-BROAD = {"proxy/routes/front.py", "proxy/app.py"}
+#: Where `except Exception` may stand: the ASGI boundary, the background runner, and planning, which
+#: is an optimiser: whatever goes wrong there, the call is sent as it came.
+BROAD = {"proxy/routes/front.py", "proxy/app.py", "proxy/planning.py"}
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {}
 
@@ -125,7 +126,7 @@ def test_package_files_hold_a_docstring_and_nothing_else(trees):
     assert full == []
 
 
-def test_broad_excepts_stand_in_two_places_only(trees):
+def test_broad_excepts_stand_in_three_places_only(trees):
     broad = {
         path
         for path, tree in trees.items()

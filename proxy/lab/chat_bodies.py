@@ -42,7 +42,7 @@ def asked(body: Body, context: Context) -> Asked:
     effort = body.get("reasoning_effort") or "none"
     return Asked(
         model=body["model"],
-        prompt=_prompt(body, messages, context),
+        prompt=prompt(body, context),
         closing=closing_text(body),
         max_tokens=most,
         stream=bool(body.get("stream")),
@@ -78,18 +78,31 @@ def _check(body: Body, messages: list[Json], context: Context) -> None:
             code="unsupported_parameter",
             param="max_tokens",
         )
-    if context.model.regime == "openai-interval" and "prompt_cache_options" in body:
-        raise Refusal(
-            400,
-            "'prompt_cache_options' is not supported with this model.",
-            code="unsupported_parameter",
-            param="prompt_cache_options",
-        )
+    if context.model.regime == "openai-interval":
+        _check_unmarked(body, messages)
     waiting: set[str] = set()
     for index, message in enumerate(messages):
         waiting = _answered(index, message, waiting)
     if waiting:
         raise _unanswered(waiting, len(messages) - 1)
+
+
+def _check_unmarked(body: Body, messages: list[Json]) -> None:
+    """Refuse what only later models know.
+
+    Source: OpenAI, prompt caching guide (2026-09).
+    """
+    contents = [message.get("content") for message in messages]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    given = set(body).union(*(part for part in parts if isinstance(part, dict)))
+    for name in ("prompt_cache_options", "prompt_cache_breakpoint"):
+        if name in given:
+            raise Refusal(
+                400,
+                f"'{name}' is not supported with this model.",
+                code="unsupported_parameter",
+                param=name,
+            )
 
 
 def _answered(index: int, message: Json, waiting: set[str]) -> set[str]:
@@ -168,14 +181,15 @@ def _part(rendering: Rendering, part: Json) -> Part:
     return opaque(kind, text, len(text) // _FILE_CHARACTERS_PER_TOKEN + 1, mark)
 
 
-def _prompt(body: Body, messages: list[Json], context: Context) -> CachedPrompt:
+def prompt(body: Body, context: Context) -> CachedPrompt:
+    """The body's prompt, with its breakpoints."""
     rendering = Rendering(context.vocabulary)
     if body.get("tools"):
         rendering.message("tools", [rendering.text(dumped(tool)) for tool in body["tools"]])
     form = body.get("response_format") or {}
     if form.get("type") == "json_schema":
         rendering.message("system", [rendering.text(dumped(form["json_schema"]))])
-    for message in messages:
+    for message in body["messages"]:
         parts = content(rendering, message.get("content"))
         parts += [_called(rendering, call) for call in message.get("tool_calls") or ()]
         rendering.message(_ROLES[message["role"]], parts)

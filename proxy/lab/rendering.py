@@ -16,7 +16,7 @@ from hashlib import blake2b
 from proxy.caches.port import Block, CachedPrompt, Role, Ttl
 from proxy.tokens.vocabulary import Tokenizer
 
-_START, _END, _BODY = 200006, 200007, 200008
+_START, END, BODY = 200006, 200007, 200008
 _OPAQUE = 2**24  # ids from here on stand for what has no text; no vocabulary reaches them
 _OPAQUE_IDS = 2**31  # caches hash ids as 32-bit words
 
@@ -85,9 +85,9 @@ class Rendering:
         for index, part in enumerate(parts):
             tokens = part.tokens
             if index == 0:
-                tokens = (start, *self.vocabulary.ids(role), _BODY, *tokens)
+                tokens = (start, *self.vocabulary.ids(role), BODY, *tokens)
             if index == len(parts) - 1:
-                tokens = (*tokens, _END)
+                tokens = (*tokens, END)
             self._blocks.append(
                 Block(
                     role=role,
@@ -113,7 +113,7 @@ class Rendering:
         """The prompt, with the tokens that prime the answer at its end."""
         priming = Block(
             role="assistant",
-            tokens=(_START, *self.vocabulary.ids("assistant"), _BODY),
+            tokens=(_START, *self.vocabulary.ids("assistant"), BODY),
             message=self._messages,
         )
         blocks = (*self._blocks, priming)

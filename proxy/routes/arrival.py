@@ -29,6 +29,7 @@ _READ: Final = frozenset(
         *_KEYS,
         b"content-encoding",
         b"content-length",
+        b"x-thriftgate-conversation",
         b"x-thriftgate-feature",
         b"x-thriftgate-trailer",
     }
@@ -37,7 +38,7 @@ _NUMBER: Final = 19
 #: The first step of a path decides who may go there, so it must be plain.
 _FIRST: Final = re.compile(r"[a-z0-9_-]+(?=/|\Z)")
 #: Ways to leave a path that an upstream might follow.
-_TRICKS: Final = ("..", "//", "\\", "%2e", "%2f", "%5c")
+_TRICKS: Final = re.compile(r"\.\.|//|\\|%2e|%2f|%5c", re.IGNORECASE)
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +48,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
         token: The key that came with it; "" for none.
         forwarded: Headers for the upstream, names in lower case.
         feature: From ``x-thriftgate-feature``; "" for none.
+        conversation: From ``x-thriftgate-conversation``; "" for none.
         wants_trailer: Whether a stream is to end with a comment of what it cost.
         length: Bytes of the body, as announced; 0 where it is not.
         media: The body's media type, without parameters.
@@ -59,6 +61,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     forwarded: dict[str, str]
     feature: str
+    conversation: str
     wants_trailer: bool
     length: int
     media: str
@@ -86,6 +89,7 @@ def arrival(scope: Scope) -> Arrival:
         token=_token(found),
         forwarded=forwarded,
         feature=found.get(b"x-thriftgate-feature", ""),
+        conversation=found.get(b"x-thriftgate-conversation", ""),
         wants_trailer=found.get(b"x-thriftgate-trailer") == "1",
         length=int(length) if length.isdecimal() and len(length) < _NUMBER else 0,
         media=found.get(b"content-type", "").partition(";")[0].strip().lower(),
@@ -139,9 +143,8 @@ def _endpoint(scope: Scope) -> str:
     """The path below /v1/, still encoded as it came."""
     raw = cast("bytes", scope.get("raw_path") or scope["path"].encode())
     endpoint = raw.decode("latin-1")[len("/v1/") :]
-    lower = endpoint.lower()
     is_plain = raw.startswith(b"/v1/") and _FIRST.match(endpoint)
-    if not is_plain or any(trick in lower for trick in _TRICKS):
+    if not is_plain or _TRICKS.search(endpoint):
         raise NotFound("This path leads nowhere.", code="not_found")
     return endpoint
 

@@ -20,7 +20,7 @@ from proxy.desk import Desk, Line
 from proxy.errors import InvalidCall, ProxyError, Unready, UnsupportedMedia
 from proxy.pipeline import refuse, serve
 from proxy.routes.arrival import Arrival, arrival, body, unauthenticated
-from proxy.routes.isolation import check_isolated
+from proxy.routes.isolation import check_isolated, isolated
 from proxy.routes.relay import Relay, mistaken
 from proxy.routes.room import Room
 from proxy.settle import Seal
@@ -158,6 +158,7 @@ class Front:
             call = _asked(call, head)
             if not self._door.shared_state:
                 check_isolated(call, self._door.keys.teams)
+                call = isolated(call, self._door.keys.teams, self._desk.seal)
         except ProxyError as refusal:
             refuse(call, refusal, self._desk, timeline)
             raise
@@ -175,6 +176,7 @@ def _call(call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float, se
         body=sent,
         ask=None,
         feature=_label(head.feature or key.feature),
+        conversation=head.conversation,
         arrived=arrived,
     )
 

@@ -1,9 +1,12 @@
-"""Which calls may go to a provider's account that several teams share."""
+"""Which calls may go to a provider's account that several teams share, and whose cache they see."""
 
 from typing import Final
 
+import msgspec
+
 from proxy.call import Call
 from proxy.errors import Forbidden
+from proxy.settle import Seal
 
 #: What a provider answers from the call alone, without what it keeps under its account.
 #: Source: OpenAI API reference (2026-11).
@@ -25,6 +28,7 @@ _SELF_CONTAINED: Final = frozenset(
 #: Where a provider gives out tokens of its own, with which calls go past the gateway.
 #: Source: OpenAI API reference, Realtime client secrets, ChatKit sessions (2026-11).
 _GIVES_TOKENS: Final = frozenset({"chatkit", "realtime"})
+_CACHE: Final = b"prompt cache"
 
 
 def check_isolated(call: Call, teams: int) -> None:
@@ -41,6 +45,19 @@ def check_isolated(call: Call, teams: int) -> None:
         raise _forbidden(call, "gives out the provider's own tokens, which go past this gateway")
     if teams > 1 and not _is_self_contained(call):
         raise _forbidden(call, "reaches what the provider keeps for all teams of this gateway")
+
+
+def isolated(call: Call, teams: int, seal: Seal) -> Call:
+    """The call with what keeps it out of other teams' caches; as it is where there is one team.
+
+    Args:
+        call: The call.
+        teams: How many teams have a key.
+        seal: Makes what no team can make for another.
+    """
+    if teams <= 1:
+        return call
+    return msgspec.structs.replace(call, salt=seal.of(call.key.team, _CACHE))
 
 
 def _is_self_contained(call: Call) -> bool:

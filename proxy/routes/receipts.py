@@ -47,7 +47,7 @@ def _shown(receipt: Receipt) -> dict[str, Any]:
     """A receipt with its money in dollars; null where the price is unknown."""
     shown: dict[str, Any] = msgspec.to_builtins(receipt)
     shown.pop("prompt", None)
-    for name in ("list", "cost"):
+    for name in ("list", "cost", *(["miss"] if receipt.miss else [])):
         nanos = getattr(receipt, f"{name}_nanos")
         shown.pop(f"{name}_nanos", None)
         shown[f"{name}_usd"] = None if nanos is None else dollars(nanos)

@@ -75,7 +75,7 @@ class Keyring:
 
     @property
     def teams(self) -> int:
-        """How many teams have a key, as of the last refresh."""
+        """How many teams have a key, as of the last refresh or the last key that was looked up."""
         return self._teams
 
     def find(self, token: str) -> Key | None:
@@ -165,6 +165,7 @@ class Keyring:
                 return None
             if self._remember(row):
                 break
+        self._teams = self._count_teams()  # before its team's first call meets a cache of others
         return None if row is None else _key(row)
 
     def _remember(self, row: Row[Any]) -> bool:

@@ -37,6 +37,14 @@ class Ledger:
     def receipt(self, call_id: str, team: str) -> list[Receipt]:
         """The receipts of a team's call, first attempt first; none if the team made no such call.
 
+        Raises:
+            SQLAlchemyError: As ``attempts``.
+        """
+        return [receipt for receipt in self.attempts(call_id) if receipt.team == team]
+
+    def attempts(self, call_id: str) -> list[Receipt]:
+        """The receipts of anybody's call, first attempt first; none if there was no such call.
+
         A call is found from the moment it is appended to the journal.
 
         Raises:
@@ -54,7 +62,7 @@ class Ledger:
                 break
         if away is not None and not found:
             raise away
-        return [found[attempt] for attempt in sorted(found) if found[attempt].team == team]
+        return [found[attempt] for attempt in sorted(found)]
 
     def count_calls(self) -> int:
         """How many calls the ledger holds, however many attempts each took."""

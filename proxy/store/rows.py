@@ -1,6 +1,6 @@
 """Receipts as rows of the table ``calls``, and back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,15 @@ COLUMNS = tuple(column.name for column in schema.calls.columns)
 """The names of a row's values, in order."""
 
 _NO_USAGE = (None,) * len(schema.BUCKETS)
+_SILENT: Mapping[str, Any] = {
+    "conversation": "",
+    "arm": "",
+    "layout": 0,
+    "miss": "",
+    "miss_detail": "",
+}
+"""What planning says, and how a receipt says nothing; in a row that is null."""
+
 _ROOM = 1 << 50  # tokens, nano-dollars (a million dollars) or microseconds of one call
 _encode_notes = msgspec.json.Encoder().encode
 _decode_notes = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -28,7 +37,8 @@ def row(receipt: Receipt) -> tuple[Any, ...]:
     usage = _NO_USAGE if receipt.usage is None else msgspec.structs.astuple(receipt.usage)
     ttft = None if receipt.ttft is None else round(receipt.ttft * 1e6)
     duration = round(receipt.duration * 1e6)
-    for number in (*usage, receipt.list_nanos, receipt.cost_nanos, ttft, duration):
+    money = (receipt.list_nanos, receipt.cost_nanos, receipt.miss_nanos)
+    for number in (*usage, *money, receipt.expected_read, receipt.miss_tokens, ttft, duration):
         if number is not None and not -_ROOM < number < _ROOM:
             raise OverflowError(f"{number} cannot be a number of tokens, dollars or seconds")
     return (
@@ -58,6 +68,14 @@ def row(receipt: Receipt) -> tuple[Any, ...]:
         receipt.fingerprint,
         receipt.upstream_id,
         _encode_notes(receipt.notes).decode() if receipt.notes else "[]",
+        receipt.conversation or None,
+        receipt.arm or None,
+        receipt.layout or None,
+        receipt.expected_read,
+        receipt.miss or None,
+        receipt.miss_detail or None,
+        receipt.miss_tokens,
+        receipt.miss_nanos,
     )
 
 
@@ -66,9 +84,11 @@ def receipt(values: Sequence[Any], prompt: str | None = None) -> Receipt:
     named = dict(zip(COLUMNS, values, strict=True))
     tokens = {bucket: named.pop(bucket) for bucket in schema.BUCKETS}
     user = named.pop("user_hash")
+    silent = {name: nothing for name, nothing in _SILENT.items() if named[name] is None}
     return Receipt(
         **{
             **named,
+            **silent,
             "final": bool(named["final"]),
             "streamed": bool(named["streamed"]),
             "estimated": bool(named["estimated"]),

@@ -9,6 +9,7 @@ from sqlalchemy import (
     BigInteger,
     Column,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -37,7 +38,7 @@ meta = Table(
     Column("number", BIG),
     sqlite_strict=True,
 )
-"""Facts about this installation: its secret, and how often the keys have changed."""
+"""Facts about this installation: its secret, how often keys and layouts have changed."""
 
 teams = Table(
     "teams",
@@ -106,9 +107,33 @@ calls = Table(
     Column("fingerprint", TEXT, nullable=False),
     Column("upstream_id", TEXT, nullable=False),
     Column("notes", TEXT, nullable=False),
+    Column("conversation", TEXT),
+    Column("arm", TEXT),
+    Column("layout", Integer),
+    Column("expected_read", BIG),
+    Column("miss", TEXT),
+    Column("miss_detail", TEXT),
+    Column("miss_tokens", BIG),
+    Column("miss_nanos", BIG),
     sqlite_strict=True,
 )
-"""One row per receipt. Buckets are null together, where the call used no tokens."""
+"""One row per receipt.
+
+Buckets are null together, where the call used no tokens. What planning says is null where it says
+nothing: its texts are never empty.
+"""
+
+PLANNED = calls.c.conversation.is_not(None)
+"""The calls that ``calls_planned`` holds; a query has to say so to be answered from there."""
+
+Index(
+    "calls_planned",
+    calls.c.team,
+    calls.c.feature,
+    calls.c.started,
+    sqlite_where=PLANNED,
+    postgresql_where=PLANNED,
+)
 
 prompts = Table(
     "prompts",
@@ -152,3 +177,50 @@ a whole number of quarters and days add up to their month exactly. ``quarter`` i
 in seconds since the epoch; ``day`` numbers the days of UTC since then and only helps to find it.
 Costs are null where no price was known.
 """
+
+plans = Table(
+    "plans",
+    metadata,
+    Column("conversation", TEXT, primary_key=True),
+    Column("plan", TEXT, nullable=False),
+    Column("used", BIG, nullable=False),
+    Index("plans_used", "used"),
+    sqlite_strict=True,
+)
+"""What holds for each conversation, in JSON, and about when it was last asked for."""
+
+layouts = Table(
+    "layouts",
+    metadata,
+    Column("team", TEXT, primary_key=True),
+    Column("feature", TEXT, primary_key=True),
+    Column("family", TEXT, primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("digest", TEXT, nullable=False),
+    Column("moves", TEXT, nullable=False),
+    Column("state", TEXT, nullable=False),
+    Column("made", BIG, nullable=False),
+    Column("decided_by", TEXT, nullable=False),
+    Column("decided_at", BIG, nullable=False),
+    sqlite_strict=True,
+)
+"""Every layout that was proposed, and what became of it."""
+
+features = Table(
+    "features",
+    metadata,
+    Column("team", TEXT, primary_key=True),
+    Column("feature", TEXT, primary_key=True),
+    Column("family", TEXT, primary_key=True),
+    Column("mode", TEXT, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("former", Integer, nullable=False),
+    Column("active_from", BIG, nullable=False),
+    Column("measured_from", BIG, nullable=False),
+    Column("suspended", TEXT, nullable=False),
+    Column("suspended_at", BIG, nullable=False),
+    Column("changed_by", TEXT, nullable=False),
+    Column("changed_at", BIG, nullable=False),
+    sqlite_strict=True,
+)
+"""How each feature is planned now: its mode, its layout, and whether it is suspended."""

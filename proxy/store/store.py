@@ -3,7 +3,8 @@
 ::
 
     receipt ─ journal (a file, on the event loop) ─ drain (a thread) ─ calls and rollups
-    keyring (memory) ─ keys                 ledger, reports, teams ─ the same database, on threads
+    keyring (memory) ─ keys                 board (memory) ─ layouts
+    ledger, reports, teams, plans, savings ─ the same database, on threads
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from typing import ParamSpec, Self, TypeVar
 
 from sqlalchemy import Engine, select, text
 
+from proxy.prefix.standing import Mode
 from proxy.receipt import Receipt
 from proxy.store import schema
 from proxy.store.database import migrate, open_database, writing
@@ -22,9 +24,13 @@ from proxy.store.drain import Drain
 from proxy.store.inserts import inserter
 from proxy.store.journal import Journal
 from proxy.store.keyring import Keyring
+from proxy.store.layouts import Layouts
 from proxy.store.ledger import Ledger
 from proxy.store.lines import encode
+from proxy.store.noticeboard import Noticeboard
+from proxy.store.plans import Plans
 from proxy.store.reports import LedgerReports
+from proxy.store.savings import Savings
 from proxy.store.teams import Teams
 
 P = ParamSpec("P")
@@ -37,14 +43,14 @@ _FACT = "installation secret"
 class Store:
     """The parts of the store, running.
 
-    All but ``journal.append``, ``keep``, ``keyring.find`` and ``keyring.look`` may block: call
-    them through ``ask``.
+    All but ``journal.append``, ``keep``, ``keyring.find``, ``keyring.look`` and
+    ``board.standings`` may block: call them through ``ask``.
 
     Attributes:
         secret: 32 random bytes of this installation, for keyed hashes.
     """
 
-    def __init__(self, engine: Engine, folder: Path) -> None:
+    def __init__(self, engine: Engine, folder: Path, mode: Mode = Mode.OBSERVE) -> None:
         self._engine = engine
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
         self.secret = _secret(engine)
@@ -52,11 +58,15 @@ class Store:
         self.ledger = Ledger(engine, folder)
         self.reports = LedgerReports(engine)
         self.teams = Teams(engine)
+        self.plans = Plans(engine)
+        self.layouts = Layouts(engine, mode=mode)
+        self.board = Noticeboard(self.layouts)
+        self.savings = Savings(engine)
         self.journal = Journal(folder)
         self.drain = Drain(self.journal, inserter(engine))
 
     @classmethod
-    def open(cls, url: str, folder: Path) -> Self:
+    def open(cls, url: str, folder: Path, mode: Mode = Mode.OBSERVE) -> Self:
         """The store in the database at ``url``, migrated and running; blocks.
 
         Receipts that processes before this one left in the journal's ``folder`` are drained.
@@ -68,8 +78,9 @@ class Store:
         """
         engine = open_database(url)
         migrate(engine)
-        store = cls(engine, folder)
+        store = cls(engine, folder, mode)
         store.keyring.start()
+        store.board.start()
         store.journal.start()
         store.drain.start()
         return store
@@ -85,7 +96,8 @@ class Store:
 
     def trouble(self) -> list[str]:
         """What is wrong, in sentences; receipts are lost by none of it."""
-        parts = (self.journal.trouble, self.drain.trouble, self.keyring.trouble)
+        running = (self.journal, self.drain, self.keyring, self.board)
+        parts = (part.trouble for part in running)
         return [trouble for trouble in parts if trouble is not None]
 
     def close(self, deadline: float) -> bool:
@@ -97,6 +109,7 @@ class Store:
         self.journal.close()
         drained = self.drain.close(deadline)
         self.keyring.close()
+        self.board.close()
         self._threads.shutdown(wait=drained, cancel_futures=True)
         self._engine.dispose()
         return drained

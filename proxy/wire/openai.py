@@ -1,5 +1,8 @@
 """The OpenAI wire: what the caller said goes on as it came, but for the model's name upstream.
 
+Cache markers that the route's cache would refuse or not see are said in its words or taken off,
+and where there are several teams each says whose cache it is to meet.
+
 A chat or completions stream is asked for its usage, so that it can be priced; the chunk that
 carries it is taken out again where the caller did not ask for it.
 """
@@ -14,10 +17,12 @@ from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.chat import field, replaced
 from proxy.errors import UpstreamError
+from proxy.wire.chat_marks import Understood, understood
 from proxy.wire.failures import openai_failure
 from proxy.wire.port import Prepared
 from proxy.wire.responses_reader import responses_reader
 from proxy.wire.responses_request import chat_body
+from proxy.wire.salts import salted
 from proxy.wire.sse import events
 from proxy.wire.tiers import priced
 from proxy.wire.usage import openai_usage
@@ -26,8 +31,20 @@ from slo.usage import Usage
 
 #: Endpoints whose streams carry usage only when asked. Source: OpenAI API reference (2026-11).
 _ASKED: Final = frozenset({"chat/completions", "completions"})
+_CHAT: Final = "chat/completions"
+#: Endpoints whose bodies may carry cache markers.
+_MARKED: Final = frozenset({_CHAT, "responses"})
 _USAGE: Final = re.compile(rb'"usage"\s*:\s*\{')
 _NO_CHOICES: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
+
+
+class _Cached(msgspec.Struct, frozen=True):
+    """What a route's cache changes of a request."""
+
+    body: bytes
+    notes: tuple[str, ...] = ()
+    fields: Mapping[str, bytes] = {}
+    headers: Mapping[str, str] = {}
 
 
 class OpenAIWire:
@@ -47,12 +64,15 @@ class OpenAIWire:
         if call.endpoint == "responses" and not route.upstream.serves_responses:
             return _in_chat(call, route)
         fields = self._fields(call, route)
+        found = _cached(call, call.body, call.endpoint, route)
+        fields |= found.fields
         return Prepared(
             method=call.method,
             path=f"/{call.endpoint}?{call.query}" if call.query else f"/{call.endpoint}",
-            headers=call.headers,
-            body=replaced(call.body, fields) if fields else call.body,
+            headers={**call.headers, **found.headers} if found.headers else call.headers,
+            body=replaced(found.body, fields) if fields else found.body,
             reader=UsageTaken() if "stream_options" in fields else None,
+            notes=found.notes,
         )
 
     def usage(self, found: Mapping[str, Any]) -> Usage | None:
@@ -110,18 +130,27 @@ class AsItCame:
 
 def _in_chat(call: Call, route: Route) -> Prepared:
     """A Responses call as a chat completion, and the way back."""
-    body = chat_body(call.body)
-    if route.model:
-        body = replaced(body, {"model": msgspec.json.encode(route.model)})
+    found = _cached(call, chat_body(call.body), _CHAT, route)
+    model = {"model": msgspec.json.encode(route.model)} if route.model else {}
+    fields = {**model, **found.fields}
     reader = responses_reader(AsItCame(), call.body, call.streamed, call.arrived)
     return Prepared(
         method="POST",
-        path="/chat/completions",
-        headers=call.headers,
-        body=body,
+        path=f"/{_CHAT}",
+        headers={**call.headers, **found.headers},
+        body=replaced(found.body, fields) if fields else found.body,
         reader=reader,
-        notes=("said in chat completions",),
+        notes=("said in chat completions", *found.notes),
     )
+
+
+def _cached(call: Call, body: bytes, endpoint: str, route: Route) -> _Cached:
+    """The body as the route's cache takes it, in its own team's part of that."""
+    if call.ask is None:
+        return _Cached(body)
+    marked = understood(body, route.regime) if endpoint in _MARKED else Understood(body)
+    own = salted(body, endpoint, route, call.salt)
+    return _Cached(marked.body, marked.notes, own.fields, own.headers)
 
 
 def _with_usage(options: bytes | None) -> bytes:

@@ -66,6 +66,15 @@ MADE = {
     "fingerprint": "'abababababababababababababababab'",
     "upstream_id": "'chatcmpl-' || n",
     "notes": "'[]'",
+    "conversation": "'c' || n / 3000 || ' ' || n % {teams} || ' ' || n / 7 % {features} || ' ' "
+    "|| n / 11 % {models}",
+    "arm": "CASE WHEN (n / 3000 + n) % 20 = 7 THEN 'control' ELSE 'treated' END",
+    "layout": "1",
+    "expected_read": "4096",
+    "miss": "CASE WHEN n % 4 = 0 THEN 'expired' WHEN n % 9 = 0 THEN 'diverged' END",
+    "miss_detail": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 'idle for ' || (n % 900) || ' s' END",
+    "miss_tokens": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 2048 END",
+    "miss_nanos": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 2000000 + n % 911 END",
 }
 NUMBERS = {
     "sqlite": "WITH RECURSIVE made(n) AS "

@@ -11,6 +11,7 @@ from proxy.decide import Patience
 from proxy.desk import Caller, Desk, Line
 from proxy.meter import Meter
 from proxy.pipeline import serve
+from proxy.prefix.planned import Planned, Unplanned
 from proxy.receipt import Receipt
 from proxy.settle import Seal
 from proxy.timeline import Timeline
@@ -87,6 +88,33 @@ class FakeEstimator:
         self.learnt.append(usage)
 
 
+class NoPlanning:
+    """Sends every call as it came.
+
+    Attributes:
+        told: What it was told of attempts, in order.
+    """
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    async def planned(self, call: Call, route: Route) -> Unplanned:
+        self.told.append("planned")
+        return Unplanned()
+
+    def begun(self, planned: Planned | Unplanned) -> None:
+        self.told.append("begun")
+
+    def ended(self, planned: Planned | Unplanned) -> None:
+        self.told.append("ended")
+
+    async def kept(self, planned: Planned | Unplanned) -> None:
+        pass
+
+    def settled(self, planned: Planned | Unplanned, usage: Usage | None) -> None:
+        return None
+
+
 class LoopTasks:
     """Tasks of the running loop, held until the test ends."""
 
@@ -111,6 +139,7 @@ def desk(
         transport=transport,
         ledger=ledger,
         estimator=estimator or FakeEstimator(),
+        planning=NoPlanning(),
         seal=Seal(b"secret"),
         patience=patience or Patience(retries=0),
         tasks=LoopTasks(),

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.app import gateway
 from proxy.lab.server import serving
+from proxy.prefix.standing import Mode
 from proxy.settings import Settings
 from tests.fakes.town import PRICE
 
@@ -142,7 +143,7 @@ class Studio:
 
 @asynccontextmanager
 async def studio(folder: Path, recorded: Mapping[str, Tape]) -> AsyncIterator[Studio]:
-    """A gateway whose only upstream plays those tapes."""
+    """A gateway that plans nothing, and whose only upstream plays those tapes."""
     player = Player(recorded)
     async with serving(player) as upstream:
         models = sorted({tape.body["model"] for tape in recorded.values()})
@@ -151,10 +152,8 @@ async def studio(folder: Path, recorded: Mapping[str, Tape]) -> AsyncIterator[St
             _CATALOG.format(url=upstream)
             + "".join(_MODEL.format(id=model, price=PRICE) for model in models)
         )
-        async with (
-            gateway(Settings(folder=folder / "gateway", catalog=catalog, retries=0)) as running,
-            serving(running.app) as url,
-        ):
+        chosen = Settings(folder=folder / "gateway", catalog=catalog, retries=0, planning=Mode.OFF)
+        async with gateway(chosen) as running, serving(running.app) as url:
             store = running.store
             team = store.teams.create("acme", now=1_790_000_000.0)
             _, key = store.teams.create_key(team.id, "first", now=1_790_000_000.0)

@@ -9,20 +9,19 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from proxy.app import Gateway, Tasks, _retain, catalog, gateway, listener, server, tune
+from proxy.app import Gateway, Tasks, catalog, gateway, listener, server, tune
 from proxy.catalog.problems import BadCatalog
 from proxy.settings import Settings
 from proxy.store.journal import Journal
 from proxy.store.store import Store
 from tests.fakes.asgi import Connection, asked, refusal, scope
-from tests.fakes.clock import played
 from tests.fakes.receipts import a_receipt
 
 AnyStore = TypeVar("AnyStore", bound=Store)
@@ -209,31 +208,6 @@ def test_old_receipts_are_dropped_while_it_runs(settings):
             assert store.ledger.count_calls() == 0
 
     asyncio.run(work())
-
-
-def test_retention_goes_on_after_a_round_that_failed(settings, caplog):
-    rounds = []
-
-    class Away(Store):
-        async def ask(self, question: Any, *_args: Any, **_kwargs: Any) -> Any:
-            assert question == self.ledger.retain
-            rounds.append(asyncio.get_running_loop().time())
-            if len(rounds) == 1:
-                raise OperationalError("DELETE", {}, OSError("away"))
-
-    store = opened(Away, settings)
-
-    async def work() -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(_retain(store, 400), 2.5 * 3600)
-
-    try:
-        played(work())
-    finally:
-        store.close(5)
-    assert [at - rounds[0] for at in rounds] == [0.0, 3600.0, 7200.0]
-    (record,) = [r for r in caplog.records if r.name == "thriftgate"]
-    assert "next round" in record.getMessage()
 
 
 def test_a_receipt_that_cannot_be_read_now_is_worth_a_retry(settings):

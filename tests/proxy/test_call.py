@@ -24,3 +24,8 @@ def test_a_call_is_never_changed():
 def test_a_call_without_a_wish_for_a_stream_gets_none():
     assert not call(b'{"stream":null}').streamed
     assert not msgspec.structs.replace(call(b"{}"), method="GET").streamed
+
+
+def test_a_conversation_has_a_name_only_where_its_caller_gives_one():
+    assert call(b"{}").conversation == ""
+    assert call(b"{}", conversation="c-1").conversation == "c-1"

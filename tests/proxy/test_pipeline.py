@@ -1,5 +1,5 @@
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -8,6 +8,7 @@ from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.decide import Patience
 from proxy.errors import InvalidCall, NotFound, ProxyError, UpstreamError
+from proxy.prefix.planned import Unplanned
 from proxy.receipt import Outcome, Receipt
 from proxy.timeline import Timeline
 from proxy.watch import HungUp, Late
@@ -26,7 +27,16 @@ from tests.fakes.answers import (
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import ESTIMATE, FakeEstimator, FakeLedger, call, desk, route, served
+from tests.fakes.desk import (
+    ESTIMATE,
+    FakeEstimator,
+    FakeLedger,
+    NoPlanning,
+    call,
+    desk,
+    route,
+    served,
+)
 from tests.fakes.upstream import (
     CONNECTING,
     EVENTS,
@@ -54,6 +64,7 @@ class Played:
     receipts: list[Receipt]
     error: ProxyError | None
     took: float
+    told: list[str]
 
     @property
     def outcomes(self) -> list[tuple[Outcome, bool]]:
@@ -84,9 +95,12 @@ def play(
         except ProxyError as raised:
             error = raised
         assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
-        return Played(taker, transport, ledger.receipts, error, ticks() - before)
+        assert isinstance(table.planning, NoPlanning)
+        told = table.planning.told
+        return Played(taker, transport, ledger.receipts, error, ticks() - before, told)
 
     done = played(work())
+    assert done.told.count("planned") == done.told.count("ended")
     assert sum(each.final for each in done.receipts) == 1
     assert done.last.final
     assert [each.attempt for each in done.receipts] == list(range(len(done.receipts)))
@@ -151,6 +165,46 @@ def test_the_answers_first_byte_is_timed_from_the_calls_arrival():
 
     assert done.last.ttft == 0.0
     assert done.last.overhead == 0.0
+
+
+def test_planning_hears_when_an_answer_begins_and_when_each_attempt_is_over():
+    done = play(failing(503), stream(STREAM), asked=streamed(), routes=(ONE, TWO))
+
+    assert done.told == ["planned", "ended", "planned", "begun", "ended"]
+
+
+@pytest.mark.parametrize("first", [stream(SILENCE), stream(BEAT, SILENCE)])
+def test_planning_hears_of_an_attempt_whose_caller_left_before_it_began(first):
+    done = play(first, asked=streamed(), leaves_after=3.0)
+
+    assert done.told == ["planned", "ended"]
+
+
+def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
+    class Holding(NoPlanning):
+        async def planned(self, call: Call, route: Route) -> Unplanned:
+            await asyncio.sleep(5.0)
+            return await super().planned(call, route)
+
+    async def work() -> tuple[list[Receipt], list[str], float]:
+        table, ledger = desk(FakeTransport([]))
+        holding, before = Holding(), ticks()
+        held = replace(table, planning=holding)
+        with pytest.raises(HungUp):
+            await served(streamed(), FakeCaller(leaves_after=1.0), held, Timeline(ticks))
+        return ledger.receipts, holding.told, ticks() - before
+
+    (kept,), told, took = played(work())
+    assert (kept.outcome, kept.usage, kept.final) == (Outcome.HUNG_UP, None, True)
+    assert told == []
+    assert took < 2.0
+
+
+def test_planning_hears_of_an_attempt_that_cannot_be_said_on_its_route():
+    many = call(ASKED[:-1] + b',"n":3}')
+    done = play(asked=many, routes=(route("claude", kind="anthropic"),))
+
+    assert done.told == ["planned", "ended"]
 
 
 def test_a_trailer_stands_before_the_end_of_a_stream():

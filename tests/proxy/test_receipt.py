@@ -23,6 +23,12 @@ def test_a_receipt_survives_the_journal(usage, outcome, nanos, notes, prompt):
     assert msgspec.json.decode(msgspec.json.encode(receipt), type=Receipt) == receipt
 
 
+def test_a_receipt_of_a_call_nobody_planned_says_nothing_of_planning():
+    written = msgspec.json.encode(a_receipt())
+
+    assert not any(name in written for name in (b"conversation", b"arm", b"layout", b"miss"))
+
+
 def test_an_unknown_price_is_not_nothing():
     unknown, free = a_receipt(cost_nanos=None), a_receipt(cost_nanos=0)
 

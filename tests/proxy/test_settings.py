@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from proxy.prefix.standing import Mode
 from proxy.settings import PREFIX, InvalidSettings, Settings, read, upstream_keys
 
 #: Every setting with a value that is not its default, as text and as read.
@@ -24,6 +25,8 @@ VALUES: dict[str, tuple[str, Any]] = {
     "retries": ("0", 0),
     "retry_wait": ("0", 0.0),
     "shared_provider_state": ("true", True),
+    "planning": ("auto", Mode.AUTO),
+    "control_share": ("0.2", 0.2),
     "retention_days": ("30", 30),
     "drain_grace": ("1.5", 1.5),
     "log_calls": ("1", True),
@@ -40,6 +43,8 @@ WRONG = {
     "retries": "11",
     "retry_wait": "-1",
     "shared_provider_state": "perhaps",
+    "planning": "always",
+    "control_share": "5",
     "retention_days": "1.5",
     "drain_grace": "",
     "log_calls": "2",

@@ -6,12 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route, Upstream
-from proxy.receipt import Outcome
+from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.reasons import Miss, Reason
+from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt, End, Seal, crude, price, receipt, terms
 from proxy.timeline import Timeline
 from slo.price import STANDARD, Cost, Period, Rates, Sheet, Tariff, Terms
 from slo.usage import Usage
 from tests.fakes.desk import KEY, RATES, call, route
+from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
 
 DEAR = Rates(input=2_000_000_000, cache_read=200_000_000, output=8_000_000_000)
 TARIFF = Tariff(
@@ -180,3 +183,51 @@ def test_no_text_has_no_seal():
 
 def test_four_letters_are_about_a_token():
     assert crude(call(b'{"model":"m"}'), "x" * 9) == Usage(input=3, output=2)
+
+
+def again(share: float = 0.0) -> Planned:
+    """The second call of a conversation, planned."""
+    process = Process(WAYS["block-chain"], share=share)
+    process.answered(asked(body(*talk(0))))
+    return process.planned(asked(body(*talk(1))))
+
+
+def told(planned: Planned | Unplanned, **fields: object) -> Receipt:
+    attempt = Attempt(call=call(BODY), route=there(), planned=planned)
+    return receipt(attempt, ended(**fields), Timeline(Ticks()), SEAL)
+
+
+def test_a_receipt_says_what_was_planned():
+    planned = again()
+    made = told(planned)
+
+    assert made.conversation == planned.draft.conversation.hex()
+    assert (made.arm, made.layout) == ("treated", 0)
+    assert (made.miss, made.miss_detail, made.miss_tokens, made.miss_nanos) == ("", "", None, None)
+    assert told(again(share=1.0)).arm == "control"
+
+
+def test_what_should_have_been_read_is_told_in_the_providers_own_tokens():
+    planned = again()
+    total = planned.evidence.sent.estimate
+    expected = planned.evidence.expected.tokens
+
+    assert expected > 0
+    assert told(planned, usage=None).expected_read == expected
+    assert told(planned, usage=Usage(input=2 * total)).expected_read == pytest.approx(
+        2 * expected, rel=0.01
+    )
+
+
+def test_a_receipt_says_why_the_cache_missed():
+    miss = Miss(reason=Reason.DIVERGED, detail="tools[3] moved", tokens=900, nanos=810_000)
+    made = told(again(), miss=miss)
+
+    assert (made.miss, made.miss_detail) == ("diverged", "tools[3] moved")
+    assert (made.miss_tokens, made.miss_nanos) == (900, 810_000)
+
+
+def test_a_call_that_was_not_planned_says_nothing_of_it():
+    made = told(Unplanned("too large"))
+
+    assert (made.conversation, made.arm, made.layout, made.expected_read) == ("", "", 0, None)

@@ -52,6 +52,13 @@ def test_receipts_add_up_to_metrics(line, expected):
     assert value(observed(CALL, CALL), line) == expected
 
 
+def test_what_caches_missed_is_counted_by_reason():
+    missed = a_receipt(team="t", route="up/m", usage=USAGE, miss="expired", miss_tokens=40)
+    line = 'thriftgate_missed_tokens_total{reason="expired",route="up/m",team="t"}'
+
+    assert value(observed(missed, missed, CALL), line) == 80
+
+
 def test_what_has_no_price_is_counted_as_that():
     telemetry = observed(
         a_receipt(team="t", route="up/m", usage=USAGE, cost_nanos=None, estimated=True, ttft=None)

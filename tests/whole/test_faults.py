@@ -87,7 +87,6 @@ refuse               | openai | *    | answer completed                       | 
 refuse               | claude | *    | answer incomplete                      | answered | exact
 call                 | *      | *    | answer completed                       | answered | exact
 no-done              | openai | sse  | part, error upstream_cut_off           | broken   | estimated
-opening-error        | openai | sse  | 502 upstream_failed_early              | failed   | none
 error-event          | claude | sse  | answer failed, error upstream_overloaded | broken | estimated
 """
 UPSTREAMS = {"*": ("openai", "anthropic"), "openai": ("openai",), "claude": ("anthropic",)}

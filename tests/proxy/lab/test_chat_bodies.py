@@ -152,3 +152,7 @@ def test_an_older_model_takes_no_cache_options_but_the_old_bound(context: Contex
     with pytest.raises(Refusal) as refused:
         asked(body(model="gpt-4o-mini", prompt_cache_options={"mode": "explicit"}), older)
     assert refused.value.param == "prompt_cache_options"
+    part = {"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit"}}
+    with pytest.raises(Refusal) as refused:
+        asked(body(user("x") | {"content": [part]}, model="gpt-4o-mini"), older)
+    assert refused.value.param == "prompt_cache_breakpoint"

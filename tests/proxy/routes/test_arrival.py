@@ -18,6 +18,7 @@ def test_a_head_is_read():
                 "content-type": "Application/JSON; charset=utf-8",
                 "content-length": "12",
                 "content-encoding": "GZIP",
+                "x-thriftgate-conversation": "c-1",
                 "x-thriftgate-feature": "search",
                 "x-thriftgate-trailer": "1",
                 "openai-beta": "x=1",
@@ -29,6 +30,7 @@ def test_a_head_is_read():
 
     assert (head.method, head.endpoint, head.query) == ("POST", "chat/completions", "a=1&b=%20")
     assert (head.token, head.feature, head.wants_trailer) == ("tg-1", "search", True)
+    assert head.conversation == "c-1"
     assert (head.length, head.media, head.encoding) == (12, "application/json", "gzip")
     assert head.forwarded == {
         "content-type": "Application/JSON; charset=utf-8",
@@ -40,6 +42,7 @@ def test_a_head_that_says_nothing_is_read_as_nothing():
     head = arrival(scope(headers={"content-type": "", "authorization": ""}))
 
     assert (head.token, head.feature, head.wants_trailer) == ("", "", False)
+    assert head.conversation == ""
     assert (head.length, head.media, head.encoding, head.forwarded) == (0, "", "", {})
 
 

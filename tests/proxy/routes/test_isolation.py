@@ -1,8 +1,10 @@
+import msgspec
 import pytest
 
 from proxy.errors import Forbidden
-from proxy.routes.isolation import check_isolated
-from tests.fakes.desk import call
+from proxy.routes.isolation import check_isolated, isolated
+from proxy.settle import Seal
+from tests.fakes.desk import KEY, call
 
 SELF_CONTAINED = [
     "audio/speech",
@@ -78,3 +80,20 @@ def test_a_field_that_says_nothing_is_as_good_as_none():
 def test_tokens_that_go_past_the_gateway_are_given_to_nobody(endpoint, teams):
     with pytest.raises(Forbidden, match="own tokens"):
         check_isolated(call(b"{}", endpoint), teams)
+
+
+def test_where_there_are_several_teams_each_has_a_salt_of_its_own():
+    seal = Seal(b"secret")
+    mine = call(b"{}")
+    theirs = call(b"{}", key=msgspec.structs.replace(KEY, team="team_2"))
+    salts = [isolated(one, 2, seal).salt for one in (mine, mine, theirs)]
+
+    assert salts[0] == salts[1] != salts[2]
+    assert {len(salt) for salt in salts} == {32}
+
+
+@pytest.mark.parametrize("teams", [0, 1])
+def test_a_team_alone_needs_none(teams):
+    mine = call(b"{}")
+
+    assert isolated(mine, teams, Seal(b"secret")) is mine

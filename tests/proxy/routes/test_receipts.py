@@ -47,6 +47,29 @@ def test_a_call_is_told_with_all_its_attempts():
     assert "cost_nanos" not in second
 
 
+def test_what_planning_did_is_told_with_the_price_of_a_miss():
+    planned = a_receipt(
+        **OURS,
+        conversation="ab" * 16,
+        arm="treated",
+        layout=2,
+        expected_read=4096,
+        miss="expired",
+        miss_detail="idle for 612 s",
+        miss_tokens=4000,
+        miss_nanos=1_500,
+    )
+    _, told, _ = shown(planned, a_receipt(**OURS, attempt=1))
+
+    first, second = told["attempts"]
+    assert (first["conversation"], first["arm"], first["layout"]) == ("ab" * 16, "treated", 2)
+    assert (first["expected_read"], first["miss_tokens"]) == (4096, 4000)
+    assert (first["miss"], first["miss_detail"]) == ("expired", "idle for 612 s")
+    assert first["miss_usd"] == "0.0000015"
+    assert "miss_nanos" not in first
+    assert not {"conversation", "arm", "miss", "miss_usd"} & set(second)
+
+
 def test_a_prompt_that_was_kept_is_not_told_here():
     _, told, _ = shown(a_receipt(**OURS, prompt="the secret plan"))
 

@@ -3,9 +3,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from alembic import command
 from sqlalchemy import Engine
 
-from proxy.store.database import migrate, open_database, reading, revision, writing
+from proxy.store.database import _alembic, migrate, open_database, reading, revision, writing
+from proxy.store.inserts import inserter
+from tests.fakes.ledger import ledger_of, rollups_of
+from tests.fakes.receipts import a_receipt, rolled_up
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -15,7 +19,7 @@ def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(url
     before = revision(engine)
     migrate(engine)
 
-    assert (before, revision(engine)) == (None, "0001")
+    assert (before, revision(engine)) == (None, "0002")
     engine.dispose()
 
 
@@ -26,8 +30,34 @@ def test_processes_that_start_together_migrate_once(url: str) -> None:
 
     assert [process.wait(30) for process in processes] == [0, 0, 0]
     engine = open_database(url)
-    assert revision(engine) == "0001"
+    assert revision(engine) == "0002"
     engine.dispose()
+
+
+def at(engine: Engine, wanted: str) -> None:
+    """Bring the tables up or down to a revision."""
+    with writing(engine) as connection:
+        config = _alembic()
+        config.attributes["connection"] = connection
+        old = wanted < (revision(engine) or "")
+        (command.downgrade if old else command.upgrade)(config, wanted)
+
+
+def test_calls_from_before_planning_are_kept_and_new_ones_stand_beside_them(
+    engine: Engine,
+) -> None:
+    before = [a_receipt(n) for n in range(5)]
+    inserter(engine)([*before, a_receipt(5, conversation="ab", arm="treated", prompt="{}")])
+    at(engine, "0001")
+    with reading(engine) as connection:
+        count = connection.exec_driver_sql("SELECT count(*) FROM calls").scalar_one()
+    at(engine, "0002")
+    planned = a_receipt(6, conversation="ab", arm="control", miss="expired", miss_nanos=7)
+    inserter(engine)([planned])
+
+    assert count == 6
+    assert ledger_of(engine) == [*before, a_receipt(5), planned]
+    assert rollups_of(engine) == rolled_up([*before, a_receipt(5), planned])
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])

@@ -21,6 +21,17 @@ MIXED = [
     a_receipt(22, call_id="call_z", cost_nanos=5, list_nanos=None),
     a_receipt(23, outcome=Outcome.HUNG_UP, estimated=True, usage=Usage(output=1)),
     a_receipt(24, outcome=Outcome.BROKEN, started=START + 900),
+    a_receipt(
+        26,
+        conversation="ab" * 16,
+        arm="control",
+        layout=2,
+        expected_read=4096,
+        miss="diverged",
+        miss_detail="system line 4 changed",
+        miss_tokens=3000,
+        miss_nanos=5_000_000,
+    ),
     a_receipt(25, feature="'; DROP TABLE calls; -- % :x ? é\u2028"),
 ]
 

@@ -65,6 +65,13 @@ def test_with_the_database_away_the_journal_answers_for_what_it_has(
     never_migrated.dispose()
 
 
+def test_whoever_runs_the_gateway_finds_anybodys_call(engine: Engine, ledger: Ledger) -> None:
+    inserter(engine)([ANSWERED, FAILED])
+
+    assert [each.attempt for each in ledger.attempts(CALL)] == [0, 1]
+    assert ledger.attempts("call_unheard_of") == []
+
+
 def test_calls_are_counted_once_however_many_attempts_they_took(
     engine: Engine, ledger: Ledger
 ) -> None:

@@ -64,6 +64,15 @@ def test_a_line_that_is_cut_short_is_torn(line: bytes, cut: int) -> None:
     assert unframe(piece[: len(piece) - 1 - cut % len(piece)]) is None
 
 
+def test_a_line_from_before_calls_were_planned_is_still_a_receipt() -> None:
+    line = (
+        b'{"call_id":"call_1","started":1.5,"team":"t","key_id":"k","endpoint":"chat/completions",'
+        b'"status":200,"outcome":"answered","duration":0.5}'
+    )
+
+    assert (decode(line).conversation, decode(line).arm, decode(line).miss_nanos) == ("", "", None)
+
+
 def test_what_is_no_receipt_is_refused() -> None:
     with pytest.raises(msgspec.DecodeError):
         decode(b'{"call_id": 5}')

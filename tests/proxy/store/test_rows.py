@@ -32,6 +32,14 @@ RECEIPTS = st.builds(
     overhead=MICROS,
     notes=st.lists(st.text()).map(tuple),
     prompt=st.none() | st.text(),
+    conversation=st.text(),
+    arm=st.sampled_from(["", "treated", "control"]),
+    layout=st.integers(0, 9),
+    expected_read=st.none() | st.integers(0, 10**9),
+    miss=st.sampled_from(["", "expired"]),
+    miss_detail=st.text(),
+    miss_tokens=st.none() | st.integers(0, 10**9),
+    miss_nanos=MONEY,
 )
 
 
@@ -56,6 +64,14 @@ def test_a_row_has_a_value_for_every_column() -> None:
     assert len(row(a_receipt())) == len(COLUMNS) == len(schema.calls.columns)
 
 
+def test_what_planning_does_not_say_is_null() -> None:
+    said = dict(zip(COLUMNS, row(a_receipt()), strict=True))
+
+    assert {said[name] for name in ("conversation", "arm", "layout", "miss", "miss_detail")} == {
+        None
+    }
+
+
 def test_the_buckets_stand_in_the_order_of_usage() -> None:
     assert Usage.__struct_fields__ == schema.BUCKETS
 
@@ -67,6 +83,9 @@ def test_the_buckets_stand_in_the_order_of_usage() -> None:
         {"usage": Usage(input=2**70)},
         {"duration": 1e300},
         {"list_nanos": -(2**63)},
+        {"miss_nanos": 2**60},
+        {"expected_read": 2**60},
+        {"miss_tokens": 2**60},
     ],
 )
 def test_a_number_no_call_can_reach_is_refused(absurd: dict[str, Any]) -> None:

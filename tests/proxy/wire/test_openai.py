@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,6 +79,35 @@ def test_a_body_that_is_not_for_us_goes_on_untouched():
     prepared = WIRE.request(call(b"\x00\xff", "audio/transcriptions", ask=None), to(model="x"))
 
     assert prepared.body == b"\x00\xff"
+
+
+def test_a_marker_is_said_as_the_routes_cache_takes_it():
+    part = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": [part]}]}).encode()
+    prepared = WIRE.request(call(body), replace(to(), regime="implicit"))
+
+    assert b"cache_control" not in prepared.body
+    assert prepared.notes == ("dropped 1 cache markers: this model takes none there",)
+    assert WIRE.request(call(body, endpoint="embeddings"), to()).body == body
+
+
+@pytest.mark.parametrize("endpoint", ["chat/completions", "responses"])
+def test_a_team_that_is_not_alone_says_whose_cache_it_is_to_meet(endpoint):
+    there = to(provider="vllm", serves_responses=False)
+    body = ASKED if endpoint != "responses" else b'{"model":"m","input":"Hi"}'
+    alone, salted = (WIRE.request(call(body, endpoint, salt=salt), there) for salt in ("", "s"))
+
+    assert b"cache_salt" not in alone.body
+    assert json.loads(salted.body) == json.loads(alone.body) | {"cache_salt": "s"}
+    assert alone.headers == call(body).headers
+
+
+def test_a_salt_may_go_in_a_header():
+    prepared = WIRE.request(call(ASKED, salt="s"), to(provider="fireworks"))
+
+    assert prepared.body == ASKED
+    assert prepared.headers["x-prompt-cache-isolation-key"] == "s"
+    assert prepared.headers["content-type"] == "application/json"
 
 
 def test_a_path_keeps_its_query():

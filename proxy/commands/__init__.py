@@ -1,0 +1,1 @@
+"""Commands that ask the store, printed where the command line says."""

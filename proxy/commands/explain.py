@@ -1,0 +1,70 @@
+"""``thriftgate explain CALL_ID``: one call's story."""
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Final
+
+import typer
+
+from proxy.commands.terminal import Terminal, moment, named
+from proxy.prefix.explanations import story
+from proxy.prefix.reasons import Miss, Reason
+from proxy.receipt import Receipt
+from proxy.routes.relay import dollars
+
+#: By its text: the ledger may hold one of another version.
+_REASONS: Final = {reason.value: reason for reason in Reason}
+
+
+def explain(terminal: Terminal) -> Callable[..., None]:
+    """The command."""
+
+    def explain_command(
+        call_id: Annotated[str, typer.Argument(help="The call's id, call_….")],
+    ) -> None:
+        """What one call was, what its cache should have known, and why it did not."""
+        with terminal.store() as store:
+            names = {team.id: team.name for team in store.teams.all()}
+            receipts = store.ledger.attempts(call_id)
+        if not receipts:
+            terminal.fail(f"There is no call with the id {call_id}.")
+        for receipt in receipts:
+            terminal.say(*told(receipt, names.get(receipt.team, receipt.team)))
+
+    return explain_command
+
+
+def told(receipt: Receipt, team: str) -> Iterator[str]:
+    """One attempt in lines."""
+    cost = "at no known price" if receipt.cost_nanos is None else f"${dollars(receipt.cost_nanos)}"
+    yield (
+        f"Attempt {receipt.attempt + 1} of {receipt.call_id}, {moment(receipt.started)}:"
+        f" team {team}, feature {named(receipt.feature)}, {receipt.model or receipt.endpoint}."
+    )
+    how = f" ({receipt.error})" if receipt.error else ""
+    where = f" by {receipt.route}" if receipt.route else ""
+    yield f"It was {receipt.outcome.replace('_', ' ')}{where} with {receipt.status}{how}; {cost}."
+    yield _planning(receipt)
+    yield from _cache(receipt)
+    for note in receipt.notes:
+        yield f"Note: {note}."
+
+
+def _planning(receipt: Receipt) -> str:
+    if not receipt.conversation:
+        return "It was not planned."
+    if receipt.arm == "control":
+        return f"Conversation {receipt.conversation} is sent as it came, to compare with."
+    layout = f"layout {receipt.layout}" if receipt.layout else "no layout"
+    return f"Conversation {receipt.conversation} is planned, with {layout}."
+
+
+def _cache(receipt: Receipt) -> Iterator[str]:
+    """What the cache should have known; in the words of the reason, where this version has it."""
+    reason = _REASONS.get(receipt.miss)
+    tokens, nanos = receipt.miss_tokens or 0, receipt.miss_nanos
+    miss = None
+    if reason is not None:
+        miss = Miss(reason=reason, detail=receipt.miss_detail, tokens=tokens, nanos=nanos)
+    yield from story(miss, receipt.expected_read, receipt.usage)
+    if receipt.miss and reason is None:
+        yield f"Why not more: {receipt.miss}: {receipt.miss_detail}."

@@ -1,0 +1,178 @@
+"""``thriftgate layout``: how each feature is planned, and what a person decides about it."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+import typer
+
+from proxy.commands.terminal import Terminal, grid, moment, named
+from proxy.prefix.layout import Layout, story
+from proxy.prefix.standing import Mode, Place, Standing, Standings
+from proxy.store.layout_rows import Proposal, State
+from proxy.store.store import Store
+
+_Team = Annotated[str, typer.Argument(help="The team's name or id.")]
+_Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]
+_Family = Annotated[str, typer.Option(help="The family of models; needed where there are several.")]
+_By = Annotated[str, typer.Option(envvar="USER", help="Who decides.")]
+
+
+def layouts(terminal: Terminal) -> typer.Typer:
+    """The group of commands."""
+    commands = typer.Typer(
+        no_args_is_help=True, help="See, approve and roll back how features' prompts are arranged."
+    )
+    desk = _Desk(terminal)
+    for name, command in (
+        ("list", desk.all),
+        ("show", desk.show),
+        ("mode", desk.mode),
+        ("approve", desk.approve),
+        ("rollback", desk.rollback),
+        ("resume", desk.resume),
+    ):
+        commands.command(name)(command)
+    return commands
+
+
+class _Desk:
+    """The commands."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    def all(self) -> None:
+        """All features that have a mode, a layout or a proposal."""
+        table = grid("team", "feature", "family", "mode", "layout", "proposals", "state")
+        with self._terminal.store() as store:
+            standings = store.layouts.standings()
+            names = {team.id: team.name for team in store.teams.all()}
+            for place in sorted(standings.places):
+                states = [each.state for each in store.layouts.proposals(place)]
+                standing = standings.of(place)
+                table.add_row(
+                    names.get(place.team, place.team),
+                    named(place.feature),
+                    place.family or "all",
+                    f"{standing.mode}",
+                    str(standing.version or "none"),
+                    str(states.count(State.PROPOSED)),
+                    _state(standing),
+                )
+        if table.row_count:
+            self._terminal.out.print(table)
+        else:
+            self._terminal.say("No feature has a layout yet; every one is observed.")
+
+    def show(self, team: _Team, feature: _Feature, *, family: _Family = "") -> None:
+        """What holds for a feature, and each version of its layout with its moves."""
+        with self._terminal.store() as store:
+            place = self._place(store, team, feature, family)
+            standing = store.layouts.standings().of(place)
+            proposals = store.layouts.proposals(place)
+        self._terminal.say(
+            f"Feature {named(feature)} of team {team}, {_on(place)}: {_state(standing)}.",
+            f"Mode {standing.mode}; layout {standing.version or 'none'},"
+            f" since {moment(standing.active_from)}.",
+        )
+        for proposal in proposals:
+            self._terminal.say(*_told(proposal))
+
+    def mode(
+        self, team: _Team, feature: _Feature, mode: Mode, *, family: _Family = "", by: _By = ""
+    ) -> None:
+        """Set what planning may do to a feature: off, observe, apply or auto."""
+        with self._terminal.store() as store:
+            place = Place(self._terminal.team(store, team), feature, family)
+            store.layouts.switch(place, mode, by, self._terminal.now())
+        self._terminal.say(
+            f"Feature {named(feature)}, {_on(place)}, has the mode {mode};"
+            " it holds for conversations that begin from now on."
+        )
+
+    def approve(
+        self, team: _Team, feature: _Feature, version: int, *, family: _Family = "", by: _By = ""
+    ) -> None:
+        """Apply a version of a feature's layout to conversations that begin from now on."""
+        with self._terminal.store() as store:
+            place = self._place(store, team, feature, family)
+            try:
+                standing = store.layouts.approve(place, version, by, self._terminal.now())
+            except ValueError as error:
+                self._terminal.fail(f"{error}; `thriftgate layout show` lists them.")
+            standing = store.layouts.standings().of(place)
+        self._terminal.say(
+            f"Layout {version} of feature {named(feature)} is approved, {_on(place)};"
+            f" it holds from {moment(standing.active_from)}."
+        )
+        if standing.is_off:
+            self._terminal.say(f"It is not applied yet: {_state(standing)}.")
+
+    def rollback(
+        self, team: _Team, feature: _Feature, *, family: _Family = "", by: _By = ""
+    ) -> None:
+        """Go back to the layout that held before, or to none."""
+        with self._terminal.store() as store:
+            place = self._place(store, team, feature, family)
+            try:
+                standing = store.layouts.rollback(place, by, self._terminal.now())
+            except ValueError as error:
+                self._terminal.fail(f"{error}.")
+        left = f"layout {standing.version}" if standing.version else "no layout"
+        self._terminal.say(f"Rolled back: feature {named(feature)} has {left} from now on.")
+
+    def resume(self, team: _Team, feature: _Feature, *, by: _By = "") -> None:
+        """Plan a suspended feature again, and measure it afresh."""
+        with self._terminal.store() as store:
+            wanted = Place(self._terminal.team(store, team), feature)
+            resumed = [
+                store.layouts.resume(place, by, self._terminal.now())
+                for place in store.layouts.standings().places
+                if place.whole == wanted
+            ]
+        if not any(resumed):
+            self._terminal.fail(f"Feature {named(feature)} is not suspended.")
+        self._terminal.say(f"Feature {named(feature)} is planned again.")
+
+    def _place(self, store: Store, team: str, feature: str, family: str) -> Place:
+        """The place that is meant; ends the command where it could be one of several."""
+        whole = Place(self._terminal.team(store, team), feature)
+        if family:
+            return Place(whole.team, feature, family)
+        families = _families(store.layouts.standings(), whole)
+        if len(families) > 1:
+            self._terminal.fail(f"Say which --family: {', '.join(families)}.")
+        return Place(whole.team, feature, *families)
+
+
+def _families(standings: Standings, whole: Place) -> list[str]:
+    return sorted(
+        place.family for place in standings.places if place.whole == whole and place.family
+    )
+
+
+def _told(proposal: Proposal) -> Iterator[str]:
+    """A version in lines: what became of it, and its moves."""
+    fate = f"proposed {moment(proposal.made)}"
+    if proposal.state is not State.PROPOSED:
+        fate += f", {proposal.state} {moment(proposal.decided_at)}"
+        fate += f" by {proposal.decided_by}" if proposal.decided_by else ""
+    yield f"Version {proposal.version}: {fate}"
+    try:
+        layout = msgspec.json.decode(proposal.moves, type=Layout)
+    except msgspec.DecodeError:
+        yield f"  {proposal.moves}"
+        return
+    for line in story(layout)[1:]:
+        yield f"  {line}"
+
+
+def _state(standing: Standing) -> str:
+    if standing.suspended:
+        return f"suspended {moment(standing.suspended_at)}: {standing.suspended}"
+    return "off" if standing.is_off else "planned"
+
+
+def _on(place: Place) -> str:
+    return f"on {place.family}" if place.family else "on all families"

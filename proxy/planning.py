@@ -1,0 +1,359 @@
+"""Planning in a running gateway: threads, deadlines and the store around the planner.
+
+::
+
+    planned ── the call's conversation, known here or in the store ──▶ what is sent
+       └──▶ a new or grown plan goes to the store meanwhile ── kept ──▶ before the answer's end
+       └──▶ while another call writes what this one could read, it is held back where that pays
+    begun, ended ── what the call wrote can be read; who was held back for it goes
+    settled ── why the cache missed; the lessons of the call go to a thread of their own
+
+Fails open: whatever goes wrong, the call is sent as it came, with a reason.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import Counter as Tally
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from hashlib import blake2b
+from typing import Final, ParamSpec, TypeVar
+
+import msgspec
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.call import Call
+from proxy.catalog.entries import Route
+from proxy.desk import Tasks
+from proxy.fanout import Fanout
+from proxy.prefix.layout import Layout
+from proxy.prefix.lessons import Lessons, effect
+from proxy.prefix.plan import Plan
+from proxy.prefix.planned import Asked, Draft, Planned, Unplanned, Way, place
+from proxy.prefix.planner import Planner
+from proxy.prefix.prompt import Prompt, Unplannable
+from proxy.prefix.reasons import Miss
+from proxy.prefix.standing import Place, Standing
+from proxy.prefix.tags import tagged
+from proxy.store.plans import merged
+from proxy.store.store import Store
+from proxy.ways import way
+from slo.usage import Usage
+
+_log = logging.getLogger("thriftgate.planning")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_ENDPOINT: Final = "chat/completions"
+#: Bytes below which no cache of any provider keeps a prompt.
+_SMALL: Final = 2 * 1024
+#: Bytes from which on planning may take more than a millisecond, and so goes to a thread.
+_LARGE: Final = 64 * 1024
+#: Bytes above which a prompt is sent as it came.
+_HUGE: Final = 8 * 1024 * 1024
+#: Seconds the store has to say what was decided for a conversation.
+_DEADLINE: Final = 0.25
+#: Seconds after which a call goes as it came.
+_PATIENCE: Final = 2.0
+#: Plans on their way to the store, and lessons on their way to be learned.
+_WAITING: Final = 1_024
+_WORDS: Final = 200
+#: Calls of a feature between two proposals.
+_EVERY: Final = 25
+
+
+class Planning:
+    """Plans the calls of one process.
+
+    Args:
+        planner: What decides.
+        store: Where plans and layouts are kept.
+        tasks: What shutdown waits for.
+        now: The clock.
+    """
+
+    def __init__(
+        self,
+        planner: Planner,
+        store: Store,
+        tasks: Tasks,
+        *,
+        now: Callable[[], float],
+    ) -> None:
+        self._planner = planner
+        self._store = store
+        self._tasks = tasks
+        self._now = now
+        self._lock = threading.Lock()
+        self._lessons = Lessons()
+        self._school = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lessons")
+        self._seats = threading.BoundedSemaphore(_WAITING)
+        self._calls: Tally[Place] = Tally()
+        # Of its own: where one prompt takes long, other work finds a thread all the same.
+        self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
+        self._layouts: dict[tuple[Place, int], tuple[str, Layout | None]] = {}
+        self._fanout = Fanout()
+        self._keeping: dict[str, tuple[Draft, Plan]] = {}
+        self._round = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def planned(self, call: Call, route: Route) -> Planned | Unplanned:
+        """What is sent of the call on this route, or why it goes as it came."""
+        passed = _passed(call)
+        if passed is not None:
+            return passed
+        asked = _asked(call)
+        where = place(asked, route.model or call.model)
+        standing = self._store.board.standings.of(where)
+        if standing.is_off:
+            return Unplanned("planning is suspended" if standing.suspended else "")
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                found = await self._planned(asked, route, call.model, where, standing)
+            return await self._fanout.held(found, streamed=call.streamed)
+        except Unplannable as error:
+            why = str(error)[:_WORDS]
+        except TimeoutError:
+            _log.warning("Planning took too long on call %s; it goes as it came", call.id)
+            why = "planning took too long"
+        except Exception:  # noqa: BLE001 - an optimiser's mistake must not cost the call
+            _log.exception("Planning failed on call %s; it goes as it came", call.id)
+            why = "planning failed"
+        return Unplanned(why)
+
+    def begun(self, planned: Planned | Unplanned) -> None:
+        """Let calls that were held back read what this one wrote, for its answer begins."""
+        if isinstance(planned, Planned):
+            self._fanout.begun(planned)
+
+    def ended(self, planned: Planned | Unplanned) -> None:
+        """The attempt is over; calls that are still held back for it go."""
+        if isinstance(planned, Planned):
+            self._fanout.ended(planned)
+
+    async def kept(self, planned: Planned | Unplanned) -> None:
+        """Wait until the store has what was decided for the call's conversation, not for long."""
+        if not isinstance(planned, Planned):
+            return
+        conversation = planned.draft.conversation.hex()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DEADLINE):
+                while conversation in self._keeping:
+                    await self._round.wait()
+
+    def settled(self, planned: Planned | Unplanned, usage: Usage | None) -> Miss | None:
+        """Why less was read than could have been; None where nobody can say.
+
+        Args:
+            planned: The call.
+            usage: What its provider counted; None where it did not.
+        """
+        if not isinstance(planned, Planned) or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            found = self._planner.settled(planned, usage)
+        except Exception:  # noqa: BLE001 - nor the answer
+            _log.exception("What a call's answer says of the cache is lost")
+            return None
+        finally:
+            self._lock.release()
+        if self._seats.acquire(blocking=False):
+            self._school.submit(self._learn, planned).add_done_callback(self._learned)
+        return found
+
+    def close(self) -> None:
+        """Stop planning and learning; what waits is dropped."""
+        self._desk.shutdown(wait=False, cancel_futures=True)
+        self._school.shutdown(wait=False, cancel_futures=True)
+
+    async def _planned(
+        self, asked: Asked, route: Route, model: str, where: Place, standing: Standing
+    ) -> Planned:
+        size = len(asked.body)
+        draft = await self._run(size, self._planner.draft, asked)
+        known = self._planner.plan(draft)
+        plan = known or await self._begun(draft, standing.layout(self._now()))
+        await self._fetch(where, plan.layout)
+        to = way(route, model, self._now())
+        found = await self._run(size, self._decided, draft, to, plan, where)
+        if known is not None and found.plan != known:
+            # Another process may have met the new tools first, and put them in its order.
+            agreed = merged(await self._held(draft) or known, known)
+            if agreed != known:
+                await self._run(0, self._planner.adopt, draft, agreed)
+                found = await self._run(size, self._decided, draft, to, agreed, where)
+        if found.plan != known:
+            self._keep(draft, found.plan)
+        return found
+
+    def _decided(self, draft: Draft, to: Way, plan: Plan, where: Place) -> Planned:
+        """The call as it is sent; what is decided with it holds for its conversation from now on.
+
+        Of calls that begin a conversation at once, the first decides.
+        """
+        known = self._planner.plan(draft)
+        plan = known or plan
+        layout = self._layout(where, plan.layout)
+        found = self._planner.planned(draft, to, plan, layout, self._now())
+        if found.plan is not known:
+            self._planner.adopt(draft, found.plan)
+        return found
+
+    async def _run(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The planner's work on so many bytes: here where it is short, else in a thread."""
+        if size < _LARGE and self._lock.acquire(blocking=False):
+            try:
+                return work(*args, **kwargs)
+            finally:
+                self._lock.release()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._desk, partial(self._locked, work, *args, **kwargs))
+
+    def _locked(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._lock:
+            return work(*args, **kwargs)
+
+    async def _begun(self, draft: Draft, layout: int) -> Plan:
+        """What holds for a conversation that is not known here.
+
+        One that goes on may be known in the store; while that does not answer, its text stays
+        where it is.
+        """
+        begun = self._planner.begun(draft, layout)
+        return await self._held(draft) or begun if draft.turns else begun
+
+    async def _held(self, draft: Draft) -> Plan | None:
+        """What the store has for the conversation; None for nothing, or where it does not say."""
+        try:
+            async with asyncio.timeout(_DEADLINE):
+                return await self._store.ask(
+                    self._store.plans.find, draft.conversation.hex(), self._now()
+                )
+        except (TimeoutError, SQLAlchemyError) as error:
+            _log.warning("What was decided for a conversation is not known: %s", error)
+            return None
+
+    async def _fetch(self, where: Place, version: int) -> None:
+        """Have at hand a layout that holds no more, but for conversations that began with it."""
+        at = (where, version)
+        if not version or at in self._layouts or at in self._store.board.standings.moves:
+            return
+        try:
+            async with asyncio.timeout(_DEADLINE):
+                every = await self._store.ask(self._store.layouts.proposals, where)
+        except (TimeoutError, SQLAlchemyError) as error:
+            _log.warning("A layout is not known: %s", error)
+            return
+        self._remember(at, next((each.moves for each in every if each.version == version), ""))
+
+    def _layout(self, where: Place, version: int) -> Layout | None:
+        """The layout of this version; None where there is none any more."""
+        at = (where, version)
+        raw, known = self._layouts.get(at, ("", None))
+        now = self._store.board.standings.moves.get(at, raw)
+        return known if now == raw else self._remember(at, now)
+
+    def _remember(self, at: tuple[Place, int], raw: str) -> Layout | None:
+        if len(self._layouts) > _WAITING:
+            self._layouts.clear()
+        self._layouts[at] = (raw, _read(raw))
+        return self._layouts[at][1]
+
+    def _keep(self, draft: Draft, plan: Plan) -> None:
+        """Let the store have the plan, soon; beyond the bound it stays here alone."""
+        if len(self._keeping) >= _WAITING:
+            return
+        self._keeping[draft.conversation.hex()] = (_wordless(draft), plan)
+        if self._keeper is None or self._keeper.done():
+            self._keeper = self._tasks.start(self._kept_all)
+
+    async def _kept_all(self) -> None:
+        """Bring to the store what waits, all of it at a time."""
+        while self._keeping:
+            some = dict(self._keeping)
+            plans = {conversation: plan for conversation, (_, plan) in some.items()}
+            try:
+                held = await self._store.ask(self._store.plans.grow_all, plans, self._now())
+                self._agree(some, held)
+            except SQLAlchemyError as error:
+                _log.warning("What was decided for %d conversations is lost: %s", len(some), error)
+            finally:
+                for conversation, each in some.items():
+                    if self._keeping.get(conversation) is each:
+                        del self._keeping[conversation]
+                self._round.set()
+                self._round = asyncio.Event()
+
+    def _agree(self, some: Mapping[str, tuple[Draft, Plan]], held: Mapping[str, Plan]) -> None:
+        """Take over what another process decided first, and what was added since."""
+        for conversation, (draft, plan) in some.items():
+            if held[conversation] != plan:
+                now = self._planner.plan(draft) or plan
+                self._planner.adopt(draft, merged(held[conversation], now))
+
+    def _learn(self, planned: Planned) -> None:
+        """Learn from a call; propose a layout now and then. Runs in the lessons' thread."""
+        where = planned.place
+        try:
+            self._lessons.observe(planned)
+            self._calls[where] += 1
+            if len(self._calls) > _WAITING:
+                self._calls.clear()
+            if self._calls[where] % _EVERY == 0:
+                self._propose(where, self._lessons.proposal(planned))
+        except (Unplannable, SQLAlchemyError) as error:
+            _log.warning("A call taught nothing: %s", error)
+
+    def _learned(self, lesson: Future[None]) -> None:
+        self._seats.release()
+        if not lesson.cancelled() and (error := lesson.exception()) is not None:
+            _log.error("A call taught nothing", exc_info=error)
+
+    def _propose(self, where: Place, layout: Layout | None) -> None:
+        if layout is not None:
+            moves = msgspec.json.encode(layout).decode()
+            self._store.layouts.propose(where, _digest(layout), moves, self._now())
+
+
+def _passed(call: Call) -> Unplanned | None:
+    """Why a call is none to plan; None if it is one."""
+    size = len(call.body)
+    if call.endpoint != _ENDPOINT or call.method != "POST":
+        return Unplanned()
+    if size < _SMALL and not tagged(call.body):
+        return Unplanned()
+    return Unplanned("the prompt is too large to plan") if size > _HUGE else None
+
+
+def _asked(call: Call) -> Asked:
+    return Asked(
+        team=call.key.team,
+        feature=call.feature,
+        key=call.key.id,
+        hint=call.conversation,
+        body=call.body,
+        shows=call.key.keeps_prompts,
+    )
+
+
+def _wordless(draft: Draft) -> Draft:
+    """The draft without its words, which need not wait for the store."""
+    asked = msgspec.structs.replace(draft.asked, body=b"")
+    return msgspec.structs.replace(draft, asked=asked, prompt=Prompt(fields={}, messages=()))
+
+
+def _read(raw: str) -> Layout | None:
+    """A layout as the store has it; None where it cannot be read, for what is kept may be old."""
+    try:
+        return msgspec.json.decode(raw, type=Layout)
+    except msgspec.DecodeError:
+        return None
+
+
+def _digest(layout: Layout) -> str:
+    """Equal for layouts that do the same, whatever their evidence."""
+    return blake2b(msgspec.json.encode(effect(layout)), digest_size=16).hexdigest()

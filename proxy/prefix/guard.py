@@ -1,0 +1,215 @@
+"""Whether planning a feature saves or harms, told from what both arms cost.
+
+Conversations are drawn into the arms, so they are what is counted: calls of one conversation
+resemble each other. A rate is a sum over a sum, R = Σy/Σx (cost or tokens read per input token),
+and its variance, by the delta method over the n conversations,
+
+    var R = n/(n-1) · Σ(y - R x)² / (Σx)²
+
+Costs are compared by ln(R_treated / R_control), hit rates by their difference; the variances of
+both arms add.
+
+Sources: Cochran, Sampling Techniques, 3rd edition (1977), section 6.3; Deng, Knoblich, Lu,
+Applying the Delta Method in Metric Analytics (KDD 2018), section 3, for arms drawn by cluster.
+
+The guard looks again and again, and any fixed bound is crossed by chance if one only looks often
+enough. So it suspends by a bound that holds at all looks together, an asymptotic confidence
+sequence, which is as many standard errors wide as
+
+    √( (1 + 1/v) · (ln(1 + v) + 2 ln(1/ALPHA)) ),   v proportional to the conversations seen
+
+Source: Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas, Time-uniform central limit theory and
+asymptotic confidence sequences (Annals of Statistics 2024), theorem 2.2. It is asymptotic, which is
+why small arms are not judged at all. An interval that a person reads once is the usual 95 % one.
+
+What this cannot see: a control arm that is small keeps its own prefixes less warm than it would if
+all conversations were in it, so savings from text that both arms share are somewhat overstated.
+"""
+
+import math
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+#: The chance that a feature on which planning changes nothing is ever suspended, for each measure.
+ALPHA: Final = 0.005
+#: Conversations that each arm must have.
+LEAST: Final = 50
+
+_TUNED = 200.0  # conversations in the control arm at which the bound is tightest
+_ODDS = 2 * math.log(1 / ALPHA)
+_PACE = (_ODDS + math.log(1 + _ODDS)) / _TUNED
+_NORMAL = 1.959964  # standard errors to either side that hold 95 %
+
+
+class Sums(msgspec.Struct, frozen=True):
+    """What one conversation took.
+
+    Attributes:
+        cost: In 1e-9 US dollars.
+        tokens: Input tokens, however they were served.
+        reads: Those of them that were read from a cache.
+    """
+
+    cost: int
+    tokens: int
+    reads: int
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """What the conversations of one arm took: sums, and sums of products.
+
+    Attributes:
+        conversations: How many there were.
+        cost: In 1e-9 US dollars.
+        tokens: Input tokens.
+        reads: Input tokens read from a cache.
+        cost_cost: The sum of each conversation's cost squared; the others likewise.
+    """
+
+    conversations: int = 0
+    cost: int = 0
+    tokens: int = 0
+    reads: int = 0
+    cost_cost: float = 0.0
+    cost_tokens: float = 0.0
+    tokens_tokens: float = 0.0
+    reads_reads: float = 0.0
+    reads_tokens: float = 0.0
+
+    def __add__(self, other: "Sample") -> "Sample":
+        """Both, as far as no conversation is in both."""
+        return Sample(
+            **{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}
+        )
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """What was measured, between the ends of its 95 % confidence interval."""
+
+    low: float
+    value: float
+    high: float
+
+
+class Finding(StrEnum):
+    """What comes of comparing the arms."""
+
+    NOT_ENOUGH = "not enough"  #: Too few conversations, or nothing they can be compared by.
+    MEASURED = "measured"  #: There is an interval; it may hold nothing, or 0.
+    WORSE = "worse"  #: Planning harms, beyond chance: the feature is to be suspended.
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes of comparing the arms of a feature.
+
+    Attributes:
+        saving: The part of the control arm's cost per token that the treated arm saves; negative
+            where it costs more. None where nothing was measured or nothing was paid.
+        hits: By how much its hit rate is higher; None where nothing was measured.
+        why: In one sentence.
+    """
+
+    finding: Finding
+    saving: Interval | None = None
+    hits: Interval | None = None
+    why: str
+
+
+class _Estimate(msgspec.Struct, frozen=True):
+    """A number and its standard error."""
+
+    value: float
+    error: float
+
+    def within(self, errors: float) -> tuple[float, float]:
+        return self.value - errors * self.error, self.value + errors * self.error
+
+
+def sampled(conversations: Iterable[Sums]) -> Sample:
+    """The sample of these conversations."""
+    every = tuple(conversations)
+    return Sample(
+        conversations=len(every),
+        cost=sum(each.cost for each in every),
+        tokens=sum(each.tokens for each in every),
+        reads=sum(each.reads for each in every),
+        cost_cost=float(sum(each.cost * each.cost for each in every)),
+        cost_tokens=float(sum(each.cost * each.tokens for each in every)),
+        tokens_tokens=float(sum(each.tokens * each.tokens for each in every)),
+        reads_reads=float(sum(each.reads * each.reads for each in every)),
+        reads_tokens=float(sum(each.reads * each.tokens for each in every)),
+    )
+
+
+def verdict(treated: Sample, control: Sample) -> Verdict:
+    """What comes of comparing the arms, however often it is asked."""
+    fewest = min(treated.conversations, control.conversations)
+    if fewest < LEAST or not treated.tokens or not control.tokens:
+        why = f"{fewest} conversations in the smaller arm; {LEAST} are needed"
+        return Verdict(finding=Finding.NOT_ENOUGH, why=why)
+    cost, hits = _cost(treated, control), _hits(treated, control)
+    harm = _harm(cost, hits, _bound(treated, control))
+    low, high = hits.within(_NORMAL)
+    return Verdict(
+        finding=Finding.WORSE if harm else Finding.MEASURED,
+        saving=None if cost is None else _saving(cost),
+        hits=Interval(low, hits.value, high),
+        why=harm or f"{control.conversations} conversations were sent as they came",
+    )
+
+
+def _harm(cost: _Estimate | None, hits: _Estimate, errors: float) -> str:
+    """What is worse in the treated arm beyond chance; "" where nothing is.
+
+    A lower hit rate is no harm where it is what saves money: a write that is not made is not read.
+    """
+    low, high = (0.0, 0.0) if cost is None else cost.within(errors)
+    if cost is not None and low > 0:
+        return f"a token costs {math.expm1(cost.value):.1%} more than where nothing is planned"
+    if hits.within(errors)[1] < 0 and high >= 0:
+        return f"the hit rate is {-hits.value:.1%} lower than where nothing is planned"
+    return ""
+
+
+def _cost(treated: Sample, control: Sample) -> _Estimate | None:
+    """The logarithm of treated cost per token over control; None unless both paid something."""
+    if treated.cost <= 0 or control.cost <= 0:
+        return None
+    relative = [
+        _variance(arm, arm.cost, arm.cost_cost, arm.cost_tokens) / (arm.cost / arm.tokens) ** 2
+        for arm in (treated, control)
+    ]
+    ratio = (treated.cost / treated.tokens) / (control.cost / control.tokens)
+    return _Estimate(math.log(ratio), math.sqrt(sum(relative)))
+
+
+def _hits(treated: Sample, control: Sample) -> _Estimate:
+    """The treated hit rate less the control's."""
+    variances = [
+        _variance(arm, arm.reads, arm.reads_reads, arm.reads_tokens) for arm in (treated, control)
+    ]
+    difference = treated.reads / treated.tokens - control.reads / control.tokens
+    return _Estimate(difference, math.sqrt(sum(variances)))
+
+
+def _variance(arm: Sample, total: int, squares: float, products: float) -> float:
+    """The variance of ``total`` ÷ tokens."""
+    rate = total / arm.tokens
+    rest = squares - 2 * rate * products + rate * rate * arm.tokens_tokens
+    scale = arm.conversations / (arm.conversations - 1) / arm.tokens**2
+    return max(rest, 0.0) * scale
+
+
+def _bound(treated: Sample, control: Sample) -> float:
+    """How many standard errors hold at all looks together."""
+    seen = 1 / (1 / treated.conversations + 1 / control.conversations)
+    pace = _PACE * seen
+    return math.sqrt((1 + 1 / pace) * (math.log1p(pace) + _ODDS))
+
+
+def _saving(cost: _Estimate) -> Interval:
+    low, high = cost.within(_NORMAL)
+    return Interval(-math.expm1(high), -math.expm1(cost.value), -math.expm1(low))

@@ -1,0 +1,222 @@
+"""How one feature is used: who calls again, and how soon; from that, what an entry will serve."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.hazard import AGES, Hazard, Prior
+
+#: Upper ends of the gaps told apart, in seconds; the lifetimes that are sold are among them.
+EDGES: Final = (1, 5, 20, 60, 180, 300, 600, 1_800, 3_600, 14_400, 43_200, 86_400)
+#: What an observation keeps of its weight at the next one: some 100 count.
+_KEPT: Final = 0.99
+#: No chain of uses is believed to be longer.
+_LONGEST: Final = 100.0
+_MINUTE: Final = 60.0
+#: Conversations are told apart by how far they came: one call, two, up to four, eight, and more.
+_STAGES: Final = 5
+#: Calls that come together are this far apart, in seconds, where their pace is counted.
+_MOMENT: Final = 1e-3
+
+#: Where tools or an assistant's turn are in the first prompt, it is likely to go on.
+_OPEN: Final = Prior(0.8, 1.0)
+#: A lone question says nothing; then a mark has to wait until conversations are seen to go on.
+_LONE: Final = Prior(0.05, 4.0)
+#: How much of what is hoped of it counts: a fee is certain, a reading is not.
+_DOUBT: Final = 0.75
+#: One that is asked again may be asked once more, or not.
+_AGAIN: Final = Prior(0.5, 2.0)
+_LATER: Final = Prior(0.8, 4.0)
+_EXTENDS: Final = Prior(0.95, 2.0)
+#: The share of calls that begin a conversation.
+_NEW_OPEN: Final = Prior(0.3)
+_NEW_LONE: Final = Prior(0.9)
+#: Gaps within a conversation: nearly all within five minutes, so none but the shortest lifetime
+#: pays before gaps are seen.
+_GAPS: Final = (
+    *(0.05, 0.25, 0.3, 0.2, 0.1, 0.05),
+    *(0.002, 0.002, 0.002, 0.002, 0.002, 0.002),
+    0.038,
+)
+#: Gaps between calls of a feature: as likely as not, another comes within five minutes.
+_CALLS: Final = (0.02, 0.06, 0.12, 0.15, 0.1, 0.05, 0.02, 0.03, 0.02, 0.03, 0.04, 0.02, 0.34)
+
+
+class Uses(msgspec.Struct, frozen=True, kw_only=True):
+    """Later calls expected while an entry lives that each of them refreshes, by lifetime.
+
+    Attributes:
+        stable: First calls of other conversations; they share the stable slot. Their later calls
+            keep it alive, but read what their own conversation wrote.
+        semi: Calls of this conversation that do not extend what was sent; they share the
+            semi-stable slot too.
+        history: Calls of this conversation that share all of this prompt.
+        per_minute: Calls of the feature in a minute.
+        judged: First calls of which it is known whether their conversation went on, recent ones
+            counting more; some 200 at most.
+    """
+
+    stable: Mapping[str, float]
+    semi: Mapping[str, float]
+    history: Mapping[str, float]
+    per_minute: float = 0.0
+    judged: float = 0.0
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call tells of its feature's habits.
+
+    Attributes:
+        before: Earlier calls of its conversation.
+        gap: Seconds since the latest of them, from start to start.
+        extends: Whether it begins with all that the latest of them sent.
+        counts: Whether it is long enough to be cached; whether shorter ones are followed says
+            nothing of those that can be.
+        counted: Whether the latest of them was.
+        repeats: Whether another conversation sent all of it before.
+        shares: Whether its stable slot was sent before; what is not so is no such slot.
+        layout: The version of the layout it was sent in.
+    """
+
+    before: int = 0
+    gap: float = 0.0
+    extends: bool = True
+    counts: bool = True
+    counted: bool = True
+    repeats: bool = False
+    shares: bool = True
+    layout: int = 0
+
+
+class Habits:
+    """What was learned of one feature; about 3 KB, whatever it is told. A call costs some 10 µs."""
+
+    def __init__(self) -> None:
+        self._goes_on = [Hazard() for _ in range(_STAGES)]
+        self._gaps = _Gaps(_GAPS)
+        self._calls = _Gaps(_CALLS)
+        self._layout = 0
+        self._extends = _Share(_EXTENDS)
+        self._shares = _Share(_EXTENDS)
+        self._new = 0.0
+        self._all = 0.0
+        self._latest: float | None = None
+
+    def observe(self, now: float, seen: Seen) -> None:
+        """Learn from a call."""
+        if self._latest is not None:
+            self._calls.add(max(0.0, now - self._latest))
+        self._latest = now if self._latest is None else max(now, self._latest)
+        self._new = self._new * _KEPT + (seen.before <= 0)
+        self._all = self._all * _KEPT + 1.0
+        if seen.layout > self._layout:
+            self._layout = seen.layout
+            self._extends, self._shares = _Share(_EXTENDS), _Share(_EXTENDS)
+        if seen.counts and seen.layout == self._layout:
+            self._shares.add(seen.shares)
+        if seen.before <= 0:
+            self._begin(now, seen)
+            return
+        if seen.counted:
+            self._goes_on[_stage(seen.before - 1)].followed(now, seen.gap)
+            if seen.layout == self._layout:
+                self._extends.add(seen.extends)
+        if seen.counts:
+            self._goes_on[_stage(seen.before)].began(now)
+        self._gaps.add(seen.gap)
+
+    def _begin(self, now: float, seen: Seen) -> None:
+        """Learn from a conversation's first call; one that repeats another's follows it."""
+        if seen.repeats:
+            self._goes_on[0].followed(now, inf)
+        if seen.counts:
+            self._goes_on[0].began(now)
+
+    def uses(self, lifetimes: Mapping[str, float], *, is_open: bool, before: int = 0) -> Uses:
+        """What to expect of a conversation, most safely before anything was seen.
+
+        Args:
+            lifetimes: Seconds, by lifetime.
+            is_open: Whether the prompt holds tools or a turn of the assistant.
+            before: Earlier calls of the conversation.
+        """
+        heard = [self._gaps.within(age) for age in AGES]
+        now, then = self._goes_on[_stage(before)], self._goes_on[_stage(before + 1)]
+        if before or is_open:
+            next_one = now.share(_LATER if before else _OPEN, heard)
+            later = then.share(_LATER, heard)
+        else:
+            next_one, later = now.share(_LONE, heard) * _DOUBT, then.share(_AGAIN, heard)
+        extends, shared = self._extends.value, self._shares.value
+        new = self._begins(_NEW_OPEN if is_open else _NEW_LONE)
+        stable, semi, history = {}, {}, {}
+        for ttl, seconds in lifetimes.items():
+            soon = self._gaps.within(seconds)
+            own = next_one * soon * (1.0 + _chain(later * soon))
+            kept = soon * extends
+            history[ttl] = next_one * kept * (1.0 + _chain(later * kept))
+            semi[ttl] = own - history[ttl]
+            stable[ttl] = new * _chain(shared * self._calls.within(seconds))
+        return Uses(
+            stable=stable,
+            semi=semi,
+            history=history,
+            per_minute=self.per_minute,
+            judged=self._goes_on[0].weight,
+        )
+
+    def _begins(self, prior: Prior) -> float:
+        """The share of calls that begin a conversation."""
+        return (self._new + prior.share * prior.weight) / (self._all + prior.weight)
+
+    @property
+    def per_minute(self) -> float:
+        """Calls of the feature in a minute, of late; 0 before two were seen."""
+        return _MINUTE / self._calls.mean if self._calls.mean else 0.0
+
+
+class _Share:
+    """How often something is so; forgets."""
+
+    def __init__(self, prior: Prior) -> None:
+        self._so = prior.share * prior.weight
+        self._all = prior.weight
+
+    def add(self, so: bool) -> None:  # noqa: FBT001
+        self._so = self._so * _KEPT + so
+        self._all = self._all * _KEPT + 1.0
+
+    @property
+    def value(self) -> float:
+        return self._so / self._all
+
+
+class _Gaps:
+    """A histogram that forgets."""
+
+    def __init__(self, prior: Sequence[float]) -> None:
+        self._counts = [2.0 * share for share in prior]
+        self.mean = 0.0
+
+    def add(self, gap: float) -> None:
+        self._counts = [count * _KEPT for count in self._counts]
+        self._counts[bisect_right(EDGES, gap)] += 1.0
+        gap = max(gap, _MOMENT)
+        self.mean = self.mean * _KEPT + gap * (1.0 - _KEPT) if self.mean else gap
+
+    def within(self, seconds: float) -> float:
+        """The share of gaps that surely are not longer."""
+        return sum(self._counts[: bisect_right(EDGES, seconds)]) / sum(self._counts)
+
+
+def _stage(before: int) -> int:
+    """Which conversations a call tells of: those that have come about as far."""
+    return min(before.bit_length(), _STAGES - 1)
+
+
+def _chain(share: float) -> float:
+    """How many follow one another, if each is followed with this chance."""
+    return min(_LONGEST, share / (1.0 - share)) if share < 1.0 else _LONGEST

@@ -1,0 +1,108 @@
+"""What the instructions of each feature show, learned from its calls."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.holes import instructions
+from proxy.prefix.layout import Layout, Move
+from proxy.prefix.learning import Learner
+from proxy.prefix.planned import Planned
+from proxy.prefix.prompt import Slot, leading
+from proxy.prefix.standing import Place
+
+#: Sets of tools of one feature whose instructions are told apart.
+_TOOL_SETS: Final = 8
+_MILLION: Final = 1_000_000
+_SLOTS: Final = tuple(Slot)
+#: What a feature whose price is unknown is planned with, in nano-dollars a token.
+_USUAL: Final = Fraction(1_000)
+
+
+class Lessons:
+    """Learners of all features; the longest unused are forgotten. One thread at a time.
+
+    Args:
+        most: Features remembered; each takes some 3 MB at worst.
+    """
+
+    def __init__(self, most: int = 128) -> None:
+        self._most = most
+        self._known: OrderedDict[Place, OrderedDict[bytes, Learner]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def observe(self, planned: Planned) -> None:
+        """Learn from a call that was answered, as its caller wrote it.
+
+        Raises:
+            Unplannable: If a message cannot be read.
+        """
+        draft = planned.draft
+        texts = [said for _, said in instructions(draft.prompt)]
+        if texts:
+            self._learner(planned).observe(
+                texts,
+                draft.conversation,
+                planned.evidence.now,
+                first=not draft.turns,
+                history=sum(map(len, draft.prompt.messages[leading(draft.prompt) :])),
+            )
+
+    def proposal(self, planned: Planned) -> Layout | None:
+        """The moves that would pay for a call's feature; None for none, or too little seen."""
+        rate = planned.way.rates.input if planned.way.rates is not None else None
+        fresh = _USUAL if rate is None else Fraction(rate, _MILLION)
+        learners = self._known.get(planned.place)
+        if learners is None:
+            return None
+        # In the order of their tools: which was used last must not make it another layout.
+        found = [each.proposal(fresh, planned.way.regime) for _, each in sorted(learners.items())]
+        moves = _joined([move for layout in found if layout is not None for move in layout.moves])
+        return Layout(moves=moves) if moves else None
+
+    def _learner(self, planned: Planned) -> Learner:
+        """The one of its feature and tools, in whatever order they come."""
+        draft = planned.draft
+        none: OrderedDict[bytes, Learner] = OrderedDict()
+        learners = self._known.setdefault(planned.place, none)
+        self._known.move_to_end(planned.place)
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+        tools = draft.fingerprint(b"".join(sorted(map(draft.fingerprint, draft.prompt.tools))))
+        found = learners.get(tools)
+        if found is None:
+            size = sum(map(len, draft.prompt.tools))
+            found = Learner(draft.fingerprint, tools=size, shows=draft.asked.shows)
+            learners[tools] = found
+        learners.move_to_end(tools)
+        while len(learners) > _TOOL_SETS:
+            learners.popitem(last=False)
+        return found
+
+
+def effect(layout: Layout) -> tuple[tuple[object, ...], ...]:
+    """What a layout does; equal for layouts that differ in their evidence alone."""
+    return tuple((*_spot(move), move.slot, move.label) for move in layout.moves)
+
+
+def _joined(moves: Sequence[Move]) -> tuple[Move, ...]:
+    """The moves of several sets of tools as one: of two of the same text, the farther one."""
+    found: dict[tuple[object, ...], Move] = {}
+    for move in moves:
+        had = found.setdefault(_spot(move), move)
+        if _SLOTS.index(move.slot) > _SLOTS.index(had.slot):
+            found[_spot(move)] = move
+    return tuple(
+        msgspec.structs.replace(move, label=f"Detail {number}")
+        for number, move in enumerate(found.values(), 1)
+    )
+
+
+def _spot(move: Move) -> tuple[object, ...]:
+    """Which text a move takes."""
+    return move.before, move.after, move.at, move.count, move.of

@@ -1,0 +1,105 @@
+"""The values of planning: the call that is asked, where it goes, and what is sent."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.findings import Evidence
+from proxy.prefix.plan import Plan
+from proxy.prefix.prompt import Fingerprint, Prompt
+from proxy.prefix.readings import Readings
+from proxy.prefix.regime import Regime
+from proxy.prefix.standing import Place
+from slo.price import Rates
+
+_FAMILY: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.IGNORECASE)
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A call to plan.
+
+    Attributes:
+        key: The id of the caller's key.
+        hint: What the caller calls the conversation; "" where it does not say.
+        shows: Whether the team keeps prompts, so that its words may be quoted to it.
+    """
+
+    team: str
+    feature: str
+    key: str
+    hint: str = ""
+    body: bytes
+    shows: bool = False
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a call is sent.
+
+    Attributes:
+        upstream: Its name.
+        model: The name the upstream knows the model by.
+        late: Whether it takes system messages after the conversation.
+        rates: What tokens cost; None where that is unknown.
+    """
+
+    upstream: str
+    model: str
+    regime: Regime
+    late: bool = False
+    rates: Rates | None = None
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that was read and whose conversation is known.
+
+    Attributes:
+        turns: Answers it holds; 0 in a conversation's first call.
+        readings: What is remembered of messages.
+    """
+
+    asked: Asked
+    prompt: Prompt
+    fingerprint: Fingerprint
+    conversation: bytes
+    turns: int
+    readings: Readings = msgspec.field(default_factory=Readings)
+
+
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """What is sent.
+
+    Attributes:
+        body: The chat body; the caller's own where nothing changed.
+        headers: Sent beside it.
+        plan: What holds for the conversation from now on; more than before where it grew.
+        tail: Messages at the end that vary per call.
+        notes: What was left as it came, and why.
+    """
+
+    draft: Draft
+    way: Way
+    plan: Plan
+    body: bytes
+    headers: Mapping[str, str] = {}
+    tail: int
+    evidence: Evidence
+    notes: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """Where its layout is kept."""
+        return place(self.draft.asked, self.way.model)
+
+
+class Unplanned(msgspec.Struct, frozen=True):
+    """A call that is sent as it came; says why, "" where nothing was to be planned."""
+
+    why: str = ""
+
+
+def place(asked: Asked, model: str) -> Place:
+    """Where the layout of a call is kept: its team's feature on the model's family."""
+    family = _FAMILY.match(model.rpartition("/")[2])
+    return Place(asked.team, asked.feature, family[0].lower() if family else "")

@@ -1,0 +1,183 @@
+"""What a conversation marks, and with which key it is sent: decided by expected value."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from math import ceil
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.breakpoints import Call, Reuse, optimum
+from proxy.prefix.habits import Uses
+from proxy.prefix.plan import Policy
+from proxy.prefix.positions import is_enough
+from proxy.prefix.regime import Regime
+
+_OPENAI: Final = "openai-breakpoint"
+#: Calls a minute of one prefix and key that one machine takes.
+#: Source: OpenAI, prompt caching guide (2026-09).
+PER_MACHINE: Final = 15
+#: First calls to be judged before OpenAI's own choice of breakpoints is switched off.
+_JUDGED: Final = 4.0
+#: Later calls expected of a conversation from which on its calls are kept on one machine.
+_STAYS: Final = 0.5
+#: Answers from which on a policy holds to the end, as a power of two.
+_LAST: Final = 4
+#: Providers of machine-local caches whose key is where a call goes, not whose cache it is.
+_ROUTED: Final = frozenset(
+    {("openai-breakpoint", "azure"), ("implicit", "fireworks"), ("block-chain", "xai")}
+)
+_ROUTED_REGIMES: Final = frozenset({"openai-interval"})
+#: A key that calls of one prefix must share to share a cache.
+_KEYED: Final = frozenset({("block-chain", "mistral")})
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation at its first call.
+
+    Attributes:
+        stable: Tokens of the stable slot.
+        semi: Tokens of the semi-stable slot.
+        history: Tokens of the conversation.
+        ends_system: Whether system text that can be marked ends the stable slot; tools alone
+            cannot be marked everywhere.
+    """
+
+    stable: int
+    semi: int = 0
+    history: int = 0
+    ends_system: bool = True
+
+
+class Road(msgspec.Struct, frozen=True, kw_only=True):
+    """What keys are made of; each a hash, so that nothing of the caller's leaves in them.
+
+    Attributes:
+        prefix: The feature's stable prefix.
+        conversation: The conversation.
+    """
+
+    prefix: str = ""
+    conversation: str = ""
+
+
+def policy(shape: Shape, uses: Uses, regime: Regime, road: Road) -> Policy:
+    """What to mark in this conversation, and the key to send; marks nothing where writes are free.
+
+    Args:
+        shape: Its first call.
+        uses: What is expected of it.
+        regime: The cache of its route.
+        road: What keys are made of.
+    """
+    stays = max(uses.history.values(), default=0.0) >= _STAYS
+    sent = key(regime, road, uses.per_minute if stays else 0.0)
+    if not regime.takes_marks or not regime.writes:
+        return Policy(key=sent, why="nothing is charged for writing, so nothing is marked")
+    marks = _best(shape, uses, regime)
+    if regime.name == _OPENAI:
+        marks, explicit, why = _openai(shape, uses, marks, regime)
+    else:
+        explicit, why = False, _reason(marks)
+    return Policy(
+        stable=marks.get("stable", ""),
+        semi=marks.get("semi", ""),
+        history=marks.get("history", ""),
+        explicit=explicit,
+        key=sent,
+        why=why,
+    )
+
+
+def stage(turns: int, *, again: bool = False) -> int:
+    """Which of a conversation's decisions holds after so many answers; 0 is its first.
+
+    It is decided again when an answer came, and whenever there are twice as many: by then it is
+    known that it goes on, and how. Marks are no part of a prefix, so they may change.
+
+    Args:
+        turns: Answers it holds.
+        again: Whether the conversation was seen before.
+    """
+    return min(turns.bit_length(), _LAST) if turns or not again else _LAST + 1
+
+
+def reviewed(found: Policy, before: Policy) -> Policy:
+    """What is decided again, with what must not change within a conversation.
+
+    Its key leads to its cache. What was stored before OpenAI's own choice was switched off would
+    not be read after.
+
+    Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
+    """
+    explicit = found.explicit and before.explicit
+    return msgspec.structs.replace(found, key=before.key, explicit=explicit)
+
+
+def key(regime: Regime, road: Road, per_minute: float) -> str:
+    """The key that brings calls of one prefix together; "" for none.
+
+    What keeps teams apart is no matter of a plan: it holds for every call, planned or not.
+    """
+    kind = (regime.name, regime.provider)
+    if regime.name in _ROUTED_REGIMES or kind in _ROUTED:
+        return shard(road.prefix, road.conversation, per_minute)
+    return road.prefix if kind in _KEYED else ""
+
+
+def shard(prefix: str, conversation: str, per_minute: float) -> str:
+    """A routing key that keeps a busy prefix below what one machine takes; "" for no prefix.
+
+    A conversation always gets the same one at the same pace.
+
+    Source: OpenAI, prompt caching guide, about 15 requests a minute (2026-09).
+    """
+    shards = max(1, ceil(min(per_minute, 1e6) / PER_MACHINE))
+    if not prefix or shards == 1:
+        return prefix
+    drawn = int.from_bytes(blake2b(conversation.encode(), digest_size=8).digest(), "big")
+    return f"{prefix}:{drawn % shards}"
+
+
+def _best(shape: Shape, uses: Uses, regime: Regime) -> dict[str, str]:
+    """The lifetime of the mark after each slot that pays; the history may grow over the least."""
+    ends = (shape.stable, shape.stable + shape.semi, shape.stable + shape.semi + shape.history)
+    reuses = [Reuse(2, uses.history)]
+    if shape.semi and is_enough(ends[1], regime):
+        reuses.append(Reuse(1, uses.semi))
+    if ends[0] and is_enough(ends[0], regime) and (shape.ends_system or regime.name != _OPENAI):
+        reuses.append(Reuse(0, uses.stable))
+    marks = optimum(Call(ends=ends), reuses, msgspec.structs.replace(regime, least=1))
+    names = ("stable", "semi", "history")
+    return {names[mark.block]: mark.ttl for mark in marks}
+
+
+def _openai(
+    shape: Shape, uses: Uses, marks: dict[str, str], regime: Regime
+) -> tuple[dict[str, str], bool, str]:
+    """Marks, whether they are all, and why: explicit only where few conversations went on.
+
+    Implicit mode charges for writing all of the prompt, so the stable mark costs nothing there,
+    and nothing is dearer than as it came.
+
+    Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
+    """
+    if "history" not in marks and uses.judged >= _JUDGED:
+        return marks, True, _reason(marks)
+    why = "it is likely to go on, and the provider writes its end by itself"
+    if "history" not in marks:
+        why = "too little is known to switch off the provider's own choice"
+    usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
+    marks = {slot: ttl for slot, ttl in marks.items() if (slot, ttl) != ("history", usual)}
+    if shape.stable and is_enough(shape.stable, regime) and shape.ends_system:
+        marks.setdefault("stable", usual)
+    return marks, False, why
+
+
+def _reason(marks: Mapping[str, str]) -> str:
+    if not marks:
+        return "nothing is expected to be read again often enough to pay for writing it"
+    places = " and ".join(f"{slot} ({ttl})" for slot, ttl in marks.items())
+    if "history" in marks:
+        return f"it is likely to go on: {places}"
+    return f"only what other conversations share is likely to be read again: {places}"

@@ -1,0 +1,43 @@
+"""What planning must know of a route's cache, as values; prices are multiples of a fresh token's.
+
+Who writes and where is in ``proxy.caches``; this is what a planner can count on.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import msgspec
+
+
+class Regime(msgspec.Struct, frozen=True, kw_only=True):
+    """A route's cache.
+
+    Attributes:
+        name: One of the catalog's regimes; "" where nothing is known.
+        provider: Whose cache it is.
+        least: Tokens below which nothing is cached.
+        read: What a token read costs.
+        writes: What a token written costs, by lifetime ("5m", "30m", "1h", "12h"); empty where
+            writes are free.
+        lifetimes: Seconds a prefix lives after its last use, by lifetime; "" is the lifetime that
+            nobody chooses.
+        marks: How many marks a call may carry; 0 where marks mean nothing.
+        lookback: How many blocks before a mark an entry is found at, the mark's own included; 0
+            for only there.
+        block: Tokens per cache block; 1 where any length can be read.
+    """
+
+    name: str = ""
+    provider: str = ""
+    least: int = 0
+    read: Fraction = Fraction(1)
+    writes: Mapping[str, Fraction] = {}
+    lifetimes: Mapping[str, float] = {}
+    marks: int = 0
+    lookback: int = 0
+    block: int = 1
+
+    @property
+    def takes_marks(self) -> bool:
+        """Whether what is cached is chosen with marks."""
+        return self.marks > 0

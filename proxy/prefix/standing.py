@@ -1,0 +1,101 @@
+"""How a feature is planned now: its mode, its layout, whether it is suspended."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+EVERY_FAMILY: Final = ""
+"""The family of what holds for all families of a feature."""
+
+
+class Mode(StrEnum):
+    """What planning may do to a feature's prompts."""
+
+    OFF = "off"  #: Nothing: they are sent as they came.
+    OBSERVE = "observe"  #: Lossless steps; moves of text are only proposed.
+    APPLY = "apply"  #: Declared and approved moves as well.
+    AUTO = "auto"  #: Proposals approve themselves, under the guard.
+
+
+class Place(msgspec.Struct, frozen=True, order=True):
+    """What a layout belongs to: a feature of a team on one family of models."""
+
+    team: str
+    feature: str
+    family: str = EVERY_FAMILY
+
+    @property
+    def whole(self) -> "Place":
+        """All families of the feature."""
+        return Place(self.team, self.feature)
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds at a place; times are in seconds since the epoch.
+
+    Attributes:
+        mode: None where the place goes by its feature's.
+        version: The layout approved last; 0 for none.
+        former: The one that holds until ``active_from``; 0 for none.
+        active_from: From when on conversations begin with ``version``.
+        measured_from: Since when its savings are measured.
+        suspended: Why it was suspended; "" while it is not.
+        suspended_at: When.
+        changed_by: Who decided last.
+        changed_at: When.
+    """
+
+    mode: Mode | None = None
+    version: int = 0
+    former: int = 0
+    active_from: float = 0.0
+    measured_from: float = 0.0
+    suspended: str = ""
+    suspended_at: float = 0.0
+    changed_by: str = ""
+    changed_at: float = 0.0
+
+    @property
+    def is_off(self) -> bool:
+        """Whether prompts are sent as they came."""
+        return self.mode is Mode.OFF or bool(self.suspended)
+
+    def layout(self, now: float) -> int:
+        """The version for a conversation that begins now; 0 for none."""
+        if self.suspended or self.mode not in {Mode.APPLY, Mode.AUTO}:
+            return 0
+        return self.version if now >= self.active_from else self.former
+
+
+class Standings(msgspec.Struct, frozen=True):
+    """What holds everywhere, at one moment.
+
+    Attributes:
+        changes: How many changes there had been.
+        places: By place; a place that is not here goes by its feature, a feature by the default.
+        moves: The layouts that any place may apply, as they were proposed.
+        mode: Where nobody has chosen one.
+    """
+
+    changes: int = -1
+    places: Mapping[Place, Standing] = {}
+    moves: Mapping[tuple[Place, int], str] = {}
+    mode: Mode = Mode.OBSERVE
+
+    def of(self, place: Place) -> Standing:
+        """What holds at the place; its mode is never None."""
+        whole = self.places.get(place.whole, _DEFAULT)
+        own = self.places.get(place, _DEFAULT)
+        held = own if own.suspended else whole
+        return msgspec.structs.replace(
+            own,
+            mode=own.mode or whole.mode or self.mode,
+            suspended=held.suspended,
+            suspended_at=held.suspended_at,
+            measured_from=max(own.measured_from, whole.measured_from),
+        )
+
+
+_DEFAULT: Final = Standing()

@@ -1,0 +1,132 @@
+"""``thriftgate replay``: what recorded calls cost, and what they would have cost."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+from proxy.catalog.entries import Catalog, Model
+from proxy.replay.planning import Planning
+from proxy.replay.prompts import Reading
+from proxy.replay.report import remarks, table, told
+from proxy.replay.run import Outcome, replay
+from proxy.replay.source import Source
+from proxy.replay.variants import Variant
+from proxy.replay.vocabulary import Lines
+
+_MODEL: Final = "gpt-5.6-terra"
+_DAY: Final = 86_400.0
+#: Columns of a table that goes to a file.
+_WIDE: Final = 120
+
+
+_Files = Annotated[
+    list[Path],
+    typer.Argument(
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        help="JSON lines: recorded calls, batch files, or exported receipts with prompts.",
+    ),
+]
+_ModelName = Annotated[
+    str, typer.Option(help="Any model of the catalog; its first route is replayed.")
+]
+_Speed = Annotated[float, typer.Option(help="How many times as fast as recorded.", min=0.001)]
+_Gap = Annotated[float, typer.Option(help="Seconds between calls that carry no times.", min=0.0)]
+_AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+
+
+def planned(reading: Reading, day: float) -> Sequence[Variant]:
+    """The ways that the gateway can send calls."""
+    return (
+        Planning(reading, day, arranges=False),
+        Planning(reading, day, arranges=True),
+    )
+
+
+def command(
+    catalog: Callable[[], Catalog],
+    now: Callable[[], float],
+    variants: Callable[[Reading, float], Sequence[Variant]] = planned,
+) -> Callable[..., None]:
+    """The command.
+
+    Args:
+        catalog: The models that may be asked for.
+        now: The day's prices are used.
+        variants: What is tried besides sending the calls as they came, on a route and a day.
+    """
+
+    def replay_command(
+        files: _Files,
+        *,
+        model: _ModelName = _MODEL,
+        speed: _Speed = 1.0,
+        gap: _Gap = 2.0,
+        as_json: _AsJson = False,
+    ) -> None:
+        """What would recorded calls have cost, sent as they came and in better ways?
+
+        No call is made: the caches of the model's provider are simulated, prices are today's.
+        """
+        chosen = _model(catalog(), model)
+        reading = Reading(chosen, chosen.routes[0], Lines())
+        with _bar(files) as tell:
+            source = Source(files, gap=gap, speed=speed, tell=tell)
+            day = now() // _DAY * _DAY
+            outcome = replay(source, reading, variants(reading, day), day=day)
+        if as_json:
+            typer.echo(told(outcome, source, chosen.id, reading.route))
+        else:
+            _print(outcome, source, reading)
+
+    return replay_command
+
+
+def _print(outcome: Outcome, source: Source, reading: Reading) -> None:
+    """Show a person what came of it."""
+    out = Console(highlight=False, markup=False, emoji=False)
+    if not out.is_terminal:
+        out.width = _WIDE
+    route, tokens = reading.route, outcome.variants[0].input_tokens
+    out.print(
+        f"{outcome.calls:,} calls of {tokens:,} input tokens as {reading.public} ({route.name},"
+        f" {route.regime or 'no known cache'}); --model names another.\n",
+        soft_wrap=True,
+    )
+    out.print(table(outcome.variants))
+    out.print()
+    for remark in remarks(outcome, source):
+        out.print(remark, soft_wrap=True)
+
+
+def _model(known: Catalog, name: str) -> Model:
+    """The model of that name.
+
+    Raises:
+        typer.BadParameter: If there is none.
+    """
+    found = known.find(name)
+    if found is None:
+        near = ", ".join(get_close_matches(name, known.models)) or "none is like it"
+        raise typer.BadParameter(f"there is no model {name!r}; near: {near}", param_hint="--model")
+    return found
+
+
+@contextmanager
+def _bar(files: Sequence[Path]) -> Iterator[Callable[[int], None]]:
+    """What is told of bytes read; a bar on a terminal."""
+    console = Console(stderr=True)
+    columns = (BarColumn(bar_width=32), DownloadColumn(), TimeRemainingColumn())
+    total = sum(file.stat().st_size for file in files)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda count: bar.advance(task, count)

@@ -1,0 +1,104 @@
+"""What a route's cache is shown of a chat body: the same as the lab makes of it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from proxy import prepare
+from proxy.caches.port import CachedPrompt
+from proxy.call import Call, Key
+from proxy.catalog.entries import Model, Route
+from proxy.chat import ask
+from proxy.errors import CallerError
+from proxy.lab import chat_bodies, messages_bodies
+from proxy.lab.models import Simulated, of_models
+from proxy.lab.refusals import Refusal
+from proxy.lab.rendering import Vocabulary, call_text
+from proxy.lab.told import Context
+
+_KEY: Final = Key(id="", team="", team_name="")
+#: One account upstream, as a gateway has.
+_ACCOUNT: Final = "replay"
+#: Characters of a reason.
+_WORDS: Final = 200
+#: What reading a part of the wrong shape raises.
+_MISSHAPEN: Final = (
+    AttributeError, LookupError, RecursionError, Refusal, TypeError, ValueError,
+)  # fmt: skip
+
+
+class Unsayable(ValueError):
+    """A body that this route could not be sent; says why."""
+
+
+class Reading:
+    """Reads chat bodies as one route's upstream would.
+
+    Args:
+        model: The model.
+        route: The way to it that is replayed.
+        vocabulary: What tokens are counted with.
+
+    Attributes:
+        public: The name callers use for the model.
+        simulated: How it behaves.
+    """
+
+    def __init__(self, model: Model, route: Route, vocabulary: Vocabulary) -> None:
+        self.route = route
+        self.public = model.id
+        self.vocabulary = vocabulary
+        alone = Model(id=model.id, routes=(route,))
+        self.simulated: Simulated = of_models([alone])[route.model or model.id]
+        self._context = Context(vocabulary, self.simulated, _ACCOUNT)
+
+    def prompt(self, body: bytes, now: float) -> CachedPrompt:
+        """The prompt that a chat body makes.
+
+        Raises:
+            Unsayable: If it cannot be said on the route's wire, or makes no prompt.
+        """
+        try:
+            sent = orjson.loads(prepare.prepare(self._call(body, now), self.route).body)
+            if self.route.upstream.kind == "anthropic":
+                return messages_bodies.prompt(sent, self._context)
+            return chat_bodies.prompt(sent, self._context)
+        except CallerError as error:
+            raise Unsayable(str(error)[:_WORDS]) from None
+        except _MISSHAPEN as error:
+            raise Unsayable(f"a part of it has the wrong shape: {error}"[:_WORDS]) from None
+
+    def generated(self, reply: bytes) -> tuple[int, ...]:
+        """The tokens of an assistant's message; none where it cannot be read."""
+        try:
+            said = orjson.loads(reply)
+            return _generated(said, self.vocabulary) if isinstance(said, dict) else ()
+        except _MISSHAPEN:
+            return ()
+
+    def _call(self, body: bytes, now: float) -> Call:
+        return Call(
+            id="",
+            key=_KEY,
+            method="POST",
+            endpoint="chat/completions",
+            headers={},
+            body=body,
+            ask=ask(body),
+            arrived=now,
+        )
+
+
+def _generated(said: Mapping[str, Any], vocabulary: Vocabulary) -> tuple[int, ...]:
+    """What the next call's prompt will hold of an answer, as the lab renders it."""
+    content = said.get("content")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = [text for part in parts if isinstance(text := part.get("text"), str)]
+    texts += [_call(call) for call in said.get("tool_calls") or ()]
+    return tuple(token for text in texts for token in vocabulary.ids(text))
+
+
+def _call(call: Mapping[str, Any]) -> str:
+    inner = call[call.get("type", "function")]
+    return call_text(inner["name"], inner.get("arguments", inner.get("input", "")))

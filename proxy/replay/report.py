@@ -1,0 +1,76 @@
+"""What came of a replay, as a table for people and as JSON for programs."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from proxy.catalog.entries import Route
+from proxy.replay.run import Outcome
+from proxy.replay.source import Source
+from proxy.replay.sums import Misses, Row
+
+_COLUMNS = ("hit rate", "read", "written", "fresh", "USD/1,000", "of the way")
+_SHOWN = 3
+
+
+def told(outcome: Outcome, source: Source, model: str, route: Route) -> bytes:
+    """One line of JSON."""
+    said = {
+        "model": model,
+        "route": route.name,
+        "regime": route.regime,
+        "calls": outcome.calls,
+        "unanswered": outcome.unanswered,
+        "left_out": outcome.left_out,
+        "bad_lines": source.bad_count,
+        "bad": source.bad,
+        "variants": outcome.variants,
+    }
+    return msgspec.json.encode(said)
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """One row for each variant."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    made.add_column("variant", no_wrap=True)
+    for column in _COLUMNS:
+        made.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        made.add_row(Text(row.name), *_figures(row))
+    return made
+
+
+def remarks(outcome: Outcome, source: Source) -> Iterator[str]:
+    """What else is to be said: why tokens were not read, and what was not replayed."""
+    for row in outcome.variants:
+        if row.misses:
+            reasons = "; ".join(_reason(each) for each in row.misses[:_SHOWN])
+            yield f"Not read, {row.name}: {reasons}."
+        if row.refused:
+            yield f"{row.refused:,} calls of {row.name} would have been refused for their marks."
+    if outcome.unanswered:
+        yield f"{outcome.unanswered:,} calls have no recorded answer; their output costs nothing."
+    for why, count in outcome.left_out.items():
+        yield f"{count:,} calls left out: {why}"
+    if source.bad_count:
+        yield f"{source.bad_count:,} lines are no calls:"
+    for bad in source.bad:
+        yield f"  {bad.file}:{bad.line}: {bad.why}"
+
+
+def _figures(row: Row) -> tuple[str, ...]:
+    return (
+        f"{row.hit_rate:.1%}",
+        f"{row.cache_read_tokens:,}",
+        f"{row.cache_write_tokens:,}",
+        f"{row.fresh_tokens:,}",
+        "unknown" if row.cost_usd_per_1k is None else f"{row.cost_usd_per_1k:,.4f}",
+        "" if row.closed is None else f"{row.closed:.0%}",
+    )
+
+
+def _reason(each: Misses) -> str:
+    words = " ".join(filter(None, (each.reason.replace("_", " "), each.detail)))
+    return f"{each.tokens:,} tokens {words} ({each.calls:,} calls)"

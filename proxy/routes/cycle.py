@@ -1,0 +1,282 @@
+"""The server's side of callers' connections: uvicorn's, with a leaner way through each request.
+
+uvicorn reads, keeps alive, times out and shuts down; what is ours is a request's scope, its body
+and its answer's bytes, which cost more there than anything else on a call's way. What the gateway
+uses none of is left out: WebSockets, the access log, a limit of connections, a root path.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+from urllib.parse import unquote
+
+import httptools
+from uvicorn._types import ASGIReceiveEvent, ASGISendEvent, HTTPRequestEvent
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+#: The most bytes in a row that bring a request no further: its head, trailers, chunk extensions.
+_USELESS: Final = 64 * 1024
+_STATUS: Final = {status: line.rstrip(b"\r\n") for status, line in STATUS_LINE.items()}
+_LENGTH, _CODING, _CONNECTION = b"content-length: ", b"transfer-encoding: ", b"connection: "
+#: Headers that say where an answer ends.
+_FRAMING: Final = frozenset({_LENGTH, _CODING, _CONNECTION})
+#: Statuses without a body.
+_BODILESS: Final = frozenset({204, 304})
+#: Header names that are remembered; an upstream chooses some of them.
+_NAMES: Final = 256
+
+
+class Cycle(RequestResponseCycle):
+    """One request and its answer.
+
+    The head of the answer is held until its first body event, and leaves with it: sent apart, the
+    two are two system calls, two packets and two wake-ups of the caller. An app that fails between
+    them is answered for in full.
+
+    Source: ASGI specification 3.0, Response Start.
+    """
+
+    def __init__(self, calls: "Calls", *, keep_alive: bool) -> None:
+        """Begin the request that this connection has read the head of."""
+        self.scope = calls.scope
+        self.transport = calls.transport
+        self.flow = calls.flow
+        self.logger = calls.logger
+        self.default_headers = calls.server_state.default_headers
+        self.message_event = asyncio.Event()
+        self.on_response = calls.on_response_complete
+        self.disconnected = False
+        self.keep_alive = keep_alive
+        self.waiting_for_100_continue = calls.expect_100_continue
+        self.more_body = True
+        self.response_started = False
+        self.response_complete = False
+        self.chunked_encoding = None
+        self.expected_content_length = 0
+        self._has_body = calls.scope["method"] != "HEAD"
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._head = b""
+
+    def feed(self, piece: bytes) -> None:
+        """Take a piece of the request's body, and more of them only once these are received."""
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        self.message_event.set()
+
+    def feed_end(self) -> None:
+        """Take the end of the request's body."""
+        self.more_body = False
+        self.message_event.set()
+
+    async def receive(self) -> ASGIReceiveEvent:
+        """What came of the body since the last time; waits for it."""
+        if self.waiting_for_100_continue and not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.waiting_for_100_continue = False
+        if not self.disconnected and not self.response_complete:
+            self.flow.resume_reading()
+            if not self.message_event.is_set():
+                await self.message_event.wait()
+            self.message_event.clear()
+        if self.disconnected or self.response_complete:
+            return {"type": "http.disconnect"}
+        pieces, self._pieces, self._size = self._pieces, [], 0
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        message: HTTPRequestEvent = {
+            "type": "http.request",
+            "body": body,
+            "more_body": self.more_body,
+        }
+        return message
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send a part of the answer; waits while the caller is slow.
+
+        Raises:
+            RuntimeError: If the part is out of turn, or is no HTTP.
+        """
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        if self.response_complete:
+            raise RuntimeError(f"{message['type']} was sent after the answer's end")
+        is_begun = self.response_started or bool(self._head)
+        if message["type"] == "http.response.body" and is_begun:
+            self._write(message.get("body", b""), more=message.get("more_body", False))
+        elif message["type"] == "http.response.start" and not is_begun:
+            self._begin(message["status"], message.get("headers", ()))
+        else:
+            raise RuntimeError(f"{message['type']} was sent out of turn")
+
+    async def send_500_response(self) -> None:
+        """Answer that the app failed, instead of a head that did not leave."""
+        self._head, self.chunked_encoding = b"", None
+        await super().send_500_response()
+
+    def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self.waiting_for_100_continue = False
+        lines = [_STATUS[status]]
+        is_told = False
+        for name, value in (*self.default_headers, *headers):
+            start = _start(name)
+            if start in _FRAMING and self._framed(start, value):
+                is_told = True
+            lines.append(start + value)
+        if not self.keep_alive and not is_told:
+            lines.append(b"connection: close")
+        if self.chunked_encoding is None and self._has_body and status not in _BODILESS:
+            self.chunked_encoding = True
+            lines.append(b"transfer-encoding: chunked")
+        self._head = _head(lines)
+
+    def _framed(self, start: bytes, value: bytes) -> bool:
+        """Note where the answer ends; whether this says that the connection ends with it."""
+        if start == _LENGTH and self.chunked_encoding is None:
+            self.expected_content_length = int(value)
+            self.chunked_encoding = False
+        elif start == _CODING and value.lower() == b"chunked":
+            self.expected_content_length = 0
+            self.chunked_encoding = True
+        elif start == _CONNECTION and b"close" in map(bytes.strip, value.lower().split(b",")):
+            self.keep_alive = False
+            return True
+        return False
+
+    def _write(self, piece: bytes, *, more: bool) -> None:
+        if not self._has_body:
+            self.expected_content_length, piece = 0, b""
+        elif self.chunked_encoding:
+            piece = _chunk(piece, more=more)
+        else:
+            self.expected_content_length -= len(piece)
+            if self.expected_content_length < 0:
+                raise RuntimeError("the answer is longer than its content-length")
+        if not more and self.expected_content_length:
+            raise RuntimeError("the answer is shorter than its content-length")
+        self.response_started = True
+        if self._head:
+            head, self._head = self._head, b""
+            self.transport.writelines((head, piece) if piece else (head,))
+        elif piece:
+            self.transport.write(piece)
+        if not more:
+            self._end()
+
+    def _end(self) -> None:
+        self.response_complete = True
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+
+
+class Calls(HttpToolsProtocol):
+    """A caller's connection."""
+
+    cycle: Cycle | None  # type: ignore[assignment]
+    _useless = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio."""
+        self._useless += len(data)
+        super().data_received(data)
+        if self._useless > _USELESS and not self.transport.is_closing():
+            self._refuse()
+
+    def on_message_begin(self) -> None:
+        """Called by httptools."""
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
+
+    def on_headers_complete(self) -> None:
+        """Called by httptools."""
+        self._useless = 0
+        version = self.parser.get_http_version()
+        url = httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme or "http",
+            "method": self.parser.get_method().decode("ascii"),
+            "root_path": "",
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": url.path,
+            "query_string": url.query or b"",
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+        }
+        self.headers = []  # what trails the body is for nobody
+        keep_alive = version != "1.0" and self.parser.should_keep_alive()
+        before, self.cycle = self.cycle, Cycle(self, keep_alive=keep_alive)
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def on_body(self, body: bytes) -> None:
+        """Called by httptools."""
+        self._useless = 0
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.feed(body)
+
+    def on_message_complete(self) -> None:
+        """Called by httptools."""
+        self._useless = 0
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.feed_end()
+
+    def _refuse(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.send_400_response("The request goes on and says nothing.")
+        else:
+            self.transport.close()
+
+
+@lru_cache(maxsize=_NAMES)
+def _start(name: bytes) -> bytes:
+    """How the line of a header begins.
+
+    Raises:
+        RuntimeError: If the name is none.
+    """
+    if HEADER_RE.search(name):
+        raise RuntimeError("a header's name is malformed")
+    return name.lower() + b": "
+
+
+def _head(lines: list[bytes]) -> bytes:
+    """The lines of a head, with the blank line.
+
+    Raises:
+        RuntimeError: If a line holds control characters, and might be more than one.
+    """
+    head = b"\r\n".join(lines)
+    bare = head.translate(None, b"\r\n")
+    is_plain = len(head) - len(bare) == 2 * len(lines) - 2 and bare.decode("latin-1").isprintable()
+    if not is_plain and any(HEADER_VALUE_RE.search(line) for line in lines):
+        raise RuntimeError("a header's value is malformed")
+    return head + b"\r\n\r\n"
+
+
+def _chunk(piece: bytes, *, more: bool) -> bytes:
+    """A piece as a chunk, with the chunk that ends the answer if it is the last."""
+    chunk = b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
+    return chunk if more else chunk + b"0\r\n\r\n"

@@ -1,0 +1,201 @@
+"""Layouts as data: what was proposed for each feature, what was decided, and what holds now.
+
+::
+
+    proposed ── approve ──▶ approved ── rollback ──▶ rolled back
+
+What is decided holds for conversations that begin ``DELAY`` seconds later, when every process has
+heard of it. A suspension holds as soon as it is heard of, until a person resumes. What was rolled
+back comes again only if a person approves it.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import Connection, Engine, and_, func, or_, select
+
+from proxy.prefix.standing import Mode, Place, Standing, Standings
+from proxy.store import layout_rows as rows
+from proxy.store import schema
+from proxy.store.database import reading, writing
+from proxy.store.layout_rows import Proposal, State
+
+DELAY: Final = 5.0
+"""Seconds until what was decided holds; processes look every two."""
+
+AUTO: Final = "auto"
+"""Who approves a proposal that approves itself."""
+
+_SETTLED = 86_400.0  # seconds a layout is measured before another takes its place by itself
+_FEATURES = 1_000  # of a team, whose callers name features as they like
+
+
+class Layouts:
+    """The layouts in one database; every method may block.
+
+    Args:
+        engine: Where they are.
+        features: How many features of a team, each on one family, may have some.
+        mode: Of features for which nobody has chosen one.
+    """
+
+    def __init__(
+        self, engine: Engine, *, features: int = _FEATURES, mode: Mode = Mode.OBSERVE
+    ) -> None:
+        self._engine = engine
+        self._mode = mode
+        self._features = features
+
+    def changes(self) -> int:
+        """How often what holds has changed."""
+        with reading(self._engine) as connection:
+            return rows.changes(connection)
+
+    def standings(self) -> Standings:
+        """What holds everywhere now."""
+        features, layouts = schema.features, schema.layouts
+        same = (features.c[name] == layouts.c[name] for name in ("team", "feature", "family"))
+        in_use = or_(*(layouts.c.version == features.c[name] for name in ("version", "former")))
+        query = select(layouts).join(features, and_(*same, in_use))
+        with reading(self._engine) as connection:
+            # Counted first: a change that is made meanwhile is noticed by the next look.
+            changes = rows.changes(connection)
+            found = connection.execute(select(features)).all()
+            moves = {
+                (rows.place_of(row), row.version): row.moves for row in connection.execute(query)
+            }
+        places = {rows.place_of(row): rows.standing(row) for row in found}
+        return Standings(changes, places, moves, self._mode)
+
+    def proposals(self, place: Place) -> Sequence[Proposal]:
+        """Every version of the place's layout, oldest first."""
+        layouts = schema.layouts
+        query = select(layouts).where(rows.at(layouts, place)).order_by(layouts.c.version)
+        with reading(self._engine) as connection:
+            return [rows.proposal(row) for row in connection.execute(query)]
+
+    def propose(self, place: Place, digest: str, moves: str, now: float) -> Proposal | None:
+        """The proposal as it stands now; None where the team has too many features for one more.
+
+        A layout that was proposed before keeps its version; its evidence is renewed while it is
+        undecided, and only the newest undecided ones are kept. In ``auto`` mode it is approved at
+        once, unless the layout that holds is younger than a day or the place is suspended.
+        """
+        with writing(self._engine) as connection:
+            if not self._has_room(connection, place):
+                return None
+            standing = rows.locked(connection, place)
+            found = rows.proposed(connection, place, digest, moves, _micros(now))
+            ripe = not standing.version or now - standing.active_from >= _SETTLED
+            holding = _holding(connection, place, self._mode)
+            open_to = ripe and holding.mode is Mode.AUTO and not holding.suspended
+            if found.state is not State.PROPOSED or not open_to:
+                return found
+            _approve(connection, place, found.version, AUTO, now, self._mode)
+            return rows.found(connection, place, found.version)
+
+    def approve(self, place: Place, version: int, by: str, now: float) -> Standing:
+        """What holds once the version is approved; a place that only observed applies from then.
+
+        Raises:
+            ValueError: There is no such version.
+        """
+        with writing(self._engine) as connection:
+            return _approve(connection, place, version, by, now, self._mode)
+
+    def rollback(self, place: Place, by: str, now: float) -> Standing:
+        """What holds once the layout is rolled back: the one approved before it, or none.
+
+        Raises:
+            ValueError: There is no layout to roll back.
+        """
+        layouts, micros = schema.layouts, _micros(now)
+        with writing(self._engine) as connection:
+            version = rows.locked(connection, place).version
+            if not version:
+                raise ValueError("no layout is approved there, so there is none to roll back")
+            rows.judge(connection, place, version, State.ROLLED_BACK, by=by, micros=micros)
+            query = (
+                select(layouts.c.version)
+                .where(rows.at(layouts, place), layouts.c.state == State.APPROVED.value)
+                .order_by(layouts.c.decided_at.desc(), layouts.c.version.desc())
+                .limit(1)
+            )
+            before = connection.execute(query).scalar() or 0
+            return _decide(connection, place, by, now, self._mode, version=before)
+
+    def switch(self, place: Place, mode: Mode, by: str, now: float) -> Standing:
+        """What holds once the place has the mode."""
+        with writing(self._engine) as connection:
+            return _decide(connection, place, by, now, self._mode, mode=mode.value)
+
+    def suspend(self, place: Place, reason: str, now: float) -> bool:
+        """Send the place's prompts as they came until a person resumes; False if it is so already.
+
+        The reason and the moment of the first suspension stay.
+        """
+        with writing(self._engine) as connection:
+            if rows.locked(connection, place).suspended:
+                return False
+            micros = _micros(now)
+            rows.write(connection, place, suspended=reason or "suspended", suspended_at=micros)
+            return True
+
+    def resume(self, place: Place, by: str, now: float) -> bool:
+        """Plan a suspended place again, and measure it afresh; False if it was not suspended."""
+        with writing(self._engine) as connection:
+            if not rows.locked(connection, place).suspended:
+                return False
+            _decide(connection, place, by, now, self._mode, suspended="", suspended_at=0)
+            return True
+
+    def _has_room(self, connection: Connection, place: Place) -> bool:
+        """Whether the place is known, or its team has few enough for one more."""
+        features = schema.features
+        known = select(func.count()).where(rows.at(features, place))
+        others = select(func.count()).where(features.c.team == place.team)
+        return bool(
+            connection.execute(known).scalar_one()
+            or connection.execute(others).scalar_one() < self._features
+        )
+
+
+def _holding(connection: Connection, place: Place, mode: Mode) -> Standing:
+    """What holds at the place, with what holds for all of its feature."""
+    features = schema.features
+    query = select(features).where(or_(*(rows.at(features, each) for each in {place, place.whole})))
+    places = {rows.place_of(row): rows.standing(row) for row in connection.execute(query)}
+    return Standings(places=places, mode=mode).of(place)
+
+
+def _approve(
+    connection: Connection, place: Place, version: int, by: str, now: float, default: Mode
+) -> Standing:
+    rows.locked(connection, place)
+    rows.found(connection, place, version)
+    rows.judge(connection, place, version, State.APPROVED, by=by, micros=_micros(now))
+    observes = _holding(connection, place, default).mode is Mode.OBSERVE
+    mode = {"mode": Mode.APPLY.value} if observes else {}
+    return _decide(connection, place, by, now, default, version=version, **mode)
+
+
+def _decide(
+    connection: Connection, place: Place, by: str, now: float, default: Mode, **values: object
+) -> Standing:
+    """What holds once the values are decided; measuring begins anew with it."""
+    rows.locked(connection, place)
+    soon = _micros(now + DELAY)
+    return rows.write(
+        connection,
+        place,
+        former=_holding(connection, place, default).layout(now),
+        active_from=soon,
+        measured_from=soon,
+        changed_by=by,
+        changed_at=_micros(now),
+        **values,
+    )
+
+
+def _micros(seconds: float) -> int:
+    return round(seconds * 1e6)

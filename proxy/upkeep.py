@@ -1,0 +1,66 @@
+"""What a running gateway does now and then: it forgets what is old, and watches what it plans."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.store.guarding import suspend_harmful
+from proxy.store.store import Store
+
+_log = logging.getLogger("thriftgate.upkeep")
+
+#: Seconds between two rounds of retention.
+_RETENTION_EVERY: Final = 3_600.0
+#: Seconds one round may take.
+_RETENTION_BUDGET: Final = 30.0
+#: Days a conversation's plan is kept after its last call.
+_PLAN_DAYS: Final = 14
+#: Seconds between two looks at what planning saves.
+_GUARD_EVERY: Final = 300.0
+_DAY: Final = 86_400.0
+
+
+async def retain(opened: Store, days: int, now: Callable[[], float]) -> None:
+    """Drop what is older than it may be, a little at a time; for ever.
+
+    Args:
+        opened: The store.
+        days: How long receipts are kept.
+        now: The clock.
+    """
+    while True:
+        before, idle = now() - days * _DAY, now() - _PLAN_DAYS * _DAY
+        try:
+            await opened.ask(opened.ledger.retain, before, _RETENTION_BUDGET)
+            await opened.ask(opened.plans.retain, idle, _RETENTION_BUDGET)
+        except SQLAlchemyError as error:
+            _log.warning("What is old stays until the next round, in an hour: %s", error)
+        await asyncio.sleep(_RETENTION_EVERY)
+
+
+async def guard(opened: Store, days: int, now: Callable[[], float]) -> None:
+    """Return features that planning makes dearer to being sent as they came; for ever.
+
+    Args:
+        opened: The store.
+        days: How far back it is measured.
+        now: The clock.
+    """
+    while True:
+        await asyncio.sleep(_GUARD_EVERY)
+        try:
+            since = now() - days * _DAY
+            found = await opened.ask(suspend_harmful, opened.savings, opened.layouts, since, now())
+        except SQLAlchemyError as error:
+            _log.warning("What planning saves was not measured: %s", error)
+            continue
+        for each in found:
+            _log.error(
+                "Planning is suspended for feature %r of team %s until somebody resumes it: %s",
+                each.place.feature,
+                each.place.team,
+                each.reason,
+            )

@@ -1,0 +1,46 @@
+"""Where a route leads, as planning sees it."""
+
+from typing import Final
+
+from proxy.caches.outlook import outlook
+from proxy.catalog.entries import Route
+from proxy.prefix.planned import Way
+from slo.price import Rates, Tariff
+
+#: Providers of OpenAI-type upstreams whose models take system messages anywhere; for others the
+#: catalog's trait ``mid_system`` says so.
+#: Source: OpenAI API reference, chat completions, messages (2026-11); xAI and DeepSeek likewise.
+_ANYWHERE: Final = frozenset({"openai", "azure", "xai", "deepseek"})
+
+
+def way(route: Route, model: str, at: float) -> Way:
+    """The route's upstream, cache and prices.
+
+    Args:
+        route: The route.
+        model: The model the caller asked for.
+        at: When, in seconds since the epoch.
+    """
+    rates = _rates(route.tariff, at)
+    upstream = route.upstream
+    return Way(
+        upstream=upstream.name,
+        model=route.model or model,
+        regime=outlook(
+            route.regime,
+            provider=upstream.provider,
+            least=route.min_cache_tokens,
+            rates=rates,
+        ),
+        late=upstream.kind == "anthropic"
+        or upstream.provider in _ANYWHERE
+        or "mid_system" in route.traits,
+        rates=rates,
+    )
+
+
+def _rates(tariff: Tariff | None, at: float) -> Rates | None:
+    """The standard rates of a small call; None where they are unknown."""
+    period = tariff.period(at) if tariff is not None else None
+    sheet = period.sheets.get("") if period is not None else None
+    return sheet.rates if sheet is not None else None

@@ -1,0 +1,201 @@
+"""The caller's own cache markers in an OpenAI-type body, as the cache of its route takes them.
+
+==========================  ======================================================
+cache of the route          markers
+==========================  ======================================================
+OpenAI from GPT-5.6 on      ``cache_control`` becomes ``prompt_cache_breakpoint``
+another without markers     taken off: most of these APIs refuse fields unknown to them
+another, or an unknown one  as they came
+==========================  ======================================================
+
+Source: OpenAI, prompt caching guide (2026-09): models before GPT-5.6 refuse the new fields;
+Anthropic, prompt caching (2026-08).
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from proxy.catalog.entries import REGIMES
+from proxy.prefix.marks import MARKS, may_mark, members, written
+from proxy.prefix.prompt import Unplannable
+
+_OPENAI: Final = "openai-breakpoint"
+_ANTHROPIC: Final = "anthropic-breakpoint"
+_CONTROL, _BREAKPOINT = MARKS
+_OPTIONS: Final = "prompt_cache_options"
+#: What a body has in it that may have to change; one pass over it tells.
+_FOREIGN: Final = re.compile(rb'"cache_control"')
+_ANY: Final = re.compile(rb'"(?:cache_control|prompt_cache_(?:breakpoint|options))"')
+#: 5m costs what OpenAI's 30m does, 1h less than its 12h does: so a caller never pays more for a
+#: write than it asked to, and what asked for five minutes lives for thirty.
+_POINT: Final = b'{"mode":"explicit"}'
+#: Where a breakpoint may stand. Source: OpenAI API reference, chat and Responses (2026-11).
+_PARTS: Final = frozenset(
+    {"text", "image_url", "input_audio", "file", "input_text", "input_image", "input_file"}
+)
+#: The lists of a body whose elements are said to the model, and what a text is called in each.
+_LISTS: Final = {"messages": b'"text"', "input": b'"input_text"'}
+_CONTENTS: Final = ("content", "output")
+_NULL: Final = b"null"
+_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_text = msgspec.json.Decoder(str).decode
+
+
+class Understood(msgspec.Struct, frozen=True):
+    """A body, and what was changed in it, in short sentences."""
+
+    body: bytes
+    notes: tuple[str, ...] = ()
+
+
+def understood(body: bytes, regime: str) -> Understood:
+    """The body with its markers as this kind of cache takes them; as it came where it has none.
+
+    Whatever else is in it stays as it was written. A body that cannot be read is left to the
+    upstream to judge.
+
+    Args:
+        body: Of a chat or Responses call.
+        regime: The name of its route's cache rules; "" for unknown.
+    """
+    if regime not in REGIMES or regime == _ANTHROPIC:
+        return Understood(body)
+    if not (_FOREIGN if regime == _OPENAI else _ANY).search(body):
+        return Understood(body)
+    reader = _Reader(translates=regime == _OPENAI)
+    try:
+        found = members(body)
+        changed = reader.fields(found)
+    except (Unplannable, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return Understood(body)
+    return Understood(body if changed == found else written(changed), reader.notes())
+
+
+class _Reader(msgspec.Struct):
+    """Says markers in other words or takes them off, and counts both.
+
+    Attributes:
+        translates: Whether Anthropic's markers are said as OpenAI's.
+        said: Markers said in other words.
+        dropped: Markers taken off.
+        was_optioned: Whether options were taken off.
+    """
+
+    translates: bool
+    said: int = 0
+    dropped: int = 0
+    was_optioned: bool = False
+
+    def fields(self, found: Mapping[str, bytes]) -> dict[str, bytes]:
+        """The body's fields."""
+        changed = dict(found)
+        # It asks for the end of the prompt to be stored, as OpenAI does with every prompt.
+        changed.pop(_CONTROL, None)
+        if not self.translates:
+            self.was_optioned = changed.pop(_OPTIONS, _NULL) != _NULL
+        if "tools" in changed:
+            changed["tools"] = _each(changed["tools"], self._tool)
+        for name, text in _LISTS.items():
+            if name in changed:
+                changed[name] = _each(changed[name], partial(self._message, text))
+        return changed
+
+    def notes(self) -> tuple[str, ...]:
+        """What was done, a sentence each."""
+        notes = []
+        if self.said:
+            notes.append(f"said {self.said} cache markers as breakpoints, stored for 30 minutes")
+        if self.dropped:
+            notes.append(f"dropped {self.dropped} cache markers: this model takes none there")
+        if self.was_optioned:
+            notes.append(f"dropped {_OPTIONS}: this model has none")
+        return tuple(notes)
+
+    def _message(self, text: bytes, raw: bytes) -> bytes:
+        """A message, or an item of the Responses API."""
+        found = members(raw)
+        takes = self.translates and found.get("role") != b'"assistant"'
+        changed = {name: value for name, value in found.items() if name not in MARKS}
+        for name in _CONTENTS:
+            if name in changed:
+                changed[name] = _each(changed[name], partial(self._part, takes))
+        if "tool_calls" in changed:
+            changed["tool_calls"] = _each(changed["tool_calls"], self._bare)
+        if _is_marked(found):
+            closed = _closed(changed, text) if takes else None
+            self.said += closed is not None
+            self.dropped += closed is None
+            changed = closed or changed
+        return raw if changed == found else written(changed)
+
+    def _part(self, takes: bool, raw: bytes) -> bytes:  # noqa: FBT001 - bound before it is called
+        """A content part."""
+        found = members(raw)
+        if not takes or _kind(found) not in _PARTS or not _is_marked(found):
+            return self._bare(raw)
+        if _CONTROL not in found:
+            return raw
+        self.said += _BREAKPOINT not in found
+        changed = {name: value for name, value in found.items() if name != _CONTROL}
+        return written({**changed, _BREAKPOINT: _pointed(found)})
+
+    def _tool(self, raw: bytes) -> bytes:
+        """A tool's definition; its function may carry a marker of its own."""
+        outer = self._bare(raw)
+        found = members(outer)
+        inner = found.get("function", _NULL)
+        bare = self._bare(inner) if _may_mark(inner) else inner
+        return outer if bare == inner else written({**found, "function": bare})
+
+    def _bare(self, raw: bytes) -> bytes:
+        """The object without markers of its own."""
+        found = members(raw)
+        changed = {name: value for name, value in found.items() if name not in MARKS}
+        self.dropped += _is_marked(found)
+        return raw if len(changed) == len(found) else written(changed)
+
+
+def _each(raw: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """The list with each element changed; as it is where none is, or where it is no list."""
+    if raw[:1] != b"[":
+        return raw
+    before = [bytes(one) for one in _list(raw)]
+    after = [change(one) if _may_mark(one) else one for one in before]
+    return raw if after == before else b"[" + b",".join(after) + b"]"
+
+
+def _may_mark(raw: bytes) -> bool:
+    return raw[:1] == b"{" and may_mark(raw)
+
+
+def _is_marked(found: Mapping[str, bytes]) -> bool:
+    return any(found.get(name, _NULL) != _NULL for name in MARKS)
+
+
+def _closed(message: Mapping[str, bytes], text: bytes) -> dict[str, bytes] | None:
+    """The message with a breakpoint on its last part; None where none can stand there."""
+    name = next((name for name in _CONTENTS if message.get(name, _NULL) != _NULL), _CONTENTS[0])
+    content = message.get(name, _NULL)
+    if content[:1] == b'"':
+        content = b'[{"type":' + text + b',"text":' + content + b"}]"
+    parts = [bytes(one) for one in _list(content)] if content[:1] == b"[" else []
+    last = members(parts[-1]) if parts and parts[-1][:1] == b"{" else {}
+    if _kind(last) not in _PARTS:
+        return None
+    parts[-1] = written({**last, _BREAKPOINT: _pointed(last)})
+    return {**message, name: b"[" + b",".join(parts) + b"]"}
+
+
+def _pointed(part: Mapping[str, bytes]) -> bytes:
+    """The breakpoint that the part has; a new one where it has none."""
+    own = part.get(_BREAKPOINT, _NULL)
+    return _POINT if own == _NULL else own
+
+
+def _kind(part: Mapping[str, bytes]) -> str:
+    raw = part.get("type", _NULL)
+    return _text(raw) if raw[:1] == b'"' else ""

@@ -1,0 +1,39 @@
+"""Replay lines of recorded conversations that were made to be built badly.
+
+The words, the users and (for lmcache) the times are recorded; what is made is the build: the first
+lines of every system text hold the time of the call, the user and a directory, tools are shuffled
+with every call, and conversations are laid over each other in time, as they would be in one
+feature's traffic. τ-bench's clock starts at the moment its policy names; AgentDojo's is any.
+Calls without recorded times follow each other after 2 to 20 seconds.
+
+Usage: python -m tests.bench.badly_built KIND PATH [--gap 30] [--most N] [--seed S] > FILE
+KIND is tau, agentdojo or lmcache; PATH is the set's file or folder.
+"""
+
+import argparse
+import sys
+from itertools import islice
+from pathlib import Path
+
+import orjson
+
+from tests.fakes.badly_built import lines
+from tests.fakes.recorded import KINDS
+
+
+def main() -> None:
+    """Write the lines to standard output."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kind", choices=sorted(KINDS))
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--gap", type=float, default=30.0, help="seconds between two beginnings")
+    parser.add_argument("--most", type=int, help="conversations to take")
+    parser.add_argument("--seed", default="1")
+    options = parser.parse_args()
+    them = islice(KINDS[options.kind](options.path), options.most)
+    for line in lines(them, gap=options.gap, seed=options.seed):
+        sys.stdout.buffer.write(orjson.dumps(line) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

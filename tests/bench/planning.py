@@ -1,0 +1,241 @@
+# ruff: noqa: T201 - a script prints its result
+"""What planning costs of processor time: a conversation that grows by a little per call.
+
+Each row is one call of a conversation of about so many bytes, of which the last pair of messages
+is new; beside it the first sight of such a prompt, and, in the same run, what reading and writing
+the same body once and hashing it once take. Medians.
+Usage: python -m tests.bench.planning [--quick]
+"""
+
+import argparse
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from statistics import median
+from time import thread_time_ns
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from proxy.caches.outlook import outlook
+from proxy.prefix.holes import Anchor
+from proxy.prefix.layout import Layout, Move
+from proxy.prefix.plan import Plan
+from proxy.prefix.planned import Asked, Planned, Way
+from proxy.prefix.planner import Planner, fingerprint
+from proxy.prefix.prompt import Slot
+from slo.price import Rates
+from slo.usage import Usage
+
+Json = dict[str, Any]
+
+SIZES: Final = {"2 KB": 2 * 1024, "32 KB": 32 * 1024, "128 KB": 128 * 1024}
+REGIMES: Final = ("anthropic-breakpoint", "openai-breakpoint", "openai-interval", "block-chain")
+_SECRET: Final = b"bench"
+_NEW: Final = 4 * 1024
+_SYSTEM: Final = 6 * 1024
+_TOOLS: Final = 14
+_ROUNDS: Final = 30
+_TEXT: Final = """
+account answer balance before between change check customer date delivery detail each early every
+field file first follow found given grant house invoice keep later letter limit line market matter
+money month never note number offer order other paid part payment people place please point price
+question rate reach read reason record refund report request result right rule same second section
+sent shop show since small some state still stock store table team term there "time" total under
+unit until user value week which while who with within work
+"""
+_WORDS: Final = _TEXT.split()
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Microseconds of one call: read and planned before it is sent, settled once answered."""
+
+    before: float
+    after: float
+    body: bytes
+
+    @property
+    def whole(self) -> float:
+        """All of it."""
+        return self.before + self.after
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Medians, in microseconds."""
+
+    name: str
+    first: float
+    before: float
+    after: float
+    reading: float
+    hashing: float
+
+    @property
+    def whole(self) -> float:
+        """All that planning costs a call."""
+        return self.before + self.after
+
+
+def prose(chance: random.Random, size: int) -> str:
+    """Words, about so many bytes of them."""
+    words = chance.choices(_WORDS, k=size // 5 + 1)
+    lines = (" ".join(words[at : at + 14]) for at in range(0, len(words), 14))
+    return "\n".join(lines)[:size]
+
+
+def tool(chance: random.Random, number: int) -> Json:
+    """A function with three parameters."""
+    fields = {
+        f"{chance.choice(_WORDS[:60])}_{at}": {"type": "string", "description": prose(chance, 80)}
+        for at in range(3)
+    }
+    inner = {
+        "name": f"tool_{number * 7 % _TOOLS:02}",
+        "description": prose(chance, 300),
+        "parameters": {"type": "object", "properties": fields, "required": list(fields)},
+    }
+    return {"type": "function", "function": inner}
+
+
+def head(at: int) -> str:
+    """The first lines of the instructions: what time it is, and what stays."""
+    return f"Current time: 2026-11-20 {at // 60 % 24:02}:{at % 60:02}\nYou are a clerk.\n"
+
+
+def bodies(seed: int, size: int, steps: int, *, ticks: bool) -> Iterator[bytes]:
+    """A conversation's calls: the first of about so many bytes, each next one 4 KB longer.
+
+    Args:
+        seed: Makes its words.
+        size: Bytes of the first.
+        steps: How many.
+        ticks: Whether the first line of the instructions is another one at each call.
+    """
+    chance = random.Random(seed)  # noqa: S311 - words
+    small = size < 4 * _NEW
+    few = 2 if small else _TOOLS
+    tools = [tool(chance, number) for number in range(few)]
+    system = prose(chance, size // 8 if small else _SYSTEM)
+    talk: list[Json] = []
+    while len(orjson.dumps([tools, system, talk])) < size:
+        talk += pair(chance, size // 90)
+    for at in range(steps):
+        said = {"role": "system", "content": head(seed * 1000 + at * ticks) + system}
+        messages = [said, *talk, {"role": "user", "content": prose(chance, 200)}]
+        yield orjson.dumps({"model": "bench", "tools": tools, "messages": messages})
+        talk += pair(chance, (min(_NEW, size // 8)) // 2)
+
+
+def pair(chance: random.Random, size: int) -> list[Json]:
+    """A question and its answer of about so many bytes each."""
+    return [
+        {"role": "user", "content": prose(chance, size)},
+        {"role": "assistant", "content": prose(chance, size)},
+    ]
+
+
+def moves() -> Layout:
+    """The layout that sends the first line of the instructions to the end."""
+    words = "You are a clerk."
+    after = Anchor(fingerprint(_SECRET, "team")(words.encode()).hex(), len(words))
+    move = Move(before=None, after=after, slot=Slot.VARIABLE, label="Current time", count=1, of=1)
+    return Layout(version=1, moves=(move,))
+
+
+def way(regime: str) -> Way:
+    """A route to such a cache, at usual prices."""
+    rates = Rates(
+        input=3_000_000_000,
+        cache_read=300_000_000,
+        write_5m=3_750_000_000,
+        write_30m=3_750_000_000,
+        write_1h=6_000_000_000,
+        write_12h=7_500_000_000,
+        output=15_000_000_000,
+    )
+    at = outlook(regime, provider="", rates=rates)
+    return Way(upstream="up", model="bench", regime=at, late=True, rates=rates)
+
+
+def played(planner: Planner, body: bytes, to: Way, layout: Layout | None, now: float) -> Step:
+    """One call, planned and settled."""
+    asked = Asked(team="team", feature="feature", key="key", body=body)
+    start = thread_time_ns()
+    draft = planner.draft(asked)
+    plan: Plan | None = planner.plan(draft)
+    if plan is None:
+        plan = planner.begun(draft, 0)
+        # The bench begins midway; its conversations were seen from their start, for all that.
+        plan = msgspec.structs.replace(plan, joined=False, layout=layout.version if layout else 0)
+    found: Planned = planner.planned(draft, to, plan, layout, now)
+    planner.adopt(draft, found.plan)
+    sent = thread_time_ns()
+    tokens = len(found.body) // 4
+    usage = Usage(input=tokens // 10, cache_read=tokens - tokens // 10)
+    planner.settled(found, usage)
+    done = thread_time_ns()
+    return Step((sent - start) / 1000, (done - sent) / 1000, found.body)
+
+
+def row(name: str, size: int, regime: str, layout: Layout | None, rounds: int = _ROUNDS) -> Row:
+    """The medians of some conversations on one kind of cache."""
+    planner = Planner(_SECRET, share=0.0)
+    to = way(regime)
+    firsts: list[float] = []
+    others: list[Step] = []
+    body = b""
+    for seed in range(4):
+        now = 1_000_000.0
+        for at, body in enumerate(bodies(seed, size, 2 + rounds // 4, ticks=layout is not None)):
+            step = played(planner, body, to, layout, now + 20 * at)
+            if at == 0:
+                firsts.append(step.whole)
+            else:
+                others.append(step)
+    return Row(
+        name=name,
+        first=median(firsts),
+        before=median(step.before for step in others),
+        after=median(step.after for step in others),
+        reading=taken(lambda: orjson.dumps(orjson.loads(body))),
+        hashing=taken(lambda: blake2b(body, digest_size=16, key=b"key").digest()),
+    )
+
+
+def taken(work: Callable[[], object]) -> float:
+    """The median time of some work, in microseconds."""
+    times = []
+    for _ in range(30):
+        start = thread_time_ns()
+        work()
+        times.append((thread_time_ns() - start) / 1000)
+    return median(times)
+
+
+def main() -> None:
+    """Print the table as markdown."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="128 KB on one regime alone")
+    quick = options.parse_args().quick
+    sizes = dict([*SIZES.items()][-1:]) if quick else SIZES
+    print("| prompt | cache | first sight | planned | settled | all | read+write | hash | ratio |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
+    for name, size in sizes.items():
+        for regime in REGIMES[:1] if quick else REGIMES:
+            for layout in (None, moves()):
+                said = f"{name}, arranged" if layout else name
+                show(row(said, size, regime, layout), regime)
+
+
+def show(found: Row, regime: str) -> None:
+    """Print a row; times are in milliseconds."""
+    times = (found.first, found.before, found.after, found.whole, found.reading, found.hashing)
+    cells = (found.name, regime, *(f"{time / 1000:.2f}" for time in times))
+    print("| " + " | ".join(cells) + f" | {found.whole / found.reading:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+# ruff: noqa: T201 - a script prints its result
+"""Whether every recorded conversation extends its own prefix on the wire, in each mode and regime.
+
+Each row: steps judged, and at how many the prefix moved; built well, as recorded, and built badly.
+*arranged* is the day after the gateway saw the set for the first time, for a conversation stays as
+it was begun; *early* is the same before an upstream that takes system messages at the start alone.
+Usage: python -m tests.bench.prefix_extends [--every 1]
+"""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+
+from tests.bench.prefix_planners import (
+    Planning,
+    Plans,
+    arranged,
+    arranged_early,
+    marked,
+    sent_as_it_came,
+)
+from tests.fakes.badly_built import raw_bodies
+from tests.fakes.recorded import KINDS, PATHS, Recorded
+from tests.fakes.wire_prefix import ROUTES, Moved, Onlooker
+
+#: Makes the plans of one regime; they are given every call of the conversations, in order.
+MODES: Mapping[str, Callable[[str], Plans]] = {"as sent": sent_as_it_came, "marked": marked}
+#: The same for modes that learn on the day before.
+LEARNING: Mapping[str, Callable[[str], Planning]] = {
+    "arranged": arranged,
+    "arranged early": arranged_early,
+}
+Built = Callable[[Recorded], Iterable[bytes]]
+BUILT: Mapping[str, Built] = {"well": Recorded.bodies, "badly": raw_bodies}
+
+
+def moves(
+    them: Iterable[Recorded],
+    plans: Plans,
+    regime: str,
+    onlooker: Onlooker,
+    built: Built = Recorded.bodies,
+) -> Iterator[tuple[str, Moved]]:
+    """Every step of the conversations at which a prefix moved."""
+    for one in them:
+        for moved in onlooker.moved(built(one), partial(plans, one), ROUTES[regime]):
+            yield one.name, moved
+
+
+def learned(plans: Planning, them: Iterable[Recorded], built: Built) -> Planning:
+    """The next day's plans, once these have seen the conversations."""
+    for one in them:
+        for body in built(one):
+            plans(one, body)
+    return plans.next_day()
+
+
+def figures(
+    them: list[Recorded], regime: str, onlooker: Onlooker, built: Built
+) -> Iterator[tuple[str, int]]:
+    """At how many steps a prefix moved, by mode."""
+    for mode, make in MODES.items():
+        yield mode, sum(1 for _ in moves(them, make(regime), regime, onlooker, built))
+    for mode, learns in LEARNING.items():
+        plans = learned(learns(regime), them, built)
+        yield mode, sum(1 for _ in moves(them, plans, regime, onlooker, built))
+
+
+def main() -> None:
+    """Print the table as markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--every", type=int, default=1, help="take every so manieth conversation")
+    parser.add_argument("--kind", choices=KINDS)
+    options = parser.parse_args()
+    onlooker = Onlooker()
+    print("| set | built | mode | regime | steps | moved |\n|---|---|---|---|--:|--:|")
+    for kind in [options.kind] if options.kind else KINDS:
+        them = list(islice(KINDS[kind](PATHS[kind]), 0, None, options.every))
+        steps = sum(max(0, sum(1 for _ in one.calls()) - 1) for one in them)
+        for how, built in BUILT.items():
+            for regime in ROUTES:
+                for mode, found in figures(them, regime, onlooker, built):
+                    print(f"| {kind} | {how} | {mode} | {regime} | {steps} | {found} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

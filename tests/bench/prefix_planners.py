@@ -1,0 +1,98 @@
+"""Planners of recorded conversations, as the gateway would plan them in each of its modes."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from proxy.prefix.layout import Layout
+from proxy.prefix.lessons import Lessons
+from proxy.prefix.planned import Asked, Planned, Way
+from proxy.prefix.planner import Planner
+from proxy.prefix.standing import Place
+from proxy.ways import way
+from tests.fakes.recorded import Recorded
+from tests.fakes.wire_prefix import ROUTES, Sent, as_sent
+
+#: What is made of a body of this conversation.
+Plans = Callable[[Recorded, bytes], Sent]
+#: Calls of a feature between two looks at what it shows.
+_EVERY = 25
+_SECRET = b"secret"
+
+
+class Planning:
+    """A gateway's planning of one day; what it has learned can be handed to the next.
+
+    Args:
+        to: Where all calls go.
+        arranges: Whether text moves, as soon as the feature shows what varies.
+        layouts: What was learned before, by place.
+    """
+
+    def __init__(
+        self, to: Way, *, arranges: bool, layouts: Mapping[Place, list[Layout]] | None = None
+    ) -> None:
+        self.layouts: dict[Place, list[Layout]] = dict(layouts or {})
+        self._planner = Planner(_SECRET, share=0.0)
+        self._lessons = Lessons()
+        self._way = to
+        self._arranges = arranges
+        self._now = 0.0
+        self._seen: dict[Place, int] = {}
+
+    def __call__(self, one: Recorded, body: bytes) -> Sent:
+        """What is sent of it; each call is answered before the next, ten seconds later."""
+        self._now += 10.0
+        planned = self._planned(Asked(team="t", feature=one.feature, key="k", body=body))
+        self._planner.adopt(planned.draft, planned.plan)
+        self._planner.settled(planned, None)
+        if self._arranges:
+            self._lessons.observe(planned)
+            self._look(planned)
+        return Sent(planned.body, planned.tail)
+
+    def next_day(self) -> "Planning":
+        """Another one that knows the layouts of this one and none of its conversations."""
+        return Planning(self._way, arranges=True, layouts=self.layouts)
+
+    def _planned(self, asked: Asked) -> Planned:
+        draft = self._planner.draft(asked)
+        place = Place(asked.team, asked.feature, "any")
+        versions = self.layouts.setdefault(place, [])
+        plan = self._planner.plan(draft) or self._planner.begun(draft, len(versions))
+        layout = versions[plan.layout - 1] if plan.layout else None
+        return self._planner.planned(draft, self._way, plan, layout, self._now)
+
+    def _look(self, planned: Planned) -> None:
+        place = planned.place
+        self._seen[place] = self._seen.get(place, 0) + 1
+        found = self._lessons.proposal(planned) if self._seen[place] % _EVERY == 0 else None
+        versions = self.layouts[place]
+        if found is not None and (not versions or _does(found) != _does(versions[-1])):
+            versions.append(found)
+
+
+def _does(layout: Layout) -> list[object]:
+    """Its moves without their evidence."""
+    return [(move.before, move.after, move.slot, move.at, move.count) for move in layout.moves]
+
+
+def sent_as_it_came(_regime: str) -> Plans:
+    """Nothing is planned."""
+    return lambda _one, body: as_sent(body)
+
+
+def marked(regime: str) -> Plans:
+    """What costs no word its place: tools in order, marks and keys."""
+    return Planning(way(ROUTES[regime], "any", 0.0), arranges=False)
+
+
+def arranged(regime: str) -> Planning:
+    """Text moves too; the upstream takes system messages at the end."""
+    return Planning(way(ROUTES[regime], "any", 0.0), arranges=True)
+
+
+def arranged_early(regime: str) -> Planning:
+    """Text moves too; the upstream takes system messages at the start alone."""
+    to = msgspec.structs.replace(way(ROUTES[regime], "any", 0.0), late=False)
+    return Planning(to, arranges=True)

@@ -1,0 +1,95 @@
+"""Recorded conversations, built the way many people build prompts: what changes comes first.
+
+The conversations are real; that they are built badly is made. Above the rules stand lines with the
+time of the call, the user and the directory, and the tools come in another order with every call.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from heapq import heappop, heappush
+from itertools import count, islice
+from random import Random
+from typing import Any
+
+import orjson
+
+from tests.fakes.handbook import dice
+from tests.fakes.recorded import Recorded
+
+_ABOVE = (
+    "Current time: {at:%A, %d %B %Y, %H:%M:%S} UTC\n"
+    "User: {one.user}\n"
+    "Working directory: {one.place}\n\n"
+)
+Line = dict[str, Any]
+
+
+def bodies(one: Recorded, times: Iterable[float], roll: Random) -> Iterator[Mapping[str, Any]]:
+    """Each call of the conversation, made at those times (seconds since the epoch)."""
+    for (before, _), at in zip(one.calls(), times, strict=False):
+        above = _ABOVE.format(at=datetime.fromtimestamp(at, UTC), one=one)
+        system = {"role": "system", "content": above + one.rules}
+        tools = list(one.tools)
+        roll.shuffle(tools)
+        yield {
+            "model": "any",
+            "messages": [system, *before],
+            **({"tools": tools} if tools else {}),
+        }
+
+
+def raw_bodies(one: Recorded, seed: str = "") -> Iterator[bytes]:
+    """The same as bytes, at times of its own."""
+    yield from (orjson.dumps(line["body"]) for line in _conversation(one, 0.0, seed))
+
+
+def times(one: Recorded, roll: Random) -> Iterator[float]:
+    """When each call is made: as recorded, or 2 to 20 seconds after the one before."""
+    at = one.began
+    waits = iter(one.waits)
+    while True:
+        yield at
+        at += next(waits, None) or roll.uniform(2.0, 20.0)
+
+
+def lines(them: Iterable[Recorded], *, gap: float = 30.0, seed: str = "") -> Iterator[Line]:
+    """Lines for ``thriftgate replay`` in time order, a conversation begun every ``gap`` or so.
+
+    Only conversations that are open at the same time are held in memory.
+    """
+    roll = dice(seed, "starts")
+    order = count()
+    open_: list[tuple[float, int, Iterator[Line], Line]] = []
+    start = 0.0
+    for one in them:
+        while open_ and open_[0][0] <= start:
+            yield _next(open_)
+        found = _conversation(one, start, seed)
+        line = next(found, None)
+        if line is not None:
+            heappush(open_, (line["t"], next(order), found, line))
+        start += roll.uniform(0.0, 2 * gap)
+    while open_:
+        yield _next(open_)
+
+
+def _next(open_: list[tuple[float, int, Iterator[Line], Line]]) -> Line:
+    _, number, found, line = heappop(open_)
+    after = next(found, None)
+    if after is not None:
+        heappush(open_, (after["t"], number, found, after))
+    return line
+
+
+def _conversation(one: Recorded, start: float, seed: str) -> Iterator[Line]:
+    roll = dice(seed, one.name)
+    made = list(islice(times(one, roll), sum(1 for _ in one.calls())))
+    for body, (_, reply), at in zip(bodies(one, made, roll), one.calls(), made, strict=True):
+        yield {
+            "t": round(start + at - one.began, 3),
+            "conversation": one.name,
+            "key": "replay",
+            "feature": one.feature,
+            "body": body,
+            "reply": reply,
+        }

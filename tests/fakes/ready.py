@@ -1,0 +1,43 @@
+"""Calls that are planned and ready to go: rules that many share, then a word of their own."""
+
+from typing import Any, Final
+
+from proxy.prefix.chains import Expected
+from proxy.prefix.findings import Evidence
+from proxy.prefix.plan import Arm, Plan
+from proxy.prefix.planned import Asked, Draft, Planned, Way
+from proxy.prefix.prompt import parsed
+from proxy.prefix.sent import Sent
+from slo.price import Rates
+from tests.proxy.prefix.sendings import ANTHROPIC, fingerprint, users
+
+#: Two dollars per million tokens.
+RATES: Final = Rates(input=2_000_000_000)
+MARKED: Final = {0: "5m"}
+#: Rules of so many tokens.
+LONG, SHORT = ("rules", 10_000), ("rules", 1_500)
+
+
+def planned(sent: Sent, *, there: int = 0, arm: Arm = Arm.TREATED, **way: Any) -> Planned:
+    """A call of which so many tokens are in the cache already."""
+    body = b'{"messages":[]}'
+    return Planned(
+        draft=Draft(
+            asked=Asked(team="acme", feature="chat", key="key_1", body=body),
+            prompt=parsed(body),
+            fingerprint=fingerprint,
+            conversation=b"c",
+            turns=0,
+        ),
+        way=Way(**{"upstream": "up", "model": "m", "regime": sent.regime, "rates": RATES, **way}),
+        plan=Plan(arm=arm),
+        body=body,
+        tail=0,
+        evidence=Evidence(sent=sent, expected=Expected(tokens=there, scale=sent.scale()), now=0.0),
+    )
+
+
+def ready(said: str, shared: tuple[str, int] = LONG, **more: Any) -> Planned:
+    """A call whose rules are marked, and what is said after them."""
+    regime, marks = more.pop("regime", ANTHROPIC), more.pop("marks", MARKED)
+    return planned(users(regime, shared, (said, 20), marks=marks), **more)

@@ -1,0 +1,99 @@
+"""Two gateways, each a process of its own, that share one store, before one lab."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+from proxy.lab.lab import Lab
+from proxy.prefix.standing import Mode, Place
+from proxy.store.store import Store
+from tests.fakes.hourglass import Sand, lab_by_the_hour
+from tests.fakes.served import Served, free_port, served
+from tests.fakes.standing import standing
+
+#: Nothing is planned but for features that are told to be, and no conversation is left out.
+_PLANNING = {"THRIFTGATE_PLANNING": "off", "THRIFTGATE_CONTROL_SHARE": "0"}
+
+
+class Sibling(Served):
+    """Another process on the first one's database; its journal is its own."""
+
+    def __init__(self, first: Served, folder: Path) -> None:
+        self.folder = folder / "sibling"
+        self.folder.mkdir(mode=0o700)
+        self.database_url = first.database_url
+        self.key = first.key
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._catalog = first._catalog
+        self._process = None
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """Both gateways running.
+
+    Attributes:
+        clock: The lab's time; the gateways' is the machine's.
+        store: What both share, opened once more.
+    """
+
+    gateways: Sequence[Served]
+    lab: Lab
+    clock: Sand
+    store: Store
+    client: httpx.Client
+
+    def arrived(self, which: int, body: bytes, *, feature: str, at: float) -> tuple[str, bytes]:
+        """Path and body of what arrives upstream for a call to that gateway."""
+        gateway = self.gateways[which]
+        self.clock.past = at
+        headers: Mapping[str, Any] = {
+            "authorization": f"Bearer {gateway.key}",
+            "content-type": "application/json",
+            "x-thriftgate-feature": feature,
+        }
+        answer = self.client.post(
+            f"{gateway.url}/v1/chat/completions", content=body, headers=headers
+        )
+        assert answer.status_code == 200, answer.text
+        assert orjson.loads(answer.content)["choices"]
+        exchange = self.lab.exchanges[-1]
+        return exchange.path, exchange.body
+
+    def place(self, feature: str) -> Place:
+        """A feature of the one team."""
+        return Place(self.store.teams.all()[0].id, feature)
+
+
+@contextmanager
+def replicas(
+    folder: Path, database_url: str = "", modes: Mapping[str, Mode] | None = None
+) -> Iterator[Replicas]:
+    """Two running gateways; SQLite in a file of theirs where no URL is given.
+
+    Args:
+        folder: Where they keep what is theirs.
+        database_url: What they share.
+        modes: How features are planned; those that are not named are not.
+    """
+    url = database_url or f"sqlite:///{folder / 'shared.db'}"
+    with ExitStack() as stack:
+        lab, catalog, clock = stack.enter_context(standing(lambda: lab_by_the_hour(folder)))
+        first = stack.enter_context(served(folder, catalog, url))
+        second = Sibling(first, folder)
+        stack.callback(second.kill)
+        store = Store.open(url, folder / "journal")
+        stack.callback(store.close, 10)
+        client = stack.enter_context(httpx.Client(trust_env=False, timeout=60))
+        both = Replicas((first, second), lab, clock, store, client)
+        for feature, mode in (modes or {}).items():
+            store.layouts.switch(both.place(feature), mode, "test", 0.0)
+        for gateway in both.gateways:
+            gateway.start(**_PLANNING)
+        yield both

@@ -1,0 +1,146 @@
+"""Whether a conversation extends its own prefix on the wire, as an upstream's cache would see it.
+
+::
+
+    caller's body ── planner ──▶ Sent ── wire ──▶ upstream's body ── lab ──▶ blocks of tokens
+
+The blocks of a call, without what varies per call at its end and whatever is marked in it, must be
+the first blocks of the next call. Steps are judged where the caller itself only appended: rules and
+tools may have moved, said messages may not.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import orjson
+
+from proxy.caches.port import Block, CachedPrompt
+from proxy.catalog.entries import REGIMES, TRAITS, Kind, Route, Upstream
+from proxy.lab.bodies import parsed
+from proxy.lab.chat import CHAT
+from proxy.lab.messages import MESSAGES
+from proxy.lab.models import Simulated
+from proxy.lab.rendering import END, Vocabulary
+from proxy.lab.told import Context
+from proxy.prepare import prepare
+from tests.fakes.desk import call
+
+_LEADING = ("system", "developer")
+#: Traits a model may have at once.
+_TRAITS = frozenset(TRAITS) - {"always_thinking"}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a planner makes of a body; ``tail`` messages at its end vary per call."""
+
+    body: bytes
+    tail: int = 0
+
+
+Planner = Callable[[bytes], Sent]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved:
+    """A call whose prefix is not that of the call before.
+
+    Attributes:
+        step: Which call, from 0.
+        block: The first block that differs.
+        what: What stood there, in a few words.
+    """
+
+    step: int
+    block: int
+    what: str
+
+
+def as_sent(body: bytes) -> Sent:
+    """The body as it came."""
+    return Sent(body)
+
+
+def route(regime: str) -> Route:
+    """A route of this regime; Anthropic's speaks its own wire."""
+    kind: Kind = "anthropic" if regime == "anthropic-breakpoint" else "openai"
+    upstream = Upstream(name=regime, kind=kind, base_url="http://lab/v1", provider="")
+    return Route(name=f"{regime}/any", upstream=upstream, regime=regime, traits=_TRAITS)
+
+
+#: A route for every regime there is.
+ROUTES: Mapping[str, Route] = {regime: route(regime) for regime in sorted(REGIMES)}
+
+
+class Onlooker:
+    """Reads what goes to an upstream as the lab would; texts it has read are remembered."""
+
+    def __init__(self) -> None:
+        self._vocabulary = Vocabulary()
+
+    def prompt(self, body: bytes, by: Route) -> CachedPrompt:
+        """The prompt that a chat body is on this route.
+
+        Raises:
+            InvalidCall: If the wire cannot say it.
+            Refusal: If the upstream would refuse it.
+        """
+        prepared = prepare(call(body), by)
+        model = Simulated(wire=by.upstream.kind, regime=by.regime, traits=by.traits)
+        speech = MESSAGES if by.upstream.kind == "anthropic" else CHAT
+        return speech.asked(parsed(prepared.body), Context(self._vocabulary, model, "key")).prompt
+
+    def moved(self, bodies: Iterable[bytes], planner: Planner, by: Route) -> Iterator[Moved]:
+        """Each judged step of one conversation at which its prefix moved."""
+        calls = ((body, self.lasting(planner(body), by)) for body in bodies)
+        for step, ((asked, kept), (next_, got)) in enumerate(pairwise(calls), start=1):
+            if not _appends(asked, next_):
+                continue
+            at = _first_difference(kept, got)
+            if at is not None:
+                yield Moved(step=step, block=at, what=_shown(kept[at]))
+
+    def lasting(self, sent: Sent, by: Route) -> Sequence[Block]:
+        """The blocks of a call but for its tail and what primes the answer."""
+        blocks = self.prompt(sent.body, by).blocks[:-1]
+        if not sent.tail:
+            return blocks
+        body = orjson.loads(sent.body)
+        body["messages"] = body["messages"][: -sent.tail]
+        without = self.prompt(orjson.dumps(body), by).blocks[:-1]
+        at = _first_difference(without, blocks)  # where nothing is left, a wire says something else
+        return blocks[: len(without) if at is None else at]
+
+
+def _appends(asked: bytes, after: bytes) -> bool:
+    """Whether the caller's own conversation only grew."""
+    before, now = _said(asked), _said(after)
+    return now[: len(before)] == before
+
+
+def _said(body: bytes) -> list[object]:
+    messages = orjson.loads(body)["messages"]
+    start = next(
+        (at for at, message in enumerate(messages) if message["role"] not in _LEADING),
+        len(messages),
+    )
+    return list(messages[start:])
+
+
+def _first_difference(kept: Sequence[Block], got: Sequence[Block]) -> int | None:
+    """The first block that is not the same; None if there is none."""
+    for at, block in enumerate(kept):
+        if at >= len(got) or _core(block) != _core(got[at]):
+            return at
+    return None
+
+
+def _core(block: Block) -> tuple[str, str, tuple[int, ...]]:
+    """What must stay: role, kind and tokens, but for the end of a message, which may come later."""
+    tokens = block.tokens[:-1] if block.tokens[-1:] == (END,) else block.tokens
+    return block.role, block.kind, tokens
+
+
+def _shown(block: Block) -> str:
+    return f"{block.role} {block.kind}, {len(block.tokens)} tokens"

@@ -1,0 +1,68 @@
+from pathlib import Path
+
+from proxy.commands.explain import explain, told
+from proxy.receipt import Outcome
+from slo.usage import Usage
+from tests.fakes.receipts import START, a_receipt
+from tests.fakes.typed import Typed, alone
+
+EXPLAIN = alone(explain)
+
+
+def test_a_call_is_told_attempt_by_attempt(tmp_path: Path) -> None:
+    typed = Typed(tmp_path, START)
+    failed = a_receipt(
+        4, final=False, outcome=Outcome.FAILED, status=529, error="overloaded", usage=None
+    )
+    answered = a_receipt(
+        4,
+        attempt=1,
+        conversation="ab" * 16,
+        arm="treated",
+        layout=2,
+        usage=Usage(input=3000, cache_read=1000),
+        expected_read=3500,
+        miss="diverged",
+        miss_detail="system line 4 changed",
+        miss_tokens=2500,
+        miss_nanos=6_000_000,
+    )
+    typed.keep(failed, answered)
+    said = typed.said(EXPLAIN, failed.call_id)
+
+    assert f"Attempt 1 of {failed.call_id}, 2026-09-21 14:13 UTC: team team_0" in said
+    assert "It was failed by lab/model-0 with 529 (overloaded); $0.004000004." in said
+    assert "It was not planned." in said
+    assert "Attempt 2 of" in said
+    assert f"Conversation {'ab' * 16} is planned, with layout 2." in said
+    assert "Read from the cache: 1,000 of 4,000 tokens, 25 %." in said
+    assert "Expected: 3,500 tokens." in said
+    assert "system line 4 changed." in said
+    assert "Lost: 2,500 tokens, $0.006" in said
+    assert "Mend: Move what varies behind" in said
+
+
+def test_a_call_nobody_made_is_told(tmp_path: Path) -> None:
+    assert "no call with the id call_1" in Typed(tmp_path, START).refused(EXPLAIN, "call_1")
+
+
+def test_a_conversation_left_alone_is_told_as_such() -> None:
+    lines = list(told(a_receipt(1, conversation="cd", arm="control", cost_nanos=None), "acme"))
+
+    assert lines[1].endswith("at no known price.")
+    assert lines[2] == "Conversation cd is sent as it came, to compare with."
+
+
+def test_what_the_gateway_changed_is_told() -> None:
+    lines = list(told(a_receipt(5, conversation="cd", arm="treated", model="", route=""), "acme"))
+
+    assert "chat/completions" in lines[0]
+    assert lines[1].startswith("It was answered with 200;")
+    assert lines[2] == "Conversation cd is planned, with no layout."
+    assert lines[-1] == "Note: dropped logit_bias."
+
+
+def test_a_reason_of_another_version_is_told_in_its_own_words() -> None:
+    lines = list(told(a_receipt(1, miss="of_tomorrow", miss_detail="who knows"), "acme"))
+
+    assert lines[-1] == "Why not more: of_tomorrow: who knows."

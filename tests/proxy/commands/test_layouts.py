@@ -1,0 +1,139 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from proxy.commands.layouts import layouts
+from proxy.prefix.layout import Layout, Move
+from proxy.prefix.prompt import Slot
+from proxy.prefix.standing import Mode, Place
+from tests.fakes.typed import Typed
+
+NOW = 1_790_000_000.0
+MOVE = Move(
+    before=None,
+    after=None,
+    slot=Slot.VARIABLE,
+    label="Current time",
+    shows="line 3",
+    calls=40,
+    conversations=9,
+    values=40,
+    saving=1_250_000_000,
+)
+MOVES = msgspec.json.encode(Layout(moves=(MOVE,))).decode()
+
+
+@pytest.fixture
+def typed(tmp_path: Path) -> Typed:
+    return Typed(tmp_path, NOW)
+
+
+@pytest.fixture
+def place(typed: Typed) -> Place:
+    """A feature of the team acme with one proposal."""
+    store = typed.open()
+    found = Place(store.teams.create("acme", now=NOW).id, "support", "claude")
+    store.layouts.propose(found, "d1", MOVES, NOW - 60)
+    store.close(5)
+    return found
+
+
+def test_nothing_decided_is_told(typed: Typed) -> None:
+    assert "every one is observed" in typed.said(layouts, "list")
+
+
+def test_features_are_listed_with_mode_layout_proposals_and_state(
+    typed: Typed, place: Place
+) -> None:
+    assert typed.said(layouts, "list").splitlines()[1].split() == [
+        "acme",
+        "support",
+        "claude",
+        "observe",
+        "none",
+        "1",
+        "planned",
+    ]
+
+
+def test_a_proposal_is_shown_with_its_moves_and_evidence(typed: Typed, place: Place) -> None:
+    said = typed.said(layouts, "show", "acme", "support")
+
+    assert "Mode observe; layout none, since never." in said
+    assert "Version 1: proposed 2026-09-21 14:12 UTC\n" in said
+    assert "  Current time: line 3 varies per call → variable slot" in said
+    assert "saves $1.2500 per 1,000 calls" in said
+
+
+def test_a_layout_that_this_version_cannot_read_is_shown_as_it_is(
+    typed: Typed, place: Place
+) -> None:
+    store = typed.open()
+    store.layouts.propose(place, "d2", "[1]", NOW)
+    store.close(5)
+
+    assert "  [1]" in typed.said(layouts, "show", "acme", "support")
+
+
+def test_a_version_is_approved_and_rolled_back(typed: Typed, place: Place) -> None:
+    approved = typed.said(layouts, "approve", "acme", "support", "1")
+    shown = typed.said(layouts, "show", "acme", "support")
+    back = typed.said(layouts, "rollback", "acme", "support", "--by", "bob")
+
+    assert "Layout 1 of feature support is approved, on claude" in approved
+    assert "not applied" not in approved
+    assert "Mode apply; layout 1" in shown
+    assert "approved 2026-09-21 14:13 UTC by ann" in shown
+    assert "has no layout from now on" in back
+    assert "rolled back 2026-09-21 14:13 UTC by bob" in typed.said(
+        layouts, "show", "acme", "support"
+    )
+    assert "none to roll back" in typed.refused(layouts, "rollback", "acme", "support")
+
+
+def test_a_rollback_names_the_layout_it_goes_back_to(typed: Typed, place: Place) -> None:
+    store = typed.open()
+    store.layouts.propose(place, "d2", MOVES, NOW)
+    store.layouts.approve(place, 1, "", NOW - 100)
+    store.layouts.approve(place, 2, "", NOW - 50)
+    store.close(5)
+    typed.now += 60
+
+    assert "has layout 1 from now on" in typed.said(layouts, "rollback", "acme", "support")
+
+
+def test_what_is_not_there_cannot_be_approved(typed: Typed, place: Place) -> None:
+    assert "version 7" in typed.refused(layouts, "approve", "acme", "support", "7")
+    assert "no team" in typed.refused(layouts, "show", "nobody", "support")
+
+
+def test_a_mode_is_set_for_a_feature_and_an_approval_in_off_is_not_applied(
+    typed: Typed, place: Place
+) -> None:
+    assert "on all families, has the mode off" in typed.said(
+        layouts, "mode", "acme", "support", "off"
+    )
+    assert "not applied yet: off" in typed.said(layouts, "approve", "acme", "support", "1")
+
+
+def test_where_there_are_several_families_one_has_to_be_named(typed: Typed, place: Place) -> None:
+    store = typed.open()
+    store.layouts.propose(Place(place.team, "support", "gpt"), "d1", MOVES, NOW)
+    store.close(5)
+
+    assert "claude, gpt" in typed.refused(layouts, "approve", "acme", "support", "1")
+    assert "on gpt" in typed.said(
+        layouts, "approve", "acme", "support", "1", "--family", "gpt", "--by", "bob"
+    )
+
+
+def test_a_suspended_feature_says_why_and_is_resumed(typed: Typed, place: Place) -> None:
+    store = typed.open()
+    store.layouts.suspend(place.whole, "it cost 12 % more", NOW - 60)
+    store.layouts.switch(place, Mode.AUTO, "", NOW)
+    store.close(5)
+
+    assert "suspended 2026-09-21 14:12 UTC: it cost 12 % more" in typed.said(layouts, "list")
+    assert "planned again" in typed.said(layouts, "resume", "acme", "support")
+    assert "not suspended" in typed.refused(layouts, "resume", "acme", "support")

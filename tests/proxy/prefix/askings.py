@@ -1,0 +1,114 @@
+"""Calls that are planned, and processes that plan them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import orjson
+
+from proxy.prefix.layout import Layout
+from proxy.prefix.lessons import Lessons
+from proxy.prefix.plan import Plan
+from proxy.prefix.planned import Asked, Planned, Way
+from proxy.prefix.planner import Planner
+from proxy.ways import way
+from slo.price import Rates
+from slo.usage import Usage
+from tests.fakes.handbook import handbook
+from tests.fakes.wire_prefix import ROUTES, Sent
+
+NOW = 1_790_000_000.0
+SECRET = b"the installation's secret"
+RATES = Rates(input=1_000_000_000, cache_read=100_000_000, output=4_000_000_000)
+#: One way for every regime there is.
+WAYS: Mapping[str, Way] = {
+    name: msgspec.structs.replace(way(route, "any", NOW), rates=RATES)
+    for name, route in ROUTES.items()
+}
+RULES = handbook(20, "askings")
+Json = dict[str, Any]
+
+
+def said(role: str, content: object) -> Json:
+    return {"role": role, "content": content}
+
+
+def body(*messages: Json, **fields: object) -> bytes:
+    return orjson.dumps({"model": "any", "messages": messages, **fields})
+
+
+def tool(name: str, **more: object) -> Json:
+    function = {"name": name, "description": f"Does {name}.", "parameters": {}}
+    return {"type": "function", "function": function, **more}
+
+
+def talk(turns: int, rules: str = RULES, opening: str = "Where is my parcel?") -> list[Json]:
+    """The messages of a call that ``turns`` answers precede."""
+    messages = [said("system", rules), said("user", opening)]
+    for turn in range(turns):
+        messages.append(said("assistant", f"Case {turn} is open. Which number has it?"))
+        messages.append(said("user", f"It has number {turn}{turn}7."))
+    return messages
+
+
+def asked(raw: bytes, **fields: Any) -> Asked:
+    return Asked(**{"team": "team_1", "feature": "desk", "key": "key_1", "body": raw, **fields})
+
+
+class Process:
+    """One process that plans; its clock moves ten seconds with each call.
+
+    Args:
+        to: Where it sends.
+        plans: What was decided, shared with other processes, as they read it from a store.
+        layout: Version 1, which new conversations begin with.
+        share: Of the control arm.
+    """
+
+    def __init__(
+        self,
+        to: Way,
+        *,
+        plans: dict[bytes, bytes] | None = None,
+        layout: Layout | None = None,
+        share: float = 0.0,
+    ) -> None:
+        self.planner = Planner(SECRET, share=share)
+        self.lessons = Lessons()
+        self.to = to
+        self.now = NOW
+        self._plans = {} if plans is None else plans
+        self._layout = layout
+
+    def planned(self, call: Asked) -> Planned:
+        """The call as it is sent; nobody has answered it yet."""
+        self.now += 10.0
+        draft = self.planner.draft(call)
+        stored = self._plans.get(draft.conversation)
+        plan = msgspec.json.decode(stored, type=Plan) if stored is not None else None
+        plan = plan or self.planner.begun(draft, int(self._layout is not None))
+        layout = self._layout if plan.layout else None
+        found = self.planner.planned(draft, self.to, plan, layout, self.now)
+        self.planner.adopt(draft, found.plan)
+        self._plans[draft.conversation] = msgspec.json.encode(found.plan)
+        return found
+
+    def answered(self, call: Asked, usage: Usage | None = None) -> Planned:
+        """The call as it was sent, and learned from once it was answered."""
+        found = self.planned(call)
+        self.planner.settled(found, usage)
+        self.lessons.observe(found)
+        return found
+
+    def sent(self, raw: bytes) -> Sent:
+        """What is sent of a body."""
+        found = self.answered(asked(raw))
+        return Sent(found.body, found.tail)
+
+
+def learned(to: Way, bodies: Iterable[bytes], **fields: Any) -> Layout | None:
+    """What a feature shows once these calls were answered."""
+    process, last = Process(to), None
+    for raw in bodies:
+        last = process.answered(asked(raw, **fields))
+    return process.lessons.proposal(last) if last is not None else None

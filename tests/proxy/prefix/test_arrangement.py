@@ -1,0 +1,196 @@
+"""A prompt in the order of its slots, and with its marks."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.prefix.arrangement import arranged, as_it_came, sent
+from proxy.prefix.layout import Layout, Move
+from proxy.prefix.plan import Plan, Policy
+from proxy.prefix.planned import Draft
+from proxy.prefix.planner import Planner
+from proxy.prefix.prompt import Slot, Unplannable
+from tests.fakes.kept import kept
+from tests.proxy.prefix.askings import RULES, SECRET, WAYS, asked, body, said, talk, tool
+
+ANTHROPIC, PLAIN = WAYS["anthropic-breakpoint"], WAYS["openai-interval"]
+EVERYWHERE = Policy(stable="5m", semi="5m", history="5m")
+MARK = {"cache_control": {"type": "ephemeral"}}
+TAGGED = f"<tg:variable>It is noon.</tg:variable>\n{RULES}"
+#: Takes all instructions for text that varies per call.
+EVERYTHING = Layout(
+    moves=(Move(before=None, after=None, slot=Slot.VARIABLE, label="Detail 1", count=0),)
+)
+
+
+def draft(raw: bytes) -> Draft:
+    return Planner(SECRET).draft(asked(raw))
+
+
+def read(raw: bytes) -> Any:
+    return orjson.loads(raw)
+
+
+def names(raw: bytes) -> list[str]:
+    return [each["function"]["name"] for each in read(raw)["tools"]]
+
+
+def test_a_prompt_that_came_in_order_stays_as_it_is():
+    one = draft(body(*talk(1)))
+    found = arranged(one, Plan(), None, late=True)
+
+    assert found.prompt == one.prompt
+    assert (found.plan, found.notes, found.given) == (Plan(), (), {})
+    assert sent(one, PLAIN, found, Policy()).body is one.asked.body
+
+
+def test_what_is_declared_moves_and_nothing_else_is_needed():
+    one = draft(body(said("system", TAGGED), said("user", "Well?")))
+    found = arranged(one, Plan(), None, late=True)
+    body_sent = sent(one, PLAIN, found, Policy()).body
+
+    kept(one.asked.body, body_sent)
+    assert found.prompt.tail == 1
+    assert b"<tg:" not in body_sent
+    assert "It is noon." in read(body_sent)["messages"][-1]["content"]
+
+
+def test_what_a_layout_names_moves():
+    one = draft(body(*talk(0)))
+    found = arranged(one, Plan(layout=1), EVERYTHING, late=True)
+
+    assert found.prompt.tail == 1
+    assert found.prompt != one.prompt
+
+
+def test_tags_that_do_not_add_up_stay_and_are_told_of():
+    one = draft(body(said("system", "<tg:variable>It is noon."), said("user", "Well?")))
+    found = arranged(one, Plan(), None, late=True)
+
+    assert found.prompt == one.prompt
+    assert found.notes == ("tags of message 0 stay as text: variable is never closed",)
+
+
+def test_an_upstream_without_late_system_messages_hears_it_from_the_user():
+    one = draft(body(said("system", TAGGED), said("user", "Well?")))
+    found = arranged(one, Plan(), None, late=False)
+
+    assert [message["role"] for message in read(found.prompt.rendered())["messages"]] == [
+        "system",
+        "user",
+    ]
+
+
+def test_tools_come_in_one_order_which_the_plan_remembers():
+    one = draft(body(*talk(0), tools=[tool("b"), tool("a")]))
+    other = draft(body(*talk(0), tools=[tool("a"), tool("b")]))
+    first, second = (arranged(each, Plan(), None, late=True) for each in (one, other))
+
+    assert names(first.prompt.rendered()) == ["a", "b"]
+    assert first.prompt.tools == second.prompt.tools
+    assert len(first.plan.tools) == 2
+
+
+def test_a_tool_that_comes_later_is_appended():
+    first = arranged(draft(body(*talk(0), tools=[tool("b")])), Plan(), None, late=True)
+    more = draft(body(*talk(1), tools=[tool("a"), tool("b")]))
+    second = arranged(more, first.plan, None, late=True)
+
+    assert names(second.prompt.rendered()) == ["b", "a"]
+    assert second.plan.tools[:1] == first.plan.tools
+
+
+def test_tools_of_a_conversation_met_midway_stay_where_they_were():
+    one = draft(body(*talk(2), tools=[tool("b"), tool("a")]))
+    found = arranged(one, Plan(joined=True), None, late=True)
+
+    assert found.prompt == one.prompt
+    assert found.plan.tools == ()
+
+
+def test_tools_that_a_mark_holds_in_place_are_told_of():
+    one = draft(body(*talk(0), tools=[tool("b", **MARK), tool("a")]))
+    found = arranged(one, Plan(), None, late=True)
+
+    assert names(found.prompt.rendered()) == ["b", "a"]
+    assert found.notes == ("marks stand between tools that would change places",)
+
+
+def test_marks_are_added_where_the_policy_wants_them():
+    one = draft(body(*talk(1)))
+    found = sent(one, ANTHROPIC, arranged(one, Plan(), None, late=True), EVERYWHERE)
+
+    kept(one.asked.body, found.body)
+    assert set(found.marks.values()) == {"5m"}
+    assert found.body.count(b'"cache_control"') == len(found.marks) == 2
+    assert b"cache_control" not in found.prompt.rendered()
+
+
+def test_the_callers_own_marks_stay_and_count():
+    rules = [{"type": "text", "text": RULES, **MARK}]
+    one = draft(body(said("system", rules), *talk(1)[1:]))
+    found = arranged(one, Plan(), None, late=True)
+    marked = sent(one, ANTHROPIC, found, EVERYWHERE)
+
+    kept(one.asked.body, marked.body)
+    assert set(found.given) == {0}
+    assert 0 in marked.marks
+    assert len(marked.marks) == 2
+
+
+def test_marks_without_room_are_told_of():
+    parts = [{"type": "text", "text": f"{n} {RULES}", **MARK} for n in range(4)]
+    one = draft(body(said("system", parts), *talk(1)[1:]))
+    found = sent(one, ANTHROPIC, arranged(one, Plan(), None, late=True), EVERYWHERE)
+
+    assert found.body is one.asked.body
+    assert any("marks are in use" in note for note in found.notes)
+
+
+def test_marks_that_share_a_message_each_take_room():
+    parts = [{"type": "text", "text": f"{n} {RULES}", **MARK} for n in range(4)]
+    one = draft(body(said("system", RULES), said("user", parts)))
+    found = sent(one, ANTHROPIC, arranged(one, Plan(), None, late=True), EVERYWHERE)
+
+    assert found.body is one.asked.body
+
+
+def test_behind_a_mark_of_five_minutes_none_lives_for_an_hour():
+    rules = [{"type": "text", "text": RULES, **MARK}]
+    one = draft(body(said("system", rules), *talk(1)[1:]))
+    found = sent(one, ANTHROPIC, arranged(one, Plan(), None, late=True), Policy(history="1h"))
+
+    assert set(found.marks.values()) == {"5m"}
+    assert b'"1h"' not in found.body
+
+
+def test_where_a_cache_takes_no_marks_what_was_a_text_is_sent_as_one():
+    rules = f"<tg:semi-stable>Ines asks.</tg:semi-stable>\n{RULES}"
+    one = draft(body(said("system", rules), said("user", "Well?")))
+    found = arranged(one, Plan(), None, late=True)
+    plain, marked = (
+        read(sent(one, way, found, Policy()).body)["messages"][0]["content"]
+        for way in (PLAIN, ANTHROPIC)
+    )
+
+    assert plain == "".join(part["text"] for part in marked)
+
+
+def test_as_it_came_is_what_the_caller_wrote():
+    one = draft(body(said("system", TAGGED), said("user", "Well?"), tools=[tool("b", **MARK)]))
+    found = as_it_came(one, Plan())
+
+    assert found.prompt == one.prompt
+    assert set(found.given) == {0}
+    assert len(found.blocks) == 3
+
+
+@pytest.mark.parametrize(
+    "arrange", [as_it_came, lambda one, plan: arranged(one, plan, None, late=True)]
+)
+def test_a_message_that_cannot_be_read_is_left_to_its_upstream(arrange):
+    one = draft(body(said("system", 7), said("user", "Well?")))
+
+    with pytest.raises(Unplannable):
+        arrange(one, Plan())

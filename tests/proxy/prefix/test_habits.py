@@ -1,0 +1,152 @@
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.prefix.habits import EDGES, Habits, Seen, Uses
+
+LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
+#: Uses from which a five minute write at 1.25 and reads at 0.1 pay.
+PAYS = 0.25 / 0.9
+
+
+def habits_of(conversations: int, calls: int, gap: float, pause: float) -> Habits:
+    """A feature whose conversations follow one another."""
+    habits = Habits()
+    now = 0.0
+    for _ in range(conversations):
+        for before in range(calls):
+            habits.observe(now, Seen(before=before, gap=gap if before else 0.0))
+            now += gap
+        now += pause
+    return habits
+
+
+def asked(habits: Habits, *, is_open: bool = True, before: int = 0) -> Uses:
+    return habits.uses(LIFETIMES, is_open=is_open, before=before)
+
+
+def test_a_first_conversation_with_tools_is_expected_to_go_on():
+    uses = asked(Habits())
+
+    assert uses.history["5m"] > PAYS
+    assert uses.history["1h"] - uses.history["5m"] < 0.75 / 0.9
+    assert uses.stable["5m"] > 0
+
+
+def test_a_lone_question_is_not_marked_before_conversations_were_seen_to_go_on():
+    assert asked(Habits(), is_open=False).history["5m"] < PAYS
+    assert asked(Habits(), is_open=False).stable["5m"] > PAYS
+
+
+def test_a_few_conversations_that_go_on_are_enough_for_a_lone_question():
+    habits = habits_of(conversations=3, calls=4, gap=10.0, pause=5.0)
+
+    assert asked(habits, is_open=False).history["5m"] > PAYS
+
+
+def test_a_conversation_that_went_on_is_likely_to_go_on():
+    assert asked(Habits(), is_open=False, before=1).history["5m"] > PAYS
+
+
+def test_questions_asked_once_are_found_out_whatever_they_hold():
+    habits = habits_of(conversations=60, calls=1, gap=20.0, pause=0.0)
+
+    uses = asked(habits)
+
+    assert uses.history["5m"] < PAYS
+    assert uses.stable["5m"] > 10
+    assert uses.judged > 20
+
+
+def test_many_conversations_that_start_at_once_do_not_look_like_ones_that_end_at_once():
+    habits = Habits()
+    for _ in range(200):
+        habits.observe(5.0, Seen())
+
+    assert asked(habits).history["5m"] > PAYS
+
+
+def test_gaps_between_five_minutes_and_an_hour_speak_for_an_hour():
+    habits = habits_of(conversations=30, calls=6, gap=900.0, pause=100.0)
+
+    uses = asked(habits)
+
+    assert uses.history["1h"] - uses.history["5m"] > 2
+
+
+def test_a_conversation_that_rewrites_what_it_sent_shares_its_semi_stable_slot_only():
+    habits = Habits()
+    for at in range(100):
+        habits.observe(at * 10.0, Seen(before=at, gap=10.0, extends=False))
+
+    uses = asked(habits, before=3)
+
+    assert uses.semi["5m"] > 5 * uses.history["5m"]
+
+
+def test_a_feature_called_once_a_day_keeps_nothing_alive():
+    habits = habits_of(conversations=40, calls=1, gap=86_400.0, pause=0.0)
+
+    assert asked(habits).stable["1h"] < PAYS
+
+
+def test_the_pace_is_known_in_calls_a_minute():
+    assert Habits().per_minute == 0.0
+    assert habits_of(100, 1, 2.0, 0.0).per_minute == pytest.approx(30.0)
+
+
+def test_calls_that_arrive_out_of_order_count_as_at_once():
+    habits = Habits()
+    habits.observe(100.0, Seen())
+    habits.observe(50.0, Seen())
+    habits.observe(100.0, Seen())
+
+    assert habits.per_minute > 1_000
+
+
+def test_what_a_chain_of_random_conversations_serves_is_foreseen():
+    """The uses expected of a first call are those that happen, on average."""
+    dice = Random(7)  # noqa: S311
+    habits = Habits()
+    now, served = 0.0, []
+    for _ in range(600):
+        before, alive = 0, True
+        served.append(0)
+        gap = 0.0
+        while True:
+            habits.observe(now, Seen(before=before, gap=gap))
+            if dice.random() > 0.7:
+                break
+            gap = dice.choice([10.0, 100.0, 1_000.0])
+            now += gap
+            before += 1
+            alive = alive and gap <= 300
+            served[-1] += alive
+        now += 50.0
+
+    assert asked(habits).history["5m"] == pytest.approx(sum(served[-200:]) / 200, rel=0.35)
+
+
+def test_lifetimes_that_are_sold_are_edges():
+    assert {300, 1_800, 3_600, 43_200} <= set(EDGES)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-1e6, 1e9), st.integers(0, 5), st.floats(0, 1e6), st.booleans()),
+        max_size=30,
+    ),
+    st.booleans(),
+    st.integers(0, 3),
+)
+def test_longer_lifetimes_never_serve_less(calls, is_open, before):
+    habits = Habits()
+    for now, earlier, gap, extends in calls:
+        habits.observe(now, Seen(before=earlier, gap=gap, extends=extends))
+
+    uses = asked(habits, is_open=is_open, before=before)
+
+    for slot in (uses.stable, uses.semi, uses.history):
+        assert 0.0 <= slot["5m"] <= slot["1h"] <= 202.0

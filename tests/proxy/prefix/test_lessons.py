@@ -1,0 +1,169 @@
+"""What the instructions of features show."""
+
+from fractions import Fraction
+from itertools import permutations
+
+import msgspec
+import pytest
+
+from proxy.prefix.layout import Layout, Move
+from proxy.prefix.lessons import Lessons, _joined, effect
+from proxy.prefix.planned import Planned
+from proxy.prefix.prompt import Slot
+from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, said, talk, tool
+
+WAY = WAYS["openai-interval"]
+FIRST, OTHER = [tool("a")], [tool("b"), tool("c")]
+
+
+class Feature:
+    """A feature whose first line says the time, and its second perhaps for whom."""
+
+    def __init__(self, lessons: Lessons | None = None, *, rates: bool = True) -> None:
+        to = WAY if rates else msgspec.structs.replace(WAY, rates=None)
+        self.lessons = Lessons() if lessons is None else lessons
+        self._process = Process(to)
+        self._calls = 0
+
+    def call(self, above: str, tools: object = None, **fields: object) -> Planned:
+        """A call that was answered and learned from."""
+        self._calls += 1
+        raw = body(*talk(0, f"{above}\n{RULES}", f"I am {self._calls}."), tools=tools or [])
+        return self.asked(raw, **fields)
+
+    def asked(self, raw: bytes, **fields: object) -> Planned:
+        """The same of any body."""
+        found = self._process.planned(asked(raw, **fields))
+        self.lessons.observe(found)
+        return found
+
+    def calls(self, count: int = 24, tools: object = None, words: str = "Time: {}") -> Planned:
+        """Several, each in a conversation of its own."""
+        for number in range(count - 1):
+            self.call(words.format(number), tools)
+        return self.call(words.format(count), tools)
+
+
+def labels(layout: Layout | None) -> list[str]:
+    return [move.label for move in layout.moves] if layout is not None else []
+
+
+def test_a_line_that_varies_is_proposed_to_move():
+    feature = Feature()
+    found = feature.lessons.proposal(feature.calls())
+
+    assert labels(found) == ["Detail 1"]
+
+
+def test_a_feature_whose_price_is_unknown_is_planned_as_usual():
+    known, unknown = Feature(), Feature(rates=False)
+    one = known.lessons.proposal(known.calls())
+    other = unknown.lessons.proposal(unknown.calls())
+
+    assert one is not None
+    assert other is not None
+    assert effect(one) == effect(other)
+
+
+def test_a_little_shows_nothing():
+    feature = Feature()
+
+    assert feature.lessons.proposal(feature.calls(5)) is None
+
+
+def test_a_feature_never_heard_of_shows_nothing():
+    feature = Feature()
+    found = feature.calls()
+
+    assert Lessons().proposal(found) is None
+
+
+def test_calls_without_instructions_teach_nothing():
+    lessons = Lessons()
+    lessons.observe(Process(WAY).planned(asked(body(said("user", RULES)))))
+
+    assert len(lessons) == 0
+
+
+def test_words_are_shown_where_prompts_are_kept():
+    feature = Feature()
+    every = [feature.call(f"Time: {number}", shows=True) for number in range(24)]
+    found = feature.lessons.proposal(every[-1])
+
+    assert found is not None
+    assert "Time:" in found.moves[0].shows
+
+
+def test_sets_of_tools_that_show_the_same_move_it_once():
+    feature = Feature()
+    feature.calls(tools=FIRST)
+    last = feature.calls(tools=OTHER)
+
+    assert labels(feature.lessons.proposal(last)) == ["Detail 1"]
+
+
+def test_tools_in_another_order_are_the_same_set():
+    feature = Feature()
+    orders = [OTHER, OTHER[::-1]]
+    every = [feature.call(f"Time: {number}", orders[number % 2]) for number in range(24)]
+
+    assert labels(feature.lessons.proposal(every[-1])) == ["Detail 1"]
+
+
+def test_sets_of_tools_with_rules_of_their_own_move_theirs():
+    feature = Feature()
+    feature.calls(tools=FIRST)
+    last = feature.calls(tools=OTHER, words="You serve the branch office.\nNow: {}")
+
+    assert labels(feature.lessons.proposal(last)) == ["Detail 1", "Detail 2"]
+
+
+def test_which_tools_were_used_last_makes_no_other_layout():
+    feature = Feature()
+    other = "You serve the branch office.\nNow: {}"
+    feature.calls(tools=FIRST)
+    one = feature.lessons.proposal(feature.calls(tools=OTHER, words=other))
+    two = feature.lessons.proposal(feature.call("Time: 99", FIRST))
+
+    assert one is not None
+    assert two is not None
+    assert effect(one) == effect(two)
+
+
+@pytest.mark.parametrize("slots", list(permutations((Slot.SEMI_STABLE, Slot.VARIABLE))))
+def test_of_two_moves_of_one_text_the_farther_one_is_made(slots):
+    moves = [Move(before=None, after=None, slot=slot, label="Detail 1") for slot in slots]
+
+    assert [move.slot for move in _joined(moves)] == [Slot.VARIABLE]
+
+
+def test_evidence_makes_no_other_layout():
+    move = Move(before=None, after=None, slot=Slot.VARIABLE, label="Detail 1")
+    more = msgspec.structs.replace(
+        move, calls=9, conversations=3, values=4, saving=7, shows="line 1"
+    )
+    other = msgspec.structs.replace(move, slot=Slot.SEMI_STABLE)
+    one, two, three = (effect(Layout(moves=(each,))) for each in (move, more, other))
+
+    assert one == two != three
+
+
+def test_features_and_sets_of_tools_that_are_long_unused_are_forgotten():
+    lessons = Lessons(most=2)
+    feature = Feature(lessons)
+    for name in ("f", "g", "f", "h"):
+        feature.call("Time: 1", feature=name)
+    for number in range(12):
+        feature.call("Time: 1", [tool(str(number))], feature="h")
+
+    assert len(lessons) == 2
+    assert [place.feature for place in lessons._known] == ["f", "h"]
+    assert [len(learners) for learners in lessons._known.values()] == [1, 8]
+
+
+def test_what_moves_is_expected_to_save_money():
+    feature = Feature()
+    found = feature.lessons.proposal(feature.calls())
+
+    assert found is not None
+    assert Fraction(found.moves[0].saving) > 0

@@ -1,0 +1,32 @@
+import pytest
+
+from proxy.prefix.planned import Unplanned, place
+from proxy.prefix.standing import Place
+from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("gpt-5.4-mini", "gpt"),
+        ("GPT-6.1-sol", "gpt"),
+        ("claude-sonnet-5-5", "claude-sonnet"),
+        ("anthropic/claude-sonnet-5-5", "claude-sonnet"),
+        ("llama3", "llama"),
+        ("o4", "o"),
+        ("7b", ""),
+        ("", ""),
+    ],
+)
+def test_layouts_are_kept_by_feature_and_family(model, family):
+    assert place(asked(b""), model) == Place("team_1", "desk", family)
+
+
+def test_what_was_planned_knows_its_place():
+    found = Process(WAYS["implicit"]).planned(asked(body(*talk(0)), feature="mail"))
+
+    assert found.place == Place("team_1", "mail", "any")
+
+
+def test_a_call_that_is_none_to_plan_needs_no_reason():
+    assert Unplanned().why == ""

@@ -1,0 +1,372 @@
+"""All pieces of planning together: what is decided, what is sent, and what is learned."""
+
+from functools import cache
+from itertools import islice
+from random import Random
+
+import msgspec
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.prefix.layout import Layout
+from proxy.prefix.plan import Arm, Plan
+from proxy.prefix.planned import Way
+from proxy.prefix.planner import Planner, fingerprint
+from proxy.prefix.prompt import Slot, Unplannable
+from proxy.prefix.reasons import Reason, Said
+from proxy.prefix.standing import Place
+from slo.usage import Usage
+from tests.fakes.badly_built import raw_bodies
+from tests.fakes.conversations import CONVERSATIONS
+from tests.fakes.kept import kept
+from tests.fakes.recorded import KINDS, PATHS, Recorded
+from tests.fakes.wire_prefix import ROUTES, Onlooker
+from tests.proxy.prefix.askings import (
+    NOW,
+    RULES,
+    SECRET,
+    WAYS,
+    Json,
+    Process,
+    asked,
+    body,
+    learned,
+    said,
+    talk,
+    tool,
+)
+
+ANTHROPIC, INTERVAL = WAYS["anthropic-breakpoint"], WAYS["openai-interval"]
+BUILT = {"well": Recorded.bodies, "badly": raw_bodies}
+#: Of each recorded set every so manieth conversation.
+EVERY = {"tau": 40, "agentdojo": 100, "lmcache": 25}
+
+
+def first(raw: bytes = body(*talk(0)), **fields: object) -> tuple[Planner, Plan]:
+    """A planner, and what it decides for the conversation of this call."""
+    planner = Planner(SECRET, share=float(str(fields.pop("share", 0.0))))
+    return planner, planner.begun(planner.draft(asked(raw, **fields)), 3)
+
+
+def names(raw: bytes) -> list[str]:
+    return [each["function"]["name"] for each in orjson.loads(raw)["tools"]]
+
+
+def a_usage(found, read: int = 0) -> Usage:
+    """What a provider counts whose tokens are as long as we take them to be."""
+    return Usage(input=found.evidence.sent.estimate - read, cache_read=read)
+
+
+def test_a_body_that_is_no_chat_is_left_alone_with_a_reason():
+    with pytest.raises(Unplannable, match="not a chat body"):
+        Planner(SECRET).draft(asked(b'{"prompt":"hi"}'))
+
+
+def test_what_was_decided_is_known_once_it_is_taken_over():
+    planner = Planner(SECRET)
+    draft = planner.draft(asked(body(*talk(0))))
+    before = planner.plan(draft)
+    planner.adopt(draft, Plan(layout=7))
+
+    assert before is None
+    assert planner.plan(planner.draft(asked(body(*talk(3))))) == Plan(layout=7)
+
+
+@pytest.mark.parametrize(
+    "other", [{"team": "t"}, {"feature": "f"}, {"key": "k"}, {"hint": "the second"}]
+)
+def test_a_conversation_is_its_callers_own(other):
+    planner = Planner(SECRET)
+    planner.adopt(planner.draft(asked(body(*talk(0)))), Plan())
+
+    assert planner.plan(planner.draft(asked(body(*talk(1)), **other))) is None
+
+
+def test_a_new_conversation_begins_with_the_layout_that_holds():
+    assert first()[1] == Plan(layout=3)
+
+
+def test_a_conversation_met_midway_begins_with_none():
+    assert first(body(*talk(2)))[1] == Plan(joined=True)
+
+
+def test_the_control_arm_is_sent_exactly_as_it_came():
+    planner, plan = first(share=1.0)
+    call = asked(body(*talk(0), tools=[tool("b"), tool("a")]))
+    found = planner.planned(planner.draft(call), ANTHROPIC, plan, None, NOW)
+
+    assert plan.arm is Arm.CONTROL
+    assert found.body is call.body
+    assert found.plan is plan
+    assert (found.tail, found.notes) == (0, ())
+
+
+def test_what_the_control_arm_reads_is_measured_all_the_same():
+    process = Process(INTERVAL, share=1.0)
+    process.answered(asked(body(*talk(0))))
+    found = process.answered(asked(body(*talk(1))))
+
+    assert found.evidence.expected.known > 0
+
+
+def test_a_conversation_with_tools_is_marked_where_it_is_likely_to_go_on():
+    found = Process(ANTHROPIC).planned(asked(body(*talk(1), tools=[tool("a")])))
+
+    assert b'"cache_control"' in found.body
+    assert [name.partition("/")[0] for name in found.plan.policies] == ["anthropic-breakpoint"]
+
+
+def test_what_was_decided_for_a_conversation_holds_whatever_is_learned_since():
+    process = Process(ANTHROPIC)
+    begun = process.planned(asked(body(*talk(0), tools=[tool("a")])))
+    for number in range(60):
+        process.answered(asked(body(*talk(0, opening=f"Only this: {number}"), tools=[tool("a")])))
+    again = process.planned(asked(body(*talk(0), tools=[tool("a")])))
+    later = process.planned(asked(body(*talk(1), tools=[tool("a")])))
+    fresh = process.planned(asked(body(*talk(0, opening="Another?"), tools=[tool("a")])))
+
+    assert (again.plan, again.body) == (begun.plan, begun.body)
+    assert later.plan.policies.items() >= begun.plan.policies.items()
+    assert fresh.plan.policies != begun.plan.policies
+
+
+def test_another_kind_of_cache_gets_a_policy_of_its_own():
+    process = Process(ANTHROPIC)
+    process.planned(asked(body(*talk(0))))
+    process.to = WAYS["openai-breakpoint"]
+    found = process.planned(asked(body(*talk(0))))
+
+    assert {name.partition("/")[0] for name in found.plan.policies} == {
+        "openai-breakpoint",
+        "anthropic-breakpoint",
+    }
+
+
+def test_an_answer_without_usage_teaches_but_explains_nothing():
+    process = Process(INTERVAL)
+    found = process.planned(asked(body(*talk(0))))
+
+    assert process.planner.settled(found, None) is None
+    assert process.planned(asked(body(*talk(1)))).evidence.before is not None
+
+
+def test_what_was_never_sent_is_seen_first():
+    process = Process(INTERVAL)
+    found = process.planned(asked(body(*talk(0))))
+    miss = process.planner.settled(found, a_usage(found))
+
+    assert miss is not None
+    assert miss.reason is Reason.FIRST_SEEN
+
+
+def test_a_call_that_reads_what_it_can_misses_nothing():
+    process = Process(WAYS["block-chain"])
+    process.answered(asked(body(*talk(0))))
+    found = process.planned(asked(body(*talk(1))))
+
+    assert process.planner.settled(found, a_usage(found, found.evidence.expected.known)) is None
+
+
+@pytest.mark.parametrize("shows", [True, False])
+def test_a_changed_line_is_named_and_quoted_only_where_prompts_are_kept(shows):
+    process = Process(WAYS["block-chain"])
+    above = "Today is {}.\n"
+    process.answered(asked(body(*talk(1, above.format("Monday") + RULES))))
+    found = process.planned(asked(body(*talk(1, above.format("Tuesday") + RULES)), shows=shows))
+    miss = process.planner.settled(found, a_usage(found))
+
+    assert miss is not None
+    assert miss.reason is Reason.DIVERGED
+    assert miss.nanos is not None
+    assert ("Tuesday" in miss.detail) == shows
+
+
+def test_the_providers_own_reason_is_believed():
+    process = Process(INTERVAL)
+    process.answered(asked(body(*talk(0))))
+    found = process.planned(asked(body(*talk(1))))
+    told = Said(Reason.PARAMETER_CHANGED, "tools changed")
+    miss = process.planner.settled(found, a_usage(found), told=told)
+
+    assert miss is not None
+    assert (miss.reason, miss.detail) == (
+        Reason.PARAMETER_CHANGED,
+        "the provider says tools changed",
+    )
+
+
+def test_a_feature_that_never_goes_on_is_learned_not_to_be_marked():
+    process = Process(ANTHROPIC)
+    for number in range(60):
+        process.answered(asked(body(said("user", f"{number} {RULES}"))))
+    found = process.planned(asked(body(said("user", f"last {RULES}"))))
+
+    assert found.body is found.draft.asked.body
+
+
+def test_an_upstream_nobody_knows_gets_what_came():
+    unknown = msgspec.structs.replace(INTERVAL, regime=type(INTERVAL.regime)())
+    found = Process(unknown).planned(asked(body(*talk(1))))
+
+    assert found.body is found.draft.asked.body
+
+
+def test_what_is_remembered_is_bounded():
+    planner = Planner(SECRET, talks=2)
+    drafts = [planner.draft(asked(body(said("user", str(number))))) for number in range(3)]
+    for number, draft in enumerate(drafts):
+        planner.adopt(draft, Plan(layout=number))
+    for number in range(4_100):
+        planner.draft(asked(b'{"messages":[]}', team=str(number)))
+        planner._habits_of(Place("t", str(number)))
+
+    assert [planner.plan(draft) for draft in drafts] == [None, Plan(layout=1), Plan(layout=2)]
+    assert len(planner._prints) == len(planner._habits) == 4_096
+
+
+def test_a_conversation_that_is_used_is_remembered_longest():
+    planner = Planner(SECRET, talks=2)
+    one, two, three = (planner.draft(asked(body(said("user", name)))) for name in "abc")
+    for draft in (one, two, one, three):
+        planner.adopt(draft, Plan())
+
+    assert [planner.plan(draft) is None for draft in (one, two, three)] == [False, True, False]
+
+
+def test_fingerprints_are_equal_for_one_team_and_secret_alone():
+    makers = [fingerprint(b"s", "t"), fingerprint(b"s", "u"), fingerprint(b"r", "t")]
+
+    assert len({make(b"text") for make in makers}) == 3
+    assert fingerprint(b"s", "t")(b"text") == makers[0](b"text")
+    assert len(makers[0](b"")) == 16
+    assert fingerprint(b"s" * 99, "\ud800")(b"") == fingerprint(b"s" * 99, "\ud800")(b"")
+
+
+@cache
+def onlooker() -> Onlooker:
+    return Onlooker()
+
+
+@cache
+def layout(regime: str) -> Layout | None:
+    """What calls that are built badly show of their feature; None where nothing would pay."""
+    them = (as_another(CONVERSATIONS[0], str(number)) for number in range(12))
+    bodies = [raw for one in them for raw in raw_bodies(one)]
+    return learned(WAYS[regime], bodies)
+
+
+def as_another(one: Recorded, name: str) -> Recorded:
+    """The conversation as another user's, at another place."""
+    opening = {"role": "user", "content": f"I am user {name}. {one.messages[0]['content']}"}
+    return Recorded(
+        name=name,
+        feature=one.feature,
+        user=f"User {name}",
+        place=f"/home/{name}/desk",
+        rules=one.rules,
+        tools=one.tools,
+        messages=[opening, *one.messages[1:]],
+    )
+
+
+def judge(one: Recorded, regime: str, built: str) -> None:
+    """Pass a conversation that is kept whole, extends its prefix, and is the same from anywhere.
+
+    Two processes take turns; a third, that learned nothing, is told what they decided.
+    """
+    shown = layout(regime) if built == "badly" else None
+    plans: dict[bytes, bytes] = {}
+    bodies = list(BUILT[built](one))
+    *both, third = (Process(WAYS[regime], layout=shown, plans=plans) for _ in range(3))
+    sent = {}
+    for turn, raw in enumerate(bodies):
+        sent[raw] = both[turn % 2].sent(raw)
+        again = third.planned(asked(raw))
+
+        kept(raw, sent[raw].body)
+        assert (again.body, again.tail) == (sent[raw].body, sent[raw].tail)
+    if built == "well" or shown is not None:
+        assert list(onlooker().moved(bodies, sent.__getitem__, ROUTES[regime])) == []
+
+
+@pytest.mark.parametrize("regime", ROUTES)
+@pytest.mark.parametrize("built", BUILT)
+@pytest.mark.parametrize("one", CONVERSATIONS, ids=lambda one: one.name)
+def test_a_conversation_is_kept_whole_extends_its_prefix_and_is_the_same_everywhere(
+    one, built, regime
+):
+    judge(one, regime, built)
+
+
+@pytest.mark.parametrize("regime", ROUTES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_is_a_recorded_one(kind, regime):
+    if not PATHS[kind].exists():
+        pytest.skip(f"no recordings at {PATHS[kind]}")
+    for one in islice(KINDS[kind](PATHS[kind]), 0, None, EVERY[kind]):
+        judge(one, regime, "well")
+
+
+@pytest.mark.parametrize("regime", sorted(set(ROUTES) - {"implicit"}))
+def test_what_is_built_badly_shows_what_should_move(regime):
+    found = layout(regime)
+
+    assert found is not None
+    assert [move.slot for move in found.moves] == [Slot.VARIABLE, Slot.SEMI_STABLE]
+
+
+def test_where_nothing_so_short_is_cached_nothing_moves():
+    assert WAYS["implicit"].regime.least == 4_096
+    assert layout("implicit") is None
+
+
+EVERYWHERE = [
+    msgspec.structs.replace(way, late=late) for way in WAYS.values() for late in (True, False)
+]
+WORDS = st.text('abc <>/:"\\é\n', max_size=12)
+TAG = st.sampled_from(["stable", "semi", "variable", "none", ""])
+TEXT = st.one_of(
+    WORDS,
+    st.builds(lambda tag, word, after: f"<tg:{tag}>{word}</tg:{tag}>{after}", TAG, WORDS, WORDS),
+    st.builds(lambda word: f"{RULES[:6000]}\n{word}", WORDS),
+)
+CONTENT = st.one_of(
+    TEXT,
+    st.lists(st.builds(lambda text: {"type": "text", "text": text}, TEXT), min_size=1, max_size=3),
+)
+TOOLS = st.lists(st.sampled_from("abcdef"), unique=True, max_size=5)
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> list[bytes]:
+    """A conversation's calls; tools flicker, come shuffled and late, what is said only grows."""
+    system = [said("system", draw(CONTENT)) for _ in range(draw(st.integers(0, 2)))]
+    messages: list[Json] = [said("user", draw(CONTENT))]
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        tools = [tool(name) for name in draw(TOOLS)]
+        found.append(body(*system, *messages, **({"tools": tools} if tools else {})))
+        messages += [said("assistant", draw(WORDS)), said("user", draw(CONTENT))]
+    return found
+
+
+@given(calls(), st.sampled_from(EVERYWHERE), st.randoms(use_true_random=False))
+@settings(max_examples=80, deadline=None)
+def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(
+    bodies: list[bytes], to: Way, roll: Random
+):
+    plans: dict[bytes, bytes] = {}
+    *both, third = (Process(to, plans=plans) for _ in range(3))
+    order: list[str] = []
+    for raw in bodies:
+        found = roll.choice(both).sent(raw)
+
+        assert third.planned(asked(raw)).body == found.body
+        if to.late:  # else what varies joins the user's words
+            kept(raw, found.body)
+        if b'"tools"' in raw:
+            sent = names(found.body)
+            order += [name for name in sent if name not in order]
+            assert sent == [name for name in order if name in sent]

@@ -1,0 +1,193 @@
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.caches import openai_interval
+from proxy.prefix.habits import Habits, Seen, Uses
+from proxy.prefix.plan import Policy
+from proxy.prefix.policies import PER_MACHINE, Road, Shape, key, policy, shard
+from proxy.prefix.regime import Regime
+
+ANTHROPIC = Regime(
+    name="anthropic-breakpoint",
+    provider="anthropic",
+    least=1_024,
+    read=Fraction(1, 10),
+    writes={"5m": Fraction(5, 4), "1h": Fraction(2)},
+    lifetimes={"5m": 300.0, "1h": 3_600.0},
+    marks=4,
+    lookback=20,
+)
+OPENAI = Regime(
+    name="openai-breakpoint",
+    provider="openai",
+    least=1_024,
+    read=Fraction(1, 10),
+    writes={"30m": Fraction(5, 4), "12h": Fraction(5, 2)},
+    lifetimes={"30m": 1_800.0, "12h": 43_200.0},
+    marks=4,
+)
+INTERVAL = Regime(name="openai-interval", provider="openai", least=1_024, read=Fraction(1, 10))
+ROAD = Road(prefix="p", conversation="c")
+LONG = Shape(stable=8_000, semi=500, history=300)
+
+
+def uses(stable: float = 0.0, semi: float = 0.0, history: float = 0.0, **more: float) -> Uses:
+    def both(count: float) -> dict[str, float]:
+        return dict.fromkeys(("5m", "1h", "30m", "12h"), count)
+
+    return Uses(stable=both(stable), semi=both(semi), history=both(history), **more)
+
+
+def decided(found: Uses, regime: Regime = ANTHROPIC, shape: Shape = LONG) -> Policy:
+    return policy(shape, found, regime, ROAD)
+
+
+def marked(found: Policy) -> tuple[str, str, str]:
+    return found.stable, found.semi, found.history
+
+
+def test_what_will_not_be_read_again_is_not_marked():
+    found = decided(uses())
+
+    assert marked(found) == ("", "", "")
+    assert "nothing is expected" in found.why
+
+
+def test_a_conversation_that_goes_on_marks_its_end_and_what_others_share():
+    found = decided(uses(stable=0.3, history=3.0))
+
+    assert marked(found) == ("5m", "", "5m")
+    assert "go on" in found.why
+
+
+def test_a_question_asked_once_marks_what_others_share():
+    found = decided(uses(stable=5.0, history=0.1))
+
+    assert marked(found) == ("5m", "", "")
+    assert "other conversations" in found.why
+
+
+def test_an_hour_is_bought_where_gaps_ask_for_it():
+    patient = Uses(stable={}, semi={}, history={"5m": 0.2, "1h": 5.0})
+
+    assert decided(patient).history == "1h"
+
+
+def test_semi_stable_text_is_marked_where_the_conversation_is_rewritten():
+    assert decided(uses(semi=3.0)).semi == "5m"
+
+
+def test_a_stable_slot_under_the_least_is_not_marked_but_the_growing_conversation_is():
+    short = Shape(stable=200, semi=100, history=50)
+
+    assert marked(decided(uses(3.0, 3.0, 3.0), shape=short)) == ("", "", "5m")
+
+
+def test_openai_writes_the_end_by_itself_and_the_stable_mark_is_free_then():
+    found = decided(uses(history=3.0, judged=50.0), OPENAI)
+
+    assert (marked(found), found.explicit) == (("30m", "", ""), False)
+
+
+def test_openai_is_told_to_write_only_what_others_share_once_questions_are_known_to_be_lone():
+    found = decided(uses(stable=5.0, judged=50.0), OPENAI)
+
+    assert (marked(found), found.explicit) == (("30m", "", ""), True)
+
+
+def test_openai_is_told_to_write_nothing_where_nothing_is_read_again():
+    found = decided(uses(judged=50.0), OPENAI)
+
+    assert (marked(found), found.explicit) == (("", "", ""), True)
+
+
+def test_openai_keeps_its_own_choice_while_nothing_is_known():
+    found = decided(uses(stable=5.0), OPENAI)
+
+    assert (marked(found), found.explicit) == (("30m", "", ""), False)
+    assert "too little is known" in found.why
+
+
+def test_twelve_hours_are_bought_at_openai_by_a_mark_of_our_own():
+    patient = Uses(stable={}, semi={}, history={"30m": 0.2, "12h": 9.0})
+
+    assert decided(patient, OPENAI).history == "12h"
+
+
+def test_tools_alone_cannot_be_marked_at_openai():
+    tools = Shape(stable=8_000, history=300, ends_system=False)
+
+    assert decided(uses(stable=5.0, history=3.0), OPENAI, tools).stable == ""
+    assert decided(uses(stable=5.0, judged=50.0), OPENAI, tools).stable == ""
+    assert decided(uses(stable=5.0), ANTHROPIC, tools).stable == "5m"
+
+
+def test_short_stable_text_is_not_marked_at_openai():
+    assert decided(uses(history=3.0), OPENAI, Shape(stable=500, history=900)).stable == ""
+
+
+def test_free_writes_need_no_marks():
+    found = decided(uses(9.0, 9.0, 9.0), INTERVAL)
+
+    assert (marked(found), found.key) == (("", "", ""), "p")
+
+
+def test_the_first_call_of_a_feature_with_tools_is_marked_for_five_minutes():
+    habits = Habits()
+    habits.observe(0.0, Seen())
+
+    assert marked(decided(habits.uses(ANTHROPIC.lifetimes, is_open=True))) == ("5m", "5m", "5m")
+
+
+def test_the_first_lone_question_of_a_feature_never_marks_what_only_it_says():
+    habits = Habits()
+    habits.observe(0.0, Seen())
+
+    assert decided(habits.uses(ANTHROPIC.lifetimes, is_open=False)).history == ""
+    assert not decided(habits.uses(OPENAI.lifetimes, is_open=False), OPENAI).explicit
+
+
+def test_keys_route_or_are_left_out_as_the_cache_wants():
+    def of(name: str, provider: str) -> str:
+        return key(Regime(name=name, provider=provider), ROAD, 1.0)
+
+    assert of("openai-interval", "openai") == of("openai-interval", "azure") == "p"
+    assert of("openai-breakpoint", "openai") == ""
+    assert of("openai-breakpoint", "azure") == "p"
+    assert of("block-chain", "mistral") == of("block-chain", "xai") == "p"
+    assert of("block-chain", "vllm") == of("implicit", "sglang") == ""
+    assert of("implicit", "fireworks") == "p"
+    assert of("prefix-unit", "deepseek") == of("implicit", "google") == ""
+    assert of("anthropic-breakpoint", "anthropic") == ""
+
+
+def test_a_prefix_without_a_name_gets_no_key():
+    assert shard("", "c", 1_000.0) == ""
+
+
+@given(st.text(max_size=20), st.floats(0, 1e9))
+def test_shards_are_those_of_the_cache_model(conversation, per_minute):
+    found = shard("p", conversation, per_minute)
+
+    if per_minute <= PER_MACHINE:
+        assert found == "p"
+    elif per_minute <= 1e6:
+        assert found == openai_interval.shard("p", conversation, per_minute)
+
+
+@given(
+    st.sampled_from([ANTHROPIC, OPENAI, INTERVAL, Regime()]),
+    st.integers(0, 10**7),
+    st.integers(0, 10**7),
+    st.integers(0, 10**7),
+    st.tuples(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100)),
+)
+def test_a_policy_says_why_and_buys_what_is_sold(regime, stable, semi, history, expected):
+    shape = Shape(stable=stable, semi=semi, history=history)
+
+    found = decided(uses(*expected), regime, shape)
+
+    assert found.why
+    assert set(marked(found)) <= {"", *regime.writes}

@@ -1,0 +1,213 @@
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.prefix.breakpoints import Mark
+from proxy.prefix.plan import Policy
+from proxy.prefix.positions import End, Standing, positions
+from proxy.prefix.prompt import Block, Slot
+from proxy.prefix.regime import Regime
+
+ANTHROPIC = Regime(
+    name="anthropic-breakpoint",
+    provider="anthropic",
+    least=1_024,
+    read=Fraction(1, 10),
+    writes={"5m": Fraction(5, 4), "1h": Fraction(2)},
+    lifetimes={"5m": 300.0, "1h": 3_600.0},
+    marks=4,
+    lookback=20,
+)
+OPENAI = Regime(
+    name="openai-breakpoint",
+    provider="openai",
+    least=1_024,
+    read=Fraction(1, 10),
+    writes={"30m": Fraction(5, 4), "12h": Fraction(5, 2)},
+    lifetimes={"30m": 1_800.0, "12h": 43_200.0},
+    marks=4,
+)
+ALL = Policy(stable="1h", semi="5m", history="5m")
+#: t tool, s stable system text, m semi-stable, u user, a assistant, r tool result.
+ROLES = {"t": "tools", "s": "system", "m": "system", "u": "user", "a": "assistant", "r": "tool"}
+SLOTS = {"t": Slot.STABLE, "s": Slot.STABLE, "m": Slot.SEMI_STABLE}
+
+
+def blocks_of(drawn: str, size: int = 500) -> list[Block]:
+    found = []
+    for at, letter in enumerate(drawn):
+        message = -1 if letter == "t" else at - drawn.count("t")
+        slot = SLOTS.get(letter, Slot.VARIABLE)
+        found.append(Block(ROLES[letter], slot, message, -1, size, b""))
+    return found
+
+
+def stand(
+    drawn: str,
+    policy: Policy = ALL,
+    regime: Regime = ANTHROPIC,
+    given: dict[int, str] | None = None,
+    tail: int = 0,
+    spoken: int = 0,
+    each: int = 2_000,
+) -> Standing:
+    blocks = blocks_of(drawn)
+    ends = [each * (at + 1) for at in range(len(blocks))]
+    return positions(policy, blocks, ends, regime, given or {}, End(tail, spoken))
+
+
+def places(found: Standing) -> list[tuple[int, str]]:
+    return [(mark.block, mark.ttl) for mark in found.marks]
+
+
+def test_marks_end_the_slots_and_the_conversation():
+    assert places(stand("ttsmuau")) == [(2, "1h"), (3, "5m"), (6, "5m")]
+
+
+def test_what_varies_per_call_is_never_marked():
+    assert places(stand("ttsmuauu", tail=1)) == [(2, "1h"), (3, "5m"), (6, "5m")]
+    assert places(stand("u", tail=1)) == []
+
+
+def test_nothing_is_marked_that_the_policy_leaves_out():
+    assert stand("ttsmuau", Policy()) == Standing()
+
+
+def test_after_many_new_messages_the_end_of_the_previous_call_is_marked_too():
+    few, many = "tsu" + "a" + "r" * 10, "tsu" + "a" + "r" * 30
+
+    assert [at for at, _ in places(stand(few))] == [1, 13]
+    assert [at for at, _ in places(stand(many))] == [1, 2, 33]
+
+
+def test_the_previous_call_ended_before_all_of_its_answer():
+    assert [at for at, _ in places(stand("tsuaa" + "r" * 20))] == [1, 2, 24]
+
+
+def test_an_answer_begun_by_the_caller_is_not_marked():
+    assert places(stand("tsua", Policy(history="5m"))) == [(2, "5m")]
+
+
+def test_in_explicit_mode_only_marks_that_are_repeated_are_read_so_they_are():
+    found = stand("suau", Policy(history="30m", explicit=True), OPENAI)
+
+    assert places(found) == [(1, "30m"), (3, "30m")]
+
+
+def test_a_mark_stands_on_no_tool_at_openai():
+    found = stand("ttu", Policy(stable="30m"), OPENAI)
+
+    assert places(found) == []
+    assert found.notes == ("no mark after the stable slot: nothing there can carry one",)
+
+
+def test_a_text_without_words_is_not_marked():
+    blocks = [*blocks_of("s"), *blocks_of("s", size=2), *blocks_of("u")]
+    found = positions(Policy(stable="5m"), blocks, [2_000, 2_001, 3_000], ANTHROPIC, {})
+
+    assert places(found) == [(0, "5m")]
+
+
+def test_what_is_too_short_is_left_out_and_said():
+    found = stand("tsu", each=400)
+
+    assert places(found) == [(2, "5m")]
+    assert "800 tokens are fewer than the 1,024" in found.notes[0]
+
+
+def test_the_callers_own_marks_use_up_the_room_and_the_end_of_the_conversation_comes_first():
+    found = stand("ttsmuau", given={0: "1h", 1: "1h", 4: "5m"})
+
+    assert places(found) == [(6, "5m")]
+    assert found.notes == (
+        "no mark after the stable slot: all 4 marks are in use",
+        "no mark after the semi-stable slot: all 4 marks are in use",
+    )
+
+
+def test_beside_openais_own_choice_three_marks_are_written():
+    found = stand("smuau", Policy(stable="30m", semi="30m"), OPENAI, given={2: "30m", 4: "30m"})
+
+    assert [at for at, _ in places(found)] == [0]
+
+
+def test_where_the_callers_mark_stands_none_is_added():
+    found = stand("ttsmuau", given={6: "5m"})
+
+    assert [at for at, _ in places(found)] == [2, 3]
+    assert found.notes == ("no mark after the conversation: the caller's own stands there",)
+
+
+def test_behind_a_shorter_mark_of_the_callers_ours_is_as_short():
+    assert places(stand("ttsu", Policy(stable="1h"), given={1: "5m"})) == [(2, "5m")]
+
+
+def test_before_a_longer_mark_of_the_callers_ours_is_as_long():
+    assert places(stand("ttsu", Policy(stable="5m"), given={3: "1h"})) == [(2, "1h")]
+
+
+def test_between_marks_in_the_wrong_order_none_fits():
+    found = stand("ttsu", Policy(stable="5m"), given={1: "5m", 3: "1h"})
+
+    assert places(found) == []
+    assert "no lifetime" in found.notes[0]
+
+
+def test_an_earlier_mark_of_ours_lives_as_long_as_a_later_one():
+    assert places(stand("tsu", Policy(stable="5m", history="1h"))) == [(1, "1h"), (2, "1h")]
+
+
+def test_a_lifetime_openai_does_not_sell_is_not_asked_for():
+    found = stand("su", Policy(stable="5m"), OPENAI)
+
+    assert places(found) == []
+    assert "no lifetime" in found.notes[0]
+
+
+def test_an_empty_prompt_has_no_marks():
+    assert stand("").marks == ()
+    assert stand("", tail=1).marks == ()
+
+
+def test_a_tail_of_everything_leaves_nothing_to_mark():
+    assert stand("uu", Policy(history="5m"), tail=5).marks == ()
+
+
+TTL = st.sampled_from(["", "5m", "1h"])
+
+
+@given(
+    st.text("t", max_size=2),
+    st.text("s", max_size=2),
+    st.text("m", max_size=2),
+    st.text("uar", max_size=40),
+    st.builds(Policy, stable=TTL, semi=TTL, history=TTL),
+    st.dictionaries(st.integers(0, 45), st.sampled_from(["5m", "1h"]), max_size=5),
+    st.integers(0, 3),
+    st.integers(1, 2_000),
+)
+def test_marks_are_never_too_many_too_early_or_out_of_order(
+    tools, stable, semi, talk, policy, own, tail, each
+):
+    drawn = tools + stable + semi + talk
+    own = {at: ttl for at, ttl in own.items() if at < len(drawn)}
+
+    found = stand(drawn, policy, ANTHROPIC, own, tail, each)
+
+    spans = [ANTHROPIC.lifetimes[mark.ttl] for mark in found.marks]
+    blocks = [mark.block for mark in found.marks]
+    assert len(found.marks) + len(own) <= max(4, len(own))
+    assert blocks == sorted(set(blocks))
+    assert spans == sorted(spans, reverse=True)
+    assert all((at + 1) * each >= 1_024 and at not in own for at in blocks)
+    assert all(drawn[at] != "a" for at in blocks)
+    assert all(in_order(mark, own) for mark in found.marks)
+
+
+def in_order(mark: Mark, own: dict[int, str]) -> bool:
+    span = ANTHROPIC.lifetimes
+    return all(
+        span[ttl] >= span[mark.ttl] if at < mark.block else span[ttl] <= span[mark.ttl]
+        for at, ttl in own.items()
+    )

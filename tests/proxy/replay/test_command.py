@@ -1,0 +1,81 @@
+"""The command as a person types it."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from proxy.replay import command
+from tests.proxy.replay.scene import CATALOG, RULES, dialogue, system
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "calls.jsonl"
+    rows = [
+        b'{"conversation":"c","body":' + line.body + b',"reply":' + line.reply + b"}"
+        for line in dialogue(system(*RULES), 4)
+    ]
+    path.write_bytes(b"\n".join([*rows, b"{"]))
+    return path
+
+
+def typed(*words: str) -> Result:
+    app = typer.Typer()
+    app.command()(command.command(lambda: CATALOG, lambda: 1_790_000_000.0))
+    return CliRunner().invoke(app, words)
+
+
+def test_a_file_is_replayed_into_a_table(file):
+    result = typed(str(file), "--model", "marks")
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("4 calls of ")
+    assert "as marks (anthropic/marks, anthropic-breakpoint)" in result.stdout
+    assert "ceiling" in result.stdout
+    assert "calls.jsonl:5:" in result.stdout
+
+
+def test_json_is_one_line_and_nothing_else(file):
+    result = typed(str(file), str(file), "--model", "uncached", "--json", "--gap", "1")
+
+    assert orjson.loads(result.stdout)["calls"] == 8
+    assert result.stdout.count("\n") == 1
+    assert result.stderr == ""
+
+
+def test_a_route_without_known_rules_says_so(file):
+    assert "no known cache" in typed(str(file), "--model", "uncached").stdout
+
+
+@pytest.mark.parametrize(("asked", "near"), [("mark", "marks"), ("zzz", "none is like it")])
+def test_an_unknown_model_is_told_with_those_near(file, asked, near):
+    result = typed(str(file), "--model", asked)
+
+    assert result.exit_code == 2
+    assert near in result.stderr
+
+
+def test_a_file_that_is_not_there_is_told():
+    assert typed("/nowhere/calls.jsonl").exit_code == 2
+
+
+def test_the_gateways_own_command_line_has_it(file):
+    from proxy.cli import _commands  # noqa: PLC0415 - the whole gateway is behind it
+
+    result = CliRunner().invoke(_commands, ["replay", str(file), "--json"])
+
+    assert orjson.loads(result.stdout)["model"] == "gpt-5.6-terra"
+
+
+def test_a_terminal_keeps_its_own_width(file):
+    app = typer.Typer()
+    app.command()(command.command(lambda: CATALOG, lambda: 1_790_000_000.0))
+
+    result = CliRunner(env={"FORCE_COLOR": "1", "COLUMNS": "70"}).invoke(
+        app, [str(file), "--model", "marks"]
+    )
+
+    assert "ceiling" in result.stdout

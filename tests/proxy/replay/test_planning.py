@@ -1,0 +1,143 @@
+"""Recorded calls as the gateway would have planned them."""
+
+import msgspec
+import orjson
+import pytest
+
+from proxy.replay.lines import Line
+from proxy.replay.planning import Planning
+from proxy.replay.run import replay
+from slo.usage import Usage
+from tests.fakes.kept import kept
+from tests.proxy.replay.scene import RULES, call, dialogue, reading, system, timed, tool, user
+
+LONG = [f"{rule} It stands in volume {number}." for number, rule in enumerate(RULES * 4)]
+NOTHING = Usage(input=1)
+
+
+def planning(vocabulary, model: str = "blocks", *, arranges: bool = True) -> Planning:
+    return Planning(reading(model, vocabulary), 0.0, arranges=arranges)
+
+
+def built_badly(conversations: int = 30) -> list[Line]:
+    """Each call says its number above the rules."""
+    return [
+        call(
+            system(f"Call number {number}.", *LONG),
+            user(f"Who are you, {number}?"),
+            conversation=str(number),
+        )
+        for number in range(conversations)
+    ]
+
+
+def bodies(variant: Planning, calls: list[Line]) -> list[bytes]:
+    """What is sent of each call; each is answered before the next."""
+    found = []
+    for now, line in timed(calls):
+        found.append(variant.body(line, now))
+        variant.served(line, NOTHING, now)
+    return found
+
+
+def opening(raw: bytes) -> str:
+    content = orjson.loads(raw)["messages"][0]["content"]
+    return str(content if isinstance(content, str) else content[0]["text"])
+
+
+def test_each_variant_has_its_name(vocabulary):
+    assert planning(vocabulary).name == "arranged"
+    assert planning(vocabulary, arranges=False).name == "marked"
+
+
+def test_what_varies_moves_once_the_traffic_has_shown_it_and_no_sooner(vocabulary):
+    calls = built_badly()
+    found = bodies(planning(vocabulary), calls)
+
+    stays = [opening(raw).startswith("Call number") for raw in found]
+
+    assert stays == sorted(stays, reverse=True)
+    assert all(stays[:5])
+    assert not stays[-1]
+    for line, raw in zip(calls, found, strict=True):
+        kept(line.body, raw)
+
+
+def test_marked_moves_no_text(vocabulary):
+    found = bodies(planning(vocabulary, arranges=False), built_badly())
+
+    assert all(opening(raw).startswith("Call number") for raw in found)
+
+
+def test_a_conversation_that_has_begun_keeps_the_layout_it_began_with(vocabulary):
+    variant = planning(vocabulary)
+    begun, later = (
+        call(system("Call number 1000.", *LONG), user(f"Hello, {name}!"), conversation=name)
+        for name in ("begun", "later")
+    )
+    bodies(variant, [begun])
+    bodies(variant, built_badly())
+
+    assert opening(variant.body(begun, 1e3)).startswith("Call number")
+    assert not opening(variant.body(later, 1e3)).startswith("Call number")
+
+
+def test_what_is_shown_again_makes_no_further_layout(vocabulary):
+    variant = planning(vocabulary)
+    bodies(variant, built_badly(120))
+
+    assert [len(versions) for versions in variant._layouts.values()] == [1]
+
+
+def test_another_feature_has_layouts_of_its_own(vocabulary):
+    variant = planning(vocabulary)
+    bodies(variant, built_badly())
+    (other,) = (msgspec.structs.replace(line, feature="g") for line in built_badly(1))
+
+    assert opening(variant.body(other, 1e3)).startswith("Call number")
+
+
+def test_tools_come_in_one_order_in_both(vocabulary):
+    tools = [tool("weather"), tool("trains")]
+    line = call(system(*LONG), user("Hello!"), tools=tools)
+    for arranges in (True, False):
+        raw = planning(vocabulary, arranges=arranges).body(line, 0.0)
+
+        assert [each["function"]["name"] for each in orjson.loads(raw)["tools"]] == [
+            "trains",
+            "weather",
+        ]
+
+
+def test_what_cannot_be_planned_goes_as_it_came_and_teaches_nothing(vocabulary):
+    variant = planning(vocabulary)
+    line = call({"role": "user", "content": 7})
+    raw = variant.body(line, 0.0)
+    variant.served(line, NOTHING, 0.0)
+
+    assert raw is line.body
+    assert len(variant._lessons) == 0
+
+
+@pytest.mark.parametrize("model", ["breakpoints", "marks", "blocks", "uncached"])
+def test_planning_costs_no_more_than_what_was_sent(vocabulary, model):
+    calls = [each for n in range(6) for each in dialogue(system(*LONG), 5, f"c{n}")]
+    read = reading(model, vocabulary)
+    variants = [Planning(read, 0.0, arranges=arranges) for arranges in (False, True)]
+    as_sent, *planned, _ = replay(timed(calls), read, variants).variants
+
+    assert [row.name for row in planned] == ["marked", "arranged"]
+    for row in planned:
+        assert row.hit_rate >= as_sent.hit_rate
+        if as_sent.cost_usd_per_1k is not None:
+            assert row.cost_usd_per_1k is not None
+            assert row.cost_usd_per_1k <= as_sent.cost_usd_per_1k
+
+
+def test_what_is_built_badly_is_read_again_once_it_is_arranged(vocabulary):
+    read = reading("blocks", vocabulary)
+    variants = [Planning(read, 0.0, arranges=arranges) for arranges in (False, True)]
+    as_sent, marked, arranged, _ = replay(timed(built_badly(60)), read, variants).variants
+
+    assert as_sent.hit_rate == marked.hit_rate < 0.05
+    assert arranged.hit_rate > 0.5

@@ -1,0 +1,90 @@
+"""A replay's outcome, told."""
+
+from pathlib import Path
+
+import msgspec
+import orjson
+from rich.console import Console
+
+from proxy.prefix.reasons import Reason
+from proxy.replay.report import remarks, table, told
+from proxy.replay.run import Outcome, replay
+from proxy.replay.source import Bad, Source
+from proxy.replay.sums import Misses, Row
+from tests.proxy.replay.scene import CATALOG, RULES, dialogue, reading, system, timed
+
+ROW = Row(
+    name="as sent",
+    hit_rate=0.125,
+    input_tokens=1_600,
+    cache_read_tokens=200,
+    cache_write_tokens=100,
+    fresh_tokens=1_300,
+    output_tokens=10,
+    cost_usd_per_1k=12.5,
+)
+
+
+def source(*bad: Bad) -> Source:
+    found = Source([Path("unread")])
+    found.bad, found.bad_count = list(bad), len(bad)
+    return found
+
+
+def printed(*rows: Row) -> str:
+    console = Console(width=200)
+    with console.capture() as text:
+        console.print(table(rows))
+    return text.get()
+
+
+def test_a_row_shows_its_figures():
+    shown = printed(ROW, msgspec.structs.replace(ROW, name="ceiling", closed=1.0))
+
+    assert "12.5%" in shown
+    assert "1,300" in shown
+    assert "12.5000" in shown
+    assert "100%" in shown
+
+
+def test_an_unknown_cost_is_said_to_be_unknown():
+    assert "unknown" in printed(msgspec.structs.replace(ROW, cost_usd_per_1k=None))
+
+
+def test_the_json_has_the_same_fields_for_every_variant(vocabulary):
+    outcome = replay(timed(dialogue(system(*RULES), 2)), reading("marks", vocabulary))
+    route = CATALOG.models["marks"].routes[0]
+
+    found = orjson.loads(told(outcome, source(Bad("a", 3, "no")), "marks", route))
+
+    assert found["bad"] == [{"file": "a", "line": 3, "why": "no"}]
+    assert found["calls"] == 2
+    assert {"name", "hit_rate", "input_tokens", "cache_read_tokens"} <= found["variants"][0].keys()
+    assert {"cache_write_tokens", "cost_usd_per_1k", "misses"} <= found["variants"][0].keys()
+    assert found["variants"][0].keys() == found["variants"][1].keys()
+
+
+def test_everything_that_was_not_replayed_is_said():
+    misses = (
+        Misses(Reason.FIRST_SEEN, "", 70, 2),
+        Misses(Reason.EXPIRED, "", 9, 1),
+    )
+    row = msgspec.structs.replace(ROW, misses=misses, refused=3)
+    outcome = Outcome(calls=5, unanswered=1, left_out={"no wizard": 2}, variants=(row, ROW))
+
+    said = list(remarks(outcome, source(Bad("a", 3, "no call"))))
+
+    assert said == [
+        "Not read, as sent: 70 tokens first seen (2 calls); 9 tokens expired (1 calls).",
+        "3 calls of as sent would have been refused for their marks.",
+        "1 calls have no recorded answer; their output costs nothing.",
+        "2 calls left out: no wizard",
+        "1 lines are no calls:",
+        "  a:3: no call",
+    ]
+
+
+def test_where_all_is_well_nothing_is_said():
+    assert (
+        list(remarks(Outcome(calls=1, unanswered=0, left_out={}, variants=(ROW,)), source())) == []
+    )

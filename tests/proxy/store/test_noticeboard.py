@@ -1,0 +1,67 @@
+import time
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from proxy.prefix.standing import Mode, Place
+from proxy.store.database import writing
+from proxy.store.layouts import Layouts
+from proxy.store.noticeboard import Noticeboard
+from proxy.store.store import Store
+
+NOW = 1_790_000_000.0
+PLACE = Place("team_1", "support")
+
+
+def test_what_holds_at_the_start_is_known_and_a_change_is_noticed(engine: Engine) -> None:
+    layouts = Layouts(engine)
+    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    board = Noticeboard(layouts, every=60)
+    board.start()
+    first = board.standings
+    layouts.switch(PLACE, Mode.OFF, "ann", NOW)
+    board.refresh()
+    second = board.standings
+    board.refresh()
+    board.close()
+
+    assert first.of(PLACE).mode is Mode.AUTO
+    assert second.of(PLACE).mode is Mode.OFF
+    assert board.standings is second
+
+
+def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
+    layouts = Layouts(engine)
+    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    board = Noticeboard(layouts)
+    board.refresh()
+    rename(engine, "meta", "away")
+    for _ in range(2):
+        board.refresh()
+        assert board.trouble == "changes to layouts go unnoticed: the database is away"
+        assert board.standings.of(PLACE).mode is Mode.AUTO
+    rename(engine, "away", "meta")
+    board.refresh()
+    board.close()
+
+    assert board.trouble is None
+
+
+def test_what_one_process_decides_another_hears_of_before_it_holds(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/thriftgate.db"
+    admin, gateway = Store.open(url, tmp_path / "a"), Store.open(url, tmp_path / "b")
+    admin.layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    decided = time.monotonic()
+    while gateway.board.standings.of(PLACE).mode is Mode.OBSERVE and time.monotonic() < decided + 9:
+        time.sleep(0.01)
+    took = time.monotonic() - decided
+    admin.close(10)
+    gateway.close(10)
+
+    assert gateway.board.standings.of(PLACE).mode is Mode.AUTO
+    assert took < 5
+
+
+def rename(engine: Engine, table: str, name: str) -> None:
+    with writing(engine) as connection:
+        connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {name}")

@@ -1,0 +1,273 @@
+"""What planning does with prompts that nobody should send: it is quick, and loses nothing."""
+
+from collections.abc import Iterator, Mapping
+from time import thread_time
+
+import httpx
+import msgspec
+import orjson
+import pytest
+
+from proxy.prefix.holes import Anchor
+from proxy.prefix.layout import Layout, Move
+from proxy.prefix.lessons import Lessons
+from proxy.prefix.planned import Asked, Planned, Way
+from proxy.prefix.planner import Planner
+from proxy.prefix.prompt import Slot, Unplannable
+from proxy.prefix.standing import Mode
+from slo.usage import Usage
+from tests.bench.planning import way
+from tests.fakes.hourglass import Hourglass, hourglass
+from tests.fakes.kept import kept
+
+MODEL = "gpt-6.1-sol"
+RULES = "Answer the clerk in four words and cite the rule that you follow.\n" * 90
+DEEP = b"[" * 50_000 + b"]" * 50_000
+#: Seconds of processor time that the worst prompt may take, on a slow machine that is shared.
+PATIENCE = 3.0
+Json = Mapping[str, object]
+
+
+def chat(*said: Json, **fields: object) -> bytes:
+    return orjson.dumps({"model": MODEL, "messages": said, **fields})
+
+
+def ruled(words: object, **fields: object) -> bytes:
+    user = {"role": "user", "content": "What now?"}
+    return chat({"role": "system", "content": words}, user, **fields)
+
+
+def spelled(messages: bytes = b"", more: bytes = b"", tools: bytes = b"") -> bytes:
+    """A body as bytes say, where no JSON writer would."""
+    usual = orjson.dumps([{"role": "system", "content": RULES}, {"role": "user", "content": "Hi"}])
+    pieces = [b'"model":"' + MODEL.encode() + b'"', b'"messages":' + (messages or usual), more]
+    return b"{" + b",".join(piece for piece in (*pieces, tools) if piece) + b"}"
+
+
+def message(inner: bytes) -> bytes:
+    said = orjson.dumps({"role": "system", "content": RULES})
+    return b"[" + said + b',{"role":"user",' + inner + b"}]"
+
+
+def tool(name: object, **fields: object) -> Json:
+    return {"type": "function", "function": {"name": name, **fields}}
+
+
+TAGGED: Json = {"role": "user", "content": "<tg:variable>x</tg:variable>y"}
+TURN: list[Json] = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+MARK = {"type": "text", "text": "x", "prompt_cache_breakpoint": {"mode": "explicit"}}
+#: Bodies that go as they came.
+LEFT = {
+    "two fields of messages": spelled(more=b'"messages":[{"role":"user","content":"lost?"}]'),
+    "two models": spelled(more=b'"model":"other"'),
+    "an escaped field": spelled(more=b'"\\u0075ser":"me"'),
+    "two contents": spelled(message(b'"content":"lost?","content":"kept"')),
+    "two texts in a part": spelled(message(b'"content":[{"type":"text","text":"a","text":"b"}]')),
+    "10,000 tools": ruled(RULES, tools=[tool(f"t{number}") for number in range(10_000)]),
+    "100,000 messages": chat(*TURN * 50_000),
+    "100,000 parts": ruled([{"type": "text", "text": "x"}] * 100_000),
+    "30 times 4,000 parts": chat(*[{"role": "system", "content": ["x"] * 4_000}] * 30, *TURN),
+    "8 MB and more": ruled(RULES * 1_500),
+    "nested fields": spelled(more=b'"x":' + DEEP),
+    "a nested content": spelled(message(b'"content":' + DEEP)),
+    "a lone surrogate": spelled(message(b'"content":"\\ud800"')),
+    "a lone surrogate as a key": spelled(more=b'"\\udfff":1'),
+    "no UTF-8 in a message": spelled(message(b'"content":"\xff"')),
+    "no UTF-8 in a key": spelled(more=b'"\xff":1'),
+    "not a number": spelled(more=b'"temperature":NaN'),
+    "a number too large for a float": spelled(message(b'"content":"a","n":1e999')),
+    "a number of many digits": spelled(message(b'"content":"a","n":' + b"9" * 9_999)),
+    "a content that is a number": ruled(5, x=RULES),
+    "a content that is an object": ruled({"text": RULES}),
+    "a role that is a number": chat({"role": 5, "content": RULES}),
+    "messages that are no objects": spelled(b'[1,null,"' + b"x" * 3_000 + b'"]'),
+    "tools that are an object": ruled(RULES, tools={"a": 1}),
+    "a body that ends early": ruled(RULES)[:-9],
+    "a body with a mark of its order": b"\xef\xbb\xbf" + ruled(RULES),
+}
+#: Bodies that may be planned, and then lose nothing.
+PLANNED = {
+    "a tag never closed": ruled("<tg:variable>" + RULES),
+    "crossing tags": ruled(f"<tg:stable>a<tg:variable>b</tg:stable>c</tg:variable>{RULES}"),
+    "nested tags": ruled("<tg:variable>" * 500 + "x" + "</tg:variable>" * 500 + RULES),
+    "unknown tags": ruled("<tg:nobody>x</tg:nobody>" + RULES),
+    "many tags": ruled("<tg:variable>x</tg:variable>y" * 20_000),
+    "many texts with tags": chat(
+        *[{"role": "system", "content": "<tg:variable>x</tg:variable>y" * 300}] * 60, *TURN
+    ),
+    "many messages with tags": chat(*[TAGGED, TURN[1]] * 2_000),
+    "openings of tags": ruled("<tg:" * 200_000),
+    "tools that are no objects": ruled(RULES, tools=[1, "a", None, [], tool(3), tool("")]),
+    "one tool three times": ruled(RULES, tools=[tool("a")] * 3),
+    "1,000 tools": ruled(RULES, tools=[tool(f"t{number}") for number in range(1_000)]),
+    "a tool with a key twice": spelled(
+        tools=b'"tools":[{"type":"function","function":{"name":"b","name":"a"}}]'
+    ),
+    "5 MB of rules": ruled("This is a line of rules.\n" * 200_000),
+    "5 MB of different lines": ruled(
+        "\n".join(f"Rule {number}: wait." for number in range(270_000))
+    ),
+    "5 MB in one line": ruled("word " * 1_000_000),
+    "4,000 messages": chat({"role": "system", "content": RULES}, *TURN * 2_000),
+    "4,000 leading messages": chat(*[{"role": "system", "content": "x"}] * 4_000, TURN[0]),
+    "4,000 parts": ruled([{"type": "text", "text": f"Part {number}"} for number in range(4_000)]),
+    "4,000 marks": ruled([MARK] * 4_000),
+    "9,000 calls of tools": chat(
+        TURN[0], {"role": "assistant", "tool_calls": [{"id": "a", "function": {}}] * 9_000}
+    ),
+    "no content": chat({"role": "system", "content": None}, TURN[0], x=RULES),
+    "parts of all kinds": ruled([1, None, [], RULES, {"type": 5}, {"text": []}]),
+    "marks of all kinds": chat({"role": "user", "content": [MARK | {"cache_control": 5}]}, x=RULES),
+    "fields of other kinds": ruled(RULES, metadata=5, user={"a": 1}, prompt_cache_key=[1]),
+    "null bytes": ruled("\0" + RULES, user="\0"),
+    "a number too large in a field": spelled(more=b'"temperature":1e999'),
+    "no UTF-8 in a field": spelled(more=b'"x":"\xff"'),
+}
+GONE = Layout(
+    version=1,
+    moves=tuple(
+        Move(before=Anchor("00" * 16, size), after=None, slot=Slot.VARIABLE, label=f"Detail {size}")
+        for size in range(1, 500)
+    ),
+)
+#: What takes the other end of the wire long, not the gateway.
+LONG = {"100,000 messages", "100,000 parts", "30 times 4,000 parts"}
+
+
+def planned(planner: Planner, body: bytes, to: Way, layout: Layout | None = None) -> Planned:
+    """The call, planned and settled as its conversation's first."""
+    draft = planner.draft(Asked(team="team", feature="feature", key="key", body=body))
+    plan = msgspec.structs.replace(planner.begun(draft, 1), joined=False)
+    found = planner.planned(draft, to, plan, layout, 1_000.0)
+    planner.adopt(draft, found.plan)
+    planner.settled(found, Usage(input=100))
+    return found
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_cannot_be_planned_says_why_soon(name: str) -> None:
+    planner = Planner(b"secret", share=0.0)
+    started = thread_time()
+
+    if name != "8 MB and more":  # those never get here
+        with pytest.raises(Unplannable) as refused:
+            planned(planner, LEFT[name], way("openai-breakpoint"))
+        assert str(refused.value)
+    assert thread_time() - started < PATIENCE
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_what_is_planned_is_kept_whole_and_planned_soon(name: str) -> None:
+    for regime, layout in (("anthropic-breakpoint", None), ("openai-breakpoint", GONE)):
+        planner, lessons = Planner(b"secret", share=0.0), Lessons()
+        started = thread_time()
+        found = planned(planner, PLANNED[name], way(regime), layout)
+        lessons.observe(found)
+        lessons.proposal(found)
+
+        assert thread_time() - started < PATIENCE
+        assert len(found.notes) <= 16
+        lossless(PLANNED[name], found.body)
+
+
+def words(body: bytes) -> str:
+    """All text of a prompt whose messages hold only text."""
+    contents = [each["content"] for each in orjson.loads(body)["messages"]]
+    texts = [said if isinstance(said, list) else [{"text": said}] for said in contents]
+    return "".join(part["text"] for said in texts for part in said)
+
+
+def lossless(before: bytes, after: bytes) -> None:
+    """Pass a body that lost nothing; what a JSON reader refuses must still stand in it."""
+    if len(before) > 2**20:
+        assert words(before) == words(after)
+        return
+    try:
+        orjson.loads(before)
+    except orjson.JSONDecodeError:
+        assert b'"x":"\xff"' in after or b"1e999" in after
+    else:
+        if before != after and b'"tools":[1' not in before and b'"name":"b","name"' not in before:
+            kept(before, after)
+    assert (b'"name":"b","name":"a"' in before) == (b'"name":"b","name":"a"' in after)
+
+
+def test_a_layout_whose_lines_are_gone_says_so() -> None:
+    found = planned(Planner(b"secret", share=0.0), ruled(RULES), way("openai-interval"), GONE)
+
+    assert found.notes[0] == "Detail 1 stays: the line before it is gone"
+
+
+def test_a_poisoned_feature_takes_bounded_time_and_memory() -> None:
+    planner, lessons = Planner(b"secret", share=0.0, talks=64), Lessons(most=2)
+    to = way("openai-breakpoint")
+    started = thread_time()
+    for number in range(600):
+        said = "\n".join(f"Rule {number}, line {line} says so." for line in range(60))
+        found = planned(planner, ruled(said, user=str(number)), to)
+        lessons.observe(found)
+        assert number % 25 or lessons.proposal(found) is None
+
+    ((learner,),) = (learners.values() for learners in lessons._known.values())
+    assert len(planner._talks) <= 64
+    assert len(learner._samples.kept) <= 32
+    assert thread_time() - started < 2 * PATIENCE
+
+
+def test_features_without_number_are_forgotten() -> None:
+    planner, lessons = Planner(b"secret", share=0.0, talks=64), Lessons(most=2)
+    to = way("openai-interval")
+    for number in range(300):
+        asked = Asked(team="team", feature=str(number), key="key", body=ruled(RULES))
+        draft = planner.draft(asked)
+        found = planner.planned(draft, to, planner.begun(draft, 0), None, float(number))
+        planner.adopt(draft, found.plan)
+        planner.settled(found, Usage(input=100))
+        lessons.observe(found)
+
+    assert len(lessons) == 2
+    assert len(planner._talks) == 64
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hourglass]:
+    with hourglass(tmp_path_factory.mktemp("bad")) as made:
+        made.plan("planned", Mode.AUTO)
+        yield made
+
+
+def asked(here: Hourglass, body: bytes, feature: str) -> tuple[httpx.Response, bytes | None]:
+    """The answer, and what arrived upstream; None where nothing did."""
+    here.lab.exchanges.clear()
+    answer = here.client.post(
+        f"{here.url}/chat/completions",
+        content=body,
+        headers={
+            "authorization": f"Bearer {here.key}",
+            "content-type": "application/json",
+            "x-thriftgate-feature": feature,
+        },
+    )
+    return answer, here.lab.exchanges[-1].body if here.lab.exchanges else None
+
+
+@pytest.mark.parametrize("name", sorted(LEFT.keys() - LONG))
+def test_the_gateway_sends_as_it_came_what_cannot_be_planned(here: Hourglass, name: str) -> None:
+    plain, came = asked(here, LEFT[name], "plain")
+    answer, sent = asked(here, LEFT[name], "planned")
+
+    assert answer.status_code == plain.status_code
+    assert sent == came
+    if sent is not None and answer.status_code == 200:
+        assert answer.headers["x-thriftgate-notes"]
+
+
+@pytest.mark.parametrize("name", [name for name in PLANNED if "MB" not in name])
+def test_the_gateway_loses_nothing_of_what_is_planned(here: Hourglass, name: str) -> None:
+    plain, came = asked(here, PLANNED[name], "plain")
+    answer, sent = asked(here, PLANNED[name], "planned")
+
+    assert answer.status_code == plain.status_code
+    assert (sent is None) == (came is None)
+    if sent is not None and came is not None:
+        lossless(came, sent)

@@ -1,0 +1,157 @@
+"""Every conversation extends its own prefix on the wire at every step.
+
+``python -m tests.bench.prefix_extends`` judges every recorded conversation; here are some of each.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+
+import orjson
+import pytest
+
+from proxy.wire.kinds import WIRES
+from tests.bench.prefix_extends import BUILT, LEARNING, MODES, learned, moves
+from tests.fakes.badly_built import raw_bodies
+from tests.fakes.conversations import CONVERSATIONS
+from tests.fakes.handbook import handbook
+from tests.fakes.recorded import KINDS, PATHS, Recorded
+from tests.fakes.wire_prefix import ROUTES, Onlooker, Sent, as_sent
+
+#: Of each recorded set every so manieth conversation.
+EVERY = {"tau": 20, "agentdojo": 40, "lmcache": 10}
+#: Conversations of the day before.
+LEARNT = 12
+
+
+def recorded(kind: str) -> list[Recorded]:
+    if not PATHS[kind].exists():
+        pytest.skip(f"no recordings at {PATHS[kind]}")
+    return list(islice(KINDS[kind](PATHS[kind]), 0, None, EVERY[kind]))
+
+
+def with_a_tail(body: bytes, *, declared: bool) -> Sent:
+    read = orjson.loads(body)
+    read["messages"].append({"role": "user", "content": f"It is call {len(body)}."})
+    return Sent(orjson.dumps(read), tail=int(declared))
+
+
+@pytest.fixture(scope="module")
+def onlooker() -> Onlooker:
+    return Onlooker()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("regime", ROUTES)
+def test_a_conversation_extends_its_own_prefix(regime: str, mode: str, onlooker: Onlooker) -> None:
+    assert list(moves(CONVERSATIONS, MODES[mode](regime), regime, onlooker)) == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("regime", ROUTES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_recorded_conversation_extends_its_own_prefix(
+    kind: str, regime: str, mode: str, onlooker: Onlooker
+) -> None:
+    assert list(moves(recorded(kind), MODES[mode](regime), regime, onlooker)) == []
+
+
+@pytest.mark.parametrize("built", BUILT)
+@pytest.mark.parametrize("mode", LEARNING)
+@pytest.mark.parametrize("regime", ROUTES)
+def test_once_it_is_known_what_varies_a_conversation_built_badly_extends_its_own_prefix_too(
+    regime: str, mode: str, built: str, onlooker: Onlooker
+) -> None:
+    plans = learned(LEARNING[mode](regime), many(), BUILT[built])
+
+    assert any(plans.layouts.values()) == (built == "badly")
+    assert list(moves(many(), plans, regime, onlooker, BUILT[built])) == []
+
+
+@pytest.mark.parametrize(
+    ("regime", "mode"),
+    [
+        ("anthropic-breakpoint", "arranged"),
+        ("openai-breakpoint", "arranged"),
+        ("block-chain", "arranged early"),
+    ],
+)
+def test_once_it_is_known_what_varies_a_recorded_conversation_extends_its_own_prefix(
+    regime: str, mode: str, onlooker: Onlooker
+) -> None:
+    them = recorded("tau")
+    plans = learned(LEARNING[mode](regime), them, raw_bodies)
+
+    assert list(moves(them, plans, regime, onlooker, raw_bodies)) == []
+
+
+def many() -> Sequence[Recorded]:
+    """Conversations of twelve users, with tools, under rules that every cache keeps."""
+    (one,) = (one for one in CONVERSATIONS if one.tools)
+    return [
+        replace(
+            one,
+            name=f"{one.name}-{number}",
+            user=f"{one.user} {number}",
+            place=f"{one.place}/{number}",
+            rules=handbook(50, "long"),
+            messages=[{"role": "user", "content": f"Case {number}."}, *one.messages[1:]],
+        )
+        for number in range(LEARNT)
+    ]
+
+
+@pytest.mark.parametrize("regime", ROUTES)
+def test_built_badly_and_sent_as_it_came_it_moves_its_prefix_with_every_call(
+    regime: str, onlooker: Onlooker
+) -> None:
+    for one in CONVERSATIONS:
+        calls = sum(1 for _ in one.calls())
+        moved = list(onlooker.moved(raw_bodies(one), as_sent, ROUTES[regime]))
+
+        assert len(moved) == calls - 1
+        assert all(each.block <= len(one.tools) for each in moved)
+
+
+@pytest.mark.parametrize("regime", ROUTES)
+def test_a_declared_tail_may_vary_and_an_undeclared_one_may_not(
+    regime: str, onlooker: Onlooker
+) -> None:
+    def judged(*, declared: bool) -> int:
+        def tailed(_one: Recorded, body: bytes) -> Sent:
+            return with_a_tail(body, declared=declared)
+
+        return len(list(moves(CONVERSATIONS, tailed, regime, onlooker)))
+
+    assert judged(declared=True) == 0
+    assert judged(declared=False) > 0
+
+
+@pytest.mark.parametrize("regime", ROUTES)
+def test_marks_move_nothing(regime: str, onlooker: Onlooker) -> None:
+    """They stand on other blocks with every call."""
+
+    def marked(_one: Recorded, body: bytes) -> Sent:
+        read = orjson.loads(body)
+        mark = {"cache_control": {"type": "ephemeral"}}
+        part = {"type": "text", "text": read["messages"][0]["content"], **mark}
+        if len(body) % 2:
+            read["messages"][0]["content"] = [part]
+        return Sent(orjson.dumps(read))
+
+    assert list(moves(CONVERSATIONS, marked, regime, onlooker)) == []
+
+
+def test_a_step_is_not_judged_where_the_caller_changed_what_was_said(onlooker: Onlooker) -> None:
+    one, two = ({"role": "user", "content": said} for said in ("One", "Two"))
+    rules = {"role": "system", "content": "Be short."}
+    said = ([one], [two], [rules, two])
+    bodies = [orjson.dumps({"model": "any", "messages": messages}) for messages in said]
+    (moved,) = onlooker.moved(bodies, as_sent, ROUTES["implicit"])
+
+    assert (moved.step, moved.block) == (2, 0)
+    assert moved.what.startswith("user text")
+
+
+def test_every_regime_has_a_route_and_both_wires_are_among_them() -> None:
+    assert {route.upstream.kind for route in ROUTES.values()} == set(WIRES)

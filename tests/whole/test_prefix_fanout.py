@@ -1,0 +1,61 @@
+"""Calls that begin at once write their prefix once, where waiting for that pays; through HTTP.
+
+``python -m tests.bench.prefix_fanout`` prints the table.
+"""
+
+from collections.abc import Iterator
+from statistics import median
+
+import pytest
+
+from tests.bench.prefix_fanout import MARKS, Fan, fanned, pace
+from tests.fakes.hourglass import Hourglass, hourglass
+
+CALLS = 20
+#: Some 10,000 tokens, and some 900.
+LONG, SHORT = 90, 8
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hourglass]:
+    with hourglass(tmp_path_factory.mktemp("fans")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=MARKS)
+def ways(request: pytest.FixtureRequest, here: Hourglass) -> tuple[Fan, Fan]:
+    """As sent, and held back."""
+    regime = request.param
+    pace(here, 0.6)
+    sent = fanned(here, regime, "as sent", CALLS, LONG)
+    return sent, fanned(here, regime, "held back", CALLS, LONG)
+
+
+def test_as_sent_every_call_writes_the_prefix(ways: tuple[Fan, Fan]) -> None:
+    sent, _ = ways
+
+    assert (sent.writers, sent.held) == (CALLS, 0)
+    assert {used.cache_read for used in sent.charged} == {0}
+
+
+def test_held_back_it_is_written_once_and_read_by_all_others(ways: tuple[Fan, Fan]) -> None:
+    _, held = ways
+    first, *others = held.charged
+
+    assert (held.writers, held.held) == (1, CALLS - 1)
+    assert first.cache_read == 0
+    assert all(used.cache_read > 0.97 * used.prompt for used in others)
+
+
+def test_it_costs_a_fifth_and_less_than_a_second(ways: tuple[Fan, Fan]) -> None:
+    sent, held = ways
+
+    assert held.dollars < 0.2 * sent.dollars
+    assert median(held.firsts) - median(sent.firsts) < 1.0
+
+
+def test_a_pair_of_short_prompts_does_not_wait(here: Hourglass) -> None:
+    pace(here, 2.0)
+    pair = fanned(here, "anthropic-breakpoint", "held back", 2, SHORT)
+
+    assert (pair.writers, pair.held) == (2, 0)

@@ -1,0 +1,214 @@
+"""One conversation through two gateway processes that share a store: the same bytes arrive."""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count, product
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+
+import orjson
+import psycopg
+import pytest
+
+from proxy.prefix.order import INTRODUCTION
+from proxy.prefix.planned import Asked, place
+from proxy.prefix.standing import Mode, Place
+from proxy.store.layout_rows import Proposal
+from tests.bench.prefix_traffic import Asking, User
+from tests.bench.prefix_ways import variable_first
+from tests.fakes.badly_built import raw_bodies
+from tests.fakes.conversations import CONVERSATIONS, TOOLS
+from tests.fakes.handbook import dice, handbook, question
+from tests.fakes.hourglass import MODELS
+from tests.fakes.postgres import SERVER, schema
+from tests.fakes.recorded import Recorded
+from tests.fakes.replicas import Replicas, replicas
+
+PLANNED = {"as sent": Mode.OFF, "auto": Mode.AUTO}
+BUILT = {"well": Recorded.bodies, "badly": raw_bodies}
+GROWN = "grown"
+FEATURES = {
+    **{"/".join(key): PLANNED[key[0]] for key in product(PLANNED, BUILT, MODELS)},
+    **{f"learnt/{regime}": Mode.APPLY for regime in MODELS},
+    **{f"{GROWN}/{regime}": Mode.OBSERVE for regime in MODELS},
+}
+#: What opens the text that was moved to the end.
+ARRIVED = INTRODUCTION.strip().encode()
+Json = dict[str, Any]
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def here(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Replicas]:
+    folder = tmp_path_factory.mktemp("replicas")
+    if request.param == "sqlite":
+        with replicas(folder, modes=FEATURES) as made:
+            yield made
+        return
+    try:
+        psycopg.connect(SERVER, connect_timeout=3).close()
+    except psycopg.OperationalError as error:
+        pytest.skip(f"no PostgreSQL at THRIFTGATE_TEST_POSTGRES ({SERVER}): {error}")
+    with schema() as url, replicas(folder, url, modes=FEATURES) as made:
+        yield made
+
+
+def named(body: bytes, model: str) -> bytes:
+    assert body.startswith(b'{"model":"any"')
+    return body.replace(b'"any"', f'"{model}"'.encode(), 1)
+
+
+@pytest.mark.parametrize("mode", PLANNED)
+@pytest.mark.parametrize("built", BUILT)
+@pytest.mark.parametrize("regime", MODELS)
+def test_whichever_of_two_gateways_is_asked_the_same_bytes_arrive(
+    here: Replicas, regime: str, built: str, mode: str
+) -> None:
+    """A conversation begins at one of them; each in turn is the first to see a later call."""
+    feature = f"{mode}/{built}/{regime}"
+    for number, one in enumerate(CONVERSATIONS):
+        for step, raw in enumerate(BUILT[built](one)):
+            body = named(raw, MODELS[regime])
+            turns = ((number + step) % 2, (number + step + 1) % 2)[: 2 if step else 1]
+            came = [here.arrived(each, body, feature=feature, at=0.0) for each in turns]
+
+            assert came[0] == came[-1], (one.name, step)
+            assert mode != "as sent" or regime == "anthropic-breakpoint" or came[0][1] == body
+
+
+@pytest.mark.parametrize("regime", MODELS)
+def test_a_conversation_that_begins_at_both_goes_on_alike_at_both(
+    here: Replicas, regime: str
+) -> None:
+    feature = f"auto/well/{regime}"
+    bodies = (said(f"twice {regime}", turns, MODELS[regime]) for turns in range(4))
+    calls = [
+        [here.arrived(each, body, feature=feature, at=0.0) for each in (0, 1)] for body in bodies
+    ]
+
+    assert all(one == other for one, other in calls[1:])
+
+
+def said(seed: str, turns: int, model: str, **fields: Any) -> bytes:
+    """The call of a made-up conversation that holds so many answers."""
+    messages: list[Json] = [{"role": "system", "content": handbook(14, "short")}]
+    for turn in range(turns):
+        messages.append({"role": "user", "content": question(f"{seed}/{turn}")})
+        messages.append({"role": "assistant", "content": f"Case {turn} is with the billing desk."})
+    messages.append({"role": "user", "content": question(f"{seed}/{turns}")})
+    return orjson.dumps({"model": model, "messages": messages, **fields})
+
+
+@pytest.mark.parametrize("regime", MODELS)
+def test_a_tool_that_is_added_midway_comes_last_wherever_it_is_first_seen(
+    here: Replicas, regime: str
+) -> None:
+    """Tools come shuffled; the later of two new ones would come first by its name."""
+    roll = dice("midway", regime)
+    *usual, sends, finds = sorted(TOOLS, key=lambda tool: -len(str(tool)))
+    offers = [usual, usual, [*usual, sends], [*usual, sends, finds], [*usual, finds], TOOLS]
+    lists = []
+    for step, (which, offered) in enumerate(zip((0, 1, 0, 1, 0, 1), offers, strict=True)):
+        body = said(regime, step, MODELS[regime], tools=shuffled(offered, roll))
+        _, came = here.arrived(which, body, feature=f"{GROWN}/{regime}", at=0.0)
+        lists.append([name(tool) for tool in orjson.loads(came)["tools"]])
+
+    order = [*sorted(map(name, usual)), name(sends), name(finds)]
+    assert lists == [[tool for tool in order if tool in set(map(name, each))] for each in offers]
+
+
+def shuffled(tools: Any, roll: Random) -> list[Json]:
+    return roll.sample(list(tools), len(tools))
+
+
+def name(tool: Json) -> str:
+    return str(tool.get("function", tool)["name"])
+
+
+def test_a_layout_that_is_approved_applies_to_new_conversations_alone(here: Replicas) -> None:
+    users = count()
+    found = {regime: until(partial(proposed, here, regime, users)) for regime in MODELS}
+    old = begun(here, users, arranged=False)
+    for regime, proposal in found.items():
+        here.store.layouts.approve(where(here, regime), proposal.version, "ana", 0.0)
+    for regime, which in product(MODELS, (0, 1)):  # Each hears of it by itself.
+        until(partial(heard, here, which, regime, users))
+    new = begun(here, users, arranged=True)
+
+    for regime, (which, turn) in product(MODELS, ((1, 1), (0, 2), (1, 3))):
+        for user in old[regime] + new[regime]:
+            body = asks(user, turn, regime)
+            turns = (which, 1 - which)
+            came = [here.arrived(each, body, feature=learnt(regime), at=0.0) for each in turns]
+            assert came[0] == came[1]
+            assert (ARRIVED in came[0][1]) == (user in new[regime])
+
+
+def proposed(here: Replicas, regime: str, users: Iterator[int]) -> Proposal | None:
+    """The layout that is proposed once another user was heard; None if there is none yet."""
+    user = next(users)
+    assert not any(is_arranged(here, 0, regime, user, turn) for turn in range(3))
+    return next(iter(here.store.layouts.proposals(where(here, regime))), None)
+
+
+def begun(here: Replicas, users: Iterator[int], *, arranged: bool) -> dict[str, tuple[int, int]]:
+    """For each regime a user whose conversation began at the one gateway, and one at the other."""
+    found = {regime: (next(users), next(users)) for regime in MODELS}
+    for regime, which in product(MODELS, (0, 1)):
+        assert is_arranged(here, which, regime, found[regime][which]) == arranged
+    return found
+
+
+def heard(here: Replicas, which: int, regime: str, users: Iterator[int]) -> bool | None:
+    """True once the gateway arranges what another user says."""
+    return is_arranged(here, which, regime, next(users)) or None
+
+
+def is_arranged(here: Replicas, which: int, regime: str, user: int, turn: int = 0) -> bool:
+    _, came = here.arrived(which, asks(user, turn, regime), feature=learnt(regime), at=0.0)
+    return ARRIVED in came
+
+
+def learnt(regime: str) -> str:
+    return f"learnt/{regime}"
+
+
+def where(here: Replicas, regime: str) -> Place:
+    """Where the layouts of the feature that learns are."""
+    feature = here.place(learnt(regime))
+    asked = Asked(team=feature.team, feature=feature.feature, key="", body=b"")
+    return place(asked, MODELS[regime])
+
+
+def asks(number: int, turn: int, regime: str) -> bytes:
+    """A call of a user who was never met before, built with what varies first."""
+    user = User(number=number, name=f"User {number}", plan="plus", city="Porto", since=2020)
+    call = Asking(at=turn * 40.0 + number, user=user, turn=turn)
+    history: list[Json] = []
+    for before in range(turn):
+        history.append({"role": "user", "content": Asking(at=0.0, user=user, turn=before).question})
+        history.append({"role": "assistant", "content": f"Case {before} is with the floor lead."})
+    return orjson.dumps({"model": MODELS[regime], **variable_first(call, history, regime)})
+
+
+def until(found: Callable[[], T | None]) -> T:
+    """What is found in the end; it is looked for at most twenty seconds."""
+    end = time.monotonic() + 20.0
+    while time.monotonic() < end:
+        it = found()
+        if it is not None:
+            return it
+    raise AssertionError("never found")
+
+
+def test_both_know_the_key_and_the_ledger_is_one(here: Replicas) -> None:
+    first, second = here.gateways
+
+    assert first.database_url == second.database_url
+    assert first.folder != second.folder
+    assert Path(first.folder, "journal").exists()
+    assert Path(second.folder, "journal").exists()

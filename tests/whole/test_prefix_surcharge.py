@@ -1,0 +1,87 @@
+"""OpenAI from GPT-5.6 on: a stable developer text and one user message that varies."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.prefix.standing import Mode
+from slo.usage import Usage
+from tests.fakes.handbook import handbook, question
+from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+
+MODEL = MODELS["openai-breakpoint"]
+RULES = handbook(40, "rules")
+CALLS = 12
+#: Modes in which the gateway marks; the first does nothing else.
+MARKING = (Mode.OBSERVE, Mode.APPLY, Mode.AUTO)
+
+
+def body(said: str) -> dict[str, Any]:
+    developer = {"role": "developer", "content": RULES}
+    return {"model": MODEL, "messages": [developer, {"role": "user", "content": said}]}
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Hourglass]:
+    with hourglass(tmp_path) as made:
+        yield made
+
+
+def asked(here: Hourglass, mode: Mode) -> list[Usage]:
+    """What the lab charged for each of some calls, half a minute apart."""
+    here.turn()
+    here.plan(mode.value, mode)
+    for number in range(CALLS):
+        here.ask(body(question(f"one {number}")), at=number * 30.0, feature=mode.value)
+    charged = [each.usage for each in here.lab.exchanges][-CALLS:]
+    assert all(used is not None for used in charged)
+    return [used for used in charged if used is not None]
+
+
+def stable(here: Hourglass) -> int:
+    """Tokens of the developer's message: its start, role, words and end."""
+    ids = here.lab.vocabulary.ids
+    return len(ids("developer")) + len(ids(RULES)) + 3
+
+
+def test_as_sent_nothing_is_read_and_all_of_it_is_written_with_every_call(here: Hourglass) -> None:
+    charged = asked(here, Mode.OFF)
+
+    assert [used.cache_read for used in charged] == [0] * CALLS
+    assert all(used.write_30m > 0.99 * used.prompt for used in charged)
+
+
+@pytest.mark.parametrize("mode", MARKING)
+def test_planned_all_of_the_stable_part_is_read_from_the_second_call_on(
+    here: Hourglass, mode: Mode
+) -> None:
+    first, *others = asked(here, mode)
+
+    assert first.cache_read == 0
+    assert first.write_30m >= stable(here)
+    assert {used.cache_read for used in others} == {stable(here)}
+
+
+@pytest.mark.parametrize("mode", MARKING)
+def test_planned_the_stable_part_is_written_once(here: Hourglass, mode: Mode) -> None:
+    """The question is written too, until it is known that conversations do not go on."""
+    first, *others = asked(here, mode)
+
+    assert first.written <= first.prompt
+    assert all(used.written <= used.prompt - stable(here) for used in others)
+    assert sum(used.written for used in others) < 0.1 * first.written
+    assert others[-1].written == 0
+
+
+@pytest.mark.parametrize("mode", MARKING)
+def test_planned_it_costs_less_from_the_second_call_on(here: Hourglass, mode: Mode) -> None:
+    asked(here, Mode.OFF)
+    asked(here, mode)
+    spent = here.spent()
+    before, after = spent[Mode.OFF.value].cost_nanos, spent[mode.value].cost_nanos
+
+    assert before is not None
+    assert after is not None
+    assert after < 0.30 * before

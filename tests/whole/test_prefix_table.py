@@ -1,0 +1,75 @@
+"""The field's example comes out as the field says, on each cache regime, through HTTP.
+
+``python -m tests.bench.prefix`` prints the table with more calls.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.bench.prefix import PLANNED, Row, rows
+from tests.bench.prefix_traffic import traffic
+from tests.fakes.handbook import handbook
+from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+
+CALLS = 60
+#: Answers differ by a few tokens from way to way, and intervals of 2,048 hide short conversations.
+AS_MUCH = 0.998
+Table = dict[str, Row]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hourglass]:
+    with hourglass(tmp_path_factory.mktemp("hours")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def table(request: pytest.FixtureRequest, here: Hourglass) -> Table:
+    return {row.way: row for row in rows(here, traffic(CALLS), [request.param])}
+
+
+def test_the_prompt_is_some_twelve_thousand_tokens(here: Hourglass) -> None:
+    assert 12_000 <= len(here.lab.vocabulary.ids(handbook())) <= 12_700
+
+
+def test_the_users_are_a_realistic_mix() -> None:
+    asked = traffic(600)
+    turns = [1 + max(one.turn for one in asked if one.user.number == n) for n in range(100)]
+
+    assert asked == traffic(600)
+    assert [one.at for one in asked] == sorted(one.at for one in asked)
+    assert 0.2 < sum(each == 1 for each in turns) / len(turns) < 0.4
+    assert set(turns) == {1, 2, 3, 4, 5, 6}
+    assert len({one.question for one in asked}) == 600
+
+
+def test_variable_first_hits_next_to_nothing(table: Table) -> None:
+    assert table["variable-first"].hit_rate < 0.01
+
+
+def test_stable_first_hits_most(table: Table) -> None:
+    assert table["stable-first"].hit_rate >= 0.70
+
+
+def test_sharing_prefixes_hits_as_much_and_more(table: Table) -> None:
+    assert table["prefix sharing"].hit_rate >= 0.85
+    assert table["prefix sharing"].hit_rate >= AS_MUCH * table["stable-first"].hit_rate
+
+
+def test_each_step_costs_no_more_than_the_one_before(table: Table) -> None:
+    first, then, last = (table[way] for way in ("variable-first", "stable-first", "prefix sharing"))
+
+    assert AS_MUCH * last.dollars <= then.dollars < 0.5 * first.dollars
+
+
+def test_the_right_order_alone_hits_nothing_where_a_mark_is_wanted(table: Table) -> None:
+    if "unmarked" in table:
+        assert table["unmarked"].hit_rate < 0.01
+        assert table["unmarked"].dollars >= 0.99 * table["variable-first"].dollars
+
+
+def test_planning_makes_variable_first_nearly_as_good_as_sharing(table: Table) -> None:
+    assert table[PLANNED].hit_rate >= 0.85
+    assert table[PLANNED].hit_rate >= 0.97 * table["prefix sharing"].hit_rate
+    assert table[PLANNED].dollars <= 1.10 * table["prefix sharing"].dollars
