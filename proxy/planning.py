@@ -62,6 +62,8 @@ _PATIENCE: Final = 2.0
 #: Plans on their way to the store, and lessons on their way to be learned.
 _WAITING: Final = 1_024
 _WORDS: Final = 200
+#: Blocks above which looking for what a cache missed takes milliseconds, and is left out.
+_MANY: Final = 512
 #: Calls of a feature between two proposals.
 _EVERY: Final = 25
 
@@ -152,7 +154,12 @@ class Planning:
             planned: The call.
             usage: What its provider counted; None where it did not.
         """
-        if not isinstance(planned, Planned) or not self._lock.acquire(blocking=False):
+        if not isinstance(planned, Planned):
+            return None
+        if len(planned.evidence.sent.blocks) > _MANY:
+            self._teach(planned, usage)
+            return None
+        if not self._lock.acquire(blocking=False):
             return None
         try:
             found = self._planner.settled(planned, usage)
@@ -161,9 +168,14 @@ class Planning:
             return None
         finally:
             self._lock.release()
-        if self._seats.acquire(blocking=False):
-            self._school.submit(self._learn, planned).add_done_callback(self._learned)
+        self._teach(planned)
         return found
+
+    def _teach(self, planned: Planned, *usage: Usage | None) -> None:
+        """Learn from a call in the lessons' thread; from its usage, too, where that takes long."""
+        if self._seats.acquire(blocking=False):
+            lesson = self._school.submit(self._learn, planned, *usage)
+            lesson.add_done_callback(self._learned)
 
     def close(self) -> None:
         """Stop planning and learning; what waits is dropped."""
@@ -295,9 +307,11 @@ class Planning:
                 now = self._planner.plan(draft) or plan
                 self._planner.adopt(draft, merged(held[conversation], now))
 
-    def _learn(self, planned: Planned) -> None:
+    def _learn(self, planned: Planned, *usage: Usage | None) -> None:
         """Learn from a call; propose a layout now and then. Runs in the lessons' thread."""
         where = planned.place
+        for each in usage:
+            self._locked(self._planner.settled, planned, each)
         try:
             self._lessons.observe(planned)
             self._calls[where] += 1

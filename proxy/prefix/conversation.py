@@ -14,7 +14,9 @@ _NAMES: Final = ("conversation_id", "session_id", "thread_id")
 _ASSISTANT: Final = "assistant"
 
 
-def conversation(prompt: Prompt, who: Sequence[str], fingerprint: Fingerprint) -> bytes:
+def conversation(
+    prompt: Prompt, who: Sequence[str], fingerprint: Fingerprint, opening: bytes | None = None
+) -> bytes:
     """The conversation's identity: equal for calls that begin alike, from the same caller.
 
     It is read from the first message that is neither system nor developer, whose words stay the
@@ -24,16 +26,28 @@ def conversation(prompt: Prompt, who: Sequence[str], fingerprint: Fingerprint) -
         prompt: As the caller wrote it.
         who: Whose it is: team, feature, key, and the conversation's name where a header gave one.
         fingerprint: The team's keyed hash.
+        opening: What ``opened`` says of its first message that is no instruction; None to find
+            out, b"" where there is none.
 
     Raises:
         Unplannable: If a message cannot be read.
     """
     pieces = [name.encode() for name in who]
     pieces += _hints(prompt)
-    first = leading(prompt)
-    if first < len(prompt.messages):
-        pieces += _said(prompt.messages[first])
-    return fingerprint(b"".join(len(piece).to_bytes(8, "big") + piece for piece in pieces))
+    if opening is None:
+        first = leading(prompt)
+        talks = first < len(prompt.messages)
+        opening = opened(prompt.messages[first], fingerprint) if talks else b""
+    return fingerprint(_joined([*pieces, opening]))
+
+
+def opened(message: bytes, fingerprint: Fingerprint) -> bytes:
+    """A fingerprint of what a message says, however it is written.
+
+    Raises:
+        Unplannable: If it cannot be read.
+    """
+    return fingerprint(_joined(list(_said(message))))
 
 
 def turn(prompt: Prompt) -> int:
@@ -64,6 +78,11 @@ def grown(prompt: Prompt) -> int:
     while at and roles[at - 1] == _ASSISTANT:
         at -= 1
     return at
+
+
+def _joined(pieces: Sequence[bytes]) -> bytes:
+    """Pieces as one, so that where one ends makes a difference."""
+    return b"".join(len(piece).to_bytes(8, "big") + piece for piece in pieces)
 
 
 def _roles(prompt: Prompt) -> list[str]:

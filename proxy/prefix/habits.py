@@ -158,7 +158,7 @@ class Habits:
             own = next_one * soon * (1.0 + _chain(later * soon))
             kept = soon * extends
             history[ttl] = next_one * kept * (1.0 + _chain(later * kept))
-            semi[ttl] = own - history[ttl]
+            semi[ttl] = own * (1.0 - extends)
             stable[ttl] = new * _chain(shared * self._calls.within(seconds))
         return Uses(
             stable=stable,

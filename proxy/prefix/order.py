@@ -221,7 +221,8 @@ def _tailed(spoken: list[bytes], varying: Mapping[str, Sequence[Piece]], *, late
         return len(varying)
     words = INTRODUCTION + labelled([piece for found in varying.values() for piece in found])
     if read(spoken[-1]).role == _ASKS:
-        spoken[-1] = refilled(spoken[-1], [part(words + _BREAK), *parts(read(spoken[-1]).content)])
+        said_before = parts(read(spoken[-1]).content)
+        spoken[-1] = refilled(spoken[-1], [*said_before, part(_BREAK + words)])
     else:
         spoken.append(said(_ASKS, words))
     return 1

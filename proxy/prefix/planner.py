@@ -33,7 +33,7 @@ from proxy.prefix.plan import Arm, Plan, Policy
 from proxy.prefix.planned import Asked, Draft, Planned, Way, place
 from proxy.prefix.policies import Road, Shape, policy, reviewed, stage
 from proxy.prefix.positions import is_enough
-from proxy.prefix.prompt import Block, Fingerprint, Slot, parsed
+from proxy.prefix.prompt import AUTHORITY, Block, Fingerprint, Slot, parsed
 from proxy.prefix.readings import Readings
 from proxy.prefix.reasons import Miss, Said
 from proxy.prefix.sent import Sent, Texts
@@ -99,11 +99,16 @@ class Planner:
         fingerprint = self._fingerprint(asked.team)
         readings = self._readings.of(fingerprint, prompt.messages)
         who = (asked.team, asked.feature, asked.key, asked.hint)
+        talk = (at for at, one in enumerate(readings) if one.role not in AUTHORITY)
+        first = next(talk, len(readings))
+        opening = b""
+        if first < len(readings):
+            opening = self._readings.opening(fingerprint, prompt.messages[first])
         return Draft(
             asked=asked,
             prompt=prompt,
             fingerprint=fingerprint,
-            conversation=conversation(prompt, who, fingerprint),
+            conversation=conversation(prompt, who, fingerprint, opening),
             turns=sum(one.role == _ASSISTANT for one in readings),
             readings=self._readings,
         )

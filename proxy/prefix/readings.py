@@ -1,9 +1,11 @@
 """What planning has to know of a message, read once: a conversation sends most of its own again."""
 
+from collections import OrderedDict
 from collections.abc import Sequence
 
 import msgspec
 
+from proxy.prefix.conversation import opened
 from proxy.prefix.marks import may_mark
 from proxy.prefix.prompt import Fingerprint, Reading, Unplannable, is_exact, parts, read
 from proxy.prefix.tags import tagged
@@ -25,6 +27,7 @@ class Readings:
         self._half = max(1, most // 2)
         self._known: dict[_Key, Reading] = {}
         self._older: dict[_Key, Reading] = {}
+        self._opened: OrderedDict[_Key, bytes] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._known.keys() | self._older.keys())
@@ -39,6 +42,21 @@ class Readings:
         for message in messages:
             key = fingerprint, hash(message), len(message)
             found.append(self._known.get(key) or self._read(key, message))
+        return found
+
+    def opening(self, fingerprint: Fingerprint, message: bytes) -> bytes:
+        """What ``conversation.opened`` says of a message.
+
+        Raises:
+            Unplannable: If it cannot be read.
+        """
+        key = fingerprint, hash(message), len(message)
+        found = self._opened.get(key)
+        if found is None:
+            found = self._opened[key] = opened(message, fingerprint)
+        self._opened.move_to_end(key)
+        while len(self._opened) > self._half:
+            self._opened.popitem(last=False)
         return found
 
     def _read(self, key: _Key, message: bytes) -> Reading:

@@ -505,6 +505,18 @@ def test_an_answer_says_why_the_cache_missed(store):
     assert miss.reason == "first_seen"
 
 
+def test_what_a_very_long_conversation_missed_is_learned_from_in_a_thread(store):
+    messages = [said("user", f"{number} {RULES[:40]}") for number in range(planning_._MANY + 1)]
+    with made(store) as planning:
+        found = planned(run(planning.planned(call(body(*messages)), ROUTE)))
+
+        assert planning.settled(found, Usage(input=20_000)) is None
+        lessons_are_learned(planning)
+        again = planned(run(planning.planned(call(body(*messages)), ROUTE)))
+
+    assert again.evidence.before is not None
+
+
 def test_an_answer_waits_for_no_prompt_that_is_planned(store):
     with made(store) as planning:
         found = run(kept(planning, chat()))

@@ -150,3 +150,45 @@ def test_longer_lifetimes_never_serve_less(calls, is_open, before):
 
     for slot in (uses.stable, uses.semi, uses.history):
         assert 0.0 <= slot["5m"] <= slot["1h"] <= 202.0
+
+
+def test_what_is_too_short_to_be_cached_says_nothing_of_what_is_not():
+    habits = Habits()
+    for at in range(60):
+        habits.observe(at * 20.0, Seen(counts=False))
+        habits.observe(at * 20.0 + 1, Seen(before=1, gap=1.0, counts=False, counted=False))
+
+    assert habits.uses(LIFETIMES, is_open=True).judged == 0.0
+
+
+def test_a_prompt_that_another_conversation_repeats_was_followed():
+    habits = Habits()
+    for at in range(10):
+        habits.observe(at * 20.0, Seen(repeats=at > 0))
+
+    assert asked(habits, is_open=False).history["5m"] > PAYS
+
+
+def test_what_is_never_the_same_is_no_stable_slot():
+    habits = Habits()
+    for at in range(40):
+        habits.observe(at * 10.0, Seen(shares=False))
+
+    assert asked(habits).stable["5m"] < PAYS
+
+
+def test_a_new_layout_is_judged_by_itself():
+    habits = Habits()
+    for at in range(40):
+        habits.observe(at * 10.0, Seen(shares=False))
+    habits.observe(400.0, Seen(layout=1))
+    habits.observe(410.0, Seen(shares=False))
+
+    assert asked(habits).stable["5m"] > PAYS
+
+
+def test_a_conversation_of_many_calls_is_judged_by_those_that_came_as_far():
+    habits = habits_of(conversations=40, calls=2, gap=10.0, pause=200.0)
+
+    assert asked(habits, before=1).history["5m"] < PAYS
+    assert asked(habits, before=8).history["5m"] > PAYS

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.hazard import RIPE, Hazard, Prior
+from proxy.prefix.hazard import AGES, RIPE, Hazard, Prior
 
 NOTHING = Prior(0.5, 2.0)
 
@@ -77,3 +77,13 @@ def test_whatever_it_is_told_it_answers_a_share(told):
             hazard.followed(now, gap)
 
     assert 0.0 <= hazard.share(NOTHING) <= 1.0
+
+
+def test_young_events_count_as_far_as_their_followers_would_have_come():
+    hazard = Hazard()
+    for _ in range(10):
+        hazard.began(0.0)
+    hazard.followed(60.0, 60.0)
+    soon = [min(1.0, age / 30) for age in AGES]
+
+    assert hazard.share(NOTHING) > 2 * hazard.share(NOTHING, soon)

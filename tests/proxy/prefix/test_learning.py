@@ -141,13 +141,55 @@ def test_one_shot_calls_need_more_conversations():
     assert found(texts, conversations=10, calls=1) == [(Slot.SEMI_STABLE, "line 2")]
 
 
-def test_few_conversations_are_no_evidence():
+def test_few_calls_are_no_evidence():
     def texts(number, call):
         return template(f"Time: {number} {call}")
 
-    assert found(texts, conversations=4, calls=30) is None
+    assert found(texts, conversations=1, calls=19) is None
     assert found(texts, conversations=5, calls=3) is None
     assert found(texts, conversations=5, calls=4) is not None
+
+
+def test_what_a_single_conversation_shows_is_found_in_others():
+    """Its own name stands beside what varies, and is no anchor."""
+
+    def texts(number, call):
+        return template(f"Time: {number} {call}", f"User: the {number}th of all users")
+
+    layout = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN)
+    (other,) = texts(9, 9)
+    placed = applied(prompt_of(other), layout, fingerprint, late=True)
+
+    assert not placed.notes
+    assert placed.prompt.tail == 1
+    assert b"Time: 9 9" in placed.prompt.messages[-1]
+    assert b"the 9th" not in placed.prompt.messages[-1]
+
+
+def test_what_stands_first_in_a_single_conversation_is_known_by_the_start():
+    def texts(number, call):
+        return ["\n".join([f"The user is named {number}", f"Time: {number} {call}", *RULES])]
+
+    (move,) = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN).moves
+
+    assert move.before is None
+    assert move.at == 1
+    assert move.of > 2
+
+
+def test_passages_of_any_number_keep_their_neighbours():
+    def texts(number, call):
+        return template(*(f"Passage {call} {at}" for at in range(1 + call % 3)))
+
+    (move,) = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN).moves
+
+    assert move.of == 0
+    assert move.before is not None
+
+
+def prompt_of(text):
+    messages = [{"role": "system", "content": text}, {"role": "user", "content": "Hi"}]
+    return parsed(orjson.dumps({"messages": messages}))
 
 
 def test_a_text_of_few_values_stays():

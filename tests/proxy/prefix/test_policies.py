@@ -6,7 +6,16 @@ from hypothesis import strategies as st
 from proxy.caches import openai_interval
 from proxy.prefix.habits import Habits, Seen, Uses
 from proxy.prefix.plan import Policy
-from proxy.prefix.policies import PER_MACHINE, Road, Shape, key, policy, shard
+from proxy.prefix.policies import (
+    PER_MACHINE,
+    Road,
+    Shape,
+    key,
+    policy,
+    reviewed,
+    shard,
+    stage,
+)
 from proxy.prefix.regime import Regime
 
 ANTHROPIC = Regime(
@@ -191,3 +200,30 @@ def test_a_policy_says_why_and_buys_what_is_sold(regime, stable, semi, history, 
 
     assert found.why
     assert set(marked(found)) <= {"", *regime.writes}
+
+
+def test_it_is_decided_again_whenever_there_are_twice_as_many_answers():
+    found = [stage(turns) for turns in (0, 1, 2, 3, 4, 7, 8, 1_000)]
+
+    assert found == [0, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_a_first_call_that_comes_again_is_decided_apart():
+    assert stage(0, again=True) not in {stage(turns) for turns in range(1_000)}
+    assert stage(3, again=True) == stage(3)
+
+
+def test_what_is_decided_again_keeps_its_key_and_never_switches_openais_own_choice_off():
+    before = Policy(key="a")
+    found = reviewed(Policy(stable="30m", explicit=True, key="b"), before)
+
+    assert found == Policy(stable="30m", key="a")
+    assert reviewed(Policy(explicit=True), Policy(explicit=True)).explicit
+
+
+def test_lone_questions_are_not_spread_over_machines_but_conversations_are():
+    lone = decided(Uses(stable={}, semi={}, history={"": 0.1}, per_minute=90.0), INTERVAL)
+    long = decided(Uses(stable={}, semi={}, history={"": 5.0}, per_minute=90.0), INTERVAL)
+
+    assert lone.key == "p"
+    assert long.key.startswith("p:")

@@ -95,3 +95,17 @@ def test_white_space_and_odd_contents_are_read(message):
 def test_a_part_whose_key_cannot_be_read_is_not_planned():
     with pytest.raises(Unplannable):
         Readings().of(fingerprint, [b'{"role":"user","content":[{"\xff":1}]}'])
+
+
+def test_what_a_message_opens_with_is_found_out_once_and_forgotten_in_its_turn():
+    known = Readings(most=4)
+    plain, parted = (
+        b'{"role":"user","content":"hi"}',
+        (b'{"role":"user","content":[{"type":"text","text":"hi"}]}'),
+    )
+
+    assert known.opening(fingerprint, plain) == known.opening(fingerprint, plain)
+    assert known.opening(fingerprint, plain) == known.opening(fingerprint, parted)
+    for number in range(4):
+        known.opening(fingerprint, b'{"role":"user","content":"%d"}' % number)
+    assert known.opening(fingerprint, plain) == known.opening(fingerprint, parted)

@@ -98,3 +98,25 @@ def test_what_is_read_was_written_once(vocabulary):
 
     assert written == sum(piece.tokens for piece in set(known)) > 0
     assert ceiling.written(ceiling.known(taken)) == 0
+
+
+def test_nothing_is_read_up_to_an_answer_where_none_can_end_an_entry(vocabulary):
+    said = [user("Hi"), assistant("Hello. " * 20)]
+    asked = Asked(vocabulary, Bounds(spoken=False))
+    asked.call(*said, assistant("And more."))
+    again, _ = asked.call(*said, assistant("Or less."))
+    other, total = asked.call(*said, assistant("Or less."), user("So?"))
+    after, _ = asked.call(*said, assistant("Or less."), user("So?"), assistant("Yes."))
+
+    assert again < 15
+    assert other < 15
+    assert total - after < 15
+
+
+def test_what_no_single_call_held_is_not_read(vocabulary):
+    asked = Asked(vocabulary)
+    asked.call(system(RULES[0]), user("Hi"))
+    asked.call(system(RULES[1]), user("Ho"))
+    known, total = asked.call(system(*RULES[:2]), user("Hi"))
+
+    assert 0 < known < total - 5
