@@ -93,6 +93,10 @@ class Planning(Protocol):
         """The attempt is over, however it ended; said once of each call that was planned."""
         ...
 
+    def refused(self, planned: Planned) -> None:
+        """Note that an upstream refused what was made of a prompt, and took it as it came."""
+        ...
+
     async def kept(self, planned: Planned | Unplanned) -> None:
         """Wait until what was decided for the call's conversation is kept, not for long."""
         ...

@@ -45,17 +45,26 @@ _log = logging.getLogger("thriftgate.upstreams")
 
 #: The longest error body that is read.
 _FAILURE = 64 * 1024
+#: Statuses of a request that is wrong in itself; it may be what planning made of it.
+_REFUSED = frozenset({400, 413, 422})
+_AGAIN = Unplanned("the planned prompt was refused, so it went as it came")
 #: Bodies from this size on are prepared on a thread, for that takes milliseconds.
 _LARGE = 256 * 1024
 
 
 class _Work:
-    """Whether the upstream was at work on an attempt, and so may bill it."""
+    """What became of an attempt.
 
-    __slots__ = ("was_taken",)
+    Attributes:
+        was_taken: Whether the upstream was at work on it, and so may bill it.
+        changed: What planning made of the caller's prompt; None where it left it as it came.
+    """
+
+    __slots__ = ("changed", "was_taken")
 
     def __init__(self) -> None:
         self.was_taken = False
+        self.changed: Planned | None = None
 
 
 async def serve(line: Line) -> None:
@@ -69,11 +78,14 @@ async def serve(line: Line) -> None:
     except CallerError as refusal:
         refuse(line.call, refusal, line.desk, line.timeline)
         raise
+    tried, refused = 0, None
     for number in count():
-        route = candidates[min(number, len(candidates) - 1)]
+        route = candidates[min(tried, len(candidates) - 1)]
         work = _Work()
-        failure = await _attempt(line, route, number, work)
+        failure = await _attempt(line, route, number, work, again=refused is not None)
         if failure is None:
+            if refused is not None:
+                line.desk.planning.refused(refused)
             return
         _log.warning(
             "Call %s, upstream %s: %s (%s)",
@@ -82,7 +94,11 @@ async def serve(line: Line) -> None:
             failure.code,
             failure.detail or failure.message,
         )
-        pause = line.desk.patience.pause(failure, number, len(candidates))
+        refused = work.changed if failure.status in _REFUSED else None
+        pause: float | None = 0.0
+        if refused is None:
+            pause = line.desk.patience.pause(failure, tried, len(candidates))
+            tried += 1
         attempt = Attempt(call=line.call, route=route, number=number)
         await _counted(line, attempt, failure, work, final=pause is None)
         if pause is None:
@@ -116,18 +132,26 @@ def _nowhere(line: Line, attempt: Attempt) -> ProxyError | None:
     return over
 
 
-async def _attempt(line: Line, route: Route, number: int, work: _Work) -> UpstreamError | None:
+async def _attempt(
+    line: Line, route: Route, number: int, work: _Work, *, again: bool
+) -> UpstreamError | None:
     """Try one route; the failure, if its answer did not begin.
+
+    What was refused once planning had changed it is tried again as it came.
 
     Raises:
         CallerError: If the call cannot be said to this route's upstream.
         HungUp: If the caller left.
     """
     attempt = Attempt(call=line.call, route=route, number=number)
+    planned: Planned | Unplanned = _AGAIN
     try:
-        planned = await line.desk.planning.planned(line.call, route)
+        if not again:
+            planned = await line.desk.planning.planned(line.call, route)
     except asyncio.CancelledError as cancelled:
         raise _nowhere(line, attempt) or cancelled from None
+    if isinstance(planned, Planned) and planned.body is not line.call.body:
+        work.changed = planned
     try:
         return await _tried(line, route, attempt, planned, work)
     finally:

@@ -30,8 +30,8 @@ from proxy.catalog.entries import Route
 from proxy.desk import Tasks
 from proxy.fanout import Fanout
 from proxy.prefix.layout import Layout
-from proxy.prefix.lessons import Lessons, effect
-from proxy.prefix.plan import Plan
+from proxy.prefix.lessons import Lessons, effect, is_due
+from proxy.prefix.plan import Arm, Plan
 from proxy.prefix.planned import Asked, Draft, Planned, Unplanned, Way, place
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompt import Prompt, Unplannable
@@ -54,7 +54,7 @@ _SMALL: Final = 2 * 1024
 #: Bytes from which on planning may take more than a millisecond, and so goes to a thread.
 _LARGE: Final = 64 * 1024
 #: Bytes above which a prompt is sent as it came.
-_HUGE: Final = 8 * 1024 * 1024
+_HUGE: Final = 2 * 1024 * 1024
 #: Seconds the store has to say what was decided for a conversation.
 _DEADLINE: Final = 0.25
 #: Seconds after which a call goes as it came.
@@ -62,10 +62,10 @@ _PATIENCE: Final = 2.0
 #: Plans on their way to the store, and lessons on their way to be learned.
 _WAITING: Final = 1_024
 _WORDS: Final = 200
+#: Seconds a feature is left alone once an upstream refused what was planned.
+_REST: Final = 600.0
 #: Blocks above which looking for what a cache missed takes milliseconds, and is left out.
 _MANY: Final = 512
-#: Calls of a feature between two proposals.
-_EVERY: Final = 25
 
 
 class Planning:
@@ -99,6 +99,7 @@ class Planning:
         self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
         self._layouts: dict[tuple[Place, int], tuple[str, Layout | None]] = {}
         self._fanout = Fanout()
+        self._refused: dict[Place, float] = {}
         self._keeping: dict[str, tuple[Draft, Plan]] = {}
         self._round = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
@@ -113,6 +114,8 @@ class Planning:
         standing = self._store.board.standings.of(where)
         if standing.is_off:
             return Unplanned("planning is suspended" if standing.suspended else "")
+        if self._refused.get(where, 0.0) > self._now():
+            return Unplanned("an upstream refused what was planned")
         try:
             async with asyncio.timeout(_PATIENCE):
                 found = await self._planned(asked, route, call.model, where, standing)
@@ -137,6 +140,18 @@ class Planning:
         if isinstance(planned, Planned):
             self._fanout.ended(planned)
 
+    def refused(self, planned: Planned) -> None:
+        """Leave the feature alone for a while: an upstream took its prompt only as it came."""
+        if len(self._refused) > _WAITING:
+            self._refused.clear()
+        self._refused[planned.place] = self._now() + _REST
+        _log.error(
+            "An upstream refused a planned prompt of feature %r and took it as it came: planning"
+            " leaves the feature alone for %d s",
+            planned.place.feature,
+            _REST,
+        )
+
     async def kept(self, planned: Planned | Unplanned) -> None:
         """Wait until the store has what was decided for the call's conversation, not for long."""
         if not isinstance(planned, Planned):
@@ -160,6 +175,7 @@ class Planning:
             self._teach(planned, usage)
             return None
         if not self._lock.acquire(blocking=False):
+            self._teach(planned, usage)
             return None
         try:
             found = self._planner.settled(planned, usage)
@@ -173,8 +189,13 @@ class Planning:
 
     def _teach(self, planned: Planned, *usage: Usage | None) -> None:
         """Learn from a call in the lessons' thread; from its usage, too, where that takes long."""
-        if self._seats.acquire(blocking=False):
+        if not self._seats.acquire(blocking=False):
+            return
+        try:
             lesson = self._school.submit(self._learn, planned, *usage)
+        except RuntimeError:  # The gateway stops.
+            self._seats.release()
+        else:
             lesson.add_done_callback(self._learned)
 
     def close(self) -> None:
@@ -188,7 +209,12 @@ class Planning:
         size = len(asked.body)
         draft = await self._run(size, self._planner.draft, asked)
         known = self._planner.plan(draft)
-        plan = known or await self._begun(draft, standing.layout(self._now()))
+        current = standing.layout(self._now())
+        if known is not None and not draft.turns and _is_outdated(known, current):
+            # It begins like one we know: what was learned meanwhile holds for it.
+            known = Plan(arm=known.arm, layout=current, anew=True)
+            await self._run(0, self._planner.adopt, draft, known)
+        plan = known or await self._begun(draft, current)
         await self._fetch(where, plan.layout)
         to = way(route, model, self._now())
         found = await self._run(size, self._decided, draft, to, plan, where)
@@ -317,7 +343,7 @@ class Planning:
             self._calls[where] += 1
             if len(self._calls) > _WAITING:
                 self._calls.clear()
-            if self._calls[where] % _EVERY == 0:
+            if is_due(self._calls[where]):
                 self._propose(where, self._lessons.proposal(planned))
         except (Unplannable, SQLAlchemyError) as error:
             _log.warning("A call taught nothing: %s", error)
@@ -331,6 +357,11 @@ class Planning:
         if layout is not None:
             moves = msgspec.json.encode(layout).decode()
             self._store.layouts.propose(where, _digest(layout), moves, self._now())
+
+
+def _is_outdated(plan: Plan, layout: int) -> bool:
+    """Whether a conversation that begins now would begin with a newer layout than this plan's."""
+    return plan.arm is Arm.TREATED and plan.layout < layout
 
 
 def _passed(call: Call) -> Unplanned | None:

@@ -9,7 +9,7 @@ import msgspec
 from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.prefix.planned import Planned, Unplanned
-from proxy.prefix.reasons import Miss
+from proxy.prefix.reasons import Confidence, Miss
 from proxy.receipt import Outcome, Receipt
 from proxy.timeline import Timeline
 from proxy.wire.kinds import WIRES
@@ -167,10 +167,18 @@ def _told(planned: Planned | Unplanned, end: End) -> _Told:
         layout=planned.plan.layout,
         expected_read=expected.scaled(total).tokens if total else expected.tokens,
         miss=miss.reason.value if miss is not None else "",
-        miss_detail=miss.detail if miss is not None else "",
+        miss_detail=_detail(miss) if miss is not None else "",
         miss_tokens=miss.tokens if miss is not None else None,
         miss_nanos=miss.nanos if miss is not None else None,
     )
+
+
+def _detail(miss: Miss) -> str:
+    """The evidence, and how well it is known where that is not for certain."""
+    known = miss.confidence
+    if known is None or known is Confidence.CERTAIN:
+        return miss.detail
+    return f"{miss.detail} ({known.value})" if miss.detail else known.value
 
 
 def _kept(call: Call) -> str | None:

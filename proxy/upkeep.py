@@ -19,7 +19,9 @@ _RETENTION_BUDGET: Final = 30.0
 #: Days a conversation's plan is kept after its last call.
 _PLAN_DAYS: Final = 14
 #: Seconds between two looks at what planning saves.
-_GUARD_EVERY: Final = 300.0
+_GUARD_EVERY: Final = 900.0
+#: Days that it looks back.
+_GUARD_DAYS: Final = 30
 _DAY: Final = 86_400.0
 
 
@@ -46,13 +48,13 @@ async def guard(opened: Store, days: int, now: Callable[[], float]) -> None:
 
     Args:
         opened: The store.
-        days: How far back it is measured.
+        days: How long receipts are kept; it looks back no further than a month.
         now: The clock.
     """
     while True:
         await asyncio.sleep(_GUARD_EVERY)
         try:
-            since = now() - days * _DAY
+            since = now() - min(days, _GUARD_DAYS) * _DAY
             found = await opened.ask(suspend_harmful, opened.savings, opened.layouts, since, now())
         except SQLAlchemyError as error:
             _log.warning("What planning saves was not measured: %s", error)

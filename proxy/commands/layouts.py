@@ -103,8 +103,8 @@ class _Desk:
                 self._terminal.fail(f"{error}; `thriftgate layout show` lists them.")
             standing = store.layouts.standings().of(place)
         self._terminal.say(
-            f"Layout {version} of feature {named(feature)} is approved, {_on(place)};"
-            f" it holds from {moment(standing.active_from)}."
+            f"Layout {version} of feature {named(feature)} is approved, {_on(place)}, which has"
+            f" the mode {standing.mode}; it holds from {moment(standing.active_from)}."
         )
         if standing.is_off:
             self._terminal.say(f"It is not applied yet: {_state(standing)}.")

@@ -14,10 +14,10 @@ from proxy.prefix.order import Wished, placed
 from proxy.prefix.plan import Plan, Policy
 from proxy.prefix.planned import Draft, Way
 from proxy.prefix.positions import End, positions
-from proxy.prefix.prompt import Block, Prompt, Reading, blocks
+from proxy.prefix.prompt import Block, Prompt, Reading, Slot, Unplannable, blocks, parsed
 from proxy.prefix.regime import Regime
 from proxy.prefix.strings import whole
-from proxy.prefix.tags import declared
+from proxy.prefix.tags import declared, tagged
 
 _ASSISTANT: Final = "assistant"
 _BYTES_PER_TOKEN: Final = 4
@@ -55,14 +55,40 @@ class Marked(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
+def untagged(prompt: Prompt) -> Prompt:
+    """The prompt without the tags that its texts are declared with; every word stays in its place.
+
+    Raises:
+        Unplannable: If a message with a tag cannot be read.
+    """
+    wish = {
+        at: tuple(msgspec.structs.replace(piece, slot=Slot.STABLE) for piece in pieces)
+        for at, pieces in declared(prompt).wish.items()
+    }
+    return placed(prompt, wish).prompt
+
+
+def stripped(body: bytes) -> bytes:
+    """A chat body without tags, for one that is not planned; as it came where it has none."""
+    if not tagged(body):
+        return body
+    try:
+        prompt = parsed(body)
+        found = untagged(prompt)
+    except Unplannable:
+        return body
+    return body if found == prompt else found.rendered()
+
+
 def as_it_came(draft: Draft, plan: Plan) -> Arranged:
-    """The prompt as its caller wrote it.
+    """The prompt as its caller wrote it, without tags.
 
     Raises:
         Unplannable: If a message cannot be read.
     """
-    found, own = _read(draft, draft.prompt)
-    return Arranged(prompt=draft.prompt, plan=plan, blocks=found, given=own)
+    prompt = untagged(draft.prompt) if tagged(draft.asked.body) else draft.prompt
+    found, own = _read(draft, prompt)
+    return Arranged(prompt=prompt, plan=plan, blocks=found, given=own)
 
 
 def arranged(draft: Draft, plan: Plan, layout: Layout | None, *, late: bool) -> Arranged:

@@ -16,10 +16,19 @@ from proxy.prefix.standing import Place
 
 #: Sets of tools of one feature whose instructions are told apart.
 _TOOL_SETS: Final = 8
+#: Calls of a feature between two looks at what it shows, and while they are its first.
+_EVERY: Final = 25
+_OFTEN: Final = 5
+_FIRST: Final = 50
 _MILLION: Final = 1_000_000
 _SLOTS: Final = tuple(Slot)
 #: What a feature whose price is unknown is planned with, in nano-dollars a token.
 _USUAL: Final = Fraction(1_000)
+
+
+def is_due(calls: int) -> bool:
+    """Whether to look at what a feature shows after so many calls: now and then, more at first."""
+    return calls % (_OFTEN if calls < _FIRST else _EVERY) == 0
 
 
 class Lessons:

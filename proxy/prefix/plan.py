@@ -41,6 +41,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         tools: Fingerprints of its tools in the order they are sent (hex).
         policies: What it marks, by the regime's name and provider, as ``regime/provider``.
         joined: Whether it was met midway: its text and tools then stay where they were.
+        anew: Whether it takes the place of an older one: a conversation that begins the same way
+            begins again, now with a newer layout.
     """
 
     arm: Arm = Arm.TREATED
@@ -48,3 +50,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[str, ...] = ()
     policies: dict[str, Policy] = {}
     joined: bool = False
+    anew: bool = False

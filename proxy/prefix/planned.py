@@ -74,6 +74,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
         body: The chat body; the caller's own where nothing changed.
         headers: Sent beside it.
         plan: What holds for the conversation from now on; more than before where it grew.
+        prompt: The prompt as it is sent, without the marks that were added.
         tail: Messages at the end that vary per call.
         notes: What was left as it came, and why.
     """
@@ -83,6 +84,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     body: bytes
     headers: Mapping[str, str] = {}
+    prompt: Prompt
     tail: int
     evidence: Evidence
     notes: tuple[str, ...] = ()

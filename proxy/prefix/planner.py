@@ -131,7 +131,8 @@ class Planner:
         """
         joined = draft.turns > 0
         chosen = arm(draft.conversation, self._share)
-        return Plan(arm=chosen, layout=0 if joined else layout, joined=joined)
+        moves = chosen is Arm.TREATED and not joined
+        return Plan(arm=chosen, layout=layout if moves else 0, joined=joined)
 
     def planned(
         self, draft: Draft, way: Way, plan: Plan, layout: Layout | None, now: float
@@ -151,7 +152,9 @@ class Planner:
         if plan.arm is Arm.CONTROL:
             found, own = as_it_came(draft, plan), Policy()
             theirs = understood(found.given, found.blocks, way.regime)
-            sending = Marked(prompt=draft.prompt, marks=theirs, body=draft.asked.body)
+            came = found.prompt == draft.prompt
+            body = draft.asked.body if came else found.prompt.rendered()
+            sending = Marked(prompt=found.prompt, marks=theirs, body=body)
         else:
             found = arranged(draft, plan, layout, late=way.late)
             own = self._policy(draft, way, found)
@@ -164,6 +167,7 @@ class Planner:
             plan=plan,
             body=sending.body,
             headers=heads(own, way.regime),
+            prompt=sending.prompt,
             tail=sending.prompt.tail,
             evidence=self._evidence(draft, way, found.blocks, sending, own, now),
             notes=(*found.notes, *sending.notes)[:_NOTES],
@@ -182,8 +186,7 @@ class Planner:
         evidence = planned.evidence
         found = None
         if usage is not None:
-            asked = planned.draft.asked
-            shown = planned.draft.prompt if asked.shows else None
+            shown = planned.prompt if planned.draft.asked.shows else None
             found = miss(evidence, usage, planned.way.rates, told=told, shown=shown)
         self._chains.note(evidence.sent, usage, evidence.now)
         self._traces.note(evidence.sent, evidence.now)

@@ -128,11 +128,12 @@ def key(regime: Regime, road: Road, per_minute: float) -> str:
 def shard(prefix: str, conversation: str, per_minute: float) -> str:
     """A routing key that keeps a busy prefix below what one machine takes; "" for no prefix.
 
-    A conversation always gets the same one at the same pace.
+    A conversation always gets the same one at about the same pace: there are twice as many, or
+    half, where the pace changed that much.
 
     Source: OpenAI, prompt caching guide, about 15 requests a minute (2026-09).
     """
-    shards = max(1, ceil(min(per_minute, 1e6) / PER_MACHINE))
+    shards = 1 << (max(1, ceil(min(per_minute, 1e6) / PER_MACHINE)) - 1).bit_length()
     if not prefix or shards == 1:
         return prefix
     drawn = int.from_bytes(blake2b(conversation.encode(), digest_size=8).digest(), "big")

@@ -3,7 +3,7 @@
 from typing import Final
 
 from proxy.prefix.layout import Layout
-from proxy.prefix.lessons import Lessons, effect
+from proxy.prefix.lessons import Lessons, effect, is_due
 from proxy.prefix.plan import Plan
 from proxy.prefix.planned import Asked, Planned, Way, place
 from proxy.prefix.planner import Planner
@@ -15,11 +15,6 @@ from proxy.ways import way
 from slo.usage import Usage
 
 _SECRET: Final = b"replay"
-#: Calls of a feature between two looks at what it shows.
-_EVERY: Final = 25
-#: The same for its first calls.
-_OFTEN: Final = 5
-_FIRST: Final = 50
 
 
 class Planning:
@@ -78,14 +73,9 @@ class Planning:
         """Take over what the feature shows by now, for conversations to come."""
         at = planned.place
         self._looked[at] = self._looked.get(at, 0) + 1
-        if not _looks(self._looked[at]):
+        if not is_due(self._looked[at]):
             return
         found = self._lessons.proposal(planned)
         versions = self._layouts.setdefault(at, [])
         if found is not None and (not versions or effect(found) != effect(versions[-1])):
             versions.append(found)
-
-
-def _looks(calls: int) -> bool:
-    """Whether to look after so many calls."""
-    return calls % (_OFTEN if calls < _FIRST else _EVERY) == 0

@@ -104,7 +104,12 @@ class Plans:
 
 
 def merged(kept: Plan, more: Plan) -> Plan:
-    """The kept plan with the tools and policies it lacks; where both speak, it holds."""
+    """The kept plan with the tools and policies it lacks; where both speak, it holds.
+
+    One that begins anew with a newer layout takes its place.
+    """
+    if more.anew and more.layout > kept.layout:
+        return more
     known = frozenset(kept.tools)
     new = dict.fromkeys(tool for tool in more.tools if tool not in known)
     policies = more.policies | kept.policies
@@ -115,6 +120,7 @@ def merged(kept: Plan, more: Plan) -> Plan:
         tools=(*kept.tools, *new)[:_TOOLS],
         policies={name: policies[name] for name in islice(first, _POLICIES)},
         joined=kept.joined,
+        anew=kept.anew,
     )
 
 

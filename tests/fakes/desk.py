@@ -108,6 +108,9 @@ class NoPlanning:
     def ended(self, planned: Planned | Unplanned) -> None:
         self.told.append("ended")
 
+    def refused(self, planned: Planned) -> None:
+        self.told.append("refused")
+
     async def kept(self, planned: Planned | Unplanned) -> None:
         pass
 

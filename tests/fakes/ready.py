@@ -22,6 +22,7 @@ def planned(sent: Sent, *, there: int = 0, arm: Arm = Arm.TREATED, **way: Any) -
     """A call of which so many tokens are in the cache already."""
     body = b'{"messages":[]}'
     return Planned(
+        prompt=parsed(body),
         draft=Draft(
             asked=Asked(team="acme", feature="chat", key="key_1", body=body),
             prompt=parsed(body),

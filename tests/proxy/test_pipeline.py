@@ -1,7 +1,9 @@
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from proxy.call import Call
@@ -13,6 +15,7 @@ from proxy.receipt import Outcome, Receipt
 from proxy.timeline import Timeline
 from proxy.watch import HungUp, Late
 from slo.usage import Usage
+from tests.fakes import ready
 from tests.fakes.answers import (
     ASKED,
     BEAT,
@@ -49,6 +52,7 @@ from tests.fakes.upstream import (
     broken,
     unreachable,
 )
+from tests.proxy.prefix.sendings import ANTHROPIC, users
 
 EXACT = Usage(input=36, cache_read=64, output=10)
 ONE, TWO = route("one"), route("two")
@@ -205,6 +209,54 @@ def test_planning_hears_of_an_attempt_that_cannot_be_said_on_its_route():
     done = play(asked=many, routes=(route("claude", kind="anthropic"),))
 
     assert done.told == ["planned", "ended"]
+
+
+class Arranging(NoPlanning):
+    """Changes every prompt, to something that an upstream may not take."""
+
+    async def planned(self, call: Call, route: Route) -> Any:
+        self.told.append("planned")
+        found = ready.planned(users(ANTHROPIC, ("rules", 10)))
+        return msgspec.structs.replace(found, body=call.body + b" ")
+
+
+def arranged(*scripts: Scripted | Piece) -> tuple[list[Receipt], FakeTransport, list[str]]:
+    """Serve a call whose prompt is changed."""
+
+    async def work() -> tuple[list[Receipt], FakeTransport, list[str]]:
+        transport = FakeTransport(scripts)
+        table, ledger = desk(transport)
+        planning = Arranging()
+        with suppress(ProxyError):
+            await served(
+                call(ASKED), FakeCaller(), replace(table, planning=planning), Timeline(ticks)
+            )
+        return ledger.receipts, transport, planning.told
+
+    return played(work())
+
+
+def test_a_planned_prompt_that_is_refused_goes_again_as_it_came():
+    kept, transport, told = arranged(failing(400), Scripted([COMPLETION]))
+
+    assert [sent.body for _, sent in transport.sent] == [ASKED + b" ", ASKED]
+    assert [(each.outcome, each.final) for each in kept] == [
+        (Outcome.FAILED, False),
+        (Outcome.ANSWERED, True),
+    ]
+    assert "as it came" in kept[1].notes[0]
+    assert told == ["planned", "ended", "begun", "ended", "refused"]
+
+
+def test_a_prompt_that_is_refused_either_way_is_not_plannings_fault():
+    kept, transport, told = arranged(failing(400), failing(400))
+
+    assert len(transport.sent) == 2
+    assert [(each.outcome, each.final) for each in kept] == [
+        (Outcome.FAILED, False),
+        (Outcome.FAILED, True),
+    ]
+    assert "refused" not in told
 
 
 def test_a_trailer_stands_before_the_end_of_a_stream():

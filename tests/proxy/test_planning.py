@@ -517,6 +517,45 @@ def test_what_a_very_long_conversation_missed_is_learned_from_in_a_thread(store)
     assert again.evidence.before is not None
 
 
+def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(store, caplog):
+    clock = Clock()
+    with made(store, now=clock) as planning:
+        planning.refused(planned(run(planning.planned(chat(), ROUTE))))
+        left = run(planning.planned(chat(), ROUTE))
+        clock.now += planning_._REST
+        again = run(planning.planned(chat(), ROUTE))
+
+    assert left == Unplanned("an upstream refused what was planned")
+    assert isinstance(again, Planned)
+    assert "took it as it came" in caplog.text
+
+
+def test_features_that_are_left_alone_are_bounded(store):
+    with made(store) as planning:
+        found = planned(run(planning.planned(chat(), ROUTE)))
+        planning._refused = {Place("t", str(n)): 0.0 for n in range(planning_._WAITING + 1)}
+        planning.refused(found)
+
+    assert planning._refused.keys() == {found.place}
+
+
+def test_a_conversation_that_begins_again_begins_with_the_newest_layout(store):
+    clock = Clock()
+    with made(store, now=clock) as planning:
+        before = run(kept(planning, numbered()))
+        version = approved(store, layout(), "newer")
+        clock.now += 60
+        again = run(kept(planning, numbered()))
+        goes_on = run(kept(planning, numbered(1)))
+
+    assert (before.plan.layout, again.plan.layout) == (0, version)
+    assert again.plan.anew
+    assert goes_on.plan.layout == version
+    found = store.plans.find(again.draft.conversation.hex(), NOW)
+    assert found is not None
+    assert found.layout == version
+
+
 def test_an_answer_waits_for_no_prompt_that_is_planned(store):
     with made(store) as planning:
         found = run(kept(planning, chat()))
@@ -585,7 +624,8 @@ def test_a_lesson_the_store_does_not_take_is_told_of(store, caplog):
     with made(store) as planning:
         taught(planning)
 
-    assert [r.levelno for r in caplog.records if "taught nothing" in r.message] == [logging.WARNING]
+    told = {r.levelno for r in caplog.records if "taught nothing" in r.message}
+    assert told == {logging.WARNING}
 
 
 def test_a_lesson_that_fails_harms_no_other(store, caplog):

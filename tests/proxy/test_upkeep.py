@@ -85,12 +85,12 @@ def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
     assert "next round" in caplog.text
 
 
-def test_what_planning_saves_is_looked_at_every_five_minutes(tmp_path, caplog):
+def test_what_planning_saves_is_looked_at_every_quarter_of_an_hour(tmp_path, caplog):
     opened = store(tmp_path, lambda *_: [])
-    watched(opened, guard, 0.45)
+    watched(opened, guard, 1.3)
     times = [at for at, _, _ in opened.asked]
 
-    assert [at - times[0] for at in times] == [300.0 * n for n in range(5)]
+    assert [at - times[0] for at in times] == [900.0 * n for n in range(5)]
     assert opened.asked[0][1:] == (
         suspend_harmful,
         (opened.savings, opened.layouts, NOW - 30 * DAY, NOW),
@@ -100,7 +100,7 @@ def test_what_planning_saves_is_looked_at_every_five_minutes(tmp_path, caplog):
 
 def test_the_guard_goes_on_after_a_look_that_failed(tmp_path, caplog):
     opened = store(tmp_path, away)
-    watched(opened, guard, 0.2)
+    watched(opened, guard, 0.6)
 
     assert len(opened.asked) == 2
     assert "not measured" in caplog.text
@@ -109,7 +109,7 @@ def test_the_guard_goes_on_after_a_look_that_failed(tmp_path, caplog):
 def test_a_feature_that_is_suspended_is_told_of(tmp_path, caplog):
     found = Suspension(Place("team_1", "chat"), "it cost 12 % more")
     opened = store(tmp_path, lambda *_: [found])
-    watched(opened, guard, 0.1)
+    watched(opened, guard, 0.3)
 
     (record,) = caplog.records
     assert record.levelname == "ERROR"

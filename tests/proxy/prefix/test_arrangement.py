@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.prefix.arrangement import arranged, as_it_came, sent
+from proxy.prefix.arrangement import arranged, as_it_came, sent, stripped
 from proxy.prefix.layout import Layout, Move
 from proxy.prefix.plan import Plan, Policy
 from proxy.prefix.planned import Draft
@@ -178,12 +178,32 @@ def test_where_a_cache_takes_no_marks_what_was_a_text_is_sent_as_one():
 
 
 def test_as_it_came_is_what_the_caller_wrote():
-    one = draft(body(said("system", TAGGED), said("user", "Well?"), tools=[tool("b", **MARK)]))
-    found = as_it_came(one, Plan())
+    one = draft(body(said("system", "Rules"), said("user", "Well?"), tools=[tool("b", **MARK)]))
 
-    assert found.prompt == one.prompt
+    assert as_it_came(one, Plan()).prompt == one.prompt
+
+
+def test_tags_reach_no_model_even_where_nothing_is_planned():
+    asked = body(said("system", TAGGED), said("user", "Well?"), tools=[tool("b", **MARK)])
+    found = as_it_came(draft(asked), Plan())
+
+    assert b"<tg:" in asked
+    assert stripped(asked) == found.prompt.rendered()
+    assert b"<tg:" not in stripped(asked)
     assert set(found.given) == {0}
     assert len(found.blocks) == 3
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        b"<tg:stable>",
+        b'{"messages":[{"role":"user","content":"<tg:stable>never closed"}]}',
+        b'{"messages":[{"role":"user","content":"no tags"}]}',
+    ],
+)
+def test_where_no_tag_can_be_taken_off_the_body_stays(asked):
+    assert stripped(asked) is asked
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,16 @@ def test_a_new_layout_is_judged_by_itself():
 
 
 def test_a_conversation_of_many_calls_is_judged_by_those_that_came_as_far():
-    habits = habits_of(conversations=40, calls=2, gap=10.0, pause=200.0)
+    habits = habits_of(conversations=100, calls=2, gap=10.0, pause=200.0)
 
     assert asked(habits, before=1).history["5m"] < PAYS
     assert asked(habits, before=8).history["5m"] > PAYS
+
+
+def test_conversations_in_an_older_layout_say_nothing_of_the_new_one():
+    habits = Habits()
+    habits.observe(0.0, Seen(layout=1))
+    for at in range(40):
+        habits.observe(10.0 + at, Seen(before=1, gap=5.0, extends=False))
+
+    assert asked(habits, before=1).history["5m"] > PAYS

@@ -177,6 +177,18 @@ def test_what_stands_first_in_a_single_conversation_is_known_by_the_start():
     assert move.of > 2
 
 
+def test_what_varies_in_two_places_of_a_single_conversation_is_two_moves():
+    def texts(number, call):
+        return template(f"Time: {number} {call}", RULES[-1] + " Mind it.", f"Count: {call}")
+
+    moves = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN).moves
+    placed = applied(prompt_of(texts(9, 9)[0]), Layout(moves=moves), fingerprint, late=True)
+
+    assert len(moves) == 2
+    assert not placed.notes
+    assert b"Count: 9" in placed.prompt.messages[-1]
+
+
 def test_passages_of_any_number_keep_their_neighbours():
     def texts(number, call):
         return template(*(f"Passage {call} {at}" for at in range(1 + call % 3)))

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from proxy.prefix.layout import Layout, Move
-from proxy.prefix.lessons import Lessons, _joined, effect
+from proxy.prefix.lessons import Lessons, _joined, effect, is_due
 from proxy.prefix.planned import Planned
 from proxy.prefix.prompt import Slot
 from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, said, talk, tool
@@ -167,3 +167,7 @@ def test_what_moves_is_expected_to_save_money():
 
     assert found is not None
     assert Fraction(found.moves[0].saving) > 0
+
+
+def test_what_a_feature_shows_is_looked_at_often_at_first():
+    assert [calls for calls in range(1, 101) if is_due(calls)] == [*range(5, 50, 5), 50, 75, 100]

@@ -159,12 +159,12 @@ def test_an_answer_to_go_on_with_stays_the_last_message():
     assert len(found.notes) == 1
 
 
-def test_where_no_system_message_may_end_a_prompt_the_users_last_words_follow_what_varies():
+def test_where_no_system_message_may_end_a_prompt_what_varies_follows_the_users_last_words():
     found = order(TIME, ("system", "Noon.\nBe kind."), ("user", "Hi"), late=False)
 
     assert said(found) == [
         ("system", "Be kind."),
-        ("user", [text(INTRODUCTION + "[Item 1]\nNoon.\n\n"), text("Hi")]),
+        ("user", [text("Hi"), text("\n\n" + INTRODUCTION + "[Item 1]\nNoon.")]),
     ]
     assert found.prompt.tail == 1
 

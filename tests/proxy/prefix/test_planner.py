@@ -370,3 +370,36 @@ def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(
             sent = names(found.body)
             order += [name for name in sent if name not in order]
             assert sent == [name for name in order if name in sent]
+
+
+def test_a_conversation_that_turns_out_to_go_on_is_marked_from_its_second_call_on():
+    process = Process(ANTHROPIC)
+    begun = process.answered(asked(body(*talk(0))))
+    later = process.answered(asked(body(*talk(1))))
+    again = process.planned(asked(body(*talk(1))))
+
+    assert begun.plan.policies["anthropic-breakpoint/"].history == ""
+    assert later.plan.policies["anthropic-breakpoint//1"].history == "5m"
+    assert again.plan.policies == later.plan.policies
+
+
+def test_what_is_sent_again_word_for_word_is_marked():
+    process = Process(ANTHROPIC)
+    first_one = process.answered(asked(body(*talk(0))))
+    process.now += 10.0
+    second = process.planned(asked(body(*talk(0))))
+
+    assert b"cache_control" not in first_one.body.partition(b'"user"')[2]
+    assert b"cache_control" in second.body.partition(b'"user"')[2]
+
+
+def test_an_answer_to_be_gone_on_with_is_marked_where_the_cache_takes_it():
+    begun = [*talk(1)[:-1], said("assistant", "Let me see.")]
+    marked, unmarked = (
+        Process(WAYS[name]).answered(asked(body(*begun, tools=[tool("a")])))
+        for name in ("anthropic-breakpoint", "openai-breakpoint")
+    )
+
+    last = len(marked.evidence.sent.blocks) - 1
+    assert last in marked.evidence.sent.marks
+    assert last not in unmarked.evidence.sent.marks

@@ -49,8 +49,8 @@ def stand(
     regime: Regime = ANTHROPIC,
     given: dict[int, str] | None = None,
     tail: int = 0,
-    spoken: int = 0,
     each: int = 2_000,
+    spoken: int = 0,
 ) -> Standing:
     blocks = blocks_of(drawn)
     ends = [each * (at + 1) for at in range(len(blocks))]

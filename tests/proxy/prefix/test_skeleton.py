@@ -135,3 +135,17 @@ def test_any_texts_give_gaps_or_none(texts):
     for gap in found:
         for column in gap.columns:
             assert len(column.values) == len(gap.samples)
+
+
+def test_few_conversations_are_a_group_too():
+    one = kept([template("Time: 1"), template("Time: 2")])
+    two = kept([template("Time: 1")], [template("Time: 2")], ["Something else altogether."])
+
+    assert [len(group) for group in groups(one)] == [1]
+    assert sorted(len(group) for group in groups(two)) == [1, 2]
+
+
+def test_a_gap_knows_how_many_units_it_holds():
+    found = gaps(kept([template("```", f"Time: {n}", "") for n in range(3)]))
+
+    assert [gap.units for gap in found] == [0, 2, 0, 0, 0]

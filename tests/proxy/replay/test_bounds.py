@@ -52,3 +52,9 @@ def test_azure_steps_are_smaller():
     azure = bounds(Simulated(regime="openai-interval", provider="azure"))
 
     assert (usual.step, azure.step) == (2_048, 128)
+
+
+def test_only_openais_breakpoints_never_end_an_answer():
+    spoken = {regime: bounds(Simulated(regime=regime)).spoken for regime in REGIMES}
+
+    assert [regime for regime, found in spoken.items() if not found] == ["openai-breakpoint"]

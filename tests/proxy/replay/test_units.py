@@ -101,3 +101,9 @@ def test_a_place_has_a_name(vocabulary):
     assert place(whole, 50) == "the system text"
     assert place(whole, whole.tokens - 1) == "the conversation"
     assert place(whole, whole.tokens) == "the conversation"
+
+
+def test_a_beginning_knows_whether_the_assistant_spoke_last_or_is_about_to(vocabulary):
+    found = history(prompt(vocabulary, user("Hi"), assistant("Yes"), user("And?")))
+
+    assert [link.spoken for link in found] == [False, True, False, True]
