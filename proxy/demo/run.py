@@ -85,7 +85,7 @@ async def demo(
         words.outcome(console, result)
         tell(result)
         if stays:
-            words.invitation(console, staged.base_url, staged.keys[TEAMS[0]])
+            words.invitation(console, staged.base_url, staged.keys[TEAMS[0]], staged.folder)
             await asyncio.wait([staged.served])
     return result
 

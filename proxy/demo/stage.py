@@ -64,6 +64,7 @@ class Stage:
         base_url: What a client sets.
         keys: The secret of a key by its team's name.
         names: The teams' names by id.
+        folder: Where its ledger is, while it runs.
         clock: The lab's time.
         since: When it was set up.
         served: Ends once the gateway was told to stop, by a signal for instance.
@@ -73,6 +74,7 @@ class Stage:
     base_url: str
     keys: Mapping[str, str]
     names: Mapping[str, str]
+    folder: str
     clock: Clock
     since: datetime
     served: asyncio.Task[None]
@@ -107,6 +109,7 @@ async def stage(*, now: datetime, start: datetime, port: int) -> AsyncIterator[S
                         base_url=f"http://{HOST}:{listener.getsockname()[1]}/v1",
                         keys=keys,
                         names=names,
+                        folder=name,
                         clock=clock,
                         since=now,
                         served=served,

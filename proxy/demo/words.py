@@ -50,11 +50,17 @@ def outcome(console: Console, result: Result) -> None:
     console.print(_SIMULATED, soft_wrap=True)
 
 
-def invitation(console: Console, base_url: str, key: str) -> None:
+def invitation(console: Console, base_url: str, key: str, folder: str) -> None:
     """Say how to make a call of one's own."""
     curl, snippet = commands(base_url, key)
     console.print("\nIt is your turn. In another terminal:\n")
     console.print(curl, soft_wrap=True, markup=False)
+    console.print("\nWhat the ledger and planning know of all calls:\n")
+    console.print(
+        f"export THRIFTGATE_FOLDER={folder}; thriftgate misses; thriftgate savings",
+        soft_wrap=True,
+        markup=False,
+    )
     console.print("\nOr in Python (pip install openai):\n")
     console.print(snippet, soft_wrap=True, markup=False)
     console.print("Ctrl-C to stop; nothing is left behind.")

@@ -30,7 +30,7 @@ _DOUBT: Final = 0.75
 #: One that is asked again may be asked once more, or not.
 _AGAIN: Final = Prior(0.5, 2.0)
 _LATER: Final = Prior(0.8, 4.0)
-_EXTENDS: Final = Prior(0.95, 2.0)
+_EXTENDS: Final = Prior(0.95, 1.0)
 #: The share of calls that begin a conversation.
 _NEW_OPEN: Final = Prior(0.3)
 _NEW_LONE: Final = Prior(0.9)

@@ -101,7 +101,7 @@ def test_the_snippet_is_python() -> None:
 @pytest.mark.parametrize("width", [40, 80])
 def test_commands_are_printed_unbroken(width: int) -> None:
     out = StringIO()
-    words.invitation(Console(file=out, width=width), URL, KEY)
+    words.invitation(Console(file=out, width=width), URL, KEY, "folder")
     curl, snippet = words.commands(URL, KEY)
 
     assert curl in out.getvalue()

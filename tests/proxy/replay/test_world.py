@@ -1,5 +1,8 @@
 """One variant's upstream through time."""
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 
 from proxy.lab.models import Simulated
@@ -89,10 +92,12 @@ def test_answers_under_way_are_bounded(vocabulary):
 
 def test_a_refusal_is_told(vocabulary):
     upstream = Upstream(vocabulary, MARKS)
-    part = {"type": "text", "text": "x", "prompt_cache_breakpoint": {"ttl": "12h"}}
+    sent = upstream.sent(user("x"))
+    first, *rest = sent.prompt.blocks
+    prompt = replace(sent.prompt, blocks=(replace(first, mark="12h"), *rest))
 
     with pytest.raises(ValueError, match="ttl"):
-        upstream.read(upstream.sent({"role": "user", "content": [part]}), 0.0)
+        upstream.read(msgspec.structs.replace(sent, prompt=prompt), 0.0)
 
 
 def test_what_nobody_sent_before_is_first_seen(vocabulary):
