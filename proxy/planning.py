@@ -25,6 +25,7 @@ from typing import Final, ParamSpec, TypeVar
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
+from proxy import plannable
 from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.desk import Tasks
@@ -37,7 +38,6 @@ from proxy.prefix.planner import Planner
 from proxy.prefix.prompt import Prompt, Unplannable
 from proxy.prefix.reasons import Miss
 from proxy.prefix.standing import Place, Standing
-from proxy.prefix.tags import tagged
 from proxy.store.plans import merged
 from proxy.store.store import Store
 from proxy.ways import way
@@ -48,13 +48,8 @@ _log = logging.getLogger("thriftgate.planning")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_ENDPOINT: Final = "chat/completions"
-#: Bytes below which no cache of any provider keeps a prompt.
-_SMALL: Final = 2 * 1024
 #: Bytes from which on planning may take more than a millisecond, and so goes to a thread.
 _LARGE: Final = 64 * 1024
-#: Bytes above which a prompt is sent as it came.
-_HUGE: Final = 2 * 1024 * 1024
 #: Seconds the store has to say what was decided for a conversation.
 _DEADLINE: Final = 0.25
 #: Seconds after which a call goes as it came.
@@ -106,10 +101,10 @@ class Planning:
 
     async def planned(self, call: Call, route: Route) -> Planned | Unplanned:
         """What is sent of the call on this route, or why it goes as it came."""
-        passed = _passed(call)
-        if passed is not None:
-            return passed
-        asked = _asked(call)
+        none = plannable.passed(call)
+        if none is not None:
+            return none
+        asked = plannable.asked(call)
         where = place(asked, route.model or call.model)
         standing = self._store.board.standings.of(where)
         if standing.is_off:
@@ -362,27 +357,6 @@ class Planning:
 def _is_outdated(plan: Plan, layout: int) -> bool:
     """Whether a conversation that begins now would begin with a newer layout than this plan's."""
     return plan.arm is Arm.TREATED and plan.layout < layout
-
-
-def _passed(call: Call) -> Unplanned | None:
-    """Why a call is none to plan; None if it is one."""
-    size = len(call.body)
-    if call.endpoint != _ENDPOINT or call.method != "POST":
-        return Unplanned()
-    if size < _SMALL and not tagged(call.body):
-        return Unplanned()
-    return Unplanned("the prompt is too large to plan") if size > _HUGE else None
-
-
-def _asked(call: Call) -> Asked:
-    return Asked(
-        team=call.key.team,
-        feature=call.feature,
-        key=call.key.id,
-        hint=call.conversation,
-        body=call.body,
-        shows=call.key.keeps_prompts,
-    )
 
 
 def _wordless(draft: Draft) -> Draft:

@@ -15,6 +15,7 @@ import orjson
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from proxy import plannable
 from proxy import planning as planning_
 from proxy.call import Call
 from proxy.planning import Planning
@@ -139,7 +140,7 @@ def test_tags_are_taken_off_however_small_a_prompt_is(store):
 
 
 def test_what_is_huge_goes_as_it_came(store):
-    asked = call(body(said("user", "x" * planning_._HUGE)))
+    asked = call(body(said("user", "x" * plannable.HUGE)))
     with made(store) as planning:
         assert run(planning.planned(asked, ROUTE)) == Unplanned("the prompt is too large to plan")
 
@@ -444,7 +445,7 @@ def test_a_conversation_keeps_a_layout_that_holds_no_more(store):
 
 def test_a_layout_that_nobody_has_any_more_moves_nothing(store):
     with made(store) as planning:
-        draft = planning._planner.draft(planning_._asked(numbered()))
+        draft = planning._planner.draft(plannable.asked(numbered()))
         planning._planner.adopt(draft, Plan(layout=9))
         found = run(kept(planning, numbered()))
 
@@ -455,7 +456,7 @@ def test_a_layout_that_nobody_has_any_more_moves_nothing(store):
 def test_a_layout_the_store_says_nothing_of_moves_nothing(tmp_path, kind, caplog):
     store = opened(tmp_path, kind)
     with made(store) as planning:
-        draft = planning._planner.draft(planning_._asked(numbered()))
+        draft = planning._planner.draft(plannable.asked(numbered()))
         planning._planner.adopt(draft, Plan(layout=9))
         found = played(planning.planned(numbered(), ROUTE))
     store.close(5)

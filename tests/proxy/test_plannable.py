@@ -1,0 +1,40 @@
+"""Which calls are planned."""
+
+import pytest
+
+from proxy.plannable import HUGE, SMALL, asked, passed
+from proxy.prefix.planned import Unplanned
+from tests.fakes.desk import KEY, call
+from tests.proxy.prefix.askings import body, said
+
+LONG = body(said("user", "x" * SMALL))
+
+
+def test_a_chat_call_that_a_cache_may_keep_is_planned():
+    assert passed(call(LONG)) is None
+
+
+@pytest.mark.parametrize(
+    "other", [call(LONG, endpoint="embeddings"), call(LONG, method="GET"), call(b"{}")]
+)
+def test_what_no_cache_keeps_is_not(other):
+    assert passed(other) == Unplanned()
+
+
+def test_tags_are_taken_off_however_small_the_prompt_is():
+    assert passed(call(body(said("user", "<tg:stable>x</tg:stable>")))) is None
+
+
+def test_what_is_too_large_goes_as_it_came_and_says_so():
+    found = passed(call(body(said("user", "x" * HUGE))))
+
+    assert found is not None
+    assert "too large" in found.why
+
+
+def test_planning_knows_who_asks_and_in_which_conversation():
+    found = asked(call(LONG, conversation="mine"))
+
+    assert (found.team, found.key, found.feature, found.hint) == (KEY.team, KEY.id, "chat", "mine")
+    assert found.body == LONG
+    assert not found.shows
