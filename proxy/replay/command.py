@@ -85,6 +85,9 @@ def command(
             typer.echo(told(outcome, source, chosen.id, reading.route))
         else:
             _print(outcome, source, reading)
+        if not outcome.calls:
+            typer.echo("No call was found that could be replayed.", err=True)
+            raise typer.Exit(1)
 
     return replay_command
 

@@ -54,10 +54,17 @@ def remarks(outcome: Outcome, source: Source) -> Iterator[str]:
         yield f"{outcome.unanswered:,} calls have no recorded answer; their output costs nothing."
     for why, count in outcome.left_out.items():
         yield f"{count:,} calls left out: {why}"
+    yield from _no_calls(source)
+
+
+def _no_calls(source: Source) -> Iterator[str]:
+    """The lines that are no calls; of many, the first."""
     if source.bad_count:
         yield f"{source.bad_count:,} lines are no calls:"
     for bad in source.bad:
         yield f"  {bad.file}:{bad.line}: {bad.why}"
+    if source.bad_count > len(source.bad):
+        yield f"  and {source.bad_count - len(source.bad):,} more"
 
 
 def _figures(row: Row) -> tuple[str, ...]:

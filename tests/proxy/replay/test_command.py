@@ -79,3 +79,14 @@ def test_a_terminal_keeps_its_own_width(file):
     )
 
     assert "ceiling" in result.stdout
+
+
+def test_a_file_without_a_call_is_an_error_that_counts_its_lines(tmp_path):
+    path = tmp_path / "junk.jsonl"
+    path.write_bytes(b"junk\n" * 50)
+    result = typed(str(path), "--model", "marks")
+
+    assert result.exit_code == 1
+    assert "50 lines are no calls" in result.stdout
+    assert "and 30 more" in result.stdout
+    assert "No call was found" in result.stderr
