@@ -8,6 +8,7 @@ import socket
 import time
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from importlib import metadata
 from typing import Annotated, NoReturn
 from zoneinfo import ZoneInfo
 
@@ -60,6 +61,23 @@ _PARTS: dict[_Part, Part] = {
     _Part.ROUTE: "route",
 }
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the result and nothing else.")]
+
+
+def _told(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if asked:
+        _out.print(f"thriftgate {metadata.version('thriftgate')}")
+        raise typer.Exit
+
+
+@_commands.callback()
+def _options(
+    *,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_told, is_eager=True),
+    ] = False,
+) -> None:
+    """A gateway in front of language models. Settings are THRIFTGATE_… environment variables."""
 
 
 def main() -> None:

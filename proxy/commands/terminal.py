@@ -63,7 +63,7 @@ def grid(*columns: str, right: tuple[str, ...] = ()) -> Table:
     """An empty table without lines."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left")
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     return table
 
 

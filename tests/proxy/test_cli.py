@@ -292,3 +292,7 @@ def test_a_second_signal_cuts_running_calls_and_loses_none_of_their_receipts(tmp
     with closing(sqlite3.connect(folder / "thriftgate.db")) as database:
         rows = database.execute("SELECT outcome, error, estimated FROM calls").fetchall()
     assert rows == [("broken", "gateway_interrupted", 1)]
+
+
+def test_it_tells_its_version():
+    assert told("--version").startswith("thriftgate ")
