@@ -8,13 +8,14 @@ from statistics import median
 
 import pytest
 
-from proxy.prefix.fanout import LONGEST
 from tests.bench.prefix_fanout import MARKS, Fan, fanned, pace
 from tests.fakes.hourglass import Hourglass, hourglass
 
 CALLS = 20
-#: Some 10,000 tokens, and some 900.
-LONG, SHORT = 90, 8
+#: Seconds that a simulated one takes: all calls are there before the first byte, on any machine.
+PACE = 2.0
+#: Some 20,000 tokens, and some 900.
+LONG, SHORT = 180, 8
 
 
 @pytest.fixture(scope="module")
@@ -27,39 +28,36 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hourglass]:
 def ways(request: pytest.FixtureRequest, here: Hourglass) -> tuple[Fan, Fan]:
     """As sent, and held back."""
     regime = request.param
-    pace(here, 0.6)
+    pace(here, PACE)
     sent = fanned(here, regime, "as sent", CALLS, LONG)
     return sent, fanned(here, regime, "held back", CALLS, LONG)
 
 
-def test_as_sent_all_calls_that_begin_before_the_first_byte_write_the_prefix(
-    ways: tuple[Fan, Fan],
-) -> None:
+def test_as_sent_every_call_writes_the_prefix(ways: tuple[Fan, Fan]) -> None:
     sent, _ = ways
 
-    assert sent.writers > 1
-    assert sent.held == 0
+    assert (sent.writers, sent.held) == (CALLS, 0)
+    assert {used.cache_read for used in sent.charged} == {0}
 
 
 def test_held_back_it_is_written_once_and_read_by_all_others(ways: tuple[Fan, Fan]) -> None:
     _, held = ways
     first, *others = held.charged
 
-    assert held.writers == 1
-    assert 0 < held.held < CALLS
+    assert (held.writers, held.held) == (1, CALLS - 1)
     assert first.cache_read == 0
     assert all(used.cache_read > 0.97 * used.prompt for used in others)
 
 
-def test_it_costs_less_and_nobody_waits_longer_than_allowed(ways: tuple[Fan, Fan]) -> None:
+def test_it_costs_a_fifth_and_less_than_a_simulated_second(ways: tuple[Fan, Fan]) -> None:
     sent, held = ways
 
-    assert held.dollars < sent.dollars
-    assert median(held.firsts) - median(sent.firsts) < LONGEST
+    assert held.dollars < 0.2 * sent.dollars
+    assert median(held.firsts) - median(sent.firsts) < PACE
 
 
 def test_a_pair_of_short_prompts_does_not_wait(here: Hourglass) -> None:
     pace(here, 2.0)
     pair = fanned(here, "anthropic-breakpoint", "held back", 2, SHORT)
 
-    assert pair.held == 0
+    assert (pair.writers, pair.held) == (2, 0)
