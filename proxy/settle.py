@@ -99,7 +99,7 @@ def terms(attempt: Attempt, tier: str, usage: Mapping[str, Any]) -> Terms:
 def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Receipt:
     """The record of the attempt, up to now."""
     call, route = attempt.call, attempt.route
-    paid, told = price(attempt, end), _told(attempt.planned, end)
+    paid = price(attempt, end)
     duration = timeline.now() - timeline.started
     return Receipt(
         call_id=call.id,
@@ -129,48 +129,30 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
         upstream_id=end.upstream_id,
         notes=attempt.notes,
         prompt=_kept(call),
-        conversation=told.conversation,
-        arm=told.arm,
-        layout=told.layout,
-        expected_read=told.expected_read,
-        miss=told.miss,
-        miss_detail=told.miss_detail,
-        miss_tokens=told.miss_tokens,
-        miss_nanos=told.miss_nanos,
+        **_told(attempt.planned, end),
     )
 
 
-class _Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What a receipt says of planning."""
-
-    conversation: str = ""
-    arm: str = ""
-    layout: int = 0
-    expected_read: int | None = None
-    miss: str = ""
-    miss_detail: str = ""
-    miss_tokens: int | None = None
-    miss_nanos: int | None = None
-
-
-_NOT_PLANNED = _Told()
-
-
-def _told(planned: Planned | Unplanned, end: End) -> _Told:
+def _told(planned: Planned | Unplanned, end: End) -> dict[str, Any]:
+    """What a receipt says of planning; nothing where nothing was planned."""
     if isinstance(planned, Unplanned):
-        return _NOT_PLANNED
+        return {}
     expected, miss = planned.evidence.expected, end.miss
     total = end.usage.prompt if end.usage is not None else 0
-    return _Told(
-        conversation=planned.draft.conversation.hex(),
-        arm=planned.plan.arm.value,
-        layout=planned.plan.layout,
-        expected_read=expected.scaled(total).tokens if total else expected.tokens,
-        miss=miss.reason.value if miss is not None else "",
-        miss_detail=_detail(miss) if miss is not None else "",
-        miss_tokens=miss.tokens if miss is not None else None,
-        miss_nanos=miss.nanos if miss is not None else None,
-    )
+    told: dict[str, Any] = {
+        "conversation": planned.draft.conversation.hex(),
+        "arm": planned.plan.arm.value,
+        "layout": planned.plan.layout,
+        "expected_read": expected.scaled(total).tokens if total else expected.tokens,
+    }
+    if miss is not None:
+        told |= {
+            "miss": miss.reason.value,
+            "miss_detail": _detail(miss),
+            "miss_tokens": miss.tokens,
+            "miss_nanos": miss.nanos,
+        }
+    return told
 
 
 def _detail(miss: Miss) -> str:

@@ -1,6 +1,15 @@
 """What all tests share: Hypothesis finds the same examples every time, and no clock runs out."""
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+pytest.register_assert_rewrite(
+    "tests.fakes",
+    "tests.proxy.plannings",
+    "tests.proxy.prefix.askings",
+    "tests.proxy.routes.talking",
+    "tests.proxy.servings",
+)
 
 settings.register_profile(
     "house", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]

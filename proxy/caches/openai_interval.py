@@ -3,7 +3,6 @@
 from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import blake2b
-from math import ceil
 
 from proxy.caches import prefixes
 from proxy.caches.entries import Entries, Entry
@@ -53,18 +52,6 @@ IN_MEMORY = Rules()
 EXTENDED = Rules(idle_least=1_800.0, idle_most=1_800.0, oldest=86_400.0)
 #: Source: Azure OpenAI, prompt caching (2026-08): the first 1,024 tokens, then steps of 128.
 AZURE = Rules(interval=128)
-
-
-def shard(prefix: str, user: str, per_minute: float, limit: int = 15) -> str:
-    """A ``prompt_cache_key`` that keeps a busy prefix below ``limit`` calls a minute per machine.
-
-    The same user always gets the same key.
-
-    Source: OpenAI, prompt caching guide, about 15 requests a minute (2026-09).
-    """
-    shards = max(1, ceil(per_minute / limit))
-    drawn = int.from_bytes(blake2b(user.encode(), digest_size=8).digest(), "big")
-    return f"{prefix}:{drawn % shards}"
 
 
 class OpenAIIntervals:

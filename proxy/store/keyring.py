@@ -7,7 +7,6 @@ seen yet are refused with a reason; it says so in ``trouble``.
 """
 
 import asyncio
-import logging
 import threading
 from collections import OrderedDict
 from concurrent.futures import Executor
@@ -20,12 +19,10 @@ from proxy.call import Key
 from proxy.errors import Unready
 from proxy.store import schema
 from proxy.store.database import reading
+from proxy.store.lookout import Lookout
 from proxy.store.teams import KEY_CHANGES, KEY_LENGTH, token_hash
 
-_log = logging.getLogger(__name__)
-
 _BOUND = 10_000
-_EVERY = 2.0
 _ASKED = 500
 _MOST_ASKS = 5
 
@@ -47,11 +44,9 @@ class Keyring:
         self._unknown: set[bytes] = set()  # until the next refresh
         self._noticed = -1  # answers from before this many changes are not remembered
         self._learnt = -1  # all keys in memory are at least as new as this many changes
-        self._trouble: str | None = None
         self._teams = 0
         self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._tend, name="keyring", daemon=True)
+        self._lookout = Lookout("keys", self._changed)
 
     def start(self) -> None:
         """Learn the keys there are, as far as they fit, and watch them change."""
@@ -60,18 +55,16 @@ class Keyring:
         for row in rows:
             self._remember(row)
         self._teams = self._count_teams()
-        self._thread.start()
+        self._lookout.start()
 
     def close(self) -> None:
         """Stop watching."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(1)  # it may be waiting for a database that is away
+        self._lookout.close()
 
     @property
     def trouble(self) -> str | None:
         """Why changes to keys are not noticed just now; None while they are."""
-        return self._trouble
+        return self._lookout.trouble
 
     @property
     def teams(self) -> int:
@@ -106,22 +99,16 @@ class Keyring:
 
     def refresh(self) -> None:
         """Learn what has changed; the thread does this every two seconds."""
+        self._lookout.look()
+
+    def _changed(self) -> None:
         try:
             changes = self._count_changes()
             if changes != self._learnt:
                 self._relearn(changes)
-        except SQLAlchemyError as error:
-            if self._trouble is None:
-                _log.warning("changes to keys go unnoticed, the last known keys hold: %s", error)
-            self._trouble = "changes to keys go unnoticed: the database is away"
-        else:
-            self._trouble = None
-        with self._lock:
-            self._unknown.clear()
-
-    def _tend(self) -> None:
-        while not self._stop.wait(_EVERY):
-            self.refresh()
+        finally:
+            with self._lock:
+                self._unknown.clear()
 
     def _find(self, hashed: bytes) -> Key | None:
         with self._lock:

@@ -133,7 +133,7 @@ class _Sending:
     """Lets who cancels its block know that nothing was sent."""
 
     def __enter__(self) -> None:
-        pass
+        """Nothing is sent yet."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, asyncio.CancelledError):

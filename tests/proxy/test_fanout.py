@@ -24,13 +24,19 @@ async def gone(fanout: Fanout, call: Planned, began: float) -> tuple[Planned, fl
     return held, ticks() - began
 
 
+async def waiting(many: int) -> tuple[Fanout, Planned, list[asyncio.Task[tuple[Planned, float]]]]:
+    """One call that writes, and so many that wait for it."""
+    fanout, began = await learned(), ticks()
+    first = await fanout.held(ready("first"), streamed=True)
+    others = [
+        asyncio.ensure_future(gone(fanout, ready(f"{number}"), began)) for number in range(many)
+    ]
+    return fanout, first, others
+
+
 def test_twenty_calls_wait_for_the_one_that_writes_and_go_with_its_first_byte():
     async def work() -> list[tuple[Planned, float]]:
-        fanout, began = await learned(), ticks()
-        first = await fanout.held(ready("first"), streamed=True)
-        others = [
-            asyncio.ensure_future(gone(fanout, ready(f"{number}"), began)) for number in range(19)
-        ]
+        fanout, first, others = await waiting(19)
         await asyncio.sleep(0.8)
         fanout.begun(first)
         return [(first, 0.0), *await asyncio.gather(*others)]
@@ -45,11 +51,7 @@ def test_twenty_calls_wait_for_the_one_that_writes_and_go_with_its_first_byte():
 
 def test_where_the_writer_fails_one_writes_in_its_place_and_the_others_go_on_waiting():
     async def work() -> list[float]:
-        fanout, began = await learned(), ticks()
-        first = await fanout.held(ready("first"), streamed=True)
-        others = [
-            asyncio.ensure_future(gone(fanout, ready(f"{number}"), began)) for number in range(3)
-        ]
+        fanout, first, others = await waiting(3)
         await asyncio.sleep(0.5)
         fanout.ended(first)
         await asyncio.sleep(0.1)

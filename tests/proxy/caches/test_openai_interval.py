@@ -2,7 +2,8 @@
 
 import pytest
 
-from proxy.caches.openai_interval import AZURE, EXTENDED, OpenAIIntervals, Rules, shard
+from proxy.caches.openai_interval import AZURE, EXTENDED, OpenAIIntervals, Rules
+from proxy.prefix.policies import shard
 from tests.proxy.caches.prompts import block, call, prompt, users
 
 
@@ -134,16 +135,6 @@ def test_1_4_sharded_keys_keep_each_machine_below_its_limit() -> None:
     assert misses[True] == len({shard("prefix", f"user-{n}", 120) for n in range(60)})
 
 
-@pytest.mark.parametrize(("per_minute", "shards"), [(1, 1), (15, 1), (16, 2), (30, 2), (31, 3)])
-def test_1_4_there_are_as_many_shards_as_the_rate_over_15_rounded_up(
-    per_minute: int, shards: int
-) -> None:
-    keys = {shard("p", f"user-{n}", per_minute) for n in range(200)}
-
-    assert keys == {f"p:{n}" for n in range(shards)}
-    assert shard("p", "user", 31) == shard("p", "user", 31)
-
-
 def test_1_4_the_key_chooses_the_machine_and_what_may_be_hit() -> None:
     cache = OpenAIIntervals()
     call(cache, users(("a", 2_100), key="one"))
@@ -207,10 +198,6 @@ def test_1_4_the_first_256_tokens_choose_the_machine(shared: int, machines: set[
         call(cache, users(("stem", shared), (f"a{n}", 2_100)))
 
     assert sum(len(machine) > 0 for machine in cache._machines) in machines
-
-
-def test_1_4_one_shard_is_enough_for_an_idle_prefix() -> None:
-    assert shard("p", "user", 0) == "p:0"
 
 
 def test_the_route_called_least_recently_is_forgotten_first() -> None:

@@ -4,24 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
 from proxy.prefix.breakpoints import Call, Mark, Reuse, optimum
 from proxy.prefix.regime import Regime
+from tests.proxy.prefix.sendings import ANTHROPIC
 
-LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
-ANTHROPIC = Regime(
-    name="anthropic-breakpoint",
-    provider="anthropic",
-    least=1_024,
-    read=Fraction(1, 10),
-    writes={"5m": Fraction(5, 4), "1h": Fraction(2)},
-    lifetimes=LIFETIMES,
-    marks=4,
-    lookback=20,
-)
+LIFETIMES = ANTHROPIC.lifetimes
 
 
 def found(entry: int, reach: int, marks: Sequence[int]) -> bool:
@@ -202,3 +194,24 @@ def test_any_prompt_gets_marks_that_may_be_sent(sizes, reuses, cached, own):
     assert len(marks) + len(own) <= max(4, len(own))
     assert [mark.block for mark in marks] == sorted({mark.block for mark in marks})
     assert all(ends[mark.block] >= ANTHROPIC.least or mark.block in cached for mark in marks)
+
+
+@pytest.mark.parametrize(
+    ("write", "read", "uses"),
+    [
+        (Fraction(5, 4), Fraction(1, 10), 2),
+        (Fraction(2), Fraction(1, 10), 3),
+        (Fraction(5, 2), Fraction(1, 10), 3),
+        (Fraction(5, 4), Fraction(1), None),
+    ],
+)
+def test_a_write_pays_from_the_use_that_the_providers_guides_name(write, read, uses):
+    """OpenAI and Anthropic, prompt caching (2026-09, 2026-08): 1.25 from the 2nd, 2 and 2.5 3rd."""
+    regime = structs.replace(ANTHROPIC, writes={"5m": write}, read=read)
+    marked = [
+        later + 1
+        for later in range(5)
+        if optimum(Call(ends=(5_000,)), [Reuse(0, {"5m": float(later)})], regime)
+    ]
+
+    assert marked == ([] if uses is None else list(range(uses, 6)))

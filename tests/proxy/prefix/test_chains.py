@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace as replaced
 
 import msgspec
@@ -143,19 +143,26 @@ ANYWHERE = [
 ]
 
 
-@pytest.mark.parametrize(("regime", "model"), ANYWHERE, ids=["vllm", "gemini"])
-@settings(max_examples=20, deadline=None)
-@given(calls=st.lists(st.tuples(conversations(), GAPS), min_size=2, max_size=6))
-def test_what_is_expected_where_any_prefix_is_read_is_what_the_model_reads(regime, model, calls):
-    cache, chains, now = model(), Chains(), 0.0
+def compared(
+    cache: Cache, regime: Regime, calls: Iterable[tuple[list[Piece], float]]
+) -> Iterator[tuple[Expected, Served]]:
+    """What is expected of each call, so long after the one before, and what its model reads."""
+    chains, now = Chains(), 0.0
     for pieces, gap in calls:
         now += gap
         call, prompt = both(pieces, {}, regime)
         found = chains.expected(call, now)
         real = served(cache, prompt, now)
-
-        assert found.tokens == real.read
+        yield found, real
         chains.note(call, usage(real), now)
+
+
+@pytest.mark.parametrize(("regime", "model"), ANYWHERE, ids=["vllm", "gemini"])
+@settings(max_examples=20, deadline=None)
+@given(calls=st.lists(st.tuples(conversations(), GAPS), min_size=2, max_size=6))
+def test_what_is_expected_where_any_prefix_is_read_is_what_the_model_reads(regime, model, calls):
+    for found, real in compared(model(), regime, calls):
+        assert found.tokens == real.read
 
 
 ONE_MACHINE = replaced(openai_interval.IN_MEMORY, machines=1, interval=64, step=64, least=64)
@@ -176,15 +183,8 @@ AT_LEAST = [
     )
 )
 def test_no_more_is_expected_than_the_model_reads(regime, model, calls):
-    cache, chains, now = model(), Chains(), 0.0
-    for pieces, gap in calls:
-        now += gap
-        call, prompt = both(pieces, {}, regime)
-        found = chains.expected(call, now)
-        real = served(cache, prompt, now)
-
+    for found, real in compared(model(), regime, calls):
         assert found.tokens <= real.read
-        chains.note(call, usage(real), now)
 
 
 def test_nothing_is_expected_of_what_was_never_sent():

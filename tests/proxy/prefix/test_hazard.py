@@ -7,6 +7,15 @@ from proxy.prefix.hazard import AGES, RIPE, Hazard, Prior
 NOTHING = Prior(0.5, 2.0)
 
 
+def followed(times: int, every: float, gap: float) -> Hazard:
+    """So many events at equal distances, each followed after the gap."""
+    hazard = Hazard()
+    for at in range(times):
+        hazard.began(at * every)
+        hazard.followed(at * every + gap, gap)
+    return hazard
+
+
 def test_before_anything_was_seen_the_prior_holds():
     assert Hazard().share(Prior(0.3)) == pytest.approx(0.3)
 
@@ -31,28 +40,15 @@ def test_what_was_not_followed_for_two_minutes_counts_against():
 
 
 def test_what_is_followed_counts_for_at_once():
-    hazard = Hazard()
-    for at in range(50):
-        hazard.began(at * 10.0)
-        hazard.followed(at * 10.0 + 5.0, 5.0)
-
-    assert hazard.share(NOTHING) > 0.95
+    assert followed(50, every=10.0, gap=5.0).share(NOTHING) > 0.95
 
 
 def test_a_late_follower_puts_the_early_judgement_right():
-    hazard = Hazard()
-    for at in range(50):
-        hazard.began(at * 1_000.0)
-        hazard.followed(at * 1_000.0 + 500.0, 500.0)
-
-    assert hazard.share(NOTHING) > 0.95
+    assert followed(50, every=1_000.0, gap=500.0).share(NOTHING) > 0.95
 
 
 def test_a_habit_that_changed_is_forgotten():
-    hazard = Hazard()
-    for at in range(500):
-        hazard.began(at * 10.0)
-        hazard.followed(at * 10.0 + 5.0, 5.0)
+    hazard = followed(500, every=10.0, gap=5.0)
     for at in range(1_000):
         hazard.began(10_000.0 + at * 10.0)
 

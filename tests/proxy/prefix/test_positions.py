@@ -1,5 +1,4 @@
-from fractions import Fraction
-
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,26 +7,8 @@ from proxy.prefix.plan import Policy
 from proxy.prefix.positions import End, Standing, positions
 from proxy.prefix.prompt import Block, Slot
 from proxy.prefix.regime import Regime
+from tests.proxy.prefix.sendings import ANTHROPIC, OPENAI
 
-ANTHROPIC = Regime(
-    name="anthropic-breakpoint",
-    provider="anthropic",
-    least=1_024,
-    read=Fraction(1, 10),
-    writes={"5m": Fraction(5, 4), "1h": Fraction(2)},
-    lifetimes={"5m": 300.0, "1h": 3_600.0},
-    marks=4,
-    lookback=20,
-)
-OPENAI = Regime(
-    name="openai-breakpoint",
-    provider="openai",
-    least=1_024,
-    read=Fraction(1, 10),
-    writes={"30m": Fraction(5, 4), "12h": Fraction(5, 2)},
-    lifetimes={"30m": 1_800.0, "12h": 43_200.0},
-    marks=4,
-)
 ALL = Policy(stable="1h", semi="5m", history="5m")
 #: t tool, s stable system text, m semi-stable, u user, a assistant, r tool result.
 ROLES = {"t": "tools", "s": "system", "m": "system", "u": "user", "a": "assistant", "r": "tool"}
@@ -190,23 +171,37 @@ def test_a_tail_of_everything_leaves_nothing_to_mark():
 TTL = st.sampled_from(["", "5m", "1h"])
 
 
-@given(
-    st.text("t", max_size=2),
-    st.text("s", max_size=2),
-    st.text("m", max_size=2),
-    st.text("uar", max_size=40),
-    st.builds(Policy, stable=TTL, semi=TTL, history=TTL),
-    st.dictionaries(st.integers(0, 45), st.sampled_from(["5m", "1h"]), max_size=5),
-    st.integers(0, 3),
-    st.integers(1, 2_000),
-)
-def test_marks_are_never_too_many_too_early_or_out_of_order(
-    tools, stable, semi, talk, policy, own, tail, each
-):
-    drawn = tools + stable + semi + talk
-    own = {at: ttl for at, ttl in own.items() if at < len(drawn)}
+class Marked(msgspec.Struct, frozen=True):
+    """A prompt, its caller's own marks, and what a policy asks for."""
 
-    found = stand(drawn, policy, ANTHROPIC, own, tail, each)
+    drawn: str
+    policy: Policy
+    own: dict[int, str]
+    tail: int
+    each: int
+
+
+@st.composite
+def prompts(draw: st.DrawFn) -> Marked:
+    slots = (("t", 2), ("s", 2), ("m", 2), ("uar", 40))
+    drawn = "".join(draw(st.text(letters, max_size=most)) for letters, most in slots)
+    policy = draw(st.builds(Policy, stable=TTL, semi=TTL, history=TTL))
+    sold = st.sampled_from(["5m", "1h"])
+    own = draw(st.dictionaries(st.integers(0, 45), sold, max_size=5))
+    return Marked(
+        drawn=drawn,
+        policy=policy,
+        own={at: ttl for at, ttl in own.items() if at < len(drawn)},
+        tail=draw(st.integers(0, 3)),
+        each=draw(st.integers(1, 2_000)),
+    )
+
+
+@given(prompts())
+def test_marks_are_never_too_many_too_early_or_out_of_order(prompt):
+    own, each = prompt.own, prompt.each
+
+    found = stand(prompt.drawn, prompt.policy, ANTHROPIC, own, prompt.tail, each)
 
     spans = [ANTHROPIC.lifetimes[mark.ttl] for mark in found.marks]
     blocks = [mark.block for mark in found.marks]
@@ -214,7 +209,7 @@ def test_marks_are_never_too_many_too_early_or_out_of_order(
     assert blocks == sorted(set(blocks))
     assert spans == sorted(spans, reverse=True)
     assert all((at + 1) * each * 1.4 >= 1_024 and at not in own for at in blocks)
-    assert all(drawn[at] != "a" for at in blocks)
+    assert all(prompt.drawn[at] != "a" for at in blocks)
     assert all(in_order(mark, own) for mark in found.marks)
 
 

@@ -1,0 +1,15 @@
+"""What tests of planning share: a store of their own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proxy.store.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    yield store
+    store.close(5)

@@ -1,0 +1,157 @@
+"""Whole conversations, planned by several processes: all is kept, and the prefix only grows."""
+
+from functools import cache
+from itertools import islice
+from random import Random
+
+import msgspec
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.prefix.layout import Layout
+from proxy.prefix.planned import Way
+from proxy.prefix.prompt import Slot
+from tests.fakes.badly_built import raw_bodies
+from tests.fakes.conversations import CONVERSATIONS
+from tests.fakes.kept import kept
+from tests.fakes.recorded import KINDS, PATHS, Recorded
+from tests.fakes.wire_prefix import ROUTES, Onlooker
+from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, learned, said, tool
+
+BUILT = {"well": Recorded.bodies, "badly": raw_bodies}
+#: Of each recorded set every so manieth conversation.
+EVERY = {"tau": 40, "agentdojo": 100, "lmcache": 25}
+
+
+def names(raw: bytes) -> list[str]:
+    return [each["function"]["name"] for each in orjson.loads(raw)["tools"]]
+
+
+@cache
+def onlooker() -> Onlooker:
+    return Onlooker()
+
+
+@cache
+def layout(regime: str) -> Layout | None:
+    """What calls that are built badly show of their feature; None where nothing would pay."""
+    them = (as_another(CONVERSATIONS[0], str(number)) for number in range(12))
+    bodies = [raw for one in them for raw in raw_bodies(one)]
+    return learned(WAYS[regime], bodies)
+
+
+def as_another(one: Recorded, name: str) -> Recorded:
+    """The conversation as another user's, at another place."""
+    opening = {"role": "user", "content": f"I am user {name}. {one.messages[0]['content']}"}
+    return Recorded(
+        name=name,
+        feature=one.feature,
+        user=f"User {name}",
+        place=f"/home/{name}/desk",
+        rules=one.rules,
+        tools=one.tools,
+        messages=[opening, *one.messages[1:]],
+    )
+
+
+def judge(one: Recorded, regime: str, built: str) -> None:
+    """Pass a conversation that is kept whole, extends its prefix, and is the same from anywhere.
+
+    Two processes take turns; a third, that learned nothing, is told what they decided.
+    """
+    shown = layout(regime) if built == "badly" else None
+    plans: dict[bytes, bytes] = {}
+    bodies = list(BUILT[built](one))
+    *both, third = (Process(WAYS[regime], layout=shown, plans=plans) for _ in range(3))
+    sent = {}
+    for turn, raw in enumerate(bodies):
+        sent[raw] = both[turn % 2].sent(raw)
+        again = third.planned(asked(raw))
+
+        kept(raw, sent[raw].body)
+        assert (again.body, again.tail) == (sent[raw].body, sent[raw].tail)
+    if built == "well" or shown is not None:
+        assert list(onlooker().moved(bodies, sent.__getitem__, ROUTES[regime])) == []
+
+
+@pytest.mark.parametrize("regime", ROUTES)
+@pytest.mark.parametrize("built", BUILT)
+@pytest.mark.parametrize("one", CONVERSATIONS, ids=lambda one: one.name)
+def test_a_conversation_is_kept_whole_extends_its_prefix_and_is_the_same_everywhere(
+    one, built, regime
+):
+    judge(one, regime, built)
+
+
+@pytest.mark.parametrize("regime", ROUTES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_is_a_recorded_one(kind, regime):
+    if not PATHS[kind].exists():
+        pytest.skip(f"no recordings at {PATHS[kind]}")
+    for one in islice(KINDS[kind](PATHS[kind]), 0, None, EVERY[kind]):
+        judge(one, regime, "well")
+
+
+@pytest.mark.parametrize("regime", sorted(set(ROUTES) - {"implicit"}))
+def test_what_is_built_badly_shows_what_should_move(regime):
+    found = layout(regime)
+
+    assert found is not None
+    assert [move.slot for move in found.moves] == [Slot.VARIABLE, Slot.SEMI_STABLE]
+
+
+def test_where_nothing_so_short_is_cached_nothing_moves():
+    assert WAYS["implicit"].regime.least == 4_096
+    assert layout("implicit") is None
+
+
+EVERYWHERE = [
+    msgspec.structs.replace(way, late=late) for way in WAYS.values() for late in (True, False)
+]
+WORDS = st.text('abc <>/:"\\é\n', max_size=12)
+TAG = st.sampled_from(["stable", "semi", "variable", "none", ""])
+TEXT = st.one_of(
+    WORDS,
+    st.builds(lambda tag, word, after: f"<tg:{tag}>{word}</tg:{tag}>{after}", TAG, WORDS, WORDS),
+    st.builds(lambda word: f"{RULES[:6000]}\n{word}", WORDS),
+)
+CONTENT = st.one_of(
+    TEXT,
+    st.lists(st.builds(lambda text: {"type": "text", "text": text}, TEXT), min_size=1, max_size=3),
+)
+TOOLS = st.lists(st.sampled_from("abcdef"), unique=True, max_size=5)
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> list[bytes]:
+    """A conversation's calls; tools flicker, come shuffled and late, what is said only grows."""
+    system = [said("system", draw(CONTENT)) for _ in range(draw(st.integers(0, 2)))]
+    messages: list[Json] = [said("user", draw(CONTENT))]
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        tools = [tool(name) for name in draw(TOOLS)]
+        found.append(body(*system, *messages, **({"tools": tools} if tools else {})))
+        messages += [said("assistant", draw(WORDS)), said("user", draw(CONTENT))]
+    return found
+
+
+@given(calls(), st.sampled_from(EVERYWHERE), st.randoms(use_true_random=False))
+@settings(max_examples=80, deadline=None)
+def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(
+    bodies: list[bytes], to: Way, roll: Random
+):
+    plans: dict[bytes, bytes] = {}
+    *both, third = (Process(to, plans=plans) for _ in range(3))
+    order: list[str] = []
+    for raw in bodies:
+        found = roll.choice(both).sent(raw)
+
+        assert third.planned(asked(raw)).body == found.body
+        if to.late:  # else what varies joins the user's words
+            kept(raw, found.body)
+        if b'"tools"' in raw:
+            sent = names(found.body)
+            order += [name for name in sent if name not in order]
+            assert sent == [name for name in order if name in sent]

@@ -1,0 +1,173 @@
+"""What was decided for a conversation is shared through the store, and holds."""
+
+import asyncio
+from itertools import count
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy import planning as planning_
+from proxy.planning import Planning
+from proxy.prefix.plan import Arm
+from proxy.prefix.planned import Draft, Planned, Unplanned
+from proxy.prefix.planner import Planner
+from tests.fakes.clock import played
+from tests.fakes.desk import call
+from tests.proxy.plannings import LARGE, ROUTE, Away, Slow, chat, kept, made, opened, planned, run
+from tests.proxy.prefix.askings import NOW, SECRET, body, said, talk, tool
+
+
+def names(found: Planned | Unplanned) -> list[str]:
+    assert isinstance(found, Planned)
+    return [each["function"]["name"] for each in orjson.loads(found.body)["tools"]]
+
+
+def test_what_was_decided_for_a_conversation_is_kept_before_its_answer_ends(store):
+    with made(store) as planning:
+        found = run(kept(planning, chat(tools=[tool("a")])))
+
+    assert store.plans.find(found.draft.conversation.hex(), NOW) == found.plan
+
+
+def test_another_process_goes_on_as_the_first_began(store):
+    tools = [tool("b"), tool("a")]
+    with made(store, Planner(SECRET, share=1.0)) as first, made(store) as second:
+        run(kept(first, chat(tools=tools)))
+        found = run(kept(second, chat(1, tools=tools)))
+
+    assert found.plan.arm is Arm.CONTROL
+    assert names(found) == ["b", "a"]
+
+
+def test_a_conversation_nobody_has_heard_of_is_joined(store):
+    with made(store) as planning:
+        found = run(kept(planning, chat(2, tools=[tool("b"), tool("a")])))
+
+    assert found.plan.joined
+    assert names(found) == ["b", "a"]
+
+
+@pytest.mark.parametrize("kind", [Away, Slow])
+def test_a_conversation_the_store_says_nothing_of_is_joined_in_time(tmp_path, kind, caplog):
+    store = opened(tmp_path, kind)
+    with made(store) as planning:
+        found = planned(played(planning.planned(chat(1), ROUTE)))
+    store.close(5)
+
+    assert found.plan.joined
+    assert "is not known" in caplog.text
+
+
+def test_the_first_to_keep_a_plan_decides_for_both(store):
+    with made(store, Planner(SECRET, share=1.0)) as first, made(store) as second:
+        run(kept(first, chat(tools=[tool("b"), tool("a")])))
+        begun = run(kept(second, chat(tools=[tool("b"), tool("a")])))
+        found = run(kept(second, chat(1, tools=[tool("b"), tool("a")])))
+
+    assert begun.plan.arm is Arm.TREATED
+    assert found.plan.arm is Arm.CONTROL
+    assert names(found) == ["b", "a"]
+
+
+def test_of_calls_that_begin_a_conversation_at_once_the_first_decides(store):
+    tools = [[tool("b")], [tool("a"), tool("b")]]
+
+    async def work(planning: Planning) -> list[Planned | Unplanned]:
+        calls = (
+            call(body(said("system", LARGE), said("user", "Well?"), tools=each)) for each in tools
+        )
+        return await asyncio.gather(*(planning.planned(each, ROUTE) for each in calls))
+
+    with made(store) as planning:
+        found = run(work(planning))
+
+    assert sorted(map(names, found), key=len) in ([["b"], ["b", "a"]], [["b"], ["a", "b"]])
+    assert len(planned(found[0]).plan.tools) != len(planned(found[1]).plan.tools)
+
+
+def test_a_tool_another_process_met_first_keeps_its_place(store):
+    def tools(*each: str) -> list[Any]:
+        return [tool(name) for name in each]
+
+    with made(store) as first, made(store) as second:
+        run(kept(first, chat(tools=tools("m"))))
+        run(kept(second, chat(1, tools=tools("m", "z"))))
+        found = run(kept(first, chat(2, tools=tools("m", "z", "a"))))
+        again = run(kept(second, chat(3, tools=tools("m", "z", "a"))))
+
+    assert names(found) == names(again) == ["m", "z", "a"]
+
+
+def test_a_call_that_was_not_planned_has_nothing_to_wait_for(store):
+    with made(store) as planning:
+        run(planning.kept(Unplanned()))
+
+
+def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
+    store = opened(tmp_path, Slow)
+
+    async def work(planning: Planning) -> float:
+        loop = asyncio.get_running_loop()
+        found = await planning.planned(chat(), ROUTE)
+        began = loop.time()
+        await planning.kept(found)
+        return loop.time() - began
+
+    with made(store) as planning:
+        took = played(work(planning))
+    store.close(5)
+
+    assert took == pytest.approx(planning_._DEADLINE)
+
+
+def test_a_plan_that_could_not_be_kept_holds_here(tmp_path, caplog):
+    store = opened(tmp_path, Away)
+    with made(store) as planning:
+        begun = run(kept(planning, chat()))
+        assert planning._planner.plan(begun.draft) == begun.plan
+    store.close(5)
+
+    assert "for 1 conversations is lost" in caplog.text
+
+
+def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):
+    """A gateway that begins conversations all the time never has nothing to keep."""
+
+    async def work(planning: Planning) -> None:
+        found, others = await planning.planned(chat(), ROUTE), count()
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(planning.kept(found))
+            while not task.done():
+                other = call(body(*talk(0, opening=f"I am {next(others)}.")))
+                await planning.planned(other, ROUTE)
+                await asyncio.sleep(0)
+            assert planning._keeping
+
+    with made(store) as planning:
+        run(work(planning))
+
+
+def test_plans_on_their_way_to_the_store_are_bounded(store):
+    with made(store) as planning:
+        waiting: dict[str, Any] = {str(number): None for number in range(planning_._WAITING)}
+        planning._keeping = waiting
+        found = planned(run(planning.planned(chat(), ROUTE)))
+
+        assert len(planning._keeping) == planning_._WAITING
+        assert planning._planner.plan(found.draft) == found.plan
+
+
+def test_what_waits_for_the_store_holds_no_words(tmp_path):
+    store = opened(tmp_path, Slow)
+
+    async def work(planning: Planning) -> Draft:
+        await planning.planned(chat(), ROUTE)
+        ((draft, _),) = planning._keeping.values()
+        return draft
+
+    with made(store) as planning:
+        draft = played(work(planning))
+    store.close(5)
+
+    assert (draft.asked.body, draft.prompt.messages) == (b"", ())
