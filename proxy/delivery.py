@@ -7,7 +7,6 @@ from typing import Any
 from proxy.answer import Answer
 from proxy.desk import Head, Line
 from proxy.errors import ProxyError, UpstreamError
-from proxy.prefix.planned import Planned
 from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt, End, crude, receipt, terms
 from proxy.watch import HungUp, Interrupted, Wait
@@ -153,8 +152,7 @@ class Delivery:
         if self._receipt is not None:
             return self._receipt
         self._line.watch.rest()
-        if isinstance(self._attempt.planned, Planned):
-            await self._line.desk.planning.kept(self._attempt.planned)
+        await self._line.desk.planning.kept(self._attempt.planned)
         usage, estimated = await self._usage(is_answered=reason is None)
         return self._keep(reason, usage, estimated=estimated)
 

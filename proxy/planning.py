@@ -18,7 +18,7 @@ from collections import Counter as Tally
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Final, ParamSpec, TypeVar
 
@@ -92,7 +92,7 @@ class Planning:
         self._calls: Tally[Place] = Tally()
         # Of its own: where one prompt takes long, other work finds a thread all the same.
         self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
-        self._layouts: dict[tuple[Place, int], tuple[str, Layout | None]] = {}
+        self._moves: dict[tuple[Place, int], str] = {}
         self._fanout = Fanout()
         self._refused: dict[Place, float] = {}
         self._keeping: dict[str, tuple[Draft, Plan]] = {}
@@ -166,10 +166,8 @@ class Planning:
         """
         if not isinstance(planned, Planned):
             return None
-        if len(planned.evidence.sent.blocks) > _MANY:
-            self._teach(planned, usage)
-            return None
-        if not self._lock.acquire(blocking=False):
+        is_long = len(planned.evidence.sent.blocks) > _MANY
+        if is_long or not self._lock.acquire(blocking=False):
             self._teach(planned, usage)
             return None
         try:
@@ -273,7 +271,7 @@ class Planning:
     async def _fetch(self, where: Place, version: int) -> None:
         """Have at hand a layout that holds no more, but for conversations that began with it."""
         at = (where, version)
-        if not version or at in self._layouts or at in self._store.board.standings.moves:
+        if not version or at in self._moves or at in self._store.board.standings.moves:
             return
         try:
             async with asyncio.timeout(_DEADLINE):
@@ -286,21 +284,22 @@ class Planning:
     def _layout(self, where: Place, version: int) -> Layout | None:
         """The layout of this version; None where there is none any more."""
         at = (where, version)
-        raw, known = self._layouts.get(at, ("", None))
-        now = self._store.board.standings.moves.get(at, raw)
-        return known if now == raw else self._remember(at, now)
+        held = self._store.board.standings.moves.get(at)
+        if held is not None:
+            self._remember(at, held)
+        return _read(self._moves.get(at, ""))
 
-    def _remember(self, at: tuple[Place, int], raw: str) -> Layout | None:
-        if len(self._layouts) > _WAITING:
-            self._layouts.clear()
-        self._layouts[at] = (raw, _read(raw))
-        return self._layouts[at][1]
+    def _remember(self, at: tuple[Place, int], moves: str) -> None:
+        if len(self._moves) > _WAITING:
+            self._moves.clear()
+        self._moves[at] = moves
 
     def _keep(self, draft: Draft, plan: Plan) -> None:
         """Let the store have the plan, soon; beyond the bound it stays here alone."""
-        if len(self._keeping) >= _WAITING:
+        conversation = draft.conversation.hex()
+        if len(self._keeping) >= _WAITING and conversation not in self._keeping:
             return
-        self._keeping[draft.conversation.hex()] = (_wordless(draft), plan)
+        self._keeping[conversation] = (_wordless(draft), plan)
         if self._keeper is None or self._keeper.done():
             self._keeper = self._tasks.start(self._kept_all)
 
@@ -311,7 +310,7 @@ class Planning:
             plans = {conversation: plan for conversation, (_, plan) in some.items()}
             try:
                 held = await self._store.ask(self._store.plans.grow_all, plans, self._now())
-                self._agree(some, held)
+                await self._run(0, self._agree, some, held)
             except SQLAlchemyError as error:
                 _log.warning("What was decided for %d conversations is lost: %s", len(some), error)
             finally:
@@ -365,6 +364,7 @@ def _wordless(draft: Draft) -> Draft:
     return msgspec.structs.replace(draft, asked=asked, prompt=Prompt(fields={}, messages=()))
 
 
+@lru_cache(_WAITING)
 def _read(raw: str) -> Layout | None:
     """A layout as the store has it; None where it cannot be read, for what is kept may be old."""
     try:

@@ -6,12 +6,12 @@ import msgspec
 
 from proxy.call import Call
 from proxy.catalog.entries import Route
+from proxy.plannable import ENDPOINT
 from proxy.prefix.arrangement import stripped
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.wire.kinds import WIRES
 from proxy.wire.port import Prepared
 
-_PLANNABLE: Final = "chat/completions"
 _AS_IT_CAME: Final = Unplanned()
 
 
@@ -28,7 +28,7 @@ def prepare(call: Call, route: Route, planned: Planned | Unplanned = _AS_IT_CAME
     """
     wire = WIRES[route.upstream.kind]
     if isinstance(planned, Unplanned):
-        body = stripped(call.body) if call.endpoint == _PLANNABLE else call.body
+        body = stripped(call.body) if call.endpoint == ENDPOINT else call.body
         if body is not call.body:
             call = msgspec.structs.replace(call, body=body)
         return _noted(wire.request(call, route), (planned.why,) if planned.why else ())

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from proxy.caches import (
@@ -40,6 +41,7 @@ class _Rules:
     block: int = 1
 
 
+@lru_cache(1024)
 def outlook(
     name: str, *, provider: str = "", least: int | None = None, rates: Rates | None = None
 ) -> Regime:

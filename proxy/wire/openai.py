@@ -98,7 +98,9 @@ class OpenAIWire:
             fields["model"] = msgspec.json.encode(route.model)
         asks = route.upstream.asks_usage and call.endpoint in _ASKED
         if asks and call.streamed and not call.ask.wants_usage:
-            fields["stream_options"] = _with_usage(field(call.body, "stream_options"))
+            given = call.ask.stream_options is not None
+            options = field(call.body, "stream_options") if given else None
+            fields["stream_options"] = _with_usage(options)
         return fields
 
 
@@ -154,7 +156,7 @@ def _cached(call: Call, body: bytes, endpoint: str, route: Route) -> _Cached:
 
 
 def _with_usage(options: bytes | None) -> bytes:
-    if options is None or options.strip() == b"null":
+    if options is None:
         return b'{"include_usage":true}'
     return replaced(options, {"include_usage": b"true"})
 

@@ -131,7 +131,7 @@ def test_layouts_that_were_read_are_bounded(store):
         for version in range(planning_._WAITING + 10):
             planning._remember((PLACE, version), "{}")
 
-        assert len(planning._layouts) <= planning_._WAITING + 1
+        assert len(planning._moves) <= planning_._WAITING + 1
 
 
 def test_a_conversation_that_begins_again_begins_with_the_newest_layout(store):
