@@ -60,7 +60,7 @@ class Answer:
         if self.is_stream:
             await self._commit_stream()
         elif self.is_whole:
-            with self._timeline.waiting():
+            with self._timeline.waiting:
                 self.first = await self.exchange.read_all(_WHOLE)
             self.meter.feed(self.first)
         else:
@@ -110,5 +110,5 @@ class Answer:
         return rest
 
     async def _read(self) -> bytes:
-        with self._timeline.waiting():
+        with self._timeline.waiting:
             return await self.exchange.read()

@@ -39,6 +39,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         ask: What was read from them; None where the body is not JSON.
         feature: From the header, the body, or the key; "" where nobody said.
         conversation: What the caller calls its conversation; "" where it does not say.
+        slots: What the caller's header says of its texts' slots; "" for nothing.
         arrived: When, in seconds since the epoch (UTC).
         salt: What keeps its team out of others' caches, a secret; "" where teams share them.
     """
@@ -53,6 +54,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     ask: Ask | None
     feature: str = ""
     conversation: str = ""
+    slots: str = ""
     arrived: float
     salt: str = ""
 

@@ -15,7 +15,6 @@ from zoneinfo import ZoneInfo
 import typer
 import uvloop
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -25,7 +24,7 @@ from proxy import app
 from proxy.catalog.entries import Catalog
 from proxy.catalog.problems import BadCatalog, report
 from proxy.commands import explain, layouts, savings
-from proxy.commands.terminal import Terminal
+from proxy.commands.terminal import Terminal, grid
 from proxy.demo.spending import spending
 from proxy.replay import command as replay
 from proxy.settings import InvalidSettings, Settings, read, upstream_keys
@@ -203,8 +202,8 @@ def check() -> None:
 @_commands.command()
 def migrate() -> None:
     """Bring the database to the newest schema; every other command does so too when it opens it."""
-    _open(_settings()).close(5.0)
-    _out.print("The database has the newest schema.")
+    with _terminal.store():
+        _out.print("The database has the newest schema.")
 
 
 @_commands.command(name="report")
@@ -215,21 +214,20 @@ def report_command(
     by: Annotated[list[_Part] | None, typer.Option(help="What else to split by.")] = None,
 ) -> None:
     """Cost, tokens and hit rate by team, and by feature, model or route if asked."""
-    opened = _open(_settings())
     try:
         today = datetime.fromtimestamp(_now(), ZoneInfo(zone)).date() + timedelta(days=1)
-        period = Period(first=today - timedelta(days=days), end=today, zone=zone)
-        names = {team.id: team.name for team in opened.teams.all()}
-        parts: list[Part] = [_PARTS[part] for part in by or ()]
-        rows = opened.reports.spend(period, ("team", *parts))
-        if not rows:
-            _out.print(f"No calls in the last {days} days.")
-            return
-        _out.print(spending(rows, names, opened.reports.spend(period, ()), parts))
     except (ValueError, KeyError) as error:
         _fail(f"--zone {zone}: {error}")
-    finally:
-        opened.close(5.0)
+    period = Period(first=today - timedelta(days=days), end=today, zone=zone)
+    parts: list[Part] = [_PARTS[part] for part in dict.fromkeys(by or ())]
+    with _terminal.store() as opened:
+        names = _terminal.names(opened)
+        rows = opened.reports.spend(period, ("team", *parts))
+        total = opened.reports.spend(period, ())
+    if rows:
+        _out.print(spending(rows, names, total, parts))
+    else:
+        _out.print(f"No calls in the last {days} days.")
 
 
 @_keys.command("create")
@@ -241,12 +239,9 @@ def key_create(
     quiet: Quiet = False,
 ) -> None:
     """Make a key and print it; it is shown this once."""
-    opened = _open(_settings())
-    try:
+    with _terminal.store() as opened:
         owner = _team(opened, team) or opened.teams.create(team, now=_now())
         key, secret = opened.teams.create_key(owner.id, name, now=_now(), feature=feature)
-    finally:
-        opened.close(5.0)
     if quiet:
         print(secret)
         return
@@ -257,26 +252,20 @@ def key_create(
 @_keys.command("list")
 def key_list() -> None:
     """All keys, by team; never their secrets."""
-    opened = _open(_settings())
-    try:
-        table = Table("team", "key", "name", "ends in", "feature", "state", box=None)
+    table = grid("team", "key", "name", "ends in", "feature", "state")
+    with _terminal.store() as opened:
         for team in opened.teams.all():
             for key in opened.teams.keys(team.id):
                 state = "open" if key.revoked_at is None else "revoked"
                 table.add_row(team.name, key.id, key.name, key.hint, key.feature, state)
-    finally:
-        opened.close(5.0)
     _out.print(table)
 
 
 @_keys.command("revoke")
 def key_revoke(key: Annotated[str, typer.Argument(help="The key's id, key_….")]) -> None:
     """Close a key for good; running gateways notice within seconds."""
-    opened = _open(_settings())
-    try:
+    with _terminal.store() as opened:
         revoked = opened.teams.revoke(key, now=_now())
-    finally:
-        opened.close(5.0)
     if not revoked:
         _fail(f"There is no open key with the id {key}. `thriftgate key list` shows them.")
     _out.print(f"Key {key} is revoked.")
@@ -291,26 +280,21 @@ def team_create(
     ] = False,
 ) -> None:
     """Make a team."""
-    opened = _open(_settings())
-    try:
-        made = opened.teams.create(name, now=_now(), keeps_prompts=keep_prompts)
-    except ValueError as error:
-        _fail(str(error))
-    finally:
-        opened.close(5.0)
+    with _terminal.store() as opened:
+        try:
+            made = opened.teams.create(name, now=_now(), keeps_prompts=keep_prompts)
+        except ValueError as error:
+            _fail(str(error))
     _out.print(f"Team {made.name} has the id {made.id}.")
 
 
 @_teams.command("list")
 def team_list() -> None:
     """All teams."""
-    opened = _open(_settings())
-    try:
-        table = Table("team", "id", "keeps prompts", box=None)
+    table = grid("team", "id", "keeps prompts")
+    with _terminal.store() as opened:
         for team in opened.teams.all():
             table.add_row(team.name, team.id, "yes" if team.keeps_prompts else "no")
-    finally:
-        opened.close(5.0)
     _out.print(table)
 
 

@@ -1,14 +1,14 @@
 """Passing an answer on: the second half of a call, from the commit point to the receipt."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
 
 from proxy.answer import Answer
 from proxy.desk import Head, Line
 from proxy.errors import ProxyError, UpstreamError
+from proxy.prefix.diagnostics import Heard
 from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt, End, crude, receipt, terms
+from proxy.timeline import Waiting
 from proxy.watch import HungUp, Interrupted, Wait
 from proxy.wire.endings import cut_off, error_event, failed_midway, malformed
 from proxy.wire.failures import unkeyed
@@ -57,12 +57,14 @@ class Delivery:
         if self._answer.meter.unread and self._answer.generates:
             raise malformed()
         kept = await self._settled()
-        await self._handed(self._line.caller.whole(self._head(), body, kept))
+        with self._handing():
+            await self._line.caller.whole(self._head(), body, kept)
 
     async def _pieces(self) -> None:
         caller, watch, meter = self._line.caller, self._line.watch, self._answer.meter
         stall = self._line.desk.patience.stall
-        await self._handed(caller.begin(self._head()))
+        with self._handing():
+            await caller.begin(self._head())
         heard, piece = self._line.timeline.now(), self._answer.first
         while piece:
             out = self._read(piece)
@@ -72,7 +74,8 @@ class Delivery:
                     + out
                 )
             if out:
-                await self._handed(caller.send(unkeyed(out) if meter.broken else out))
+                with self._handing():
+                    await caller.send(unkeyed(out) if meter.broken else out)
             if not is_idle(piece):
                 heard = self._line.timeline.now()
             left = heard + stall - self._line.timeline.now()
@@ -83,7 +86,8 @@ class Delivery:
             if self._answer.is_stream and not self._is_complete:
                 raise cut_off()
             out = self._closing(await self._settled()) + out
-        await self._handed(caller.end(out))
+        with self._handing():
+            await caller.end(out)
 
     async def _cut(self, reason: ProxyError) -> None:
         """End an answer that cannot go on, telling the caller if it is still there.
@@ -113,13 +117,13 @@ class Delivery:
         self._answer.exchange.close()
         if self._answer.is_stream:
             last = b"" if is_complete else error_event(self._line.call.endpoint, reason)
-            await self._handed(self._line.caller.end(last))
+            with self._handing():
+                await self._line.caller.end(last)
 
-    async def _handed(self, sending: Coroutine[Any, Any, None]) -> None:
-        """Wait for the caller to take what is sent, but not for ever."""
+    def _handing(self) -> Waiting:
+        """A block that waits for the caller to take what is sent, but not for ever."""
         self._line.watch.expect(Wait.CALLER, self._line.desk.patience.stall)
-        with self._line.timeline.waiting():
-            await sending
+        return self._line.timeline.waiting
 
     def _closing(self, kept: Receipt) -> bytes:
         return self._line.caller.closing(kept) if self._answer.is_stream else b""
@@ -151,10 +155,17 @@ class Delivery:
         """The receipt, kept now unless it is already; the reason is why the answer is cut short."""
         if self._receipt is not None:
             return self._receipt
-        self._line.watch.rest()
-        await self._line.desk.planning.kept(self._attempt.planned)
-        usage, estimated = await self._usage(is_answered=reason is None)
-        return self._keep(reason, usage, estimated=estimated)
+        line, meter, route = self._line, self._answer.meter, self._attempt.route
+        line.watch.rest()
+        await line.desk.planning.kept(self._attempt.planned)
+        usage = self._said
+        if not self._answer.generates or route is None:
+            return self._keep(reason, usage, estimated=False)
+        if usage is None or reason is not None or meter.suspicious:
+            usage = await line.desk.estimator.usage(line.call, route, meter)
+            return self._keep(reason, usage, estimated=True)
+        line.desk.estimator.learn(line.call, route, usage)
+        return self._keep(reason, usage, estimated=False)
 
     def _settle_at_once(self) -> None:
         """Keep the receipt of a call that we ended ourselves, without waiting for a count."""
@@ -167,16 +178,6 @@ class Delivery:
             self._keep(reason, usage, estimated=True)
         else:
             self._keep(reason, self._said, estimated=False)
-
-    async def _usage(self, *, is_answered: bool) -> tuple[Usage | None, bool]:
-        line, meter, route = self._line, self._answer.meter, self._attempt.route
-        usage = self._said
-        if not self._answer.generates or route is None:
-            return usage, False
-        if usage is not None and is_answered and not meter.suspicious:
-            line.desk.estimator.learn(line.call, route, usage)
-            return usage, False
-        return await line.desk.estimator.usage(line.call, route, meter), True
 
     @property
     def _said(self) -> Usage | None:
@@ -195,7 +196,9 @@ class Delivery:
             estimated=estimated,
             upstream_id=meter.upstream_id,
             terms=terms(self._attempt, meter.service_tier, meter.found),
-            miss=planning.settled(planned, None if estimated else usage),
+            miss=planning.settled(
+                planned, None if estimated else usage, Heard(meter.upstream_id, meter.said)
+            ),
         )
         self._receipt = receipt(self._attempt, end, self._line.timeline, self._line.desk.seal)
         self._line.desk.ledger.keep(self._receipt)

@@ -1,7 +1,7 @@
 """What answering a call needs from outside: the ports of the pipeline."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ from proxy.call import Call
 from proxy.catalog.entries import Catalog, Route
 from proxy.decide import Patience
 from proxy.meter import Meter
+from proxy.prefix.diagnostics import Heard
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.prefix.reasons import Miss
 from proxy.receipt import Receipt
@@ -33,15 +34,15 @@ class Head(msgspec.Struct, frozen=True):
 class Caller(Protocol):
     """The caller's side of a call."""
 
-    async def begin(self, head: Head) -> None:
+    def begin(self, head: Head) -> Awaitable[None]:
         """Send the head of an answer that follows in pieces."""
         ...
 
-    async def send(self, piece: bytes) -> None:
+    def send(self, piece: bytes) -> Awaitable[None]:
         """Send a piece; waits while the caller is slow."""
         ...
 
-    async def end(self, piece: bytes) -> None:
+    def end(self, piece: bytes) -> Awaitable[None]:
         """Send the last piece, which may be empty."""
         ...
 
@@ -101,7 +102,9 @@ class Planning(Protocol):
         """Wait until what was decided for the call's conversation is kept, not for long."""
         ...
 
-    def settled(self, planned: Planned | Unplanned, usage: Usage | None) -> Miss | None:
+    def settled(
+        self, planned: Planned | Unplanned, usage: Usage | None, heard: Heard
+    ) -> Miss | None:
         """Why less was read from the cache than could have been; None where nobody can say."""
         ...
 

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.prefix.diagnostics import told
+from proxy.prefix.reasons import Said
 from proxy.wire.delivered import Place, answer_pieces, has_content, stream_pieces
 from proxy.wire.sse import Event, events
 from proxy.wire.usage import merge
@@ -101,6 +103,7 @@ class Meter:
         broken: Whether it said that something went wrong.
         upstream_id: The provider's own id of the answer; "" while none was seen.
         service_tier: The tier that served the answer, as the upstream names it; "" if it did not.
+        said: The provider's own reason why its cache missed; None where it gave none.
         unkept: Bytes that passed after the bound and are missing from ``delivered_text``.
         unread: Whether something that was read should have been a JSON object and was none.
     """
@@ -117,6 +120,7 @@ class Meter:
         "begun",
         "broken",
         "finished",
+        "said",
         "service_tier",
         "unkept",
         "unread",
@@ -143,6 +147,7 @@ class Meter:
         self.broken = False
         self.upstream_id = ""
         self.service_tier = ""
+        self.said: Said | None = None
         self.unkept = 0
         self.unread = False
 
@@ -245,6 +250,7 @@ class Meter:
                 self._buckets = None
             if isinstance(part.service_tier, str):
                 self.service_tier = part.service_tier
+        self.said = told(event.data) or self.said
 
     def _open(self, kind: str, answer: _Answer) -> None:
         """Learn from one of the first events the answer's id, and what the last one will hold."""

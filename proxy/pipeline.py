@@ -119,7 +119,7 @@ def _refuse(attempt: Attempt, refusal: ProxyError, desk: Desk, timeline: Timelin
 async def _paused(line: Line, number: int, pause: float) -> None:
     """Wait before an attempt; if the call ends meanwhile, the attempt went nowhere."""
     try:
-        with line.timeline.waiting():
+        with line.timeline.waiting:
             await asyncio.sleep(pause)
     except asyncio.CancelledError as cancelled:
         raise _nowhere(line, Attempt(call=line.call, number=number)) or cancelled from None
@@ -150,7 +150,7 @@ async def _attempt(
             planned = await line.desk.planning.planned(line.call, route)
     except asyncio.CancelledError as cancelled:
         raise _nowhere(line, attempt) or cancelled from None
-    if isinstance(planned, Planned) and planned.body is not line.call.body:
+    if isinstance(planned, Planned) and planned.changes(line.call.body):
         work.changed = planned
     try:
         return await _tried(line, route, attempt, planned, work)
@@ -209,7 +209,9 @@ async def _begun(line: Line, route: Route, prepared: Prepared, work: _Work) -> A
     exchange = beginning = answer = None
     line.watch.expect(Wait.FIRST_BYTE, line.desk.patience.first_byte)
     try:
-        exchange = await _opened(line, route, prepared, work)
+        work.was_taken = True
+        with line.timeline.waiting:
+            exchange = await line.desk.transport.open(route.upstream, prepared)
         work.was_taken = exchange.status < 300
         if not work.was_taken:
             body = await _failure_body(line, exchange)
@@ -220,6 +222,9 @@ async def _begun(line: Line, route: Route, prepared: Prepared, work: _Work) -> A
     except UpstreamError:
         work.was_taken = beginning is not None and not beginning.meter.broken
         raise
+    except Unsent as cancelled:
+        work.was_taken = False
+        raise line.watch.told() or asyncio.CancelledError from cancelled
     except asyncio.CancelledError as cancelled:
         raise line.watch.told() or cancelled from None
     finally:
@@ -228,20 +233,10 @@ async def _begun(line: Line, route: Route, prepared: Prepared, work: _Work) -> A
     return answer
 
 
-async def _opened(line: Line, route: Route, prepared: Prepared, work: _Work) -> Exchange:
-    work.was_taken = True
-    try:
-        with line.timeline.waiting():
-            return await line.desk.transport.open(route.upstream, prepared)
-    except Unsent as cancelled:
-        work.was_taken = False
-        raise asyncio.CancelledError from cancelled
-
-
 async def _failure_body(line: Line, exchange: Exchange) -> bytes:
     """The body of an error; b"" where it is too long or breaks off, for its status says enough."""
     try:
-        with line.timeline.waiting():
+        with line.timeline.waiting:
             return await exchange.read_all(_FAILURE)
     except UpstreamError:
         return b""

@@ -3,20 +3,31 @@
 from typing import Final
 
 from proxy.call import Call
+from proxy.catalog.entries import Route
 from proxy.prefix.planned import Asked, Unplanned
 from proxy.prefix.tags import tagged
 
-ENDPOINT: Final = "chat/completions"
+CHAT: Final = "chat/completions"
+RESPONSES: Final = "responses"
+#: Endpoints whose bodies are prompts that can be read.
+ENDPOINTS: Final = frozenset({CHAT, RESPONSES})
 #: Bytes below which no cache of any provider keeps a prompt.
 SMALL: Final = 2 * 1024
 #: Bytes above which a prompt is sent as it came.
 HUGE: Final = 2 * 1024 * 1024
 
 
-def passed(call: Call) -> Unplanned | None:
-    """Why a call is none to plan; None if it is one."""
+def passed(call: Call, route: Route | None = None) -> Unplanned | None:
+    """Why a call is none to plan; None if it is one.
+
+    Args:
+        call: The call.
+        route: Where it goes; None for where its endpoint is spoken.
+    """
     size = len(call.body)
-    if call.endpoint != ENDPOINT or call.method != "POST":
+    if call.endpoint not in ENDPOINTS or call.method != "POST":
+        return Unplanned()
+    if call.endpoint == RESPONSES and route is not None and not _speaks(route):
         return Unplanned()
     if size < SMALL and not tagged(call.body):
         return Unplanned()
@@ -30,6 +41,14 @@ def asked(call: Call) -> Asked:
         feature=call.feature,
         key=call.key.id,
         hint=call.conversation,
+        slots=call.slots,
         body=call.body,
         shows=call.key.keeps_prompts,
     )
+
+
+def _speaks(route: Route) -> bool:
+    """Whether a Responses call goes there in its own words, with marks that are said in them."""
+    upstream = route.upstream
+    there = upstream.kind == "openai" and upstream.serves_responses
+    return there and route.regime != "anthropic-breakpoint"

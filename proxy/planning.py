@@ -30,15 +30,18 @@ from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.desk import Tasks
 from proxy.fanout import Fanout
+from proxy.prefix.diagnostics import Heard
+from proxy.prefix.items import is_stored
 from proxy.prefix.layout import Layout
 from proxy.prefix.lessons import Lessons, effect, is_due
-from proxy.prefix.plan import Arm, Plan
+from proxy.prefix.objects import Unplannable
+from proxy.prefix.plan import Arm, Plan, merged
 from proxy.prefix.planned import Asked, Draft, Planned, Unplanned, Way, place
 from proxy.prefix.planner import Planner
-from proxy.prefix.prompt import Prompt, Unplannable
+from proxy.prefix.prompt import Prompt
+from proxy.prefix.questions import Questions
 from proxy.prefix.reasons import Miss
 from proxy.prefix.standing import Place, Standing
-from proxy.store.plans import merged
 from proxy.store.store import Store
 from proxy.ways import way
 from slo.usage import Usage
@@ -61,6 +64,7 @@ _WORDS: Final = 200
 _REST: Final = 600.0
 #: Blocks above which looking for what a cache missed takes milliseconds, and is left out.
 _MANY: Final = 512
+_NOTHING: Final = Heard()
 
 
 class Planning:
@@ -94,6 +98,7 @@ class Planning:
         self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
         self._moves: dict[tuple[Place, int], str] = {}
         self._fanout = Fanout()
+        self._questions = Questions()
         self._refused: dict[Place, float] = {}
         self._keeping: dict[str, tuple[Draft, Plan]] = {}
         self._round = asyncio.Event()
@@ -101,7 +106,7 @@ class Planning:
 
     async def planned(self, call: Call, route: Route) -> Planned | Unplanned:
         """What is sent of the call on this route, or why it goes as it came."""
-        none = plannable.passed(call)
+        none = plannable.passed(call, route)
         if none is not None:
             return none
         asked = plannable.asked(call)
@@ -113,7 +118,8 @@ class Planning:
             return Unplanned("an upstream refused what was planned")
         try:
             async with asyncio.timeout(_PATIENCE):
-                found = await self._planned(asked, route, call.model, where, standing)
+                found = await self._planned(call, asked, route, where, standing)
+            found = self._questions.asked(found, self._now())
             return await self._fanout.held(found, streamed=call.streamed)
         except Unplannable as error:
             why = str(error)[:_WORDS]
@@ -136,7 +142,14 @@ class Planning:
             self._fanout.ended(planned)
 
     def refused(self, planned: Planned) -> None:
-        """Leave the feature alone for a while: an upstream took its prompt only as it came."""
+        """Leave the feature alone for a while: an upstream took its prompt only as it came.
+
+        Where it was asked about its cache besides, that is left alone first.
+        """
+        upstream = planned.way.upstream
+        if self._questions.refused(planned, self._now()):
+            _log.error("%s refused a call that asked about its cache: it is not asked", upstream)
+            return
         if len(self._refused) > _WAITING:
             self._refused.clear()
         self._refused[planned.place] = self._now() + _REST
@@ -157,21 +170,25 @@ class Planning:
                 while conversation in self._keeping:
                     await self._round.wait()
 
-    def settled(self, planned: Planned | Unplanned, usage: Usage | None) -> Miss | None:
+    def settled(
+        self, planned: Planned | Unplanned, usage: Usage | None, heard: Heard = _NOTHING
+    ) -> Miss | None:
         """Why less was read than could have been; None where nobody can say.
 
         Args:
             planned: The call.
             usage: What its provider counted; None where it did not.
+            heard: What its answer says of itself.
         """
         if not isinstance(planned, Planned):
             return None
+        self._questions.answered(planned, heard.id)
         is_long = len(planned.evidence.sent.blocks) > _MANY
         if is_long or not self._lock.acquire(blocking=False):
             self._teach(planned, usage)
             return None
         try:
-            found = self._planner.settled(planned, usage)
+            found = self._planner.settled(planned, usage, told=heard.said)
         except Exception:  # noqa: BLE001 - nor the answer
             _log.exception("What a call's answer says of the cache is lost")
             return None
@@ -197,19 +214,21 @@ class Planning:
         self._school.shutdown(wait=False, cancel_futures=True)
 
     async def _planned(
-        self, asked: Asked, route: Route, model: str, where: Place, standing: Standing
+        self, call: Call, asked: Asked, route: Route, where: Place, standing: Standing
     ) -> Planned:
         size = len(asked.body)
         draft = await self._run(size, self._planner.draft, asked)
         known = self._planner.plan(draft)
-        current = standing.layout(self._now())
+        # Where a provider keeps what it is sent, no text changes its place.
+        fixed = is_stored(draft.prompt.fields)
+        current = 0 if fixed else standing.layout(self._now())
         if known is not None and not draft.turns and _is_outdated(known, current):
             # It begins like one we know: what was learned meanwhile holds for it.
             known = Plan(arm=known.arm, layout=current, anew=True)
             await self._run(0, self._planner.adopt, draft, known)
         plan = known or await self._begun(draft, current)
         await self._fetch(where, plan.layout)
-        to = way(route, model, self._now())
+        to = way(route, call.model, self._now(), call.endpoint)
         found = await self._run(size, self._decided, draft, to, plan, where)
         if known is not None and found.plan != known:
             # Another process may have met the new tools first, and put them in its order.
@@ -228,7 +247,8 @@ class Planning:
         """
         known = self._planner.plan(draft)
         plan = known or plan
-        layout = self._layout(where, plan.layout)
+        fixed = is_stored(draft.prompt.fields)
+        layout = None if fixed else self._layout(where, plan.layout)
         found = self._planner.planned(draft, to, plan, layout, self._now())
         if found.plan is not known:
             self._planner.adopt(draft, found.plan)

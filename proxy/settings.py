@@ -14,7 +14,7 @@ from proxy.prefix.standing import Mode
 PREFIX = "THRIFTGATE_"
 
 #: Read by the tests, not by the gateway.
-_FOREIGN = frozenset({"THRIFTGATE_TEST_POSTGRES"})
+_FOREIGN = frozenset({"THRIFTGATE_TEST_POSTGRES", "THRIFTGATE_TEST_REDIS"})
 
 
 class InvalidSettings(ValueError):

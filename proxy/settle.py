@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -18,6 +19,8 @@ from slo.usage import Usage
 
 _NOTHING = Cost(0, 0)
 _KEPT_PROMPT = 4 * 1024 * 1024
+#: Teams whose keys are remembered.
+_TEAMS = 1024
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,20 +56,26 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Seal:
-    """Keyed hashes of callers' texts: equal texts are seen to be equal, and nothing else is."""
+    """Keyed hashes of callers' texts: equal texts are seen to be equal, and nothing else is.
 
-    __slots__ = ("_secret",)
+    BLAKE2b takes a key of its own, and where no processor helps it, as on many a virtual machine,
+    it takes half of SHA-256's time: of 128 KB, a quarter of a millisecond less.
+    """
+
+    __slots__ = ("_key",)
 
     def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+        self._key = lru_cache(maxsize=_TEAMS)(partial(_key, secret[:64]))
 
     def of(self, team: str, text: bytes) -> str:
         """32 hex digits; the same text of another team has others. "" for no text."""
         if not text:
             return ""
-        seal = hashlib.sha256(self._secret + team.encode())
-        seal.update(text)
-        return seal.hexdigest()[:32]
+        return hashlib.blake2b(text, key=self._key(team), digest_size=16).hexdigest()
+
+
+def _key(secret: bytes, team: str) -> bytes:
+    return hashlib.blake2b(team.encode(), key=secret).digest()
 
 
 def price(attempt: Attempt, end: End) -> Cost | None:
@@ -101,7 +110,7 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
     call, route = attempt.call, attempt.route
     paid = price(attempt, end)
     duration = timeline.now() - timeline.started
-    return Receipt(
+    kept = Receipt(
         call_id=call.id,
         attempt=attempt.number,
         final=end.final,
@@ -129,14 +138,14 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
         upstream_id=end.upstream_id,
         notes=attempt.notes,
         prompt=_kept(call),
-        **_told(attempt.planned, end),
     )
+    if isinstance(attempt.planned, Unplanned):
+        return kept
+    return msgspec.structs.replace(kept, **_told(attempt.planned, end))
 
 
-def _told(planned: Planned | Unplanned, end: End) -> dict[str, Any]:
-    """What a receipt says of planning; nothing where nothing was planned."""
-    if isinstance(planned, Unplanned):
-        return {}
+def _told(planned: Planned, end: End) -> dict[str, Any]:
+    """What a receipt says of planning."""
     expected, miss = planned.evidence.expected, end.miss
     total = end.usage.prompt if end.usage is not None else 0
     told: dict[str, Any] = {

@@ -1,8 +1,8 @@
 """Ends a call's waiting when a deadline passes or the caller leaves.
 
 One timer and one listener per call, both begun only when the call turns out not to be instant, so
-that a short call pays for neither. What ends is the call's own task: it is cancelled, and ``told``
-turns that cancellation into the reason.
+that a short call pays for neither: until then one timer serves all calls. What ends is the call's
+own task: it is cancelled, and ``told`` turns that cancellation into the reason.
 """
 
 import asyncio
@@ -14,7 +14,8 @@ from proxy.errors import InvalidCall, ProxyError, UpstreamError
 
 #: Seconds a call may take before anything watches it.
 _INSTANT: Final = 0.1
-
+#: Seconds after which a watch looks again, if nothing is to be seen before.
+_LONGEST: Final = 1.0
 
 Start = Callable[[Callable[[], Coroutine[Any, Any, None]]], asyncio.Task[None]]
 
@@ -56,34 +57,67 @@ class Wait(StrEnum):
     CALLER = "caller"
 
 
+class Watches:
+    """The watches of one loop; those that are new have one timer together.
+
+    Attributes:
+        start: Starts a background task in the group that shutdown waits for.
+        new: Those that wait for the timer, in order, and when it rings for them.
+    """
+
+    __slots__ = ("_rings_on", "new", "start")
+
+    def __init__(self, start: Start) -> None:
+        self.start = start
+        self.new: dict[Watch, float] = {}
+        self._rings_on: asyncio.AbstractEventLoop | None = None
+
+    def begin(self, watch: "Watch", loop: asyncio.AbstractEventLoop) -> None:
+        """Let the watch look once its call is no longer instant."""
+        self.new[watch] = loop.time() + _INSTANT
+        if self._rings_on is not loop:
+            self._rings_on = loop
+            loop.call_later(_INSTANT, self._ring, loop)
+
+    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        try:
+            for watch in [each for each, due in self.new.items() if due <= now]:
+                watch.look()
+        finally:
+            if not self.new:
+                self._rings_on = None
+            else:
+                loop.call_later(next(iter(self.new.values())) - now, self._ring, loop)
+
+
 class Watch:
     """Watches one call; use it as a context manager around the call's task."""
 
-    __slots__ = ("_deadline", "_gone", "_listener", "_loop", "_over", "_start", "_task", "_timer")
+    __slots__ = ("_deadline", "_gone", "_listener", "_loop", "_over", "_task", "_timer", "_watches")
 
-    def __init__(self, start: Start) -> None:
-        """Watch the running task.
-
-        Args:
-            start: Starts a background task in the group that shutdown waits for.
-        """
+    def __init__(self, watches: Watches) -> None:
+        """Watch the running task."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine always runs in one
         self._task = task
         self._loop = task.get_loop()
         self._gone: Callable[[], Coroutine[Any, Any, None]] | None = None
-        self._start = start
+        self._watches = watches
         self._deadline: tuple[float, Wait] | None = None
         self._listener: asyncio.Task[None] | None = None
         self._over: ProxyError | None = None
-        self._timer = self._loop.call_later(_INSTANT, self._tick)
+        self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
+        self._watches.begin(self, self._loop)
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         over = self.told() if isinstance(error, asyncio.CancelledError) else None
-        self._timer.cancel()
+        self._watches.new.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
         if self._listener is not None:
             self._listener.cancel()
         if over is not None:
@@ -111,26 +145,31 @@ class Watch:
         if over is None or self._task.uncancel() > 0:
             return None
         self.rest()
-        self._timer.cancel()
-        self._timer = self._loop.call_later(1.0, self._tick)
+        self._look_in(_LONGEST)
         return over
+
+    def look(self) -> None:
+        """Look at caller and deadline now, and again when it could have passed."""
+        self._watches.new.pop(self, None)
+        if self._listener is None and self._gone is not None:
+            self._listener = self._watches.start(self._listened)
+        left = _LONGEST
+        if self._deadline is not None:
+            left = min(left, self._deadline[0] - self._loop.time())
+        if self._deadline is not None and left <= 0:
+            self._end(_late(self._deadline[1]))
+        else:
+            self._look_in(left)
+
+    def _look_in(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(seconds, self.look)
 
     async def _listened(self) -> None:
         if self._gone is not None:
             await self._gone()
             self._end(HungUp())
-
-    def _tick(self) -> None:
-        """Look at caller and deadline now, and again when it could have passed."""
-        if self._listener is None and self._gone is not None:
-            self._listener = self._start(self._listened)
-        now = self._loop.time()
-        if self._deadline is None:
-            self._timer = self._loop.call_later(1.0, self._tick)
-        elif now >= self._deadline[0]:
-            self._end(_late(self._deadline[1]))
-        else:
-            self._timer = self._loop.call_later(min(1.0, self._deadline[0] - now), self._tick)
 
     def _end(self, reason: ProxyError) -> None:
         if self._over is None:

@@ -11,15 +11,18 @@ from slo.price import Rates, Tariff
 #: catalog's trait ``mid_system`` says so.
 #: Source: OpenAI API reference, chat completions, messages (2026-11); xAI and DeepSeek likewise.
 _ANYWHERE: Final = frozenset({"openai", "azure", "xai", "deepseek"})
+_CHAT: Final = "chat/completions"
+_RESPONSES: Final = "responses"
 
 
-def way(route: Route, model: str, at: float) -> Way:
+def way(route: Route, model: str, at: float, endpoint: str = _CHAT) -> Way:
     """The route's upstream, cache and prices.
 
     Args:
         route: The route.
         model: The model the caller asked for.
         at: When, in seconds since the epoch.
+        endpoint: What the caller asks, as the path below ``/v1/``.
     """
     rates = _rates(route.tariff, at)
     upstream = route.upstream
@@ -36,7 +39,23 @@ def way(route: Route, model: str, at: float) -> Way:
         or upstream.provider in _ANYWHERE
         or "mid_system" in route.traits,
         rates=rates,
+        asks=_asks(route, endpoint),
     )
+
+
+def _asks(route: Route, endpoint: str) -> str:
+    """How the upstream can be asked why its cache missed; "" where it cannot.
+
+    Source: Anthropic, cache diagnostics (2026-11); OpenAI, prompt cache diagnostics (2026-09):
+    in the Responses API, from GPT-5.6 on.
+    """
+    upstream = route.upstream
+    if not upstream.tells_misses:
+        return ""
+    if upstream.kind == "anthropic":
+        return "messages"
+    tells = upstream.serves_responses and route.regime == "openai-breakpoint"
+    return _RESPONSES if tells and endpoint == _RESPONSES else ""
 
 
 def _rates(tariff: Tariff | None, at: float) -> Rates | None:

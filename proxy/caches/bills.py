@@ -1,8 +1,9 @@
-"""How the tokens of a prompt part into read, written and fresh where writes have a price."""
+"""How the tokens of a prompt part into read, written and fresh, and into a call's usage."""
 
 from collections.abc import Iterable, Mapping
 
 from proxy.caches.port import Served, Ttl
+from slo.usage import Usage
 
 
 def bill(
@@ -33,3 +34,17 @@ def bill(
             written[ttl] = longest[ttl] - reached
             reached = longest[ttl]
     return Served(read=hit, fresh=total - reached, written=written)
+
+
+def used(served: Served, *, output: int = 0, reasoning: int = 0) -> Usage:
+    """What a call used, in tokens.
+
+    Args:
+        served: How its prompt was served.
+        output: Tokens generated, other than reasoning.
+        reasoning: Tokens of reasoning.
+    """
+    written = {f"write_{ttl}": tokens for ttl, tokens in served.written.items()}
+    return Usage(
+        input=served.fresh, cache_read=served.read, output=output, reasoning=reasoning, **written
+    )

@@ -26,6 +26,7 @@ class Upstream:
         region: Where it binds processing to, such as ``eu``; "" for anywhere.
         asks_usage: Whether a stream must be asked for its usage; False where it is sent unasked.
         serves_responses: Whether it has the Responses API; if not, it is asked in chat completions.
+        tells_misses: Whether it says, when asked, why its prompt cache missed.
         headers: Sent with every request.
     """
 
@@ -38,6 +39,7 @@ class Upstream:
     region: str = ""
     asks_usage: bool = True
     serves_responses: bool = True
+    tells_misses: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
 
 

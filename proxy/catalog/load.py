@@ -18,7 +18,7 @@ _KINDS: dict[str, Kind] = {"openai": "openai", "anthropic": "anthropic"}
 _TOP = ("default", "upstreams", "models")
 _UPSTREAM = (
     "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage",
-    "serves_responses", "headers",
+    "serves_responses", "tells_misses", "headers",
     "discount",
 )  # fmt: skip
 _LIMITS = ("window", "max_output", "regime", "block", "min_cache_tokens", "traits")
@@ -97,6 +97,7 @@ def _upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
         region=table.text("region"),
         asks_usage=table.get("asks_usage", bool) is not False,
         serves_responses=table.get("serves_responses", bool) is not False,
+        tells_misses=table.get("tells_misses", bool) is True,
         headers=headers,
     )
 

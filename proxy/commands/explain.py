@@ -23,7 +23,7 @@ def explain(terminal: Terminal) -> Callable[..., None]:
     ) -> None:
         """What one call was, what its cache should have known, and why it did not."""
         with terminal.store() as store:
-            names = {team.id: team.name for team in store.teams.all()}
+            names = terminal.names(store)
             receipts = store.ledger.attempts(call_id)
         if not receipts:
             terminal.fail(f"There is no call with the id {call_id}.")

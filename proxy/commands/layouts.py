@@ -1,6 +1,7 @@
 """``thriftgate layout``: how each feature is planned, and what a person decides about it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from typing import Annotated
 
 import msgspec
@@ -47,7 +48,7 @@ class _Desk:
         table = grid("team", "feature", "family", "mode", "layout", "proposals", "state")
         with self._terminal.store() as store:
             standings = store.layouts.standings()
-            names = {team.id: team.name for team in store.teams.all()}
+            names = self._terminal.names(store)
             for place in sorted(standings.places):
                 states = [each.state for each in store.layouts.proposals(place)]
                 standing = standings.of(place)
@@ -68,8 +69,9 @@ class _Desk:
     def show(self, team: _Team, feature: _Feature, *, family: _Family = "") -> None:
         """What holds for a feature, and each version of its layout with its moves."""
         with self._terminal.store() as store:
-            place = self._place(store, team, feature, family)
-            standing = store.layouts.standings().of(place)
+            standings = store.layouts.standings()
+            place = self._place(standings, self._whole(store, team, feature), family)
+            standing = standings.of(place)
             proposals = store.layouts.proposals(place)
         self._terminal.say(
             f"Feature {named(feature)} of team {team}, {_on(place)}: {_state(standing)}.",
@@ -84,24 +86,28 @@ class _Desk:
     ) -> None:
         """Set what planning may do to a feature: off, observe, apply or auto."""
         with self._terminal.store() as store:
-            place = Place(self._terminal.team(store, team), feature, family)
+            whole = self._whole(store, team, feature)
+            place = Place(whole.team, feature, family)
             store.layouts.switch(place, mode, by, self._terminal.now())
+            called = store.reports.features(whole.team)
         self._terminal.say(
             f"Feature {named(feature)}, {_on(place)}, has the mode {mode};"
             " it holds for conversations that begin from now on."
         )
+        if feature not in called:
+            self._terminal.say(_doubt(team, feature, called))
 
     def approve(
         self, team: _Team, feature: _Feature, version: int, *, family: _Family = "", by: _By = ""
     ) -> None:
         """Apply a version of a feature's layout to conversations that begin from now on."""
         with self._terminal.store() as store:
-            place = self._place(store, team, feature, family)
+            whole = self._whole(store, team, feature)
+            place = self._place(store.layouts.standings(), whole, family)
             try:
                 standing = store.layouts.approve(place, version, by, self._terminal.now())
             except ValueError as error:
                 self._terminal.fail(f"{error}; `thriftgate layout show` lists them.")
-            standing = store.layouts.standings().of(place)
         self._terminal.say(
             f"Layout {version} of feature {named(feature)} is approved, {_on(place)}, which has"
             f" the mode {standing.mode}; it holds from {moment(standing.active_from)}."
@@ -114,7 +120,8 @@ class _Desk:
     ) -> None:
         """Go back to the layout that held before, or to none."""
         with self._terminal.store() as store:
-            place = self._place(store, team, feature, family)
+            whole = self._whole(store, team, feature)
+            place = self._place(store.layouts.standings(), whole, family)
             try:
                 standing = store.layouts.rollback(place, by, self._terminal.now())
             except ValueError as error:
@@ -125,25 +132,26 @@ class _Desk:
     def resume(self, team: _Team, feature: _Feature, *, by: _By = "") -> None:
         """Plan a suspended feature again, and measure it afresh."""
         with self._terminal.store() as store:
-            wanted = Place(self._terminal.team(store, team), feature)
+            whole = self._whole(store, team, feature)
             resumed = [
                 store.layouts.resume(place, by, self._terminal.now())
                 for place in store.layouts.standings().places
-                if place.whole == wanted
+                if place.whole == whole
             ]
         if not any(resumed):
             self._terminal.fail(f"Feature {named(feature)} is not suspended.")
         self._terminal.say(f"Feature {named(feature)} is planned again.")
 
-    def _place(self, store: Store, team: str, feature: str, family: str) -> Place:
+    def _whole(self, store: Store, team: str, feature: str) -> Place:
+        """All families of the feature; ends the command where there is no such team."""
+        return Place(self._terminal.team(store, team), feature)
+
+    def _place(self, standings: Standings, whole: Place, family: str) -> Place:
         """The place that is meant; ends the command where it could be one of several."""
-        whole = Place(self._terminal.team(store, team), feature)
-        if family:
-            return Place(whole.team, feature, family)
-        families = _families(store.layouts.standings(), whole)
+        families = [family] if family else _families(standings, whole)
         if len(families) > 1:
             self._terminal.fail(f"Say which --family: {', '.join(families)}.")
-        return Place(whole.team, feature, *families)
+        return Place(whole.team, whole.feature, *families)
 
 
 def _families(standings: Standings, whole: Place) -> list[str]:
@@ -166,6 +174,13 @@ def _told(proposal: Proposal) -> Iterator[str]:
         return
     for line in story(layout)[1:]:
         yield f"  {line}"
+
+
+def _doubt(team: str, feature: str, called: Sequence[str]) -> str:
+    """What makes one think that the feature is not the one that was meant."""
+    near = ", ".join(named(each) for each in get_close_matches(feature, called))
+    hint = f" Near it: {near}." if near else ""
+    return f"There is no call of team {team} with feature {named(feature)} yet.{hint}"
 
 
 def _state(standing: Standing) -> str:

@@ -1,7 +1,9 @@
 """``thriftgate savings`` and ``thriftgate misses``: what planning saved, and what is still lost."""
 
 from collections.abc import Callable
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
 from proxy.commands.terminal import Days, Terminal, grid, named
@@ -26,7 +28,7 @@ def savings(terminal: Terminal) -> Callable[..., None]:
         The interval beside it holds the truth in 95 of 100 such reports.
         """
         with terminal.store() as store:
-            names = {team.id: team.name for team in store.teams.all()}
+            names = terminal.names(store)
             found = store.savings.compare(terminal.since(days))
         if not found:
             terminal.say(f"No planned calls in the last {days} days.")
@@ -43,11 +45,16 @@ def savings(terminal: Terminal) -> Callable[..., None]:
 def misses(terminal: Terminal) -> Callable[..., None]:
     """The command that says what was missed."""
 
-    def misses_command(*, days: Days = 30) -> None:
+    def misses_command(
+        *,
+        days: Days = 30,
+        team: Annotated[str | None, typer.Option(help="One team's only: its name or id.")] = None,
+    ) -> None:
         """Why caches were read less than they could be, by feature, the dearest reason first."""
         with terminal.store() as store:
-            names = {team.id: team.name for team in store.teams.all()}
-            found = store.savings.misses(terminal.since(days))
+            names = terminal.names(store)
+            wanted = None if team is None else terminal.team(store, team)
+            found = store.savings.misses(terminal.since(days), team=wanted)
         if not found:
             terminal.say(f"No cache was missed in the last {days} days, as far as is known.")
             return

@@ -51,6 +51,10 @@ class Terminal:
         for line in lines:
             self.out.print(line, soft_wrap=True)
 
+    def names(self, store: Store) -> dict[str, str]:
+        """The teams' names, by their ids."""
+        return {team.id: team.name for team in store.teams.all()}
+
     def team(self, store: Store, name: str) -> str:
         """The id of the team with this name or id; ends the command where there is none."""
         found = next((team for team in store.teams.all() if name in {team.name, team.id}), None)

@@ -1,7 +1,9 @@
 """Spending by team and what else as a table, for the demo and for ``thriftgate report``."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -9,7 +11,13 @@ from dashboards.reports import Part, Spend
 from proxy.routes.relay import dollars
 from slo.usage import Usage
 
-_COLUMNS = ("calls", "input tokens", "cached", "hit rate", "output", "cost USD")
+_FIGURES: Final = ("calls", "input tokens", "cached", "hit rate", "output", "cost USD", "unpriced")
+_STACKED: Final = (
+    ("calls", "hit rate", "unpriced"),
+    ("input tokens", "cached"),
+    ("output", "cost USD"),
+)
+_ENDLESS: Final = 10_000
 
 
 def spending(
@@ -17,10 +25,11 @@ def spending(
     names: Mapping[str, str],
     total: Iterable[Spend] = (),
     parts: Sequence[Part] = (),
-) -> Table:
+) -> ConsoleRenderable:
     """Rows of spending by team, and below them what they sum to.
 
-    Calls without a price have a column where there are any.
+    Calls without a price have a column where there are any. Where the terminal has no room for a
+    column each, names stand one above the other and are folded, and so do some figures, whole.
 
     Args:
         rows: One for each team and part.
@@ -28,19 +37,9 @@ def spending(
         total: The row of all teams, if there is to be one.
         parts: What the rows are split by besides the team.
     """
-    named = [(names.get(row.team or "", row.team or ""), row, "") for row in rows]
-    named += [("all", row, "bold") for row in total]
-    some_unpriced = any(row.unpriced for _, row, _ in named)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for part in ("team", *parts):
-        table.add_column(part, no_wrap=True)
-    for column in (*_COLUMNS, *(["unpriced"] if some_unpriced else [])):
-        table.add_column(column, justify="right", no_wrap=True)
-    for name, row, style in named:
-        unpriced = [f"{row.unpriced:,}"] if some_unpriced else []
-        split = [Text(getattr(row, part) or "") for part in parts]
-        table.add_row(Text(name), *split, *_figures(row), *unpriced, style=style)
-    return table
+    lines = [_line(names.get(row.team or "", row.team or ""), row, parts) for row in rows]
+    sums = [_line("all", row, parts) for row in total]
+    return _Spending(lines, sums, ("team", *parts))
 
 
 def hit_rate(usage: Usage) -> float:
@@ -48,12 +47,56 @@ def hit_rate(usage: Usage) -> float:
     return usage.cache_read / usage.prompt if usage.prompt else 0.0
 
 
-def _figures(row: Spend) -> tuple[str, ...]:
-    return (
-        f"{row.calls:,}",
-        f"{row.usage.prompt:,}",
-        f"{row.usage.cache_read:,}",
-        f"{hit_rate(row.usage):.1%}",
-        f"{row.usage.generated:,}",
-        "unknown" if row.cost_nanos is None else dollars(row.cost_nanos),
-    )
+class _Spending:
+    """Lines of spending, each with its texts by what they are, in as many columns as there fit."""
+
+    def __init__(
+        self,
+        lines: Sequence[Mapping[str, str]],
+        sums: Sequence[Mapping[str, str]],
+        names: tuple[str, ...],
+    ) -> None:
+        self._lines = lines
+        self._sums = sums
+        self._names = names
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = self._table([(each,) for each in (*self._names, *_FIGURES)])
+        room = console.measure(wide, options=options.update(width=_ENDLESS)).maximum
+        yield wide if room <= options.max_width else self._table([self._names, *_STACKED], below=1)
+
+    def _table(self, columns: Iterable[tuple[str, ...]], below: int = 0) -> Table:
+        """Texts of one column stand one above the other, lines apart by so many empty ones."""
+        table = Table(box=None, pad_edge=False, padding=(0, 2, below, 0))
+        shown = {name for line in (*self._lines, *self._sums) for name in line}
+        stacks = [tuple(name for name in column if name in shown) for column in columns]
+        stacks = [stack for stack in stacks if stack]
+        height = max(map(len, stacks))
+        for stack in stacks:
+            is_figure = stack[0] in _FIGURES
+            table.add_column(
+                "\n".join(stack) + "\n " * (height - len(stack)),
+                justify="right" if is_figure else "left",
+                no_wrap=is_figure,
+                overflow="fold",
+            )
+        for lines, style in ((self._lines, ""), (self._sums, "bold")):
+            for line in lines:
+                texts = ("\n".join(line.get(name, "0") for name in stack) for stack in stacks)
+                table.add_row(*map(Text, texts), style=style)
+        return table
+
+
+def _line(name: str, row: Spend, parts: Sequence[Part]) -> dict[str, str]:
+    """What a line says, by the names of its columns; nothing of prices where all are known."""
+    return {
+        "team": name,
+        **{part: getattr(row, part) or "" for part in parts},
+        "calls": f"{row.calls:,}",
+        "input tokens": f"{row.usage.prompt:,}",
+        "cached": f"{row.usage.cache_read:,}",
+        "hit rate": f"{hit_rate(row.usage):.1%}",
+        "output": f"{row.usage.generated:,}",
+        "cost USD": "unknown" if row.cost_nanos is None else dollars(row.cost_nanos),
+        **({"unpriced": f"{row.unpriced:,}"} if row.unpriced else {}),
+    }

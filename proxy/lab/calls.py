@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import orjson
 
+from proxy.caches.bills import used
 from proxy.caches.port import Served
 from proxy.lab.bodies import Body, required
 from proxy.lab.cues import Cues
@@ -94,6 +95,7 @@ def generated(lab: Lab, speech: Speech, given: Body, key: str, cues: Cues) -> Ac
         raise Refusal(400, f"cache: {refused}") from refused
     with _shaped():
         told = _told(lab, model, asked, served, cues)
+        told = replace(told, diagnosed=lab.fingerprints.diagnosed(speech, given, told))
     _charge(lab, speech.wire, told.usage)
     _store(lab, speech, given, told)
     seconds = _seconds(told)
@@ -184,13 +186,8 @@ def _told(lab: Lab, model: Simulated, asked: Asked, served: Served, cues: Cues) 
     replies = [
         reply(asked, cues, lab.vocabulary, model.words, index=index) for index in range(asked.n)
     ]
-    usage = Usage(
-        input=served.fresh,
-        cache_read=served.read,
-        write_5m=served.written.get("5m", 0),
-        write_30m=served.written.get("30m", 0),
-        write_1h=served.written.get("1h", 0),
-        write_12h=served.written.get("12h", 0),
+    usage = used(
+        served,
         output=sum(len(each.tokens) for each in replies),
         reasoning=sum(each.reasoning for each in replies),
     )

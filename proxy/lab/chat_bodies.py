@@ -79,7 +79,7 @@ def _check(body: Body, messages: list[Json], context: Context) -> None:
             param="max_tokens",
         )
     if context.model.regime == "openai-interval":
-        _check_unmarked(body, messages)
+        check_unmarked(body, messages)
     waiting: set[str] = set()
     for index, message in enumerate(messages):
         waiting = _answered(index, message, waiting)
@@ -87,12 +87,12 @@ def _check(body: Body, messages: list[Json], context: Context) -> None:
         raise _unanswered(waiting, len(messages) - 1)
 
 
-def _check_unmarked(body: Body, messages: list[Json]) -> None:
+def check_unmarked(body: Body, messages: Sequence[Json]) -> None:
     """Refuse what only later models know.
 
     Source: OpenAI, prompt caching guide (2026-09).
     """
-    contents = [message.get("content") for message in messages]
+    contents = [message.get("content", message.get("output")) for message in messages]
     parts = [part for content in contents if isinstance(content, list) for part in content]
     given = set(body).union(*(part for part in parts if isinstance(part, dict)))
     for name in ("prompt_cache_options", "prompt_cache_breakpoint"):
@@ -156,6 +156,14 @@ def cacheable(rendering: Rendering, body: Body, context: Context, *shaping: obje
     )
 
 
+def blocks(rendering: Rendering, message: Json) -> list[Part]:
+    """The blocks of a message: its content, what it refuses with, and the tools it calls."""
+    found = content(rendering, message.get("content"))
+    if message.get("refusal"):
+        found.append(rendering.text(message["refusal"]))
+    return found + [_called(rendering, call) for call in message.get("tool_calls") or ()]
+
+
 def content(rendering: Rendering, said: object) -> list[Part]:
     """The blocks of a message's content, given as text or as parts."""
     if said is None:
@@ -190,9 +198,7 @@ def prompt(body: Body, context: Context) -> CachedPrompt:
     if form.get("type") == "json_schema":
         rendering.message("system", [rendering.text(dumped(form["json_schema"]))])
     for message in body["messages"]:
-        parts = content(rendering, message.get("content"))
-        parts += [_called(rendering, call) for call in message.get("tool_calls") or ()]
-        rendering.message(_ROLES[message["role"]], parts)
+        rendering.message(_ROLES[message["role"]], blocks(rendering, message))
     shaping = (body.get("reasoning_effort"), body.get("verbosity"))
     return cacheable(rendering, body, context, *shaping)
 

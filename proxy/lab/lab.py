@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from proxy.caches.port import Cache, CachedPrompt, Served
 from proxy.caches.regimes import cache
 from proxy.lab.cues import Cues, parse
+from proxy.lab.diagnostics import Fingerprints
 from proxy.lab.limits import Allowance
 from proxy.lab.models import LabSettings, Simulated
 from proxy.lab.rendering import Vocabulary
@@ -82,8 +83,8 @@ def cache_of(model: Simulated) -> Cache:
 class Lab:
     """One simulated provider, or several behind one address.
 
-    Everything it keeps is bounded: the exchanges and the stored responses by ``settings.kept``,
-    the caches by themselves, the script by whoever writes it.
+    Everything it keeps is bounded: the exchanges, the stored responses and the fingerprints by
+    ``settings.kept``, the caches by themselves, the script by whoever writes it.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Lab:
         self.vocabulary = vocabulary or Vocabulary()
         self.exchanges: deque[Exchange] = deque(maxlen=settings.kept)
         self.responses: OrderedDict[str, list[Json]] = OrderedDict()
+        self.fingerprints = Fingerprints(settings.kept)
         self.requests = Allowance(settings.requests_per_minute, clock())
         self.tokens = Allowance(settings.tokens_per_minute, clock())
         self._caches = {name: caches(model) for name, model in settings.models.items()}

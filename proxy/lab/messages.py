@@ -118,6 +118,7 @@ def _object(told: Told, content: list[Json]) -> Json:
         "role": "assistant",
         "model": told.asked.model,
         "content": content,
+        **told.diagnosed,
     }
 
 

@@ -22,6 +22,7 @@ def answer(told: Told) -> Json:
     return _object(told, "incomplete" if cut else "completed", output(told)) | {
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
         "usage": counts(told.usage),
+        **told.diagnosed,
     }
 
 

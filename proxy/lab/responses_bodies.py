@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from proxy.caches.port import CachedPrompt, Role
 from proxy.lab.bodies import EFFORTS, Body, bounded, dumped, required
-from proxy.lab.chat_bodies import cacheable, content, forced
+from proxy.lab.chat_bodies import cacheable, check_unmarked, content, forced
 from proxy.lab.cues import closing_text
 from proxy.lab.refusals import Refusal
 from proxy.lab.rendering import Rendering
@@ -37,6 +37,8 @@ def asked(body: Body, context: Context) -> Asked:
     """What a Responses body asks for."""
     given = items(body)
     _check(given)
+    if context.model.regime == "openai-interval":
+        check_unmarked(body, given)
     tools = [
         Tool(name=tool["name"], schema=dict(tool.get("parameters") or {}))
         for tool in body.get("tools") or ()

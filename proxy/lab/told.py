@@ -1,7 +1,7 @@
 """One call as the lab answers it, before it is put into a provider's words."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from proxy.lab.bodies import Body
@@ -23,6 +23,7 @@ class Told:
         asked: What was asked.
         replies: One, or as many as were asked for.
         usage: What is charged.
+        diagnosed: What the answer says of its cache because it was asked.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Told:
     asked: Asked
     replies: Sequence[Reply]
     usage: Usage
+    diagnosed: Json = field(default_factory=dict)
 
 
 class Context(NamedTuple):

@@ -6,21 +6,35 @@ from typing import Final
 
 import msgspec
 
+from proxy.prefix.bare import unmarked
+from proxy.prefix.breakpoints import Mark
 from proxy.prefix.canonical import ordered
 from proxy.prefix.keys import keyed
 from proxy.prefix.layout import Layout, moved
-from proxy.prefix.marks import given, marked, spent, takes, understood
+from proxy.prefix.marks import MARKS, given, marked, spent, takes, understood
+from proxy.prefix.named import named
+from proxy.prefix.objects import Unplannable
 from proxy.prefix.order import Wished, placed
 from proxy.prefix.plan import Plan, Policy
 from proxy.prefix.planned import Draft, Way
 from proxy.prefix.positions import End, positions
-from proxy.prefix.prompt import Block, Prompt, Reading, Slot, Unplannable, blocks, parsed
+from proxy.prefix.prompt import (
+    ASSISTANT,
+    BYTES_PER_TOKEN,
+    Block,
+    Prompt,
+    Reading,
+    Slot,
+    led,
+    parsed,
+    talk,
+)
 from proxy.prefix.regime import Regime
+from proxy.prefix.sent import Lines
 from proxy.prefix.strings import whole
 from proxy.prefix.tags import declared, tagged
 
-_ASSISTANT: Final = "assistant"
-_BYTES_PER_TOKEN: Final = 4
+_NOWHERE: Final = "a mark was left out: its message can carry none"
 
 
 class Arranged(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,13 +43,17 @@ class Arranged(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         plan: What holds for its conversation, with the tools it has now.
         blocks: Of the prompt.
+        bare: The same without marks.
+        lines: The lines of its leading texts, by index of their block.
         given: The caller's own marks, by index of their block.
         notes: What was left as it came, and why.
     """
 
     prompt: Prompt
     plan: Plan
-    blocks: tuple[Block, ...]
+    blocks: Sequence[Block]
+    bare: tuple[Block, ...]
+    lines: Mapping[int, Lines]
     given: Mapping[int, str]
     notes: tuple[str, ...] = ()
 
@@ -46,11 +64,13 @@ class Marked(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         prompt: Without the marks that were added, but with its key.
         marks: All marks, by index of their block.
+        explicit: Whether the provider's own choice of breakpoints is switched off (OpenAI).
         body: The chat body; the caller's own where nothing changed.
     """
 
     prompt: Prompt
     marks: Mapping[int, str]
+    explicit: bool
     body: bytes
     notes: tuple[str, ...] = ()
 
@@ -87,8 +107,7 @@ def as_it_came(draft: Draft, plan: Plan) -> Arranged:
         Unplannable: If a message cannot be read.
     """
     prompt = untagged(draft.prompt) if tagged(draft.asked.body) else draft.prompt
-    found, own = _read(draft, prompt)
-    return Arranged(prompt=prompt, plan=plan, blocks=found, given=own)
+    return _read(draft, prompt, plan, ())
 
 
 def arranged(draft: Draft, plan: Plan, layout: Layout | None, *, late: bool) -> Arranged:
@@ -104,61 +123,100 @@ def arranged(draft: Draft, plan: Plan, layout: Layout | None, *, late: bool) -> 
         Unplannable: If a message cannot be read.
     """
     prompt = draft.prompt
-    notes: tuple[str, ...] = ()
-    has_tags = any(one.tagged for one in _readings(draft, prompt))
-    if layout is not None or has_tags:
-        said = declared(prompt) if has_tags else Wished()
+    said = _declared(draft)
+    notes = said.notes
+    if layout is not None or said.wish:
         wished = moved(prompt, layout or Layout(), draft.fingerprint, said.wish)
         found = placed(prompt, wished.wish, late=late)
         prompt, notes = found.prompt, (*said.notes, *wished.notes, *found.notes)
     if prompt.tools and not plan.joined:
         tools = ordered(prompt.tools, plan.tools, draft.fingerprint)
         prompt = msgspec.structs.replace(prompt, tools=tools.tools)
-        plan = msgspec.structs.replace(plan, tools=tools.order)
+        if tools.order != plan.tools:
+            plan = msgspec.structs.replace(plan, tools=tools.order)
         notes = (*notes, tools.why) if tools.why else notes
-    own, marks = _read(draft, prompt)
-    return Arranged(prompt=prompt, plan=plan, blocks=own, given=marks, notes=notes)
+    return _read(draft, prompt, plan, notes)
+
+
+def _declared(draft: Draft) -> Wished:
+    """What the caller says of its texts' slots: within them, or else beside them."""
+    prompt = draft.prompt
+    beside = named(prompt, draft.asked.slots)
+    if not any(one.tagged for one in draft.known):
+        return beside
+    within = declared(prompt)
+    return Wished({**beside.wish, **within.wish}, (*beside.notes, *within.notes))
 
 
 def _readings(draft: Draft, prompt: Prompt) -> Sequence[Reading]:
+    """What is known of each message of the draft's prompt, as it came or as it was arranged."""
+    if prompt.messages is draft.prompt.messages:
+        return draft.known
     return draft.readings.of(draft.fingerprint, prompt.messages)
 
 
-def _read(draft: Draft, prompt: Prompt) -> tuple[tuple[Block, ...], Mapping[int, str]]:
-    """The blocks, and the caller's own marks by index of their block."""
+def _read(draft: Draft, prompt: Prompt, plan: Plan, notes: tuple[str, ...]) -> Arranged:
+    """The prompt that was put in order, with its blocks and the caller's own marks."""
     readings = _readings(draft, prompt)
-    found = blocks(prompt, draft.fingerprint, readings)
-    return found, given(prompt, found, readings)
+    first = led(one.role for one in readings)
+    front = draft.readings.fronts.of(prompt, draft.fingerprint, first)
+    spoken = talk(prompt, readings, first)
+    blocks = (*front.blocks, *spoken)
+    may_mark = front.may_mark or MARKS[0] in prompt.fields or any(one.may_mark for one in readings)
+    return Arranged(
+        prompt=prompt,
+        plan=plan,
+        blocks=blocks,
+        bare=(*front.bare, *unmarked(spoken, [one.bare for one in readings[first:]])),
+        lines=front.lines,
+        given=given(prompt, blocks, readings) if may_mark else {},
+        notes=notes,
+    )
 
 
-def _end(found: Arranged, way: Way) -> End:
-    """The end of the prompt; an answer that is to be gone on with may carry a mark."""
+def _end(found: Arranged, way: Way, back: int) -> End:
+    """The end of the prompt; an answer that is to be gone on with may carry a mark.
+
+    So may one that stands before the last blocks that later calls do not repeat.
+    """
     prompt = found.prompt
-    last = len(prompt.messages) - prompt.tail - 1
-    before = [block for block in found.blocks[-2 - prompt.tail :] if last - 1 <= block.message]
+    beyond = prompt.tail + back
+    last = len(prompt.messages) - beyond - 1
+    before = [block for block in found.blocks[-2 - beyond :] if last - 1 <= block.message]
     ending = [block for block in reversed(before) if 0 <= block.message <= last]
     spoken = takewhile(
-        lambda block: block.role == _ASSISTANT and takes(prompt, block, way.regime), ending
+        lambda block: block.role == ASSISTANT and takes(prompt, block, way.regime), ending
     )
     return End(prompt.tail, spoken=sum(1 for _ in spoken))
 
 
 def sent(draft: Draft, way: Way, found: Arranged, own: Policy) -> Marked:
-    """The arranged prompt as it is sent, with its key and its marks."""
-    sizes = accumulate(block.size for block in found.blocks)
-    ends = [size // _BYTES_PER_TOKEN for size in sizes]
+    """The arranged prompt as it is sent, with its key and its marks; an empty policy adds none."""
+    sizes = accumulate([block.size for block in found.blocks])
+    ends = [size // BYTES_PER_TOKEN for size in sizes]
     theirs = understood(found.given, found.blocks, way.regime)
     left = _left(found, theirs, way.regime)
-    standing = positions(own, found.blocks, ends, left, theirs, _end(found, way))
+    end = _end(found, way, own.back) if own.history else End(found.prompt.tail)
+    standing = positions(own, found.blocks, ends, left, theirs, end)
     prompt = keyed(found.prompt, own, way.regime)
     places = [(found.blocks[mark.block], mark.ttl) for mark in standing.marks]
     full = marked(prompt, places, way.regime)
+    stand = {mark.block: mark.ttl for mark in standing.marks if _stands(found, mark, prompt, full)}
     return Marked(
         prompt=prompt,
-        marks={**theirs, **{mark.block: mark.ttl for mark in standing.marks}},
+        marks={**theirs, **stand},
+        explicit=own.explicit,
         body=draft.asked.body if full == draft.prompt else _rendered(full, draft, way),
-        notes=standing.notes,
+        notes=(*standing.notes, *([_NOWHERE] if len(stand) < len(standing.marks) else ())),
     )
+
+
+def _stands(found: Arranged, mark: Mark, prompt: Prompt, full: Prompt) -> bool:
+    """Whether a mark was written where it was to be: not every message can carry one."""
+    block = found.blocks[mark.block]
+    if block.message < 0:
+        return full.tools[block.part] is not prompt.tools[block.part]
+    return full.messages[block.message] is not prompt.messages[block.message]
 
 
 def _left(found: Arranged, theirs: Mapping[int, str], regime: Regime) -> Regime:

@@ -4,71 +4,35 @@ A mark moves on with each call, and a text that carries one must stand in a part
 prefix is the same for all that.
 """
 
-from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
-from proxy.prefix.prompt import Block, Fingerprint, Pieces, Prompt, Unplannable
+from proxy.prefix.objects import Unplannable
+from proxy.prefix.prompt import Block, Fingerprint
 
 _MARKS: Final = frozenset({"cache_control", "prompt_cache_breakpoint"})
 
 
-class Bare:
-    """Blocks without their marks; what was worked out for a block is remembered.
-
-    A block takes some 300 bytes.
-
-    Args:
-        most: Blocks remembered.
-    """
-
-    def __init__(self, most: int = 50_000) -> None:
-        self._most = most
-        self._known: OrderedDict[bytes, tuple[int, bytes]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def blocks(
-        self, prompt: Prompt, blocks: tuple[Block, ...], fingerprint: Fingerprint
-    ) -> tuple[Block, ...]:
-        """The blocks with the sizes and fingerprints of what stands in them besides marks.
-
-        Raises:
-            Unplannable: If a message cannot be read.
-        """
-        found = []
-        pieces = Pieces(prompt)
-        for block in blocks:
-            known = self._known.get(block.digest)
-            if known is None:
-                known = self._known[block.digest] = _read(pieces.of(block), block, fingerprint)
-            self._known.move_to_end(block.digest)
-            size, digest = known
-            if digest == block.digest:
-                found.append(block)
-            else:
-                place = block.role, block.slot, block.message, block.part
-                found.append(Block(*place, size, digest))
-        while len(self._known) > self._most:
-            self._known.popitem(last=False)
-        return tuple(found)
+def unmarked(blocks: Sequence[Block], known: Sequence[tuple[int, bytes] | None]) -> Sequence[Block]:
+    """The blocks with the size and fingerprint that each has without marks; None for its own."""
+    if not any(known):
+        return blocks
+    return [
+        block if one is None else Block(block.role, block.slot, block.message, block.part, *one)
+        for block, one in zip(blocks, known, strict=True)
+    ]
 
 
-def _read(whole: bytes, block: Block, fingerprint: Fingerprint) -> tuple[int, bytes]:
-    """The size and the fingerprint of a block without its marks."""
-    plain = bare(whole)
-    return len(plain), block.digest if plain == whole else fingerprint(plain)
-
-
-def raw_of(prompt: Prompt, block: Block) -> bytes:
-    """The JSON of a block.
+def without(whole: bytes, fingerprint: Fingerprint) -> tuple[int, bytes] | None:
+    """The size and the fingerprint of a block's JSON without marks; None where it has none.
 
     Raises:
-        Unplannable: If its message cannot be read.
+        Unplannable: If it is no JSON.
     """
-    return Pieces(prompt).of(block)
+    plain = bare(whole)
+    return None if plain == whole else (len(plain), fingerprint(plain))
 
 
 def bare(raw: bytes) -> bytes:

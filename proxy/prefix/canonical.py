@@ -14,13 +14,16 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.marks import MARKS, may_mark, members, written
-from proxy.prefix.prompt import Fingerprint, Unplannable
+from proxy.prefix.marks import MARKS, may_mark
+from proxy.prefix.objects import Unplannable, is_exact, members, written
+from proxy.prefix.prompt import Fingerprint
+from proxy.prefix.toolsets import Tool
 
 #: No provider takes this many tools; a longer list is left as it came.
 MOST: Final = 1024
-#: Bytes above which a tool's rendering is not remembered.
-_LARGE: Final = 8192
+#: Bytes above which a tool's rendering, and the order of all of them, is not remembered.
+_SMALL: Final = 2**13
+_LARGE: Final = 2**16
 _KINDS: Final = ("function", "custom")
 #: A tool's own keys in the order of the API reference; all others follow by name.
 _RANK: Final = {
@@ -78,7 +81,7 @@ class _Tool(msgspec.Struct, frozen=True):
 _word = msgspec.json.Decoder(str).decode
 
 
-def ordered(tools: Sequence[bytes], known: Sequence[str], fingerprint: Fingerprint) -> Ordered:
+def ordered(tools: tuple[bytes, ...], known: tuple[str, ...], fingerprint: Fingerprint) -> Ordered:
     """The tools as this conversation sends them; in the caller's order where that may matter.
 
     Only functions and custom tools change places, with one another. A mark says "everything up to
@@ -86,12 +89,17 @@ def ordered(tools: Sequence[bytes], known: Sequence[str], fingerprint: Fingerpri
 
     Args:
         tools: As the caller wrote them.
-        known: ``order`` of the conversation's previous call; empty at its first.
+        known: ``order`` of the conversation's previous call; at its first, what ``Toolsets`` say.
         fingerprint: Names a tool by its rendering without marks.
     """
     if len(tools) > MOST:
-        return Ordered(tuple(tools), tuple(known), f"more than {MOST} tools")
-    found = [_read(tool, fingerprint) for tool in tools]
+        return Ordered(tools, known, f"more than {MOST} tools")
+    small = sum(map(len, tools)) <= _LARGE
+    return (_lately if small else _ordered)(tools, known, fingerprint)
+
+
+def _ordered(tools: tuple[bytes, ...], known: tuple[str, ...], fingerprint: Fingerprint) -> Ordered:
+    found = [_of(tool, fingerprint) for tool in tools]
     planned, why = _arranged(found, known)
     if not _same_before_each_mark(found, planned):
         planned, why = found, "marks stand between tools that would change places"
@@ -99,27 +107,36 @@ def ordered(tools: Sequence[bytes], known: Sequence[str], fingerprint: Fingerpri
     return Ordered(sent, _remembered(known, planned), why)
 
 
+#: Lists of tools put in order lately: some 32 MiB at most.
+_lately = lru_cache(maxsize=256)(_ordered)
+
+
+def named(tools: Sequence[bytes], fingerprint: Fingerprint) -> list[Tool]:
+    """The tools that may change places, in the caller's order; none where there are too many."""
+    found = [_of(tool, fingerprint) for tool in tools] if len(tools) <= MOST else []
+    return [Tool(tool.known, tool.name) for tool in found if tool.name]
+
+
+def _of(raw: bytes, fingerprint: Fingerprint) -> _Tool:
+    """The tool, remembered where it is not large."""
+    return (_known if len(raw) <= _SMALL else _read)(raw, fingerprint)
+
+
 def _read(raw: bytes, fingerprint: Fingerprint) -> _Tool:
     """The tool; one that is not understood stays as it came."""
-    whole, plain, marks, name = (_known if len(raw) <= _LARGE else _renderings)(raw)
-    return _Tool(whole, plain, marks, name, fingerprint(plain).hex() if name else "")
-
-
-def _renderings(raw: bytes) -> tuple[bytes, bytes, Mapping[str, bytes], str]:
-    """The tool's rendering, the same without marks, its marks, and its name."""
     try:
         kind, name, outer, inner = _opened(raw)
     except (Unplannable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return raw, b"", {}, ""
+        return _Tool(raw, b"", {}, "", "")
     marks = _marks(inner) | _marks(outer)
-    whole = _rendered({**outer, kind: _rendered(inner)})
-    if not marks:
-        return whole, whole, marks, name
-    return whole, _rendered(_unmarked({**outer, kind: _rendered(_unmarked(inner))})), marks, name
+    whole = plain = _rendered({**outer, kind: _rendered(inner)})
+    if marks:
+        plain = _rendered(_unmarked({**outer, kind: _rendered(_unmarked(inner))}))
+    return _Tool(whole, plain, marks, name, fingerprint(plain).hex())
 
 
-#: Renderings of tools seen lately, in any conversation: at most 24 MiB.
-_known = lru_cache(maxsize=1024)(_renderings)
+#: Tools seen lately, in any conversation: at most 24 MiB.
+_known = lru_cache(maxsize=1024)(_read)
 
 
 def _opened(raw: bytes) -> tuple[str, str, dict[str, bytes], dict[str, bytes]]:
@@ -146,7 +163,7 @@ def _exact(compact: bytes) -> dict[str, bytes]:
         Unplannable: If a key stands twice or is escaped.
     """
     found = members(compact)
-    if len(written(found)) != len(compact):
+    if not is_exact(compact, found):
         raise Unplannable("a key stands twice or is escaped")
     return found
 

@@ -9,17 +9,16 @@ Two kinds of cache are told apart. One stores prefixes that end at breakpoints a
 from breakpoints; the other reads the longest prefix it has seen, wherever that ends.
 """
 
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, takewhile
 from math import inf
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import msgspec
 
 from proxy.prefix.lookups import (
+    BY_MARK,
     by_breakpoints,
-    keys,
     lives,
     longest,
     looked_up,
@@ -29,29 +28,25 @@ from proxy.prefix.lookups import (
     used,
     writes,
 )
+from proxy.prefix.recent import Recent
 from proxy.prefix.sent import Lines, Scale, Sent, parted
 from slo.usage import Usage
 
-#: After how many lifetimes an entry is surely gone; providers promise a least, not a most.
-_GONE: Final = 2.0
 _MINUTE: Final = 60.0
-
-
-_Kept = TypeVar("_Kept")
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
     """What should be read of a prompt; all but times in its tokens.
 
-    They ascend: what surely is there, what may be there still, what was stored where this call
-    looks, what was stored anywhere in it, what was sent before.
+    They ascend: what surely is there, what was stored where this call looks, what was stored
+    anywhere in it, what was sent before.
 
     Attributes:
         tokens: What should be read.
-        maybe: What may be read, if entries outlive what their provider promises.
         found: What could be read if nothing ever died.
         stored: What could be read if, besides, every block were looked up.
         known: What was sent before, stored or not.
+        same: How many of its first blocks were sent before.
         idle: Seconds since the longest entry found was used; since the longest prefix known was
             sent, where none was found; None for neither.
         lives: Seconds the longest entry found lives after its last use; None for none.
@@ -60,10 +55,10 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     tokens: int = 0
-    maybe: int = 0
     found: int = 0
     stored: int = 0
     known: int = 0
+    same: int = 0
     idle: float | None = None
     lives: float | None = None
     calls: int = 0
@@ -76,7 +71,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
             return self
         changed = {
             name: _moved(getattr(self, name), self.scale, scale)
-            for name in ("tokens", "maybe", "found", "stored", "known")
+            for name in ("tokens", "found", "stored", "known")
         }
         return msgspec.structs.replace(self, **changed, scale=scale)
 
@@ -98,8 +93,29 @@ class _Entry(NamedTuple):
     def surely(self, now: float) -> bool:
         return now - self.used <= self.lives
 
-    def perhaps(self, now: float) -> bool:
-        return now - self.used <= _GONE * self.lives
+    def read(self, now: float) -> "_Entry":
+        """The same once it was read, where it still was there."""
+        return self._replace(used=max(self.used, now)) if self.surely(now) else self
+
+
+class _Stored(NamedTuple):
+    """What is stored at the end of a prefix, by who wrote it.
+
+    What no mark wrote is not read where the provider's own choice is switched off.
+    """
+
+    by_mark: _Entry | None = None
+    by_rule: _Entry | None = None
+
+    def entry(self, *, explicit: bool) -> _Entry | None:
+        """What is read of it; of two, the one that lives longer."""
+        mark, rule = self.by_mark, None if explicit else self.by_rule
+        return max(mark, rule, key=sum) if mark and rule else mark or rule
+
+    def used(self, now: float, *, explicit: bool) -> "_Stored":
+        """The same once it was read."""
+        mark, rule = self.by_mark, self.by_rule
+        return _Stored(mark and mark.read(now), rule if explicit else rule and rule.read(now))
 
 
 class _Opening(NamedTuple):
@@ -129,35 +145,33 @@ class Chains:
     """
 
     def __init__(self, most: int = 100_000) -> None:
-        self._most = most
-        self._sent: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
-        self._entries: OrderedDict[bytes, _Entry] = OrderedDict()
-        self._openings: OrderedDict[bytes, _Opening] = OrderedDict()
-        self._routes: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
+        self._sent: Recent[int, float] = Recent(most)
+        self._counted: Recent[int, int] = Recent(most // 10)
+        self._entries: Recent[int, _Stored] = Recent(most // 10)
+        self._openings: Recent[int, _Opening] = Recent(most // 100)
+        self._routes: Recent[int, tuple[float, int]] = Recent(most // 20)
 
     def __len__(self) -> int:
         """Everything kept, of all kinds."""
-        return len(self._sent) + len(self._entries) + len(self._openings) + len(self._routes)
+        prefixes = len(self._sent) + len(self._counted) + len(self._entries)
+        return prefixes + len(self._openings) + len(self._routes)
 
     def expected(self, sent: Sent, now: float) -> Expected:
         """What should be read of a prompt that is sent now."""
         known = self._known(sent)
-        if by_breakpoints(sent.regime):
-            reaches = self._at_breakpoints(sent, known, now)
-        else:
-            reaches = self._anywhere(sent, known, now)
-        surely, perhaps, found, stored = reaches
-        last = self._sent[sent.points[known]][0] if known else None
+        reach = self._at_breakpoints if by_breakpoints(sent.regime) else self._anywhere
+        surely, found, stored = reach(sent, known, now)
+        last = self._sent.peek(sent.points[known]) if known else None
         since = found.entry.used if found.size else last
         scale = self._scale(sent, known)
-        sizes = (surely.size, perhaps.size, found.size, stored)
+        sizes = (surely.size, found.size, stored)
         tokens = [readable(sent, scale.tokens_of(size), scale.total) for size in sizes]
         return Expected(
             tokens=tokens[0],
-            maybe=tokens[1],
-            found=tokens[2],
-            stored=tokens[3],
+            found=tokens[1],
+            stored=tokens[2],
             known=scale.tokens_of(max(sent.ends[known], stored)),
+            same=known,
             idle=None if since is None else max(0.0, now - since),
             lives=found.entry.lives if found.size else None,
             calls=self._calls(sent, now),
@@ -173,40 +187,46 @@ class Chains:
             now: When it was sent: lifetimes run from there.
         """
         self._count(sent, now)
-        scale = self._scale(sent, self._known(sent))
+        known = self._known(sent)
+        scale = self._scale(sent, known)
+        scale = scale.of(usage.prompt) if usage is not None else scale
         if by_breakpoints(sent.regime) and not stored_nothing(sent.regime, usage):
-            self._store(sent, usage, now)
-        for at in longest(sent):
-            point = sent.points[at]
-            used, counted = self._sent.get(point, (now, 0))
-            if usage is not None and at == sent.kept:
-                counted = scale.of(usage.prompt).tokens_of(sent.ends[at])
-            self._sent[point] = max(used, now), counted
-            self._sent.move_to_end(point)
+            self._store(sent, known, scale, now)
+        if usage is not None and sent.kept:
+            self._counted.put(sent.points[sent.kept], scale.tokens_of(sent.ends[sent.kept]))
+        self._send(sent.points[:0:-1], now)
         for at, lines in sent.lines.items():
-            _put(self._openings, sent.points[at], _Opening(now, lines), self._most // 100)
-        while len(self._sent) > self._most:
-            self._sent.popitem(last=False)
+            self._openings.put(sent.points[at], _Opening(now, lines))
+
+    def _send(self, points: Sequence[int], now: float) -> None:
+        """Note when prefixes were sent, the longest first; those noted already may be later."""
+        peek = self._sent.peek
+        later = [(point, used) for point in points if (used := peek(point)) and used > now]
+        self._sent.put_all(points, now)
+        for point, used in later:
+            self._sent.put(point, used)
 
     def _known(self, sent: Sent) -> int:
         """How many blocks of it were sent before."""
-        return next((at for at in longest(sent) if sent.points[at] in self._sent), 0)
+        points = sent.points
+        return next((at for at in longest(sent) if points[at] in self._sent), 0)
 
     def _scale(self, sent: Sent, known: int) -> Scale:
         """How many tokens its bytes are, by the longest prefix that was a whole prompt once."""
+        points = sent.points
         for at in range(known, 0, -1):
-            seen = self._sent.get(sent.points[at])
-            if seen is not None and seen[1]:
-                return sent.scale(sent.ends[at], seen[1])
+            counted = self._counted.peek(points[at])
+            if counted:
+                return sent.scale(sent.ends[at], counted)
         return sent.scale()
 
-    def _anywhere(self, sent: Sent, known: int, now: float) -> tuple[_Reach, _Reach, _Reach, int]:
-        """The longest prefix seen, for sure, perhaps and ever; a prefix outlives longer ones."""
+    def _anywhere(self, sent: Sent, known: int, now: float) -> tuple[_Reach, _Reach, int]:
+        """The longest prefix seen, for sure and ever; a prefix outlives longer ones."""
         life = lives(sent.regime, "")
         places = (
-            (sent.ends[at], seen[0])
+            (sent.ends[at], seen)
             for at in range(known, 0, -1)
-            if (seen := self._sent.get(sent.points[at])) is not None
+            if (seen := self._sent.peek(sent.points[at])) is not None
         )
         times = chain(self._begun(sent, known), places)
         reaches = _lived((_Reach(size, _Entry(used, life)) for size, used in times), now)
@@ -214,7 +234,7 @@ class Chains:
 
     def _begun(self, sent: Sent, known: int) -> list[tuple[int, float]]:
         """Where the next block begins like one that stood in its place: bytes, and when."""
-        opening = self._openings.get(sent.points[known])
+        opening = self._openings.peek(sent.points[known])
         lines = sent.lines.get(known)
         if opening is None or lines is None:
             return []
@@ -224,77 +244,56 @@ class Chains:
         share = same * sent.blocks[known].size // max(1, lines.size)
         return [(sent.ends[known] + share, opening.used)] if share else []
 
-    def _at_breakpoints(
-        self, sent: Sent, known: int, now: float
-    ) -> tuple[_Reach, _Reach, _Reach, int]:
-        """The longest entry where this call looks, for sure, perhaps and ever; and anywhere."""
-        places = sorted(set(looked_up(sent)), reverse=True)
-        entries = ((at, self._entry(sent, at)) for at in places if at <= known)
-        reaches = _lived(
-            (_Reach(sent.ends[at], entry) for at, entry in entries if entry is not None), now
-        )
-        there = (at for at in range(known, 0, -1) if self._entry(sent, at) is not None)
-        return (*reaches, sent.ends[next(there, 0)])
+    def _at_breakpoints(self, sent: Sent, known: int, now: float) -> tuple[_Reach, _Reach, int]:
+        """The longest entry where this call looks, for sure and ever; and anywhere."""
+        places = sorted({at for at in looked_up(sent) if at <= known}, reverse=True)
+        entries = self._stored(sent, places)
+        reaches = _lived((_Reach(sent.ends[at], entry) for at, entry in entries), now)
+        last, _ = next(self._stored(sent, range(known, 0, -1)), (0, None))
+        return (*reaches, sent.ends[last])
 
-    def _entry(self, sent: Sent, at: int) -> _Entry | None:
-        """The entry at the end of a block; of two, the one that lives longer."""
-        found = None
-        for key in keys(sent, at):
-            entry = self._entries.get(key)
-            if entry is not None and (found is None or sum(entry) > sum(found)):
-                found = entry
-        return found
+    def _stored(self, sent: Sent, places: Iterable[int]) -> Iterator[tuple[int, _Entry]]:
+        """The entries at the ends of so many blocks, each with its place."""
+        points, peek = sent.points, self._entries.peek
+        for at in places:
+            stored = peek(points[at])
+            entry = stored.entry(explicit=sent.explicit) if stored is not None else None
+            if entry is not None:
+                yield at, entry
 
-    def _store(self, sent: Sent, usage: Usage | None, now: float) -> None:
+    def _store(self, sent: Sent, known: int, scale: Scale, now: float) -> None:
         """Use the entries that are read, and write those beyond."""
         places = sorted(set(looked_up(sent)), reverse=True)
-        known = self._known(sent)
-        live = [at for at in places if any(self._live(key, now) for key in keys(sent, at))]
+        live = [at for at, entry in self._stored(sent, places) if entry.surely(now)]
         hit = live[0] if live else 0
         for at in used(sent, live):
-            for key in keys(sent, at):
-                if self._live(key, now):
-                    entry = self._entries[key]
-                    self._put(key, entry._replace(used=max(entry.used, now)))
-        scale = self._scale(sent, known)
-        scale = scale.of(usage.prompt) if usage is not None else scale
+            point = sent.points[at]
+            stored = self._entries.peek(point) or _Stored()
+            self._entries.put(point, stored.used(now, explicit=sent.explicit))
         for at, ttl, by in writes(sent, known):
             if at > hit and scale.tokens_of(sent.ends[at]) >= sent.regime.least:
-                self._put(sent.points[at] + by, _Entry(now, lives(sent.regime, ttl)))
-
-    def _live(self, key: bytes, now: float) -> bool:
-        entry = self._entries.get(key)
-        return entry is not None and entry.surely(now)
-
-    def _put(self, key: bytes, entry: _Entry) -> None:
-        _put(self._entries, key, entry, self._most // 10)
+                point, entry = sent.points[at], _Entry(now, lives(sent.regime, ttl))
+                stored = self._entries.peek(point) or _Stored()
+                both = (entry, stored.by_rule) if by is BY_MARK else (stored.by_mark, entry)
+                self._entries.put(point, _Stored(*both))
 
     def _count(self, sent: Sent, now: float) -> None:
         way = route(sent)
-        since, calls = self._routes.get(way, (now, 0))
+        since, calls = self._routes.peek(way) or (now, 0)
         if now - since >= _MINUTE:
             since, calls = now, 0
-        _put(self._routes, way, (since, calls + 1), self._most // 20)
+        self._routes.put(way, (since, calls + 1))
 
     def _calls(self, sent: Sent, now: float) -> int:
-        since, calls = self._routes.get(route(sent), (now, 0))
+        since, calls = self._routes.peek(route(sent)) or (now, 0)
         return calls if now - since < _MINUTE else 0
 
 
-def _put(kept: OrderedDict[bytes, _Kept], key: bytes, value: _Kept, most: int) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    if len(kept) > most:
-        kept.popitem(last=False)
-
-
-def _lived(reaches: Iterable[_Reach], now: float) -> tuple[_Reach, _Reach, _Reach]:
-    """The longest that surely lives, that perhaps does, and that ever was; longest come first."""
-    perhaps = longest = None
+def _lived(reaches: Iterable[_Reach], now: float) -> tuple[_Reach, _Reach]:
+    """The longest that surely lives, and that ever was; longest come first."""
+    longest = None
     for reach in reaches:
         longest = longest or reach
-        if perhaps is None and reach.entry.perhaps(now):
-            perhaps = reach
         if reach.entry.surely(now):
-            return reach, perhaps or reach, longest
-    return _NOWHERE, perhaps or _NOWHERE, longest or _NOWHERE
+            return reach, longest
+    return _NOWHERE, longest or _NOWHERE

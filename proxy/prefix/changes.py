@@ -4,17 +4,16 @@ Of each call only short fingerprints stay, of tools, of leading texts and their 
 messages; the words are gone.
 """
 
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
-from proxy.prefix.sent import SHORT, Sent, in_talk, parted
+from proxy.prefix.recent import Recent
+from proxy.prefix.sent import PRINTS, SHORT, Sent, parted
 
-#: Fingerprints kept of each kind in one call; what is beyond is not compared.
-_MOST: Final = 1_024
 #: Bytes of a trace besides its fingerprints.
 _FIXED: Final = 1_000
 
@@ -82,14 +81,6 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
         return _FIXED + prints + sum(len(each) + 50 for each in self.lines)
 
 
-class Pieces(msgspec.Struct, frozen=True):
-    """Which blocks of a call are what, by index."""
-
-    tools: range
-    heads: range
-    talk: range
-
-
 class Traces:
     """The last call of each conversation and of each feature.
 
@@ -98,55 +89,39 @@ class Traces:
     """
 
     def __init__(self, room: int = 16 * 2**20) -> None:
-        self._room = room
-        self._size = 0
-        self._last: OrderedDict[bytes, Trace] = OrderedDict()
+        self._last: Recent[bytes, Trace] = Recent(room, lambda trace: trace.size)
 
     def __len__(self) -> int:
         return len(self._last)
 
     def before(self, sent: Sent) -> Trace | None:
         """The last call of its conversation; else of its feature; None where there was none."""
-        own = self._last.get(_own(sent)) if sent.conversation else None
-        return own or self._last.get(_feature(sent))
+        own = self._last.peek(_own(sent)) if sent.conversation else None
+        return own or self._last.peek(_feature(sent))
 
     def note(self, sent: Sent, now: float) -> None:
         """Remember a call that was sent."""
-        trace = traced(sent, now)
-        for key in (_own(sent), _feature(sent)) if sent.conversation else (_feature(sent),):
-            old = self._last.pop(key, None)
-            self._size += trace.size - (old.size if old else 0)
-            self._last[key] = trace
-        while self._size > self._room and self._last:
-            self._size -= self._last.popitem(last=False)[1].size
+        found = (_own(sent), _feature(sent)) if sent.conversation else (_feature(sent),)
+        self._last.put_all(found, traced(sent, now))
 
 
 def traced(sent: Sent, now: float) -> Trace:
     """What stays of a call."""
-    found = pieces(sent)
-    heads = list(found.heads)[:_MOST]
-    room = _MOST // max(1, len(heads)) or 1
-    known = [sent.lines.get(at) for at in heads]
+    tools, heads, talk = sent.prints
+    texts = sent.stretches.heads[:PRINTS]
+    room = PRINTS // max(1, len(texts)) or 1
+    known = [sent.lines.get(at) for at in texts]
     return Trace(
         at=now,
         conversation=sent.conversation,
         place=sent.place,
         early=sent.early,
         late=sent.late,
-        tools=_joined(sent, found.tools),
-        heads=_joined(sent, found.heads),
+        tools=tools,
+        heads=heads,
         lines=tuple(each.digests[: room * SHORT] if each else b"" for each in known),
-        talk=_joined(sent, found.talk),
+        talk=talk,
     )
-
-
-def pieces(sent: Sent) -> Pieces:
-    """Which of its blocks are tools, leading texts, and messages that may be repeated."""
-    blocks = sent.blocks
-    tools = next((at for at, block in enumerate(blocks) if block.message >= 0), len(blocks))
-    talk = next((at for at, block in enumerate(blocks) if in_talk(block)), len(blocks))
-    talk = max(tools, talk)
-    return Pieces(range(tools), range(tools, talk), range(talk, max(talk, sent.kept)))
 
 
 def repeated(sent: Sent, before: Trace) -> int:
@@ -154,33 +129,35 @@ def repeated(sent: Sent, before: Trace) -> int:
 
     Of another conversation than its own only tools and leading texts count.
     """
-    found = pieces(sent)
-    size = _kept(sent, found.tools, parted(before.tools))
+    which, (tools, heads, talk) = sent.stretches, sent.prints
+    size = _kept(sent, which.tools, tools, before.tools)
     if before.same(sent):
-        size += _kept(sent, found.talk, parted(before.talk))
-    heads = set(parted(before.heads))
+        size += _kept(sent, which.talk, talk, before.talk)
+    if heads == before.heads:
+        return size + sent.ends[which.heads.stop] - sent.ends[which.heads.start]
+    known = set(parted(before.heads))
     lines = {each for joined in before.lines for each in parted(joined)}
-    for at in found.heads:
-        whole = sent.blocks[at].digest[:SHORT] in heads
+    for at in which.heads:
+        whole = sent.blocks[at].digest[:SHORT] in known
         size += sent.blocks[at].size if whole else _common(sent, at, lines)
     return size
 
 
 def change(sent: Sent, before: Trace) -> Change | None:
     """Where the call first differs from the one before it; None where it only goes on."""
-    found = pieces(sent)
-    tools = _first(_prints(sent, found.tools), parted(before.tools))
+    which, (ours, texts, _) = sent.stretches, sent.prints
+    tools = _first(parted(ours), parted(before.tools))
     if tools is not None:
         at, how = tools
-        return Change(place=f"tools[{at}]", how=how, block=_within(found.tools, at))
-    heads = _first(_prints(sent, found.heads), parted(before.heads))
+        return Change(place=f"tools[{at}]", how=how, block=_within(which.tools, at))
+    heads = _first(parted(texts), parted(before.heads))
     if heads is not None:
         return _head(sent, before, *heads)
     return _talk(sent, before) if before.same(sent) else None
 
 
 def _head(sent: Sent, before: Trace, at: int, how: How) -> Change:
-    heads = pieces(sent).heads
+    heads = sent.stretches.heads
     block = _within(heads, at)
     role = sent.blocks[heads[min(at, len(heads) - 1)]].role if heads else "system"
     place = f"{role}[{at}]" if max(len(heads), len(before.lines)) > 1 else role
@@ -194,8 +171,8 @@ def _head(sent: Sent, before: Trace, at: int, how: How) -> Change:
 
 
 def _talk(sent: Sent, before: Trace) -> Change | None:
-    talk = pieces(sent).talk
-    ours, theirs = _prints(sent, talk), parted(before.talk)
+    talk = sent.stretches.talk
+    ours, theirs = parted(sent.prints[2]), parted(before.talk)
     first = _first(ours, theirs)
     if first is None or first[0] >= len(theirs):
         return None
@@ -236,11 +213,15 @@ def _common(sent: Sent, at: int, lines: set[bytes]) -> int:
     return same * sent.blocks[at].size // max(1, ours.size)
 
 
-def _kept(sent: Sent, which: range, before: Iterable[bytes]) -> int:
+def _kept(sent: Sent, which: range, ours: bytes, before: bytes) -> int:
     """Bytes of blocks that were there before, each as often as it was."""
-    left = Counter(before)
-    size = 0
-    for at in which:
+    theirs = parted(before)
+    pairs = zip(parted(ours), theirs, strict=False)
+    least = min(len(ours) // SHORT, len(theirs))
+    same = next((at for at, (one, other) in enumerate(pairs) if one != other), least)
+    size = sent.ends[which.start + same] - sent.ends[which.start]
+    left = Counter(theirs[same:])
+    for at in which[same:] if left else ():
         digest = sent.blocks[at].digest[:SHORT]
         if left[digest] > 0:
             left[digest] -= 1
@@ -250,14 +231,6 @@ def _kept(sent: Sent, which: range, before: Iterable[bytes]) -> int:
 
 def _within(which: range, at: int) -> int | None:
     return which[at] if at < len(which) else None
-
-
-def _prints(sent: Sent, which: range) -> list[bytes]:
-    return [sent.blocks[at].digest[:SHORT] for at in which[:_MOST]]
-
-
-def _joined(sent: Sent, which: range) -> bytes:
-    return b"".join(_prints(sent, which))
 
 
 def _own(sent: Sent) -> bytes:

@@ -1,10 +1,10 @@
 """What a provider itself says about a miss, where its answer carries that.
 
 Nothing is asked for unless the caller of this module sends the question: it names an earlier
-answer, and a provider may keep fingerprints for it. A caller who asks by themselves is served:
-their answer is read just the same.
+answer, and a provider keeps fingerprints for it. A caller who asks by themselves is served: their
+answer is read just the same.
 
-Source: Anthropic, cache diagnostics (2026-11) and anthropic 2.11; OpenAI, prompt caching guide
+Source: Anthropic, cache diagnostics (2026-11) and anthropic 2.11; OpenAI, prompt cache diagnostics
 (2026-09) and openai 3.52, Responses.
 """
 
@@ -46,13 +46,25 @@ class Question(msgspec.Struct, frozen=True):
 
     Attributes:
         field: The field of the upstream's body.
-        value: Its value, as JSON; where the field is there already the two are to be merged.
-        headers: Headers beside it.
+        value: Its value, a JSON object; what the caller says in that field goes before it.
+        headers: Headers beside it; each is a list to which this is added.
     """
 
     field: str
     value: bytes
     headers: Mapping[str, str] = {}
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """What an answer says of itself, and of its cache.
+
+    Attributes:
+        id: The provider's id of the answer; "" where it gave none.
+        said: Its own reason for a miss; None where it gave none.
+    """
+
+    id: str = ""
+    said: Said | None = None
 
 
 class _Cause(msgspec.Struct):
@@ -82,15 +94,18 @@ _event = msgspec.json.Decoder(_Event).decode
 def question(wire: str, previous: str) -> Question | None:
     """How to ask about the answer before this one; None where the wire has no way.
 
+    Anthropic keeps a fingerprint of calls that ask, and of no others: so a first call asks too,
+    about nothing.
+
     Args:
         wire: ``messages`` for Anthropic's own API, ``responses`` for OpenAI's from GPT-5.6 on;
             neither Bedrock, Vertex nor chat completions can be asked.
-        previous: The provider's id of that answer.
+        previous: The provider's id of that answer; "" for none.
     """
     if wire == "messages":
-        value = msgspec.json.encode({"previous_message_id": previous})
+        value = msgspec.json.encode({"previous_message_id": previous or None})
         return Question("diagnostics", value, {"anthropic-beta": "cache-diagnosis-2026-04-07"})
-    if wire == "responses":
+    if wire == "responses" and previous:
         value = msgspec.json.encode({"comparison_response_id": previous})
         return Question("prompt_cache_options", value)
     return None

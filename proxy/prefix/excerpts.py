@@ -5,7 +5,8 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.changes import Change, How
-from proxy.prefix.prompt import Prompt, Unplannable
+from proxy.prefix.objects import Unplannable
+from proxy.prefix.prompt import Prompt
 from proxy.prefix.sent import Sent, said, split
 
 _SHOWN: Final = 40

@@ -11,9 +11,6 @@ from proxy.prefix.regime import Regime
 LONGEST: Final = 5.0
 #: A first byte this many times later than expected is not waited for any more.
 _LATE: Final = 2.0
-#: Engines whose blocks are shared from the moment a prompt is scheduled.
-#: Source: vLLM 0.33.0 and SGLang 0.5.23 (2026-11).
-_AT_ONCE: Final = frozenset({"", "vllm", "sglang", "llamacpp", "engine"})
 
 
 class Writing(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +45,7 @@ def patience(writing: Writing, regime: Regime, now: float, fresh: float, second:
     begins.
     """
     left = writing.first_byte - (now - writing.since)
-    if _is_shared_at_once(regime) or writing.tokens < max(1, regime.least):
+    if writing.tokens < max(1, regime.least):
         return 0.0
     if writing.first_byte <= 0 or left <= 0 or left > LONGEST:
         return 0.0
@@ -56,8 +53,3 @@ def patience(writing: Writing, regime: Regime, now: float, fresh: float, second:
     if float(price) * writing.tokens * fresh <= left * second:
         return 0.0
     return min(LONGEST, left * _LATE)
-
-
-def _is_shared_at_once(regime: Regime) -> bool:
-    at_once = regime.name in {"block-chain", "implicit"} and regime.provider in _AT_ONCE
-    return at_once or not regime.name or regime.read >= 1

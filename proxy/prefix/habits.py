@@ -2,12 +2,14 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from math import inf
 from typing import Final
 
 import msgspec
 
 from proxy.prefix.hazard import AGES, Hazard, Prior
+from proxy.prefix.openings import MORE
 
 #: Upper ends of the gaps told apart, in seconds; the lifetimes that are sold are among them.
 EDGES: Final = (1, 5, 20, 60, 180, 300, 600, 1_800, 3_600, 14_400, 43_200, 86_400)
@@ -18,6 +20,8 @@ _LONGEST: Final = 100.0
 _MINUTE: Final = 60.0
 #: Conversations are told apart by how far they came: one call, two, up to four, eight, and more.
 _STAGES: Final = 5
+#: First calls that are marked on belief alone, while nothing of the kind was seen to be read.
+_STAKE: Final = 2
 #: Calls that come together are this far apart, in seconds, where their pace is counted.
 _MOMENT: Final = 1e-3
 
@@ -53,7 +57,8 @@ class Uses(msgspec.Struct, frozen=True, kw_only=True):
             keep it alive, but read what their own conversation wrote.
         semi: Calls of this conversation that do not extend what was sent; they share the
             semi-stable slot too.
-        history: Calls of this conversation that share all of this prompt.
+        history: Calls of this conversation that share all of this prompt that is marked.
+        tools: Calls of the feature that share the tools, and no more.
         per_minute: Calls of the feature in a minute.
         judged: First calls of which it is known whether their conversation went on, recent ones
             counting more; some 200 at most.
@@ -62,6 +67,7 @@ class Uses(msgspec.Struct, frozen=True, kw_only=True):
     stable: Mapping[str, float]
     semi: Mapping[str, float]
     history: Mapping[str, float]
+    tools: Mapping[str, float] = {}
     per_minute: float = 0.0
     judged: float = 0.0
 
@@ -72,22 +78,27 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         before: Earlier calls of its conversation.
         gap: Seconds since the latest of them, from start to start.
-        extends: Whether it begins with all that the latest of them sent.
+        extends: Whether it begins with all that one of the latest of them sent; None where none
+            of them is known.
+        left: How many blocks at the end of that one it does not repeat; ``MORE`` at most.
         counts: Whether it is long enough to be cached; whether shorter ones are followed says
             nothing of those that can be.
         counted: Whether the latest of them was.
         repeats: Whether another conversation sent all of it before.
         shares: Whether its stable slot was sent before; what is not so is no such slot.
+        equips: Whether its tools were sent before, in the same order.
         layout: The version of the layout it was sent in.
     """
 
     before: int = 0
     gap: float = 0.0
-    extends: bool = True
+    extends: bool | None = True
+    left: int = MORE
     counts: bool = True
     counted: bool = True
     repeats: bool = False
     shares: bool = True
+    equips: bool = True
     layout: int = 0
 
 
@@ -99,8 +110,7 @@ class Habits:
         self._gaps = _Gaps(_GAPS)
         self._calls = _Gaps(_CALLS)
         self._layout = 0
-        self._extends = _Share(_EXTENDS)
-        self._shares = _Share(_EXTENDS)
+        self._common = _Common()
         self._new = 0.0
         self._all = 0.0
         self._latest: float | None = None
@@ -114,16 +124,14 @@ class Habits:
         self._all = self._all * _KEPT + 1.0
         if seen.layout > self._layout:
             self._layout = seen.layout
-            self._extends, self._shares = _Share(_EXTENDS), _Share(_EXTENDS)
-        if seen.counts and seen.layout == self._layout:
-            self._shares.add(seen.shares)
+            self._common = _Common()
+        if seen.layout == self._layout:
+            self._common.add(seen)
         if seen.before <= 0:
             self._begin(now, seen)
             return
         if seen.counted:
             self._goes_on[_stage(seen.before - 1)].followed(now, seen.gap)
-            if seen.layout == self._layout:
-                self._extends.add(seen.extends)
         if seen.counts:
             self._goes_on[_stage(seen.before)].began(now)
         self._gaps.add(seen.gap)
@@ -135,13 +143,36 @@ class Habits:
         if seen.counts:
             self._goes_on[0].began(now)
 
-    def uses(self, lifetimes: Mapping[str, float], *, is_open: bool, before: int = 0) -> Uses:
+    def repeats(self, own: Sequence[int] = ()) -> tuple[float, ...]:
+        """The share of later calls that repeat all but so many blocks at the end; by how many.
+
+        Args:
+            own: How many the latest calls of the conversation itself left out.
+        """
+        weight = 1.0 + len(own)
+        return tuple(
+            (share + sum(left <= back for left in own)) / weight
+            for back, share in enumerate(self._common.extends.within)
+        )
+
+    def uses(
+        self,
+        lifetimes: Mapping[str, float],
+        *,
+        is_open: bool,
+        before: int = 0,
+        repeats: float | None = None,
+    ) -> Uses:
         """What to expect of a conversation, most safely before anything was seen.
+
+        Of what was never seen, nothing is expected any more once enough was staked on it.
 
         Args:
             lifetimes: Seconds, by lifetime.
             is_open: Whether the prompt holds tools or a turn of the assistant.
             before: Earlier calls of the conversation.
+            repeats: The share of its later calls that repeat what is marked; None for the share of
+                the feature's that repeat all.
         """
         heard = [self._gaps.within(age) for age in AGES]
         now, then = self._goes_on[_stage(before)], self._goes_on[_stage(before + 1)]
@@ -150,23 +181,37 @@ class Habits:
             later = then.share(_LATER, heard)
         else:
             next_one, later = now.share(_LONE, heard) * _DOUBT, then.share(_AGAIN, heard)
-        extends, shared = self._extends.value, self._shares.value
+        common = self._common
+        extends = common.extends.within[0] if repeats is None else repeats
+        shared, alike = common.shares.value, common.alike.value
         new = self._begins(_NEW_OPEN if is_open else _NEW_LONE)
-        stable, semi, history = {}, {}, {}
+        stable, semi, history, tools = {}, {}, {}, {}
+        apart = new + (1.0 - new) * (1.0 - extends)
+        new *= alike / shared if shared > alike else 1.0
+        if common.staked >= _STAKE:
+            next_one *= before > 0 or common.was_extended
+            new *= common.was_shared
         for ttl, seconds in lifetimes.items():
             soon = self._gaps.within(seconds)
             own = next_one * soon * (1.0 + _chain(later * soon))
             kept = soon * extends
             history[ttl] = next_one * kept * (1.0 + _chain(later * kept))
             semi[ttl] = own * (1.0 - extends)
-            stable[ttl] = new * _chain(shared * self._calls.within(seconds))
+            calls = self._calls.within(seconds)
+            stable[ttl] = new * _chain(shared * calls)
+            tools[ttl] = apart * (1.0 - alike) * _chain(common.equips.value * calls)
         return Uses(
             stable=stable,
             semi=semi,
             history=history,
+            tools=tools,
             per_minute=self.per_minute,
             judged=self._goes_on[0].weight,
         )
+
+    def stake(self) -> None:
+        """Count a first call that is marked."""
+        self._common.staked += 1
 
     def _begins(self, prior: Prior) -> float:
         """The share of calls that begin a conversation."""
@@ -192,6 +237,63 @@ class _Share:
     @property
     def value(self) -> float:
         return self._so / self._all
+
+
+class _Ends:
+    """How much later calls leave out of the end of the one before; forgets."""
+
+    def __init__(self) -> None:
+        self._counts = [0.0] * (MORE + 1)
+        self._counts[0] = _EXTENDS.share * _EXTENDS.weight
+        self._counts[MORE] = _EXTENDS.weight - self._counts[0]
+
+    def add(self, left: int) -> None:
+        self._counts = [count * _KEPT for count in self._counts]
+        self._counts[left] += 1.0
+
+    @property
+    def within(self) -> list[float]:
+        """The share that leaves out so many blocks at most, by how many."""
+        every = sum(self._counts)
+        return [so_far / every for so_far in accumulate(self._counts[:MORE])]
+
+
+class _Common:
+    """What calls in one layout have in common with those before them.
+
+    Attributes:
+        extends: What later calls of a conversation leave out of the one before.
+        shares: Calls whose stable slot was sent before.
+        alike: The same of those that do not extend their conversation.
+        equips: Calls whose tools were sent before.
+        was_extended: Whether a call was ever sent again, alone or as a beginning, but for its end.
+        was_shared: Whether a stable slot ever was, by a call that does not extend another.
+        staked: First calls that were marked.
+    """
+
+    def __init__(self) -> None:
+        self.extends = _Ends()
+        self.shares = _Share(_EXTENDS)
+        self.alike = _Share(_EXTENDS)
+        self.equips = _Share(_EXTENDS)
+        self.was_extended = False
+        self.was_shared = False
+        self.staked = 0
+
+    def add(self, seen: Seen) -> None:
+        begins = seen.before <= 0
+        if seen.counts:
+            self.shares.add(seen.shares)
+            self.equips.add(seen.equips)
+            if begins or seen.extends is False:
+                self.alike.add(seen.shares)
+                self.was_shared |= seen.shares
+        if begins:
+            self.was_extended |= seen.repeats
+        elif seen.counted and seen.extends is not None:
+            left = 0 if seen.extends else seen.left
+            self.extends.add(left)
+            self.was_extended |= left < MORE
 
 
 class _Gaps:

@@ -8,7 +8,7 @@ import msgspec
 
 from proxy.prefix.order import Wish
 from proxy.prefix.pieces import Piece
-from proxy.prefix.prompt import Fingerprint, Prompt, Slot, leading, parts, read, text
+from proxy.prefix.prompt import AUTHORITY, Fingerprint, Prompt, Slot, parts, read, text
 from proxy.prefix.units import units
 
 #: Texts of a prompt that are looked at; those behind stay as they are.
@@ -51,8 +51,11 @@ def instructions(prompt: Prompt) -> Iterator[tuple[tuple[int, int], str]]:
     Raises:
         Unplannable: If a leading message cannot be read.
     """
-    for number in range(leading(prompt)):
-        for at, part in enumerate(parts(read(prompt.messages[number]).content)):
+    for number, raw in enumerate(prompt.messages):
+        message = read(raw)
+        if message.role not in AUTHORITY:
+            return
+        for at, part in enumerate(parts(message.content)):
             if said := text(part):
                 yield (number, at), said
 

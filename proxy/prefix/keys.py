@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.prefix.items import is_items
 from proxy.prefix.plan import Policy
 from proxy.prefix.prompt import Prompt
 from proxy.prefix.regime import Regime
@@ -27,6 +28,8 @@ _KEYED: Final = frozenset(
         ("implicit", "fireworks"),
     }
 )
+#: The same in the Responses API.
+_KEYED_ITEMS: Final = _KEYED | {("block-chain", "xai")}
 #: The header that carries it, elsewhere.
 _HEADERS: Final = {("block-chain", "xai"): "x-grok-conv-id"}
 
@@ -38,7 +41,9 @@ def keyed(prompt: Prompt, policy: Policy, regime: Regime) -> Prompt:
     """
     fields = {name: raw for name, raw in prompt.fields.items() if raw != b"null"}
     wanted: dict[str, bytes] = {}
-    if policy.key and not _KEYED.isdisjoint({(regime.name, regime.provider), (regime.name, "")}):
+    caches = {(regime.name, regime.provider), (regime.name, "")}
+    keyed_by = _KEYED_ITEMS if is_items(fields) else _KEYED
+    if policy.key and not keyed_by.isdisjoint(caches):
         wanted[_KEY] = msgspec.json.encode(policy.key)
     if policy.explicit and regime.name == "openai-breakpoint" and _RETENTION not in fields:
         wanted[_OPTIONS] = b'{"mode":"explicit"}'

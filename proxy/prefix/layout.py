@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.holes import Anchor, Hole, Words
-from proxy.prefix.order import Placed, Wish, Wished, placed
-from proxy.prefix.prompt import Fingerprint, Prompt, Slot
+from proxy.prefix.order import Wish, Wished
+from proxy.prefix.prompt import RANK, Fingerprint, Prompt, Slot
 
 #: Moves of a layout that are followed; the rest are passed over.
 LIMIT: Final = 64
@@ -68,17 +68,6 @@ class _Run(msgspec.Struct, frozen=True):
     move: Move
 
 
-def applied(prompt: Prompt, layout: Layout, fingerprint: Fingerprint, *, late: bool) -> Placed:
-    """The prompt in the layout's order, and why some of its moves were passed over.
-
-    Raises:
-        Unplannable: If a message cannot be read.
-    """
-    wished = moved(prompt, layout, fingerprint)
-    found = placed(prompt, wished.wish, late=late)
-    return msgspec.structs.replace(found, notes=(*wished.notes, *found.notes))
-
-
 def moved(
     prompt: Prompt, layout: Layout, fingerprint: Fingerprint, declared: Wish | None = None
 ) -> Wished:
@@ -126,7 +115,7 @@ def _runs(words: Words, hole: Hole, group: Sequence[Move]) -> list[_Run]:
         return [
             _Run(entries[move.at][0], entries[move.at + move.count - 1][1], move) for move in group
         ]
-    widest = max(group, key=lambda move: list(Slot).index(move.slot))
+    widest = max(group, key=lambda move: RANK[move.slot])
     end = hole.start
     runs = []
     for move in group:

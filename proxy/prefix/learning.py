@@ -9,7 +9,7 @@ import msgspec
 
 from proxy.prefix.holes import Anchor
 from proxy.prefix.layout import Layout, Move
-from proxy.prefix.prompt import Fingerprint, Slot
+from proxy.prefix.prompt import BYTES_PER_TOKEN, Fingerprint, Slot
 from proxy.prefix.regime import Regime
 from proxy.prefix.samples import Sample, Samples, Seen
 from proxy.prefix.skeleton import Column, Gap, gaps, groups
@@ -30,7 +30,6 @@ OWN: Final = Fraction(3, 10)
 WORDS: Final = 20
 #: Units around what varies in a single conversation among which an anchor is chosen.
 NEAR: Final = 8
-_BYTES_PER_TOKEN: Final = 4
 
 
 class Learner:
@@ -54,6 +53,7 @@ class Learner:
         *,
         first: bool,
         history: int = 0,
+        mark: int = 0,
     ) -> None:
         """Learn from a call.
 
@@ -63,8 +63,15 @@ class Learner:
             now: Seconds.
             first: Whether it is the conversation's first call.
             history: Bytes of the conversation behind the instructions.
+            mark: Stands for the instructions; 0 for nothing.
         """
-        self._samples.add(texts, conversation, now, first=first, history=history)
+        self._samples.add(texts, conversation, now, first=first, history=history, mark=mark)
+
+    def skims(
+        self, conversation: bytes, now: float, *, first: bool, history: int, mark: int
+    ) -> bool:
+        """Learn from a call without its instructions; False where ``observe`` needs them."""
+        return self._samples.skims(conversation, now, first=first, history=history, mark=mark)
 
     def proposal(self, fresh: Fraction, regime: Regime) -> Layout | None:
         """The moves that would pay, or None: too little evidence, or nothing to gain.
@@ -109,7 +116,7 @@ def _moves(group: Sequence[Sample], tools: int, fresh: Fraction, regime: Regime)
     while holes and gains[len(holes) - 1] <= 0 and not regime.takes_marks:
         holes.pop()
     gain = sum(gains[: len(holes)])
-    if gain < LEAST or _reach(group, holes, tools + front) < regime.least * _BYTES_PER_TOKEN:
+    if gain < LEAST or _reach(group, holes, tools + front) < regime.least * BYTES_PER_TOKEN:
         return []
     worth = fresh * (1 - regime.read) * 1000
     moves = [
@@ -145,7 +152,7 @@ def _gains(group: Sequence[Sample], holes: Sequence[_Hole], front: int) -> list[
             varies = True
         share = 1 if varies else first * max(map(_own, hole.columns))
         words = WORDS if hole.behind or hole.slot is Slot.VARIABLE else 0
-        found.append(Fraction(size, _BYTES_PER_TOKEN) * share - words)
+        found.append(Fraction(size, BYTES_PER_TOKEN) * share - words)
     return found
 
 

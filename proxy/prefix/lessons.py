@@ -1,6 +1,5 @@
 """What the instructions of each feature show, learned from its calls."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
@@ -11,7 +10,8 @@ from proxy.prefix.holes import instructions
 from proxy.prefix.layout import Layout, Move
 from proxy.prefix.learning import Learner
 from proxy.prefix.planned import Planned
-from proxy.prefix.prompt import Slot, leading
+from proxy.prefix.prompt import RANK, Fingerprint, led
+from proxy.prefix.recent import Recent
 from proxy.prefix.standing import Place
 
 #: Sets of tools of one feature whose instructions are told apart.
@@ -21,7 +21,6 @@ _EVERY: Final = 25
 _OFTEN: Final = 5
 _FIRST: Final = 50
 _MILLION: Final = 1_000_000
-_SLOTS: Final = tuple(Slot)
 #: What a feature whose price is unknown is planned with, in nano-dollars a token.
 _USUAL: Final = Fraction(1_000)
 
@@ -39,8 +38,9 @@ class Lessons:
     """
 
     def __init__(self, most: int = 128) -> None:
-        self._most = most
-        self._known: OrderedDict[Place, OrderedDict[bytes, Learner]] = OrderedDict()
+        self._known: Recent[Place, Recent[bytes, Learner]] = Recent(most)
+        #: What stands for tools in any order, by those in theirs.
+        self._named: Recent[tuple[Fingerprint, int], bytes] = Recent(most * _TOOL_SETS)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -51,22 +51,22 @@ class Lessons:
         Raises:
             Unplannable: If a message cannot be read.
         """
-        draft = planned.draft
+        draft, now = planned.draft, planned.evidence.now
+        first, messages = led(one.role for one in draft.known), draft.prompt.messages
+        if not first:
+            return
+        learner, mark = self._learner(planned), hash(messages[:first]) or 1
+        begins, history = not draft.turns, sum(map(len, messages[first:]))
+        if learner.skims(draft.conversation, now, first=begins, history=history, mark=mark):
+            return
         texts = [said for _, said in instructions(draft.prompt)]
-        if texts:
-            self._learner(planned).observe(
-                texts,
-                draft.conversation,
-                planned.evidence.now,
-                first=not draft.turns,
-                history=sum(map(len, draft.prompt.messages[leading(draft.prompt) :])),
-            )
+        learner.observe(texts, draft.conversation, now, first=begins, history=history, mark=mark)
 
     def proposal(self, planned: Planned) -> Layout | None:
         """The moves that would pay for a call's feature; None for none, or too little seen."""
         rate = planned.way.rates.input if planned.way.rates is not None else None
         fresh = _USUAL if rate is None else Fraction(rate, _MILLION)
-        learners = self._known.get(planned.place)
+        learners = self._known.peek(planned.place)
         if learners is None:
             return None
         # In the order of their tools: which was used last must not make it another layout.
@@ -77,21 +77,15 @@ class Lessons:
     def _learner(self, planned: Planned) -> Learner:
         """The one of its feature and tools, in whatever order they come."""
         draft = planned.draft
-        none: OrderedDict[bytes, Learner] = OrderedDict()
-        learners = self._known.setdefault(planned.place, none)
-        self._known.move_to_end(planned.place)
-        while len(self._known) > self._most:
-            self._known.popitem(last=False)
-        tools = draft.fingerprint(b"".join(sorted(map(draft.fingerprint, draft.prompt.tools))))
-        found = learners.get(tools)
-        if found is None:
-            size = sum(map(len, draft.prompt.tools))
-            found = Learner(draft.fingerprint, tools=size, shows=draft.asked.shows)
-            learners[tools] = found
-        learners.move_to_end(tools)
-        while len(learners) > _TOOL_SETS:
-            learners.popitem(last=False)
-        return found
+        tools = draft.prompt.tools
+        key = draft.fingerprint, hash(tools)
+        named = self._named.of(
+            key, lambda: draft.fingerprint(b"".join(sorted(map(draft.fingerprint, tools))))
+        )
+        return self._known.of(planned.place, lambda: Recent(_TOOL_SETS)).of(
+            named,
+            lambda: Learner(draft.fingerprint, tools=sum(map(len, tools)), shows=draft.asked.shows),
+        )
 
 
 def effect(layout: Layout) -> tuple[tuple[object, ...], ...]:
@@ -104,7 +98,7 @@ def _joined(moves: Sequence[Move]) -> tuple[Move, ...]:
     found: dict[tuple[object, ...], Move] = {}
     for move in moves:
         had = found.setdefault(_spot(move), move)
-        if _SLOTS.index(move.slot) > _SLOTS.index(had.slot):
+        if RANK[move.slot] > RANK[had.slot]:
             found[_spot(move)] = move
     return tuple(
         msgspec.structs.replace(move, label=f"Detail {number}")

@@ -9,7 +9,7 @@ from math import inf
 from typing import Final
 
 from proxy.prefix.regime import Regime
-from proxy.prefix.sent import Sent, in_talk
+from proxy.prefix.sent import Sent
 from slo.usage import Usage
 
 #: Earlier ends of messages looked up without a mark, and marks looked up.
@@ -18,9 +18,9 @@ _ENDS: Final = 20
 _MARKS: Final = 80
 #: Tokens that choose the machine. Source: OpenAI, prompt caching guide, routing (2025).
 _ROUTED: Final = 256
-#: Who wrote an entry.
-BY_MARK: Final = b"m"
-BY_RULE: Final = b"r"
+#: Who wrote an entry; added to the point where it ends.
+BY_MARK: Final = 1
+BY_RULE: Final = 2
 
 
 def by_breakpoints(regime: Regime) -> bool:
@@ -33,13 +33,13 @@ def longest(sent: Sent) -> range:
     return range(len(sent.blocks), 0, -1)
 
 
-def keys(sent: Sent, at: int) -> list[bytes]:
+def keys(sent: Sent, at: int) -> tuple[int, ...]:
     """What entries at the end of a block are stored under.
 
     What no mark wrote is not read where the provider's own choice is switched off.
     """
     point = sent.points[at]
-    return [point + BY_MARK] if sent.explicit else [point + BY_MARK, point + BY_RULE]
+    return (point + BY_MARK,) if sent.explicit else (point + BY_MARK, point + BY_RULE)
 
 
 def looked_up(sent: Sent) -> Iterator[int]:
@@ -50,7 +50,7 @@ def looked_up(sent: Sent) -> Iterator[int]:
     elif sent.regime.name == "openai-breakpoint":
         yield from (at + 1 for at in marks[-_MARKS:])
         if not sent.explicit:
-            ends = _eligible(sent)
+            ends = sent.eligible
             yield from ends[-_ENDS - 1 :]
             yield from ends[:1]
     else:
@@ -58,7 +58,7 @@ def looked_up(sent: Sent) -> Iterator[int]:
             yield from _window(sent, mark)
 
 
-def writes(sent: Sent, known: int) -> Iterator[tuple[int, str, bytes]]:
+def writes(sent: Sent, known: int) -> Iterator[tuple[int, str, int]]:
     """How many blocks stand before each breakpoint, its lifetime, and who writes it.
 
     Source: OpenAI, prompt caching guide, implicit mode (2026-09); DeepSeek, context caching
@@ -76,7 +76,7 @@ def writes(sent: Sent, known: int) -> Iterator[tuple[int, str, bytes]]:
     for at in marks[max(0, len(marks) - sent.regime.marks + by_rule) :]:
         yield at + 1, sent.marks[at], BY_MARK
     if by_rule:
-        last = _eligible(sent)[-1:]
+        last = sent.eligible[-1:]
         yield from ((at, "", BY_RULE) for at in last if at - 1 not in sent.marks)
 
 
@@ -90,33 +90,19 @@ def _window(sent: Sent, mark: int) -> range:
     Source: Anthropic, prompt caching, 20-block lookback (2026-08): consecutive tool results are
     one position; on Bedrock they are not.
     """
+    width = max(1, sent.regime.lookback)
+    least = max(0, mark + 1 - width)
     runs = sent.regime.provider != "bedrock"
+    if not runs or not any(block.role == "tool" for block in sent.blocks[least : mark + 1]):
+        return range(mark + 1, least, -1)
     first, positions = mark, 1
     while first > 0:
-        in_run = runs and sent.blocks[first - 1].role == sent.blocks[first].role == "tool"
-        if not in_run and positions >= max(1, sent.regime.lookback):
+        in_run = sent.blocks[first - 1].role == sent.blocks[first].role == "tool"
+        if not in_run and positions >= width:
             break
         positions += not in_run
         first -= 1
     return range(mark + 1, first, -1)
-
-
-def _eligible(sent: Sent) -> list[int]:
-    """How many blocks stand before the end of each message that may end an implicit breakpoint.
-
-    Source: OpenAI, prompt caching guide, implicit mode (2026-09).
-    """
-    ends = []
-    blocks = sent.blocks
-    for at, block in enumerate(blocks):
-        after = blocks[at + 1] if at + 1 < len(blocks) else None
-        if block.message >= 0 and not in_talk(block):
-            ends += [at + 1] if after is None or in_talk(after) else []
-        elif block.role == "tool":
-            ends += [at + 1] if after is None or after.role != "tool" else []
-        elif block.role == "user":
-            ends.append(at + 1)
-    return ends
 
 
 def used(sent: Sent, live: list[int]) -> list[int]:
@@ -148,7 +134,7 @@ def readable(sent: Sent, tokens: int, total: int) -> int:
     return tokens if tokens >= sent.regime.least else 0
 
 
-def route(sent: Sent) -> bytes:
+def route(sent: Sent) -> int:
     """What chooses the machine: the first tokens."""
     scale = sent.scale()
     ends = enumerate(sent.ends)

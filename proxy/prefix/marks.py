@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.prompt import Block, Prompt, Reading, Unplannable, is_exact, parts, read, text
+from proxy.prefix.objects import Unplannable, elements, is_exact, listed, members, written
+from proxy.prefix.prompt import ASSISTANT, Block, Prompt, Reading, parts, read, text
 from proxy.prefix.regime import Regime
 
 #: The members that are marks.
@@ -19,7 +20,6 @@ MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
 _NULL: Final = b"null"
 _CONTENT: Final = "content"
 _CALLS: Final = "tool_calls"
-_ASSISTANT: Final = "assistant"
 
 
 class _Form(msgspec.Struct, frozen=True):
@@ -75,8 +75,6 @@ class _Life(msgspec.Struct):
     ttl: str | None = None
 
 
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _type = msgspec.json.Decoder(_Type).decode
 _life = msgspec.json.Decoder(_Life).decode
 
@@ -84,24 +82,6 @@ _life = msgspec.json.Decoder(_Life).decode
 def may_mark(raw: bytes) -> bool:
     """Whether there can be a mark in this JSON; cheap, and true for words that look like one."""
     return b"cache_control" in raw or b"prompt_cache_breakpoint" in raw
-
-
-def members(raw: bytes) -> dict[str, bytes]:
-    """The members of an object, each as JSON.
-
-    Raises:
-        Unplannable: If it is no object.
-    """
-    try:
-        return {name: bytes(held) for name, held in _members(raw).items()}
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Unplannable(f"not an object: {error}") from None
-
-
-def written(found: Mapping[str, bytes]) -> bytes:
-    """The object with these members."""
-    inner = b",".join(msgspec.json.encode(name) + b":" + raw for name, raw in found.items())
-    return b"{" + inner + b"}"
 
 
 def takes(prompt: Prompt, block: Block, regime: Regime) -> bool:
@@ -191,7 +171,7 @@ def understood(found: Mapping[int, str], blocks: Sequence[Block], regime: Regime
     return {
         at: ttl if ttl in regime.lifetimes else form.others.get(ttl, form.usual)
         for at, ttl in found.items()
-        if form.everywhere or (blocks[at].message >= 0 and blocks[at].role != _ASSISTANT)
+        if form.everywhere or (blocks[at].message >= 0 and blocks[at].role != ASSISTANT)
     }
 
 
@@ -209,7 +189,7 @@ def spent(prompt: Prompt, regime: Regime) -> int:
         return 0
     if not form.everywhere:
         said = (message for message in prompt.messages if may_mark(message))
-        return sum(_count(message) for message in said if read(message).role != _ASSISTANT)
+        return sum(_count(message) for message in said if read(message).role != ASSISTANT)
     count = int(_life_of(prompt.fields, MARKS[:1]) is not None)
     count += sum(len(_lives_of_tool(tool)) for tool in prompt.tools)
     for message in filter(may_mark, prompt.messages):
@@ -233,30 +213,32 @@ def bare(raw: bytes) -> bytes:
 
 def _after(message: bytes, part: int, form: _Form, mark: bytes) -> bytes:
     """The message with a mark after the part, or after all of it (-1)."""
-    found, role = members(message), read(message).role
-    ends = _lives(message)
+    found = members(message)
+    role, ends = text(found.get("role", b'""')), _lives(message)
     if ends and ends[min(part, len(ends) - 1)] is not None:
         return message
-    if role == "assistant" and not form.everywhere:
+    if role == ASSISTANT and not form.everywhere:
         return message
     calls = _calls(found)
     if part < 0 and form.everywhere and calls:
         marked_calls = [*calls[:-1], _with(calls[-1], form.name, mark)]
-        return written({**found, _CALLS: _array(marked_calls)})
+        return written({**found, _CALLS: listed(marked_calls)})
     if part < 0 and form.everywhere and role == "tool":
         return message if any(end is not None for end in ends) else _with(message, form.name, mark)
-    return _after_part(message, part, form, mark)
+    return _after_part(message, found, part, form, mark)
 
 
-def _after_part(message: bytes, part: int, form: _Form, mark: bytes) -> bytes:
+def _after_part(
+    message: bytes, found: Mapping[str, bytes], part: int, form: _Form, mark: bytes
+) -> bytes:
     """The message with a mark on the part, or on the last that says something (-1)."""
-    pieces = list(parts(read(message).content))
+    pieces = list(parts(msgspec.Raw(found.get(_CONTENT, _NULL))))
     saying = [at for at, piece in enumerate(pieces) if not _silent(piece)]
     at = saying[-1] if part < 0 and saying else part
     if at not in saying or _kind(pieces[at]) not in form.parts:
         return message
     pieces[at] = _with(_as_part(pieces[at]), form.name, mark)
-    return written({**members(message), _CONTENT: _array(pieces)})
+    return written({**found, _CONTENT: listed(pieces)})
 
 
 def _with(raw: bytes, name: str, value: bytes) -> bytes:
@@ -293,17 +275,13 @@ def _silent(piece: bytes) -> bool:
     return words is not None and not words.strip()
 
 
-def _array(pieces: Sequence[bytes]) -> bytes:
-    return b"[" + b",".join(pieces) + b"]"
-
-
-def _calls(found: Mapping[str, bytes]) -> list[bytes]:
+def _calls(found: Mapping[str, bytes]) -> tuple[bytes, ...]:
     """The tool calls of a message; none where they are not a list of objects."""
     try:
-        calls = [bytes(raw) for raw in _list(found.get(_CALLS, b"[]"))]
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return []
-    return calls if all(call[:1] == b"{" for call in calls) else []
+        calls = elements(found.get(_CALLS, b"[]"))
+    except Unplannable:
+        return ()
+    return calls if all(call[:1] == b"{" for call in calls) else ()
 
 
 def _lives(message: bytes) -> list[str | None]:
@@ -325,12 +303,12 @@ def _count(message: bytes) -> int:
     return sum(life is not None for life in _lives(message))
 
 
-def _lives_of_tool(tool: bytes) -> list[str]:
+def _lives_of_tool(tool: bytes) -> tuple[str, ...]:
     """The lifetime of a tool's mark, which may stand on it or on the definition inside."""
     if not may_mark(tool):
-        return []
+        return ()
     inner = members(tool).get("function", _NULL) if tool[:1] == b"{" else _NULL
-    return [life for life in (_life_on(tool), _life_on(inner)) if life is not None][:1]
+    return tuple(life for life in (_life_on(tool), _life_on(inner)) if life is not None)[:1]
 
 
 def _is_open(tool: bytes) -> bool:

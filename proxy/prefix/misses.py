@@ -12,7 +12,7 @@ from proxy.prefix.changes import repeated
 from proxy.prefix.findings import Case, Evidence, Finding, finding
 from proxy.prefix.lookups import by_breakpoints
 from proxy.prefix.prompt import Prompt
-from proxy.prefix.reasons import Confidence, Miss, Said
+from proxy.prefix.reasons import Confidence, Miss, Reason, Said
 from proxy.prefix.sent import Sent
 from slo.price import Rates
 from slo.usage import Usage
@@ -22,9 +22,6 @@ _SLACK: Final = 20
 #: The same as a share of what else is in the prompt.
 _ELSE: Final = 5
 _LEAST_SLACK: Final = 64
-#: Source: OpenAI, prompt caching guide, models before GPT-5.6 (2026-09): from one breakpoint to
-#: the next.
-_INTERVAL: Final = 2_048
 _MILLION: Final = 1_000_000
 
 
@@ -120,14 +117,18 @@ def _slack(sent: Sent, could: int, total: int) -> int:
     Texts differ in tokens per byte: the more else there is in a prompt, the less is known of a
     part of it.
     """
-    regime = sent.regime
-    coarse = regime.name == "openai-interval" and regime.provider != "azure"
-    steps = max(regime.block, _INTERVAL if coarse else _LEAST_SLACK)
-    return max(steps, could // _SLACK, min(could, total - could) // _ELSE)
+    return max(sent.regime.block, _LEAST_SLACK, could // _SLACK, min(could, total - could) // _ELSE)
 
 
 def _joined(found: Finding, told: Said) -> Finding:
-    """Ours where the provider agrees, now for certain; else the provider's, for it must know."""
+    """Ours where the provider agrees, now for certain; else the provider's, for it must know.
+
+    Either way both are told.
+    """
+    says = f"the provider says {told.detail}"
     if found.reason is told.reason:
-        return Finding(found.reason, found.detail, Confidence.CERTAIN)
-    return Finding(told.reason, f"the provider says {told.detail}", Confidence.LIKELY)
+        detail = f"{found.detail}; {says}" if found.detail else says
+        return Finding(found.reason, detail, Confidence.CERTAIN)
+    if found.reason is Reason.PROVIDER_SIDE or not found.detail:
+        return Finding(told.reason, says, Confidence.LIKELY)
+    return Finding(told.reason, f"{says}; by our account {found.detail}", Confidence.LIKELY)

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.pieces import Cut, Piece, cut, labelled, references, within
-from proxy.prefix.prompt import Prompt, Slot, leading, parts, read, text
+from proxy.prefix.prompt import ASSISTANT, Prompt, Slot, leading, parts, read, text
 from proxy.prefix.splice import part, plain, refilled, reworded, said
 
 #: What the pieces of a text part are, by (message, part); together they are its whole text.
@@ -21,7 +21,6 @@ Wish = Mapping[tuple[int, int], Sequence[Piece]]
 
 #: Opens what varies, where it arrives.
 INTRODUCTION: Final = "Details for the instructions above:\n\n"
-_ANSWERS: Final = "assistant"
 _ASKS: Final = "user"
 #: Between parts that an upstream may join without one.
 _BREAK: Final = "\n\n"
@@ -112,7 +111,7 @@ def _allowed(wish: Wish, prompt: Prompt, first: int) -> tuple[Wish, tuple[str, .
     if first == len(prompt.messages):
         note = "what varies ends the instructions: no conversation follows them"
         return _instead(wish, first, Slot.SEMI_STABLE), (note,)
-    if read(prompt.messages[-1]).role == _ANSWERS:
+    if read(prompt.messages[-1]).role == ASSISTANT:
         note = "what varies stays in its place: the last message is an answer to go on with"
         return _instead(wish, first, Slot.STABLE), (note,)
     return wish, ()

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.prefix.objects import members
 from proxy.prefix.prompt import Fingerprint, Prompt
 from proxy.prefix.regime import Regime
 
@@ -19,9 +20,12 @@ _SHORT: Final = 8
 _OPENAI: Final = (
     "parallel_tool_calls",
     "prompt_cache_key",
+    "reasoning.effort",
     "reasoning_effort",
     "response_format",
     "service_tier",
+    "text.format",
+    "text.verbosity",
     "verbosity",
 )
 _ENGINE: Final = ("cache_salt", "chat_template_kwargs", "prompt_cache_key", "reasoning_effort")
@@ -67,5 +71,14 @@ def parameters(
 
 
 def _taken(prompt: Prompt, names: tuple[str, ...], fingerprint: Fingerprint) -> dict[str, bytes]:
-    found = {name: prompt.fields.get(name, b"null") for name in names}
+    found = {name: _said(prompt.fields, name) for name in names}
     return {name: fingerprint(raw)[:_SHORT] for name, raw in found.items() if raw != b"null"}
+
+
+def _said(fields: Mapping[str, bytes], name: str) -> bytes:
+    """The value of a field, or of one within it; null where there is none."""
+    outer, _, inner = name.partition(".")
+    found = fields.get(outer, b"null")
+    if inner and found[:1] == b"{":
+        return members(found).get(inner, b"null")
+    return b"null" if inner else found

@@ -5,9 +5,8 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.prompt import Slot
+from proxy.prefix.prompt import RANK, Slot
 
-_RANK: Final = {slot: rank for rank, slot in enumerate(Slot)}
 _WHERE: Final = {
     Slot.SEMI_STABLE: "at the end of the instructions",
     Slot.VARIABLE: "at the end of the conversation",
@@ -65,10 +64,10 @@ def cut(pieces: Sequence[Piece], *, last: bool) -> Cut:
 
 def within(pieces: Sequence[Piece]) -> str:
     """The text in the order of its slots, all of it; as it was where that is its order."""
-    ranks = [_RANK[p.slot] for p in pieces if p.text.strip()]
+    ranks = [RANK[p.slot] for p in pieces if p.text.strip()]
     if ranks == sorted(ranks):
         return "".join(piece.text for piece in pieces)
-    gone = sorted(_gone(pieces), key=lambda piece: _RANK[piece.slot])
+    gone = sorted(_gone(pieces), key=lambda piece: RANK[piece.slot])
     kept = _kept(pieces, _BELOW)
     return f"{kept}\n\n{labelled(gone)}" if kept.strip() else labelled(gone)
 

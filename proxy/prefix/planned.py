@@ -6,9 +6,10 @@ from typing import Final
 
 import msgspec
 
+from proxy.prefix.diagnostics import Question
 from proxy.prefix.findings import Evidence
 from proxy.prefix.plan import Plan
-from proxy.prefix.prompt import Fingerprint, Prompt
+from proxy.prefix.prompt import Fingerprint, Prompt, Reading
 from proxy.prefix.readings import Readings
 from proxy.prefix.regime import Regime
 from proxy.prefix.standing import Place
@@ -23,6 +24,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         key: The id of the caller's key.
         hint: What the caller calls the conversation; "" where it does not say.
+        slots: What the caller says of its texts' slots beside them; "" for nothing.
         shows: Whether the team keeps prompts, so that its words may be quoted to it.
     """
 
@@ -30,6 +32,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     feature: str
     key: str
     hint: str = ""
+    slots: str = ""
     body: bytes
     shows: bool = False
 
@@ -42,6 +45,8 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
         model: The name the upstream knows the model by.
         late: Whether it takes system messages after the conversation.
         rates: What tokens cost; None where that is unknown.
+        asks: How it can be asked why its cache missed, as ``diagnostics.question`` names it; ""
+            where it cannot.
     """
 
     upstream: str
@@ -49,6 +54,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     regime: Regime
     late: bool = False
     rates: Rates | None = None
+    asks: str = ""
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +62,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         turns: Answers it holds; 0 in a conversation's first call.
+        known: What is known of each of its messages.
         readings: What is remembered of messages.
     """
 
@@ -64,6 +71,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: Fingerprint
     conversation: bytes
     turns: int
+    known: tuple[Reading, ...] = ()
     readings: Readings = msgspec.field(default_factory=Readings)
 
 
@@ -75,8 +83,8 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
         headers: Sent beside it.
         plan: What holds for the conversation from now on; more than before where it grew.
         prompt: The prompt as it is sent, without the marks that were added.
-        tail: Messages at the end that vary per call.
         notes: What was left as it came, and why.
+        question: What its provider is asked about the answer before; None for nothing.
     """
 
     draft: Draft
@@ -85,9 +93,13 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     headers: Mapping[str, str] = {}
     prompt: Prompt
-    tail: int
     evidence: Evidence
     notes: tuple[str, ...] = ()
+    question: Question | None = None
+
+    def changes(self, came: bytes) -> bool:
+        """Whether a caller's body is sent with anything that its upstream may not take."""
+        return self.body is not came or self.question is not None
 
     @property
     def place(self) -> Place:

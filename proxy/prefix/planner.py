@@ -9,16 +9,17 @@
 Everything kept is bounded; time comes with each call. One thread at a time may use a planner.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
+from itertools import accumulate
 from typing import Final
 
 import msgspec
 
 from proxy.prefix.arms import arm
 from proxy.prefix.arrangement import Arranged, Marked, arranged, as_it_came, sent
-from proxy.prefix.bare import Bare
+from proxy.prefix.canonical import named
 from proxy.prefix.chains import Chains
 from proxy.prefix.changes import Traces
 from proxy.prefix.conversation import conversation
@@ -26,24 +27,26 @@ from proxy.prefix.findings import Evidence
 from proxy.prefix.habits import Habits, Seen
 from proxy.prefix.keys import heads
 from proxy.prefix.layout import Layout
-from proxy.prefix.marks import understood
 from proxy.prefix.misses import miss
+from proxy.prefix.openings import BACK, MORE, Ending, Opening, ending, left, opening
 from proxy.prefix.parameters import parameters
 from proxy.prefix.plan import Arm, Plan, Policy
 from proxy.prefix.planned import Asked, Draft, Planned, Way, place
-from proxy.prefix.policies import Road, Shape, policy, reviewed, stage
+from proxy.prefix.policies import Road, Shape, back, policy, reviewed, stage, vetted
 from proxy.prefix.positions import is_enough
-from proxy.prefix.prompt import AUTHORITY, Block, Fingerprint, Slot, parsed
+from proxy.prefix.prompt import ASSISTANT, BYTES_PER_TOKEN, Block, Fingerprint, Slot, led, parsed
 from proxy.prefix.readings import Readings
 from proxy.prefix.reasons import Miss, Said
-from proxy.prefix.sent import Sent, Texts
+from proxy.prefix.recent import Recent
+from proxy.prefix.sent import Sent
 from proxy.prefix.standing import Place
+from proxy.prefix.toolsets import Toolsets
 from slo.usage import Usage
 
-_BYTES_PER_TOKEN: Final = 4
-_ASSISTANT: Final = "assistant"
 #: Reasons told of one call.
 _NOTES: Final = 16
+#: Calls of a conversation that are compared with the next one.
+_LATEST: Final = 4
 #: Seconds after which an answer has begun, so that others may read what its call stored.
 _ANSWERED: Final = 1.0
 _TEAMS: Final = 4_096
@@ -57,6 +60,12 @@ class _Talk(msgspec.Struct):
         calls: Calls seen of it.
         latest: When the last of them was made.
         turns: Answers that one held.
+        points: Stand for what later calls may repeat of the latest calls; an agent and its
+            helpers may take turns.
+        openings: How the latest calls began.
+        endings: How they ended.
+        lefts: How much of the end of those before them they did not repeat, where they had to
+            extend one.
         tokens: What that one was; by estimate, where nobody counted.
     """
 
@@ -65,6 +74,10 @@ class _Talk(msgspec.Struct):
     latest: float = 0.0
     tokens: int = 0
     turns: int = 0
+    points: tuple[int, ...] = ()
+    openings: tuple[Opening, ...] = ()
+    endings: tuple[Ending, ...] = ()
+    lefts: tuple[int, ...] = ()
 
 
 class Planner:
@@ -79,13 +92,10 @@ class Planner:
     def __init__(self, secret: bytes, *, share: float = 0.05, talks: int = 50_000) -> None:
         self._secret = secret
         self._share = share
-        self._most = talks
-        self._talks: OrderedDict[bytes, _Talk] = OrderedDict()
-        self._prints: OrderedDict[str, Fingerprint] = OrderedDict()
-        self._habits: OrderedDict[Place, Habits] = OrderedDict()
+        self._talks: Recent[bytes, _Talk] = Recent(talks)
+        self._habits: Recent[Place, Habits] = Recent(_FEATURES)
+        self._toolsets: Recent[Place, Toolsets] = Recent(_FEATURES)
         self._readings = Readings()
-        self._bare = Bare()
-        self._texts = Texts()
         self._chains = Chains()
         self._traces = Traces()
 
@@ -96,31 +106,31 @@ class Planner:
             Unplannable: If its body is none that can be planned; says why.
         """
         prompt = parsed(asked.body)
-        fingerprint = self._fingerprint(asked.team)
-        readings = self._readings.of(fingerprint, prompt.messages)
+        team = fingerprint(self._secret, asked.team)
+        known = self._readings.of(team, prompt.messages)
+        roles = [one.role for one in known]
+        first = led(roles)
+        talks = first < len(roles)
+        opening = self._readings.opening(team, prompt.messages[first]) if talks else b""
         who = (asked.team, asked.feature, asked.key, asked.hint)
-        talk = (at for at, one in enumerate(readings) if one.role not in AUTHORITY)
-        first = next(talk, len(readings))
-        opening = b""
-        if first < len(readings):
-            opening = self._readings.opening(fingerprint, prompt.messages[first])
         return Draft(
             asked=asked,
             prompt=prompt,
-            fingerprint=fingerprint,
-            conversation=conversation(prompt, who, fingerprint, opening),
-            turns=sum(one.role == _ASSISTANT for one in readings),
+            fingerprint=team,
+            conversation=conversation(prompt, who, team, opening),
+            turns=roles.count(ASSISTANT),
+            known=known,
             readings=self._readings,
         )
 
     def plan(self, draft: Draft) -> Plan | None:
         """What was decided for its conversation; None where that is not known here."""
-        talk = self._talks.get(draft.conversation)
+        talk = self._talks.peek(draft.conversation)
         return talk.plan if talk is not None else None
 
     def adopt(self, draft: Draft, plan: Plan) -> None:
         """Take over what was decided for its conversation."""
-        self._talk(draft.conversation).plan = plan
+        self._talks.of(draft.conversation, _Talk).plan = plan
 
     def begun(self, draft: Draft, layout: int) -> Plan:
         """What holds for a conversation of which nothing is known.
@@ -151,25 +161,18 @@ class Planner:
         """
         if plan.arm is Arm.CONTROL:
             found, own = as_it_came(draft, plan), Policy()
-            theirs = understood(found.given, found.blocks, way.regime)
-            came = found.prompt == draft.prompt
-            body = draft.asked.body if came else found.prompt.rendered()
-            sending = Marked(prompt=found.prompt, marks=theirs, body=body)
         else:
-            found = arranged(draft, plan, layout, late=way.late)
-            own = self._policy(draft, way, found)
-            sending = sent(draft, way, found, own)
-            policies = {_kind(way, self._stage(draft)): own, **found.plan.policies}
-            plan = msgspec.structs.replace(found.plan, policies=policies)
+            plan = self._equipped(draft, way, plan)
+            found, own = self._decided(draft, way, arranged(draft, plan, layout, late=way.late))
+        sending = sent(draft, way, found, own)
         return Planned(
             draft=draft,
             way=way,
-            plan=plan,
+            plan=found.plan,
             body=sending.body,
             headers=heads(own, way.regime),
             prompt=sending.prompt,
-            tail=sending.prompt.tail,
-            evidence=self._evidence(draft, way, found.blocks, sending, own, now),
+            evidence=self._evidence(draft, way, found, sending, now),
             notes=(*found.notes, *sending.notes)[:_NOTES],
         )
 
@@ -196,106 +199,121 @@ class Planner:
     def _learn(self, planned: Planned, usage: Usage | None) -> None:
         """Remember the call, for what its conversation and its feature do next."""
         draft, evidence = planned.draft, planned.evidence
-        talk = self._talk(draft.conversation)
+        talk = self._talks.of(draft.conversation, _Talk)
         total = usage.prompt if usage is not None else evidence.sent.estimate
         known = evidence.expected.scaled(total).known
-        counts = is_enough(total, planned.way.regime)
+        sent = evidence.sent
+        counts = is_enough(total, sent.regime)
         gap = max(0.0, evidence.now - talk.latest) if talk.calls else 0.0
         answered = draft.turns > talk.turns or gap >= _ANSWERED
+        stable, begins = _stable(sent), opening(sent.blocks)
+        shares = known * 10 >= total * stable * 9
+        whole = not sent.regime.takes_marks or evidence.expected.same >= begins.stable
+        extends = answered and _extends(sent, talk, known) if talk.calls else None
+        lacks = _lacks(sent, talk, answered=answered, extends=extends)
         seen = Seen(
             before=max(talk.calls, draft.turns),
             gap=gap,
-            extends=answered and known * 10 >= talk.tokens * 9,
+            extends=extends,
+            left=lacks,
             counts=counts,
-            counted=not talk.calls or is_enough(talk.tokens, planned.way.regime),
+            counted=not talk.calls or is_enough(talk.tokens, sent.regime),
             repeats=counts and known >= total and (evidence.expected.idle or 0.0) >= _ANSWERED,
-            shares=known * 10 >= total * _stable(evidence.sent.blocks) * 9,
+            shares=shares and whole,
+            equips=evidence.expected.same >= begins.tools,
             layout=planned.plan.layout,
         )
-        self._habits_of(planned.place).observe(evidence.now, seen)
+        self._habits.of(planned.place, Habits).observe(evidence.now, seen)
+        talk.lefts = (*talk.lefts, lacks)[-_LATEST:] if talk.calls and answered else talk.lefts
         talk.calls += 1
         talk.latest = max(talk.latest, evidence.now)
         talk.tokens = total
         talk.turns = draft.turns
+        talk.points = (*talk.points[1 - _LATEST :], sent.points[sent.kept])
+        talk.openings = (*talk.openings[1 - _LATEST :], begins)
+        talk.endings = (*talk.endings[1 - _LATEST :], ending(sent.blocks[: sent.kept]))
 
-    def _policy(self, draft: Draft, way: Way, found: Arranged) -> Policy:
+    def _equipped(self, draft: Draft, way: Way, plan: Plan) -> Plan:
+        """The plan with an order for the tools of its conversation, once there are any."""
+        tools = draft.prompt.tools
+        if not tools or plan.tools or plan.joined:
+            return plan
+        toolsets = self._toolsets.of(place(draft.asked, way.model), Toolsets)
+        order = toolsets.order(named(tools, draft.fingerprint))
+        return msgspec.structs.replace(plan, tools=order)
+
+    def _decided(self, draft: Draft, way: Way, found: Arranged) -> tuple[Arranged, Policy]:
         """What the conversation marks on this kind of cache, decided at each of its stages."""
-        at = self._stage(draft)
-        earlier = [found.plan.policies.get(_kind(way, each)) for each in range(at + 1)]
-        known = [each for each in earlier if each is not None]
-        if known and earlier[at] is not None:
-            return known[-1]
-        talk = self._talks.get(draft.conversation)
-        uses = self._habits_of(place(draft.asked, way.model)).uses(
+        talk = self._talks.peek(draft.conversation)
+        calls = talk.calls if talk is not None else 0
+        at = stage(draft.turns, again=calls > 0)
+        held = found.plan.policies
+        known = [one for each in range(at + 1) if (one := held.get(_kind(way, each))) is not None]
+        if _kind(way, at) in held:
+            return found, known[-1]
+        habits = self._habits.of(place(draft.asked, way.model), Habits)
+        lefts = (*talk.lefts, left(found.bare, talk.endings)) if talk and calls else ()
+        repeats = habits.repeats(lefts)
+        spoken = _spoken(found)
+        beyond = back(repeats, spoken)
+        uses = habits.uses(
             way.regime.lifetimes,
             is_open=bool(draft.prompt.tools) or draft.turns > 0,
-            before=max(talk.calls if talk is not None else 0, draft.turns),
+            before=max(calls, draft.turns),
+            repeats=repeats[beyond],
         )
-        decided = policy(_shape(found.blocks), uses, way.regime, _road(draft, way))
-        if known:
-            return reviewed(decided, known[-1])
-        return decided
-
-    def _stage(self, draft: Draft) -> int:
-        """Which of its conversation's decisions the call is subject to."""
-        talk = self._talks.get(draft.conversation)
-        return stage(draft.turns, again=talk is not None and talk.calls > 0)
+        shape = _shape(found.blocks, spoken, beyond)
+        own = policy(shape, uses, way.regime, _road(draft, way))
+        if not calls and not draft.turns and (own.stable or own.history):
+            habits.stake()
+        own = reviewed(own, known[-1]) if known else own
+        if talk is not None:
+            own = vetted(own, way.regime, talk.openings, opening(found.bare))
+        policies = {_kind(way, at): own, **held}
+        plan = msgspec.structs.replace(found.plan, policies=policies)
+        return msgspec.structs.replace(found, plan=plan), own
 
     def _evidence(
-        self,
-        draft: Draft,
-        way: Way,
-        blocks: Sequence[Block],
-        sending: Marked,
-        own: Policy,
-        now: float,
+        self, draft: Draft, way: Way, found: Arranged, sending: Marked, now: float
     ) -> Evidence:
-        prompt, fingerprint = sending.prompt, draft.fingerprint
-        where = parameters(prompt, way.regime, fingerprint, way.model)
-        found = Sent(
+        where = parameters(sending.prompt, way.regime, draft.fingerprint, way.model)
+        call = Sent(
             regime=way.regime,
-            place=fingerprint(way.upstream.encode()),
-            feature=draft.asked.feature.encode(errors="replace"),
+            place=draft.fingerprint(way.upstream.encode()),
+            feature=draft.fingerprint(draft.asked.feature.encode(errors="replace")),
             conversation=draft.conversation,
             early=where.early,
             late=where.late,
-            blocks=self._bare.blocks(prompt, tuple(blocks), fingerprint),
+            blocks=found.bare,
             marks=sending.marks,
-            explicit=own.explicit,
-            tail=prompt.tail,
-            lines=self._texts.lines(prompt, tuple(blocks), fingerprint),
+            explicit=sending.explicit,
+            tail=sending.prompt.tail,
+            lines=found.lines,
         )
-        expected = self._chains.expected(found, now)
-        return Evidence(sent=found, expected=expected, before=self._traces.before(found), now=now)
-
-    def _habits_of(self, where: Place) -> Habits:
-        found = self._habits.get(where)
-        if found is None:
-            found = self._habits[where] = Habits()
-        self._habits.move_to_end(where)
-        while len(self._habits) > _FEATURES:
-            self._habits.popitem(last=False)
-        return found
-
-    def _talk(self, named: bytes) -> _Talk:
-        found = self._talks.get(named)
-        if found is None:
-            found = self._talks[named] = _Talk()
-        self._talks.move_to_end(named)
-        while len(self._talks) > self._most:
-            self._talks.popitem(last=False)
-        return found
-
-    def _fingerprint(self, team: str) -> Fingerprint:
-        found = self._prints.get(team)
-        if found is None:
-            found = self._prints[team] = fingerprint(self._secret, team)
-        self._prints.move_to_end(team)
-        while len(self._prints) > _TEAMS:
-            self._prints.popitem(last=False)
-        return found
+        expected = self._chains.expected(call, now)
+        return Evidence(sent=call, expected=expected, before=self._traces.before(call), now=now)
 
 
+def _extends(sent: Sent, talk: _Talk, known: int) -> bool:
+    """Whether a call begins with all that one of the latest of its conversation sent.
+
+    Where what is stored ends at marks, nearly all is not enough.
+    """
+    if known * 10 < talk.tokens * 9:
+        return False
+    return not sent.regime.takes_marks or not set(sent.points).isdisjoint(talk.points)
+
+
+def _lacks(sent: Sent, talk: _Talk, *, answered: bool, extends: bool | None) -> int:
+    """How many blocks at the end of one of the latest calls of its conversation it leaves out."""
+    if extends:
+        return 0
+    if not answered or not sent.regime.takes_marks:
+        return MORE
+    return left(sent.blocks, talk.endings) or MORE
+
+
+@lru_cache(_TEAMS)
 def fingerprint(secret: bytes, team: str) -> Fingerprint:
     """The keyed hash of one team: 16 bytes; no other team's are equal."""
     key = blake2b(team.encode(errors="replace"), key=secret[:64]).digest()
@@ -315,28 +333,40 @@ def _kind(way: Way, at: int) -> str:
     return f"{kind}/{at}" if at else kind
 
 
-def _stable(blocks: Sequence[Block]) -> float:
+def _stable(call: Sent) -> float:
     """Which share of a prompt is its stable slot; 0 for an empty prompt."""
-    total = sum(block.size for block in blocks)
-    return sum(block.size for block in blocks if block.slot is Slot.STABLE) / max(1, total)
+    front = call.blocks[: call.stretches.talk.start]
+    return sum(block.size for block in front if block.slot is Slot.STABLE) / max(1, call.size)
 
 
-def _shape(blocks: Sequence[Block]) -> Shape:
+def _spoken(found: Arranged) -> list[int]:
+    """Tokens of the conversation without so many of its last blocks, by how many."""
+    kept = len(found.blocks) - found.prompt.tail
+    sizes = [block.size for block in found.blocks[:kept] if block.slot is Slot.VARIABLE]
+    ends = [*accumulate(sizes, initial=0)][::-1]
+    return [(ends[at] if at < len(ends) else 0) // BYTES_PER_TOKEN for at in range(BACK + 1)]
+
+
+def _shape(blocks: Sequence[Block], spoken: Sequence[int], beyond: int) -> Shape:
     sizes = dict.fromkeys(Slot, 0)
     for block in blocks:
         sizes[block.slot] += block.size
     return Shape(
-        stable=sizes[Slot.STABLE] // _BYTES_PER_TOKEN,
-        semi=sizes[Slot.SEMI_STABLE] // _BYTES_PER_TOKEN,
-        history=sizes[Slot.VARIABLE] // _BYTES_PER_TOKEN,
+        tools=sum(block.size for block in blocks if block.message < 0) // BYTES_PER_TOKEN,
+        stable=sizes[Slot.STABLE] // BYTES_PER_TOKEN,
+        semi=sizes[Slot.SEMI_STABLE] // BYTES_PER_TOKEN,
+        history=spoken[beyond],
+        back=beyond,
         ends_system=any(block.slot is Slot.STABLE and block.message >= 0 for block in blocks),
     )
 
 
 def _road(draft: Draft, way: Way) -> Road:
     asked = draft.asked
-    feature = f"{asked.team}\0{asked.feature}\0{way.model}".encode(errors="replace")
+    names = (f"{asked.team}\0{way.model}", f"{asked.team}\0{asked.feature}\0{way.model}")
+    team, feature = (draft.fingerprint(name.encode(errors="replace")).hex()[:16] for name in names)
     return Road(
-        prefix=draft.fingerprint(feature).hex()[:16],
+        team=team,
+        feature=feature,
         conversation=draft.conversation.hex(),
     )

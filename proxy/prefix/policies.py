@@ -1,7 +1,8 @@
 """What a conversation marks, and with which key it is sent: decided by expected value."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from itertools import accumulate
 from math import ceil
 from typing import Final
 
@@ -9,6 +10,7 @@ import msgspec
 
 from proxy.prefix.breakpoints import Call, Reuse, optimum
 from proxy.prefix.habits import Uses
+from proxy.prefix.openings import Opening
 from proxy.prefix.plan import Policy
 from proxy.prefix.positions import is_enough
 from proxy.prefix.regime import Regime
@@ -21,13 +23,15 @@ PER_MACHINE: Final = 15
 _JUDGED: Final = 4.0
 #: Later calls expected of a conversation from which on its calls are kept on one machine.
 _STAYS: Final = 0.5
+#: How much more has to be read of a mark before the end than of one there.
+_CLEAR: Final = 1.1
 #: Answers from which on a policy holds to the end, as a power of two.
 _LAST: Final = 4
-#: Providers of machine-local caches whose key is where a call goes, not whose cache it is.
-_ROUTED: Final = frozenset(
-    {("openai-breakpoint", "azure"), ("implicit", "fireworks"), ("block-chain", "xai")}
-)
-_ROUTED_REGIMES: Final = frozenset({"openai-interval"})
+#: Providers of machine-local caches whose key alone is where a call goes.
+_ROUTED: Final = frozenset({("implicit", "fireworks"), ("block-chain", "xai")})
+#: Those that join it to a hash of how the prompt begins: two keys keep one prefix apart, so a key
+#: of each feature would part those that begin alike.
+_JOINED: Final = frozenset({("openai-interval", ""), ("openai-breakpoint", "azure")})
 #: A key that calls of one prefix must share to share a cache.
 _KEYED: Final = frozenset({("block-chain", "mistral")})
 
@@ -36,16 +40,20 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """A conversation at its first call.
 
     Attributes:
+        tools: Tokens of the tools; they stand at the beginning of the stable slot.
         stable: Tokens of the stable slot.
         semi: Tokens of the semi-stable slot.
-        history: Tokens of the conversation.
+        history: Tokens of the conversation, as far as later calls repeat it.
+        back: How many blocks at its end they do not repeat.
         ends_system: Whether system text that can be marked ends the stable slot; tools alone
             cannot be marked everywhere.
     """
 
     stable: int
+    tools: int = 0
     semi: int = 0
     history: int = 0
+    back: int = 0
     ends_system: bool = True
 
 
@@ -53,11 +61,13 @@ class Road(msgspec.Struct, frozen=True, kw_only=True):
     """What keys are made of; each a hash, so that nothing of the caller's leaves in them.
 
     Attributes:
-        prefix: The feature's stable prefix.
+        team: The team, on this model.
+        feature: Its feature.
         conversation: The conversation.
     """
 
-    prefix: str = ""
+    team: str = ""
+    feature: str = ""
     conversation: str = ""
 
 
@@ -78,15 +88,29 @@ def policy(shape: Shape, uses: Uses, regime: Regime, road: Road) -> Policy:
     if regime.name == _OPENAI:
         marks, explicit, why = _openai(shape, uses, marks, regime)
     else:
-        explicit, why = False, _reason(marks)
+        explicit, why = False, _reason(marks, shape)
     return Policy(
+        tools=marks.get("tools", ""),
         stable=marks.get("stable", ""),
         semi=marks.get("semi", ""),
         history=marks.get("history", ""),
+        back=shape.back if "history" in marks else 0,
         explicit=explicit,
         key=sent,
         why=why,
     )
+
+
+def back(repeats: Sequence[float], sizes: Sequence[int]) -> int:
+    """How many blocks at its end a conversation's mark leaves out, so that most is read of it.
+
+    Args:
+        repeats: The share of later calls that repeat all but so many blocks, by how many.
+        sizes: Tokens of the conversation without so many.
+    """
+    worth = [share * size for share, size in zip(repeats, sizes, strict=True)]
+    best = max(range(len(worth)), key=worth.__getitem__)
+    return best if worth[best] > worth[0] * _CLEAR else 0
 
 
 def stage(turns: int, *, again: bool = False) -> int:
@@ -114,15 +138,39 @@ def reviewed(found: Policy, before: Policy) -> Policy:
     return msgspec.structs.replace(found, key=before.key, explicit=explicit)
 
 
+def vetted(found: Policy, regime: Regime, before: Sequence[Opening], now: Opening) -> Policy:
+    """What is decided, less what cannot be read: a conversation that begins anew with each call.
+
+    Nothing behind a change is read, so nothing is written there; at OpenAI its own choice is
+    switched off, as nothing that it stored is read either.
+
+    Args:
+        found: What the conversation would mark.
+        regime: The cache of its route.
+        before: How its latest calls began; none where there were none.
+        now: How this one does.
+    """
+    if not before or not regime.takes_marks or now.first in {each.first for each in before}:
+        return found
+    stable = found.stable if now.head in {each.head for each in before} else ""
+    explicit = regime.name == _OPENAI
+    why = "it begins in another way with each call, and nothing behind that is read again"
+    return msgspec.structs.replace(
+        found, stable=stable, semi="", history="", explicit=explicit, why=why
+    )
+
+
 def key(regime: Regime, road: Road, per_minute: float) -> str:
     """The key that brings calls of one prefix together; "" for none.
 
     What keeps teams apart is no matter of a plan: it holds for every call, planned or not.
     """
-    kind = (regime.name, regime.provider)
-    if regime.name in _ROUTED_REGIMES or kind in _ROUTED:
-        return shard(road.prefix, road.conversation, per_minute)
-    return road.prefix if kind in _KEYED else ""
+    kinds = {(regime.name, regime.provider), (regime.name, "")}
+    if not kinds.isdisjoint(_ROUTED):
+        return shard(road.feature, road.conversation, per_minute)
+    if not kinds.isdisjoint(_JOINED):
+        return shard(road.team, road.conversation, per_minute)
+    return road.team if not kinds.isdisjoint(_KEYED) else ""
 
 
 def shard(prefix: str, conversation: str, per_minute: float) -> str:
@@ -142,43 +190,49 @@ def shard(prefix: str, conversation: str, per_minute: float) -> str:
 
 def _best(shape: Shape, uses: Uses, regime: Regime) -> dict[str, str]:
     """The lifetime of the mark after each slot that pays; the history may grow over the least."""
-    ends = (shape.stable, shape.stable + shape.semi, shape.stable + shape.semi + shape.history)
-    reuses = [Reuse(2, uses.history)]
-    if shape.semi and is_enough(ends[1], regime):
-        reuses.append(Reuse(1, uses.semi))
-    if ends[0] and is_enough(ends[0], regime) and (shape.ends_system or regime.name != _OPENAI):
-        reuses.append(Reuse(0, uses.stable))
+    sizes = (shape.tools, shape.stable - shape.tools, shape.semi, shape.history)
+    ends = tuple(accumulate(sizes))
+    reuses = [Reuse(3, uses.history)]
+    if shape.semi and is_enough(ends[2], regime):
+        reuses.append(Reuse(2, uses.semi))
+    if ends[1] and is_enough(ends[1], regime) and (shape.ends_system or regime.name != _OPENAI):
+        reuses.append(Reuse(1, uses.stable))
+    if shape.tools and is_enough(ends[0], regime) and regime.name != _OPENAI and sizes[1]:
+        reuses.append(Reuse(0, uses.tools))
     marks = optimum(Call(ends=ends), reuses, msgspec.structs.replace(regime, least=1))
-    names = ("stable", "semi", "history")
+    names = ("tools", "stable", "semi", "history")
     return {names[mark.block]: mark.ttl for mark in marks}
 
 
 def _openai(
     shape: Shape, uses: Uses, marks: dict[str, str], regime: Regime
 ) -> tuple[dict[str, str], bool, str]:
-    """Marks, whether they are all, and why: explicit only where few conversations went on.
+    """Marks, whether they are all, and why: explicit only where few calls are read to their end.
 
     Implicit mode charges for writing all of the prompt, so the stable mark costs nothing there,
     and nothing is dearer than as it came.
 
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
     """
-    if "history" not in marks and uses.judged >= _JUDGED:
-        return marks, True, _reason(marks)
+    if ("history" not in marks or shape.back) and uses.judged >= _JUDGED:
+        return marks, True, _reason(marks, shape)
     why = "it is likely to go on, and the provider writes its end by itself"
     if "history" not in marks:
         why = "too little is known to switch off the provider's own choice"
     usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
-    marks = {slot: ttl for slot, ttl in marks.items() if (slot, ttl) != ("history", usual)}
+    if not shape.back:
+        marks = {slot: ttl for slot, ttl in marks.items() if (slot, ttl) != ("history", usual)}
     if shape.stable and is_enough(shape.stable, regime) and shape.ends_system:
         marks.setdefault("stable", usual)
     return marks, False, why
 
 
-def _reason(marks: Mapping[str, str]) -> str:
+def _reason(marks: Mapping[str, str], shape: Shape) -> str:
     if not marks:
         return "nothing is expected to be read again often enough to pay for writing it"
     places = " and ".join(f"{slot} ({ttl})" for slot, ttl in marks.items())
+    if "history" in marks and shape.back:
+        return f"it is likely to go on without its last {shape.back} blocks: {places}"
     if "history" in marks:
         return f"it is likely to go on: {places}"
     return f"only what other conversations share is likely to be read again: {places}"

@@ -7,7 +7,7 @@ import msgspec
 
 from proxy.prefix.breakpoints import Mark
 from proxy.prefix.plan import Policy
-from proxy.prefix.prompt import Block, Slot
+from proxy.prefix.prompt import ASSISTANT, Block, Slot
 from proxy.prefix.regime import Regime
 
 _OPENAI: Final = "openai-breakpoint"
@@ -15,7 +15,6 @@ _OPENAI: Final = "openai-breakpoint"
 _EMPTY: Final = 2
 #: Places on the wire that a message of the assistant may become: thinking, text and its calls.
 _WIDE: Final = 3
-_ASSISTANT: Final = "assistant"
 #: How far below the least an estimate may be and still mean more. A mark that proves too early
 #: does nothing and costs nothing.
 #: Source: Anthropic, prompt caching; OpenAI, prompt caching guide (both 2026-09).
@@ -39,8 +38,8 @@ class End(msgspec.Struct, frozen=True):
 
     Attributes:
         tail: How many messages vary per call; nothing there is marked.
-        spoken: How many of the messages before them, of the last two, are the assistant's and
-            take a mark.
+        spoken: How many of the messages before them, and before those that the policy leaves out,
+            of the last two, are the assistant's and take a mark.
     """
 
     tail: int = 0
@@ -97,12 +96,15 @@ def positions(
 def _wishes(policy: Policy, blocks: Sequence[Block], regime: Regime, ends: End) -> list[_Wish]:
     """What the policy asks for, the most useful first."""
     end = _end(blocks, ends.tail)
-    last = end - 1 if ends.spoken else _last(blocks, end, Slot.VARIABLE, regime)
+    upto, earlier = (max(0, at - policy.back) for at in (end, _previous(blocks, end)))
+    last = upto - 1 if ends.spoken else _last(blocks, upto, Slot.VARIABLE, regime)
     wishes = []
     if policy.history:
         wishes.append(_Wish("the conversation", last, policy.history))
-        before = _last(blocks, _previous(blocks, end), Slot.VARIABLE, regime)
-        if ends.spoken > 1:
+        before = _last(blocks, earlier, Slot.VARIABLE, regime)
+        if policy.back and ends.spoken and earlier and blocks[earlier - 1].role == ASSISTANT:
+            before = earlier - 1
+        if ends.spoken > 1 and not policy.back:
             # Messages of one speaker are sent as one: its end is another's middle.
             wishes.append(_Wish("the message before", last - 1, policy.history))
         elif before >= 0 and _positions(blocks[before:last]) >= max(1, regime.lookback):
@@ -111,6 +113,9 @@ def _wishes(policy: Policy, blocks: Sequence[Block], regime: Regime, ends: End) 
         if ttl:
             place = _last(blocks, len(blocks), slot, regime)
             wishes.append(_Wish(f"the {slot} slot", place, ttl))
+    if policy.tools:
+        tools = sum(1 for block in blocks if block.message < 0)
+        wishes.append(_Wish("the tools", tools - 1, policy.tools))
     return wishes
 
 
@@ -125,9 +130,9 @@ def _end(blocks: Sequence[Block], tail: int) -> int:
 def _previous(blocks: Sequence[Block], end: int) -> int:
     """How many blocks the previous call had: those before the latest answer; 0 for no answer."""
     at = end
-    while at and blocks[at - 1].role != _ASSISTANT:
+    while at and blocks[at - 1].role != ASSISTANT:
         at -= 1
-    while at and blocks[at - 1].role == _ASSISTANT:
+    while at and blocks[at - 1].role == ASSISTANT:
         at -= 1
     return at
 
@@ -146,14 +151,14 @@ def _takes(block: Block, regime: Regime) -> bool:
 
     Its message may end in thinking or hold nothing but calls, which not every cache can mark.
     """
-    if block.role == _ASSISTANT or (regime.name == _OPENAI and block.message < 0):
+    if block.role == ASSISTANT or (regime.name == _OPENAI and block.message < 0):
         return False
     return block.size > _EMPTY
 
 
 def _positions(blocks: Sequence[Block]) -> int:
     """How many places these may be on the wire, at most in the common cases."""
-    return sum(_WIDE if block.role == _ASSISTANT else 1 for block in blocks)
+    return sum(_WIDE if block.role == ASSISTANT else 1 for block in blocks)
 
 
 def _objection(wish: _Wish, ends: Sequence[int], regime: Regime, given: Mapping[int, str]) -> str:

@@ -7,20 +7,29 @@
 Wire order is tools, leading system messages, the conversation, and last what varies per call.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
+from itertools import takewhile
 from typing import Final
 
 import msgspec
+
+from proxy.prefix import items
+from proxy.prefix.objects import Unplannable, elements, is_exact, members
 
 #: A keyed hash of a text: equal texts of one team are seen to be equal, nothing else is.
 Fingerprint = Callable[[bytes], bytes]
 
 #: Who speaks with the application's authority.
 AUTHORITY: Final = frozenset({"system", "developer"})
+ASSISTANT: Final = "assistant"
+#: What a token of a prompt takes, where nobody counted.
+BYTES_PER_TOKEN: Final = 4
 #: Messages, tools and parts of leading messages that one prompt may have.
 MOST: Final = 4_096
+#: Bytes above which a list of tools is not remembered.
+_LARGE: Final = 2**16
 _MESSAGES: Final = "messages"
 _TOOLS: Final = "tools"
 
@@ -33,12 +42,14 @@ class Slot(StrEnum):
     VARIABLE = "variable"  #: For one call.
 
 
-class Unplannable(ValueError):
-    """A body that planning leaves alone; says why."""
+#: From the slot that stays the longest to the one that stays the shortest.
+RANK: Final = {slot: rank for rank, slot in enumerate(Slot)}
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """A chat body in its pieces; each piece is JSON as the caller wrote it, or as it was planned.
+
+    One of the Responses API is held in chat's shape; see ``proxy.prefix.items``.
 
     Attributes:
         fields: Every top-level field in the caller's order; those of messages and tools are empty.
@@ -57,6 +68,8 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
     def rendered(self) -> bytes:
         """The body."""
+        if items.is_items(self.fields):
+            return items.body(self.fields, self.messages, self.tools)
         arrays = {_MESSAGES: self.messages, _TOOLS: self.tools}
         pieces = [b"{"]
         for name, raw in self.fields.items():
@@ -89,12 +102,14 @@ class Reading(msgspec.Struct, frozen=True, gc=False):
         digest: Its fingerprint.
         may_mark: Whether there can be a mark in it.
         tagged: Whether it may hold tags.
+        bare: The size and the fingerprint of what it holds besides marks; None for its own.
     """
 
     role: str
     digest: bytes
     may_mark: bool = True
     tagged: bool = True
+    bare: tuple[int, bytes] | None = None
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -116,11 +131,8 @@ class Block(msgspec.Struct, frozen=True):
     digest: bytes
 
 
-_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _message = msgspec.json.Decoder(Message).decode
 _text = msgspec.json.Decoder(str).decode
-_gap = re.compile(rb"[ \t\n\r]*").match
 
 
 def parsed(body: bytes) -> Prompt:
@@ -131,42 +143,36 @@ def parsed(body: bytes) -> Prompt:
             it is.
     """
     try:
-        found = _fields(body)
-        messages = _list(found[_MESSAGES])
-        tools = _list(found[_TOOLS]) if bytes(found.get(_TOOLS, b"null")) != b"null" else None
-    except (KeyError, msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        found = members(body)
+        taken = _taken(found)
+    except (KeyError, Unplannable) as error:
         raise Unplannable(f"not a chat body: {error}") from None
-    if len(messages) + len(tools or ()) > MOST:
+    fields, messages, tools = taken or (items.emptied(found), *items.read(found))
+    if len(messages) + len(tools) > MOST:
         raise Unplannable(f"more than {MOST:,} messages and tools")
     if not is_exact(body, found):
         raise Unplannable("a key of the body stands twice or is escaped")
-    taken = {_MESSAGES} if tools is None else {_MESSAGES, _TOOLS}
-    return Prompt(
-        fields={name: b"" if name in taken else bytes(raw) for name, raw in found.items()},
-        messages=tuple(map(bytes, messages)),
-        tools=tuple(map(bytes, tools or ())),
-    )
+    return Prompt(fields=fields, messages=messages, tools=tools)
 
 
-def is_exact(raw: bytes, members: Mapping[str, msgspec.Raw | bytes]) -> bool:
-    """Whether an object holds these members and nothing more; no key stands twice or is escaped."""
-    at = raw.find(b"{") + 1
-    ends = b"," if members else raw[_after(raw, at) :][:1]
-    for name, value in members.items():
-        for piece in (msgspec.json.encode(name), b":", bytes(value)):
-            at = _after(raw, at)
-            if ends != b"," or not raw.startswith(piece, at):
-                return False
-            at += len(piece)
-        at = _after(raw, at) + 1
-        ends = raw[at - 1 : at]
-    return ends == b"}"
+def _taken(
+    found: Mapping[str, bytes],
+) -> tuple[Mapping[str, bytes], tuple[bytes, ...], tuple[bytes, ...]] | None:
+    """The fields of a chat body without its messages and tools, and those; None for another."""
+    if items.is_items(found):
+        return None
+    tools = found.get(_TOOLS, b"null")
+    taken = {_MESSAGES: b""} if tools == b"null" else {_MESSAGES: b"", _TOOLS: b""}
+    offered = _offered(tools) if _TOOLS in taken else ()
+    return {**found, **taken}, elements(found[_MESSAGES]), offered
 
 
-def _after(raw: bytes, at: int) -> int:
-    """Where the white space ends that begins there."""
-    found = _gap(raw, at)
-    return found.end() if found else at
+def _offered(tools: bytes) -> tuple[bytes, ...]:
+    return (_known if len(tools) <= _LARGE else elements)(tools)
+
+
+#: Lists of tools seen lately, in their pieces: at most 32 MiB.
+_known = lru_cache(maxsize=256)(elements)
 
 
 def read(message: bytes) -> Message:
@@ -183,10 +189,12 @@ def read(message: bytes) -> Message:
 
 def leading(prompt: Prompt) -> int:
     """How many messages stand before the conversation: those of system and developer."""
-    for index, raw in enumerate(prompt.messages):
-        if read(raw).role not in AUTHORITY:
-            return index
-    return len(prompt.messages)
+    return led(read(raw).role for raw in prompt.messages)
+
+
+def led(roles: Iterable[str]) -> int:
+    """How many of these speak before the conversation begins, whose roles come in wire order."""
+    return sum(1 for _ in takewhile(AUTHORITY.__contains__, roles))
 
 
 def parts(content: msgspec.Raw) -> tuple[bytes, ...]:
@@ -200,13 +208,10 @@ def parts(content: msgspec.Raw) -> tuple[bytes, ...]:
         return (raw,)
     if raw == b"null":
         return ()
-    try:
-        found = _list(raw)
-    except msgspec.DecodeError as error:
-        raise Unplannable(f"not a content: {error}") from None
+    found = elements(raw)
     if len(found) > MOST:
         raise Unplannable(f"more than {MOST:,} parts in a message")
-    return tuple(map(bytes, found))
+    return found
 
 
 def text(part: bytes) -> str | None:
@@ -252,27 +257,14 @@ class Pieces:
         return self._parts[block.part]
 
 
-def blocks(
-    prompt: Prompt, fingerprint: Fingerprint, readings: Sequence[Reading] = ()
-) -> tuple[Block, ...]:
-    """Every place a breakpoint can stand, in wire order.
-
-    Args:
-        prompt: The prompt.
-        fingerprint: The team's.
-        readings: What is known of each message; empty where nothing is.
+def front(prompt: Prompt, fingerprint: Fingerprint, first: int) -> Iterator[Block]:
+    """The blocks of the tools and of the messages before ``first``, part by part.
 
     Raises:
-        Unplannable: If a message cannot be read, or the parts of leading ones are too many.
+        Unplannable: If a message cannot be read, or their parts are too many.
     """
-    known = readings or [Reading(read(raw).role, fingerprint(raw)) for raw in prompt.messages]
-    return (*_head(prompt, fingerprint, known), *_talk(prompt, known))
-
-
-def _head(prompt: Prompt, fingerprint: Fingerprint, readings: Sequence[Reading]) -> Iterator[Block]:
     for index, tool in enumerate(prompt.tools):
         yield Block("tools", Slot.STABLE, -1, index, len(tool), fingerprint(tool))
-    first = _first(readings)
     semi = prompt.semi or (first, 0)
     count = 0
     for index in range(first):
@@ -286,17 +278,8 @@ def _head(prompt: Prompt, fingerprint: Fingerprint, readings: Sequence[Reading])
             yield Block(message.role, slot, index, at, len(part), fingerprint(part))
 
 
-def _talk(prompt: Prompt, readings: Sequence[Reading]) -> list[Block]:
-    first = _first(readings)
-    return [
-        Block(known.role, Slot.VARIABLE, index, -1, len(raw), known.digest)
-        for index, (raw, known) in enumerate(
-            zip(prompt.messages[first:], readings[first:], strict=True), first
-        )
-    ]
-
-
-def _first(readings: Sequence[Reading]) -> int:
-    """How many messages stand before the conversation."""
-    found = enumerate(readings)
-    return next((at for at, one in found if one.role not in AUTHORITY), len(readings))
+def talk(prompt: Prompt, readings: Sequence[Reading], first: int) -> list[Block]:
+    """The blocks of the messages from ``first`` on, each a whole one."""
+    slot = Slot.VARIABLE
+    every = enumerate(zip(prompt.messages[first:], readings[first:], strict=True), first)
+    return [Block(one.role, slot, at, -1, len(raw), one.digest) for at, (raw, one) in every]

@@ -63,6 +63,7 @@ class Sample(msgspec.Struct):
         changes: Calls whose instructions differ from those of the call before.
         history: Bytes that followed the instructions of its further calls, in all.
         latest: The fingerprint of its latest instructions.
+        mark: Stands for them, too, for those who have not hashed them.
         variants: Some of its instructions, by fingerprint.
     """
 
@@ -73,12 +74,19 @@ class Sample(msgspec.Struct):
     changes: int = 0
     history: int = 0
     latest: bytes = b""
+    mark: int = 0
     variants: dict[bytes, Variant] = {}
 
     @property
     def rank(self) -> tuple[int, bytes]:
         """Its place among the samples; the smallest stay."""
         return (-self.hour, self.identity)
+
+    def count(self, history: int, *, first: bool) -> None:
+        """Count a call of it, with so many bytes behind its instructions."""
+        self.calls += 1
+        self.opened = self.opened or first
+        self.history += 0 if first else history
 
     @property
     def further(self) -> int:
@@ -121,14 +129,14 @@ class Samples:
         *,
         first: bool,
         history: int = 0,
+        mark: int = 0,
     ) -> None:
         """Keep what a call shows, where its conversation is one to keep."""
         sample = self._sample(conversation, int(now // _HOUR))
         if sample is None:
             return
-        sample.calls += 1
-        sample.opened = sample.opened or first
-        sample.history += 0 if first else history
+        sample.count(history, first=first)
+        sample.mark = mark
         key = self._fingerprint("\0".join(texts).encode(errors="surrogatepass"))
         sample.changes += bool(sample.latest) and sample.latest != key
         sample.latest = key
@@ -140,6 +148,36 @@ class Samples:
         if len(known) > VARIANTS:
             self._slots -= len(known.pop(max(known)))
         self._shrink()
+
+    def skims(
+        self, conversation: bytes, now: float, *, first: bool, history: int, mark: int
+    ) -> bool:
+        """Count a call without its texts; False where those are needed.
+
+        They are where its conversation is one to keep, and they may be others than its latest.
+
+        Args:
+            conversation: Its hash.
+            now: Seconds.
+            first: Whether it is the conversation's first call.
+            history: Bytes of the conversation behind the instructions.
+            mark: Stands for the instructions; 0 for nothing.
+        """
+        hour = int(now // _HOUR)
+        sample = self._kept.get(conversation)
+        if sample is None:
+            return not self._takes(conversation, hour)
+        if not mark or mark != sample.mark:
+            return False
+        self._sample(conversation, hour)
+        sample.count(history, first=first)
+        return True
+
+    def _takes(self, conversation: bytes, hour: int) -> bool:
+        """Whether a conversation that is not kept would be."""
+        if hour > self._hour or len(self._kept) < self._room:
+            return True
+        return (-hour, conversation) <= self._worst().rank
 
     def _sample(self, conversation: bytes, hour: int) -> Sample | None:
         """The conversation as it is kept; None if others go before it."""

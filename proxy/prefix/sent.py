@@ -4,29 +4,26 @@ All of it is fingerprints and sizes: no word of the prompt stays here.
 """
 
 from array import array
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from hashlib import blake2b
 from itertools import accumulate
 from typing import Final
 
 import msgspec
 
-from proxy.prefix.prompt import Block, Fingerprint, Pieces, Prompt, Slot, text
+from proxy.prefix.prompt import BYTES_PER_TOKEN, Block, Fingerprint, Pieces, Prompt, Slot, text
 from proxy.prefix.regime import Regime
 
-#: Bytes of a chain's digests.
-DIGEST: Final = 16
 #: Bytes kept of a fingerprint that is only compared with the one of another call.
 SHORT: Final = 8
+#: Fingerprints kept of the tools, leading texts or messages of one call.
+PRINTS: Final = 1_024
 #: Lines told apart in one text; the rest counts as one more.
 LINES: Final = 512
 #: Texts of one prompt that are taken apart.
 TEXTS: Final = 256
 #: Bytes beyond which a text is not taken apart.
 LARGE: Final = 2**18
-_BYTES_PER_TOKEN: Final = 4
 
 
 class Lines(msgspec.Struct, frozen=True):
@@ -76,6 +73,18 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, total=total)
 
 
+class Stretches(msgspec.Struct, frozen=True):
+    """Which blocks of a call are what, by index.
+
+    Attributes:
+        talk: The messages that a later call may repeat.
+    """
+
+    tools: range
+    heads: range
+    talk: range
+
+
 class Sent(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A call that is sent, or was.
 
@@ -91,7 +100,6 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             for the provider's own.
         explicit: Whether the provider's own choice of breakpoints is switched off (OpenAI).
         tail: How many blocks at the end no later call repeats.
-        tokens: Tokens of the prompt, as estimated; 0 for what its bytes suggest.
         lines: The lines of leading texts, by index of their block.
         compacted: Whether the gateway shortened the conversation for this call.
     """
@@ -106,29 +114,67 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     marks: Mapping[int, str] = {}
     explicit: bool = False
     tail: int = 0
-    tokens: int = 0
     lines: Mapping[int, Lines] = {}
     compacted: bool = False
 
     @cached_property
-    def points(self) -> tuple[bytes, ...]:
-        """The digest of the prefix that ends with each block; the empty prefix's comes first."""
-        chain = blake2b(digest_size=DIGEST)
-        _add(chain, self.place, *_named(self.early))
-        found = [chain.digest()]
-        talks = False
-        for block in self.blocks:
-            if not talks and in_talk(block):
-                talks = True
-                _add(chain, *_named(self.late))
-            chain.update(block.digest)
-            found.append(chain.digest())
+    def points(self) -> tuple[int, ...]:
+        """Stands for the prefix that ends with each block; the empty prefix's comes first.
+
+        It is Python's own hash of fingerprints, so it says nothing to another process.
+        """
+        at = hash((self.place, *sorted(self.early.items())))
+        found = [at]
+        talk = self.stretches.talk.start
+        for block in self.blocks[:talk]:
+            at = hash((at, block.digest))
+            found.append(at)
+        at = hash((at, *sorted(self.late.items()))) if self.late else at
+        for block in self.blocks[talk:]:
+            at = hash((at, block.digest))
+            found.append(at)
         return tuple(found)
+
+    @cached_property
+    def stretches(self) -> Stretches:
+        """Which of its blocks are tools, leading texts, and messages that may be repeated."""
+        blocks = self.blocks
+        tools = next((at for at, block in enumerate(blocks) if block.message >= 0), len(blocks))
+        end = range(tools, len(blocks))
+        talk = next((at for at in end if in_talk(blocks[at])), len(blocks))
+        return Stretches(range(tools), range(tools, talk), range(talk, max(talk, self.kept)))
+
+    @cached_property
+    def prints(self) -> tuple[bytes, bytes, bytes]:
+        """The beginnings of the fingerprints of each stretch, joined; of ``PRINTS`` at most."""
+        of = self.stretches
+        return self._joined(of.tools), self._joined(of.heads), self._joined(of.talk)
+
+    def _joined(self, which: range) -> bytes:
+        blocks = self.blocks[which.start : min(which.stop, which.start + PRINTS)]
+        return b"".join([block.digest[:SHORT] for block in blocks])
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
         """Bytes of the prefix that ends with each block; the empty prefix's 0 comes first."""
-        return tuple(accumulate((block.size for block in self.blocks), initial=0))
+        return tuple(accumulate([block.size for block in self.blocks], initial=0))
+
+    @cached_property
+    def eligible(self) -> tuple[int, ...]:
+        """How many blocks stand before each message's end that may be an implicit breakpoint.
+
+        Source: OpenAI, prompt caching guide, implicit mode (2026-09).
+        """
+        blocks, talk = self.blocks, self.stretches.talk.start
+        leads = talk > len(self.stretches.tools)
+        roles = [block.role for block in blocks[talk:]]
+        follows = zip(roles, [*roles[1:], ""], strict=True)
+        ends = [
+            at
+            for at, (role, after) in enumerate(follows, talk + 1)
+            if role == "user" or (role == "tool" != after)
+        ]
+        return (talk, *ends) if leads else tuple(ends)
 
     @property
     def size(self) -> int:
@@ -138,15 +184,11 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def estimate(self) -> int:
         """Tokens of the prompt, as well as they are known before it is answered."""
-        return self.tokens or -(-self.size // _BYTES_PER_TOKEN)
+        return -(-self.size // BYTES_PER_TOKEN)
 
     def scale(self, counted_size: int = 0, counted: int = 0) -> Scale:
         """How many tokens its bytes are, where so many of its first bytes were counted."""
-        total = self.estimate
-        if not self.tokens and counted_size:
-            total = -(-self.size * counted // counted_size)
-        if counted > total:
-            counted_size = counted = 0
+        total = -(-self.size * counted // counted_size) if counted_size else self.estimate
         return Scale(size=self.size, total=total, counted_size=counted_size, counted=counted)
 
     @property
@@ -160,47 +202,22 @@ def in_talk(block: Block) -> bool:
     return block.slot is Slot.VARIABLE
 
 
-class Texts:
-    """The lines of leading texts; each text is taken apart once while it is remembered.
+def told(prompt: Prompt, blocks: Sequence[Block], fingerprint: Fingerprint) -> dict[int, Lines]:
+    """The lines of each leading text, by index of its block.
 
-    A text takes up to 7 KB: 12 bytes a line.
+    Other blocks have none, and none have texts that are too large or too many.
 
-    Args:
-        most: Texts remembered.
+    Raises:
+        Unplannable: If a message cannot be read.
     """
-
-    def __init__(self, most: int = 512) -> None:
-        self._most = most
-        self._known: OrderedDict[bytes, Lines] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def lines(
-        self, prompt: Prompt, blocks: tuple[Block, ...], fingerprint: Fingerprint
-    ) -> dict[int, Lines]:
-        """The lines of each leading text, by index of its block.
-
-        Other blocks have none, and none have texts that are too large or too many.
-
-        Raises:
-            Unplannable: If a message cannot be read.
-        """
-        found: dict[int, Lines] = {}
-        pieces = Pieces(prompt)
-        for index, block in enumerate(blocks):
-            if in_talk(block) or len(found) >= TEXTS:
-                break
-            if block.message >= 0 and block.size <= LARGE:
-                known = self._known.get(block.digest)
-                if known is None:
-                    known = _lines(text(pieces.of(block)) or "", fingerprint)
-                self._known[block.digest] = known
-                self._known.move_to_end(block.digest)
-                found[index] = known
-        while len(self._known) > self._most:
-            self._known.popitem(last=False)
-        return found
+    found: dict[int, Lines] = {}
+    pieces = Pieces(prompt)
+    for index, block in enumerate(blocks):
+        if in_talk(block) or len(found) >= TEXTS:
+            break
+        if block.message >= 0 and block.size <= LARGE:
+            found[index] = _lines(text(pieces.of(block)) or "", fingerprint)
+    return found
 
 
 def said(prompt: Prompt, block: Block) -> str:
@@ -227,14 +244,3 @@ def _lines(words: str, fingerprint: Fingerprint) -> Lines:
     encoded = [line.encode("utf8", "surrogatepass") for line in split(words)]
     digests = b"".join([fingerprint(line)[:SHORT] for line in encoded])
     return Lines(digests, array("I", map(len, encoded)))
-
-
-def _named(parameters: Mapping[str, bytes]) -> list[bytes]:
-    return [each for name in sorted(parameters) for each in (name.encode(), parameters[name])]
-
-
-def _add(chain: blake2b, *pieces: bytes) -> None:
-    """Hash pieces so that where one ends and the next begins makes a difference."""
-    for piece in pieces:
-        chain.update(len(piece).to_bytes(4, "big"))
-        chain.update(piece)

@@ -13,13 +13,13 @@ from proxy.prefix.prompt import AUTHORITY, Prompt, Slot, parts, read, text
 
 #: Tags in one text above which it is left as it came, and pieces in all texts of a prompt.
 LIMIT: Final = 1000
-_SLOTS: Final = {
+SLOTS: Final = {
     "stable": Slot.STABLE,
     "semi": Slot.SEMI_STABLE,
     "semi-stable": Slot.SEMI_STABLE,
     "variable": Slot.VARIABLE,
 }
-_SPEAKERS: Final = AUTHORITY | {"user"}
+SPEAKERS: Final = AUTHORITY | {"user"}
 #: A tag as JSON may spell it: some writers escape ``<``.
 _OPENS: Final = (b"<tg:", b"\\u003ctg:", b"\\u003Ctg:")
 _NAME: Final = b"tg:"
@@ -41,7 +41,7 @@ def declared(prompt: Prompt) -> Wished:
     notes: list[str] = []
     room = LIMIT
     for number, raw in enumerate(prompt.messages):
-        if not tagged(raw) or (message := read(raw)).role not in _SPEAKERS:
+        if not tagged(raw) or (message := read(raw)).role not in SPEAKERS:
             continue
         for at, part in enumerate(parts(message.content)):
             found = _pieces(text(part) or "", room) if tagged(part) else ()
@@ -61,7 +61,7 @@ def _pieces(said: str, most: int) -> tuple[Piece, ...] | str:
         wrong = _wrong(tag, opened) if count < most else "too many"
         if wrong:
             return wrong
-        found.append(Piece(_SLOTS[opened or "stable"], said[start : tag.start()]))
+        found.append(Piece(SLOTS[opened or "stable"], said[start : tag.start()]))
         start, opened = tag.end(), "" if tag[1] else tag[2]
     if opened:
         return f"{opened} is never closed"
@@ -72,7 +72,7 @@ def _pieces(said: str, most: int) -> tuple[Piece, ...] | str:
 def _wrong(tag: re.Match[str], opened: str) -> str:
     """What is wrong with a tag where another is open, or none; "" for nothing."""
     closes, name, ends = tag.groups()
-    if not ends or name not in _SLOTS:
+    if not ends or name not in SLOTS:
         return "one is none of ours"
     if closes:
         return "" if name == opened else f"{name} is closed but not open"

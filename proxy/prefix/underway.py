@@ -11,10 +11,8 @@ Source: Anthropic, prompt caching (2026-08): an entry can be used once the first
 OpenAI says nothing; what is still computed can hardly be read.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator
-from math import inf
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -22,6 +20,7 @@ from proxy.prefix.fanout import Writing, patience
 from proxy.prefix.lookups import keys, lives, looked_up, writes
 from proxy.prefix.plan import Arm
 from proxy.prefix.planned import Planned
+from proxy.prefix.recent import Recent
 from proxy.prefix.sent import Sent
 
 #: What a second of one call's waiting may cost, in nano-dollars: a cent, 36 dollars an hour.
@@ -36,7 +35,6 @@ _LANES: Final = 1_024
 _MILLION: Final = 1_000_000
 #: What it takes to tell one kind of answer from another: upstream, model, whether it is streamed.
 Lane = tuple[str, str, bool]
-_Key = TypeVar("_Key", bytes, Lane)
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -57,7 +55,7 @@ class _Write(msgspec.Struct, frozen=True, kw_only=True):
     sent: Sent
     lane: Lane
     since: float
-    points: dict[bytes, float]
+    points: dict[int, float]
 
 
 class Underway:
@@ -70,9 +68,9 @@ class Underway:
     def __init__(self, most: int = 4_096) -> None:
         self._most = most
         self._writes: dict[int, _Write] = {}
-        self._writers: dict[bytes, int] = {}
-        self._readable: OrderedDict[bytes, float] = OrderedDict()
-        self._first_bytes: OrderedDict[Lane, float] = OrderedDict()
+        self._writers: dict[int, int] = {}
+        self._readable: Recent[int, float] = Recent(most)
+        self._first_bytes: Recent[Lane, float] = Recent(_LANES)
 
     def __len__(self) -> int:
         """Everything kept, of all kinds."""
@@ -119,9 +117,9 @@ class Underway:
         write = self._writes.get(id(planned.evidence.sent))
         if write is None:
             return None
-        _put(self._first_bytes, write.lane, self._average(write, now), _LANES)
+        self._first_bytes.put(write.lane, self._average(write, now))
         for key, until in write.points.items():
-            _put(self._readable, key, until, self._most)
+            self._readable.put(key, until)
         return self.ended(planned)
 
     def ended(self, planned: Planned) -> int | None:
@@ -152,20 +150,21 @@ class Underway:
         return writer, Writing(
             since=write.since,
             tokens=scale.tokens_of(sent.ends[end]) - there,
-            first_byte=self._first_bytes.get(write.lane, 0.0),
+            first_byte=self._first_bytes.peek(write.lane) or 0.0,
             ttl=_ttl(sent, end),
         )
 
-    def _is_readable(self, key: bytes, now: float) -> bool:
-        return self._readable.get(key, -inf) >= now
+    def _is_readable(self, key: int, now: float) -> bool:
+        until = self._readable.peek(key)
+        return until is not None and until >= now
 
     def _average(self, write: _Write, now: float) -> float:
         took = max(0.0, now - write.since)
-        before = self._first_bytes.get(write.lane, took)
-        return before + _NEW * (took - before)
+        before = self._first_bytes.peek(write.lane)
+        return took if before is None else before + _NEW * (took - before)
 
 
-def _written(planned: Planned) -> Iterator[tuple[bytes, float]]:
+def _written(planned: Planned) -> Iterator[tuple[int, float]]:
     """What a call's new entries are stored under, and the seconds they live.
 
     Those that add too little to what is there are not worth a wait to anybody.
@@ -182,10 +181,3 @@ def _ttl(sent: Sent, at: int) -> str:
     """The lifetime the call would write so many of its blocks with; "" for none."""
     behind = [mark for mark in sent.marks if mark >= at - 1]
     return sent.marks[min(behind)] if behind else ""
-
-
-def _put(kept: OrderedDict[_Key, float], key: _Key, value: float, most: int) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    if len(kept) > most:
-        kept.popitem(last=False)

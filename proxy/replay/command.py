@@ -16,7 +16,7 @@ from proxy.replay.prompts import Reading
 from proxy.replay.report import remarks, table, told
 from proxy.replay.run import Outcome, replay
 from proxy.replay.source import Source
-from proxy.replay.variants import Variant
+from proxy.replay.unmoved import Unmoved
 from proxy.replay.vocabulary import Lines
 
 _MODEL: Final = "gpt-5.6-terra"
@@ -42,25 +42,12 @@ _Gap = Annotated[float, typer.Option(help="Seconds between calls that carry no t
 _AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
-def planned(reading: Reading, day: float) -> Sequence[Variant]:
-    """The ways that the gateway can send calls."""
-    return (
-        Planning(reading, day, arranges=False),
-        Planning(reading, day, arranges=True),
-    )
-
-
-def command(
-    catalog: Callable[[], Catalog],
-    now: Callable[[], float],
-    variants: Callable[[Reading, float], Sequence[Variant]] = planned,
-) -> Callable[..., None]:
+def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callable[..., None]:
     """The command.
 
     Args:
         catalog: The models that may be asked for.
         now: The day's prices are used.
-        variants: What is tried besides sending the calls as they came, on a route and a day.
     """
 
     def replay_command(
@@ -74,17 +61,19 @@ def command(
         """What would recorded calls have cost, sent as they came and in better ways?
 
         No call is made: the caches of the model's provider are simulated, prices are today's.
+        Where no text of a feature was arranged, it says why.
         """
         chosen = _model(catalog(), model)
         reading = Reading(chosen, chosen.routes[0], Lines())
         with _bar(files) as tell:
             source = Source(files, gap=gap, speed=speed, tell=tell)
             day = now() // _DAY * _DAY
-            outcome = replay(source, reading, variants(reading, day), day=day)
+            marked, arranged = (Planning(reading, day, arranges=moves) for moves in (False, True))
+            outcome = replay(source, reading, (marked, arranged), day=day)
         if as_json:
-            typer.echo(told(outcome, source, chosen.id, reading.route))
+            typer.echo(told(outcome, source, reading, arranged.unmoved()))
         else:
-            _print(outcome, source, reading)
+            _print(outcome, source, reading, arranged.unmoved())
         if not outcome.calls:
             typer.echo("No call was found that could be replayed.", err=True)
             raise typer.Exit(1)
@@ -92,7 +81,7 @@ def command(
     return replay_command
 
 
-def _print(outcome: Outcome, source: Source, reading: Reading) -> None:
+def _print(outcome: Outcome, source: Source, reading: Reading, unmoved: Sequence[Unmoved]) -> None:
     """Show a person what came of it."""
     out = Console(highlight=False, markup=False, emoji=False)
     if not out.is_terminal:
@@ -105,7 +94,7 @@ def _print(outcome: Outcome, source: Source, reading: Reading) -> None:
     )
     out.print(table(outcome.variants))
     out.print()
-    for remark in remarks(outcome, source):
+    for remark in remarks(outcome, source, unmoved):
         out.print(remark, soft_wrap=True)
 
 

@@ -1,20 +1,25 @@
 """Recorded calls as the gateway would have planned them, with what it knew by then."""
 
+from collections import OrderedDict
+from heapq import nlargest
 from typing import Final
 
-from proxy.prefix.layout import Layout
+import msgspec
+
 from proxy.prefix.lessons import Lessons, effect, is_due
-from proxy.prefix.plan import Plan
+from proxy.prefix.objects import Unplannable
 from proxy.prefix.planned import Asked, Planned, Way, place
 from proxy.prefix.planner import Planner
-from proxy.prefix.prompt import Unplannable
 from proxy.prefix.standing import Place
 from proxy.replay.lines import Line
 from proxy.replay.prompts import Reading
+from proxy.replay.unmoved import Feature, Unmoved
 from proxy.ways import way
 from slo.usage import Usage
 
 _SECRET: Final = b"replay"
+#: Features that are told of.
+_TOLD: Final = 5
 
 
 class Planning:
@@ -24,16 +29,17 @@ class Planning:
         reading: The route.
         day: The day whose prices are valid, in seconds since the epoch.
         arranges: Whether text moves: declared moves, and learned ones at once.
+        most: Features remembered.
     """
 
-    def __init__(self, reading: Reading, day: float, *, arranges: bool) -> None:
+    def __init__(self, reading: Reading, day: float, *, arranges: bool, most: int = 4_096) -> None:
         self.name = "arranged" if arranges else "marked"
         self._planner = Planner(_SECRET, share=0.0)
         self._way: Way = way(reading.route, reading.public, day)
         self._lessons = Lessons()
         self._arranges = arranges
-        self._layouts: dict[Place, list[Layout]] = {}
-        self._looked: dict[Place, int] = {}
+        self._most = most
+        self._features: OrderedDict[Place, Feature] = OrderedDict()
         self._planned: Planned | None = None
 
     def body(self, line: Line, now: float) -> bytes:
@@ -45,37 +51,62 @@ class Planning:
             hint=line.conversation,
             body=line.body,
         )
+        feature = self._feature(place(asked, self._way.model))
         self._planned = None
         try:
             draft = self._planner.draft(asked)
-            versions = self._layouts.setdefault(place(asked, self._way.model), [])
-            plan = self._planner.plan(draft) or self._planner.begun(draft, len(versions))
-            layout = self._layout(plan, versions)
+            plan = self._planner.plan(draft) or self._planner.begun(draft, len(feature.layouts))
+            layout = feature.layout(plan.layout)
             self._planned = self._planner.planned(draft, self._way, plan, layout, now)
-        except Unplannable:
+        except Unplannable as why:
+            feature.leave(str(why))
             return line.body
         self._planner.adopt(draft, self._planned.plan)
         return self._planned.body
 
-    def served(self, line: Line, usage: Usage, now: float) -> None:
+    def served(self, usage: Usage) -> None:
         """Learn from the call just answered."""
         planned = self._planned
         if planned is not None:
             self._planner.settled(planned, usage)
             if self._arranges:
+                feature = self._feature(planned.place)
+                feature.observe(planned)
                 self._lessons.observe(planned)
-                self._look(planned)
+                self._look(planned, feature)
 
-    def _layout(self, plan: Plan, versions: list[Layout]) -> Layout | None:
-        return versions[plan.layout - 1] if plan.layout else None
+    def unmoved(self) -> tuple[Unmoved, ...]:
+        """The features of which no text moved where some could, and why: those of most calls."""
+        known = self._features.items() if self._arranges else ()
+        stayed = [(at, each) for at, each in known if not each.moved]
+        return tuple(
+            Unmoved(feature=at.feature, calls=each.calls, why=each.why())
+            for at, each in nlargest(_TOLD, stayed, key=lambda one: one[1].calls)
+        )
 
-    def _look(self, planned: Planned) -> None:
+    def _look(self, planned: Planned, feature: Feature) -> None:
         """Take over what the feature shows by now, for conversations to come."""
-        at = planned.place
-        self._looked[at] = self._looked.get(at, 0) + 1
-        if not is_due(self._looked[at]):
+        if not feature.varies or not is_due(feature.planned):
             return
         found = self._lessons.proposal(planned)
-        versions = self._layouts.setdefault(at, [])
-        if found is not None and (not versions or effect(found) != effect(versions[-1])):
-            versions.append(found)
+        feature.beyond = self._beyond(planned) if found is None else 0
+        known = feature.layouts
+        if found is not None and (not known or effect(found) != effect(known[-1])):
+            known.append(found)
+
+    def _beyond(self, planned: Planned) -> int:
+        """The least tokens that the cache keeps, where moves would pay but for them; else 0."""
+        regime = planned.way.regime
+        if not regime.least:
+            return 0
+        keeping = msgspec.structs.replace(regime, least=0)
+        elsewhere = msgspec.structs.replace(planned.way, regime=keeping)
+        found = self._lessons.proposal(msgspec.structs.replace(planned, way=elsewhere))
+        return 0 if found is None else regime.least
+
+    def _feature(self, at: Place) -> Feature:
+        found = self._features.setdefault(at, Feature())
+        self._features.move_to_end(at)
+        while len(self._features) > self._most:
+            self._features.popitem(last=False)
+        return found

@@ -1,7 +1,6 @@
 """What a route's cache is shown of a chat body: the same as the lab makes of it."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -14,7 +13,7 @@ from proxy.errors import CallerError
 from proxy.lab import chat_bodies, messages_bodies
 from proxy.lab.models import Simulated, of_models
 from proxy.lab.refusals import Refusal
-from proxy.lab.rendering import Vocabulary, call_text
+from proxy.lab.rendering import Rendering, Vocabulary
 from proxy.lab.told import Context
 
 _KEY: Final = Key(id="", team="", team_name="")
@@ -22,6 +21,8 @@ _KEY: Final = Key(id="", team="", team_name="")
 _ACCOUNT: Final = "replay"
 #: Characters of a reason.
 _WORDS: Final = 200
+#: Blocks whose tokens a model generates.
+_SPOKEN: Final = frozenset({"text", "tool_use"})
 #: What reading a part of the wrong shape raises.
 _MISSHAPEN: Final = (
     AttributeError, LookupError, RecursionError, Refusal, TypeError, ValueError,
@@ -70,12 +71,15 @@ class Reading:
             raise Unsayable(f"a part of it has the wrong shape: {error}"[:_WORDS]) from None
 
     def generated(self, reply: bytes) -> tuple[int, ...]:
-        """The tokens of an assistant's message; none where it cannot be read."""
+        """The tokens of an assistant's message as the next prompt holds it.
+
+        What has no text counts as nothing; so does a message that cannot be read.
+        """
         try:
-            said = orjson.loads(reply)
-            return _generated(said, self.vocabulary) if isinstance(said, dict) else ()
+            parts = chat_bodies.blocks(Rendering(self.vocabulary), orjson.loads(reply))
         except _MISSHAPEN:
             return ()
+        return tuple(token for part in parts if part.kind in _SPOKEN for token in part.tokens)
 
     def _call(self, body: bytes, now: float) -> Call:
         return Call(
@@ -88,17 +92,3 @@ class Reading:
             ask=ask(body),
             arrived=now,
         )
-
-
-def _generated(said: Mapping[str, Any], vocabulary: Vocabulary) -> tuple[int, ...]:
-    """What the next call's prompt will hold of an answer, as the lab renders it."""
-    content = said.get("content")
-    parts = content if isinstance(content, list) else [{"text": content}]
-    texts = [text for part in parts if isinstance(text := part.get("text"), str)]
-    texts += [_call(call) for call in said.get("tool_calls") or ()]
-    return tuple(token for text in texts for token in vocabulary.ids(text))
-
-
-def _call(call: Mapping[str, Any]) -> str:
-    inner = call[call.get("type", "function")]
-    return call_text(inner["name"], inner.get("arguments", inner.get("input", "")))

@@ -6,27 +6,33 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from proxy.catalog.entries import Route
+from proxy.replay.prompts import Reading
 from proxy.replay.run import Outcome
 from proxy.replay.source import Source
 from proxy.replay.sums import Misses, Row
+from proxy.replay.unmoved import Unmoved
 
 _COLUMNS = ("hit rate", "read", "written", "fresh", "USD/1,000", "of the way")
 _SHOWN = 3
+#: Characters of a name or of a reason.
+_WORDS = 120
 
 
-def told(outcome: Outcome, source: Source, model: str, route: Route) -> bytes:
+def told(
+    outcome: Outcome, source: Source, reading: Reading, unmoved: Sequence[Unmoved] = ()
+) -> bytes:
     """One line of JSON."""
     said = {
-        "model": model,
-        "route": route.name,
-        "regime": route.regime,
+        "model": reading.public,
+        "route": reading.route.name,
+        "regime": reading.route.regime,
         "calls": outcome.calls,
         "unanswered": outcome.unanswered,
         "left_out": outcome.left_out,
         "bad_lines": source.bad_count,
         "bad": source.bad,
         "variants": outcome.variants,
+        "arranged_why": unmoved,
     }
     return msgspec.json.encode(said)
 
@@ -42,14 +48,17 @@ def table(rows: Sequence[Row]) -> Table:
     return made
 
 
-def remarks(outcome: Outcome, source: Source) -> Iterator[str]:
-    """What else is to be said: why tokens were not read, and what was not replayed."""
+def remarks(outcome: Outcome, source: Source, unmoved: Sequence[Unmoved] = ()) -> Iterator[str]:
+    """What else is to be said: why tokens were not read, none moved, and calls not replayed."""
     for row in outcome.variants:
         if row.misses:
             reasons = "; ".join(_reason(each) for each in row.misses[:_SHOWN])
             yield f"Not read, {row.name}: {reasons}."
         if row.refused:
             yield f"{row.refused:,} calls of {row.name} would have been refused for their marks."
+    for each in unmoved:
+        named = f"feature {_short(each.feature)}" if each.feature else "calls without a feature"
+        yield f"Nothing arranged, {named} ({each.calls:,} calls): {_short(each.why)}."
     if outcome.unanswered:
         yield f"{outcome.unanswered:,} calls have no recorded answer; their output costs nothing."
     for why, count in outcome.left_out.items():
@@ -81,3 +90,9 @@ def _figures(row: Row) -> tuple[str, ...]:
 def _reason(each: Misses) -> str:
     words = " ".join(filter(None, (each.reason.replace("_", " "), each.detail)))
     return f"{each.tokens:,} tokens {words} ({each.calls:,} calls)"
+
+
+def _short(said: str) -> str:
+    """The words on one line, cut where they are many."""
+    line = " ".join(said.split())
+    return line if len(line) <= _WORDS else line[:_WORDS] + "…"

@@ -6,12 +6,13 @@ from typing import Final
 
 import msgspec
 
+from proxy.caches.bills import used
 from proxy.chat import replaced
 from proxy.replay.bounds import bounds
 from proxy.replay.ceiling import Ceiling
 from proxy.replay.lines import Line
 from proxy.replay.prompts import Reading, Unsayable
-from proxy.replay.sums import Row, Sums, placed, used
+from proxy.replay.sums import Row, Sums, placed
 from proxy.replay.units import Units
 from proxy.replay.variants import AsSent, Variant
 from proxy.replay.vocabulary import Lines
@@ -131,7 +132,7 @@ class _Run:
         usage = None
         if sent is not None:
             try:
-                usage = used(way.world.serve(sent, now), sent.length)
+                usage = used(way.world.serve(sent, now), output=sent.length)
             except ValueError:
                 way.sums.refused += 1
         if sent is None or usage is None:
@@ -139,7 +140,7 @@ class _Run:
         way.sums.add(usage, self._cost(usage, now))
         for missed in way.world.missed(sent, usage.cache_read, known, now):
             way.sums.miss(missed)
-        way.variant.served(line, usage, now)
+        way.variant.served(usage)
         return usage.cache_read
 
     def _prepared(self, way: _Way, line: Line, as_sent: Sent, now: float) -> Sent | None:

@@ -1,8 +1,13 @@
 """What was sent before, as far back as there is room."""
 
 from collections.abc import Iterable
+from itertools import islice
+from typing import Final
 
 from proxy.replay.units import Piece
+
+#: Which part is forgotten at once.
+_PART: Final = 16
 
 
 class Seen:
@@ -49,5 +54,8 @@ class Seen:
         self._forget()
 
     def _forget(self) -> None:
-        while len(self._last) > self._most:
-            del self._last[next(iter(self._last))]
+        """Make more room than is needed: the way to the oldest leads past all that are gone."""
+        over = len(self._last) - self._most
+        if over > 0:
+            for digest in list(islice(self._last, over + self._most // _PART)):
+                del self._last[digest]

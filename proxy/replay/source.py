@@ -113,7 +113,7 @@ def _lines(
     while raw := file.readline(longest):
         number += 1
         tell(len(raw))
-        whole = len(raw) < longest
+        whole = len(raw) < longest or raw.endswith(b"\n")
         while not whole:
             rest = file.readline(longest)
             tell(len(rest))

@@ -7,7 +7,6 @@ from typing import Final
 
 import msgspec
 
-from proxy.caches.port import Served
 from proxy.prefix.reasons import Reason
 from slo.usage import Usage
 
@@ -126,19 +125,6 @@ class Sums:
             refused=self.refused,
             misses=tuple(Misses(*why, tokens, self._calls[why]) for why, tokens in top),
         )
-
-
-def used(served: Served, generated: int) -> Usage:
-    """What a cache served, with an answer of so many tokens, in buckets."""
-    return Usage(
-        input=served.fresh,
-        cache_read=served.read,
-        write_5m=served.written.get("5m", 0),
-        write_30m=served.written.get("30m", 0),
-        write_1h=served.written.get("1h", 0),
-        write_12h=served.written.get("12h", 0),
-        output=generated,
-    )
 
 
 def _per_1k(nanos: int | None, calls: int) -> float | None:

@@ -24,7 +24,7 @@ class Variant(Protocol):
         """
         ...
 
-    def served(self, line: Line, usage: Usage, now: float) -> None:
+    def served(self, usage: Usage) -> None:
         """Learn how the call just sent was served, as a gateway learns it from the answer."""
         ...
 
@@ -38,5 +38,5 @@ class AsSent:
         """The caller's own."""
         return line.body
 
-    def served(self, line: Line, usage: Usage, now: float) -> None:
+    def served(self, usage: Usage) -> None:
         """Learn nothing."""

@@ -50,8 +50,7 @@ class World:
     Args:
         model: How it behaves.
         limits: The same cache's limits.
-        room: Prompt tokens of the answers that may be under way at once; beyond, the first ends
-            early.
+        room: Prompt tokens of the answers whose time has not come; beyond, the first ends early.
     """
 
     def __init__(self, model: Simulated, limits: Bounds, room: int = 4_000_000) -> None:
@@ -114,12 +113,12 @@ class World:
         return (Reason.UNMARKED if limits.marks else Reason.ELSEWHERE), ""
 
     def _arrive(self, sent: Sent, now: float) -> None:
-        """Let what is over by now be over."""
+        """Let what is over by now be over, each at its time; then what the call shows to be."""
+        while self._due and self._due[0][0] <= now:
+            self._step()
         before = self._open.get(sent.conversation)
         if before is not None and _goes_on(before.sent.prompt, sent.prompt):
             self._finish(before, now)
-        while self._due and self._due[0][0] <= now:
-            self._step(*heappop(self._due))
 
     def _leave(self, sent: Sent, now: float, read: int) -> None:
         """Let the answer come, in its time."""
@@ -132,15 +131,18 @@ class World:
             self._open[sent.conversation] = answer
         self._held += sent.prompt.tokens
         while self._held > self._room:
-            self._step(*heappop(self._due))
+            self._step()
 
     def _later(self, at: float, answer: _Answer, *, ends: bool) -> None:
         self._number += 1
         heappush(self._due, (at, self._number, answer, ends))
 
-    def _step(self, at: float, number: int, answer: _Answer, ends: bool) -> None:  # noqa: FBT001
+    def _step(self) -> None:
+        """Let the first that is due happen."""
+        at, _, answer, ends = heappop(self._due)
         if ends:
             self._finish(answer, at)
+            self._held -= answer.sent.prompt.tokens
         else:
             self._begin(answer, at)
 
@@ -156,7 +158,6 @@ class World:
         answer.gone = True
         sent = answer.sent
         self._cache.ended(sent.prompt, sent.generated, at)
-        self._held -= sent.prompt.tokens
         if self._open.get(sent.conversation) is answer:
             del self._open[sent.conversation]
 

@@ -1,7 +1,8 @@
 """A request as it arrives: what its head says, and its body within the limits."""
 
 import re
-from typing import Final, cast
+from functools import lru_cache
+from typing import Final
 
 import msgspec
 from starlette.types import Receive, Scope
@@ -31,10 +32,13 @@ _READ: Final = frozenset(
         b"content-length",
         b"x-thriftgate-conversation",
         b"x-thriftgate-feature",
+        b"x-thriftgate-slots",
         b"x-thriftgate-trailer",
     }
 )
 _NUMBER: Final = 19
+#: Paths and media types that are remembered; most callers send the same few.
+_REMEMBERED: Final = 64
 #: The first step of a path decides who may go there, so it must be plain.
 _FIRST: Final = re.compile(r"[a-z0-9_-]+(?=/|\Z)")
 #: Ways to leave a path that an upstream might follow.
@@ -49,6 +53,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
         forwarded: Headers for the upstream, names in lower case.
         feature: From ``x-thriftgate-feature``; "" for none.
         conversation: From ``x-thriftgate-conversation``; "" for none.
+        slots: From ``x-thriftgate-slots``; "" for none.
         wants_trailer: Whether a stream is to end with a comment of what it cost.
         length: Bytes of the body, as announced; 0 where it is not.
         media: The body's media type, without parameters.
@@ -62,6 +67,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     forwarded: dict[str, str]
     feature: str
     conversation: str
+    slots: str
     wants_trailer: bool
     length: int
     media: str
@@ -84,15 +90,16 @@ def arrival(scope: Scope) -> Arrival:
     length = found.get(b"content-length", "0")
     return Arrival(
         method=scope["method"],
-        endpoint=_endpoint(scope),
+        endpoint=_endpoint(scope.get("raw_path") or scope["path"].encode()),
         query=scope["query_string"].decode("latin-1"),
         token=_token(found),
         forwarded=forwarded,
         feature=found.get(b"x-thriftgate-feature", ""),
         conversation=found.get(b"x-thriftgate-conversation", ""),
+        slots=found.get(b"x-thriftgate-slots", ""),
         wants_trailer=found.get(b"x-thriftgate-trailer") == "1",
         length=int(length) if length.isdecimal() and len(length) < _NUMBER else 0,
-        media=found.get(b"content-type", "").partition(";")[0].strip().lower(),
+        media=_media(found.get(b"content-type", "")),
         encoding=found.get(b"content-encoding", "").strip().lower().replace("identity", ""),
     )
 
@@ -115,7 +122,8 @@ async def body(receive: Receive, length: int, claim: Claim) -> bytes:
         pieces.append(message.get("body", b""))
         size += len(pieces[-1])
         more = message.get("more_body", False)
-        claim.hold(size)
+        if size > length:
+            claim.hold(size)
     return b"".join(pieces)
 
 
@@ -139,14 +147,19 @@ def unauthenticated(*, is_missing: bool) -> Unauthenticated:
     )
 
 
-def _endpoint(scope: Scope) -> str:
+@lru_cache(maxsize=_REMEMBERED)
+def _endpoint(path: bytes) -> str:
     """The path below /v1/, still encoded as it came."""
-    raw = cast("bytes", scope.get("raw_path") or scope["path"].encode())
-    endpoint = raw.decode("latin-1")[len("/v1/") :]
-    is_plain = raw.startswith(b"/v1/") and _FIRST.match(endpoint)
+    endpoint = path.decode("latin-1")[len("/v1/") :]
+    is_plain = path.startswith(b"/v1/") and _FIRST.match(endpoint)
     if not is_plain or _TRICKS.search(endpoint):
         raise NotFound("This path leads nowhere.", code="not_found")
     return endpoint
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _media(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
 
 
 def _token(found: dict[bytes, str]) -> str:

@@ -32,6 +32,36 @@ _FRAMING: Final = frozenset({_LENGTH, _CODING, _CONNECTION})
 _BODILESS: Final = frozenset({204, 304})
 #: Header names that are remembered; an upstream chooses some of them.
 _NAMES: Final = 256
+#: Addresses that are remembered; most callers ask at the same few.
+_ADDRESSES: Final = 256
+_MALFORMED: Final = "Invalid HTTP request received."
+
+
+class Bell:
+    """What asyncio's event is, for those who seldom wait: most rings come before they would.
+
+    Attributes:
+        is_rung: Whether it rang since this was last taken back.
+    """
+
+    __slots__ = ("_event", "is_rung")
+
+    def __init__(self) -> None:
+        self.is_rung = False
+        self._event: asyncio.Event | None = None
+
+    def set(self) -> None:
+        """Ring; named as uvicorn names it, which rings when the caller hangs up."""
+        self.is_rung = True
+        if self._event is not None:
+            self._event.set()
+
+    async def heard(self) -> None:
+        """Wait until it rings again."""
+        if self._event is None:
+            self._event = asyncio.Event()
+        self._event.clear()
+        await self._event.wait()
 
 
 class Cycle(RequestResponseCycle):
@@ -44,6 +74,8 @@ class Cycle(RequestResponseCycle):
     Source: ASGI specification 3.0, Response Start.
     """
 
+    message_event: Bell  # type: ignore[assignment]
+
     def __init__(self, calls: "Calls", *, keep_alive: bool) -> None:
         """Begin the request that this connection has read the head of."""
         self.scope = calls.scope
@@ -51,7 +83,7 @@ class Cycle(RequestResponseCycle):
         self.flow = calls.flow
         self.logger = calls.logger
         self.default_headers = calls.server_state.default_headers
-        self.message_event = asyncio.Event()
+        self.message_event = Bell()
         self.on_response = calls.on_response_complete
         self.disconnected = False
         self.keep_alive = keep_alive
@@ -85,10 +117,11 @@ class Cycle(RequestResponseCycle):
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.waiting_for_100_continue = False
         if not self.disconnected and not self.response_complete:
-            self.flow.resume_reading()
-            if not self.message_event.is_set():
-                await self.message_event.wait()
-            self.message_event.clear()
+            if self.flow.read_paused:
+                self.flow.resume_reading()
+            if not self.message_event.is_rung:
+                await self.message_event.heard()
+            self.message_event.is_rung = False
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
         pieces, self._pieces, self._size = self._pieces, [], 0
@@ -167,9 +200,8 @@ class Cycle(RequestResponseCycle):
             raise RuntimeError("the answer is shorter than its content-length")
         self.response_started = True
         if self._head:
-            head, self._head = self._head, b""
-            self.transport.writelines((head, piece) if piece else (head,))
-        elif piece:
+            piece, self._head = self._head + piece, b""
+        if piece:
             self.transport.write(piece)
         if not more:
             self._end()
@@ -183,15 +215,27 @@ class Cycle(RequestResponseCycle):
 
 
 class Calls(HttpToolsProtocol):
-    """A caller's connection."""
+    """A caller's connection.
+
+    uvicorn sets a timer after each answer and stops it when the next request begins; ours is set
+    once, and when it rings it looks since when the connection has been idle.
+    """
 
     cycle: Cycle | None  # type: ignore[assignment]
     _useless = 0
+    _idle_since: float | None = None
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio."""
+        self._idle_since = None
         self._useless += len(data)
-        super().data_received(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.logger.warning(_MALFORMED)
+            self.send_400_response(_MALFORMED)
+        except httptools.HttpParserUpgrade:
+            self._unsupported_upgrade_warning()
         if self._useless > _USELESS and not self.transport.is_closing():
             self._refuse()
 
@@ -205,8 +249,7 @@ class Calls(HttpToolsProtocol):
         """Called by httptools."""
         self._useless = 0
         version = self.parser.get_http_version()
-        url = httptools.parse_url(self.url)
-        path = url.path.decode("ascii")
+        path, raw_path, query = _address(self.url)
         self.scope = {
             "type": "http",
             "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
@@ -216,9 +259,9 @@ class Calls(HttpToolsProtocol):
             "scheme": self.scheme or "http",
             "method": self.parser.get_method().decode("ascii"),
             "root_path": "",
-            "path": unquote(path) if "%" in path else path,
-            "raw_path": url.path,
-            "query_string": url.query or b"",
+            "path": path,
+            "raw_path": raw_path,
+            "query_string": query,
             "headers": self.headers,
             "state": self.app_state.copy(),
         }
@@ -243,11 +286,53 @@ class Calls(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.feed_end()
 
+    def on_response_complete(self) -> None:
+        """Called by the cycle; begins the next request, if the caller did not wait for its turn."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        if self.flow.read_paused:
+            self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._look_again(self.timeout_keep_alive)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Hang up on a caller that asks nothing more for so long."""
+        self.timeout_keep_alive_task = None
+        if self._idle_since is None or self.transport.is_closing():
+            return
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._look_again(left)
+        else:
+            self.transport.close()
+
+    def _look_again(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(
+            seconds, self.timeout_keep_alive_handler
+        )
+
     def _refuse(self) -> None:
         if self.cycle is None or self.cycle.response_complete:
             self.send_400_response("The request goes on and says nothing.")
         else:
             self.transport.close()
+
+
+@lru_cache(maxsize=_ADDRESSES)
+def _address(url: bytes) -> tuple[str, bytes, bytes]:
+    """A request's path, the path still encoded, and what is asked there.
+
+    Raises:
+        HttpParserInvalidURLError: If the address is none.
+    """
+    parsed = httptools.parse_url(url)
+    path = parsed.path.decode("ascii")
+    return unquote(path) if "%" in path else path, parsed.path, parsed.query or b""
 
 
 @lru_cache(maxsize=_NAMES)

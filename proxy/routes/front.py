@@ -25,7 +25,7 @@ from proxy.routes.relay import Relay, mistaken
 from proxy.routes.room import Room
 from proxy.settle import Seal
 from proxy.timeline import Timeline
-from proxy.watch import HungUp, Wait, Watch
+from proxy.watch import HungUp, Wait, Watch, Watches
 
 _log = logging.getLogger("thriftgate.front")
 
@@ -91,6 +91,7 @@ class Front:
         self._desk = desk
         self._door = door
         self._flying = 0
+        self._watches = Watches(desk.tasks.start)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -99,23 +100,19 @@ class Front:
             await self._pages(scope, receive, send)
             return
         self._flying += 1
-        try:
-            await self._answer(scope, receive, send)
-        finally:
-            self._flying -= 1
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         timeline = Timeline(self._door.ticks)
         arrived = self._door.now()
         call_id = self._door.call_id(arrived)
         relay = Relay(call_id, receive, send, timeline)
         try:
-            with Watch(self._desk.tasks.start) as watch, self._door.room.claim() as claim:
+            with Watch(self._watches) as watch, self._door.room.claim() as claim:
                 head = arrival(scope)
                 relay.wants_trailer = head.wants_trailer
-                key = await self._key(head)
+                self._admit(head)
+                keys = self._door.keys
+                key = _good(keys.find(head.token) or await keys.look(head.token))
                 watch.expect(Wait.BODY, _BODY_WAIT)
-                with timeline.waiting():
+                with timeline.waiting:
                     sent = await body(receive, head.length, claim)
                 watch.listen(relay.gone)
                 call = _call(call_id, key, head, sent, arrived, self._desk.seal)
@@ -133,9 +130,11 @@ class Front:
             if relay.is_begun:
                 raise
             await relay.refuse(mistaken(call_id))
+        finally:
+            self._flying -= 1
 
-    async def _key(self, head: Arrival) -> Key:
-        """The key that came with the call, if the gateway can take the call at all."""
+    def _admit(self, head: Arrival) -> None:
+        """Let the call in, if the gateway can take it and a key came with it."""
         if self._flying > self._door.max_calls:
             raise Unready(
                 "The gateway has as many calls in flight as it takes. Try again shortly.",
@@ -146,10 +145,6 @@ class Front:
             raise Unready(trouble, code="ledger_unavailable", retry_after=5.0)
         if not head.token:
             raise unauthenticated(is_missing=True)
-        key = self._door.keys.find(head.token) or await self._door.keys.look(head.token)
-        if key is None or key.revoked:
-            raise unauthenticated(is_missing=False)
-        return key
 
     def _read(self, call: Call, head: Arrival, timeline: Timeline) -> Call:
         """The call with its body read, and a receipt for it if it is refused."""
@@ -157,12 +152,20 @@ class Front:
             _check_media(head)
             call = _asked(call, head)
             if not self._door.shared_state:
-                check_isolated(call, self._door.keys.teams)
-                call = isolated(call, self._door.keys.teams, self._desk.seal)
+                teams = self._door.keys.teams
+                check_isolated(call, teams)
+                call = isolated(call, teams, self._desk.seal)
         except ProxyError as refusal:
             refuse(call, refusal, self._desk, timeline)
             raise
         return call
+
+
+def _good(key: Key | None) -> Key:
+    """The key, if it opens anything."""
+    if key is None or key.revoked:
+        raise unauthenticated(is_missing=False)
+    return key
 
 
 def _call(call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float, seal: Seal) -> Call:
@@ -177,6 +180,7 @@ def _call(call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float, se
         ask=None,
         feature=_label(head.feature or key.feature),
         conversation=head.conversation,
+        slots=head.slots,
         arrived=arrived,
     )
 

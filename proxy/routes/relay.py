@@ -1,6 +1,6 @@
 """The caller's side of a call, over ASGI."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Mapping
 from math import ceil
 from typing import Final
 
@@ -14,16 +14,17 @@ from proxy.timeline import Timeline
 
 #: Headers of an upstream's answer that are the caller's business.
 #: Source: OpenAI API reference, response headers; Anthropic API, response headers (2026-11).
-_PASSED: Final = frozenset(
-    {
+_PASSED: Final = {
+    name: name.encode()
+    for name in (
         "content-disposition",
         "content-type",
         "openai-processing-ms",
         "openai-version",
         "retry-after",
         "retry-after-ms",
-    }
-)
+    )
+}
 _LIMITS: Final = ("x-ratelimit-", "anthropic-ratelimit-")
 _NOTES: Final = 1024
 
@@ -58,28 +59,27 @@ class Relay:
         self.wants_trailer = False
         self.is_begun = False
 
-    async def begin(self, head: Head) -> None:
+    def begin(self, head: Head) -> Awaitable[None]:
         """Send the head of an answer that follows in pieces."""
         headers = self._headers(head)
         if self._timeline is not None:
             spent = self._timeline.now() - self._timeline.started - self._timeline.waited
             headers.append(_overhead(max(spent, 0.0)))
-        await self._start(head.status, headers)
+        return self._start(head.status, headers)
 
-    async def send(self, piece: bytes) -> None:
+    def send(self, piece: bytes) -> Awaitable[None]:
         """Send a piece; waits while the caller is slow."""
-        await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        return self._send({"type": "http.response.body", "body": piece, "more_body": True})
 
-    async def end(self, piece: bytes) -> None:
+    def end(self, piece: bytes) -> Awaitable[None]:
         """Send the last piece, which may be empty."""
-        await self._send({"type": "http.response.body", "body": piece, "more_body": False})
+        return self._send({"type": "http.response.body", "body": piece, "more_body": False})
 
     async def whole(self, head: Head, body: bytes, receipt: Receipt) -> None:
         """Send an answer that is complete, with what it used and cost in its head."""
         headers = self._headers(head)
         headers.append((b"content-length", b"%d" % len(body)))
-        headers.extend(_account(receipt))
-        await self._start(head.status, headers)
+        await self._start(head.status, headers + _account(receipt))
         await self.end(body)
 
     async def refuse(self, error: ProxyError) -> None:
@@ -108,9 +108,9 @@ class Relay:
             headers.append((b"x-thriftgate-notes", _value("; ".join(head.notes)[:_NOTES])))
         return headers
 
-    async def _start(self, status: int, headers: Headers) -> None:
+    def _start(self, status: int, headers: Headers) -> Awaitable[None]:
         self.is_begun = True
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        return self._send({"type": "http.response.start", "status": status, "headers": headers})
 
 
 def error_headers(error: ProxyError, request_id: bytes, length: int) -> Headers:
@@ -147,13 +147,14 @@ def dollars(nanos: int) -> str:
     return f"{whole}.{part:09d}".rstrip("0").rstrip(".")
 
 
-def _account(receipt: Receipt) -> Iterable[tuple[bytes, bytes]]:
+def _account(receipt: Receipt) -> Headers:
     """What the call used and cost; a price that is unknown is not told."""
-    yield _overhead(receipt.overhead)
+    account = [_overhead(receipt.overhead)]
     if receipt.usage is not None:
-        yield b"x-thriftgate-cached-tokens", b"%d" % receipt.usage.cache_read
+        account.append((b"x-thriftgate-cached-tokens", b"%d" % receipt.usage.cache_read))
     if receipt.cost_nanos is not None:
-        yield b"x-thriftgate-cost-usd", dollars(receipt.cost_nanos).encode()
+        account.append((b"x-thriftgate-cost-usd", dollars(receipt.cost_nanos).encode()))
+    return account
 
 
 def _overhead(seconds: float) -> tuple[bytes, bytes]:
@@ -164,7 +165,9 @@ def _passed(headers: Mapping[str, str]) -> Headers:
     passed: Headers = []
     for name, value in headers.items():
         lower = name.lower()
-        if lower in _PASSED or lower.startswith(_LIMITS):
+        if lower in _PASSED:
+            passed.append((_PASSED[lower], _value(value)))
+        elif lower.startswith(_LIMITS):
             passed.append((lower.encode("latin-1"), _value(value)))
     return passed
 

@@ -10,7 +10,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from psycopg import Connection as PostgresConnection
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Delete, Engine, Update, create_engine, event, make_url
 
 _SQLITE = (
     "PRAGMA busy_timeout = 5000",
@@ -71,6 +71,11 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """
     with engine.connect().execution_options(writes=True) as connection, connection.begin():
         yield connection
+
+
+def changed(connection: Connection, statement: Delete | Update) -> int:
+    """How many rows the statement changed or deleted; it is executed once."""
+    return connection.execute(statement).rowcount
 
 
 def migrate(engine: Engine) -> None:

@@ -3,11 +3,11 @@
 import os
 from collections.abc import Callable, Iterator
 
-_VERSION_7 = 0x7 << 76
-_VARIANT = 0b10 << 62
-_BYTES = 10
+#: Digits behind the time; the first is the version, the fifth tells which kind of UUID it is.
+_DIGITS = 20
 _AT_ONCE = 256
-_RANDOM = ((1 << 12) - 1 << 64) | ((1 << 62) - 1)
+#: That kind, for any random digit.
+_VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
 
 def call_ids() -> Callable[[float], str]:
@@ -21,7 +21,9 @@ def call_ids() -> Callable[[float], str]:
     chances = _chances()
 
     def call_id(now: float) -> str:
-        return f"call_{_milliseconds(now) << 80 | _VERSION_7 | _VARIANT | next(chances):032x}"
+        chance = next(chances)
+        variant = _VARIANTS[chance[4]]
+        return f"call_{_milliseconds(now):012x}7{chance[1:4]}{variant}{chance[5:]}"
 
     return call_id
 
@@ -31,14 +33,15 @@ def id_floor(at: float) -> str:
 
     Times are compared in whole milliseconds, rounded down, as in the ids.
     """
-    return f"call_{_milliseconds(at) << 80:032x}"
+    return f"call_{_milliseconds(at):012x}{'0' * _DIGITS}"
 
 
-def _chances() -> Iterator[int]:
+def _chances() -> Iterator[str]:
+    """Random hex digits, as many as an id has behind its time."""
     while True:
-        some = os.urandom(_BYTES * _AT_ONCE)
-        for start in range(0, len(some), _BYTES):
-            yield int.from_bytes(some[start : start + _BYTES], "big") & _RANDOM
+        some = os.urandom(_DIGITS // 2 * _AT_ONCE).hex()
+        for start in range(0, len(some), _DIGITS):
+            yield some[start : start + _DIGITS]
 
 
 def _milliseconds(at: float) -> int:

@@ -20,6 +20,7 @@ from sqlalchemy import text as sql
 
 from proxy.prefix.standing import Mode, Place, Standing
 from proxy.store import schema
+from proxy.store.moments import seconds
 
 LAYOUT_CHANGES: Final = "layout changes"
 """The name of the fact that counts changes to what holds, for whoever caches it."""
@@ -81,12 +82,12 @@ def standing(row: Row[Any]) -> Standing:
         mode=Mode(row.mode) if row.mode else None,
         version=row.version,
         former=row.former,
-        active_from=row.active_from / 1e6,
-        measured_from=row.measured_from / 1e6,
+        active_from=seconds(row.active_from),
+        measured_from=seconds(row.measured_from),
         suspended=row.suspended,
-        suspended_at=row.suspended_at / 1e6,
+        suspended_at=seconds(row.suspended_at),
         changed_by=row.changed_by,
-        changed_at=row.changed_at / 1e6,
+        changed_at=seconds(row.changed_at),
     )
 
 
@@ -97,9 +98,9 @@ def proposal(row: Row[Any]) -> Proposal:
         digest=row.digest,
         moves=row.moves,
         state=State(row.state),
-        made=row.made / 1e6,
+        made=seconds(row.made),
         decided_by=row.decided_by,
-        decided_at=row.decided_at / 1e6,
+        decided_at=seconds(row.decided_at),
     )
 
 
@@ -168,6 +169,18 @@ def judge(
     same = and_(at(layouts, place), layouts.c.version == version)
     values = {"state": state.value, "decided_by": by, "decided_at": micros}
     connection.execute(update(layouts).where(same).values(**values))
+
+
+def last_approved(connection: Connection, place: Place) -> int:
+    """The version that was approved last and still is; 0 for none."""
+    layouts = schema.layouts
+    query = (
+        select(layouts.c.version)
+        .where(at(layouts, place), layouts.c.state == State.APPROVED.value)
+        .order_by(layouts.c.decided_at.desc(), layouts.c.version.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar() or 0
 
 
 def _make(connection: Connection, place: Place, version: int, **values: object) -> None:

@@ -4,12 +4,13 @@
 
     proposed ── approve ──▶ approved ── rollback ──▶ rolled back
 
-What is decided holds for conversations that begin ``DELAY`` seconds later, when every process has
-heard of it. A suspension holds as soon as it is heard of, until a person resumes. What was rolled
-back comes again only if a person approves it.
+What is decided holds for conversations that begin some seconds later, when every process has heard
+of it. A suspension holds as soon as it is heard of, until a person resumes. What was rolled back
+comes again only if a person approves it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from sqlalchemy import Connection, Engine, and_, func, or_, select
@@ -18,15 +19,13 @@ from proxy.prefix.standing import Mode, Place, Standing, Standings
 from proxy.store import layout_rows as rows
 from proxy.store import schema
 from proxy.store.database import reading, writing
+from proxy.store.hold import Hold
 from proxy.store.layout_rows import Proposal, State
-
-DELAY: Final = 5.0
-"""Seconds until what was decided holds; processes look every two."""
+from proxy.store.moments import micros
 
 AUTO: Final = "auto"
 """Who approves a proposal that approves itself."""
 
-_SETTLED = 86_400.0  # seconds a layout is measured before another takes its place by itself
 _FEATURES = 1_000  # of a team, whose callers name features as they like
 
 
@@ -84,14 +83,11 @@ class Layouts:
         with writing(self._engine) as connection:
             if not self._has_room(connection, place):
                 return None
-            standing = rows.locked(connection, place)
-            found = rows.proposed(connection, place, digest, moves, _micros(now))
-            ripe = not standing.version or now - standing.active_from >= _SETTLED
-            holding = _holding(connection, place, self._mode)
-            open_to = ripe and holding.mode is Mode.AUTO and not holding.suspended
-            if found.state is not State.PROPOSED or not open_to:
+            hold = Hold(connection, place, self._mode)
+            found = rows.proposed(connection, place, digest, moves, micros(now))
+            if found.state is not State.PROPOSED or not hold.is_open(now):
                 return found
-            _approve(connection, place, found.version, AUTO, now, self._mode)
+            hold.approve(found.version, AUTO, now)
             return rows.found(connection, place, found.version)
 
     def approve(self, place: Place, version: int, by: str, now: float) -> Standing:
@@ -100,8 +96,8 @@ class Layouts:
         Raises:
             ValueError: There is no such version.
         """
-        with writing(self._engine) as connection:
-            return _approve(connection, place, version, by, now, self._mode)
+        with self._holding(place) as hold:
+            return hold.approve(version, by, now)
 
     def rollback(self, place: Place, by: str, now: float) -> Standing:
         """What holds once the layout is rolled back: the one approved before it, or none.
@@ -109,45 +105,38 @@ class Layouts:
         Raises:
             ValueError: There is no layout to roll back.
         """
-        layouts, micros = schema.layouts, _micros(now)
-        with writing(self._engine) as connection:
-            version = rows.locked(connection, place).version
-            if not version:
-                raise ValueError("no layout is approved there, so there is none to roll back")
-            rows.judge(connection, place, version, State.ROLLED_BACK, by=by, micros=micros)
-            query = (
-                select(layouts.c.version)
-                .where(rows.at(layouts, place), layouts.c.state == State.APPROVED.value)
-                .order_by(layouts.c.decided_at.desc(), layouts.c.version.desc())
-                .limit(1)
-            )
-            before = connection.execute(query).scalar() or 0
-            return _decide(connection, place, by, now, self._mode, version=before)
+        with self._holding(place) as hold:
+            return hold.rollback(by, now)
 
     def switch(self, place: Place, mode: Mode, by: str, now: float) -> Standing:
         """What holds once the place has the mode."""
-        with writing(self._engine) as connection:
-            return _decide(connection, place, by, now, self._mode, mode=mode.value)
+        with self._holding(place) as hold:
+            return hold.decide(by, now, mode=mode.value)
 
     def suspend(self, place: Place, reason: str, now: float) -> bool:
         """Send the place's prompts as they came until a person resumes; False if it is so already.
 
         The reason and the moment of the first suspension stay.
         """
-        with writing(self._engine) as connection:
-            if rows.locked(connection, place).suspended:
+        with self._holding(place) as hold:
+            if hold.own.suspended:
                 return False
-            micros = _micros(now)
-            rows.write(connection, place, suspended=reason or "suspended", suspended_at=micros)
+            hold.suspend(reason, now)
             return True
 
     def resume(self, place: Place, by: str, now: float) -> bool:
         """Plan a suspended place again, and measure it afresh; False if it was not suspended."""
-        with writing(self._engine) as connection:
-            if not rows.locked(connection, place).suspended:
+        with self._holding(place) as hold:
+            if not hold.own.suspended:
                 return False
-            _decide(connection, place, by, now, self._mode, suspended="", suspended_at=0)
+            hold.decide(by, now, suspended="", suspended_at=0)
             return True
+
+    @contextmanager
+    def _holding(self, place: Place) -> Iterator[Hold]:
+        """The place, locked until what was decided about it is committed."""
+        with writing(self._engine) as connection:
+            yield Hold(connection, place, self._mode)
 
     def _has_room(self, connection: Connection, place: Place) -> bool:
         """Whether the place is known, or its team has few enough for one more."""
@@ -158,44 +147,3 @@ class Layouts:
             connection.execute(known).scalar_one()
             or connection.execute(others).scalar_one() < self._features
         )
-
-
-def _holding(connection: Connection, place: Place, mode: Mode) -> Standing:
-    """What holds at the place, with what holds for all of its feature."""
-    features = schema.features
-    query = select(features).where(or_(*(rows.at(features, each) for each in {place, place.whole})))
-    places = {rows.place_of(row): rows.standing(row) for row in connection.execute(query)}
-    return Standings(places=places, mode=mode).of(place)
-
-
-def _approve(
-    connection: Connection, place: Place, version: int, by: str, now: float, default: Mode
-) -> Standing:
-    rows.locked(connection, place)
-    rows.found(connection, place, version)
-    rows.judge(connection, place, version, State.APPROVED, by=by, micros=_micros(now))
-    observes = _holding(connection, place, default).mode is Mode.OBSERVE
-    mode = {"mode": Mode.APPLY.value} if observes else {}
-    return _decide(connection, place, by, now, default, version=version, **mode)
-
-
-def _decide(
-    connection: Connection, place: Place, by: str, now: float, default: Mode, **values: object
-) -> Standing:
-    """What holds once the values are decided; measuring begins anew with it."""
-    rows.locked(connection, place)
-    soon = _micros(now + DELAY)
-    return rows.write(
-        connection,
-        place,
-        former=_holding(connection, place, default).layout(now),
-        active_from=soon,
-        measured_from=soon,
-        changed_by=by,
-        changed_at=_micros(now),
-        **values,
-    )
-
-
-def _micros(seconds: float) -> int:
-    return round(seconds * 1e6)

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.receipt import Receipt
 from proxy.store import rows, schema, segments
-from proxy.store.database import reading, writing
+from proxy.store.database import changed, reading, writing
 from proxy.store.ids import id_floor
 
 _RANGE = 2_000
@@ -122,9 +122,7 @@ class Ledger:
         while time.monotonic() < until:
             with writing(self._engine) as connection:
                 end = connection.execute(edge).scalar()
-                deleted += connection.execute(
-                    delete(table).where(call_id < (end or floor))
-                ).rowcount
+                deleted += changed(connection, delete(table).where(call_id < (end or floor)))
             if end is None:
                 return deleted, True
         return deleted, False

@@ -1,12 +1,14 @@
 """A thread that asks the database every few seconds whether what we cache of it has changed.
 
-While the database is away what was known last holds, and ``trouble`` says so.
+While the database is away, or holds what this version cannot read, what was known last holds and
+``trouble`` says so.
 """
 
 import logging
 import threading
 from collections.abc import Callable
 
+import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
 _log = logging.getLogger(__name__)
@@ -19,7 +21,8 @@ class Lookout:
 
     Args:
         what: What is cached, in the plural.
-        look: Learns what has changed; may block, and fail for want of the database.
+        look: Learns what has changed; may block, and fail for want of the database or for what it
+            finds there.
         every: Seconds between two looks.
 
     Attributes:
@@ -49,12 +52,18 @@ class Lookout:
         try:
             self._look()
         except SQLAlchemyError as error:
-            what = self._what
-            if self.trouble is None:
-                _log.warning("changes to %s go unnoticed, the last known hold: %s", what, error)
-            self.trouble = f"changes to {what} go unnoticed: the database is away"
+            self._miss("the database is away", error)
+        except (ValueError, msgspec.DecodeError) as error:
+            self._miss("a row cannot be read", error)
         else:
             self.trouble = None
+
+    def _miss(self, why: str, error: Exception) -> None:
+        """Say that changes go unnoticed; in the log once for each reason."""
+        trouble = f"changes to {self._what} go unnoticed: {why}"
+        if trouble != self.trouble:
+            _log.warning("%s, the last known hold: %s", trouble, error)
+        self.trouble = trouble
 
     def _tend(self) -> None:
         while not self._stop.wait(self._every):

@@ -1,25 +1,22 @@
 """What was decided for each conversation at its first call, the same for every process.
 
-The first to keep a plan decides; whoever comes later gets that one back. A plan only ever grows:
+The first to bring a plan decides; whoever comes later gets that one back. A plan only ever grows:
 tools are appended and further caches added, nothing in it changes.
 """
 
 import time
 from collections.abc import Mapping
-from itertools import islice
 
 import msgspec
 from sqlalchemy import Connection, Engine, delete, select, text, update
 
-from proxy.prefix.plan import Plan
+from proxy.prefix.plan import Plan, merged
 from proxy.store import schema
-from proxy.store.database import reading, writing
+from proxy.store.database import changed, reading, writing
+from proxy.store.moments import micros
 
 _TOUCHED_EVERY = 43_200.0
 _STEP = 2_000
-#: A caller who names new tools with every call fills so many places and no more.
-_TOOLS = 1_024
-_POLICIES = 64
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Plan).decode
@@ -48,33 +45,21 @@ class Plans:
             row = connection.execute(query).one_or_none()
         if row is None:
             return None
-        if row.used < _micros(now - _TOUCHED_EVERY):
+        if row.used < micros(now - _TOUCHED_EVERY):
             self._touch(conversation, now)
         return _decode(row.plan)
 
-    def keep(self, conversation: str, plan: Plan, now: float) -> Plan:
-        """What holds for the conversation from now on: this plan, or the one that came first.
-
-        Tools after the first 1,024 and policies after the first 64 are not kept.
-        """
-        with writing(self._engine) as connection:
-            return _kept(connection, conversation, plan, now)
-
     def grow_all(self, plans: Mapping[str, Plan], now: float) -> dict[str, Plan]:
-        """The plans of many conversations with what these add to them, in one step."""
+        """The plans of these conversations with what these add to them, kept in one step.
+
+        Where there is none yet this one is kept. Of processes that add at once each gets all that
+        was added before it, in that order.
+        """
         with writing(self._engine) as connection:
             return {
                 conversation: _grown(connection, conversation, plan, now)
                 for conversation, plan in sorted(plans.items())
             }
-
-    def grow(self, conversation: str, plan: Plan, now: float) -> Plan:
-        """The conversation's plan with what this one adds to it, from now on.
-
-        Of processes that add at once each gets all that was added before it, in that order.
-        """
-        with writing(self._engine) as connection:
-            return _grown(connection, conversation, plan, now)
 
     def retain(self, since: float, budget: float) -> int:
         """How many plans were deleted because nobody asked for them after ``since``.
@@ -84,13 +69,13 @@ class Plans:
             budget: Seconds after which no further step begins.
         """
         plans, until, deleted = schema.plans, time.monotonic() + budget, 0
-        old = plans.c.used < _micros(since)
+        old = plans.c.used < micros(since)
         some = select(plans.c.conversation).where(old).order_by(plans.c.used).limit(_STEP)
         # Said twice: on PostgreSQL a plan may be asked for between being found and deleted.
         step = delete(plans).where(plans.c.conversation.in_(some), old)
         while time.monotonic() < until:
             with writing(self._engine) as connection:
-                gone = connection.execute(step).rowcount
+                gone = changed(connection, step)
             deleted += gone
             if not gone:
                 break
@@ -100,50 +85,21 @@ class Plans:
         plans = schema.plans
         touch = update(plans).where(plans.c.conversation == conversation)
         with writing(self._engine) as connection:
-            connection.execute(touch.values(used=_micros(now)))
-
-
-def merged(kept: Plan, more: Plan) -> Plan:
-    """The kept plan with the tools and policies it lacks; where both speak, it holds.
-
-    One that begins anew with a newer layout takes its place.
-    """
-    if more.anew and more.layout > kept.layout:
-        return more
-    known = frozenset(kept.tools)
-    new = dict.fromkeys(tool for tool in more.tools if tool not in known)
-    policies = more.policies | kept.policies
-    first = [*kept.policies, *(name for name in more.policies if name not in kept.policies)]
-    return Plan(
-        arm=kept.arm,
-        layout=kept.layout,
-        tools=(*kept.tools, *new)[:_TOOLS],
-        policies={name: policies[name] for name in islice(first, _POLICIES)},
-        joined=kept.joined,
-        anew=kept.anew,
-    )
-
-
-def _kept(connection: Connection, conversation: str, plan: Plan, now: float) -> Plan:
-    fit = merged(Plan(arm=plan.arm, layout=plan.layout, joined=plan.joined), plan)
-    values = {
-        "conversation": conversation,
-        "plan": _encode(fit).decode(),
-        "used": _micros(now),
-    }
-    stored: str = connection.execute(_KEEP, values).scalar_one()
-    return _decode(stored)
+            connection.execute(touch.values(used=micros(now)))
 
 
 def _grown(connection: Connection, conversation: str, plan: Plan, now: float) -> Plan:
-    plans = schema.plans
-    kept = _kept(connection, conversation, plan, now)
+    """The conversation's plan with what this one adds to it, from now on."""
+    alone = merged(Plan(arm=plan.arm, layout=plan.layout, joined=plan.joined), plan)
+    values = {
+        "conversation": conversation,
+        "plan": _encode(alone).decode(),
+        "used": micros(now),
+    }
+    kept = _decode(connection.execute(_KEEP, values).scalar_one())
     grown = merged(kept, plan)
     if grown != kept:
+        plans = schema.plans
         change = update(plans).where(plans.c.conversation == conversation)
         connection.execute(change.values(plan=_encode(grown).decode()))
     return grown
-
-
-def _micros(seconds: float) -> int:
-    return round(seconds * 1e6)

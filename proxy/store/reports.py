@@ -8,6 +8,7 @@ from sqlalchemy import BigInteger, ColumnElement, Engine, Row, Select, cast, fun
 from dashboards.reports import BY_TEAM, Part, Period, Spend
 from proxy.store import schema
 from proxy.store.database import reading
+from proxy.store.moments import seconds
 from slo.usage import Usage
 
 _PARTS: tuple[Part, ...] = ("team", "feature", "model", "route")
@@ -40,6 +41,13 @@ class LedgerReports:
     def unpriced(self, period: Period) -> list[Spend]:
         """See ``Reports.unpriced``."""
         return [row for row in self.spend(period, _PARTS) if row.unpriced]
+
+    def features(self, team: str) -> list[str]:
+        """The features of all calls the team ever made, in order; "" for calls that named none."""
+        table = schema.rollups.c
+        query = select(table.feature).where(table.team == team).distinct().order_by(table.feature)
+        with reading(self._engine) as connection:
+            return list(connection.execute(query).scalars())
 
 
 def _query(parts: list[Part], start: int, end: int) -> Select[Any]:
@@ -86,8 +94,8 @@ def _spend(parts: list[Part], row: Row[Any]) -> Spend:
         usage=Usage(**{bucket: named[bucket] for bucket in schema.BUCKETS}),
         list_nanos=_cost(row.list_nanos, row.unpriced),
         cost_nanos=_cost(row.cost_nanos, row.unpriced),
-        ttft=row.ttft_sum / row.ttft_count / 1e6 if row.ttft_count else None,
-        duration=row.duration_sum / row.calls / 1e6 if row.calls else None,
+        ttft=seconds(row.ttft_sum / row.ttft_count) if row.ttft_count else None,
+        duration=seconds(row.duration_sum / row.calls) if row.calls else None,
     )
 
 

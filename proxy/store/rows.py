@@ -1,26 +1,26 @@
 """Receipts as rows of the table ``calls``, and back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from proxy.receipt import Outcome, Receipt
 from proxy.store import schema
+from proxy.store.moments import micros, seconds
 from slo.usage import Usage
 
 COLUMNS = tuple(column.name for column in schema.calls.columns)
 """The names of a row's values, in order."""
 
 _NO_USAGE = (None,) * len(schema.BUCKETS)
-_SILENT: Mapping[str, Any] = {
-    "conversation": "",
-    "arm": "",
-    "layout": 0,
-    "miss": "",
-    "miss_detail": "",
+_NULLABLE = {column.name for column in schema.calls.columns if column.nullable}
+_SILENT = {
+    field.name: field.default
+    for field in msgspec.structs.fields(Receipt)
+    if field.name in _NULLABLE and field.default is not None
 }
-"""What planning says, and how a receipt says nothing; in a row that is null."""
+"""What is null in a row, and how a receipt that says nothing of it has it, unless by None."""
 
 _ROOM = 1 << 50  # tokens, nano-dollars (a million dollars) or microseconds of one call
 _encode_notes = msgspec.json.Encoder().encode
@@ -35,8 +35,8 @@ def row(receipt: Receipt) -> tuple[Any, ...]:
             rollups.
     """
     usage = _NO_USAGE if receipt.usage is None else msgspec.structs.astuple(receipt.usage)
-    ttft = None if receipt.ttft is None else round(receipt.ttft * 1e6)
-    duration = round(receipt.duration * 1e6)
+    ttft = None if receipt.ttft is None else micros(receipt.ttft)
+    duration = micros(receipt.duration)
     money = (receipt.list_nanos, receipt.cost_nanos, receipt.miss_nanos)
     for number in (*usage, *money, receipt.expected_read, receipt.miss_tokens, ttft, duration):
         if number is not None and not -_ROOM < number < _ROOM:
@@ -45,7 +45,7 @@ def row(receipt: Receipt) -> tuple[Any, ...]:
         receipt.call_id,
         receipt.attempt,
         int(receipt.final),
-        round(receipt.started * 1e6),
+        micros(receipt.started),
         receipt.team,
         receipt.key_id,
         receipt.feature,
@@ -64,7 +64,7 @@ def row(receipt: Receipt) -> tuple[Any, ...]:
         receipt.cost_nanos,
         ttft,
         duration,
-        round(receipt.overhead * 1e6),
+        micros(receipt.overhead),
         receipt.fingerprint,
         receipt.upstream_id,
         _encode_notes(receipt.notes).decode() if receipt.notes else "[]",
@@ -92,10 +92,10 @@ def receipt(values: Sequence[Any], prompt: str | None = None) -> Receipt:
             "final": bool(named["final"]),
             "streamed": bool(named["streamed"]),
             "estimated": bool(named["estimated"]),
-            "started": named["started"] / 1e6,
-            "ttft": None if named["ttft"] is None else named["ttft"] / 1e6,
-            "duration": named["duration"] / 1e6,
-            "overhead": named["overhead"] / 1e6,
+            "started": seconds(named["started"]),
+            "ttft": None if named["ttft"] is None else seconds(named["ttft"]),
+            "duration": seconds(named["duration"]),
+            "overhead": seconds(named["overhead"]),
             "user": user,
             "outcome": Outcome(named["outcome"]),
             "usage": None if tokens["input"] is None else Usage(**tokens),

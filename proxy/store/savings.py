@@ -22,6 +22,7 @@ from proxy.prefix.plan import Arm
 from proxy.store import schema
 from proxy.store.database import reading
 from proxy.store.ids import id_floor
+from proxy.store.moments import micros
 
 _PROMPT: Final = tuple(bucket for bucket in schema.BUCKETS if bucket not in {"output", "reasoning"})
 _KEY: Final = ("team", "feature", "model", "arm")
@@ -145,7 +146,7 @@ class Savings:
 def _planned(since: float, team: str | None, feature: str | None) -> list[ColumnElement[bool]]:
     """Planned calls since a moment: one team's by the index for it, all teams' by their ids."""
     calls = schema.calls.c
-    wanted = [schema.PLANNED, calls.started >= round(since * 1e6)]
+    wanted = [schema.PLANNED, calls.started >= micros(since)]
     wanted.append(calls.team == team if team is not None else calls.call_id >= id_floor(since))
     return wanted if feature is None else [*wanted, calls.feature == feature]
 

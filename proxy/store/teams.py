@@ -9,7 +9,8 @@ from sqlalchemy import Connection, Engine, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from proxy.store import schema
-from proxy.store.database import reading, writing
+from proxy.store.database import changed, reading, writing
+from proxy.store.moments import micros, seconds
 
 KEY_CHANGES = "key changes"
 """The name of the fact that counts changes to keys and teams, for whoever caches them."""
@@ -78,7 +79,7 @@ class Teams:
             "id": team.id,
             "name": name,
             "keeps_prompts": int(keeps_prompts),
-            "created": round(now * 1e6),
+            "created": micros(now),
         }
         try:
             with writing(self._engine) as connection:
@@ -112,12 +113,12 @@ class Teams:
             "hash": token_hash(secret),
             "hint": key.hint,
             "feature": feature,
-            "created": round(now * 1e6),
+            "created": micros(now),
         }
         try:
             with writing(self._engine) as connection:
                 connection.execute(insert(schema.keys).values(values))
-                _changed(connection)
+                _count(connection)
         except IntegrityError as error:
             raise ValueError(f"there is no team with the id {team!r}") from error
         return key, secret
@@ -128,12 +129,12 @@ class Teams:
         close = (
             update(keys)
             .where(keys.c.id == key_id, keys.c.revoked_at.is_(None))
-            .values(revoked_at=round(now * 1e6))
+            .values(revoked_at=micros(now))
         )
         with writing(self._engine) as connection:
-            revoked = connection.execute(close).rowcount == 1
+            revoked = changed(connection, close) == 1
             if revoked:
-                _changed(connection)
+                _count(connection)
         return revoked
 
     def keep_prompts(self, team: str, *, keeps: bool) -> bool:
@@ -141,9 +142,9 @@ class Teams:
         teams = schema.teams
         change = update(teams).where(teams.c.id == team).values(keeps_prompts=int(keeps))
         with writing(self._engine) as connection:
-            found = connection.execute(change).rowcount == 1
+            found = changed(connection, change) == 1
             if found:
-                _changed(connection)
+                _count(connection)
         return found
 
     def all(self) -> Sequence[Team]:
@@ -155,7 +156,7 @@ class Teams:
                     id=row.id,
                     name=row.name,
                     keeps_prompts=bool(row.keeps_prompts),
-                    created=row.created / 1e6,
+                    created=seconds(row.created),
                 )
                 for row in connection.execute(query)
             ]
@@ -172,14 +173,14 @@ class Teams:
                     name=row.name,
                     hint=row.hint,
                     feature=row.feature,
-                    created=row.created / 1e6,
-                    revoked_at=None if row.revoked_at is None else row.revoked_at / 1e6,
+                    created=seconds(row.created),
+                    revoked_at=None if row.revoked_at is None else seconds(row.revoked_at),
                 )
                 for row in connection.execute(query)
             ]
 
 
-def _changed(connection: Connection) -> None:
+def _count(connection: Connection) -> None:
     """Count a change. The count's row is locked until the commit, so no number comes twice."""
     meta = schema.meta
     count = update(meta).where(meta.c.name == KEY_CHANGES).values(number=meta.c.number + 1)

@@ -5,6 +5,7 @@ between them: an answer's bytes wait here until they are read, and no more of th
 """
 
 import asyncio
+from functools import lru_cache
 from typing import Final, cast
 
 import httptools
@@ -13,6 +14,8 @@ import httptools
 _HIGH: Final = 256 * 1024
 #: The largest head of an answer, and the most bytes in a row that bring its body no further.
 _HEAD: Final = 64 * 1024
+#: Header names that are remembered.
+_NAMES: Final = 256
 #: Seconds after which a connection that breaks without a word was not idle for too long: the
 #: upstream had the request, and must not get it again.
 _STALE: Final = 1.0
@@ -49,6 +52,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._uses = 0
+        self._parser = httptools.HttpResponseParser(self)
         self._error: Broken | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._paused = self._is_bodiless = False
@@ -59,14 +63,10 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Whether another request may be sent: the last one was sent whole, and answered."""
-        return self._is_free and not self._transport.get_write_buffer_size()
+        """Whether another request may be sent: the last one was sent whole, and answered.
 
-    @property
-    def _is_free(self) -> bool:
-        """Whether the answer came whole and nobody waits for a part of it.
-
-        Nor while reading is paused, for bytes that nobody asked for may wait behind it.
+        Not while somebody waits for a part of the answer, nor while reading is paused, for bytes
+        that nobody asked for may wait behind it.
         """
         return (
             self._complete
@@ -75,10 +75,16 @@ class Connection(asyncio.Protocol):
             and self._waiter is None
             and not self._paused
             and not self._transport.is_closing()
+            and not self._transport.get_write_buffer_size()
         )
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the answer came whole, and all of it was read."""
+        return self._complete and not self._buffer
+
     async def exchange(self, head: bytes, body: bytes, *, is_bodiless: bool = False) -> None:
-        """Send a request and wait for the head of its answer.
+        """Send a request on a connection that is new or reusable; wait for the answer's head.
 
         Args:
             head: The request's line and headers, with the blank line.
@@ -88,8 +94,8 @@ class Connection(asyncio.Protocol):
         Raises:
             Broken: If the connection ends before.
         """
-        if not self._is_free:
-            raise Broken("the connection was not fit for a request")
+        if self._error is not None:
+            raise self._error
         self._begin()
         self._is_bodiless = is_bodiless
         self._uses += 1
@@ -120,7 +126,6 @@ class Connection(asyncio.Protocol):
         self._refuse("the connection was closed")
 
     def _begin(self) -> None:
-        self._parser = httptools.HttpResponseParser(self)
         self._buffer.clear()
         self._size = self._useless = self.status = 0
         self._complete = False
@@ -146,6 +151,7 @@ class Connection(asyncio.Protocol):
             return
         if self._useless > _HEAD and not self._complete:
             self._refuse("the answer goes on and says nothing")
+        self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio; an answer without a length ends here, unless we hung up."""
@@ -167,9 +173,10 @@ class Connection(asyncio.Protocol):
         self._size += len(name) + len(value)
         if self._size > _HEAD:
             raise Broken("the answer's head is too large")
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        known = self.headers.get(key)
-        self.headers[key] = text if known is None else f"{known}, {text}"
+        key, text = _name(name), value.decode("latin-1")
+        if key in self.headers:
+            text = f"{self.headers[key]}, {text}"
+        self.headers[key] = text
 
     def on_headers_complete(self) -> None:
         """Called by httptools."""
@@ -186,7 +193,6 @@ class Connection(asyncio.Protocol):
         self.status = status
         if self._is_bodiless:
             self._complete = self._closes = True
-        self._wake()
 
     def on_body(self, piece: bytes) -> None:
         """Called by httptools."""
@@ -198,7 +204,6 @@ class Connection(asyncio.Protocol):
         if self._size > _HIGH and not self._paused:
             self._paused = True
             self._transport.pause_reading()
-        self._wake()
 
     def on_message_complete(self) -> None:
         """Called by httptools; after an interim answer, such as 103, another follows."""
@@ -207,7 +212,6 @@ class Connection(asyncio.Protocol):
             return
         self._complete = True
         self._closes |= not self._delimited or not self._parser.should_keep_alive()
-        self._wake()
 
     async def _wait(self) -> None:
         if self._error is not None:
@@ -230,3 +234,8 @@ class Connection(asyncio.Protocol):
         if self._error is None:
             self._error = error
         self._wake()
+
+
+@lru_cache(maxsize=_NAMES)
+def _name(header: bytes) -> str:
+    return header.decode("latin-1").lower()

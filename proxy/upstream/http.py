@@ -76,6 +76,8 @@ class HttpExchange:
                     code="upstream_answer_too_large",
                     retryable=False,
                 )
+            if self._packed is None and self._connection.is_read:
+                break
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult
 from aiohappyeyeballs import start_connection
 
 from proxy.upstream.connection import Broken, Connection
-from proxy.upstream.port import Unsent
+from proxy.upstream.places import NOT_YET, Places
 
 #: Seconds an idle connection is kept; the providers' load balancers keep theirs for longer.
 _IDLE: Final = 30.0
@@ -44,7 +44,7 @@ class Origin:
         self._tls = tls if address.scheme == "https" else None
         self._port = address.port or (80 if self._tls is None else 443)
         self._connect_timeout = connect_timeout
-        self._room = asyncio.Semaphore(connections)
+        self._places = Places(connections)
         self._idle: deque[Connection] = deque()
         self._busy: set[Connection] = set()
 
@@ -58,22 +58,20 @@ class Origin:
             OSError: If the upstream cannot be reached; its ``TimeoutError`` if not in time.
             Unsent: If it was cancelled while it waited for a connection.
         """
+        if not self._places.take():
+            await self._places.turn()
         connection = None
-        with _NOT_YET:
-            await self._room.acquire()
         try:
-            with _NOT_YET:
-                connection = self._kept() or await self._connected()
+            connection = self._kept() or await self._connected()
             try:
                 await connection.exchange(head, body, is_bodiless=is_bodiless)
             except Broken as error:
                 if not error.is_stale:
                     raise
-                with _NOT_YET:
-                    connection = await self._connected()
+                connection = await self._connected()
                 await connection.exchange(head, body, is_bodiless=is_bodiless)
         except BaseException:
-            self._room.release()
+            self._places.leave()
             if connection is not None:
                 connection.close()
             raise
@@ -82,7 +80,7 @@ class Origin:
 
     def release(self, connection: Connection) -> None:
         """Keep the connection for the next call, or hang up if its answer was not read whole."""
-        self._room.release()
+        self._places.leave()
         self._busy.discard(connection)
         if not connection.is_reusable:
             connection.close()
@@ -111,33 +109,24 @@ class Origin:
         """A new connection, over the first of the host's addresses that answers.
 
         An address that swallows all it is sent (IPv6 on half-made networks) costs a head start.
+
+        Raises:
+            OSError: If none does; its ``TimeoutError`` if not in time.
+            Unsent: If it was cancelled meanwhile.
         """
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(self._connect_timeout):
-            found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
-            reached = await start_connection(found, happy_eyeballs_delay=_HEAD_START)
-            try:
-                _, connection = await loop.create_connection(
-                    lambda: Connection(loop),
-                    sock=reached,
-                    ssl=self._tls,
-                    server_hostname=None if self._tls is None else self._host,
-                )
-            except BaseException:
-                reached.close()
-                raise
+        with NOT_YET:
+            async with asyncio.timeout(self._connect_timeout):
+                found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+                reached = await start_connection(found, happy_eyeballs_delay=_HEAD_START)
+                try:
+                    _, connection = await loop.create_connection(
+                        lambda: Connection(loop),
+                        sock=reached,
+                        ssl=self._tls,
+                        server_hostname=None if self._tls is None else self._host,
+                    )
+                except BaseException:
+                    reached.close()
+                    raise
         return connection
-
-
-class _Sending:
-    """Lets who cancels its block know that nothing was sent."""
-
-    def __enter__(self) -> None:
-        """Nothing is sent yet."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, asyncio.CancelledError):
-            raise Unsent from error
-
-
-_NOT_YET: Final = _Sending()

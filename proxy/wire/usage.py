@@ -6,6 +6,7 @@ stay in the input. Source: OpenAI, DeepSeek, xAI, Gemini and vLLM references, us
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from slo.usage import Usage
@@ -13,12 +14,9 @@ from slo.usage import Usage
 #: More than any answer holds; a larger count is a mistake that no ledger should have to store.
 _MOST: Final = 10**12
 
-_PROMPT: Final = ("prompt_tokens", "input_tokens")
-_GENERATED: Final = ("completion_tokens", "output_tokens")
 _HIT: Final = "prompt_cache_hit_tokens"
 _MISS: Final = "prompt_cache_miss_tokens"
-_PROMPT_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details")
-_GENERATED_DETAILS: Final = ("completion_tokens_details", "output_tokens_details")
+_NONE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 def openai_usage(found: Mapping[str, Any]) -> Usage | None:
@@ -27,22 +25,22 @@ def openai_usage(found: Mapping[str, Any]) -> Usage | None:
     Counts that contradict each other are clamped, so that no bucket is negative and the buckets
     of the prompt add up to the prompt. A usage of zeros is a ``Usage`` of zeros.
     """
-    prompt = _count(found, *_PROMPT)
-    generated = _count(found, *_GENERATED)
-    total = _count(found, "total_tokens")
+    counts = _counts(found)
+    prompt = counts.get("prompt_tokens", counts.get("input_tokens"))
+    generated = counts.get("completion_tokens", counts.get("output_tokens"))
     if prompt is None:
-        prompt = _untold(found, generated, total)
+        prompt = _untold(counts, generated or 0)
     if prompt is None and generated is None:
         return None
-    return _split(found, prompt or 0, generated or 0, total)
+    return _split(found, counts, prompt or 0, generated or 0)
 
 
-def _untold(found: Mapping[str, Any], generated: int | None, total: int | None) -> int | None:
+def _untold(counts: Mapping[str, int], generated: int) -> int | None:
     """The prompt tokens that other counts add up to; None if none do."""
-    hit, miss = _count(found, _HIT), _count(found, _MISS)
-    if hit is not None or miss is not None:
-        return (hit or 0) + (miss or 0)
-    return None if total is None else max(total - (generated or 0), 0)
+    if _HIT in counts or _MISS in counts:
+        return counts.get(_HIT, 0) + counts.get(_MISS, 0)
+    total = counts.get("total_tokens")
+    return None if total is None else max(total - generated, 0)
 
 
 def merge(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) -> None:
@@ -61,16 +59,19 @@ def merge(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) -> None:
             into[key] = value
 
 
-def _split(found: Mapping[str, Any], prompt: int, generated: int, total: int | None) -> Usage:
-    details = _object(found, *_PROMPT_DETAILS)
-    cached = _count(details, "cached_tokens")
-    if cached is None:
-        cached = _count(found, _HIT, "cached_tokens")
-    read = min(cached or 0, prompt)
-    write = min(_count(details, "cache_write_tokens") or 0, prompt - read)
-    ttls = _object(details, "cache_write_tokens_details")
-    write_12h = min(_count(ttls, "ttl_12h_tokens") or 0, write)
-    output, reasoning = _generated(found, prompt, generated, total)
+def _split(
+    found: Mapping[str, Any], counts: Mapping[str, int], prompt: int, generated: int
+) -> Usage:
+    details = _object(found, "prompt_tokens_details", "input_tokens_details")
+    told = _counts(details)
+    cached = told.get("cached_tokens", counts.get(_HIT, counts.get("cached_tokens", 0)))
+    read = min(cached, prompt)
+    write = min(told.get("cache_write_tokens", 0), prompt - read)
+    ttls = _counts(_object(details, "cache_write_tokens_details")) if write else _NONE
+    write_12h = min(ttls.get("ttl_12h_tokens", 0), write)
+    told = _counts(_object(found, "completion_tokens_details", "output_tokens_details"))
+    reasoning = told.get("reasoning_tokens", 0)
+    output, reasoning = _generated(prompt, generated, reasoning, counts.get("total_tokens", 0))
     return Usage(
         input=prompt - read - write,
         cache_read=read,
@@ -81,16 +82,13 @@ def _split(found: Mapping[str, Any], prompt: int, generated: int, total: int | N
     )
 
 
-def _generated(
-    found: Mapping[str, Any], prompt: int, generated: int, total: int | None
-) -> tuple[int, int]:
+def _generated(prompt: int, generated: int, reasoning: int, total: int) -> tuple[int, int]:
     """Output and reasoning, apart.
 
     Reasoning is inside the generated tokens, except where the total says that it was left out of
     them, as xAI's and Gemini's compatible answers do: then it is what the total has over.
     """
-    reasoning = _count(_object(found, *_GENERATED_DETAILS), "reasoning_tokens") or 0
-    over = 0 if total is None else max(total - prompt - generated, 0)
+    over = max(total - prompt - generated, 0)
     if over and reasoning in {0, over}:
         return generated, over
     reasoning = min(reasoning, generated)
@@ -103,17 +101,14 @@ def _object(found: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
         value = found.get(name)
         if isinstance(value, dict):
             return value
-    return {}
+    return _NONE
 
 
-def _count(found: Mapping[str, Any], *names: str) -> int | None:
-    """The first of the named counts; None if there is none. What is negative is no count."""
-    for name in names:
-        value = found.get(name)
-        if value is None:
-            continue
-        if type(value) is float and value.is_integer():
-            value = int(value)
-        if type(value) is int and 0 <= value <= _MOST:
-            return value
-    return None
+def _counts(found: Mapping[str, Any]) -> dict[str, int]:
+    """What an object counts, by name. What is negative is no count."""
+    counts: dict[str, int] = {}
+    for name, value in found.items():
+        count = int(value) if type(value) is float and value.is_integer() else value
+        if type(count) is int and 0 <= count <= _MOST:
+            counts[name] = count
+    return counts

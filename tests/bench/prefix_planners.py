@@ -49,7 +49,7 @@ class Planning:
         if self._arranges:
             self._lessons.observe(planned)
             self._look(planned)
-        return Sent(planned.body, planned.tail)
+        return Sent(planned.body, planned.prompt.tail)
 
     def next_day(self) -> "Planning":
         """Another one that knows the layouts of this one and none of its conversations."""

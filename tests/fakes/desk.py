@@ -11,12 +11,13 @@ from proxy.decide import Patience
 from proxy.desk import Caller, Desk, Line
 from proxy.meter import Meter
 from proxy.pipeline import serve
+from proxy.prefix.diagnostics import Heard
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.receipt import Receipt
 from proxy.settle import Seal
 from proxy.timeline import Timeline
 from proxy.upstream.port import Transport
-from proxy.watch import Watch
+from proxy.watch import Watch, Watches
 from slo.price import Period, Rates, Sheet, Tariff
 from slo.usage import Usage
 
@@ -114,7 +115,7 @@ class NoPlanning:
     async def kept(self, planned: Planned | Unplanned) -> None:
         pass
 
-    def settled(self, planned: Planned | Unplanned, usage: Usage | None) -> None:
+    def settled(self, planned: Planned | Unplanned, usage: Usage | None, heard: Heard) -> None:
         return None
 
 
@@ -156,6 +157,6 @@ def events(*datas: str) -> bytes:
 
 async def served(asked: Call, caller: Caller, table: Desk, timeline: Timeline) -> None:
     """Serve a call as the front does once it has read its body."""
-    with Watch(table.tasks.start) as watch:
+    with Watch(Watches(table.tasks.start)) as watch:
         watch.listen(caller.gone)
         await serve(Line(asked, caller, table, watch, timeline))

@@ -28,7 +28,7 @@ def kept(before: bytes, after: bytes, *, owned: frozenset[str] = OWNED) -> None:
         after: As it was planned.
         owned: Fields that planning may add.
     """
-    was, now = msgspec.json.decode(before), msgspec.json.decode(after)
+    was, now = (_in_chat(msgspec.json.decode(body)) for body in (before, after))
     _fields_are_equal(before, after, owned)
     _words_are_present(was, now)
     assert sorted(map(_plain, now.get("tools") or ())) == sorted(
@@ -44,9 +44,33 @@ def _fields_are_equal(before: bytes, after: bytes, owned: frozenset[str]) -> Non
         {name: bytes(raw) for name, raw in fields(body).items()} for body in (before, after)
     )
     for name in was.keys() | now.keys():
-        if name in ("messages", "tools") or (name in owned and was.get(name, b"null") == b"null"):
+        if name in ("messages", "input", "instructions", "tools") or (
+            name in owned and was.get(name, b"null") == b"null"
+        ):
             continue
         assert was.get(name) == now.get(name), f"{name} was changed"
+
+
+def _in_chat(body: _Json) -> _Json:
+    """A Responses body with its instructions and items as messages; another as it is."""
+    if "messages" in body or "input" not in body:
+        return body
+    said = body["input"]
+    items = [{"role": "user", "content": said}] if isinstance(said, str) else said
+    told = [{"role": "developer", "content": body.get("instructions")}]
+    return {**body, "messages": [*(told if body.get("instructions") else ()), *map(_said, items)]}
+
+
+def _said(item: _Json) -> _Json:
+    """An item as a message."""
+    found = {name: value for name, value in item.items() if name != "output"}
+    content = item.get("content", item.get("output"))
+    if isinstance(content, list):
+        content = [
+            {**part, "type": "text"} if part.get("type") == "input_text" else part
+            for part in content
+        ]
+    return {**found, "content": content}
 
 
 def _words_are_present(was: _Json, now: _Json) -> None:

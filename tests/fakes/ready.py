@@ -33,7 +33,6 @@ def planned(sent: Sent, *, there: int = 0, arm: Arm = Arm.TREATED, **way: Any) -
         way=Way(**{"upstream": "up", "model": "m", "regime": sent.regime, "rates": RATES, **way}),
         plan=Plan(arm=arm),
         body=body,
-        tail=0,
         evidence=Evidence(sent=sent, expected=Expected(tokens=there, scale=sent.scale()), now=0.0),
     )
 

@@ -1,5 +1,6 @@
 """Two gateways, each a process of its own, that share one store, before one lab."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tests.fakes.hourglass import Sand, lab_by_the_hour
 from tests.fakes.served import Served, free_port, served
 from tests.fakes.standing import standing
 
+_QUESTION = re.compile(rb',"diagnostics":\{[^{}]*\}')
 #: Nothing is planned but for features that are told to be, and no conversation is left out.
 _PLANNING = {"THRIFTGATE_PLANNING": "off", "THRIFTGATE_CONTROL_SHARE": "0"}
 
@@ -50,7 +52,10 @@ class Replicas:
     client: httpx.Client
 
     def arrived(self, which: int, body: bytes, *, feature: str, at: float) -> tuple[str, bytes]:
-        """Path and body of what arrives upstream for a call to that gateway."""
+        """Path and body of what arrives upstream for a call to that gateway.
+
+        Which answer before it is asked about is no part of the prompt, and each gateway's own.
+        """
         gateway = self.gateways[which]
         self.clock.past = at
         headers: Mapping[str, Any] = {
@@ -64,7 +69,7 @@ class Replicas:
         assert answer.status_code == 200, answer.text
         assert orjson.loads(answer.content)["choices"]
         exchange = self.lab.exchanges[-1]
-        return exchange.path, exchange.body
+        return exchange.path, _QUESTION.sub(b"", exchange.body)
 
     def place(self, feature: str) -> Place:
         """A feature of the one team."""

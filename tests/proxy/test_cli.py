@@ -168,6 +168,19 @@ def test_a_report_says_what_each_team_spent(folder):
     assert "route" in said
 
 
+def test_a_report_loses_no_part_of_a_long_name(folder):
+    feature = "triage-" * 16
+    store = Store.open(f"sqlite:///{folder / 'thriftgate.db'}", folder / "journal")
+    store.keep(a_receipt(feature=feature))
+    assert store.close(20)
+
+    said = told("report", "--days", "3650", "--by", "feature")
+
+    names = "".join(line.split()[0] for line in said.splitlines() if line[:1].strip())
+    assert "…" not in said
+    assert feature in names
+
+
 def test_a_report_without_calls_says_so():
     assert "No calls in the last 3 days." in told("report", "--days", "3")
 

@@ -16,7 +16,7 @@ from proxy.desk import Line
 from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt
 from proxy.timeline import Timeline
-from proxy.watch import Watch
+from proxy.watch import Watch, Watches
 from proxy.wire.openai import OpenAIWire
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, BEAT, STREAMED, chunk, event, stream, usage_chunk
@@ -205,7 +205,7 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
         await answer.commit()
         with (
             pytest.raises(raised) if raised else nullcontext(),
-            Watch(table.tasks.start) as watch,
+            Watch(Watches(table.tasks.start)) as watch,
         ):
             watch.listen(caller.gone)
             line = Line(asked, caller, table, watch, timeline)

@@ -1,10 +1,13 @@
 """Which calls are planned."""
 
+from dataclasses import replace
+
+import orjson
 import pytest
 
 from proxy.plannable import HUGE, SMALL, asked, passed
 from proxy.prefix.planned import Unplanned
-from tests.fakes.desk import KEY, call
+from tests.fakes.desk import KEY, call, route
 from tests.proxy.prefix.askings import body, said
 
 LONG = body(said("user", "x" * SMALL))
@@ -38,3 +41,20 @@ def test_planning_knows_who_asks_and_in_which_conversation():
     assert (found.team, found.key, found.feature, found.hint) == (KEY.team, KEY.id, "chat", "mine")
     assert found.body == LONG
     assert not found.shows
+
+
+SAID = orjson.dumps({"model": "any", "input": "x" * SMALL})
+
+
+@pytest.mark.parametrize(
+    ("to", "is_planned"),
+    [
+        (route("openai"), True),
+        (route("claude", kind="anthropic"), False),
+        (route("router", regime="anthropic-breakpoint"), False),
+        (route("chat", upstream=replace(route("chat").upstream, serves_responses=False)), False),
+    ],
+)
+def test_a_responses_call_is_planned_where_it_goes_in_its_own_words(to, is_planned):
+    assert (passed(call(SAID, endpoint="responses"), to) is None) == is_planned
+    assert passed(call(LONG), to) is None

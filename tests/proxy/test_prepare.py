@@ -4,14 +4,15 @@ import msgspec
 import pytest
 
 from proxy.errors import InvalidCall
+from proxy.prefix.diagnostics import Question
 from proxy.prefix.plan import Plan
-from proxy.prefix.planned import Asked, Draft, Planned, Unplanned, Way
+from proxy.prefix.planned import Asked, Planned, Unplanned, Way
 from proxy.prefix.planner import Planner
-from proxy.prefix.prompt import parsed
 from proxy.prefix.regime import Regime
 from proxy.prepare import prepare
 from proxy.wire.kinds import WIRES
-from proxy.wire.port import Wire
+from proxy.wire.port import Prepared, Wire
+from proxy.wire.untold import Untold
 from tests.fakes.answers import ASKED
 from tests.fakes.desk import call, route
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
@@ -29,15 +30,10 @@ def test_each_route_is_spoken_to_in_the_words_of_its_kind(kind, path):
 
 def test_a_planned_call_goes_with_its_own_body_and_headers():
     asked = call(ASKED)
-    draft = Draft(
-        asked=Asked(team="t", feature="", key="k", body=ASKED),
-        prompt=parsed(ASKED),
-        fingerprint=bytes,
-        conversation=b"c",
-        turns=0,
-    )
+    planner = Planner(b"secret")
+    draft = planner.draft(Asked(team="t", feature="", key="k", body=ASKED))
     way = Way(upstream="up", model="m", regime=Regime())
-    planned = Planner(b"secret").planned(draft, way, Plan(), None, 0.0)
+    planned = planner.planned(draft, way, Plan(), None, 0.0)
     there = route("up", model="m")
 
     assert prepare(asked, there, planned).headers is asked.headers
@@ -97,3 +93,60 @@ def test_notes_of_planning_follow_those_of_the_wire():
 
     assert alone
     assert prepare(call(raw), to, Unplanned("too large")).notes == (*alone, "too large")
+
+
+ASKING = Question("diagnostics", b'{"previous_message_id":"msg_1"}', {"anthropic-beta": "ours"})
+COMPARING = Question("prompt_cache_options", b'{"comparison_response_id":"resp_1"}')
+
+
+def test_a_question_goes_with_the_upstreams_own_body_and_beside_the_callers_features():
+    raw = body(*talk(0))
+    came = call(raw, headers={"anthropic-beta": "theirs, more"})
+    sent = prepare(came, route("up", kind="anthropic"), planned(raw, body=raw, question=ASKING))
+
+    assert json.loads(sent.body)["diagnostics"] == {"previous_message_id": "msg_1"}
+    assert sent.headers["anthropic-beta"] == "theirs,more,ours"
+
+
+def responding(**fields: object) -> Prepared:
+    """A Responses call that asks, as it is prepared."""
+    raw = json.dumps({"model": "m", "input": "x" * 9_000, **fields}).encode()
+    asking = planned(raw, body=raw, question=COMPARING, headers={})
+    return prepare(call(raw, endpoint="responses"), route("up"), asking)
+
+
+def test_a_question_is_put_beside_what_the_caller_says_and_its_answer_is_taken_out():
+    sent = responding(prompt_cache_options={"ttl": "12h"})
+
+    assert json.loads(sent.body)["prompt_cache_options"] == {
+        "comparison_response_id": "resp_1",
+        "ttl": "12h",
+    }
+    assert isinstance(sent.reader, Untold)
+
+
+def test_a_caller_who_asks_is_answered():
+    own = {"comparison_response_id": "resp_0"}
+    sent = responding(prompt_cache_options=own)
+
+    assert json.loads(sent.body)["prompt_cache_options"] == own
+    assert sent.reader is None
+
+
+@pytest.mark.parametrize("odd", ["explicit", 7])
+def test_what_the_caller_got_wrong_is_left_to_the_upstream(odd: object):
+    assert json.loads(responding(prompt_cache_options=odd).body)["prompt_cache_options"] == odd
+
+
+@pytest.mark.parametrize("fields", [{}, {"prompt_cache_options": None}, {"metadata": {"a": "b"}}])
+def test_a_caller_who_says_nothing_there_asks_all_the_same(fields: dict[str, object]):
+    found = json.loads(responding(**fields).body)
+
+    assert found["prompt_cache_options"] == {"comparison_response_id": "resp_1"}
+
+
+def test_tags_in_a_responses_call_that_is_not_planned_are_taken_off():
+    raw = json.dumps({"model": "m", "input": "<tg:stable>Hello.</tg:stable>"}).encode()
+    sent = prepare(call(raw, endpoint="responses"), route("up"))
+
+    assert json.loads(sent.body)["input"] == "Hello."

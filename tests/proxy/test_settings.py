@@ -90,7 +90,9 @@ def test_an_unknown_name_is_told_with_the_known_ones(name):
 
 
 def test_what_only_the_tests_read_is_known():
-    assert read({"THRIFTGATE_TEST_POSTGRES": "postgres://x"}) == Settings()
+    tests = {"THRIFTGATE_TEST_POSTGRES": "postgres://x", "THRIFTGATE_TEST_REDIS": "redis://x"}
+
+    assert read(tests) == Settings()
 
 
 def test_the_environment_is_read_where_none_is_given(monkeypatch):

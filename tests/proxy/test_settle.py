@@ -133,7 +133,7 @@ def test_a_receipt_says_what_was_asked_taken_and_paid():
     timeline = Timeline(ticks)
     ticks.at = 6.0
     timeline.begun()
-    with timeline.waiting():
+    with timeline.waiting:
         ticks.at = 8.0
     attempt = Attempt(call=call(BODY), route=there(), number=1, notes=("dropped seed",))
     made = receipt(attempt, ended(upstream_id="chatcmpl-1", estimated=True), timeline, SEAL)
@@ -153,7 +153,7 @@ def test_a_receipt_says_what_was_asked_taken_and_paid():
 
 def test_clocks_that_disagree_make_no_negative_overhead():
     timeline = Timeline(Ticks())
-    timeline.waited = 9.0
+    timeline.waiting.seconds = 9.0
 
     assert receipt(Attempt(call=call(BODY)), ended(), timeline, SEAL).overhead == 0.0
 

@@ -28,7 +28,7 @@ def test_waits_add_up_and_the_time_between_them_does_not():
     ticks = Ticks()
     timeline = Timeline(ticks)
     for _ in range(2):
-        with timeline.waiting():
+        with timeline.waiting:
             ticks.at += 3.0
         ticks.at += 10.0
 
@@ -40,7 +40,7 @@ def test_a_wait_that_fails_was_a_wait_too():
     timeline = Timeline(ticks)
 
     def fail() -> None:
-        with timeline.waiting():
+        with timeline.waiting:
             ticks.at += 3.0
             raise KeyError
 

@@ -1,9 +1,10 @@
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from proxy.errors import InvalidCall
-from proxy.watch import HungUp, Late, Start, Wait, Watch
+from proxy.watch import HungUp, Late, Start, Wait, Watch, Watches
 from tests.fakes.clock import played, ticks
 from tests.fakes.desk import LoopTasks
 
@@ -21,7 +22,7 @@ class Leaving:
 
 
 def watching(gone: Leaving, start: Start) -> Watch:
-    watch = Watch(start)
+    watch = Watch(Watches(start))
     watch.listen(gone)
     return watch
 
@@ -45,10 +46,61 @@ def test_an_instant_call_is_not_watched_at_all():
         gone = Leaving()
         with watching(gone, LoopTasks().start) as watch:
             watch.expect(Wait.FIRST_BYTE, 5)
+        await asyncio.sleep(0.1)
         assert pending() == 0
         return gone.heard
 
     assert played(work()) == 0
+
+
+def test_new_calls_have_one_timer_together_and_each_is_watched_in_its_time():
+    async def listened(watches: Watches, begins: float, lasts: float) -> float:
+        """When the caller is listened to, in seconds from the start; 0 for never."""
+        heard = [0.0]
+        before = ticks()
+
+        async def gone() -> None:
+            heard.append(ticks() - before)
+            await asyncio.sleep(1e6)
+
+        await asyncio.sleep(begins)
+        with Watch(watches) as watch:
+            watch.listen(gone)
+            await asyncio.sleep(0)
+            assert pending() <= 2 + 1  # the sleeps of the others, and one timer
+            await asyncio.sleep(lasts)
+        return heard[-1]
+
+    async def work() -> list[float]:
+        watches = Watches(LoopTasks().start)
+        calls = [(0.0, 1.0), (0.04, 0.02), (0.06, 1.0)]
+        heard = await asyncio.gather(*(listened(watches, *call) for call in calls))
+        assert pending() == 0
+        return heard
+
+    assert played(work()) == [pytest.approx(0.1), 0.0, pytest.approx(0.16)]
+
+
+def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
+    def full(_work: object) -> asyncio.Task[None]:
+        raise RuntimeError("the group is shutting down")
+
+    async def waited(watches: Watches, gone: Leaving | None) -> None:
+        with Watch(watches) as watch:
+            if gone is not None:
+                watch.listen(gone)
+            watch.expect(Wait.FIRST_BYTE, 5)
+            await asyncio.sleep(10)
+
+    async def work() -> Sequence[object]:
+        watches = Watches(full)
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        calls = (waited(watches, Leaving()), waited(watches, None))
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    unwatched, watched = played(work())
+    assert unwatched is None
+    assert isinstance(watched, Late)
 
 
 @pytest.mark.parametrize(

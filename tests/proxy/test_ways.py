@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -71,3 +72,26 @@ def test_a_period_without_a_standard_sheet_has_no_price():
 )
 def test_system_messages_come_late_only_where_they_are_taken(route, late):
     assert way(route, "m", NOW).late == late
+
+
+ASKED = Upstream(name="up", kind="openai", base_url="http://up/v1", tells_misses=True)
+
+
+@pytest.mark.parametrize(
+    ("upstream", "regime", "endpoint", "asks"),
+    [
+        ({}, "openai-breakpoint", "responses", "responses"),
+        ({}, "openai-breakpoint", "chat/completions", ""),
+        ({}, "openai-interval", "responses", ""),
+        ({"serves_responses": False}, "openai-breakpoint", "responses", ""),
+        ({"tells_misses": False}, "openai-breakpoint", "responses", ""),
+        ({"kind": "anthropic"}, "anthropic-breakpoint", "chat/completions", "messages"),
+        ({"kind": "anthropic", "tells_misses": False}, "anthropic-breakpoint", "responses", ""),
+    ],
+)
+def test_a_route_is_asked_why_its_cache_missed_where_it_takes_the_question(
+    upstream, regime, endpoint, asks
+):
+    there = route("up", upstream=replace(ASKED, **upstream), regime=regime)
+
+    assert way(there, "m", NOW, endpoint).asks == asks

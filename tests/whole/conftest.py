@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.sdk import KINDS, Sdk
+from tests.fakes.sdk_calls import MODELS
 from tests.fakes.town import Town, town
 
 
@@ -24,3 +26,17 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
         patch.setenv("LAB_KEY", "lab-key")
         with town(tmp_path_factory.mktemp("town")) as standing:
             yield standing
+
+
+@pytest.fixture(params=KINDS, scope="module")
+def sdk(request: pytest.FixtureRequest, here: Town) -> Iterator[Sdk]:
+    """The official SDK, of each kind in turn."""
+    client = KINDS[request.param](here.url, here.key)
+    yield client
+    client.close()
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> str:
+    """A model of each provider in turn."""
+    return str(request.param)

@@ -1,90 +1,26 @@
 """The official OpenAI SDK against the gateway: nothing but base URL and key is changed."""
 
-import base64
-from collections.abc import Iterator
 from typing import Any
 
 import openai
 import orjson
 import pytest
-from pydantic import BaseModel
 
-from proxy.lab.lab import Exchange
-from proxy.receipt import Outcome, Receipt
-from slo.usage import Usage
-from tests.fakes.sdk import KINDS, Sdk
+from proxy.receipt import Outcome
+from tests.fakes.sdk import Sdk
+from tests.fakes.sdk_calls import (
+    CHAT_TOOLS,
+    PDF,
+    PIXEL,
+    City,
+    dollars,
+    kept,
+    last,
+    received,
+    used,
+    user,
+)
 from tests.fakes.town import Town
-
-MODELS = ("gpt-lab", "claude-lab")
-WEATHER = {
-    "name": "weather",
-    "description": "The weather of a place.",
-    "parameters": {
-        "type": "object",
-        "properties": {"place": {"type": "string"}},
-        "required": ["place"],
-        "additionalProperties": False,
-    },
-}
-CLOCK = {"name": "clock", "parameters": {"type": "object", "properties": {}}}
-CHAT_TOOLS: list[Any] = [
-    {"type": "function", "function": WEATHER},
-    {"type": "function", "function": CLOCK},
-]
-TOOLS: list[Any] = [{"type": "function", **WEATHER}, {"type": "function", **CLOCK}]
-PIXEL = base64.b64encode(
-    base64.b64decode(
-        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-    )
-).decode()
-PDF = base64.b64encode(b"%PDF-1.4\n1 0 obj<<>>endobj\ntrailer<<>>\n%%EOF").decode()
-
-
-class City(BaseModel):
-    name: str
-    people: int
-    is_capital: bool
-
-
-def user(text: str) -> list[Any]:
-    return [{"role": "user", "content": text}]
-
-
-def last(here: Town) -> Exchange:
-    """What the upstream saw last."""
-    return here.lab.exchanges[-1]
-
-
-def received(here: Town) -> dict[str, Any]:
-    body: dict[str, Any] = orjson.loads(last(here).body)
-    return body
-
-
-@pytest.fixture(params=KINDS, scope="module")
-def sdk(request: pytest.FixtureRequest, here: Town) -> Iterator[Sdk]:
-    client = KINDS[request.param](here.url, here.key)
-    yield client
-    client.close()
-
-
-@pytest.fixture(params=MODELS)
-def model(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-def kept(here: Town, call_id: str) -> Receipt:
-    (receipt,) = here.receipts(call_id)
-    return receipt
-
-
-def used(receipt: Receipt) -> Usage:
-    assert receipt.usage is not None
-    return receipt.usage
-
-
-def dollars(receipt: Receipt) -> float:
-    assert receipt.cost_nanos is not None
-    return receipt.cost_nanos / 1e9
 
 
 def test_a_chat_is_answered_metered_and_kept(here: Town, sdk: Sdk, model: str) -> None:
@@ -293,140 +229,6 @@ def test_thinking_comes_back_signed_in_a_chat(here: Town, sdk: Sdk) -> None:
     assert message["thinking_blocks"][0]["signature"]
     assert blocks[0] == message["thinking_blocks"][0]
     assert [block["type"] for block in blocks] == ["thinking", "tool_use"]
-
-
-def test_a_response_is_created(here: Town, sdk: Sdk, model: str) -> None:
-    raw = sdk.ask(lambda c: c.responses.with_raw_response.create(model=model, input="Hello."))
-    answer = raw.parse()
-    receipt = kept(here, raw.headers["x-request-id"])
-
-    assert answer.status == "completed"
-    assert answer.output_text
-    assert receipt.usage == last(here).usage
-    assert answer.usage.input_tokens == used(receipt).prompt
-    assert answer.usage.output_tokens == used(receipt).generated
-    assert receipt.endpoint == "responses"
-
-
-def test_a_response_is_streamed(here: Town, sdk: Sdk, model: str) -> None:
-    events, final = sdk.events(lambda c: c.responses.stream(model=model, input="Stream."))
-    said = "".join(event.delta for event in events if event.type == "response.output_text.delta")
-
-    assert events[0].type == "response.created"
-    assert events[-1].type == "response.completed"
-    assert final.output_text == said != ""
-    assert final.usage.output_tokens > 0
-    assert [event.sequence_number for event in events if hasattr(event, "sequence_number")]
-
-
-def test_a_response_is_parsed(here: Town, sdk: Sdk, model: str) -> None:
-    answer = sdk.ask(
-        lambda c: c.responses.parse(model=model, input="Which city?", text_format=City)
-    )
-
-    assert isinstance(answer.output_parsed, City)
-
-
-def test_a_response_calls_tools_and_takes_their_results(here: Town, sdk: Sdk, model: str) -> None:
-    first: list[Any] = user("How is it in Bonn? [[fault:call=weather,call=clock]]")
-    called = sdk.ask(
-        lambda c: c.responses.create(model=model, input=first, tools=TOOLS, store=False)
-    )
-    calls = [item for item in called.output if item.type == "function_call"]
-    results: list[Any] = [
-        {"type": "function_call_output", "call_id": call.call_id, "output": "fine"}
-        for call in calls
-    ]
-    answer = sdk.ask(
-        lambda c: c.responses.create(
-            model=model, input=[*first, *called.output, *results], tools=TOOLS, store=False
-        )
-    )
-
-    assert [call.name for call in calls] == ["weather", "clock"]
-    assert answer.output_text
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-def test_reasoning_items_bring_the_signatures_back(
-    here: Town,
-    sdk: Sdk,
-    streamed: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
-    first: list[Any] = user("Think. [[fault:call=weather]]")
-    asked: dict[str, Any] = {
-        "model": "claude-lab",
-        "tools": TOOLS,
-        "reasoning": {"effort": "low"},
-        "include": ["reasoning.encrypted_content"],
-        "store": False,
-    }
-    if streamed:
-        _, called = sdk.events(lambda c: c.responses.stream(input=first, **asked))
-    else:
-        called = sdk.ask(lambda c: c.responses.create(input=first, **asked))
-    said = bytes(last(here).sent)
-    (call,) = [item for item in called.output if item.type == "function_call"]
-    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "Rain."}
-    items = [item.model_dump(exclude_none=True) for item in called.output]
-    answer = sdk.ask(lambda c: c.responses.create(input=[*first, *items, result], **asked))
-    thinking, use = received(here)["messages"][1]["content"]
-
-    assert answer.status == "completed"
-    assert (thinking["type"], use["type"]) == ("thinking", "tool_use")
-    assert thinking["signature"].encode() in said
-    assert thinking["thinking"] != ""
-
-
-def test_embeddings_are_given_and_counted(here: Town, sdk: Sdk) -> None:
-    raw = sdk.ask(
-        lambda c: c.embeddings.with_raw_response.create(model="embed-lab", input=["one", "two"])
-    )
-    answer = raw.parse()
-    receipt = kept(here, raw.headers["x-request-id"])
-
-    assert [len(each.embedding) for each in answer.data] == [8, 8]
-    assert receipt.usage == Usage(input=answer.usage.prompt_tokens)
-    assert receipt.endpoint == "embeddings"
-
-
-def test_embeddings_of_a_model_that_gives_none_are_refused(here: Town, sdk: Sdk) -> None:
-    before = len(here.lab.exchanges)
-    with pytest.raises(openai.BadRequestError) as caught:
-        sdk.ask(lambda c: c.embeddings.create(model="claude-lab", input="one"))
-
-    assert caught.value.code == "unsupported_endpoint"
-    assert "embeddings" in str(caught.value)
-    assert len(here.lab.exchanges) == before
-
-
-def test_older_completions_work(here: Town, sdk: Sdk) -> None:
-    whole = sdk.ask(lambda c: c.completions.create(model="gpt-lab", prompt="Once"))
-    chunks = sdk.all(lambda c: c.completions.create(model="gpt-lab", prompt="Once", stream=True))
-
-    assert whole.choices[0].text
-    assert "".join(chunk.choices[0].text for chunk in chunks)
-    assert all(chunk.choices for chunk in chunks)
-
-
-def test_models_are_listed_and_found(here: Town, sdk: Sdk) -> None:
-    names = {found.id for found in sdk.all(lambda c: c.models.list())}
-
-    assert names >= {*MODELS, "embed-lab"}
-    assert sdk.ask(lambda c: c.models.retrieve("claude-lab")).id == "claude-lab"
-    with pytest.raises(openai.NotFoundError):
-        sdk.ask(lambda c: c.models.retrieve("no-such-model"))
-
-
-def test_what_the_gateway_does_not_know_is_passed_through(here: Town, sdk: Sdk) -> None:
-    found = sdk.ask(lambda c: c.moderations.create(model="mod-lab", input="Kind words."))
-    path = last(here).path
-    files = sdk.all(lambda c: c.files.list())
-
-    assert found.results[0].flagged is False
-    assert path == "/v1/moderations"
-    assert files == []
-    assert last(here).path.startswith("/v1/files")
 
 
 def test_unknown_fields_arrive_byte_for_byte(here: Town, sdk: Sdk) -> None:

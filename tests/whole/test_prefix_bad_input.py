@@ -11,9 +11,10 @@ import pytest
 from proxy.prefix.holes import Anchor
 from proxy.prefix.layout import Layout, Move
 from proxy.prefix.lessons import Lessons
+from proxy.prefix.objects import Unplannable
 from proxy.prefix.planned import Asked, Planned, Way
 from proxy.prefix.planner import Planner
-from proxy.prefix.prompt import Slot, Unplannable
+from proxy.prefix.prompt import Slot
 from proxy.prefix.standing import Mode
 from slo.usage import Usage
 from tests.bench.planning import way
@@ -208,7 +209,7 @@ def test_a_poisoned_feature_takes_bounded_time_and_memory() -> None:
         lessons.observe(found)
         assert number % 25 or lessons.proposal(found) is None
 
-    ((learner,),) = (learners.values() for learners in lessons._known.values())
+    (((_, learner),),) = (learners.items() for _, learners in lessons._known.items())
     assert len(planner._talks) <= 64
     assert len(learner._samples.kept) <= 32
     assert thread_time() - started < 2 * PATIENCE

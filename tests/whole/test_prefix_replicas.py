@@ -111,13 +111,14 @@ def test_a_tool_that_is_added_midway_comes_last_wherever_it_is_first_seen(
     roll = dice("midway", regime)
     *usual, sends, finds = sorted(TOOLS, key=lambda tool: -len(str(tool)))
     offers = [usual, usual, [*usual, sends], [*usual, sends, finds], [*usual, finds], TOOLS]
+    brought = [shuffled(offered, roll) for offered in offers]
     lists = []
-    for step, (which, offered) in enumerate(zip((0, 1, 0, 1, 0, 1), offers, strict=True)):
-        body = said(regime, step, MODELS[regime], tools=shuffled(offered, roll))
+    for step, (which, tools) in enumerate(zip((0, 1, 0, 1, 0, 1), brought, strict=True)):
+        body = said(regime, step, MODELS[regime], tools=tools)
         _, came = here.arrived(which, body, feature=f"{GROWN}/{regime}", at=0.0)
         lists.append([name(tool) for tool in orjson.loads(came)["tools"]])
 
-    order = [*sorted(map(name, usual)), name(sends), name(finds)]
+    order = [*map(name, brought[0]), name(sends), name(finds)]
     assert lists == [[tool for tool in order if tool in set(map(name, each))] for each in offers]
 
 

@@ -1,8 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.caches.bills import bill
-from proxy.caches.port import Ttl
+from proxy.caches.bills import bill, used
+from proxy.caches.port import Served, Ttl
+from slo.usage import Usage
 
 LIFETIMES: dict[Ttl, float] = {"5m": 300, "1h": 3_600}
 
@@ -33,3 +34,22 @@ def test_every_token_is_charged_once(hit: int, writes: list[tuple[int, Ttl]]) ->
 
     assert served.read + served.fresh + sum(served.written.values()) == 1_000
     assert all(count > 0 for count in served.written.values())
+
+
+def test_what_a_cache_served_is_usage() -> None:
+    served = Served(read=5, fresh=1, written={"5m": 2, "30m": 3, "1h": 4, "12h": 6})
+
+    assert used(served, output=7, reasoning=8) == Usage(
+        input=1,
+        cache_read=5,
+        write_5m=2,
+        write_30m=3,
+        write_1h=4,
+        write_12h=6,
+        output=7,
+        reasoning=8,
+    )
+
+
+def test_a_cache_without_paid_writes_leaves_the_rest_as_input() -> None:
+    assert used(Served(read=5, fresh=3)) == Usage(input=3, cache_read=5)

@@ -272,3 +272,8 @@ def judged(user: str) -> tuple[Problem, ...]:
         return load(SHIPPED, user).warnings
     except BadCatalog as error:
         return error.problems
+
+
+def test_an_upstream_tells_its_misses_only_where_the_catalog_says_so() -> None:
+    assert not load(SHIPPED, AZURE).upstreams["azure"].tells_misses
+    assert load(SHIPPED, AZURE + "tells_misses = true\n").upstreams["azure"].tells_misses

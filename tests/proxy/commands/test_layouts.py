@@ -2,11 +2,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from sqlalchemy import event
 
 from proxy.commands.layouts import layouts
 from proxy.prefix.layout import Layout, Move
 from proxy.prefix.prompt import Slot
 from proxy.prefix.standing import Mode, Place
+from proxy.store.store import Store
+from tests.fakes.receipts import a_receipt
 from tests.fakes.typed import Typed
 
 NOW = 1_790_000_000.0
@@ -137,3 +140,60 @@ def test_a_suspended_feature_says_why_and_is_resumed(typed: Typed, place: Place)
     assert "suspended 2026-09-21 14:12 UTC: it cost 12 % more" in typed.said(layouts, "list")
     assert "planned again" in typed.said(layouts, "resume", "acme", "support")
     assert "not suspended" in typed.refused(layouts, "resume", "acme", "support")
+
+
+def test_a_mode_for_a_feature_nobody_called_is_set_and_a_typo_is_suspected(
+    typed: Typed, place: Place
+) -> None:
+    typed.keep(
+        *(a_receipt(n, team=place.team, feature=f) for n, f in enumerate(("support", "chat", ""))),
+        a_receipt(3, team="team_0", feature="suport"),
+    )
+    doubted = typed.said(layouts, "mode", "acme", "suport", "off")
+    strange = typed.said(layouts, "mode", "acme", "translation", "apply")
+    sure = typed.said(layouts, "mode", "acme", "support", "auto")
+    nameless = typed.said(layouts, "mode", "acme", "", "auto")
+    listed = typed.said(layouts, "list").splitlines()
+
+    assert "Feature suport, on all families, has the mode off" in doubted
+    assert "no call of team acme with feature suport yet. Near it: support." in doubted
+    assert strange.endswith("no call of team acme with feature translation yet.\n")
+    assert "no call" not in sure + nameless
+    assert ["acme", "suport", "all", "off"] in [line.split()[:4] for line in listed]
+
+
+def test_a_feature_without_a_name_that_nobody_called_is_doubted_too(
+    typed: Typed, place: Place
+) -> None:
+    said = typed.said(layouts, "mode", "acme", "", "off")
+
+    assert "no call of team acme with feature (none) yet." in said
+
+
+def test_what_was_approved_is_told_with_what_holds_for_the_whole_feature(
+    typed: Typed, place: Place
+) -> None:
+    typed.said(layouts, "mode", "acme", "support", "auto")
+
+    assert "the mode auto" in typed.said(layouts, "approve", "acme", "support", "1")
+
+
+class Counting(Typed):
+    """Counts how often a command asks what holds."""
+
+    looks = 0
+
+    def open(self) -> Store:
+        store = super().open()
+        event.listen(store._engine, "before_cursor_execute", self._count)
+        return store
+
+    def _count(self, _connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        self.looks += statement.startswith("SELECT features")
+
+
+def test_what_holds_is_asked_once_to_show_it(tmp_path: Path, place: Place) -> None:
+    typed = Counting(tmp_path, NOW)
+    typed.said(layouts, "show", "acme", "support")
+
+    assert typed.looks == 1

@@ -75,3 +75,22 @@ def test_misses_come_with_their_price_an_example_and_the_mend(typed: Typed) -> N
     assert lines[2].split()[2:6] == ["of_tomorrow", "1", "5", "unknown"]
     assert lines[3].startswith("diverged: Move what varies behind")
     assert len(lines) == 4
+
+
+def test_misses_may_be_one_teams_by_its_name_or_id(typed: Typed) -> None:
+    store = typed.open()
+    acme = store.teams.create("acme", now=START)
+    store.close(5)
+    typed.keep(
+        a_call(1, miss="diverged", miss_tokens=2_000, team=acme.id),
+        a_call(2, miss="expired", miss_tokens=1_000),
+    )
+    everybodys = typed.said(MISSES)
+
+    assert "team_0" in everybodys
+    assert "diverged" in everybodys
+    for name in ("acme", acme.id):
+        said = typed.said(MISSES, "--team", name)
+        assert "diverged" in said
+        assert "expired" not in said
+    assert "no team named nobody" in typed.refused(MISSES, "--team", "nobody")

@@ -23,6 +23,7 @@ def test_a_team_is_found_by_its_name_and_by_its_id(tmp_path: Path) -> None:
         assert terminal.team(store, "acme") == terminal.team(store, team.id) == team.id
         with pytest.raises(typer.Exit):
             terminal.team(store, "nobody")
+        assert terminal.names(store) == {team.id: "acme"}
     assert "no team named nobody" in typed.failed
 
 

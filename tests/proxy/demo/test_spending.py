@@ -2,9 +2,9 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from rich.console import Console
+from rich.console import Console, ConsoleRenderable
 
-from dashboards.reports import Spend
+from dashboards.reports import Part, Spend
 from proxy.demo.spending import hit_rate, spending
 from slo.usage import Usage
 
@@ -27,9 +27,14 @@ def a_spend(**changes: Any) -> Spend:
 
 
 def text(*rows: Spend, total: tuple[Spend, ...] = (), name: str = "acme") -> list[list[str]]:
+    return [line.split() for line in printed(spending(rows, {"team_1": name}, total), 80)]
+
+
+def printed(what: ConsoleRenderable, width: int) -> list[str]:
+    """The lines of a terminal of that width."""
     out = StringIO()
-    Console(file=out, width=80).print(spending(rows, {"team_1": name}, total))
-    return [line.split() for line in out.getvalue().splitlines()]
+    Console(file=out, width=width).print(what)
+    return out.getvalue().splitlines()
 
 
 def test_a_row_says_calls_tokens_hit_rate_and_cost() -> None:
@@ -69,3 +74,49 @@ def test_a_large_table_fits_eighty_columns() -> None:
 
 def test_nothing_read_is_a_hit_rate_of_nothing() -> None:
     assert hit_rate(Usage()) == 0.0
+
+
+LARGE = a_spend(
+    feature="support-triage-of-incoming-mail-from-customers-in-france",
+    model="claude-sonnet-5-5",
+    route="anthropic/claude-sonnet-5-5",
+    calls=1_234_567,
+    unpriced=70_007,
+    usage=Usage(input=1_234_567_890, cache_read=9_876_543_210, output=123_456_789),
+    cost_nanos=1_234_567_891_234_567,
+)
+
+
+def names_and_figures(lines: list[str], width: int) -> tuple[str, list[list[str]]]:
+    """The names, put together again where they were folded, and the figures line by line."""
+    figures = [line[width:].split() for line in lines]
+    return "".join(line[:width].strip() for line in lines), [each for each in figures if each]
+
+
+@pytest.mark.parametrize("parts", [("feature",), ("feature", "model", "route")])
+def test_no_figure_and_no_name_is_lost_at_eighty_columns(parts: tuple[Part, ...]) -> None:
+    lines = printed(spending([LARGE], {"team_1": "acme"}, [LARGE], parts), 80)
+    names, figures = names_and_figures(lines, lines[0].index("calls") - 4)
+    of_a_row = [
+        ["1,234,567", "11,111,111,100", "123,456,789"],
+        ["88.9%", "9,876,543,210", "1234567.891234567"],
+        ["70,007"],
+    ]
+    named = "".join(getattr(LARGE, part) for part in parts)
+
+    assert max(map(len, lines)) <= 80
+    assert names == "team" + "".join(parts) + "acme" + named + "all" + named
+    assert figures == [
+        ["calls", "input", "tokens", "output"],
+        ["hit", "rate", "cached", "cost", "USD"],
+        ["unpriced"],
+        *of_a_row,
+        *of_a_row,
+    ]
+
+
+def test_where_there_is_room_every_figure_has_a_column() -> None:
+    lines = printed(spending([LARGE], {"team_1": "acme"}, [LARGE], ("feature",)), 160)
+
+    assert len(lines) == 3
+    assert lines[1].split()[:3] == ["acme", LARGE.feature, "1,234,567"]

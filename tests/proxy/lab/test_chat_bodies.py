@@ -37,6 +37,27 @@ def test_a_prompt_is_tools_then_the_messages_in_order(context: Context) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"content": "I cannot."},
+        {"content": None, "refusal": "I cannot."},
+        {"content": "", "refusal": "I cannot."},
+        {"content": [{"type": "refusal", "refusal": "I cannot."}]},
+    ],
+)
+def test_what_the_assistant_refused_with_is_read_like_any_text(
+    context: Context, said: dict[str, Any]
+) -> None:
+    plain = {"role": "assistant", "content": "I cannot."}
+
+    def tokens(message: dict[str, Any]) -> list[int]:
+        prompt = asked(body(user("Do it."), message, user("Why?")), context).prompt
+        return [token for block in prompt.blocks for token in block.tokens]
+
+    assert tokens({"role": "assistant", **said}) == tokens(plain)
+
+
 def test_marks_keys_and_modes_reach_the_cache(context: Context) -> None:
     part = {"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit"}}
     options = {"mode": "explicit", "ttl": "30m"}

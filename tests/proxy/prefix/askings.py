@@ -103,7 +103,7 @@ class Process:
     def sent(self, raw: bytes) -> Sent:
         """What is sent of a body."""
         found = self.answered(asked(raw))
-        return Sent(found.body, found.tail)
+        return Sent(found.body, found.prompt.tail)
 
 
 def learned(to: Way, bodies: Iterable[bytes], **fields: Any) -> Layout | None:

@@ -1,15 +1,27 @@
 """Calls as the caches see them, made from short words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
-from proxy.prefix.prompt import Block, Prompt, Slot, blocks, parsed
+from proxy.prefix.prompt import (
+    BYTES_PER_TOKEN,
+    Block,
+    Fingerprint,
+    Prompt,
+    Reading,
+    Slot,
+    front,
+    leading,
+    parsed,
+    read,
+    talk,
+)
 from proxy.prefix.regime import Regime
-from proxy.prefix.sent import Sent, Texts
+from proxy.prefix.sent import Sent, told
 
 ANTHROPIC = Regime(
     name="anthropic-breakpoint",
@@ -47,6 +59,15 @@ def fingerprint(raw: bytes) -> bytes:
     return blake2b(raw, key=b"team", digest_size=16).digest()
 
 
+def blocks(
+    prompt: Prompt, fingerprint: Fingerprint, readings: Sequence[Reading] = ()
+) -> tuple[Block, ...]:
+    """Every place a breakpoint can stand, in wire order."""
+    known = readings or [Reading(read(raw).role, fingerprint(raw)) for raw in prompt.messages]
+    first = leading(prompt)
+    return (*front(prompt, fingerprint, first), *talk(prompt, known, first))
+
+
 def block(name: str, size: int, *, role: str = "user", at: int = 0, leads: bool = False) -> Block:
     slot = Slot.STABLE if leads or role == "tools" else Slot.VARIABLE
     message, part = (-1, at) if role == "tools" else (at, 0 if leads else -1)
@@ -55,9 +76,10 @@ def block(name: str, size: int, *, role: str = "user", at: int = 0, leads: bool 
 
 def users(regime: Regime, *stretches: tuple[str, int], **more: Any) -> Sent:
     """A call of user messages, one per stretch of so many tokens."""
-    found = tuple(block(name, size, at=at) for at, (name, size) in enumerate(stretches))
-    size = sum(each.size for each in found)
-    return Sent(regime=regime, blocks=found, tokens=size, **more)
+    found = tuple(
+        block(name, size * BYTES_PER_TOKEN, at=at) for at, (name, size) in enumerate(stretches)
+    )
+    return Sent(regime=regime, blocks=found, **more)
 
 
 def body(
@@ -84,5 +106,5 @@ def sent(
 ) -> Sent:
     """A chat body as it is sent, its lines told apart."""
     prompt, found = body(*messages, tools=tools)
-    known = Texts().lines(prompt, found, fingerprint)
+    known = told(prompt, found, fingerprint)
     return Sent(regime=regime, blocks=found, lines=known, marks=marks or {}, **more)

@@ -1,9 +1,10 @@
 import msgspec
 import pytest
 
-from proxy.prefix.bare import Bare, bare, raw_of
-from proxy.prefix.prompt import Prompt, Unplannable, blocks, parsed
-from tests.proxy.prefix.sendings import body, fingerprint
+from proxy.prefix.bare import bare, unmarked, without
+from proxy.prefix.objects import Unplannable
+from proxy.prefix.prompt import Pieces, Prompt, parsed
+from tests.proxy.prefix.sendings import blocks, body, fingerprint
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 BREAK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
@@ -15,8 +16,9 @@ def chat(system: object, user: object, tool: dict[str, object]) -> Prompt:
 
 
 def digests(prompt: Prompt) -> list[bytes]:
-    found = Bare().blocks(prompt, blocks(prompt, fingerprint), fingerprint)
-    return [block.digest for block in found]
+    found, pieces = blocks(prompt, fingerprint), Pieces(prompt)
+    known = [without(pieces.of(block), fingerprint) for block in found]
+    return [block.digest for block in unmarked(found, known)]
 
 
 TOOL: dict[str, object] = {"type": "function", "function": {"name": "a"}}
@@ -65,20 +67,10 @@ def test_odd_blocks_are_let_be(raw):
 
 def test_a_blocks_json_is_found():
     prompt, found = body(("system", "a"), ("user", "b"), tools=("t",))
+    pieces = Pieces(prompt)
 
-    assert [raw_of(prompt, block) for block in found] == [
+    assert [pieces.of(block) for block in found] == [
         prompt.tools[0],
         b'"a"',
         prompt.messages[1],
     ]
-
-
-def test_only_so_many_blocks_are_remembered_and_known_ones_are_not_read_again():
-    memory = Bare(most=3)
-    bodies = [body(("system", f"{n}"), ("user", f"{n}")) for n in range(10)]
-    for prompt, found in bodies:
-        memory.blocks(prompt, found, fingerprint)
-    prompt, found = bodies[-1]
-
-    assert len(memory) == 3
-    assert memory.blocks(msgspec.structs.replace(prompt, messages=()), found, fingerprint)

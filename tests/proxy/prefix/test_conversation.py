@@ -5,18 +5,15 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from proxy.prefix.conversation import conversation, grown, turn
-from proxy.prefix.prompt import Prompt, Unplannable, parsed
+from proxy.prefix.conversation import conversation, opened
+from proxy.prefix.objects import Unplannable
+from proxy.prefix.prompt import Prompt, leading, parsed
 
 WHO = ("team", "feature", "key")
 SYSTEM = {"role": "system", "content": "You help. It is noon."}
 ASKED = {"role": "user", "content": "What is there?"}
 ANSWER = {"role": "assistant", "content": "A house."}
-RESULT = {"role": "tool", "content": "x", "tool_call_id": "c"}
 MARK = {"type": "ephemeral"}
 
 
@@ -29,7 +26,10 @@ def prompt(*messages: object, **fields: Any) -> Prompt:
 
 
 def of(*messages: object, who: tuple[str, ...] = WHO, **fields: Any) -> bytes:
-    return conversation(prompt(*messages, **fields), who, fingerprint)
+    found = prompt(*messages, **fields)
+    first = found.messages[leading(found) :][:1]
+    opening = opened(first[0], fingerprint) if first else b""
+    return conversation(found, who, fingerprint, opening)
 
 
 def test_it_stays_the_same_as_the_conversation_grows():
@@ -108,40 +108,3 @@ def test_a_message_that_cannot_be_read_has_none():
         of(7)
     with pytest.raises(Unplannable):
         of({"role": "user", "content": 7})
-
-
-@pytest.mark.parametrize(
-    ("messages", "turns", "begins"),
-    [
-        ([], 0, 0),
-        ([SYSTEM, ASKED], 0, 0),
-        ([SYSTEM, ASKED, ANSWER, ASKED], 1, 2),
-        ([SYSTEM, ASKED, ANSWER, RESULT, RESULT], 1, 2),
-        ([SYSTEM, ASKED, ANSWER, RESULT, ANSWER, ASKED], 2, 4),
-        ([ASKED, ANSWER, ANSWER, ASKED, SYSTEM], 2, 1),
-        ([ASKED, ANSWER, ASKED, ANSWER], 2, 1),
-        ([ASKED, ANSWER], 1, 0),
-        ([ANSWER, ASKED], 1, 0),
-        ([ANSWER], 1, 0),
-    ],
-)
-def test_it_knows_how_far_it_has_come(messages: list[object], turns: int, begins: int):
-    found = prompt(*messages)
-
-    assert turn(found) == turns
-    assert grown(found) == begins
-
-
-def test_what_varies_per_call_is_no_part_of_it():
-    found = replace(prompt(ASKED, ANSWER, ASKED, SYSTEM), tail=1)
-
-    assert turn(found) == 1
-    assert grown(found) == 1
-
-
-@given(st.lists(st.sampled_from([ASKED, RESULT, SYSTEM]), min_size=1, max_size=4))
-def test_what_was_there_before_the_answer_is_not_new(asked: list[dict[str, Any]]):
-    before = prompt(SYSTEM, ASKED)
-    after = prompt(SYSTEM, ASKED, ANSWER, *asked)
-
-    assert after.messages[: grown(after)] == before.messages

@@ -109,3 +109,11 @@ def test_a_question_names_the_answer_before():
         b'{"comparison_response_id":"resp_1"}',
     )
     assert question("chat", "x") is None
+
+
+def test_a_first_call_asks_where_only_those_that_ask_can_be_compared_with():
+    anthropic = question("messages", "")
+
+    assert anthropic is not None
+    assert anthropic.value == b'{"previous_message_id":null}'
+    assert question("responses", "") is None

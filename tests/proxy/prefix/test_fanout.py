@@ -49,12 +49,6 @@ def test_what_is_too_short_to_be_cached_is_not_waited_for():
     assert patience(short, ANTHROPIC, 100.0, FRESH, 0.0) == 0.0
 
 
-def test_an_engine_shares_blocks_at_once():
-    vllm = Regime(name="block-chain", provider="vllm", read=Fraction(0), block=16)
-
-    assert patience(WRITING, vllm, 100.0, FRESH, SECOND) == 0.0
-
-
 def test_what_is_not_known_or_not_cheaper_to_read_is_not_waited_for():
     assert patience(WRITING, Regime(), 100.0, FRESH, 0.0) == 0.0
     dear = Regime(name="openai-interval", provider="openai")

@@ -201,3 +201,98 @@ def test_conversations_in_an_older_layout_say_nothing_of_the_new_one():
         habits.observe(10.0 + at, Seen(before=1, gap=5.0, extends=False))
 
     assert asked(habits, before=1).history["5m"] > PAYS
+
+
+def test_belief_is_paid_for_twice_and_no_more():
+    habits = Habits()
+    believed = asked(habits)
+    for _ in range(2):
+        habits.stake()
+
+    assert believed.history["5m"] > PAYS
+    assert believed.stable["5m"] > 0
+    assert asked(habits).history["5m"] == asked(habits).stable["5m"] == 0.0
+
+
+def test_a_conversation_that_went_on_needs_no_belief():
+    habits = Habits()
+    for _ in range(2):
+        habits.stake()
+
+    assert asked(habits, before=1).history["5m"] > PAYS
+
+
+@pytest.mark.parametrize("seen", [Seen(before=1, gap=10.0), Seen(repeats=True)])
+def test_what_was_read_once_may_be_believed_again(seen):
+    habits = Habits()
+    for _ in range(2):
+        habits.stake()
+    habits.observe(0.0, Seen(shares=False))
+    habits.observe(10.0, seen)
+
+    assert asked(habits).history["5m"] > PAYS
+
+
+def test_a_stable_slot_that_was_sent_again_may_be_believed_again():
+    habits = Habits()
+    for _ in range(2):
+        habits.stake()
+    habits.observe(0.0, Seen(shares=False))
+    habits.observe(10.0, Seen(shares=True))
+
+    assert asked(habits).stable["5m"] > 0
+
+
+def test_a_new_layout_may_be_believed_again():
+    habits = Habits()
+    for _ in range(2):
+        habits.stake()
+    habits.observe(0.0, Seen(layout=1))
+
+    assert asked(habits).history["5m"] > PAYS
+
+
+def test_tools_serve_the_calls_whose_text_behind_them_changes():
+    habits = Habits()
+    for at in range(40):
+        habits.observe(
+            at * 10.0, Seen(before=at % 4, gap=10.0, extends=False, shares=False, equips=at > 0)
+        )
+
+    uses = asked(habits)
+
+    assert uses.tools["5m"] > 10
+    assert uses.stable["5m"] < PAYS
+    assert uses.history["5m"] < PAYS
+
+
+def test_tools_serve_nobody_where_they_change_too_or_nothing_does():
+    changing, steady = Habits(), habits_of(conversations=10, calls=4, gap=10.0, pause=5.0)
+    for at in range(40):
+        changing.observe(at * 10.0, Seen(shares=False, equips=False))
+
+    assert asked(changing).tools["5m"] < PAYS
+    assert asked(steady).tools["5m"] < PAYS
+
+
+def test_a_stable_slot_of_each_conversations_own_serves_no_other():
+    own, common = Habits(), Habits()
+    for at in range(80):
+        seen = Seen(before=at % 4, gap=10.0 if at % 4 else 0.0, shares=at % 4 > 0)
+        own.observe(at * 10.0, seen)
+        common.observe(at * 10.0, Seen(before=at % 4, gap=seen.gap))
+
+    assert asked(own).stable["5m"] < PAYS < asked(common).stable["5m"]
+
+
+def test_a_conversation_met_midway_says_nothing_of_what_its_calls_extend():
+    habits, alone = Habits(), Habits()
+    for _ in range(2):
+        habits.stake()
+        alone.stake()
+    for at in range(40):
+        habits.observe(at * 10.0, Seen(before=3, gap=10.0, extends=None, shares=False))
+        alone.observe(at * 10.0, Seen(before=3, gap=10.0, extends=False, shares=False))
+
+    assert asked(habits).history["5m"] == 0.0
+    assert asked(habits, before=3).history["5m"] > PAYS > asked(alone, before=3).history["5m"]

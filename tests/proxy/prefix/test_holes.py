@@ -100,3 +100,9 @@ def test_instructions_are_the_texts_before_the_conversation():
         ((0, 0), "a"),
         ((2, 0), "b"),
     ]
+
+
+def test_instructions_that_nothing_follows_are_those_all_the_same():
+    alone = parsed(orjson.dumps({"messages": [{"role": "developer", "content": "a"}]}))
+
+    assert list(instructions(alone)) == [((0, 0), "a")]

@@ -69,3 +69,9 @@ def test_a_null_from_the_caller_says_nothing():
     found = keyed(prompt(prompt_cache_key=None), Policy(key="k"), OPENAI)
 
     assert found.fields["prompt_cache_key"] == b'"k"'
+
+
+def test_xai_looks_for_a_responses_key_in_the_body():
+    said = parsed(orjson.dumps({"model": "m", "input": "Hi"}))
+
+    assert keyed(said, Policy(key="k"), GROK).fields["prompt_cache_key"] == b'"k"'

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.holes import Anchor
-from proxy.prefix.layout import LIMIT, Layout, Move, applied, moved, story
+from proxy.prefix.layout import LIMIT, Layout, Move, moved, story
 from proxy.prefix.pieces import Piece
 from proxy.prefix.prompt import Slot, parsed
 from tests.fakes.kept import kept
+from tests.proxy.prefix.layouts import applied
 
 SYSTEM = "You answer mail.\nTime: {}\nUser: {}\n\nBe kind to all.\nNever lie.\n"
 

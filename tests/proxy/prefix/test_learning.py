@@ -3,7 +3,7 @@
 from fractions import Fraction
 from hashlib import blake2b
 from itertools import islice
-from time import perf_counter
+from time import thread_time
 
 import orjson
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.prefix.holes import instructions
-from proxy.prefix.layout import Layout, applied
+from proxy.prefix.layout import Layout
 from proxy.prefix.learning import Learner
 from proxy.prefix.prompt import Slot, parsed
 from proxy.prefix.regime import Regime
@@ -19,6 +19,7 @@ from tests.fakes.badly_built import raw_bodies
 from tests.fakes.handbook import handbook
 from tests.fakes.kept import kept
 from tests.fakes.recorded import KINDS, PATHS
+from tests.proxy.prefix.layouts import applied
 
 PLAIN = Regime(name="openai-interval", least=1024, read=Fraction(1, 10))
 MARKS = Regime(name="anthropic-breakpoint", least=1024, read=Fraction(1, 10), marks=4)
@@ -268,9 +269,9 @@ def test_a_known_text_costs_little():
     text = "".join(f"line {number} of a long policy in words\n" for number in range(600))
     times = []
     for _ in range(50):
-        start = perf_counter()
+        start = thread_time()
         one.observe([text], b"a", 0.0, first=False)
-        times.append(perf_counter() - start)
+        times.append(thread_time() - start)
 
     assert len(text) > 20_000
     assert sorted(times)[len(times) // 2] < 300e-6

@@ -157,8 +157,8 @@ def test_features_and_sets_of_tools_that_are_long_unused_are_forgotten():
         feature.call("Time: 1", [tool(str(number))], feature="h")
 
     assert len(lessons) == 2
-    assert [place.feature for place in lessons._known] == ["f", "h"]
-    assert [len(learners) for learners in lessons._known.values()] == [1, 8]
+    assert [place.feature for place, _ in lessons._known.items()] == ["f", "h"]
+    assert [len(learners) for _, learners in lessons._known.items()] == [1, 8]
 
 
 def test_what_moves_is_expected_to_save_money():

@@ -20,17 +20,18 @@ from proxy.prefix.marks import (
     bare,
     given,
     marked,
-    members,
     spent,
     takes,
     understood,
 )
+from proxy.prefix.objects import Unplannable, members
 from proxy.prefix.plan import Policy
-from proxy.prefix.prompt import Block, Prompt, Unplannable, blocks, parsed
+from proxy.prefix.prompt import Block, Prompt, parsed
 from proxy.prefix.regime import Regime
 from proxy.wire.kinds import WIRES
 from tests.fakes.desk import call, route
 from tests.fakes.kept import kept
+from tests.proxy.prefix.sendings import blocks
 
 ANTHROPIC = Regime(
     name="anthropic-breakpoint",
@@ -346,3 +347,11 @@ def test_openais_breakpoints_reach_the_labs_cache():
     assert [one.mark for one in found.blocks if one.mark] == ["30m", "30m"]
     assert found.key == "k"
     assert found.explicit
+
+
+def test_a_tool_whose_mark_stands_twice_cannot_be_marked():
+    tool = b'{"cache_control":null,"cache_control":null,"type":"function"}'
+    found = parsed(b'{"messages":[],"tools":[' + tool + b"]}")
+
+    with pytest.raises(Unplannable, match="stands twice"):
+        marked(found, [(spots(found)[0], "")], ANTHROPIC)

@@ -139,3 +139,19 @@ def test_a_conversation_that_is_marked_at_its_end_misses_nothing_after_its_first
         assert (found is None) == (n > 1)
         chains.note(call, usage, now)
         traces.note(call, now)
+
+
+def test_what_both_say_is_told_side_by_side():
+    call, other = users(VLLM, ("a", 1_600)), users(VLLM, ("b", 1_600))
+    ours = miss(evidence(other, call), Usage(input=1_600))
+    told = Said(Reason.PARAMETER_CHANGED, "the model changed")
+    theirs = miss(evidence(other, call), Usage(input=1_600), told=told)
+    same = Said(ours.reason, "the input changed") if ours is not None else told
+    agreed = miss(evidence(other, call), Usage(input=1_600), told=same)
+
+    assert ours is not None
+    assert theirs is not None
+    assert agreed is not None
+    assert theirs.detail == f"the provider says the model changed; by our account {ours.detail}"
+    assert agreed.detail == f"{ours.detail}; the provider says the input changed"
+    assert (theirs.reason, agreed.confidence) == (Reason.PARAMETER_CHANGED, Confidence.CERTAIN)

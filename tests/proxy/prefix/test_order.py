@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy.prefix.objects import Unplannable
 from proxy.prefix.order import INTRODUCTION, placed
 from proxy.prefix.pieces import Piece
-from proxy.prefix.prompt import Slot, Unplannable, parsed
+from proxy.prefix.prompt import Slot, parsed
 from tests.fakes.kept import kept
 
 MARK = {"type": "ephemeral"}

@@ -37,3 +37,19 @@ def test_the_upstreams_name_of_the_model_counts():
 
 def test_a_body_without_a_model_has_parameters_too():
     assert "model" in parameters(parsed(b'{"messages": []}'), VLLM, fingerprint).early
+
+
+def test_what_openai_takes_into_the_prefix_of_a_response():
+    raw = (
+        b'{"input": "x", "reasoning": {"effort": "low", "summary": "auto"}, "text": {"format":'
+        b' {"type": "text"}, "verbosity": null}, "prompt_cache_key": "k", "model": "m"}'
+    )
+    found = parameters(parsed(raw), OPENAI, fingerprint)
+
+    assert set(found.early) == {"model", "prompt_cache_key", "reasoning.effort", "text.format"}
+
+
+def test_a_parameter_of_another_shape_says_nothing():
+    found = parameters(parsed(b'{"input": "x", "reasoning": "low"}'), OPENAI, fingerprint)
+
+    assert set(found.early) == {"model"}

@@ -1,5 +1,7 @@
+import msgspec
 import pytest
 
+from proxy.prefix.diagnostics import Question
 from proxy.prefix.planned import Unplanned, place
 from proxy.prefix.standing import Place
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
@@ -30,3 +32,12 @@ def test_what_was_planned_knows_its_place():
 
 def test_a_call_that_is_none_to_plan_needs_no_reason():
     assert Unplanned().why == ""
+
+
+def test_a_call_that_asks_is_changed_though_its_body_is_the_callers():
+    found = Process(WAYS["implicit"]).planned(asked(body(*talk(0))))
+    asking = msgspec.structs.replace(found, question=Question("diagnostics", b"{}"))
+
+    assert not found.changes(found.body)
+    assert found.changes(found.body + b" ")
+    assert asking.changes(asking.body)

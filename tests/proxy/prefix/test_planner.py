@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
+from proxy.prefix.habits import Habits
+from proxy.prefix.objects import Unplannable
 from proxy.prefix.plan import Arm, Plan
 from proxy.prefix.planner import Planner, fingerprint
-from proxy.prefix.prompt import Unplannable
 from proxy.prefix.reasons import Reason, Said
 from proxy.prefix.standing import Place
 from slo.usage import Usage
@@ -77,7 +78,7 @@ def test_the_control_arm_is_sent_exactly_as_it_came():
     assert plan.arm is Arm.CONTROL
     assert found.body is call.body
     assert found.plan is plan
-    assert (found.tail, found.notes) == (0, ())
+    assert (found.prompt.tail, found.notes) == (0, ())
 
 
 def test_what_the_control_arm_reads_is_measured_all_the_same():
@@ -136,6 +137,18 @@ def test_what_was_never_sent_is_seen_first():
 
     assert miss is not None
     assert miss.reason is Reason.FIRST_SEEN
+
+
+def test_teams_whose_features_have_one_name_are_not_compared_with_one_another():
+    process = Process(INTERVAL)
+    process.answered(asked(body(*talk(0)), team="team_1"))
+    of_another = process.planned(asked(body(*talk(0)), team="team_2"))
+    process.planner.settled(of_another, None)
+    own = process.planned(asked(body(*talk(0, opening="Another?")), team="team_1"))
+
+    assert of_another.evidence.before is None
+    assert own.evidence.before is not None
+    assert own.evidence.before.place == own.evidence.sent.place
 
 
 def test_a_call_that_reads_what_it_can_misses_nothing():
@@ -197,10 +210,10 @@ def test_what_is_remembered_is_bounded():
         planner.adopt(draft, Plan(layout=number))
     for number in range(4_100):
         planner.draft(asked(b'{"messages":[]}', team=str(number)))
-        planner._habits_of(Place("t", str(number)))
+        planner._habits.of(Place("t", str(number)), Habits)
 
     assert [planner.plan(draft) for draft in drafts] == [None, Plan(layout=1), Plan(layout=2)]
-    assert len(planner._prints) == len(planner._habits) == 4_096
+    assert len(planner._habits) == fingerprint.cache_info().currsize == 4_096
 
 
 def test_a_conversation_that_is_used_is_remembered_longest():
@@ -252,3 +265,63 @@ def test_an_answer_to_be_gone_on_with_is_marked_where_the_cache_takes_it():
     last = len(marked.evidence.sent.blocks) - 1
     assert last in marked.evidence.sent.marks
     assert last not in unmarked.evidence.sent.marks
+
+
+DESK = [tool(name, strict=True, note="n" * 2_000) for name in ("find", "book", "cancel")]
+
+
+def at_noon(turns: int, call: int, opening: str = "Where is my parcel?", **fields: object) -> bytes:
+    """A call whose first line tells the time."""
+    return body(*talk(turns, rules=f"Call {call}.\n{RULES}", opening=opening), **fields)
+
+
+def test_a_conversation_whose_first_line_changes_is_not_marked_from_its_second_call_on():
+    process = Process(ANTHROPIC)
+    begun = process.answered(asked(at_noon(0, 1, tools=[tool("a")])))
+    later = process.answered(asked(at_noon(1, 2, tools=[tool("a")])))
+
+    assert begun.plan.policies["anthropic-breakpoint/"].history == "5m"
+    assert b"cache_control" not in later.body
+    assert "begins in another way" in later.plan.policies["anthropic-breakpoint//1"].why
+
+
+def test_two_first_calls_are_marked_on_belief_and_the_third_waits_until_one_went_on():
+    process = Process(ANTHROPIC)
+    calls = [asked(at_noon(0, at, f"Order {at}?", tools=[tool("a")])) for at in range(3)]
+    found = [process.planned(call) for call in calls]
+
+    assert [b"cache_control" in one.body for one in found] == [True, True, False]
+
+
+def test_tools_are_marked_where_the_text_behind_them_changes_with_each_call():
+    process = Process(ANTHROPIC)
+    for number in range(6):
+        for turn in range(3):
+            raw = at_noon(turn, 3 * number + turn, f"Order {number}?", tools=DESK)
+            process.answered(asked(raw))
+    found = process.planned(asked(at_noon(0, 99, "Order 99?", tools=DESK)))
+
+    assert list(found.evidence.sent.marks) == [2]
+    assert found.evidence.expected.tokens > 1_000
+
+
+def test_tools_that_are_nearly_all_of_a_prompt_do_not_make_its_conversation_go_on():
+    process = Process(ANTHROPIC)
+    large = [tool(name, note="n" * 99_999) for name in ("find", "book")]
+    for number in range(6):
+        for turn in range(3):
+            raw = at_noon(turn, 3 * number + turn, f"Order {number}?", tools=large)
+            process.answered(asked(raw))
+    found = process.planned(asked(at_noon(0, 99, "Order 99?", tools=large)))
+
+    assert list(found.evidence.sent.marks) == [1]
+
+
+def test_an_agent_whose_helper_speaks_in_its_conversation_is_marked_all_the_same():
+    process = Process(ANTHROPIC)
+    helper = body(said("system", f"You name things.\n{RULES}"), said("user", "A title?"))
+    process.answered(asked(body(*talk(0), tools=[tool("a")]), hint="one"))
+    process.answered(asked(helper, hint="one"))
+    later = process.answered(asked(body(*talk(1), tools=[tool("a")]), hint="one"))
+
+    assert later.plan.policies["anthropic-breakpoint//1"].history == "5m"

@@ -71,7 +71,7 @@ def judge(one: Recorded, regime: str, built: str) -> None:
         again = third.planned(asked(raw))
 
         kept(raw, sent[raw].body)
-        assert (again.body, again.tail) == (sent[raw].body, sent[raw].tail)
+        assert (again.body, again.prompt.tail) == (sent[raw].body, sent[raw].tail)
     if built == "well" or shown is not None:
         assert list(onlooker().moved(bodies, sent.__getitem__, ROUTES[regime])) == []
 

@@ -5,20 +5,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.habits import Habits, Seen, Uses
+from proxy.prefix.openings import Opening
 from proxy.prefix.plan import Policy
-from proxy.prefix.policies import PER_MACHINE, Road, Shape, key, policy, reviewed, shard, stage
+from proxy.prefix.policies import (
+    PER_MACHINE,
+    Road,
+    Shape,
+    key,
+    policy,
+    reviewed,
+    shard,
+    stage,
+    vetted,
+)
 from proxy.prefix.regime import Regime
 from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, OPENAI
 
-ROAD = Road(prefix="p", conversation="c")
+ROAD = Road(team="t", feature="f", conversation="c")
 LONG = Shape(stable=8_000, semi=500, history=300)
 
 
-def uses(stable: float = 0.0, semi: float = 0.0, history: float = 0.0, **more: float) -> Uses:
+def uses(stable: float = 0.0, semi: float = 0.0, history: float = 0.0, judged: float = 0.0) -> Uses:
     def both(count: float) -> dict[str, float]:
         return dict.fromkeys(("5m", "1h", "30m", "12h"), count)
 
-    return Uses(stable=both(stable), semi=both(semi), history=both(history), **more)
+    return Uses(stable=both(stable), semi=both(semi), history=both(history), judged=judged)
 
 
 def decided(found: Uses, regime: Regime = ANTHROPIC, shape: Shape = LONG) -> Policy:
@@ -112,7 +123,7 @@ def test_short_stable_text_is_not_marked_at_openai():
 def test_free_writes_need_no_marks():
     found = decided(uses(9.0, 9.0, 9.0), INTERVAL)
 
-    assert (marked(found), found.key) == (("", "", ""), "p")
+    assert (marked(found), found.key) == (("", "", ""), "t")
 
 
 def test_the_first_call_of_a_feature_with_tools_is_marked_for_five_minutes():
@@ -134,12 +145,13 @@ def test_keys_route_or_are_left_out_as_the_cache_wants():
     def of(name: str, provider: str) -> str:
         return key(Regime(name=name, provider=provider), ROAD, 1.0)
 
-    assert of("openai-interval", "openai") == of("openai-interval", "azure") == "p"
+    assert of("openai-interval", "openai") == of("openai-interval", "azure") == "t"
     assert of("openai-breakpoint", "openai") == ""
-    assert of("openai-breakpoint", "azure") == "p"
-    assert of("block-chain", "mistral") == of("block-chain", "xai") == "p"
+    assert of("openai-breakpoint", "azure") == "t"
+    assert of("block-chain", "mistral") == "t"
+    assert of("block-chain", "xai") == "f"
     assert of("block-chain", "vllm") == of("implicit", "sglang") == ""
-    assert of("implicit", "fireworks") == "p"
+    assert of("implicit", "fireworks") == "f"
     assert of("prefix-unit", "deepseek") == of("implicit", "google") == ""
     assert of("anthropic-breakpoint", "anthropic") == ""
 
@@ -206,5 +218,65 @@ def test_lone_questions_are_not_spread_over_machines_but_conversations_are():
     lone = decided(Uses(stable={}, semi={}, history={"": 0.1}, per_minute=90.0), INTERVAL)
     long = decided(Uses(stable={}, semi={}, history={"": 5.0}, per_minute=90.0), INTERVAL)
 
-    assert lone.key == "p"
-    assert long.key.startswith("p:")
+    assert lone.key == "t"
+    assert long.key.startswith("t:")
+
+
+EQUIPPED = Shape(tools=5_000, stable=8_000, history=300)
+
+
+def of_tools(count: float) -> Uses:
+    return Uses(stable={}, semi={}, history={}, tools=dict.fromkeys(("5m", "1h", "30m"), count))
+
+
+def test_tools_are_marked_where_only_they_are_read_again():
+    found = decided(of_tools(5.0), shape=EQUIPPED)
+
+    assert (found.tools, marked(found)) == ("5m", ("", "", ""))
+    assert "tools (5m)" in found.why
+
+
+def test_tools_are_not_marked_where_that_does_not_pay_or_cannot_be():
+    alone, few = Shape(tools=5_000, stable=5_000), Shape(tools=300, stable=8_000)
+
+    assert decided(of_tools(0.2), shape=EQUIPPED).tools == ""
+    assert decided(of_tools(5.0), shape=few).tools == ""
+    assert decided(of_tools(5.0), shape=alone).tools == ""
+    assert decided(of_tools(5.0), OPENAI, EQUIPPED).tools == ""
+
+
+EVERYWHERE = Policy(tools="5m", stable="5m", semi="5m", history="5m", key="k", why="It pays.")
+BEGAN = Opening(tools=3, stable=4, head=1, first=2)
+
+
+def test_a_conversation_that_begins_as_before_is_marked_as_decided():
+    assert vetted(EVERYWHERE, ANTHROPIC, [BEGAN], BEGAN) is EVERYWHERE
+
+
+def test_behind_a_stable_slot_that_changes_nothing_is_marked():
+    now = Opening(tools=3, stable=4, head=7, first=8)
+    found = vetted(EVERYWHERE, ANTHROPIC, [BEGAN], now)
+
+    assert (found.tools, marked(found), found.key) == ("5m", ("", "", ""), "k")
+    assert "begins in another way" in found.why
+
+
+def test_where_only_what_follows_the_stable_slot_changes_that_stays_marked():
+    found = vetted(EVERYWHERE, ANTHROPIC, [BEGAN], Opening(tools=3, stable=4, head=1, first=8))
+
+    assert marked(found) == ("5m", "", "")
+    assert not found.explicit
+
+
+def test_openai_is_told_to_write_nothing_where_a_conversation_begins_anew_with_each_call():
+    now = Opening(tools=3, stable=4, head=7, first=8)
+
+    assert vetted(Policy(history="30m"), OPENAI, [BEGAN], now).explicit
+    assert vetted(Policy(key="k"), INTERVAL, [BEGAN], now) == Policy(key="k")
+
+
+def test_callers_that_take_turns_in_one_conversation_each_go_on():
+    helper = Opening(tools=0, stable=1, head=7, first=8)
+
+    assert vetted(EVERYWHERE, ANTHROPIC, [BEGAN, helper], BEGAN) is EVERYWHERE
+    assert vetted(EVERYWHERE, ANTHROPIC, [], BEGAN) is EVERYWHERE

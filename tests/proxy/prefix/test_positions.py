@@ -219,3 +219,15 @@ def in_order(mark: Mark, own: dict[int, str]) -> bool:
         span[ttl] >= span[mark.ttl] if at < mark.block else span[ttl] <= span[mark.ttl]
         for at, ttl in own.items()
     )
+
+
+def test_tools_are_marked_at_the_last_of_them():
+    assert places(stand("ttsu", Policy(tools="5m"))) == [(1, "5m")]
+    assert places(stand("ttsu", Policy(tools="5m", stable="1h"))) == [(1, "1h"), (2, "1h")]
+
+
+def test_tools_that_are_gone_are_not_marked():
+    found = stand("su", Policy(tools="5m"))
+
+    assert found.marks == ()
+    assert found.notes == ("no mark after the tools: nothing there can carry one",)

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from proxy.prefix.objects import Unplannable
 from proxy.prefix.prompt import (
     Prompt,
     Slot,
-    Unplannable,
-    blocks,
     leading,
     parsed,
     parts,
@@ -22,6 +21,7 @@ from proxy.prefix.prompt import (
     text,
 )
 from tests.fakes.kept import kept
+from tests.proxy.prefix.sendings import blocks
 
 SYSTEM = {"role": "system", "content": [{"type": "text", "text": "a"}, {"type": "text"}]}
 DEVELOPER = {"role": "developer", "content": "b"}

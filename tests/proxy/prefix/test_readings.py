@@ -1,7 +1,8 @@
 import msgspec
 import pytest
 
-from proxy.prefix.prompt import Reading, Unplannable
+from proxy.prefix.objects import Unplannable
+from proxy.prefix.prompt import Reading
 from proxy.prefix.readings import Readings
 from tests.proxy.prefix.sendings import fingerprint
 
@@ -15,14 +16,18 @@ def said(role: str, content: object) -> bytes:
 
 
 def test_a_message_is_known_by_role_print_marks_and_tags():
-    plain, marked = said("user", "hi"), said("system", [{"type": "text", "cache_control": {}}])
+    plain, marked = (
+        said("user", "hi"),
+        said("system", [{"type": "text", "text": "", "cache_control": {}}]),
+    )
     declared = said("user", "<tg:variable>now</tg:variable>")
 
-    assert Readings().of(fingerprint, [plain, marked, declared]) == [
+    bare = said("system", "")
+    assert Readings().of(fingerprint, [plain, marked, declared]) == (
         Reading("user", fingerprint(plain), may_mark=False, tagged=False),
-        Reading("system", fingerprint(marked), may_mark=True, tagged=False),
+        Reading("system", fingerprint(marked), tagged=False, bare=(len(bare), fingerprint(bare))),
         Reading("user", fingerprint(declared), may_mark=False, tagged=True),
-    ]
+    )
 
 
 def test_a_message_that_comes_again_is_not_read_again():

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.prompt import Unplannable
-from proxy.prefix.sent import LARGE, LINES, Sent, Texts, in_talk, parted, said, split
+from proxy.prefix.objects import Unplannable
+from proxy.prefix.sent import LARGE, LINES, Sent, in_talk, parted, said, split, told
 from tests.proxy.prefix.sendings import ANTHROPIC, VLLM, block, body, fingerprint, sent, users
 
 
@@ -14,7 +14,7 @@ def test_equal_beginnings_have_equal_points():
 
     assert one.points[:2] == other.points[:2]
     assert one.points[2] != other.points[2]
-    assert one.ends == (0, 10, 20)
+    assert one.ends == (0, 40, 80)
 
 
 def test_what_shapes_the_prefix_parts_all_of_it():
@@ -48,11 +48,11 @@ def test_tokens_are_reckoned_from_bytes_where_nobody_counted():
 
 
 def test_bytes_beyond_what_was_counted_are_reckoned_by_what_was():
-    scale = users(VLLM, ("a", 100), ("b", 100)).scale(100, 40)
+    scale = users(VLLM, ("a", 100), ("b", 100)).scale(400, 40).of(200)
 
-    assert [scale.tokens_of(size) for size in (0, 50, 100, 150, 200)] == [0, 20, 40, 120, 200]
-    assert scale.of(80).tokens_of(150) == 60
-    assert scale.of(20).tokens_of(100) == 10
+    assert [scale.tokens_of(size) for size in (0, 200, 400, 600, 800)] == [0, 20, 40, 120, 200]
+    assert scale.of(80).tokens_of(600) == 60
+    assert scale.of(20).tokens_of(400) == 10
 
 
 @given(st.text())
@@ -66,30 +66,19 @@ def test_only_so_many_lines_are_told_apart():
 
 def test_the_lines_of_leading_texts_are_known_by_block():
     prompt, blocks = body(("system", "one\ntwo"), ("user", "three"), tools=("t",))
-    texts = Texts()
 
-    found = texts.lines(prompt, blocks, fingerprint)
+    found = told(prompt, blocks, fingerprint)
 
     assert list(found) == [1]
     assert list(found[1].sizes) == [4, 3]
     assert parted(found[1].digests) == [fingerprint(b"one\n")[:8], fingerprint(b"two")[:8]]
-    assert texts.lines(prompt, blocks, fingerprint)[1] is found[1]
     assert in_talk(blocks[2])
 
 
 def test_a_text_that_is_too_large_is_not_taken_apart():
     prompt, blocks = body(("system", "a" * LARGE), ("user", "b"))
 
-    assert Texts().lines(prompt, blocks, fingerprint) == {}
-
-
-def test_only_so_many_texts_are_remembered():
-    texts = Texts(most=3)
-    for n in range(10):
-        prompt, blocks = body(("system", f"{n}"), ("user", "b"))
-        texts.lines(prompt, blocks, fingerprint)
-
-    assert len(texts) == 3
+    assert told(prompt, blocks, fingerprint) == {}
 
 
 def test_a_part_that_is_no_text_has_no_words():
@@ -105,7 +94,7 @@ def test_a_block_whose_message_cannot_be_read_is_unplannable():
     prompt = msgspec.structs.replace(prompt, messages=(b"1",))
 
     with pytest.raises(Unplannable):
-        Texts().lines(prompt, blocks, fingerprint)
+        told(prompt, blocks, fingerprint)
 
 
 def test_a_call_on_anthropic_needs_no_count():

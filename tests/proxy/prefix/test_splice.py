@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.prefix.prompt import Unplannable
+from proxy.prefix.objects import Unplannable
 from proxy.prefix.splice import part, plain, refilled, reworded, said
 
 

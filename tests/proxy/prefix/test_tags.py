@@ -1,6 +1,6 @@
 """Slots that callers declare."""
 
-from time import perf_counter
+from time import thread_time
 
 import orjson
 import pytest
@@ -129,11 +129,11 @@ def test_an_empty_tag_takes_nothing():
 
 
 def test_hostile_tags_take_little_time():
-    start = perf_counter()
+    start = thread_time()
 
     found(("system", "<tg:" * 1_000_000), ("user", "<tg:stable>" * 400_000))
 
-    assert perf_counter() - start < 1.0
+    assert thread_time() - start < 1.0
 
 
 @given(

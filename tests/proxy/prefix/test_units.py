@@ -1,6 +1,6 @@
 """A text in lines and sentences."""
 
-from time import perf_counter
+from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -56,9 +56,9 @@ def test_five_megabytes_take_little_time(pattern):
     said = pattern * (MEGABYTES // len(pattern))
     times = []
     for _ in range(3):
-        start = perf_counter()
+        start = thread_time()
         units(said)
-        times.append(perf_counter() - start)
+        times.append(thread_time() - start)
 
     assert min(times) < 0.2
 
@@ -72,7 +72,7 @@ def test_a_place_is_known_by_words_only(unit, tells):
 
 
 def test_punctuation_without_end_is_seen_through_quickly():
-    start = perf_counter()
+    start = thread_time()
 
     assert not telling("-_" * MEGABYTES)
-    assert perf_counter() - start < 2.0
+    assert thread_time() - start < 2.0

@@ -54,6 +54,12 @@ upstream = "gpu"
 regime = "block-chain"
 block = 16
 [[models]]
+id = "large"
+upstream = "gpu"
+regime = "block-chain"
+block = 16
+min_cache_tokens = 100_000
+[[models]]
 id = "uncached"
 upstream = "gpu"
 price = { input = "1", output = "2" }

@@ -36,12 +36,18 @@ def test_a_file_is_replayed_into_a_table(file):
     assert "as marks (anthropic/marks, anthropic-breakpoint)" in result.stdout
     assert "ceiling" in result.stdout
     assert "calls.jsonl:5:" in result.stdout
+    assert (
+        "Nothing arranged, calls without a feature (4 calls):"
+        " its instructions are the same in every call."
+    ) in result.stdout
 
 
 def test_json_is_one_line_and_nothing_else(file):
     result = typed(str(file), str(file), "--model", "uncached", "--json", "--gap", "1")
 
-    assert orjson.loads(result.stdout)["calls"] == 8
+    found = orjson.loads(result.stdout)
+    assert found["calls"] == 8
+    assert [each["calls"] for each in found["arranged_why"]] == [8]
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
 

@@ -36,7 +36,7 @@ def bodies(variant: Planning, calls: list[Line]) -> list[bytes]:
     found = []
     for now, line in timed(calls):
         found.append(variant.body(line, now))
-        variant.served(line, NOTHING, now)
+        variant.served(NOTHING)
     return found
 
 
@@ -86,7 +86,7 @@ def test_what_is_shown_again_makes_no_further_layout(vocabulary):
     variant = planning(vocabulary)
     bodies(variant, built_badly(120))
 
-    assert [len(versions) for versions in variant._layouts.values()] == [1]
+    assert [len(each.layouts) for each in variant._features.values()] == [1]
 
 
 def test_another_feature_has_layouts_of_its_own(vocabulary):
@@ -98,22 +98,21 @@ def test_another_feature_has_layouts_of_its_own(vocabulary):
 
 
 def test_tools_come_in_one_order_in_both(vocabulary):
-    tools = [tool("weather"), tool("trains")]
-    line = call(system(*LONG), user("Hello!"), tools=tools)
+    there = call(system(*LONG), user("Hello!"), tools=[tool("weather"), tool("trains")])
+    back = call(system(*LONG), user("Good-bye!"), tools=[tool("trains"), tool("weather")])
     for arranges in (True, False):
-        raw = planning(vocabulary, arranges=arranges).body(line, 0.0)
+        variant = planning(vocabulary, arranges=arranges)
+        for line in (there, back):
+            sent = orjson.loads(variant.body(line, 0.0))["tools"]
 
-        assert [each["function"]["name"] for each in orjson.loads(raw)["tools"]] == [
-            "trains",
-            "weather",
-        ]
+            assert [each["function"]["name"] for each in sent] == ["weather", "trains"]
 
 
 def test_what_cannot_be_planned_goes_as_it_came_and_teaches_nothing(vocabulary):
     variant = planning(vocabulary)
     line = call({"role": "user", "content": 7})
     raw = variant.body(line, 0.0)
-    variant.served(line, NOTHING, 0.0)
+    variant.served(NOTHING)
 
     assert raw is line.body
     assert len(variant._lessons) == 0

@@ -67,6 +67,8 @@ def test_an_answer_is_the_tokens_that_the_next_prompt_holds(vocabulary):
     [
         (b'{"content": [{"type": "text", "text": "Yes"}, {"type": "refusal"}]}', "Yes"),
         (b'{"content": "Yes", "tool_calls": null}', "Yes"),
+        (b'{"content": [{"type": "refusal", "refusal": "No"}]}', "No"),
+        (b'{"content": null, "refusal": "No"}', "No"),
         (b'{"content": null}', ""),
         (b"null", ""),
         (b'"Yes"', ""),

@@ -11,7 +11,8 @@ from proxy.replay.report import remarks, table, told
 from proxy.replay.run import Outcome, replay
 from proxy.replay.source import Bad, Source
 from proxy.replay.sums import Misses, Row
-from tests.proxy.replay.scene import CATALOG, RULES, dialogue, reading, system, timed
+from proxy.replay.unmoved import Unmoved
+from tests.proxy.replay.scene import RULES, dialogue, reading, system, timed
 
 ROW = Row(
     name="as sent",
@@ -53,9 +54,14 @@ def test_an_unknown_cost_is_said_to_be_unknown():
 
 def test_the_json_has_the_same_fields_for_every_variant(vocabulary):
     outcome = replay(timed(dialogue(system(*RULES), 2)), reading("marks", vocabulary))
-    route = CATALOG.models["marks"].routes[0]
 
-    found = orjson.loads(told(outcome, source(Bad("a", 3, "no")), "marks", route))
+    why = Unmoved(feature="mail", calls=2, why="because")
+
+    found = orjson.loads(
+        told(outcome, source(Bad("a", 3, "no")), reading("marks", vocabulary), [why])
+    )
+
+    assert found["arranged_why"] == [{"feature": "mail", "calls": 2, "why": "because"}]
 
     assert found["bad"] == [{"file": "a", "line": 3, "why": "no"}]
     assert found["calls"] == 2
@@ -82,6 +88,24 @@ def test_everything_that_was_not_replayed_is_said():
         "1 lines are no calls:",
         "  a:3: no call",
     ]
+
+
+def test_what_was_not_arranged_is_told_with_its_reason_on_one_short_line():
+    unmoved = [
+        Unmoved(feature="mail", calls=1_200, why="its calls have no instructions"),
+        Unmoved(feature="", calls=3, why="no call could be planned: " + "a\nb " * 100),
+    ]
+    outcome = Outcome(calls=1, unanswered=0, left_out={}, variants=(ROW,))
+
+    known, long = remarks(outcome, source(), unmoved)
+
+    assert known == (
+        "Nothing arranged, feature mail (1,200 calls): its calls have no instructions."
+    )
+    assert long.startswith("Nothing arranged, calls without a feature (3 calls): no call could")
+    assert long.endswith("….")
+    assert "\n" not in long
+    assert len(long) < 200
 
 
 def test_where_all_is_well_nothing_is_said():

@@ -41,7 +41,7 @@ class Marked:
         messages[self._place]["content"] = [{"type": "text", "text": text, **self._mark}]
         return replaced(line.body, {"messages": orjson.dumps(messages)})
 
-    def served(self, line: Line, usage: Usage, now: float) -> None:
+    def served(self, usage: Usage) -> None:
         self.told.append(usage)
 
 

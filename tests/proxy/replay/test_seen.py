@@ -40,3 +40,13 @@ def test_the_longest_unused_are_forgotten():
 
     assert len(seen) == 2
     assert seen.when(B) is None
+
+
+def test_many_are_forgotten_at_once_and_never_the_latest():
+    seen = Seen(most=160)
+    pieces = [Piece(bytes([number]), 10) for number in range(161)]
+    for piece in pieces:
+        seen.note([piece], 1.0)
+
+    assert len(seen) == 150
+    assert [piece for piece in pieces if seen.when(piece) is not None] == pieces[11:]

@@ -88,6 +88,21 @@ def test_of_many_bad_lines_only_the_first_are_named(written):
     assert len(found.bad) == source._NAMED
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize(("room", "is_read"), [(-1, False), (0, True), (1, True), (2, True)])
+def test_a_line_is_read_up_to_the_longest_and_the_next_is_never_lost(tmp_path, room, is_read, end):
+    path = tmp_path / "a"
+    first = orjson.dumps(a_row(1, "first, and longer than the others"))
+    path.write_bytes(end.join(first if n == 0 else orjson.dumps(a_row(2, "next")) for n in (0, 1)))
+    told: list[int] = []
+
+    found = Source([path], longest=len(first) + room, tell=told.append)
+
+    assert [name for _, name in read(found)][-1:] == ["next"]
+    assert (found.bad_count == 0) is is_read
+    assert sum(told) == path.stat().st_size
+
+
 def test_a_line_without_end_is_one_bad_line(written):
     long = b'{"t": 1, "x": "' + b"x" * (3 * 2**20) + b'"}'
     path = written("a", long, a_row(1, "good"))

@@ -1,8 +1,7 @@
 """Figures of a variant."""
 
-from proxy.caches.port import Served
 from proxy.prefix.reasons import Reason
-from proxy.replay.sums import Missed, Misses, Sums, placed, used
+from proxy.replay.sums import Missed, Misses, Sums, placed
 from slo.usage import Usage
 
 
@@ -68,11 +67,3 @@ def test_a_row_says_how_far_it_got():
 
     assert [each.closed for each in placed([row(20), row(50), row(80)])] == [0, 0.5, 1]
     assert [each.closed for each in placed([row(20), row(20)])] == [None, None]
-
-
-def test_what_a_cache_served_is_usage():
-    served = Served(read=5, fresh=1, written={"5m": 2, "30m": 3, "1h": 4, "12h": 6})
-
-    assert used(served, 7) == Usage(
-        input=1, cache_read=5, write_5m=2, write_30m=3, write_1h=4, write_12h=6, output=7
-    )

@@ -12,6 +12,7 @@ from tests.proxy.replay.scene import RULES, assistant, body, reading, system, to
 
 BLOCKS = Simulated(regime="block-chain", provider="mistral")
 UNITS = Simulated(regime="prefix-unit")
+IMPLICIT = Simulated(regime="implicit", min_cache_tokens=64)
 MARKS = Simulated(regime="anthropic-breakpoint", min_cache_tokens=64)
 RULED = system(*RULES)
 
@@ -72,6 +73,24 @@ def test_a_call_that_goes_on_shows_that_the_answer_had_come(vocabulary):
     assert read("") == 0
 
 
+@pytest.mark.parametrize("conversation", ["c", ""])
+@pytest.mark.parametrize("model", [IMPLICIT, UNITS])
+def test_an_answer_that_was_over_before_the_next_call_was_over_in_its_own_time(
+    vocabulary, model, conversation
+):
+    def read(now: float) -> int:
+        upstream = Upstream(vocabulary, model)
+        said = [RULED, user("One"), assistant("Yes"), user("Two")]
+        upstream.read(upstream.sent(*said[:2], conversation=conversation), 0.0)
+        return upstream.read(upstream.sent(*said, conversation=conversation), now)
+
+    lifetime = bounds(model).lifetime
+
+    assert read(60.0) > 64
+    assert read(lifetime - 30.0) > 64
+    assert read(lifetime + 30.0) == 0
+
+
 def test_calls_side_by_side_in_a_conversation_do_not_end_each_other(vocabulary):
     upstream = Upstream(vocabulary, BLOCKS)
 
@@ -88,6 +107,19 @@ def test_answers_under_way_are_bounded(vocabulary):
 
     assert upstream.world._held <= 1_000
     assert len(upstream.world._open) < 10
+
+
+def test_answers_that_a_call_showed_to_be_over_are_bounded_too(vocabulary):
+    upstream = Upstream(vocabulary, BLOCKS)
+    upstream.world = World(BLOCKS, bounds(BLOCKS), room=5_000)
+    messages = [RULED, user("One")]
+
+    for _ in range(50):
+        upstream.read(upstream.sent(*messages, conversation="c"), 0.0)
+        messages += [assistant("Yes"), user("More")]
+
+    assert upstream.world._held <= 5_000
+    assert len(upstream.world._due) < 50
 
 
 def test_a_refusal_is_told(vocabulary):

@@ -120,11 +120,14 @@ def test_a_stream_is_sent_piece_by_piece_without_a_price_in_its_head():
 def test_a_streams_head_says_what_the_gateway_took_until_then():
     clock = iter([10.0, 10.5, 12.5, 12.75])
     timeline = Timeline(lambda: next(clock))
-    with timeline.waiting():
+    with timeline.waiting:
         pass
     connection = Connection()
-    played(Relay("call_1", connection.receive, connection.send, timeline).begin(HEAD))
 
+    async def work() -> None:
+        await Relay("call_1", connection.receive, connection.send, timeline).begin(HEAD)
+
+    played(work())
     assert connection.headers["x-thriftgate-overhead-ms"] == "750.00"
 
 

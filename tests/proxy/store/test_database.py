@@ -4,9 +4,18 @@ from pathlib import Path
 
 import pytest
 from alembic import command
-from sqlalchemy import Engine
+from sqlalchemy import Engine, delete, insert, update
 
-from proxy.store.database import _alembic, migrate, open_database, reading, revision, writing
+from proxy.store import schema
+from proxy.store.database import (
+    _alembic,
+    changed,
+    migrate,
+    open_database,
+    reading,
+    revision,
+    writing,
+)
 from proxy.store.inserts import inserter
 from tests.fakes.ledger import ledger_of, rollups_of
 from tests.fakes.receipts import a_receipt, rolled_up
@@ -112,3 +121,14 @@ def test_a_transaction_that_fails_leaves_nothing(engine: Engine) -> None:
     with reading(engine) as connection:
         query = "SELECT count(*) FROM meta WHERE name = 'x'"
         assert connection.exec_driver_sql(query).scalar_one() == 0
+
+
+def test_rows_that_were_changed_or_deleted_are_counted(engine: Engine) -> None:
+    meta = schema.meta
+    with writing(engine) as connection:
+        connection.execute(insert(meta), [{"name": name, "number": 0} for name in "xyz"])
+        two = changed(connection, update(meta).where(meta.c.name.in_(["x", "y"])).values(number=1))
+        one = changed(connection, delete(meta).where(meta.c.name == "z"))
+        none = changed(connection, delete(meta).where(meta.c.name == "z"))
+
+    assert (two, one, none) == (2, 1, 0)

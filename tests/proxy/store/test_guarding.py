@@ -6,8 +6,9 @@ from sqlalchemy import Engine
 from proxy.prefix.standing import Mode, Place
 from proxy.receipt import Receipt
 from proxy.store.guarding import Suspension, suspend_harmful
+from proxy.store.hold import DELAY
 from proxy.store.inserts import inserter
-from proxy.store.layouts import DELAY, Layouts
+from proxy.store.layouts import Layouts
 from proxy.store.savings import Savings
 from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt

@@ -5,8 +5,9 @@ from sqlalchemy import Engine
 
 from proxy.prefix.standing import Mode, Place, Standings
 from proxy.store.database import open_database
+from proxy.store.hold import DELAY
 from proxy.store.layout_rows import State
-from proxy.store.layouts import DELAY, Layouts
+from proxy.store.layouts import Layouts
 
 NOW = 1_790_000_000.0
 DAY = 86_400.0

@@ -1,10 +1,12 @@
 import time
 from pathlib import Path
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 
 from proxy.prefix.standing import Mode, Place
+from proxy.store import schema
 from proxy.store.database import writing
+from proxy.store.layout_rows import write
 from proxy.store.layouts import Layouts
 from proxy.store.noticeboard import Noticeboard
 from proxy.store.store import Store
@@ -65,3 +67,17 @@ def test_what_one_process_decides_another_hears_of_before_it_holds(tmp_path: Pat
 def rename(engine: Engine, table: str, name: str) -> None:
     with writing(engine) as connection:
         connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {name}")
+
+
+def test_with_a_mode_of_a_later_version_the_last_known_holds(engine: Engine) -> None:
+    layouts = Layouts(engine)
+    board = Noticeboard(layouts)
+    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    board.refresh()
+    with writing(engine) as connection:
+        write(connection, PLACE, changed_by="bob")
+        connection.execute(update(schema.features).values(mode="of tomorrow"))
+    board.refresh()
+
+    assert board.standings.of(PLACE).mode is Mode.AUTO
+    assert board.trouble == "changes to layouts go unnoticed: a row cannot be read"

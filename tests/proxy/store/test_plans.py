@@ -1,14 +1,12 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sqlalchemy import Engine, select
 
-from proxy.prefix.plan import Arm, Plan, Policy
+from proxy.prefix.plan import Arm, Plan, Policy, merged
 from proxy.store import schema
 from proxy.store.database import open_database, reading
-from proxy.store.plans import Plans, merged
+from proxy.store.plans import Plans
 
 NOW = 1_790_000_000.0
 DAY = 86_400.0
@@ -18,20 +16,16 @@ A_PLAN = Plan(
     tools=("t1", "t2"),
     policies={"anthropic-breakpoint/anthropic": Policy(stable="1h", why="It is read often.")},
 )
-NAMES = st.sampled_from("abcdef")
-PLANS = st.builds(
-    Plan,
-    arm=st.sampled_from(Arm),
-    layout=st.integers(0, 3),
-    tools=st.lists(NAMES, unique=True).map(tuple),
-    policies=st.dictionaries(NAMES, st.builds(Policy, key=NAMES)),
-    joined=st.booleans(),
-)
 
 
 @pytest.fixture
 def plans(engine: Engine) -> Plans:
     return Plans(engine)
+
+
+def grow(plans: Plans, plan: Plan, now: float = NOW, name: str = ID) -> Plan:
+    """What holds for one conversation once it has this plan, too."""
+    return plans.grow_all({name: plan}, now)[name]
 
 
 def used(engine: Engine) -> list[int]:
@@ -44,33 +38,33 @@ def test_a_conversation_nobody_planned_has_no_plan(plans: Plans) -> None:
 
 
 def test_a_plan_that_was_kept_is_found_whole(plans: Plans) -> None:
-    assert plans.keep(ID, A_PLAN, NOW) == A_PLAN
+    assert grow(plans, A_PLAN) == A_PLAN
     assert plans.find(ID, NOW + 1) == A_PLAN
 
 
-def test_the_first_to_keep_a_plan_decides(plans: Plans) -> None:
-    plans.keep(ID, A_PLAN, NOW)
+def test_the_first_to_bring_a_plan_decides(plans: Plans) -> None:
+    grow(plans, A_PLAN)
 
-    assert plans.keep(ID, Plan(arm=Arm.CONTROL), NOW + 1) == A_PLAN
+    assert grow(plans, Plan(arm=Arm.CONTROL), NOW + 1) == A_PLAN
     assert plans.find(ID, NOW + 2) == A_PLAN
 
 
 def test_processes_that_race_agree(url: str, engine: Engine) -> None:
-    def keep(layout: int) -> Plan:
+    def bring(layout: int) -> Plan:
         own = open_database(url)
-        got = Plans(own).keep(ID, Plan(layout=layout), NOW)
+        got = grow(Plans(own), Plan(layout=layout))
         own.dispose()
         return got
 
     with ThreadPoolExecutor(6) as threads:
-        got = list(threads.map(keep, range(1, 7)))
+        got = list(threads.map(bring, range(1, 7)))
 
     assert len({plan.layout for plan in got}) == 1
     assert Plans(engine).find(ID, NOW) == got[0]
 
 
 def test_a_plan_grows_by_what_it_lacks_and_changes_in_nothing(plans: Plans) -> None:
-    plans.keep(ID, A_PLAN, NOW)
+    grow(plans, A_PLAN)
     more = Plan(
         arm=Arm.CONTROL,
         layout=9,
@@ -80,7 +74,7 @@ def test_a_plan_grows_by_what_it_lacks_and_changes_in_nothing(plans: Plans) -> N
             "openai-breakpoint/openai": Policy(explicit=True),
         },
     )
-    grown = plans.grow(ID, more, NOW + 1)
+    grown = grow(plans, more, NOW + 1)
 
     assert grown == plans.find(ID, NOW + 2)
     assert (grown.arm, grown.layout) == (Arm.TREATED, 3)
@@ -92,7 +86,7 @@ def test_a_plan_grows_by_what_it_lacks_and_changes_in_nothing(plans: Plans) -> N
 
 
 def test_many_plans_grow_in_one_step(plans: Plans) -> None:
-    plans.keep("b", A_PLAN, NOW)
+    grow(plans, A_PLAN, name="b")
     more = Plan(arm=Arm.CONTROL, tools=("t3",))
     grown = plans.grow_all({"c": more, "b": more, "a": A_PLAN}, NOW + 1)
 
@@ -104,41 +98,37 @@ def test_many_plans_grow_in_one_step(plans: Plans) -> None:
 def test_processes_that_grow_many_plans_at_once_lose_nothing(url: str, engine: Engine) -> None:
     names = [f"{n:032x}" for n in range(20)]
 
-    def grow(tool: int) -> None:
+    def add(tool: int) -> None:
         own = open_database(url)
         order = names if tool % 2 else names[::-1]
         Plans(own).grow_all({name: Plan(tools=(f"t{tool}",)) for name in order}, NOW)
         own.dispose()
 
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(grow, range(4)))
+        list(threads.map(add, range(4)))
     found = [Plans(engine).find(name, NOW) for name in names]
 
     assert [sorted(plan.tools) for plan in found if plan] == [["t0", "t1", "t2", "t3"]] * 20
 
 
 def test_a_conversation_that_was_met_midway_stays_so(plans: Plans) -> None:
-    plans.keep(ID, Plan(joined=True), NOW)
-    plans.grow(ID, A_PLAN, NOW)
+    grow(plans, Plan(joined=True))
+    grow(plans, A_PLAN)
     found = plans.find(ID, NOW)
 
     assert found is not None
     assert (found.joined, found.layout) == (True, 0)
 
 
-def test_a_plan_that_is_not_there_begins_by_growing(plans: Plans) -> None:
-    assert plans.grow(ID, A_PLAN, NOW) == A_PLAN == plans.find(ID, NOW)
-
-
 def test_processes_that_grow_a_plan_at_once_lose_nothing(url: str, engine: Engine) -> None:
-    def grow(tool: int) -> Plan:
+    def add(tool: int) -> Plan:
         own = open_database(url)
-        got = Plans(own).grow(ID, Plan(tools=(f"t{tool}",)), NOW)
+        got = grow(Plans(own), Plan(tools=(f"t{tool}",)))
         own.dispose()
         return got
 
     with ThreadPoolExecutor(6) as threads:
-        got = list(threads.map(grow, range(6)))
+        got = list(threads.map(add, range(6)))
     kept = Plans(engine).find(ID, NOW)
 
     assert kept is not None
@@ -151,15 +141,14 @@ def test_a_flood_of_tools_and_caches_takes_bounded_room(plans: Plans) -> None:
         tools=tuple(f"t{n}" for n in range(5000)),
         policies={f"regime/{n}": Policy() for n in range(500)},
     )
-    for kept in (plans.keep(ID, flood, NOW), plans.grow(ID, flood, NOW)):
+    for kept in (grow(plans, flood), grow(plans, flood)):
         assert kept.tools == flood.tools[:1024]
         assert list(kept.policies) == list(flood.policies)[:64]
 
 
 def test_plans_nobody_asked_for_are_deleted_and_others_stay(plans: Plans) -> None:
-    plans.keep("new", A_PLAN, NOW)
-    plans.keep("old", A_PLAN, NOW - 40 * DAY)
-    plans.keep("old but asked for", A_PLAN, NOW - 40 * DAY)
+    grow(plans, A_PLAN, name="new")
+    plans.grow_all({"old": A_PLAN, "old but asked for": A_PLAN}, NOW - 40 * DAY)
     plans.find("old but asked for", NOW - 2 * DAY)
 
     assert plans.retain(NOW - 30 * DAY, budget=0) == 0
@@ -170,22 +159,10 @@ def test_plans_nobody_asked_for_are_deleted_and_others_stay(plans: Plans) -> Non
 
 
 def test_asking_often_writes_once_in_half_a_day(plans: Plans, engine: Engine) -> None:
-    plans.keep(ID, A_PLAN, NOW)
+    grow(plans, A_PLAN)
     plans.find(ID, NOW + 40_000)
     early = used(engine)
     plans.find(ID, NOW + 50_000)
 
     assert early == [round(NOW * 1e6)]
     assert used(engine) == [round((NOW + 50_000) * 1e6)]
-
-
-@given(PLANS, PLANS, PLANS)
-def test_growing_keeps_what_was_sent_in_its_place(kept: Plan, more: Plan, last: Plan) -> None:
-    grown = merged(kept, more)
-
-    assert grown.tools[: len(kept.tools)] == kept.tools
-    assert set(grown.tools) == {*kept.tools, *more.tools}
-    assert grown.policies == more.policies | kept.policies
-    assert (grown.arm, grown.layout, grown.joined) == (kept.arm, kept.layout, kept.joined)
-    assert merged(grown, more) == grown
-    assert merged(merged(kept, more), last).tools[: len(grown.tools)] == grown.tools

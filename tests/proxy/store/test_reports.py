@@ -125,3 +125,15 @@ def test_an_unknown_price_is_shown_as_unknown_and_never_as_nothing(engine: Engin
     assert [row.model for row in reports.unpriced(MONTH)] == ["mixed", "unmetered", "unpriced"]
     (total,) = reports.spend(MONTH)
     assert (total.cost_nanos, total.unpriced, total.errors) == (12, 3, 1)
+
+
+def test_a_teams_features_are_those_its_calls_named(engine: Engine) -> None:
+    places = [("a", "search"), ("a", ""), ("a", "search"), ("b", "chat")]
+    inserter(engine)(
+        [a_receipt(n, team=team, feature=feature) for n, (team, feature) in enumerate(places)]
+    )
+    found = LedgerReports(engine)
+
+    assert found.features("a") == ["", "search"]
+    assert found.features("b") == ["chat"]
+    assert found.features("c") == []

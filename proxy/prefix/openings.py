@@ -1,0 +1,103 @@
+"""How a prompt begins, and how it ends.
+
+It begins with its tools, its stable slot, and all up to its conversation's first message. Where
+that changes between two calls of a conversation, the later one reads nothing that the one before
+wrote behind the change, whatever the provider does.
+
+What a call says at its end alone, such as a reminder behind the last message, is not said there in
+the next one, and what was written with it is not read.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.prompt import Block, Slot
+from proxy.prefix.sent import SHORT, in_talk, parted
+
+#: Blocks at the end of a call that are told apart where a later one does not repeat them.
+BACK: Final = 12
+#: So many were not repeated, or more.
+MORE: Final = BACK + 1
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """How a prompt begins.
+
+    Attributes:
+        tools: How many blocks are tools.
+        stable: How many are the stable slot, tools among them.
+        head: Stands for the stable slot.
+        first: Stands for all up to the conversation's first message, and for that.
+    """
+
+    tools: int
+    stable: int
+    head: int
+    first: int
+
+
+def opening(blocks: Sequence[Block]) -> Opening:
+    """How these blocks begin.
+
+    What stands for blocks is Python's own hash of fingerprints, so it says nothing to another
+    process.
+    """
+    stable = sum(1 for _ in takewhile(lambda block: block.slot is Slot.STABLE, blocks))
+    before = sum(1 for _ in takewhile(lambda block: block.slot is not Slot.VARIABLE, blocks))
+    return Opening(
+        tools=sum(1 for _ in takewhile(lambda block: block.message < 0, blocks)),
+        stable=stable,
+        head=_hash(blocks[:stable]),
+        first=_hash(blocks[: before + 1]),
+    )
+
+
+class Ending(msgspec.Struct, frozen=True, gc=False):
+    """How a prompt ends, as far as later calls may repeat it.
+
+    Attributes:
+        begins: How many blocks stand before the last ones.
+        head: Stands for those.
+        last: The beginnings of the last ones' fingerprints, joined; of ``BACK`` at most.
+    """
+
+    begins: int
+    head: int
+    last: bytes
+
+
+def ending(blocks: Sequence[Block]) -> Ending:
+    """How these blocks end; what stands for blocks says nothing to another process."""
+    begins = max(0, len(blocks) - BACK)
+    last = b"".join([block.digest[:SHORT] for block in blocks[begins:]])
+    return Ending(begins, _hash(blocks[:begins]), last)
+
+
+def left(blocks: Sequence[Block], before: Iterable[Ending]) -> int:
+    """How many blocks at the end of an earlier call this one does not repeat, the fewest of all.
+
+    ``MORE`` where it repeats no message of any, or leaves out more than are told apart.
+
+    Args:
+        blocks: This call's.
+        before: How the latest calls of its conversation ended.
+    """
+    return min((_left(blocks, each) for each in before), default=MORE)
+
+
+def _left(blocks: Sequence[Block], before: Ending) -> int:
+    at = before.begins
+    if _hash(blocks[:at]) != before.head:
+        return MORE
+    theirs = parted(before.last)
+    pairs = zip(blocks[at:], theirs, strict=False)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0].digest[:SHORT] == pair[1], pairs))
+    repeats = at + same > 0 and in_talk(blocks[at + same - 1])
+    return len(theirs) - same if repeats else MORE
+
+
+def _hash(blocks: Sequence[Block]) -> int:
+    return hash(tuple([block.digest for block in blocks]))

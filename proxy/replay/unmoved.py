@@ -1,0 +1,116 @@
+"""What was seen of a feature's calls, and why none of its text moved where none did."""
+
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.holes import instructions
+from proxy.prefix.layout import Layout
+from proxy.prefix.learning import CALLS, CONVERSATIONS, LEAST
+from proxy.prefix.planned import Planned
+
+_BETWEEN: Final = "\0"
+#: What a note of a move that was passed over says.
+_STAYS: Final = "stays"
+_NOTHING: Final = "its moves found nothing to move"
+
+
+class Unmoved(msgspec.Struct, frozen=True, kw_only=True):
+    """A feature of which no text moved.
+
+    Attributes:
+        feature: Its name; "" where the calls named none.
+        calls: Calls of it.
+        why: Why, in a few words.
+    """
+
+    feature: str
+    calls: int
+    why: str
+
+
+class Feature(msgspec.Struct):
+    """One feature so far.
+
+    Attributes:
+        layouts: What was learned of it; version 1 comes first.
+        planned: Calls that were planned.
+        passed: Calls that could not be.
+        passed_why: Why the last of them could not be.
+        ruled: Planned calls that have instructions.
+        moved: Planned calls of which text moved.
+        varies: Whether two calls have different instructions.
+        beyond: The least tokens its cache keeps, where only they keep moves from paying; else 0.
+        note: Why a call's layout moved nothing.
+    """
+
+    layouts: list[Layout] = []
+    planned: int = 0
+    passed: int = 0
+    passed_why: str = ""
+    ruled: int = 0
+    moved: int = 0
+    varies: bool = False
+    beyond: int = 0
+    note: str = ""
+    _first: bytes = b""
+    _conversations: set[bytes] = set()
+
+    @property
+    def calls(self) -> int:
+        """All calls of it."""
+        return self.planned + self.passed
+
+    def layout(self, version: int) -> Layout | None:
+        """The layout of that version; None where there is none."""
+        return self.layouts[version - 1] if 0 < version <= len(self.layouts) else None
+
+    def leave(self, why: str) -> None:
+        """A call of it could not be planned."""
+        self.passed += 1
+        self.passed_why = why
+
+    def observe(self, planned: Planned) -> None:
+        """A call of it was sent as it was planned.
+
+        Raises:
+            Unplannable: If a message cannot be read.
+        """
+        self.planned += 1
+        draft = planned.draft
+        if planned.prompt.messages != draft.prompt.messages:
+            self.moved += 1
+        elif planned.plan.layout:
+            self.note = next((each for each in planned.notes if _STAYS in each), _NOTHING)
+        texts = [said for _, said in instructions(draft.prompt)]
+        if not texts:
+            return
+        self.ruled += 1
+        digest = draft.fingerprint(_BETWEEN.join(texts).encode(errors="surrogatepass"))
+        self._first = self._first or digest
+        self.varies = self.varies or digest != self._first
+        if len(self._conversations) < CONVERSATIONS:
+            self._conversations.add(draft.conversation)
+
+    def why(self) -> str:
+        """Why none of its text moved."""
+        reasons = (
+            (not self.planned, f"no call could be planned: {self.passed_why}"),
+            (not self.ruled, "its calls have no instructions"),
+            (not self.varies, "its instructions are the same in every call"),
+            (bool(self.note), self.note),
+            (bool(self.layouts), "no conversation began after moves were learned"),
+            (self._is_little(), self._little()),
+            (self.beyond > 0, f"moves would not reach the {self.beyond:,} tokens its cache keeps"),
+        )
+        rest = f"no move of what varies would let an average call read {LEAST} tokens more"
+        return next((why for holds, why in reasons if holds), rest)
+
+    def _is_little(self) -> bool:
+        return self.ruled < CALLS and len(self._conversations) < CONVERSATIONS
+
+    def _little(self) -> str:
+        return (
+            f"too little to learn from: {self.ruled} of {CALLS} calls and"
+            f" {len(self._conversations)} of {CONVERSATIONS} conversations"
+        )

@@ -1,0 +1,89 @@
+"""A front with fakes behind it: keys, room, a desk and an upstream."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from proxy.call import Key
+from proxy.receipt import Receipt
+from proxy.routes.front import Door, Front
+from proxy.routes.room import Room
+from tests.fakes.answers import ASKED, COMPLETION
+from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
+from tests.fakes.clock import played
+from tests.fakes.desk import KEY, desk
+from tests.fakes.upstream import FakeTransport, Piece, Scripted
+
+KEYS = {
+    "tg-1": KEY,
+    "tg-3": msgspec.structs.replace(KEY, id="key_3", team="team_3"),
+    "tg-revoked": msgspec.structs.replace(KEY, revoked=True),
+}
+SECRETS = {"tg-2": msgspec.structs.replace(KEY, id="key_2", feature="")}
+
+
+@dataclass
+class FakeKeys:
+    """Some keys are known at once, some only to the database."""
+
+    teams: int = 1
+
+    def find(self, token: str) -> Key | None:
+        return KEYS.get(token)
+
+    async def look(self, token: str) -> Key | None:
+        await asyncio.sleep(0)
+        return SECRETS.get(token)
+
+
+@dataclass
+class FakeCapacity:
+    said: str = ""
+
+    def trouble(self) -> str:
+        return self.said
+
+
+@dataclass
+class House:
+    """A front with fakes behind it."""
+
+    scripts: tuple[Scripted | Piece, ...] = (Scripted([COMPLETION]),)
+    teams: int = 1
+    trouble: str = ""
+    shared: bool = False
+    max_calls: int = 2
+    bodies: int = 2000
+    receipts: list[Receipt] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.room = Room(each=1000, all_together=self.bodies)
+        self.transport = FakeTransport(self.scripts)
+        table, ledger = desk(self.transport)
+        self.receipts = ledger.receipts
+        door = Door(
+            keys=FakeKeys(self.teams),
+            capacity=FakeCapacity(self.trouble),
+            now=lambda: 1_790_000_000.0,
+            ticks=lambda: 0.0,
+            call_id=lambda at: f"call_{at:.0f}",
+            room=self.room,
+            max_calls=self.max_calls,
+            shared_state=self.shared,
+        )
+        self.front = Front(nothing, table, door)
+
+    def ask(self, body: bytes | Connection = ASKED, *args: Any, **head: Any) -> Connection:
+        connection = body if isinstance(body, Connection) else Connection([body])
+        return played(asked(self.front, scope(*args, **head), connection))
+
+
+def refused(body: bytes | Connection = ASKED, house: House | None = None, **head: Any) -> Any:
+    """How the front refuses this, the status in front; nothing is sent upstream."""
+    house = house or House()
+    connection = house.ask(body, **head)
+    error = refusal(connection)
+    assert house.transport.sent == []
+    return connection.status, error["code"], error["param"]

@@ -1,0 +1,71 @@
+"""What an SDK is asked in tests, and what is known of its calls afterwards."""
+
+import base64
+from typing import Any
+
+import orjson
+from pydantic import BaseModel
+
+from proxy.lab.lab import Exchange
+from proxy.receipt import Receipt
+from slo.usage import Usage
+from tests.fakes.town import Town
+
+MODELS = ("gpt-lab", "claude-lab")
+WEATHER = {
+    "name": "weather",
+    "description": "The weather of a place.",
+    "parameters": {
+        "type": "object",
+        "properties": {"place": {"type": "string"}},
+        "required": ["place"],
+        "additionalProperties": False,
+    },
+}
+CLOCK = {"name": "clock", "parameters": {"type": "object", "properties": {}}}
+CHAT_TOOLS: list[Any] = [
+    {"type": "function", "function": WEATHER},
+    {"type": "function", "function": CLOCK},
+]
+TOOLS: list[Any] = [{"type": "function", **WEATHER}, {"type": "function", **CLOCK}]
+PIXEL = base64.b64encode(
+    base64.b64decode(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    )
+).decode()
+PDF = base64.b64encode(b"%PDF-1.4\n1 0 obj<<>>endobj\ntrailer<<>>\n%%EOF").decode()
+
+
+class City(BaseModel):
+    name: str
+    people: int
+    is_capital: bool
+
+
+def user(text: str) -> list[Any]:
+    return [{"role": "user", "content": text}]
+
+
+def last(here: Town) -> Exchange:
+    """What the upstream saw last."""
+    return here.lab.exchanges[-1]
+
+
+def received(here: Town) -> dict[str, Any]:
+    body: dict[str, Any] = orjson.loads(last(here).body)
+    return body
+
+
+def kept(here: Town, call_id: str) -> Receipt:
+    (receipt,) = here.receipts(call_id)
+    return receipt
+
+
+def used(receipt: Receipt) -> Usage:
+    assert receipt.usage is not None
+    return receipt.usage
+
+
+def dollars(receipt: Receipt) -> float:
+    assert receipt.cost_nanos is not None
+    return receipt.cost_nanos / 1e9

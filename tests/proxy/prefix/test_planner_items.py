@@ -1,0 +1,238 @@
+"""Calls of the Responses API, planned like chat's: marks, keys, one order of tools, every word."""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import islice, pairwise
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.caches.port import Block
+from proxy.lab.bodies import parsed
+from proxy.lab.models import Simulated
+from proxy.lab.rendering import END, Vocabulary
+from proxy.lab.responses import RESPONSES
+from proxy.lab.told import Context
+from proxy.prefix.arrangement import arranged
+from proxy.prefix.arrangement import sent as marked
+from proxy.prefix.plan import Plan, Policy
+from proxy.prefix.planner import Planner
+from tests.fakes.badly_built import raw_bodies
+from tests.fakes.conversations import CONVERSATIONS
+from tests.fakes.in_items import in_items
+from tests.fakes.kept import kept
+from tests.fakes.recorded import KINDS, PATHS, Recorded
+from tests.proxy.prefix.askings import RULES, SECRET, WAYS, Json, Process, asked, learned, said
+
+REGIMES = sorted(WAYS.keys() - {"anthropic-breakpoint"})
+BUILT = {"well": Recorded.bodies, "badly": raw_bodies}
+NEWEST = "openai-breakpoint"
+POINT = {"mode": "explicit"}
+#: Of each recorded set every so manieth conversation.
+EVERY = {"tau": 40, "agentdojo": 100, "lmcache": 25}
+
+
+def body(items: object, **fields: object) -> bytes:
+    return orjson.dumps({"model": "any", **fields, "input": items})
+
+
+def function(name: str) -> Json:
+    return {"type": "function", "name": name, "parameters": {"type": "object"}}
+
+
+def sent(raw: bytes, regime: str = NEWEST) -> Any:
+    """What is sent of a call that is the first of its conversation."""
+    return orjson.loads(Process(WAYS[regime]).planned(asked(raw)).body)
+
+
+def test_rules_among_the_items_are_marked():
+    part = {"type": "input_text", "text": RULES}
+    found = sent(body([said("developer", [part]), said("user", "Where is my parcel?")]))
+
+    assert found["input"][0]["content"] == [{**part, "prompt_cache_breakpoint": POINT}]
+    assert found["input"][1] == said("user", "Where is my parcel?")
+
+
+def test_instructions_that_nobody_stores_are_marked_as_a_message():
+    found = sent(body("Where is my parcel?", instructions=RULES, store=False))
+
+    assert "instructions" not in found
+    part = {"type": "input_text", "text": RULES, "prompt_cache_breakpoint": POINT}
+    assert found["input"][0] == {"role": "developer", "content": [part]}
+
+
+def test_instructions_that_are_stored_stay_and_no_mark_is_said_to_stand_there():
+    process = Process(WAYS[NEWEST])
+    found = process.planned(asked(body("Where is my parcel?", instructions=RULES)))
+    now = orjson.loads(found.body)
+
+    assert (now["instructions"], now["input"]) == (RULES, "Where is my parcel?")
+    assert 0 not in found.evidence.sent.marks
+
+
+def test_a_tools_result_can_carry_the_mark_of_a_conversation_that_goes_on():
+    call = {"type": "function_call", "call_id": "c", "name": "find", "arguments": "{}"}
+    result = {"type": "function_call_output", "call_id": "c", "output": "Case 7."}
+    items = [said("user", RULES), call, result]
+    to, draft = WAYS[NEWEST], Planner(SECRET).draft(asked(body(items)))
+    found = marked(draft, to, arranged(draft, Plan(), None, late=True), Policy(history="30m"))
+    _, called, given = orjson.loads(found.body)["input"]
+
+    part = {"type": "input_text", "text": "Case 7.", "prompt_cache_breakpoint": POINT}
+    assert (called, given) == (call, {**result, "output": [part]})
+
+
+def test_tools_are_sent_in_one_order_and_a_new_one_comes_last():
+    process = Process(WAYS["openai-interval"])
+
+    def order(turns: int, *names: str) -> list[str]:
+        items = [said("user", RULES)]
+        items += [said("assistant", "Hm."), said("user", "So?")] * turns
+        raw = body(items, tools=[function(name) for name in names])
+        return [tool["name"] for tool in orjson.loads(process.sent(raw).body)["tools"]]
+
+    assert order(0, "b", "a") == ["b", "a"]
+    assert order(1, "b", "c", "a") == ["b", "a", "c"]
+    assert order(2, "b", "0", "a") == ["b", "a", "0"]
+
+
+@pytest.mark.parametrize("regime", ["openai-interval", NEWEST])
+def test_a_call_says_its_key_where_caches_look_for_one(regime):
+    found = sent(body(RULES), regime)
+
+    assert found.get("prompt_cache_key") or regime == NEWEST
+    assert found["input"] == RULES or regime == NEWEST
+
+
+def test_words_that_are_declared_to_vary_come_last():
+    rules = f"{RULES}<tg:variable>It is noon.</tg:variable>"
+    found = sent(body("Where is my parcel?", instructions=rules, store=False), "openai-interval")
+
+    assert "noon" not in found["instructions"]
+    assert "noon" in found["input"][-1]["content"]
+    assert found["input"][-1]["role"] == "developer"
+
+
+def dated(number: int) -> bytes:
+    rules = f"Current time: 2026-11-{number:02d} 10:{number}\n{RULES}"
+    items = [said("user", f"Question {number}")]
+    return body(items, instructions=rules, store=False)
+
+
+def test_instructions_that_begin_with_what_varies_are_learned_and_put_in_order():
+    to = WAYS["openai-interval"]
+    layout = learned(to, map(dated, range(1, 26)), shows=True)
+    process = Process(to, layout=layout)
+    first, second = [process.planned(asked(dated(number))).body for number in (28, 29)]
+
+    assert layout is not None
+    assert layout.moves[0].shows == "line 1 `Current time: …`"
+    kept(dated(28), first)
+    one, other = [orjson.loads(sent)["instructions"] for sent in (first, second)]
+    assert one[: len(RULES)] == other[: len(RULES)] == RULES
+
+
+def test_a_call_with_nothing_to_change_goes_byte_for_byte():
+    raw = b'{ "model":"any" , "input" : [ {"role":"user","content":"%b"} ] }' % (b"x" * 9_000)
+
+    assert Process(WAYS["prefix-unit"]).planned(asked(raw)).body is raw
+    control = Process(WAYS[NEWEST], share=1.0).planned(asked(raw))
+    assert control.body is raw
+
+
+def test_effort_is_a_parameter_of_the_prefix():
+    process = Process(WAYS[NEWEST])
+    calls = [process.planned(asked(body(RULES, reasoning={"effort": e}))) for e in ("low", "high")]
+    first, second = [call.evidence.sent.early["reasoning.effort"] for call in calls]
+
+    assert first != second
+
+
+@cache
+def context(regime: str) -> Context:
+    return Context(Vocabulary(), Simulated(regime=regime), "key")
+
+
+def lasting(raw: bytes, tail: int, regime: str) -> Sequence[Block]:
+    """The blocks of a call but for its tail and what primes the answer."""
+    found = orjson.loads(raw)
+    if tail:
+        found["input"] = found["input"][:-tail]
+    return RESPONSES.asked(parsed(orjson.dumps(found)), context(regime)).prompt.blocks[:-1]
+
+
+def core(blocks: Sequence[Block]) -> list[tuple[str, tuple[int, ...]]]:
+    """What must stay of blocks, but for the ends of messages."""
+    return [
+        (each.role, each.tokens[:-1] if each.tokens[-1:] == (END,) else each.tokens)
+        for each in blocks
+    ]
+
+
+def judge(one: Recorded, regime: str, built: str, *, stored: bool) -> None:
+    """Pass a conversation that is kept whole; one that is built well extends its prefix too."""
+    process = Process(WAYS[regime])
+    calls = []
+    for raw in BUILT[built](one):
+        came = in_items(raw, stored=stored)
+        found = process.sent(came)
+        kept(came, found.body)
+        calls.append(lasting(found.body, found.tail, regime))
+    if built == "badly":
+        return  # its instructions change with each call
+    for before, after in pairwise(calls):
+        assert core(after)[: len(before)] == core(before)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("built", BUILT)
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("one", CONVERSATIONS, ids=lambda one: one.name)
+def test_a_conversation_is_kept_whole_and_extends_its_prefix(one, regime, built, stored):
+    judge(one, regime, built, stored=stored)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_is_a_recorded_one(kind, stored):
+    if not PATHS[kind].exists():
+        pytest.skip(f"no recordings at {PATHS[kind]}")
+    for one in islice(KINDS[kind](PATHS[kind]), 0, None, EVERY[kind]):
+        judge(one, NEWEST, "well", stored=stored)
+
+
+TEXT = st.text(max_size=30) | st.sampled_from([RULES, "<tg:semi>Ada</tg:semi>", '"type":"text"'])
+PARTS = st.lists(
+    st.builds(lambda text: {"type": "input_text", "text": text}, TEXT), min_size=1, max_size=3
+)
+MESSAGE = st.builds(
+    lambda role, content: {"role": role, "content": content},
+    st.sampled_from(["user", "developer", "assistant"]),
+    TEXT | PARTS,
+)
+CALLED = st.builds(
+    lambda output: [
+        {"type": "function_call", "call_id": "c", "name": "find", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": output},
+    ],
+    TEXT | PARTS,
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> bytes:
+    pieces = draw(st.lists(st.builds(lambda one: [one], MESSAGE) | CALLED, max_size=5))
+    items = [said("user", RULES), *(item for piece in pieces for item in piece)]
+    fields: Json = {"store": draw(st.booleans()), "instructions": draw(TEXT)}
+    if draw(st.booleans()):
+        fields["tools"] = [function(name) for name in draw(st.permutations(["a", "b", "c"]))]
+    return body(items, **fields)
+
+
+@settings(max_examples=60, deadline=None)
+@given(bodies(), st.sampled_from(REGIMES))
+def test_every_word_and_tool_is_kept_in_its_order(raw: bytes, regime: str):
+    kept(raw, Process(WAYS[regime]).planned(asked(raw)).body)

@@ -1,0 +1,137 @@
+"""Responses calls through a gateway: planned in their own words, with what chat's calls gain."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from proxy.prefix.standing import Mode
+from slo.usage import Usage
+from tests.fakes.handbook import handbook, question
+from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+
+RULES = handbook(40, "rules")
+NEWEST = MODELS["openai-breakpoint"]
+OLDER = MODELS["openai-interval"]
+CALLS = 8
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Hourglass]:
+    with hourglass(tmp_path) as made:
+        made.plan("desk", Mode.OBSERVE)
+        yield made
+
+
+def asked(here: Hourglass, feature: str = "desk", **sent: Any) -> tuple[Usage, httpx.Response]:
+    """What the lab charged for a call, and its answer."""
+    here.clock.past += 30.0
+    here.gateway.store.board.refresh()
+    here.lab.script(["words=20"])
+    answer = here.client.post(
+        f"{here.url}/responses",
+        content=orjson.dumps({"model": NEWEST, **sent}),
+        headers={
+            "authorization": f"Bearer {here.key}",
+            "content-type": "application/json",
+            "x-thriftgate-feature": feature,
+        },
+    )
+    assert answer.status_code == 200, answer.text
+    charged = here.lab.exchanges[-1].usage
+    assert charged is not None
+    return charged, answer
+
+
+def received(here: Hourglass) -> Any:
+    return orjson.loads(here.lab.exchanges[-1].body)
+
+
+def said(role: str, content: str) -> dict[str, Any]:
+    return {"role": role, "content": content}
+
+
+RULED: dict[str, dict[str, Any]] = {
+    "rules among the items": {"input": [said("developer", RULES)]},
+    "instructions that nobody stores": {"instructions": RULES, "store": False, "input": []},
+}
+
+
+@pytest.mark.parametrize("how", RULED)
+def test_rules_before_one_varying_question_are_read_from_the_second_call_on(
+    here: Hourglass, how: str
+):
+    fields = RULED[how]
+    charged = []
+    for number in range(CALLS):
+        items = [*fields["input"], said("user", question(f"one {number}"))]
+        charged.append(asked(here, **{**fields, "input": items})[0])
+
+    rules = len(here.lab.vocabulary.ids(RULES))
+    assert charged[0].cache_read == 0
+    assert all(each.cache_read >= rules for each in charged[1:])
+    assert sum(each.written for each in charged) < 1.5 * charged[0].prompt
+
+
+def test_as_sent_none_of_them_is(here: Hourglass):
+    here.plan("plain", Mode.OFF)
+    charged = []
+    for number in range(3):
+        items = [said("developer", RULES), said("user", question(f"one {number}"))]
+        charged.append(asked(here, "plain", input=items)[0])
+
+    assert {each.cache_read for each in charged} == {0}
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("model", [NEWEST, OLDER])
+def test_a_conversation_with_tools_reads_what_it_sent(here: Hourglass, model: str, *, stored: bool):
+    names = ["b", "a", "c"]
+    items: list[dict[str, Any]] = [said("user", RULES)]
+    reads = []
+    for turn in range(4):
+        tools = [{"type": "function", "name": name, "parameters": {}} for name in names]
+        fields: dict[str, Any] = {"tools": tools, "instructions": "Be kind.", "store": stored}
+        charged, answer = asked(here, model=model, input=items, **fields)
+        reads.append(charged.cache_read / charged.prompt)
+        items += answer.json()["output"]
+        call = {"type": "function_call", "call_id": f"call_{turn}", "name": "a", "arguments": "{}"}
+        result = {
+            "type": "function_call_output",
+            "call_id": f"call_{turn}",
+            "output": f"It's {turn}.",
+        }
+        items += [call, result]
+        names = names[1:] + names[:1]
+
+    assert reads[0] == 0
+    assert min(reads[1:]) > (0.85 if model == OLDER else 0.9)  # the older reads whole intervals
+
+
+def test_a_call_that_goes_on_from_what_is_stored_goes_as_it_came_and_says_why(here: Hourglass):
+    _, first = asked(here, input=RULES)
+    sent = {"input": "So? " * 600, "previous_response_id": first.json()["id"]}
+    _, answer = asked(here, **sent)
+
+    assert "what its provider keeps" in answer.headers["x-thriftgate-notes"]
+    assert received(here) == {"model": NEWEST, **sent}
+
+
+def test_tags_reach_no_model_planned_or_not(here: Hourglass):
+    here.plan("plain", Mode.OFF)
+    tagged = "<tg:stable>Be kind.</tg:stable> It is noon."
+    for feature in ("plain", "desk"):
+        asked(here, feature, instructions=tagged, input=RULES)
+
+        assert received(here)["instructions"] == "Be kind. It is noon."
+
+
+def test_where_nothing_is_planned_it_goes_as_it_came(here: Hourglass):
+    sent = {"instructions": "Be kind.", "input": RULES, "tools": []}
+    here.plan("plain", Mode.OFF)
+    asked(here, "plain", **sent)
+
+    assert received(here) == {"model": NEWEST, **sent}

@@ -1,0 +1,74 @@
+"""Slots that a caller names in a header or in metadata, through a gateway."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.prefix.standing import Mode
+from tests.fakes.handbook import handbook
+from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+
+RULES = handbook(40, "rules")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Hourglass]:
+    with hourglass(tmp_path) as made:
+        made.plan("desk", Mode.OBSERVE)
+        yield made
+
+
+def sent(here: Hourglass, header: str = "", **fields: Any) -> tuple[list[str], str]:
+    """The texts that the lab got, in order, and what the gateway says it left as it was."""
+    body = {
+        "model": MODELS["openai-interval"],
+        "messages": [
+            {"role": "system", "content": "It is noon on the first day."},
+            {"role": "system", "content": RULES},
+            {"role": "user", "content": "So?"},
+        ],
+        **fields,
+    }
+    answer = here.client.post(
+        f"{here.url}/chat/completions",
+        content=orjson.dumps(body),
+        headers={
+            "authorization": f"Bearer {here.key}",
+            "content-type": "application/json",
+            "x-thriftgate-feature": "desk",
+            **({"x-thriftgate-slots": header} if header else {}),
+        },
+    )
+    assert answer.status_code == 200, answer.text
+    got = orjson.loads(here.lab.exchanges[-1].body)
+    return [_words(one["content"]) for one in got["messages"]], answer.headers.get(
+        "x-thriftgate-notes", ""
+    )
+
+
+def _words(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def test_what_a_header_names_variable_comes_last(here: Hourglass):
+    texts, notes = sent(here, "0=variable")
+
+    assert texts[:2] == [RULES, "So?"]
+    assert texts[2].endswith("It is noon on the first day.")
+    assert notes == ""
+
+
+def test_metadata_says_the_same(here: Hourglass):
+    texts, _ = sent(here, metadata={"thriftgate_slots": "0=variable"})
+
+    assert texts[:2] == [RULES, "So?"]
+
+
+def test_a_slot_that_is_none_leaves_the_prompt_as_it_came_and_says_so(here: Hourglass):
+    texts, notes = sent(here, "0=fickle")
+
+    assert texts == ["It is noon on the first day.", RULES, "So?"]
+    assert "'0=fickle' is passed over" in notes
