@@ -24,7 +24,7 @@ from proxy import app
 from proxy.catalog.entries import Catalog
 from proxy.catalog.problems import BadCatalog, report
 from proxy.commands import explain, layouts, savings
-from proxy.commands.terminal import Terminal, grid
+from proxy.commands.terminal import Terminal, grid, sentence
 from proxy.demo.spending import spending
 from proxy.replay import command as replay
 from proxy.settings import InvalidSettings, Settings, read, upstream_keys
@@ -258,7 +258,7 @@ def key_list() -> None:
             for key in opened.teams.keys(team.id):
                 state = "open" if key.revoked_at is None else "revoked"
                 table.add_row(team.name, key.id, key.name, key.hint, key.feature, state)
-    _out.print(table)
+    _terminal.show(table)
 
 
 @_keys.command("revoke")
@@ -284,7 +284,7 @@ def team_create(
         try:
             made = opened.teams.create(name, now=_now(), keeps_prompts=keep_prompts)
         except ValueError as error:
-            _fail(str(error))
+            _fail(f"{sentence(error)}.")
     _out.print(f"Team {made.name} has the id {made.id}.")
 
 
@@ -295,7 +295,7 @@ def team_list() -> None:
     with _terminal.store() as opened:
         for team in opened.teams.all():
             table.add_row(team.name, team.id, "yes" if team.keeps_prompts else "no")
-    _out.print(table)
+    _terminal.show(table)
 
 
 def _team(opened: Store, name: str) -> Team | None:

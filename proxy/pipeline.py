@@ -47,6 +47,8 @@ _log = logging.getLogger("thriftgate.upstreams")
 _FAILURE = 64 * 1024
 #: Statuses of a request that is wrong in itself; it may be what planning made of it.
 _REFUSED = frozenset({400, 413, 422})
+#: Statuses that say nothing of a question in a request: those of the key, and of its limits.
+_UNASKED = frozenset({401, 429})
 _AGAIN = Unplanned("the planned prompt was refused, so it went as it came")
 #: Bodies from this size on are prepared on a thread, for that takes milliseconds.
 _LARGE = 256 * 1024
@@ -58,13 +60,29 @@ class _Work:
     Attributes:
         was_taken: Whether the upstream was at work on it, and so may bill it.
         changed: What planning made of the caller's prompt; None where it left it as it came.
+        status: The upstream's own; 0 where it answered nothing.
     """
 
-    __slots__ = ("changed", "was_taken")
+    __slots__ = ("changed", "status", "was_taken")
 
     def __init__(self) -> None:
         self.was_taken = False
         self.changed: Planned | None = None
+        self.status = 0
+
+    def refused(self, failure: UpstreamError) -> Planned | None:
+        """What planning made of the prompt, where the upstream may have refused just that.
+
+        A question besides may not be allowed, known or free to every account.
+        """
+        if self.changed is None or failure.status in _REFUSED:
+            return self.changed
+        asked = self.changed.question is not None
+        return self.changed if asked and _is_about_a_question(self.status) else None
+
+
+def _is_about_a_question(status: int) -> bool:
+    return 400 <= status < 500 and status not in _UNASKED
 
 
 async def serve(line: Line) -> None:
@@ -94,7 +112,7 @@ async def serve(line: Line) -> None:
             failure.code,
             failure.detail or failure.message,
         )
-        refused = work.changed if failure.status in _REFUSED else None
+        refused = work.refused(failure)
         pause: float | None = 0.0
         if refused is None:
             pause = line.desk.patience.pause(failure, tried, len(candidates))
@@ -212,6 +230,7 @@ async def _begun(line: Line, route: Route, prepared: Prepared, work: _Work) -> A
         work.was_taken = True
         with line.timeline.waiting:
             exchange = await line.desk.transport.open(route.upstream, prepared)
+        work.status = exchange.status
         work.was_taken = exchange.status < 300
         if not work.was_taken:
             body = await _failure_body(line, exchange)

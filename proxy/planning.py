@@ -34,11 +34,11 @@ from proxy.prefix.diagnostics import Heard
 from proxy.prefix.items import is_stored
 from proxy.prefix.layout import Layout
 from proxy.prefix.lessons import Lessons, effect, is_due
+from proxy.prefix.misses import claimed
 from proxy.prefix.objects import Unplannable
 from proxy.prefix.plan import Arm, Plan, merged
 from proxy.prefix.planned import Asked, Draft, Planned, Unplanned, Way, place
 from proxy.prefix.planner import Planner
-from proxy.prefix.prompt import Prompt
 from proxy.prefix.questions import Questions
 from proxy.prefix.reasons import Miss
 from proxy.prefix.standing import Place, Standing
@@ -175,6 +175,8 @@ class Planning:
     ) -> Miss | None:
         """Why less was read than could have been; None where nobody can say.
 
+        A long call, or one that would have to wait, has no account of ours: its provider's stands.
+
         Args:
             planned: The call.
             usage: What its provider counted; None where it did not.
@@ -183,15 +185,16 @@ class Planning:
         if not isinstance(planned, Planned):
             return None
         self._questions.answered(planned, heard.id)
+        alone = claimed(heard.said, usage, planned.way.rates)
         is_long = len(planned.evidence.sent.blocks) > _MANY
         if is_long or not self._lock.acquire(blocking=False):
             self._teach(planned, usage)
-            return None
+            return alone
         try:
             found = self._planner.settled(planned, usage, told=heard.said)
         except Exception:  # noqa: BLE001 - nor the answer
             _log.exception("What a call's answer says of the cache is lost")
-            return None
+            return alone
         finally:
             self._lock.release()
         self._teach(planned)
@@ -319,7 +322,7 @@ class Planning:
         conversation = draft.conversation.hex()
         if len(self._keeping) >= _WAITING and conversation not in self._keeping:
             return
-        self._keeping[conversation] = (_wordless(draft), plan)
+        self._keeping[conversation] = (draft.wordless(), plan)
         if self._keeper is None or self._keeper.done():
             self._keeper = self._tasks.start(self._kept_all)
 
@@ -376,12 +379,6 @@ class Planning:
 def _is_outdated(plan: Plan, layout: int) -> bool:
     """Whether a conversation that begins now would begin with a newer layout than this plan's."""
     return plan.arm is Arm.TREATED and plan.layout < layout
-
-
-def _wordless(draft: Draft) -> Draft:
-    """The draft without its words, which need not wait for the store."""
-    asked = msgspec.structs.replace(draft.asked, body=b"")
-    return msgspec.structs.replace(draft, asked=asked, prompt=Prompt(fields={}, messages=()))
 
 
 @lru_cache(_WAITING)

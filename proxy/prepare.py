@@ -10,7 +10,6 @@ from proxy.chat import field, replaced
 from proxy.plannable import ENDPOINTS
 from proxy.prefix.arrangement import stripped
 from proxy.prefix.diagnostics import Question
-from proxy.prefix.objects import members, written
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.wire.kinds import WIRES
 from proxy.wire.port import Prepared
@@ -44,27 +43,30 @@ def prepare(call: Call, route: Route, planned: Planned | Unplanned = _AS_IT_CAME
         prepared = msgspec.structs.replace(prepared, headers=headers)
     if planned.question is None:
         return prepared
-    return _asking(prepared, planned.question, streamed=call.streamed)
+    return _asking(prepared, planned.question, route, streamed=call.streamed)
 
 
-def _asking(prepared: Prepared, question: Question, *, streamed: bool) -> Prepared:
+def _asking(prepared: Prepared, question: Question, route: Route, *, streamed: bool) -> Prepared:
     """The request with a question to its provider; as it is where the caller asks the same.
 
-    The caller sees nothing of it: an answer that is passed on is passed on without.
+    The caller sees nothing of it: an answer that is passed on is passed on without. What the
+    operator and the caller say in the question's headers goes with it, for a request's own
+    headers go in place of the operator's.
     """
     body, key = prepared.body, msgspec.json.encode(question.field)
     own = field(body, question.field) if body.rfind(key) >= 0 else None
     if own is None:
         body = body.rstrip()[:-1] + b"," + key + b":" + question.value + b"}"
     else:
-        said = members(own) if own[:1] == b"{" else {}
-        asked = {**members(question.value), **said}
-        if asked == said or (not said and own != b"null"):
+        asked = question.beside(own)
+        if asked is None:
             return prepared
-        body = replaced(body, {question.field: written(asked)})
+        body = replaced(body, {question.field: asked})
     headers = dict(prepared.headers)
+    always = {name.lower(): value for name, value in route.upstream.headers.items()}
     for name, value in question.headers.items():
-        given = [each.strip() for each in headers.get(name, "").split(",") if each.strip()]
+        said = f"{always.get(name, '')},{headers.get(name, '')}".split(",")
+        given = [each.strip() for each in said if each.strip()]
         headers[name] = ",".join(dict.fromkeys([*given, value]))
     return msgspec.structs.replace(
         prepared,

@@ -105,7 +105,9 @@ class Telemetry(Collector):
 
     def observe(self, receipt: Receipt) -> None:
         """Count one attempt."""
-        self._of(receipt.team, receipt.route).add(receipt)
+        labels = (receipt.team, receipt.route)
+        series = self._series.get(labels) or self._begun(labels)
+        series.add(receipt)
         self._overhead.add(receipt.overhead)
         if self._log_calls or receipt.outcome is not Outcome.ANSWERED:
             loggable = msgspec.structs.replace(receipt, prompt=None)
@@ -167,9 +169,8 @@ class Telemetry(Collector):
             estimated.add_metric(labels, series.estimated)
         yield from (attempts, tokens, cost, unpriced, estimated, missed)
 
-    def _of(self, team: str, route: str) -> Series:
-        series = self._series.get((team, route))
-        if series is None:
-            labels = (team, route) if len(self._series) < _MOST_SERIES else (_OTHER, _OTHER)
-            series = self._series.setdefault(labels, Series())
-        return series
+    def _begun(self, labels: tuple[str, str]) -> Series:
+        """The series that begins with this team and route; a common one where there are many."""
+        if len(self._series) >= _MOST_SERIES:
+            labels = (_OTHER, _OTHER)
+        return self._series.setdefault(labels, Series())

@@ -1,5 +1,6 @@
 """``thriftgate explain CALL_ID``: one call's story."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from typing import Annotated, Final
 
@@ -45,6 +46,9 @@ def told(receipt: Receipt, team: str) -> Iterator[str]:
     yield f"It was {receipt.outcome.replace('_', ' ')}{where} with {receipt.status}{how}; {cost}."
     yield _planning(receipt)
     yield from _cache(receipt)
+    if receipt.miss == Reason.DIVERGED.value:
+        words = shlex.join(("thriftgate", "layout", "show", team, receipt.feature))
+        yield f"What is proposed for the feature: `{words}`."
     for note in receipt.notes:
         yield f"Note: {note}."
 

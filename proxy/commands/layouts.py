@@ -1,5 +1,6 @@
 """``thriftgate layout``: how each feature is planned, and what a person decides about it."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Annotated
@@ -7,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from proxy.commands.terminal import Terminal, grid, moment, named
+from proxy.commands.terminal import Terminal, grid, moment, named, sentence
 from proxy.prefix.layout import Layout, story
 from proxy.prefix.standing import Mode, Place, Standing, Standings
 from proxy.store.layout_rows import Proposal, State
@@ -62,7 +63,7 @@ class _Desk:
                     _state(standing),
                 )
         if table.row_count:
-            self._terminal.out.print(table)
+            self._terminal.show(table)
         else:
             self._terminal.say("No feature has a layout yet; every one is observed.")
 
@@ -70,7 +71,11 @@ class _Desk:
         """What holds for a feature, and each version of its layout with its moves."""
         with self._terminal.store() as store:
             standings = store.layouts.standings()
-            place = self._place(standings, self._whole(store, team, feature), family)
+            whole = self._whole(store, team, feature)
+            called = store.reports.features(whole.team)
+            if feature not in called and all(whole != each.whole for each in standings.places):
+                self._terminal.fail(_doubt(team, feature, called))
+            place = self._place(standings, whole, family)
             standing = standings.of(place)
             proposals = store.layouts.proposals(place)
         self._terminal.say(
@@ -80,20 +85,29 @@ class _Desk:
         )
         for proposal in proposals:
             self._terminal.say(*_told(proposal))
+        waiting = [each.version for each in proposals if each.state is State.PROPOSED]
+        if waiting:
+            approve = _command("approve", team, place, str(waiting[-1]))
+            self._terminal.say(f"To apply what is proposed: {approve}.")
 
     def mode(
         self, team: _Team, feature: _Feature, mode: Mode, *, family: _Family = "", by: _By = ""
     ) -> None:
-        """Set what planning may do to a feature: off, observe, apply or auto."""
+        """Set what planning may do to a feature: off, observe, apply or auto.
+
+        Without a family it is set for all, and none keeps a mode of its own.
+        """
         with self._terminal.store() as store:
             whole = self._whole(store, team, feature)
             place = Place(whole.team, feature, family)
+            before = store.layouts.standings()
             store.layouts.switch(place, mode, by, self._terminal.now())
             called = store.reports.features(whole.team)
         self._terminal.say(
             f"Feature {named(feature)}, {_on(place)}, has the mode {mode};"
             " it holds for conversations that begin from now on."
         )
+        self._terminal.say(*_replaced(before, place, mode, team))
         if feature not in called:
             self._terminal.say(_doubt(team, feature, called))
 
@@ -107,7 +121,7 @@ class _Desk:
             try:
                 standing = store.layouts.approve(place, version, by, self._terminal.now())
             except ValueError as error:
-                self._terminal.fail(f"{error}; `thriftgate layout show` lists them.")
+                self._terminal.fail(f"{sentence(error)}; `thriftgate layout show` lists them.")
         self._terminal.say(
             f"Layout {version} of feature {named(feature)} is approved, {_on(place)}, which has"
             f" the mode {standing.mode}; it holds from {moment(standing.active_from)}."
@@ -125,9 +139,12 @@ class _Desk:
             try:
                 standing = store.layouts.rollback(place, by, self._terminal.now())
             except ValueError as error:
-                self._terminal.fail(f"{error}.")
+                self._terminal.fail(f"{sentence(error)}.")
         left = f"layout {standing.version}" if standing.version else "no layout"
-        self._terminal.say(f"Rolled back: feature {named(feature)} has {left} from now on.")
+        self._terminal.say(
+            f"Rolled back: feature {named(feature)} has {left} from now on,"
+            f" {_on(place)}, where the mode {standing.mode} remains."
+        )
 
     def resume(self, team: _Team, feature: _Feature, *, by: _By = "") -> None:
         """Plan a suspended feature again, and measure it afresh."""
@@ -158,6 +175,23 @@ def _families(standings: Standings, whole: Place) -> list[str]:
     return sorted(
         place.family for place in standings.places if place.whole == whole and place.family
     )
+
+
+def _replaced(before: Standings, place: Place, mode: Mode, team: str) -> Iterator[str]:
+    """Which families had another mode of their own, and how they get it back."""
+    for family in [] if place.family else _families(before, place):
+        each = Place(place.team, place.feature, family)
+        had = before.places[each].mode
+        if had is not None and had is not mode:
+            again = _command("mode", team, each, had.value)
+            yield f"On {family} it had the mode {had}; to give it back: {again}."
+
+
+def _command(verb: str, team: str, place: Place, value: str) -> str:
+    """A command about the place, to be copied."""
+    family = ("--family", place.family) if place.family else ()
+    words = ("thriftgate", "layout", verb, team, place.feature, value, *family)
+    return f"`{shlex.join(words)}`"
 
 
 def _told(proposal: Proposal) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """``thriftgate savings`` and ``thriftgate misses``: what planning saved, and what is still lost."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 import typer
@@ -37,7 +38,7 @@ def savings(terminal: Terminal) -> Callable[..., None]:
         for each in found:
             row = (names.get(each.team, each.team), named(each.feature), *_figures(each))
             table.add_row(*map(Text, row))
-        terminal.out.print(table)
+        terminal.show(table)
 
     return savings_command
 
@@ -50,7 +51,7 @@ def misses(terminal: Terminal) -> Callable[..., None]:
         days: Days = 30,
         team: Annotated[str | None, typer.Option(help="One team's only: its name or id.")] = None,
     ) -> None:
-        """Why caches were read less than they could be, by feature, the dearest reason first."""
+        """Why caches were read less than they could be: the dearest feature and reason first."""
         with terminal.store() as store:
             names = terminal.names(store)
             wanted = None if team is None else terminal.team(store, team)
@@ -59,14 +60,25 @@ def misses(terminal: Terminal) -> Callable[..., None]:
             terminal.say(f"No cache was missed in the last {days} days, as far as is known.")
             return
         table = grid("team", "feature", "reason", *_MISSES, "example", right=_MISSES)
-        for each in found:
+        for each in _dearest(found):
             table.add_row(*map(Text, (names.get(each.team, each.team), *_miss(each))))
-        terminal.out.print(table)
+        terminal.show(table)
         for reason in dict.fromkeys(each.reason for each in found):
             if reason in _MENDS:
                 terminal.say(f"{reason}: {_MENDS[reason]}")
 
     return misses_command
+
+
+def _dearest(found: Iterable[MissSum]) -> list[MissSum]:
+    """Features by what all their misses cost, the dearest first; in each the order stays."""
+    known = list(found)
+    costs: Counter[tuple[str, str]] = Counter()
+    for each in known:
+        costs[each.team, each.feature] += each.nanos or 0
+    return sorted(
+        known, key=lambda each: (-costs[each.team, each.feature], each.team, each.feature)
+    )
 
 
 def _figures(found: Comparison) -> tuple[str, ...]:

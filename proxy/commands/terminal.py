@@ -1,18 +1,21 @@
 """What a command needs of the command line."""
 
+import re
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, NoReturn
+from typing import Annotated, Final, NoReturn
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from proxy.store.store import Store
 
 _DRAIN = 5.0
+_ENDLESS: Final = 10_000
 
 Days = Annotated[int, typer.Option(help="How many days back.", min=1)]
 
@@ -47,9 +50,31 @@ class Terminal:
         return self.now() - days * 86_400.0
 
     def say(self, *lines: str) -> None:
-        """Print lines, each of them whole."""
+        """Print lines: each whole, or folded between words where a terminal has no room for it."""
         for line in lines:
-            self.out.print(line, soft_wrap=True)
+            for part in _folded(line, self.out.width) if self.out.is_terminal else [line]:
+                self.out.print(part, soft_wrap=True)
+
+    def show(self, table: Table) -> None:
+        """Print a table, a row in a line.
+
+        Where a terminal has no room for all of a row, its last columns stand below it by name. No
+        text is broken, so that ids can be copied.
+        """
+        below: list[Column] = []
+        while self.out.is_terminal and len(table.columns) > 1 and self._lacks_room(table):
+            below.insert(0, table.columns.pop())
+        tails = [[each.header, *each.cells] for each in below]
+        wide = self.out.options.update(width=_ENDLESS)
+        for n, line in enumerate(self.out.render_lines(table, wide, pad=False)):
+            text = "".join(segment.text for segment in line).rstrip()
+            self.out.print(text, style="" if n else "bold", soft_wrap=True)
+            if tails and 0 < n <= table.row_count:
+                self.say("  " + "; ".join(f"{tail[0]}: {tail[n]}" for tail in tails))
+
+    def _lacks_room(self, table: Table) -> bool:
+        wide = self.out.options.update(width=_ENDLESS)
+        return self.out.measure(table, options=wide).maximum > self.out.width
 
     def names(self, store: Store) -> dict[str, str]:
         """The teams' names, by their ids."""
@@ -61,6 +86,12 @@ class Terminal:
         if found is not None:
             return found.id
         return self.fail(f"There is no team named {name}. `thriftgate team list` shows them.")
+
+
+def sentence(error: Exception) -> str:
+    """What an error says, as a sentence begins."""
+    text = str(error)
+    return text[:1].upper() + text[1:]
 
 
 def grid(*columns: str, right: tuple[str, ...] = ()) -> Table:
@@ -79,3 +110,13 @@ def moment(seconds: float) -> str:
 def named(feature: str) -> str:
     """A feature as it is shown: calls that name none have one too."""
     return feature or "(none)"
+
+
+def _folded(line: str, width: int) -> list[str]:
+    """A line in parts, each of whole words; a command in `` ` `` is one of them."""
+    kept = re.sub(r"`[^`]+`", lambda command: command[0].replace(" ", "\0"), line)
+    indent = line[: len(line) - len(line.lstrip())]
+    parts = textwrap.wrap(
+        kept, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return [part.replace("\0", " ") for part in parts] or [line]

@@ -9,7 +9,8 @@ import msgspec
 from proxy.prefix.bare import unmarked
 from proxy.prefix.breakpoints import Mark
 from proxy.prefix.canonical import ordered
-from proxy.prefix.keys import keyed
+from proxy.prefix.items import fixed, is_stored
+from proxy.prefix.keys import is_explicit, keyed
 from proxy.prefix.layout import Layout, moved
 from proxy.prefix.marks import MARKS, given, marked, spent, takes, understood
 from proxy.prefix.named import named
@@ -32,7 +33,8 @@ from proxy.prefix.prompt import (
 from proxy.prefix.regime import Regime
 from proxy.prefix.sent import Lines
 from proxy.prefix.strings import whole
-from proxy.prefix.tags import declared, tagged
+from proxy.prefix.tagged import tagged
+from proxy.prefix.tags import declared
 
 _NOWHERE: Final = "a mark was left out: its message can carry none"
 
@@ -89,11 +91,11 @@ def untagged(prompt: Prompt) -> Prompt:
 
 
 def stripped(body: bytes) -> bytes:
-    """A chat body without tags, for one that is not planned; as it came where it has none."""
+    """A body without tags, for one that is not planned; as it came where it has none."""
     if not tagged(body):
         return body
     try:
-        prompt = parsed(body)
+        prompt = parsed(body, goes_on=True)
         found = untagged(prompt)
     except Unplannable:
         return body
@@ -157,6 +159,7 @@ def _readings(draft: Draft, prompt: Prompt) -> Sequence[Reading]:
 
 def _read(draft: Draft, prompt: Prompt, plan: Plan, notes: tuple[str, ...]) -> Arranged:
     """The prompt that was put in order, with its blocks and the caller's own marks."""
+    prompt = _anchored(prompt)
     readings = _readings(draft, prompt)
     first = led(one.role for one in readings)
     front = draft.readings.fronts.of(prompt, draft.fingerprint, first)
@@ -172,6 +175,15 @@ def _read(draft: Draft, prompt: Prompt, plan: Plan, notes: tuple[str, ...]) -> A
         given=given(prompt, blocks, readings) if may_mark else {},
         notes=notes,
     )
+
+
+def _anchored(prompt: Prompt) -> Prompt:
+    """The prompt; instructions that its provider keeps do not move for a mark, either."""
+    if not prompt.messages or not is_stored(prompt.fields):
+        return prompt
+    first, *rest = prompt.messages
+    still = fixed(first)
+    return prompt if still is first else msgspec.structs.replace(prompt, messages=(still, *rest))
 
 
 def _end(found: Arranged, way: Way, back: int) -> End:
@@ -197,8 +209,9 @@ def sent(draft: Draft, way: Way, found: Arranged, own: Policy) -> Marked:
     theirs = understood(found.given, found.blocks, way.regime)
     left = _left(found, theirs, way.regime)
     end = _end(found, way, own.back) if own.history else End(found.prompt.tail)
-    standing = positions(own, found.blocks, ends, left, theirs, end)
     prompt = keyed(found.prompt, own, way.regime)
+    own = msgspec.structs.replace(own, explicit=is_explicit(prompt, way.regime))
+    standing = positions(own, found.blocks, ends, left, theirs, end)
     places = [(found.blocks[mark.block], mark.ttl) for mark in standing.marks]
     full = marked(prompt, places, way.regime)
     stand = {mark.block: mark.ttl for mark in standing.marks if _stands(found, mark, prompt, full)}

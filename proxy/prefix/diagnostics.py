@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.prefix.objects import members, written
 from proxy.prefix.reasons import Reason, Said
 
 #: Bytes of an answer, or of one event, that are read; the answer itself may be longer.
@@ -53,6 +54,18 @@ class Question(msgspec.Struct, frozen=True):
     field: str
     value: bytes
     headers: Mapping[str, str] = {}
+
+    def beside(self, own: bytes) -> bytes | None:
+        """Its value with what the caller says in the same field; None where it cannot be put.
+
+        That is where the caller asks, or says what is no object.
+
+        Args:
+            own: The caller's value of the field, as JSON.
+        """
+        said = members(own) if own[:1] == b"{" else {}
+        asked = {**members(self.value), **said}
+        return None if asked == said or (not said and own != b"null") else written(asked)
 
 
 class Heard(msgspec.Struct, frozen=True):

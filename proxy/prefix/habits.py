@@ -62,6 +62,7 @@ class Uses(msgspec.Struct, frozen=True, kw_only=True):
         per_minute: Calls of the feature in a minute.
         judged: First calls of which it is known whether their conversation went on, recent ones
             counting more; some 200 at most.
+        later: Later calls of which it is known what they repeat, likewise; some 100 at most.
     """
 
     stable: Mapping[str, float]
@@ -70,6 +71,7 @@ class Uses(msgspec.Struct, frozen=True, kw_only=True):
     tools: Mapping[str, float] = {}
     per_minute: float = 0.0
     judged: float = 0.0
+    later: float = 0.0
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,13 +176,7 @@ class Habits:
             repeats: The share of its later calls that repeat what is marked; None for the share of
                 the feature's that repeat all.
         """
-        heard = [self._gaps.within(age) for age in AGES]
-        now, then = self._goes_on[_stage(before)], self._goes_on[_stage(before + 1)]
-        if before or is_open:
-            next_one = now.share(_LATER if before else _OPEN, heard)
-            later = then.share(_LATER, heard)
-        else:
-            next_one, later = now.share(_LONE, heard) * _DOUBT, then.share(_AGAIN, heard)
+        next_one, later = self._next(before, is_open=is_open)
         common = self._common
         extends = common.extends.within[0] if repeats is None else repeats
         shared, alike = common.shares.value, common.alike.value
@@ -207,7 +203,16 @@ class Habits:
             tools=tools,
             per_minute=self.per_minute,
             judged=self._goes_on[0].weight,
+            later=common.extends.seen,
         )
+
+    def _next(self, before: int, *, is_open: bool) -> tuple[float, float]:
+        """How likely a conversation has another call, and then one more."""
+        heard = [self._gaps.within(age) for age in AGES]
+        now, then = self._goes_on[_stage(before)], self._goes_on[_stage(before + 1)]
+        if before or is_open:
+            return now.share(_LATER if before else _OPEN, heard), then.share(_LATER, heard)
+        return now.share(_LONE, heard) * _DOUBT, then.share(_AGAIN, heard)
 
     def stake(self) -> None:
         """Count a first call that is marked."""
@@ -243,6 +248,7 @@ class _Ends:
     """How much later calls leave out of the end of the one before; forgets."""
 
     def __init__(self) -> None:
+        self.seen = 0.0
         self._counts = [0.0] * (MORE + 1)
         self._counts[0] = _EXTENDS.share * _EXTENDS.weight
         self._counts[MORE] = _EXTENDS.weight - self._counts[0]
@@ -250,6 +256,7 @@ class _Ends:
     def add(self, left: int) -> None:
         self._counts = [count * _KEPT for count in self._counts]
         self._counts[left] += 1.0
+        self.seen = self.seen * _KEPT + 1.0
 
     @property
     def within(self) -> list[float]:

@@ -22,14 +22,18 @@ Source: OpenAI API reference, Responses, input items (2026-11) and openai 3.52.
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Final
 
+from proxy.prefix.forms import Forms
 from proxy.prefix.objects import Unplannable, elements, listed, members, written
+from proxy.prefix.tagged import tagged
 
 INPUT: Final = "input"
 _INSTRUCTIONS: Final = "instructions"
 _TOOLS: Final = "tools"
 _NULL: Final = b"null"
+_NOTHING: Final = b"[]"
 #: Fields that bring in what the provider keeps.
 _KEPT: Final = ("previous_response_id", "conversation", "prompt")
 _ELSEWHERE: Final = "it goes on from what its provider keeps"
@@ -61,8 +65,8 @@ _OUTPUT, _CONTENT = b'"output"', b'"content"'
 
 
 def is_items(fields: Mapping[str, bytes]) -> bool:
-    """Whether a body with these fields is one of the Responses API."""
-    return INPUT in fields and "messages" not in fields
+    """Whether a body with these fields is one of the Responses API; it may have no input."""
+    return "messages" not in fields and (INPUT in fields or _INSTRUCTIONS in fields)
 
 
 def is_stored(fields: Mapping[str, bytes]) -> bool:
@@ -70,27 +74,51 @@ def is_stored(fields: Mapping[str, bytes]) -> bool:
     return is_items(fields) and fields.get("store", _NULL).strip() != b"false"
 
 
-def read(fields: Mapping[str, bytes]) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+def read(
+    fields: Mapping[str, bytes], *, goes_on: bool = False
+) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     """The messages and the tools of a Responses body with these fields.
+
+    Args:
+        fields: As the caller wrote them.
+        goes_on: Whether one that goes on from what its provider keeps is read, too.
 
     Raises:
         Unplannable: If it cannot be read, or goes on from what its provider keeps.
     """
-    if any(fields.get(name, _NULL) != _NULL for name in _KEPT):
+    if not goes_on and any(fields.get(name, _NULL) != _NULL for name in _KEPT):
         raise Unplannable(_ELSEWHERE)
+    if not goes_on and INPUT not in fields:
+        raise Unplannable("it has no input")
     tools = fields.get(_TOOLS, _NULL)
-    messages = (*_instructed(fields), *_inputs(fields[INPUT]))
-    return messages, tuple(map(_tool, elements(tools))) if tools != _NULL else ()
+    given = fields.get(INPUT, _NOTHING)
+    messages = (*_instructed(fields), *_inputs(given, goes_on=goes_on))
+    return messages, tuple(map(_TOOLS_SEEN.there, elements(tools))) if tools != _NULL else ()
 
 
 def emptied(fields: Mapping[str, bytes]) -> dict[str, bytes]:
     """The fields without what ``read`` gives; each keeps its place."""
     found = dict(fields)
-    found[INPUT] = _TEXT if found[INPUT][:1] == _TEXT else b""
+    if INPUT in found:
+        found[INPUT] = _TEXT if found[INPUT][:1] == _TEXT else b""
     for name in (_INSTRUCTIONS, _TOOLS):
         if found.get(name, _NULL) != _NULL:
             found[name] = b""
     return found
+
+
+def fixed(message: bytes) -> bytes:
+    """The first message, its instructions being no text that could move; any other as it is.
+
+    So what is left in their place stays there once what is declared has moved.
+    """
+    if not message.startswith(_MOVABLE):
+        return message
+    content = members(message)["content"]
+    first, *rest = (content,) if content[:1] == _TEXT else elements(content)
+    words = first if first[:1] == _TEXT else members(first)["text"]
+    more = b"".join(b"," + each for each in rest)
+    return _FIXED + words + b"}" + more + _FIXED_END[1:]
 
 
 def body(
@@ -104,10 +132,11 @@ def body(
     if found.get(_INSTRUCTIONS) == b"":
         del found[_INSTRUCTIONS]
     if found.get(_TOOLS) == b"":
-        found[_TOOLS] = listed(map(_flat, tools))
-    items = [_item(message) for message in messages]
-    said = _said(items[0]) if found[INPUT] == _TEXT and len(items) == 1 else b""
-    found[INPUT] = said or listed(items)
+        found[_TOOLS] = listed(map(_TOOLS_SEEN.back, tools))
+    items = list(map(_ITEMS_SEEN.back, messages))
+    if items or INPUT in found:
+        said = _said(items[0]) if found.get(INPUT) == _TEXT and len(items) == 1 else b""
+        found[INPUT] = said or listed(items)
     return written(found)
 
 
@@ -118,8 +147,8 @@ def _instructed(fields: Mapping[str, bytes]) -> Iterator[bytes]:
         return
     if raw[:1] != _TEXT:
         raise Unplannable("instructions that are no text")
-    declares = b"tg:" in raw
-    yield _MOVABLE + raw + b"}" if declares or not is_stored(fields) else _FIXED + raw + _FIXED_END
+    moves = tagged(raw) or not is_stored(fields)
+    yield _MOVABLE + raw + b"}" if moves else _FIXED + raw + _FIXED_END
 
 
 def _instructions(message: bytes) -> tuple[bytes, tuple[bytes, ...]]:
@@ -132,13 +161,14 @@ def _instructions(message: bytes) -> tuple[bytes, tuple[bytes, ...]]:
     return (content, ()) if content[:1] == _TEXT else (b"", (message,))
 
 
-def _inputs(raw: bytes) -> list[bytes]:
+def _inputs(raw: bytes, *, goes_on: bool) -> list[bytes]:
     if raw[:1] == _TEXT:
         return [_USER + raw + b"}"]
-    return [_message(item.strip()) for item in elements(raw)]
+    message = partial(_message, goes_on=True) if goes_on else _ITEMS_SEEN.there
+    return [message(item.strip()) for item in elements(raw)]
 
 
-def _message(item: bytes) -> bytes:
+def _message(item: bytes, *, goes_on: bool = False) -> bytes:
     """The message for an item of the input."""
     found = members(item)
     kind = found.get("type", _NULL)
@@ -150,7 +180,7 @@ def _message(item: bytes) -> bytes:
         if _retyped(item, _BACK) is not item:
             raise Unplannable("a message with parts of chat's types")
         return item if found["role"] == b'"assistant"' else _retyped(item, _THERE)
-    if kind in (_NULL, b'"item_reference"'):
+    if kind in (_NULL, b'"item_reference"') and not (goes_on and found):
         raise Unplannable(_ELSEWHERE)
     if "role" in found:
         raise Unplannable("an item of an unknown kind has a role")
@@ -225,3 +255,8 @@ def _flat(tool: bytes) -> bytes:
             beside = {k: v for k, v in found.items() if k not in ("type", kind.decode())}
             return written({**members(inner), **beside}) if beside else inner
     return tool
+
+
+#: Items and tools seen lately, of all callers.
+_ITEMS_SEEN: Final = Forms(_message, _item, 2**26)
+_TOOLS_SEEN: Final = Forms(_tool, _flat, 2**23)

@@ -12,12 +12,15 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.items import is_items
+from proxy.prefix.objects import members
 from proxy.prefix.plan import Policy
 from proxy.prefix.prompt import Prompt
 from proxy.prefix.regime import Regime
 
 _OPTIONS: Final = "prompt_cache_options"
 _RETENTION: Final = "prompt_cache_retention"
+#: The cache that has modes.
+_MODAL: Final = "openai-breakpoint"
 _KEY: Final = "prompt_cache_key"
 #: Caches whose calls carry a key in the body; "" for any other provider.
 _KEYED: Final = frozenset(
@@ -45,10 +48,18 @@ def keyed(prompt: Prompt, policy: Policy, regime: Regime) -> Prompt:
     keyed_by = _KEYED_ITEMS if is_items(fields) else _KEYED
     if policy.key and not keyed_by.isdisjoint(caches):
         wanted[_KEY] = msgspec.json.encode(policy.key)
-    if policy.explicit and regime.name == "openai-breakpoint" and _RETENTION not in fields:
+    if policy.explicit and regime.name == _MODAL and _RETENTION not in fields:
         wanted[_OPTIONS] = b'{"mode":"explicit"}'
     added = {one: raw for one, raw in wanted.items() if one not in fields}
     return msgspec.structs.replace(prompt, fields={**prompt.fields, **added}) if added else prompt
+
+
+def is_explicit(prompt: Prompt, regime: Regime) -> bool:
+    """Whether a prompt that is sent switches the provider's own choice of breakpoints off."""
+    raw = prompt.fields.get(_OPTIONS, b"")
+    if regime.name != _MODAL or raw[:1] != b"{":
+        return False
+    return members(raw).get("mode") == b'"explicit"'
 
 
 def heads(policy: Policy, regime: Regime) -> dict[str, str]:

@@ -23,6 +23,7 @@ _SLACK: Final = 20
 _ELSE: Final = 5
 _LEAST_SLACK: Final = 64
 _MILLION: Final = 1_000_000
+_SAYS: Final = "the provider says {}"
 
 
 def miss(
@@ -70,6 +71,29 @@ def miss(
         confidence=found.confidence,
         tokens=lost,
         nanos=lost_nanos(lost, usage, rates),
+    )
+
+
+def claimed(told: Said | None, usage: Usage | None, rates: Rates | None = None) -> Miss | None:
+    """What the provider says of a miss, where no account of ours is at hand; None for nothing.
+
+    Args:
+        told: The provider's own reason, where it gave one.
+        usage: What it counted; None where it did not.
+        rates: What the call's tokens cost; None where that is unknown.
+    """
+    if told is None:
+        return None
+    lost, nanos = told.tokens, None
+    if lost is not None and usage is not None:
+        lost = min(lost, usage.prompt - usage.cache_read)
+        nanos = lost_nanos(lost, usage, rates)
+    return Miss(
+        reason=told.reason,
+        detail=_SAYS.format(told.detail),
+        confidence=Confidence.LIKELY,
+        tokens=lost or 0,
+        nanos=nanos,
     )
 
 
@@ -125,7 +149,7 @@ def _joined(found: Finding, told: Said) -> Finding:
 
     Either way both are told.
     """
-    says = f"the provider says {told.detail}"
+    says = _SAYS.format(told.detail)
     if found.reason is told.reason:
         detail = f"{found.detail}; {says}" if found.detail else says
         return Finding(found.reason, detail, Confidence.CERTAIN)

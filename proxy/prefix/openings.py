@@ -8,7 +8,7 @@ What a call says at its end alone, such as a reminder behind the last message, i
 the next one, and what was written with it is not read.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -17,6 +17,8 @@ import msgspec
 from proxy.prefix.prompt import Block, Slot
 from proxy.prefix.sent import SHORT, in_talk, parted
 
+#: Calls of a conversation that are compared with the next one.
+LATEST: Final = 4
 #: Blocks at the end of a call that are told apart where a later one does not repeat them.
 BACK: Final = 12
 #: So many were not repeated, or more.
@@ -76,27 +78,31 @@ def ending(blocks: Sequence[Block]) -> Ending:
     return Ending(begins, _hash(blocks[:begins]), last)
 
 
-def left(blocks: Sequence[Block], before: Iterable[Ending]) -> int:
-    """How many blocks at the end of an earlier call this one does not repeat, the fewest of all.
+def left(blocks: Sequence[Block], before: Sequence[Ending]) -> int:
+    """How many blocks at the end of an earlier call this one does not repeat.
 
+    Callers may take turns: it is compared with the call it repeats most of, the latest of such.
     ``MORE`` where it repeats no message of any, or leaves out more than are told apart.
 
     Args:
         blocks: This call's.
-        before: How the latest calls of its conversation ended.
+        before: How the latest calls of its conversation ended, the latest last.
     """
-    return min((_left(blocks, each) for each in before), default=MORE)
+    shared = [(_repeated(blocks, each), each) for each in reversed(before)]
+    repeats, last = max(shared, key=lambda one: one[0], default=(0, None))
+    if last is None or not repeats or not in_talk(blocks[repeats - 1]):
+        return MORE
+    return last.begins + len(last.last) // SHORT - repeats
 
 
-def _left(blocks: Sequence[Block], before: Ending) -> int:
+def _repeated(blocks: Sequence[Block], before: Ending) -> int:
+    """How many blocks of an earlier call this one begins with; 0 for fewer than are told apart."""
     at = before.begins
     if _hash(blocks[:at]) != before.head:
-        return MORE
-    theirs = parted(before.last)
-    pairs = zip(blocks[at:], theirs, strict=False)
-    same = sum(1 for _ in takewhile(lambda pair: pair[0].digest[:SHORT] == pair[1], pairs))
-    repeats = at + same > 0 and in_talk(blocks[at + same - 1])
-    return len(theirs) - same if repeats else MORE
+        return 0
+    pairs = zip(blocks[at:], parted(before.last), strict=False)
+    same = takewhile(lambda pair: pair[0].digest[:SHORT] == pair[1], pairs)
+    return at + sum(1 for _ in same)
 
 
 def _hash(blocks: Sequence[Block]) -> int:

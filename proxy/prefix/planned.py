@@ -74,6 +74,11 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     known: tuple[Reading, ...] = ()
     readings: Readings = msgspec.field(default_factory=Readings)
 
+    def wordless(self) -> "Draft":
+        """The draft without its words, for what need not hold them while it waits."""
+        asked = msgspec.structs.replace(self.asked, body=b"")
+        return msgspec.structs.replace(self, asked=asked, prompt=Prompt(fields={}, messages=()))
+
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """What is sent.

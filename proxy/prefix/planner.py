@@ -28,7 +28,7 @@ from proxy.prefix.habits import Habits, Seen
 from proxy.prefix.keys import heads
 from proxy.prefix.layout import Layout
 from proxy.prefix.misses import miss
-from proxy.prefix.openings import BACK, MORE, Ending, Opening, ending, left, opening
+from proxy.prefix.openings import BACK, LATEST, MORE, Ending, Opening, ending, left, opening
 from proxy.prefix.parameters import parameters
 from proxy.prefix.plan import Arm, Plan, Policy
 from proxy.prefix.planned import Asked, Draft, Planned, Way, place
@@ -45,12 +45,14 @@ from slo.usage import Usage
 
 #: Reasons told of one call.
 _NOTES: Final = 16
-#: Calls of a conversation that are compared with the next one.
-_LATEST: Final = 4
+#: Such comparisons remembered; what it repeats may change as it grows, so the latest count.
+_LEFTS: Final = 2
 #: Seconds after which an answer has begun, so that others may read what its call stored.
 _ANSWERED: Final = 1.0
 _TEAMS: Final = 4_096
 _FEATURES: Final = 4_096
+#: Features whose lists of tools are remembered, of some 40 KB each at most.
+_EQUIPPED: Final = 1_024
 
 
 class _Talk(msgspec.Struct):
@@ -94,7 +96,7 @@ class Planner:
         self._share = share
         self._talks: Recent[bytes, _Talk] = Recent(talks)
         self._habits: Recent[Place, Habits] = Recent(_FEATURES)
-        self._toolsets: Recent[Place, Toolsets] = Recent(_FEATURES)
+        self._toolsets: Recent[Place, Toolsets] = Recent(_EQUIPPED)
         self._readings = Readings()
         self._chains = Chains()
         self._traces = Traces()
@@ -224,14 +226,14 @@ class Planner:
             layout=planned.plan.layout,
         )
         self._habits.of(planned.place, Habits).observe(evidence.now, seen)
-        talk.lefts = (*talk.lefts, lacks)[-_LATEST:] if talk.calls and answered else talk.lefts
+        talk.lefts = (*talk.lefts, lacks)[-_LEFTS:] if talk.calls and answered else talk.lefts
         talk.calls += 1
         talk.latest = max(talk.latest, evidence.now)
         talk.tokens = total
         talk.turns = draft.turns
-        talk.points = (*talk.points[1 - _LATEST :], sent.points[sent.kept])
-        talk.openings = (*talk.openings[1 - _LATEST :], begins)
-        talk.endings = (*talk.endings[1 - _LATEST :], ending(sent.blocks[: sent.kept]))
+        talk.points = (*talk.points[1 - LATEST :], sent.points[sent.kept])
+        talk.openings = (*talk.openings[1 - LATEST :], begins)
+        talk.endings = (*talk.endings[1 - LATEST :], ending(sent.blocks[: sent.kept]))
 
     def _equipped(self, draft: Draft, way: Way, plan: Plan) -> Plan:
         """The plan with an order for the tools of its conversation, once there are any."""
@@ -244,34 +246,43 @@ class Planner:
 
     def _decided(self, draft: Draft, way: Way, found: Arranged) -> tuple[Arranged, Policy]:
         """What the conversation marks on this kind of cache, decided at each of its stages."""
-        talk = self._talks.peek(draft.conversation)
-        calls = talk.calls if talk is not None else 0
-        at = stage(draft.turns, again=calls > 0)
+        talk = self._talks.peek(draft.conversation) or _Talk()
+        begins_again = talk.calls > 0 and not draft.turns
+        at = stage(draft.turns, talk.calls)
         held = found.plan.policies
         known = [one for each in range(at + 1) if (one := held.get(_kind(way, each))) is not None]
-        if _kind(way, at) in held:
-            return found, known[-1]
+        own = known[-1] if known else None
+        if own is None or _kind(way, at) not in held:
+            own = self._decided_anew(draft, way, found, own)
+            if not begins_again:
+                own = vetted(own, way.regime, talk.openings, opening(found.bare))
+            policies = {_kind(way, at): own, **held}
+            plan = msgspec.structs.replace(found.plan, policies=policies)
+            found = msgspec.structs.replace(found, plan=plan)
+        if begins_again:
+            own = vetted(own, way.regime, talk.openings, opening(found.bare), again=True)
+        return found, own
+
+    def _decided_anew(
+        self, draft: Draft, way: Way, found: Arranged, before: Policy | None
+    ) -> Policy:
+        """What the conversation marks from this stage on, by what is expected of it now."""
+        talk = self._talks.peek(draft.conversation) or _Talk()
         habits = self._habits.of(place(draft.asked, way.model), Habits)
-        lefts = (*talk.lefts, left(found.bare, talk.endings)) if talk and calls else ()
+        lefts = (*talk.lefts, left(found.bare, talk.endings)) if talk.calls else ()
         repeats = habits.repeats(lefts)
         spoken = _spoken(found)
         beyond = back(repeats, spoken)
         uses = habits.uses(
             way.regime.lifetimes,
             is_open=bool(draft.prompt.tools) or draft.turns > 0,
-            before=max(calls, draft.turns),
+            before=max(talk.calls, draft.turns),
             repeats=repeats[beyond],
         )
-        shape = _shape(found.blocks, spoken, beyond)
-        own = policy(shape, uses, way.regime, _road(draft, way))
-        if not calls and not draft.turns and (own.stable or own.history):
+        own = policy(_shape(found.blocks, spoken, beyond), uses, way.regime, _road(draft, way))
+        if not talk.calls and not draft.turns and (own.stable or own.history):
             habits.stake()
-        own = reviewed(own, known[-1]) if known else own
-        if talk is not None:
-            own = vetted(own, way.regime, talk.openings, opening(found.bare))
-        policies = {_kind(way, at): own, **held}
-        plan = msgspec.structs.replace(found.plan, policies=policies)
-        return msgspec.structs.replace(found, plan=plan), own
+        return own if before is None else reviewed(own, before)
 
     def _evidence(
         self, draft: Draft, way: Way, found: Arranged, sending: Marked, now: float

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import ceil
 from typing import Final
 
@@ -10,7 +10,7 @@ import msgspec
 
 from proxy.prefix.breakpoints import Call, Reuse, optimum
 from proxy.prefix.habits import Uses
-from proxy.prefix.openings import Opening
+from proxy.prefix.openings import LATEST, Opening
 from proxy.prefix.plan import Policy
 from proxy.prefix.positions import is_enough
 from proxy.prefix.regime import Regime
@@ -19,7 +19,7 @@ _OPENAI: Final = "openai-breakpoint"
 #: Calls a minute of one prefix and key that one machine takes.
 #: Source: OpenAI, prompt caching guide (2026-09).
 PER_MACHINE: Final = 15
-#: First calls to be judged before OpenAI's own choice of breakpoints is switched off.
+#: First calls, or later ones, to be judged before OpenAI's own choice is switched off.
 _JUDGED: Final = 4.0
 #: Later calls expected of a conversation from which on its calls are kept on one machine.
 _STAYS: Final = 0.5
@@ -27,6 +27,8 @@ _STAYS: Final = 0.5
 _CLEAR: Final = 1.1
 #: Answers from which on a policy holds to the end, as a power of two.
 _LAST: Final = 4
+#: Calls that begin a conversation again, from which on the same holds for all, likewise.
+_AGAIN: Final = 16
 #: Providers of machine-local caches whose key alone is where a call goes.
 _ROUTED: Final = frozenset({("implicit", "fireworks"), ("block-chain", "xai")})
 #: Those that join it to a hash of how the prompt begins: two keys keep one prefix apart, so a key
@@ -108,22 +110,35 @@ def back(repeats: Sequence[float], sizes: Sequence[int]) -> int:
         repeats: The share of later calls that repeat all but so many blocks, by how many.
         sizes: Tokens of the conversation without so many.
     """
-    worth = [share * size for share, size in zip(repeats, sizes, strict=True)]
+    worth = [_read(repeats, sizes, at) for at in range(len(sizes))]
     best = max(range(len(worth)), key=worth.__getitem__)
     return best if worth[best] > worth[0] * _CLEAR else 0
 
 
-def stage(turns: int, *, again: bool = False) -> int:
+def _read(repeats: Sequence[float], sizes: Sequence[int], at: int) -> float:
+    """Tokens that an average later call reads, where marks always leave out so many blocks.
+
+    One that repeats less reads up to an earlier mark, if that was before what is not repeated.
+    """
+    less = pairwise(repeats[at:])
+    shorter = sum((b - a) * size for (a, b), size in zip(less, sizes[at + 1 :], strict=True))
+    return repeats[at] * (sizes[at] + shorter)
+
+
+def stage(turns: int, calls: int = 0) -> int:
     """Which of a conversation's decisions holds after so many answers; 0 is its first.
 
     It is decided again when an answer came, and whenever there are twice as many: by then it is
-    known that it goes on, and how. Marks are no part of a prefix, so they may change.
+    known that it goes on, and how. Marks are no part of a prefix, so they may change. One that
+    begins again is many that cannot be told apart, and is decided whenever it began twice as often.
 
     Args:
         turns: Answers it holds.
-        again: Whether the conversation was seen before.
+        calls: How often it was seen before.
     """
-    return min(turns.bit_length(), _LAST) if turns or not again else _LAST + 1
+    if turns or not calls:
+        return min(turns.bit_length(), _LAST)
+    return _LAST + min(calls.bit_length(), _AGAIN)
 
 
 def reviewed(found: Policy, before: Policy) -> Policy:
@@ -138,19 +153,26 @@ def reviewed(found: Policy, before: Policy) -> Policy:
     return msgspec.structs.replace(found, key=before.key, explicit=explicit)
 
 
-def vetted(found: Policy, regime: Regime, before: Sequence[Opening], now: Opening) -> Policy:
+def vetted(
+    found: Policy, regime: Regime, before: Sequence[Opening], now: Opening, *, again: bool = False
+) -> Policy:
     """What is decided, less what cannot be read: a conversation that begins anew with each call.
 
     Nothing behind a change is read, so nothing is written there; at OpenAI its own choice is
-    switched off, as nothing that it stored is read either.
+    switched off, as nothing that it stored is read either. Where that is many conversations, one
+    may well come again: there OpenAI's choice holds until none of the latest did.
 
     Args:
         found: What the conversation would mark.
         regime: The cache of its route.
-        before: How its latest calls began; none where there were none.
+        before: How its latest calls began; where every other one began so, too, it holds still.
         now: How this one does.
+        again: Whether it holds no answer, and so is one of many that cannot be told apart.
     """
-    if not before or not regime.takes_marks or now.first in {each.first for each in before}:
+    if again and regime.name == _OPENAI and len({each.first for each in before}) < LATEST:
+        return found
+    same = sum(each.first == now.first for each in before)
+    if not regime.takes_marks or same * 2 >= len(before):
         return found
     stable = found.stable if now.head in {each.head for each in before} else ""
     explicit = regime.name == _OPENAI
@@ -214,7 +236,11 @@ def _openai(
 
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
     """
-    if ("history" not in marks or shape.back) and uses.judged >= _JUDGED:
+    if "history" not in marks:
+        is_sure = uses.judged >= _JUDGED
+    else:
+        is_sure = shape.back > 0 and uses.later >= _JUDGED
+    if is_sure:
         return marks, True, _reason(marks, shape)
     why = "it is likely to go on, and the provider writes its end by itself"
     if "history" not in marks:

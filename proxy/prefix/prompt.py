@@ -135,8 +135,12 @@ _message = msgspec.json.Decoder(Message).decode
 _text = msgspec.json.Decoder(str).decode
 
 
-def parsed(body: bytes) -> Prompt:
+def parsed(body: bytes, *, goes_on: bool = False) -> Prompt:
     """The body in its pieces.
+
+    Args:
+        body: A chat body, or one of the Responses API.
+        goes_on: Whether one that goes on from what its provider keeps is read, too.
 
     Raises:
         Unplannable: If it is no chat body, has too many pieces, or cannot be written again as
@@ -147,7 +151,7 @@ def parsed(body: bytes) -> Prompt:
         taken = _taken(found)
     except (KeyError, Unplannable) as error:
         raise Unplannable(f"not a chat body: {error}") from None
-    fields, messages, tools = taken or (items.emptied(found), *items.read(found))
+    fields, messages, tools = taken or (items.emptied(found), *items.read(found, goes_on=goes_on))
     if len(messages) + len(tools) > MOST:
         raise Unplannable(f"more than {MOST:,} messages and tools")
     if not is_exact(body, found):

@@ -16,6 +16,8 @@ from proxy.prefix.recent import Recent
 REST: Final = 3_600.0
 #: OpenAI refuses it beside the options that carry the question.
 _RETENTION: Final = "prompt_cache_retention"
+_RESPONSES: Final = "responses"
+_STORE: Final = "store"
 #: Upstreams whose refusals are remembered.
 _UPSTREAMS: Final = 256
 
@@ -47,25 +49,27 @@ class Questions:
     def asked(self, planned: Planned, now: float) -> Planned:
         """The call with a question about the answer before it; as it is where there is none.
 
-        The control arm, which goes as it came, asks nothing.
+        The control arm, which goes as it came, asks nothing; nor does a call whose caller asks.
         """
-        way = planned.way
+        way, said = planned.way, planned.prompt.fields
         rests = (self._resting.peek(way.upstream) or 0.0) > now
-        if not way.asks or rests or planned.plan.arm is Arm.CONTROL:
+        if rests or planned.plan.arm is Arm.CONTROL or not _can_ask(planned):
             return planned
-        if planned.prompt.fields.get(_RETENTION, b"null") != b"null":
+        if said.get(_RETENTION, b"null") != b"null":
             return planned
         found = question(way.asks, self._previous(planned))
-        return msgspec.structs.replace(planned, question=found) if found is not None else planned
+        if found is None or found.beside(said.get(found.field, b"null")) is None:
+            return planned
+        return msgspec.structs.replace(planned, question=found)
 
     def answered(self, planned: Planned, answer: str) -> None:
         """Remember what the provider calls the answer to a call.
 
         Not where the call ended in what no later call repeats: the provider would call that the
-        difference.
+        difference. Nor where it is not stored, for then it cannot be compared with.
         """
         if planned.way.asks and answer:
-            named = "" if planned.prompt.tail else answer
+            named = "" if planned.prompt.tail or not _can_ask(planned) else answer
             self._latest.put(_key(planned), _Answer(named, planned.draft.turns))
 
     def refused(self, planned: Planned, now: float) -> bool:
@@ -80,6 +84,12 @@ class Questions:
         latest = self._latest.get(_key(planned))
         goes_on = latest is not None and latest.turns < planned.draft.turns
         return latest.id if latest is not None and goes_on else ""
+
+
+def _can_ask(planned: Planned) -> bool:
+    """Whether the call's route can be asked; OpenAI compares stored responses alone."""
+    is_kept = planned.prompt.fields.get(_STORE, b"null").strip() != b"false"
+    return is_kept if planned.way.asks == _RESPONSES else bool(planned.way.asks)
 
 
 def _key(planned: Planned) -> tuple[bytes, str]:

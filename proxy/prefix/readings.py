@@ -11,7 +11,7 @@ from proxy.prefix.marks import may_mark
 from proxy.prefix.objects import Unplannable, is_exact, members
 from proxy.prefix.prompt import Fingerprint, Reading, parts, text
 from proxy.prefix.recent import Recent
-from proxy.prefix.tags import tagged
+from proxy.prefix.tagged import tagged
 
 _Key = tuple[Fingerprint, int]
 

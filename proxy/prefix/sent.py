@@ -6,7 +6,7 @@ All of it is fingerprints and sizes: no word of the prompt stays here.
 from array import array
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
 
 import msgspec
@@ -168,10 +168,9 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         blocks, talk = self.blocks, self.stretches.talk.start
         leads = talk > len(self.stretches.tools)
         roles = [block.role for block in blocks[talk:]]
-        follows = zip(roles, [*roles[1:], ""], strict=True)
         ends = [
             at
-            for at, (role, after) in enumerate(follows, talk + 1)
+            for at, (role, after) in enumerate(pairwise((*roles, "")), talk + 1)
             if role == "user" or (role == "tool" != after)
         ]
         return (talk, *ends) if leads else tuple(ends)

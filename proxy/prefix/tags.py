@@ -10,6 +10,7 @@ from typing import Final
 from proxy.prefix.order import Wished
 from proxy.prefix.pieces import Piece
 from proxy.prefix.prompt import AUTHORITY, Prompt, Slot, parts, read, text
+from proxy.prefix.tagged import tagged
 
 #: Tags in one text above which it is left as it came, and pieces in all texts of a prompt.
 LIMIT: Final = 1000
@@ -20,15 +21,7 @@ SLOTS: Final = {
     "variable": Slot.VARIABLE,
 }
 SPEAKERS: Final = AUTHORITY | {"user"}
-#: A tag as JSON may spell it: some writers escape ``<``.
-_OPENS: Final = (b"<tg:", b"\\u003ctg:", b"\\u003Ctg:")
-_NAME: Final = b"tg:"
 _TAG: Final = re.compile(r"<(/?)tg:([^<>\s]{0,16})(>?)")
-
-
-def tagged(raw: bytes) -> bool:
-    """Whether a body, or a message, may hold tags."""
-    return _NAME in raw and any(opening in raw for opening in _OPENS)
 
 
 def declared(prompt: Prompt) -> Wished:

@@ -1,24 +1,27 @@
-"""In which order the calls of a feature bring their tools, and in which they are sent.
+"""Whether the order in which a feature's calls list their tools means anything.
 
-A caller's own order is kept where it holds still: what its calls share of their tools stands first
-in it, and any other order would part them. A set of tools that comes in a second order is sent in
-the first. Where a set comes in a third, order means nothing to the caller: from then on tools go
-by name, so that all processes agree.
+A caller's own order is kept where it holds still: calls that list theirs alike share a prefix in no
+other. Where tools come shuffled, they go by name instead. Shuffled is told from neighbours: two
+tools that stood one behind the other, and now stand the other way round. What a list leaves out or
+brings anew changes no neighbours' order, and lists joined in another order turn none round.
+
+Each process judges by what it saw itself, so until two have both seen enough, one conversation's
+first call may go in the caller's order from one and by name from the other; from its second call on
+the plan in the store decides.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
-import msgspec
-
-from proxy.prefix.recent import Recent
-
-#: Sets remembered of a feature.
-_SETS: Final = 256
-#: Tools above which a set is not remembered.
-_TOOLS: Final = 512
-#: Orders of one set from which on it is no order.
-_SHUFFLED: Final = 3
+#: Neighbours remembered of a feature; beyond, it begins anew.
+_PAIRS: Final = 512
+#: Tools of a list that are looked at.
+_TOOLS: Final = 256
+#: Lists that turned neighbours round, from which on a feature's tools go by name,
+_TURNED: Final = 2
+#: if they are at least one in so many.
+_OFTEN: Final = 10
 
 
 class Tool(NamedTuple):
@@ -28,18 +31,14 @@ class Tool(NamedTuple):
     name: str
 
 
-class _Set(msgspec.Struct):
-    """A set of tools: how it came first, and the other ways it came."""
-
-    first: tuple[str, ...]
-    others: frozenset[int] = frozenset()
-
-
 class Toolsets:
-    """The sets of tools of one feature."""
+    """The lists of tools that one feature's conversations began with."""
+
+    __slots__ = ("_is_shuffled", "_lists", "_pairs", "_turned")
 
     def __init__(self) -> None:
-        self._sets: Recent[frozenset[str], _Set] = Recent(_SETS)
+        self._pairs: set[int] = set()
+        self._lists = self._turned = 0
         self._is_shuffled = False
 
     def order(self, came: Sequence[Tool]) -> tuple[str, ...]:
@@ -51,17 +50,19 @@ class Toolsets:
         Returns:
             Their fingerprints.
         """
-        order = tuple(tool.known for tool in came)
-        if not self._is_shuffled and len(order) <= _TOOLS:
-            order = self._usual(order)
+        if not self._is_shuffled:
+            self._note([tool.name for tool in came[:_TOOLS]])
         if self._is_shuffled:
-            return tuple(tool.known for tool in sorted(came, key=lambda tool: tool.name))
-        return order
+            came = sorted(came, key=lambda tool: tool.name)
+        return tuple(tool.known for tool in came)
 
-    def _usual(self, order: tuple[str, ...]) -> tuple[str, ...]:
-        """How this set of tools came first."""
-        held = self._sets.of(frozenset(order), lambda: _Set(order))
-        if order != held.first:
-            held.others |= {hash(order)}
-            self._is_shuffled = len(held.others) + 1 >= _SHUFFLED
-        return held.first
+    def _note(self, names: Sequence[str]) -> None:
+        """Compare a list with those before it; of two neighbours their first order counts."""
+        pairs = list(pairwise(names))
+        same = [hash(pair) for pair in pairs if hash(pair[::-1]) not in self._pairs]
+        self._lists += 1
+        self._turned += len(same) < len(pairs)
+        self._is_shuffled = self._turned >= max(_TURNED, self._lists / _OFTEN)
+        if len(self._pairs) > _PAIRS:
+            self._pairs.clear()
+        self._pairs.update(same)

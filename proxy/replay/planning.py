@@ -1,5 +1,6 @@
 """Recorded calls as the gateway would have planned them, with what it knew by then."""
 
+import logging
 from collections import OrderedDict
 from heapq import nlargest
 from typing import Final
@@ -17,7 +18,13 @@ from proxy.replay.unmoved import Feature, Unmoved
 from proxy.ways import way
 from slo.usage import Usage
 
+_log = logging.getLogger(__name__)
+
 _SECRET: Final = b"replay"
+#: What a mistake of planning raises; one with a line must not cost the others.
+_MISTAKES: Final = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
 #: Features that are told of.
 _TOLD: Final = 5
 
@@ -41,6 +48,7 @@ class Planning:
         self._most = most
         self._features: OrderedDict[Place, Feature] = OrderedDict()
         self._planned: Planned | None = None
+        self._failed: set[str] = set()
 
     def body(self, line: Line, now: float) -> bytes:
         """The chat body as it is planned; the line's own where it cannot be."""
@@ -61,19 +69,21 @@ class Planning:
         except Unplannable as why:
             feature.leave(str(why))
             return line.body
+        except _MISTAKES:
+            self._fail("planning failed")
+            feature.leave("planning failed")
+            return line.body
         self._planner.adopt(draft, self._planned.plan)
         return self._planned.body
 
     def served(self, usage: Usage) -> None:
         """Learn from the call just answered."""
-        planned = self._planned
-        if planned is not None:
-            self._planner.settled(planned, usage)
-            if self._arranges:
-                feature = self._feature(planned.place)
-                feature.observe(planned)
-                self._lessons.observe(planned)
-                self._look(planned, feature)
+        if self._planned is None:
+            return
+        try:
+            self._learn(self._planned, usage)
+        except _MISTAKES:
+            self._fail("learning failed")
 
     def unmoved(self) -> tuple[Unmoved, ...]:
         """The features of which no text moved where some could, and why: those of most calls."""
@@ -83,6 +93,20 @@ class Planning:
             Unmoved(feature=at.feature, calls=each.calls, why=each.why())
             for at, each in nlargest(_TOLD, stayed, key=lambda one: one[1].calls)
         )
+
+    def _learn(self, planned: Planned, usage: Usage) -> None:
+        self._planner.settled(planned, usage)
+        if self._arranges:
+            feature = self._feature(planned.place)
+            feature.observe(planned)
+            self._lessons.observe(planned)
+            self._look(planned, feature)
+
+    def _fail(self, what: str) -> None:
+        """Say what went wrong, once; it is the same with one line as with thousands."""
+        if what not in self._failed:
+            self._failed.add(what)
+            _log.exception("%s: %s with a line, and maybe with others", self.name, what)
 
     def _look(self, planned: Planned, feature: Feature) -> None:
         """Take over what the feature shows by now, for conversations to come."""

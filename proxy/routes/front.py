@@ -100,6 +100,12 @@ class Front:
             await self._pages(scope, receive, send)
             return
         self._flying += 1
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._flying -= 1
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         timeline = Timeline(self._door.ticks)
         arrived = self._door.now()
         call_id = self._door.call_id(arrived)
@@ -130,8 +136,6 @@ class Front:
             if relay.is_begun:
                 raise
             await relay.refuse(mistaken(call_id))
-        finally:
-            self._flying -= 1
 
     def _admit(self, head: Arrival) -> None:
         """Let the call in, if the gateway can take it and a key came with it."""
@@ -222,9 +226,8 @@ def _asked(call: Call, head: Arrival) -> Call:
             code="missing_model",
             param="model",
         )
-    return msgspec.structs.replace(
-        call, ask=read, feature=_label(head.feature or read.feature or call.key.feature)
-    )
+    feature = call.feature if head.feature or not read.feature else _label(read.feature)
+    return msgspec.structs.replace(call, ask=read, feature=feature)
 
 
 def _glance(call: Call, head: Arrival) -> Ask | None:

@@ -1,11 +1,12 @@
 """Which calls may go to a provider's account that several teams share, and whose cache they see."""
 
+from difflib import get_close_matches
 from typing import Final
 
 import msgspec
 
 from proxy.call import Call
-from proxy.errors import Forbidden
+from proxy.errors import Forbidden, NotFound
 from proxy.settle import Seal
 
 #: What a provider answers from the call alone, without what it keeps under its account.
@@ -28,6 +29,8 @@ _SELF_CONTAINED: Final = frozenset(
 #: Where a provider gives out tokens of its own, with which calls go past the gateway.
 #: Source: OpenAI API reference, Realtime client secrets, ChatKit sessions (2026-11).
 _GIVES_TOKENS: Final = frozenset({"chatkit", "realtime"})
+#: How alike a path and the one that was meant are: chat/completion is, images/variations is none.
+_ALIKE: Final = 0.9
 _CACHE: Final = b"prompt cache"
 
 
@@ -40,10 +43,16 @@ def check_isolated(call: Call, teams: int) -> None:
 
     Raises:
         Forbidden: If the call may not go there.
+        NotFound: If its path is but a slip of one that is open to all.
     """
     if call.endpoint.partition("/")[0] in _GIVES_TOKENS:
         raise _forbidden(call, "gives out the provider's own tokens, which go past this gateway")
     if teams > 1 and not _is_self_contained(call):
+        if meant := _meant(call.endpoint):
+            raise NotFound(
+                f"There is no path /v1/{call.endpoint}; did you mean /v1/{meant}?",
+                code="unknown_path",
+            )
         raise _forbidden(call, "reaches what the provider keeps for all teams of this gateway")
 
 
@@ -64,6 +73,13 @@ def _is_self_contained(call: Call) -> bool:
     if call.method != "POST" or call.endpoint not in _SELF_CONTAINED:
         return False
     return call.endpoint != "responses" or call.ask is None or not call.ask.needs_kept_state
+
+
+def _meant(endpoint: str) -> str:
+    """The path that was meant; "" where it is one we know, one below it, or like none."""
+    if any(f"{endpoint}/".startswith(f"{known}/") for known in _SELF_CONTAINED):
+        return ""
+    return next(iter(get_close_matches(endpoint[:100], sorted(_SELF_CONTAINED), 1, _ALIKE)), "")
 
 
 def _forbidden(call: Call, why: str) -> Forbidden:

@@ -1,6 +1,7 @@
 """The caller's side of a call, over ASGI."""
 
 from collections.abc import Awaitable, Mapping
+from functools import lru_cache
 from math import ceil
 from typing import Final
 
@@ -14,19 +15,20 @@ from proxy.timeline import Timeline
 
 #: Headers of an upstream's answer that are the caller's business.
 #: Source: OpenAI API reference, response headers; Anthropic API, response headers (2026-11).
-_PASSED: Final = {
-    name: name.encode()
-    for name in (
+_PASSED: Final = frozenset(
+    {
         "content-disposition",
         "content-type",
         "openai-processing-ms",
         "openai-version",
         "retry-after",
         "retry-after-ms",
-    )
-}
+    }
+)
 _LIMITS: Final = ("x-ratelimit-", "anthropic-ratelimit-")
 _NOTES: Final = 1024
+#: Names of upstreams' headers that are remembered.
+_NAMES: Final = 256
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -162,14 +164,17 @@ def _overhead(seconds: float) -> tuple[bytes, bytes]:
 
 
 def _passed(headers: Mapping[str, str]) -> Headers:
-    passed: Headers = []
-    for name, value in headers.items():
-        lower = name.lower()
-        if lower in _PASSED:
-            passed.append((_PASSED[lower], _value(value)))
-        elif lower.startswith(_LIMITS):
-            passed.append((lower.encode("latin-1"), _value(value)))
-    return passed
+    return [
+        (passed, _value(value)) for name, value in headers.items() if (passed := _passed_as(name))
+    ]
+
+
+@lru_cache(maxsize=_NAMES)
+def _passed_as(name: str) -> bytes:
+    """How an upstream's header is named to the caller; b"" where it is none of its business."""
+    lower = name.lower()
+    is_passed = lower in _PASSED or lower.startswith(_LIMITS)
+    return lower.encode("latin-1") if is_passed else b""
 
 
 def _value(text: str) -> bytes:

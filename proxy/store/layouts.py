@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine, and_, func, or_, select
 
-from proxy.prefix.standing import Mode, Place, Standing, Standings
+from proxy.prefix.standing import EVERY_FAMILY, Mode, Place, Standing, Standings
 from proxy.store import layout_rows as rows
 from proxy.store import schema
 from proxy.store.database import reading, writing
@@ -109,8 +109,15 @@ class Layouts:
             return hold.rollback(by, now)
 
     def switch(self, place: Place, mode: Mode, by: str, now: float) -> Standing:
-        """What holds once the place has the mode."""
-        with self._holding(place) as hold:
+        """What holds once the place has the mode; of all families none keeps one of its own.
+
+        All are locked before any is written: whoever else decides about one waits for no other.
+        """
+        with writing(self._engine) as connection:
+            hold = Hold(connection, place, self._mode)
+            parts = [Hold(connection, each, self._mode) for each in _own(connection, place)]
+            for part in parts:
+                part.decide(by, now, mode="")
             return hold.decide(by, now, mode=mode.value)
 
     def suspend(self, place: Place, reason: str, now: float) -> bool:
@@ -147,3 +154,17 @@ class Layouts:
             connection.execute(known).scalar_one()
             or connection.execute(others).scalar_one() < self._features
         )
+
+
+def _own(connection: Connection, place: Place) -> list[Place]:
+    """The families with a mode of their own, in order, where the place is all of them."""
+    if place.family != EVERY_FAMILY:
+        return []
+    features = schema.features
+    query = select(features).where(
+        features.c.team == place.team,
+        features.c.feature == place.feature,
+        features.c.family != EVERY_FAMILY,
+        features.c.mode != "",
+    )
+    return sorted(map(rows.place_of, connection.execute(query)))

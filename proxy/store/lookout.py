@@ -1,7 +1,7 @@
 """A thread that asks the database every few seconds whether what we cache of it has changed.
 
 While the database is away, or holds what this version cannot read, what was known last holds and
-``trouble`` says so.
+``trouble`` says so. A mistake of ours ends the thread, and ``trouble`` says that until the end.
 """
 
 import logging
@@ -66,5 +66,10 @@ class Lookout:
         self.trouble = trouble
 
     def _tend(self) -> None:
-        while not self._stop.wait(self._every):
-            self.look()
+        try:
+            while not self._stop.wait(self._every):
+                self.look()
+        finally:
+            if not self._stop.is_set():
+                self.trouble = f"changes to {self._what} go unnoticed: looking for them failed"
+                _log.critical("%s, the last known hold until this process ends", self.trouble)

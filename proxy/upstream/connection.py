@@ -12,6 +12,8 @@ import httptools
 
 #: Unread bytes at which the upstream is told to wait until they are read.
 _HIGH: Final = 256 * 1024
+#: Bytes of a body from which on putting it behind the head costs more than a second buffer.
+_SMALL: Final = 16 * 1024
 #: The largest head of an answer, and the most bytes in a row that bring its body no further.
 _HEAD: Final = 64 * 1024
 #: Header names that are remembered.
@@ -100,9 +102,13 @@ class Connection(asyncio.Protocol):
         self._is_bodiless = is_bodiless
         self._uses += 1
         self._sent_at = self._loop.time()
-        self._transport.writelines((head, body) if body else (head,))
+        if len(body) < _SMALL:
+            self._transport.write(head + body)
+        else:
+            self._transport.writelines((head, body))
         while not self.status:
-            await self._wait()
+            await self._news()
+        self._waiter = None
 
     async def read(self) -> bytes:
         """All bytes of the body that are here; waits for the first; b"" at its end.
@@ -111,7 +117,8 @@ class Connection(asyncio.Protocol):
             Broken: If the connection ends before the body does.
         """
         while not self._buffer and not self._complete:
-            await self._wait()
+            await self._news()
+        self._waiter = None
         buffer = self._buffer
         piece = buffer[0] if len(buffer) == 1 else b"".join(buffer)
         buffer.clear()
@@ -213,14 +220,16 @@ class Connection(asyncio.Protocol):
         self._complete = True
         self._closes |= not self._delimited or not self._parser.should_keep_alive()
 
-    async def _wait(self) -> None:
+    def _news(self) -> asyncio.Future[None]:
+        """Done once something came.
+
+        Raises:
+            Broken: If nothing can come any more.
+        """
         if self._error is not None:
             raise self._error
         self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        return self._waiter
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

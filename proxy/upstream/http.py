@@ -48,8 +48,8 @@ class HttpExchange:
         self._is_open = True
         self.status = connection.status
         self.headers: Mapping[str, str] = connection.headers
-        coding = connection.headers.get("content-encoding", "")
-        self._packed: Packed | Sealed | None = packed(coding)
+        coding = connection.headers.get("content-encoding")
+        self._packed: Packed | Sealed | None = packed(coding) if coding else None
 
     async def read(self) -> bytes:
         """The next bytes of the body; unpacked, where the upstream packed them unasked."""

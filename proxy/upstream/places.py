@@ -15,11 +15,6 @@ class Places:
         self._free = count
         self._queue: dict[asyncio.Future[None], None] = {}
 
-    @property
-    def are_taken(self) -> bool:
-        """Whether no place is free."""
-        return self._free == 0
-
     def take(self) -> bool:
         """Take a free place, or say that there is none."""
         if self._free == 0:

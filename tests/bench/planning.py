@@ -3,7 +3,8 @@
 
 Each row is one call of a conversation of about so many bytes, of which the last pair of messages
 is new; beside it the first sight of such a prompt, and, in the same run, what reading and writing
-the same body once and hashing it once take. Medians.
+the same body once and hashing it once take. Medians. Rows of Responses are the same conversations
+as calls of that API, with typed parts and results of tools.
 Usage: python -m tests.bench.planning [--quick]
 """
 
@@ -33,6 +34,8 @@ Json = dict[str, Any]
 
 SIZES: Final = {"2 KB": 2 * 1024, "32 KB": 32 * 1024, "128 KB": 128 * 1024}
 REGIMES: Final = ("anthropic-breakpoint", "openai-breakpoint", "openai-interval", "block-chain")
+#: Caches that the Responses API is met with here.
+_RESPONSES: Final = ("openai-breakpoint",)
 _SECRET: Final = b"bench"
 _NEW: Final = 4 * 1024
 _SYSTEM: Final = 6 * 1024
@@ -137,6 +140,26 @@ def pair(chance: random.Random, size: int) -> list[Json]:
     ]
 
 
+def in_items(chat: bytes) -> bytes:
+    """The same call of the Responses API; every other answer is what a tool gave."""
+    found = orjson.loads(chat)
+    rules, *others = found.pop("messages")
+    items = [item(at, **message) for at, message in enumerate(others)]
+    tools = [{"type": "function", **each["function"]} for each in found["tools"]]
+    more = {"instructions": rules["content"], "store": False, "input": items}
+    return orjson.dumps({**found, "tools": tools, **more})
+
+
+def item(at: int, role: str, content: str) -> Json:
+    """A message as an item."""
+    if role == "user":
+        return {"role": role, "content": [{"type": "input_text", "text": content}]}
+    if at % 4 == 1:
+        return {"type": "function_call_output", "call_id": f"call_{at}", "output": content}
+    part = {"type": "output_text", "text": content, "annotations": []}
+    return {"type": "message", "id": f"msg_{at}", "role": role, "content": [part]}
+
+
 def moves() -> Layout:
     """The layout that sends the first line of the instructions to the end."""
     words = "You are a clerk."
@@ -180,8 +203,24 @@ def played(planner: Planner, body: bytes, to: Way, layout: Layout | None, now: f
     return Step((sent - start) / 1000, (done - sent) / 1000, found.body)
 
 
-def row(name: str, size: int, regime: str, layout: Layout | None, rounds: int = _ROUNDS) -> Row:
-    """The medians of some conversations on one kind of cache."""
+def row(
+    name: str,
+    size: int,
+    regime: str,
+    layout: Layout | None,
+    rounds: int = _ROUNDS,
+    said: Callable[[bytes], bytes] = bytes,
+) -> Row:
+    """The medians of some conversations on one kind of cache.
+
+    Args:
+        name: What the row is called.
+        size: Bytes of a conversation's first call.
+        regime: The cache.
+        layout: What moves; None for nothing.
+        rounds: Calls, of all conversations.
+        said: Makes the call of a chat body.
+    """
     planner = Planner(_SECRET, share=0.0)
     to = way(regime)
     firsts: list[float] = []
@@ -189,7 +228,8 @@ def row(name: str, size: int, regime: str, layout: Layout | None, rounds: int = 
     body = b""
     for seed in range(4):
         now = 1_000_000.0
-        for at, body in enumerate(bodies(seed, size, 2 + rounds // 4, ticks=layout is not None)):
+        calls = bodies(seed, size, 2 + rounds // 4, ticks=layout is not None)
+        for at, body in enumerate(map(said, calls)):
             step = played(planner, body, to, layout, now + 20 * at)
             if at == 0:
                 firsts.append(step.whole)
@@ -218,16 +258,19 @@ def taken(work: Callable[[], object]) -> float:
 def main() -> None:
     """Print the table as markdown."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--quick", action="store_true", help="128 KB on one regime alone")
+    options.add_argument("--quick", action="store_true", help="128 KB on two regimes alone")
     quick = options.parse_args().quick
     sizes = dict([*SIZES.items()][-1:]) if quick else SIZES
     print("| prompt | cache | first sight | planned | settled | all | read+write | hash | ratio |")
     print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
     for name, size in sizes.items():
-        for regime in REGIMES[:1] if quick else REGIMES:
+        for regime in REGIMES[:2] if quick else REGIMES:
             for layout in (None, moves()):
-                said = f"{name}, arranged" if layout else name
-                show(row(said, size, regime, layout), regime)
+                title = f"{name}, arranged" if layout else name
+                show(row(title, size, regime, layout), regime)
+                if regime in _RESPONSES:
+                    title = f"{title}, Responses"
+                    show(row(title, size, regime, layout, said=in_items), regime)
 
 
 def show(found: Row, regime: str) -> None:

@@ -30,8 +30,11 @@ class FakeSocket(asyncio.Transport):
             self._protocol.connection_lost(error)
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
         assert not self._is_closing
-        self.sent += b"".join(list_of_data)
+        self.sent += data
 
     def get_write_buffer_size(self) -> int:
         return self.unsent

@@ -15,11 +15,15 @@ from proxy.store.store import Store
 
 
 class Typed:
-    """A terminal; what a command says is in ``said``, and why it failed in ``failed``."""
+    """A pipe, or a terminal if it has a width.
+
+    What a command says is in ``said``, and why it failed in ``failed``.
+    """
 
     def __init__(self, folder: Path, now: float) -> None:
         self.now = now
         self.failed = ""
+        self.width: int | None = None
         self._folder = folder
 
     def open(self) -> Store:
@@ -47,7 +51,14 @@ class Typed:
     def _run(
         self, build: Callable[[Terminal], typer.Typer], words: tuple[str, ...]
     ) -> tuple[int, str]:
-        console = Console(width=200, highlight=False, markup=False, emoji=False)
+        console = Console(
+            width=self.width or 80,
+            force_terminal=self.width is not None,
+            color_system=None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
         terminal = Terminal(self.open, lambda: self.now, console, self._fail)
         with console.capture() as captured:
             result = CliRunner().invoke(build(terminal), words, env={"USER": "ann"})

@@ -11,6 +11,7 @@ import pytest
 from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
+from proxy.prefix.diagnostics import Question
 from proxy.prefix.planned import Unplanned
 from proxy.receipt import Outcome, Receipt
 from proxy.timeline import Timeline
@@ -74,13 +75,15 @@ class Arranging(NoPlanning):
         return msgspec.structs.replace(found, body=call.body + b" ")
 
 
-def arranged(*scripts: Scripted | Piece) -> tuple[list[Receipt], FakeTransport, list[str]]:
+def arranged(
+    *scripts: Scripted | Piece, planning: NoPlanning | None = None
+) -> tuple[list[Receipt], FakeTransport, list[str]]:
     """Serve a call whose prompt is changed."""
+    planning = planning or Arranging()
 
     async def work() -> tuple[list[Receipt], FakeTransport, list[str]]:
         transport = FakeTransport(scripts)
         table, ledger = desk(transport)
-        planning = Arranging()
         with suppress(ProxyError):
             await served(
                 call(ASKED), FakeCaller(), replace(table, planning=planning), Timeline(ticks)
@@ -110,4 +113,36 @@ def test_a_prompt_that_is_refused_either_way_is_not_plannings_fault():
         (Outcome.FAILED, False),
         (Outcome.FAILED, True),
     ]
+    assert "refused" not in told
+
+
+class Asking(NoPlanning):
+    """Asks every upstream a question, which it may not take."""
+
+    async def planned(self, call: Call, route: Route) -> Any:
+        self.told.append("planned")
+        found = ready.planned(users(ANTHROPIC, ("rules", 10)))
+        return msgspec.structs.replace(found, body=call.body, question=Question("why", b"{}"))
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 409])
+def test_a_question_that_is_refused_is_asked_once(status: int):
+    kept, transport, told = arranged(failing(status), Scripted([COMPLETION]), planning=Asking())
+
+    assert [sent.body for _, sent in transport.sent] == [ASKED[:-1] + b',"why":{}}', ASKED]
+    assert [each.outcome for each in kept] == [Outcome.FAILED, Outcome.ANSWERED]
+    assert told[-1] == "refused"
+
+
+@pytest.mark.parametrize("status", [401, 429, 500])
+def test_what_says_nothing_of_a_question_goes_no_second_way(status: int):
+    _, _, told = arranged(failing(status), Scripted([COMPLETION]), planning=Asking())
+
+    assert "refused" not in told
+
+
+def test_a_prompt_without_a_question_goes_again_for_nothing_but_itself():
+    _, transport, told = arranged(failing(403))
+
+    assert len(transport.sent) == 1
     assert "refused" not in told

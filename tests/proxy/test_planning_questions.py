@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from proxy import planning as planning_
 from proxy.call import Call
 from proxy.planning import Planning
 from proxy.prefix.diagnostics import Heard
@@ -60,6 +61,29 @@ def test_what_a_provider_says_is_joined_to_a_miss(store):
     assert miss.detail.startswith("the provider says the model changed")
 
 
+SAID = Heard("msg_1", Said(Reason.PARAMETER_CHANGED, "the model changed", 8_000))
+
+
+def test_what_a_provider_says_is_told_without_waiting_for_a_prompt_that_is_planned(store):
+    with made(store) as planning:
+        found = run(asked(planning, 0))
+        with planning._lock:
+            miss = planning.settled(found, ANSWERED, SAID)
+
+    assert miss is not None
+    assert (miss.reason, miss.tokens) == (Reason.PARAMETER_CHANGED, 8_000)
+
+
+def test_what_a_provider_says_of_a_long_call_is_told(store):
+    with made(store) as planning:
+        found = run(asked(planning, planning_._MANY // 2))
+        miss = planning.settled(found, ANSWERED, SAID)
+
+    assert len(found.evidence.sent.blocks) > planning_._MANY
+    assert miss is not None
+    assert miss.detail == "the provider says the model changed"
+
+
 def test_where_a_call_that_asked_was_refused_the_question_goes_before_the_plan(store, caplog):
     clock = Clock()
     with made(store, now=clock) as planning:
@@ -108,10 +132,10 @@ def test_a_response_that_goes_on_from_another_goes_as_it_came_and_says_why(store
 
 def test_a_response_asks_about_the_one_before(store):
     async def work(planning: Planning) -> Planned:
-        first = planned(await planning.planned(respond(stored=False), OPENAI))
+        first = planned(await planning.planned(respond(stored=True), OPENAI))
         planning.settled(first, ANSWERED, Heard("resp_1"))
         items = [said("user", "Hm?"), said("assistant", "Yes."), said("user", "So?")]
-        return planned(await planning.planned(respond(stored=False, input=items), OPENAI))
+        return planned(await planning.planned(respond(stored=True, input=items), OPENAI))
 
     with made(store) as planning:
         assert about(run(work(planning))) == {"comparison_response_id": "resp_1"}

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -106,6 +107,17 @@ def test_a_question_goes_with_the_upstreams_own_body_and_beside_the_callers_feat
 
     assert json.loads(sent.body)["diagnostics"] == {"previous_message_id": "msg_1"}
     assert sent.headers["anthropic-beta"] == "theirs,more,ours"
+
+
+@pytest.mark.parametrize("theirs", [{}, {"anthropic-beta": "theirs"}])
+def test_a_question_goes_beside_the_operators_own_features_too(theirs: dict[str, str]):
+    raw = body(*talk(0))
+    there = route("up", kind="anthropic")
+    there = replace(there, upstream=replace(there.upstream, headers={"Anthropic-Beta": "more"}))
+    came = call(raw, headers=theirs)
+    sent = prepare(came, there, planned(raw, body=raw, question=ASKING))
+
+    assert sent.headers["anthropic-beta"] == ",".join(["more", *theirs.values(), "ours"])
 
 
 def responding(**fields: object) -> Prepared:

@@ -127,6 +127,11 @@ def test_tags_reach_no_model_planned_or_not(here: Hourglass):
         asked(here, feature, instructions=tagged, input=RULES)
 
         assert received(here)["instructions"] == "Be kind. It is noon."
+        _, first = asked(here, feature, input=RULES)
+        kept = {"previous_response_id": first.json()["id"]}
+        asked(here, feature, instructions=tagged, input="So? " * 600, **kept)
+
+        assert received(here)["instructions"] == "Be kind. It is noon."
 
 
 def test_where_nothing_is_planned_it_goes_as_it_came(here: Hourglass):

@@ -66,3 +66,11 @@ def test_a_reason_of_another_version_is_told_in_its_own_words() -> None:
     lines = list(told(a_receipt(1, miss="of_tomorrow", miss_detail="who knows"), "acme"))
 
     assert lines[-1] == "Why not more: of_tomorrow: who knows."
+
+
+def test_a_prompt_that_diverged_names_the_command_that_shows_its_layout() -> None:
+    diverged = list(told(a_receipt(1, feature="the chat", miss="diverged"), "acme"))
+    expired = list(told(a_receipt(1, feature="the chat", miss="expired"), "acme"))
+
+    assert any("`thriftgate layout show acme 'the chat'`" in line for line in diverged)
+    assert not any("thriftgate layout" in line for line in expired)

@@ -197,3 +197,58 @@ def test_what_holds_is_asked_once_to_show_it(tmp_path: Path, place: Place) -> No
     typed.said(layouts, "show", "acme", "support")
 
     assert typed.looks == 1
+
+
+def test_a_mode_for_all_families_reaches_those_with_a_mode_of_their_own(
+    typed: Typed, place: Place
+) -> None:
+    typed.said(layouts, "approve", "acme", "support", "1")
+    said = typed.said(layouts, "mode", "acme", "support", "off")
+    listed = typed.said(layouts, "list").splitlines()
+
+    assert "on all families, has the mode off" in said
+    assert "On claude it had the mode apply" in said
+    assert "`thriftgate layout mode acme support apply --family claude`" in said
+    assert [line.split()[2:4] for line in listed[1:]] == [["all", "off"], ["claude", "off"]]
+    assert "had the mode" not in typed.said(layouts, "mode", "acme", "support", "auto")
+
+
+def test_a_mode_for_one_family_leaves_the_others(typed: Typed, place: Place) -> None:
+    typed.said(layouts, "approve", "acme", "support", "1")
+    said = typed.said(layouts, "mode", "acme", "support", "off", "--family", "gpt")
+
+    assert "had the mode" not in said
+    assert "Mode apply" in typed.said(layouts, "show", "acme", "support", "--family", "claude")
+
+
+def test_a_rollback_says_which_mode_remains(typed: Typed, place: Place) -> None:
+    typed.said(layouts, "approve", "acme", "support", "1")
+
+    assert "on claude, where the mode apply remains." in typed.said(
+        layouts, "rollback", "acme", "support"
+    )
+
+
+def test_a_feature_nobody_called_is_not_shown(typed: Typed, place: Place) -> None:
+    typed.keep(a_receipt(1, team=place.team, feature="chat"))
+
+    assert "no call of team acme with feature chatt yet. Near it: chat." in typed.refused(
+        layouts, "show", "acme", "chatt"
+    )
+    assert "Mode observe" in typed.said(layouts, "show", "acme", "chat")
+
+
+def test_a_proposal_that_waits_comes_with_the_command_that_applies_it(
+    typed: Typed, place: Place
+) -> None:
+    waiting = typed.said(layouts, "show", "acme", "support")
+    typed.said(layouts, "approve", "acme", "support", "1")
+    decided = typed.said(layouts, "show", "acme", "support")
+
+    assert "`thriftgate layout approve acme support 1 --family claude`" in waiting
+    assert "layout approve" not in decided
+
+
+def test_what_cannot_be_done_is_told_in_a_sentence(typed: Typed, place: Place) -> None:
+    assert typed.refused(layouts, "approve", "acme", "support", "7").startswith("No layout of")
+    assert typed.refused(layouts, "rollback", "acme", "support").startswith("No layout is")

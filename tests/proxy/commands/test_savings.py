@@ -94,3 +94,28 @@ def test_misses_may_be_one_teams_by_its_name_or_id(typed: Typed) -> None:
         assert "diverged" in said
         assert "expired" not in said
     assert "no team named nobody" in typed.refused(MISSES, "--team", "nobody")
+
+
+def test_the_feature_that_misses_for_most_money_comes_first(typed: Typed) -> None:
+    typed.keep(
+        a_call(1, feature="a", miss="diverged", miss_tokens=9, miss_nanos=2_000_000),
+        a_call(2, feature="b", miss="expired", miss_tokens=9, miss_nanos=1_000_000),
+        a_call(4, feature="b", miss="diverged", miss_tokens=9, miss_nanos=1_500_000),
+        a_call(5, feature="c", miss="expired", miss_tokens=9),
+    )
+    rows = [line.split()[1:3] for line in typed.said(MISSES).splitlines()[1:5]]
+
+    assert rows == [["b", "diverged"], ["b", "expired"], ["a", "diverged"], ["c", "expired"]]
+
+
+def test_on_a_narrow_terminal_ids_and_findings_stay_whole(typed: Typed) -> None:
+    typed.width = 80
+    missed = a_call(
+        1, feature="a-feature-of-a-long-name", miss="diverged", miss_tokens=2_000, miss_nanos=1
+    )
+    typed.keep(missed)
+    misses_said, savings_said = typed.said(MISSES), typed.said(SAVINGS)
+
+    assert f"  example: {missed.call_id}\n" in misses_said
+    assert "smaller arm; 50 are needed" in " ".join(savings_said.split())
+    assert all(len(line) <= 80 for line in (misses_said + savings_said).splitlines())

@@ -215,3 +215,42 @@ def test_a_message_that_cannot_be_read_is_left_to_its_upstream(arrange):
 
     with pytest.raises(Unplannable):
         arrange(one, Plan())
+
+
+@pytest.mark.parametrize(
+    ("policy", "fields", "explicit"),
+    [
+        (Policy(explicit=True), {}, True),
+        (Policy(explicit=True), {"prompt_cache_retention": "24h"}, False),
+        (Policy(explicit=True), {"prompt_cache_options": {"mode": "implicit"}}, False),
+        (Policy(), {"prompt_cache_options": {"mode": "explicit"}}, True),
+    ],
+)
+def test_the_mode_that_is_expected_of_is_the_one_that_is_sent(
+    policy: Policy, fields: dict[str, object], *, explicit: bool
+):
+    one = draft(body(*talk(0), **fields))
+    found = sent(one, WAYS["openai-breakpoint"], arranged(one, Plan(), None, late=True), policy)
+
+    assert found.explicit is explicit
+    options = read(found.body).get("prompt_cache_options", {})
+    assert (options.get("mode") == "explicit") is explicit
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"previous_response_id": "resp_1", "input": "Well?"},
+        {"previous_response_id": "resp_1"},
+        {"conversation": {"id": "conv_1"}, "input": "Well?"},
+        {"prompt": {"id": "pmpt_1"}, "input": [said("user", "Well?")]},
+        {"input": [{"type": "item_reference", "id": "msg_1"}, said("user", "Well?")]},
+        {"input": [{"id": "msg_1"}, said("user", "Well?")]},
+    ],
+)
+def test_tags_are_taken_off_a_call_that_goes_on_from_what_its_provider_keeps(
+    fields: dict[str, Any],
+):
+    came = {"model": "any", "instructions": "<tg:semi>Be kind.</tg:semi> It is noon.", **fields}
+
+    assert read(stripped(orjson.dumps(came))) == {**came, "instructions": "Be kind. It is noon."}

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.habits import EDGES, Habits, Seen, Uses
+from proxy.prefix.openings import BACK, MORE
 
 LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
 #: Uses from which a five minute write at 1.25 and reads at 0.1 pay.
@@ -296,3 +297,58 @@ def test_a_conversation_met_midway_says_nothing_of_what_its_calls_extend():
 
     assert asked(habits).history["5m"] == 0.0
     assert asked(habits, before=3).history["5m"] > PAYS > asked(alone, before=3).history["5m"]
+
+
+def reminded(left: int, calls: int = 20) -> Habits:
+    """A feature whose calls never repeat so much of the end of the one before."""
+    habits = Habits()
+    for before in range(calls):
+        seen = Seen(before=before, gap=10.0 if before else 0.0, extends=False, left=left)
+        habits.observe(10.0 * before, seen)
+    return habits
+
+
+def test_nothing_is_expected_to_be_left_out_before_anything_was_seen():
+    first, *rest = Habits().repeats()
+
+    assert first == pytest.approx(0.95)
+    assert rest == pytest.approx([first] * BACK)
+
+
+def test_what_calls_leave_out_of_the_end_is_expected_of_those_to_come():
+    shares = reminded(left=2).repeats()
+
+    assert max(shares[:2]) < 0.1
+    assert min(shares[2:]) > 0.9
+
+
+def test_what_is_left_out_altogether_is_repeated_nowhere():
+    assert max(reminded(left=MORE).repeats()) < 0.1
+
+
+def test_a_conversations_own_calls_say_more_of_it_than_those_of_its_feature():
+    habits = reminded(left=0)
+
+    assert habits.repeats([1, 1, 1])[0] < 0.3
+    assert habits.repeats([1, 1, 1])[1] > 0.9
+    assert reminded(left=1).repeats([0, 0])[0] > 0.6
+
+
+def test_a_mark_that_leaves_out_the_end_serves_the_calls_that_repeat_the_rest():
+    habits = reminded(left=1)
+    ends = habits.uses(LIFETIMES, is_open=True, before=2)
+    before = habits.uses(LIFETIMES, is_open=True, before=2, repeats=habits.repeats()[1])
+
+    assert ends.history["5m"] < PAYS < before.history["5m"]
+    assert before.semi["5m"] < ends.semi["5m"]
+    assert before.later > 10.0
+
+
+def test_a_first_call_that_was_repeated_but_for_its_end_may_be_believed_again():
+    seen, unseen = reminded(left=1), reminded(left=MORE)
+    for habits in (seen, unseen):
+        habits.stake()
+        habits.stake()
+
+    assert asked(seen).history["5m"] > 0.0
+    assert asked(unseen).history["5m"] == 0.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.items import is_stored
+from proxy.prefix.items import fixed, is_stored
 from proxy.prefix.objects import Unplannable, members
 from proxy.prefix.prompt import Prompt, parsed
 
@@ -268,3 +268,39 @@ def test_what_nobody_forbade_to_store_is_stored():
     assert is_stored({"input": b"[]", "store": b"null"})
     assert not is_stored({"input": b"[]", "store": b" false"})
     assert not is_stored({"messages": b"[]", "input": b"[]"})
+
+
+@pytest.mark.parametrize("odd", [{"said": [{}]}, {"said": [{"id": "x", "role": "y"}]}])
+def test_what_goes_on_from_what_is_kept_is_read_where_it_can_be_said_back(odd: Json):
+    came = body([{"id": "msg_1"}, USER], previous_response_id="resp_1")
+
+    assert parsed(came, goes_on=True).rendered() == came
+    with pytest.raises(Unplannable):
+        parsed(body(odd["said"]), goes_on=True)
+
+
+def test_instructions_alone_are_nothing_to_plan_but_can_be_read():
+    came = orjson.dumps({"model": "m", "instructions": "Be kind."})
+
+    assert parsed(came, goes_on=True).rendered() == came
+    with pytest.raises(Unplannable, match="no input"):
+        parsed(came)
+
+
+@pytest.mark.parametrize("content", ["Be kind.", [{"type": "text", "text": "Be kind."}]])
+def test_instructions_are_fixed_in_their_place(content: object):
+    said = {"role": "developer", "instructions": True, "content": content}
+    still = orjson.dumps(
+        {"role": "developer", "content": [{"type": "instructions", "text": "Be kind."}]}
+    )
+
+    assert fixed(orjson.dumps(said)) == still
+    assert fixed(still) is still
+
+
+def test_a_form_of_ours_is_refused_however_often_its_item_was_seen():
+    seen_before = parsed(body([PARTS, RESULT])).messages
+
+    for message in seen_before:
+        with pytest.raises(Unplannable):
+            parsed(b'{"input":[%b]}' % message)

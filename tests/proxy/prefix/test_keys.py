@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from proxy.prefix.keys import heads, keyed
+from proxy.prefix.keys import heads, is_explicit, keyed
 from proxy.prefix.plan import Policy
 from proxy.prefix.prompt import Prompt, parsed
 from proxy.prefix.regime import Regime
@@ -75,3 +75,20 @@ def test_xai_looks_for_a_responses_key_in_the_body():
     said = parsed(orjson.dumps({"model": "m", "input": "Hi"}))
 
     assert keyed(said, Policy(key="k"), GROK).fields["prompt_cache_key"] == b'"k"'
+
+
+@pytest.mark.parametrize(
+    ("said", "regime", "explicit"),
+    [
+        ({}, OPENAI, False),
+        ({"prompt_cache_options": {"mode": "explicit"}}, OPENAI, True),
+        ({"prompt_cache_options": {"mode": "explicit"}}, INTERVAL, False),
+        ({"prompt_cache_options": {"mode": "implicit"}}, OPENAI, False),
+        ({"prompt_cache_options": {}}, OPENAI, False),
+        ({"prompt_cache_options": "explicit"}, OPENAI, False),
+    ],
+)
+def test_the_mode_is_the_one_that_is_sent(
+    said: dict[str, object], regime: Regime, *, explicit: bool
+):
+    assert is_explicit(prompt(**said), regime) is explicit

@@ -8,8 +8,8 @@ from proxy.caches.port import CachedPrompt
 from proxy.prefix.chains import Chains
 from proxy.prefix.changes import Traces
 from proxy.prefix.findings import Evidence
-from proxy.prefix.misses import lost_nanos, miss
-from proxy.prefix.reasons import Confidence, Reason, Said
+from proxy.prefix.misses import claimed, lost_nanos, miss
+from proxy.prefix.reasons import Confidence, Miss, Reason, Said
 from proxy.prefix.regime import Regime
 from proxy.prefix.sent import Sent
 from slo.price import Rates
@@ -155,3 +155,36 @@ def test_what_both_say_is_told_side_by_side():
     assert theirs.detail == f"the provider says the model changed; by our account {ours.detail}"
     assert agreed.detail == f"{ours.detail}; the provider says the input changed"
     assert (theirs.reason, agreed.confidence) == (Reason.PARAMETER_CHANGED, Confidence.CERTAIN)
+
+
+def test_what_a_provider_says_stands_alone_where_we_have_no_account():
+    told = Said(Reason.PARAMETER_CHANGED, "the model changed", 1_000)
+    rates = Rates(input=1_000_000_000, cache_read=100_000_000)
+    found = claimed(told, Usage(input=9_000), rates)
+
+    assert found == Miss(
+        reason=Reason.PARAMETER_CHANGED,
+        detail="the provider says the model changed",
+        confidence=Confidence.LIKELY,
+        tokens=1_000,
+        nanos=900_000,
+    )
+
+
+@pytest.mark.parametrize(("tokens", "usage"), [(None, Usage(input=9_000)), (7, None)])
+def test_what_a_miss_cost_is_unknown_where_nobody_counted(tokens: int | None, usage: Usage | None):
+    found = claimed(Said(Reason.DIVERGED, "the tools changed", tokens), usage)
+
+    assert found is not None
+    assert (found.tokens, found.nanos) == (tokens or 0, None)
+
+
+def test_where_a_provider_says_nothing_nothing_is_claimed():
+    assert claimed(None, Usage(input=9_000)) is None
+
+
+def test_no_more_is_lost_than_was_not_read():
+    found = claimed(Said(Reason.DIVERGED, "", 9_000), Usage(input=100, cache_read=900), RATES)
+
+    assert found is not None
+    assert found.tokens == 100

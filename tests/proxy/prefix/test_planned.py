@@ -41,3 +41,11 @@ def test_a_call_that_asks_is_changed_though_its_body_is_the_callers():
     assert not found.changes(found.body)
     assert found.changes(found.body + b" ")
     assert asking.changes(asking.body)
+
+
+def test_a_draft_without_its_words_is_of_the_same_conversation():
+    draft = Process(WAYS["implicit"]).planned(asked(body(*talk(0)))).draft
+    found = draft.wordless()
+
+    assert (found.conversation, found.fingerprint) == (draft.conversation, draft.fingerprint)
+    assert (found.asked.body, found.prompt.messages) == (b"", ())

@@ -42,6 +42,17 @@ def test_a_body_that_is_no_chat_is_left_alone_with_a_reason():
         Planner(SECRET).draft(asked(b'{"prompt":"hi"}'))
 
 
+@pytest.mark.parametrize("role", ["system", "developer"])
+@pytest.mark.parametrize("regime", sorted(WAYS))
+def test_a_prompt_of_rules_alone_is_planned_and_read_again(regime, role):
+    process, raw = Process(WAYS[regime]), body(said(role, RULES))
+    first = process.answered(asked(raw))
+    process.answered(asked(raw), a_usage(first))
+    again = process.answered(asked(raw))
+
+    assert again.evidence.expected.same == len(again.evidence.sent.blocks) == 1
+
+
 def test_what_was_decided_is_known_once_it_is_taken_over():
     planner = Planner(SECRET)
     draft = planner.draft(asked(body(*talk(0))))

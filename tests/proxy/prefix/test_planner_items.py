@@ -73,6 +73,19 @@ def test_instructions_that_are_stored_stay_and_no_mark_is_said_to_stand_there():
     assert 0 not in found.evidence.sent.marks
 
 
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize(
+    "fields", [{}, {"tools": [{"type": "function", "name": "find"}]}, {"instructions": RULES}]
+)
+@pytest.mark.parametrize("regime", REGIMES)
+def test_an_input_without_items_is_planned_and_stays_empty(regime, fields, stored):
+    process, raw = Process(WAYS[regime]), body([], store=stored, **fields)
+    for _ in range(2):
+        kept(raw, process.answered(asked(raw)).body)
+
+    assert process.answered(asked(raw)).evidence.expected.same == len(fields)
+
+
 def test_a_tools_result_can_carry_the_mark_of_a_conversation_that_goes_on():
     call = {"type": "function_call", "call_id": "c", "name": "find", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "c", "output": "Case 7."}
@@ -114,6 +127,32 @@ def test_words_that_are_declared_to_vary_come_last():
     assert "noon" not in found["instructions"]
     assert "noon" in found["input"][-1]["content"]
     assert found["input"][-1]["role"] == "developer"
+
+
+@pytest.mark.parametrize("words", ["", " Write tg: before links, as in tg://resolve."])
+def test_instructions_that_are_stored_and_declare_nothing_stay(words: str):
+    rules = RULES + words
+    found = sent(body("Where is my parcel?", instructions=rules))
+
+    assert (found["instructions"], found["input"]) == (rules, "Where is my parcel?")
+
+
+@pytest.mark.parametrize("regime", [NEWEST, "openai-interval"])
+def test_of_instructions_that_are_stored_only_what_is_declared_moves(regime: str):
+    rules = f"{RULES}<tg:semi>Ada asks.</tg:semi><tg:variable>It is noon.</tg:variable>"
+    found = sent(body("Where is my parcel?", instructions=rules), regime)
+    semi, question, varies = found["input"]
+
+    assert found["instructions"] == RULES
+    assert "Ada asks." in str(semi["content"])
+    assert question == said("user", "Where is my parcel?")
+    assert "It is noon." in str(varies["content"])
+
+
+def test_instructions_that_are_stored_stay_where_all_that_they_declare_is_stable():
+    found = sent(body("Where is my parcel?", instructions=f"<tg:stable>{RULES}</tg:stable>"))
+
+    assert (found["instructions"], found["input"]) == (RULES, "Where is my parcel?")
 
 
 def dated(number: int) -> bytes:

@@ -11,6 +11,7 @@ from proxy.prefix.policies import (
     PER_MACHINE,
     Road,
     Shape,
+    back,
     key,
     policy,
     reviewed,
@@ -25,11 +26,23 @@ ROAD = Road(team="t", feature="f", conversation="c")
 LONG = Shape(stable=8_000, semi=500, history=300)
 
 
-def uses(stable: float = 0.0, semi: float = 0.0, history: float = 0.0, judged: float = 0.0) -> Uses:
+def uses(
+    stable: float = 0.0,
+    semi: float = 0.0,
+    history: float = 0.0,
+    judged: float = 0.0,
+    later: float = 0.0,
+) -> Uses:
     def both(count: float) -> dict[str, float]:
         return dict.fromkeys(("5m", "1h", "30m", "12h"), count)
 
-    return Uses(stable=both(stable), semi=both(semi), history=both(history), judged=judged)
+    return Uses(
+        stable=both(stable),
+        semi=both(semi),
+        history=both(history),
+        judged=judged,
+        later=later,
+    )
 
 
 def decided(found: Uses, regime: Regime = ANTHROPIC, shape: Shape = LONG) -> Policy:
@@ -202,8 +215,8 @@ def test_it_is_decided_again_whenever_there_are_twice_as_many_answers():
 
 
 def test_a_first_call_that_comes_again_is_decided_apart():
-    assert stage(0, again=True) not in {stage(turns) for turns in range(1_000)}
-    assert stage(3, again=True) == stage(3)
+    assert stage(0, 1) not in {stage(turns) for turns in range(1_000)}
+    assert stage(3, 9) == stage(3)
 
 
 def test_what_is_decided_again_keeps_its_key_and_never_switches_openais_own_choice_off():
@@ -280,3 +293,30 @@ def test_callers_that_take_turns_in_one_conversation_each_go_on():
 
     assert vetted(EVERYWHERE, ANTHROPIC, [BEGAN, helper], BEGAN) is EVERYWHERE
     assert vetted(EVERYWHERE, ANTHROPIC, [], BEGAN) is EVERYWHERE
+
+
+WITHOUT_ITS_END = Shape(stable=8_000, history=300, back=1)
+
+
+def test_a_mark_leaves_out_what_is_not_repeated_where_more_is_read_of_it_then():
+    assert back([0.1, 0.9, 0.9], [300, 250, 200]) == 1
+    assert back([0.9, 0.95, 0.95], [300, 299, 200]) == 0
+    assert back([0.1, 0.9, 0.9], [300, 10, 0]) == 0
+    assert back([0.1, 0.9], [0, 0]) == 0
+
+
+def test_what_is_left_out_is_part_of_what_is_decided():
+    found = decided(uses(history=3.0), shape=WITHOUT_ITS_END)
+
+    assert (found.history, found.back) == ("5m", 1)
+    assert "without its last 1 blocks" in found.why
+    assert decided(uses(), shape=WITHOUT_ITS_END).back == 0
+
+
+def test_openais_own_choice_is_switched_off_once_it_is_known_that_no_end_is_repeated():
+    early, late = (
+        decided(uses(history=3.0, later=count), OPENAI, WITHOUT_ITS_END) for count in (3.0, 4.0)
+    )
+
+    assert (early.history, early.back, early.explicit) == ("30m", 1, False)
+    assert (late.history, late.back, late.explicit) == ("30m", 1, True)

@@ -231,3 +231,47 @@ def test_tools_that_are_gone_are_not_marked():
 
     assert found.marks == ()
     assert found.notes == ("no mark after the tools: nothing there can carry one",)
+
+
+BACK = Policy(history="5m", back=1)
+
+
+def test_what_later_calls_do_not_repeat_is_left_out():
+    assert places(stand("tsuau", BACK)) == [(2, "5m")]
+    assert places(stand("tsuau", msgspec.structs.replace(BACK, back=2))) == [(2, "5m")]
+
+
+def test_before_what_is_left_out_an_answer_is_marked_where_it_takes_a_mark():
+    assert places(stand("tsuauau", BACK, spoken=1)) == [(5, "5m")]
+
+
+def test_two_answers_before_what_is_left_out_need_one_mark():
+    assert places(stand("tsuaau", BACK, spoken=2)) == [(4, "5m")]
+
+
+def test_where_all_that_is_said_is_left_out_nothing_of_it_is_marked():
+    found = stand("tsu", BACK)
+
+    assert places(found) == []
+    assert found.notes == ("no mark after the conversation: nothing there can carry one",)
+    assert places(stand("tsu", msgspec.structs.replace(BACK, back=12))) == []
+
+
+def test_after_many_new_messages_the_mark_of_the_previous_call_is_repeated_where_it_stood():
+    many = "tsuau" + "a" + "r" * 30 + "u"
+
+    assert [at for at, _ in places(stand(many, BACK))] == [2, 35]
+    assert [at for at, _ in places(stand(many + "au", BACK, spoken=1))] == [37]
+
+
+def test_so_is_one_that_stood_on_an_answer():
+    long = "tsuaur" + "a" + "r" * 30
+    found = stand(long, msgspec.structs.replace(BACK, back=2), spoken=1)
+
+    assert [at for at, _ in places(found)] == [3, 34]
+
+
+def test_in_explicit_mode_the_mark_before_what_was_left_out_is_repeated():
+    policy = Policy(history="30m", explicit=True, back=1)
+
+    assert [at for at, _ in places(stand("suauauau", policy, OPENAI))] == [3, 5]

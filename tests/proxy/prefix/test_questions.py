@@ -124,3 +124,38 @@ def test_the_conversations_that_are_remembered_are_bounded():
 
     assert len(questions) == 2
     assert previous(questions, planned(1, feature="a")) is None
+
+
+@pytest.mark.parametrize(("before", "now"), [(False, True), (True, False), (False, False)])
+def test_openai_is_asked_about_responses_that_are_stored_in_ones_that_are(before: bool, now: bool):  # noqa: FBT001
+    questions = Questions()
+    questions.answered(planned(0, GPT, said={"store": before}), "resp_1")
+
+    assert previous(questions, planned(1, GPT, said={"store": now})) is False
+
+
+def test_anthropic_is_asked_whatever_is_stored():
+    assert previous(Questions(), planned(0, said={"store": False})) is None
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        (CLAUDE, {"diagnostics": {"previous_message_id": "msg_0"}}),
+        (GPT, {"prompt_cache_options": {"comparison_response_id": "resp_0"}}),
+    ],
+)
+def test_a_caller_who_asks_is_not_asked_for(to: Way, said: dict[str, object]):
+    questions = Questions()
+    questions.answered(planned(0, to), "answer_1")
+    call = planned(1, to, said=said)
+
+    assert questions.asked(call, NOW) is call
+
+
+def test_a_caller_who_says_something_else_there_is():
+    questions = Questions()
+    questions.answered(planned(0, GPT), "resp_1")
+
+    said = {"prompt_cache_options": {"mode": "implicit"}}
+    assert previous(questions, planned(1, GPT, said=said)) == "resp_1"

@@ -17,6 +17,11 @@ def test_equal_beginnings_have_equal_points():
     assert one.ends == (0, 40, 80)
 
 
+def test_without_a_conversation_only_the_end_of_leading_texts_may_be_a_breakpoint():
+    assert sent(VLLM, ("system", "a")).eligible == (1,)
+    assert sent(VLLM).eligible == ()
+
+
 def test_what_shapes_the_prefix_parts_all_of_it():
     plain = users(VLLM, ("a", 10))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from proxy.prefix.order import placed
 from proxy.prefix.pieces import Piece
 from proxy.prefix.prompt import Slot, parsed
-from proxy.prefix.tags import LIMIT, declared, tagged
+from proxy.prefix.tags import LIMIT, declared
 from tests.fakes.kept import kept
 
 WELL = "Be kind.\n<tg:variable>It is noon.</tg:variable>\n<tg:stable>Be brief.</tg:stable>\n"
@@ -101,17 +101,11 @@ def test_tags_that_dont_add_up_stay_as_text(said, why):
     assert told.notes == ((f"tags of message 0 stay as text: {why}",) if why else ())
 
 
-def test_a_body_without_tags_is_passed_over():
-    assert not tagged(body(("system", "a < b"), ("user", "tg:stable")))
-    assert tagged(body(("system", "<tg:")))
-
-
-def test_tags_are_seen_where_json_escapes_them():
+def test_tags_are_read_where_json_escapes_them():
     raw = (
         b'{"messages":[{"role":"system","content":"\\u003ctg:semi\\u003ea\\u003c/tg:semi\\u003e"}]}'
     )
 
-    assert tagged(raw)
     assert declared(parsed(raw)).wish == {(0, 0): (Piece(Slot.SEMI_STABLE, "a"),)}
 
 

@@ -1,11 +1,13 @@
 """In which order tools are sent."""
 
 from itertools import islice, permutations
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.toolsets import Tool, Toolsets
+from tests.fakes.handbook import dice
 
 
 def brought(names):
@@ -16,14 +18,17 @@ def sent(toolsets, names):
     return "".join(known[1:] for known in toolsets.order(brought(names)))
 
 
+def shuffled(names: str, roll: Random, most: int) -> str:
+    return "".join(roll.sample(names, most))
+
+
 def test_an_order_that_holds_still_is_kept():
     toolsets = Toolsets()
 
-    assert sent(toolsets, "zyx") == "zyx"
-    assert sent(toolsets, "zyx") == "zyx"
+    assert [sent(toolsets, "zyx") for _ in range(50)] == ["zyx"] * 50
 
 
-def test_sets_that_begin_alike_still_do():
+def test_lists_that_begin_alike_still_do():
     toolsets = Toolsets()
 
     assert sent(toolsets, "dcb") == "dcb"
@@ -31,21 +36,46 @@ def test_sets_that_begin_alike_still_do():
     assert sent(toolsets, "dc") == "dc"
 
 
-def test_a_set_in_another_order_is_sent_in_its_first():
+def test_lists_that_are_joined_in_another_order_mean_nothing():
     toolsets = Toolsets()
-    sent(toolsets, "cab")
+    parts = ("cab", "zxy", "321")
+    for _ in range(10):
+        for order in permutations(parts):
+            assert sent(toolsets, "".join(order)) == "".join(order)
 
-    assert sent(toolsets, "abc") == "cab"
-    assert sent(toolsets, "abc") == "cab"
 
-
-def test_from_a_third_order_on_all_sets_go_by_name():
+def test_shuffled_tools_soon_go_by_name():
     toolsets = Toolsets()
-    sent(toolsets, "cab")
-    sent(toolsets, "abc")
+    roll = dice("shuffled")
+    for _ in range(6):
+        sent(toolsets, shuffled("abcdefghij", roll, 10))
 
-    assert sent(toolsets, "bca") == "abc"
-    assert sent(toolsets, "zay") == "ayz"
+    assert sent(toolsets, "jihgfedcba") == "abcdefghij"
+
+
+def test_so_do_shuffled_tools_of_which_some_are_left_out():
+    toolsets = Toolsets()
+    roll = dice("flickering")
+    for _ in range(20):
+        sent(toolsets, shuffled("abcdefghijklmnopqrstuvwxyz", roll, 20))
+
+    assert sent(toolsets, "zyx") == "xyz"
+
+
+def test_a_tool_is_the_same_when_its_description_changes():
+    toolsets = Toolsets()
+    for number, names in enumerate(islice(permutations("dcba"), 20)):
+        toolsets.order([Tool(f"{number}/{name}", name) for name in names])
+
+    assert sent(toolsets, "dcba") == "abcd"
+
+
+def test_one_list_in_many_that_is_turned_round_changes_nothing():
+    toolsets = Toolsets()
+    for number in range(200):
+        sent(toolsets, "bca" if number % 50 == 49 else "cba")
+
+    assert sent(toolsets, "cba") == "cba"
 
 
 def test_processes_that_met_shuffled_tools_agree():
@@ -59,13 +89,13 @@ def test_processes_that_met_shuffled_tools_agree():
     assert sent(one, orders[0]) == sent(other, orders[1]) == "abcdef"
 
 
-def test_many_sets_take_bounded_memory():
+def test_many_lists_take_bounded_memory():
     toolsets = Toolsets()
     for number in range(2_000):
-        sent(toolsets, [f"{number}", "a"])
+        sent(toolsets, [f"{number}", f"{number} more"])
     toolsets.order(brought(map(str, range(5_000))))
 
-    assert len(toolsets._sets) <= 256
+    assert len(toolsets._pairs) <= 512 + 256
 
 
 @given(st.lists(st.permutations("abcde"), max_size=8))

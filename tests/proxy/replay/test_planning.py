@@ -1,9 +1,15 @@
 """Recorded calls as the gateway would have planned them."""
 
+from itertools import permutations
+from typing import Any
+
 import msgspec
 import orjson
 import pytest
 
+from proxy.prefix.planned import Draft, Planned
+from proxy.prefix.planner import Planner
+from proxy.prefix.reasons import Miss
 from proxy.replay.lines import Line
 from proxy.replay.planning import Planning
 from proxy.replay.run import replay
@@ -97,15 +103,19 @@ def test_another_feature_has_layouts_of_its_own(vocabulary):
     assert opening(variant.body(other, 1e3)).startswith("Call number")
 
 
-def test_tools_come_in_one_order_in_both(vocabulary):
-    there = call(system(*LONG), user("Hello!"), tools=[tool("weather"), tool("trains")])
-    back = call(system(*LONG), user("Good-bye!"), tools=[tool("trains"), tool("weather")])
+def test_tools_that_come_shuffled_go_by_name_in_both(vocabulary):
+    tools = [tool(name) for name in ("trains", "weather", "hotels")]
     for arranges in (True, False):
         variant = planning(vocabulary, arranges=arranges)
-        for line in (there, back):
-            sent = orjson.loads(variant.body(line, 0.0))["tools"]
+        for number, order in enumerate(permutations(tools)):
+            line = call(system(*LONG), user(f"Hello {number}!"), tools=order)
+            raw = variant.body(line, 0.0)
 
-            assert [each["function"]["name"] for each in sent] == ["weather", "trains"]
+        assert [each["function"]["name"] for each in orjson.loads(raw)["tools"]] == [
+            "hotels",
+            "trains",
+            "weather",
+        ]
 
 
 def test_what_cannot_be_planned_goes_as_it_came_and_teaches_nothing(vocabulary):
@@ -116,6 +126,55 @@ def test_what_cannot_be_planned_goes_as_it_came_and_teaches_nothing(vocabulary):
 
     assert raw is line.body
     assert len(variant._lessons) == 0
+
+
+class Clumsy(Planner):
+    """Makes a mistake with prompts that say before or after what."""
+
+    def planned(self, draft: Draft, *rest: Any) -> Planned:
+        if b"before" in draft.asked.body:
+            raise TypeError("of planning")
+        return super().planned(draft, *rest)
+
+    def settled(self, planned: Planned, *rest: Any, **more: Any) -> Miss | None:
+        if b"after" in planned.draft.asked.body:
+            raise TypeError("of learning")
+        return super().settled(planned, *rest, **more)
+
+
+def clumsy(vocabulary) -> Planning:
+    variant = planning(vocabulary)
+    variant._planner = Clumsy(b"clumsy", share=0.0)
+    return variant
+
+
+def test_a_line_that_planning_fails_on_goes_as_it_came_and_is_told_of_once(vocabulary, caplog):
+    variant = clumsy(vocabulary)
+    bad, good = (call(system(*LONG), user(word)) for word in ("before", "meanwhile"))
+    found = bodies(variant, [bad, good, bad])
+
+    assert [found[0], found[2]] == [bad.body] * 2
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    (feature,) = variant._features.values()
+    assert (feature.planned, feature.passed) == (1, 2)
+    assert feature.passed_why == "planning failed"
+
+
+def test_a_line_that_nothing_can_be_learned_from_costs_no_other(vocabulary, caplog):
+    variant = clumsy(vocabulary)
+    bad, good = (call(system(*LONG), user(word)) for word in ("after", "meanwhile"))
+    bodies(variant, [bad, good, bad])
+
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert [each.planned for each in variant._features.values()] == [1]
+
+
+@pytest.mark.parametrize("model", ["breakpoints", "marks", "blocks", "uncached"])
+def test_a_prompt_of_rules_alone_is_planned(vocabulary, model):
+    variant = planning(vocabulary, model)
+    bodies(variant, [call(system(*LONG))] * 2)
+
+    assert [each.planned for each in variant._features.values()] == [2]
 
 
 @pytest.mark.parametrize("model", ["breakpoints", "marks", "blocks", "uncached"])

@@ -10,6 +10,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from proxy.routes.cycle import Calls
+from tests.fakes.clock import played
 from tests.proxy.routes.talking import (
     LAST,
     ONE,
@@ -152,35 +153,71 @@ async def test_a_slow_caller_holds_the_app_back() -> None:
     assert said.endswith(b"\r\n\r\n" + 400 * piece)
 
 
-async def test_head_and_body_leave_in_one_write() -> None:
-    class Wire(asyncio.Transport):
-        def __init__(self) -> None:
-            super().__init__()
-            self.written: list[bytes] = []
+class Wire(asyncio.Transport):
+    """Remembers what is written to it."""
 
-        def write(self, data: bytes | bytearray | memoryview) -> None:
-            self.written.append(bytes(data))
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
 
-        def writelines(self, list_of_data: Any) -> None:
-            self.written.append(b"".join(list_of_data))
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written.append(bytes(data))
 
-        def is_closing(self) -> bool:
-            return False
+    def is_closing(self) -> bool:
+        return b"(closed)" in self.written
 
-        def close(self) -> None:
-            self.written.append(b"(closed)")
+    def close(self) -> None:
+        self.written.append(b"(closed)")
 
-    config = Config(speaking, ws="none", log_config=None)
+
+def wired(keep_alive: int = 5) -> tuple[Calls, Wire]:
+    """A connection with nobody at its other end."""
+    config = Config(speaking, ws="none", log_config=None, timeout_keep_alive=keep_alive)
     config.load()
-    wire, state = Wire(), ServerState()
-    calls = Calls(config, state, {})
+    wire = Wire()
+    calls = Calls(config, ServerState(), {})
     calls.connection_made(wire)
+    return calls, wire
+
+
+async def test_head_and_body_leave_in_one_write() -> None:
+    calls, wire = wired()
     calls.data_received(asked("/pieces"))
-    await asyncio.wait_for(next(iter(state.tasks)), 20)
+    await asyncio.wait_for(next(iter(calls.tasks)), 20)
     calls.connection_lost(None)
 
     head = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n"
     assert wire.written == [head + b"ab", b"cd", b"(closed)"]
+
+
+def test_a_connection_is_kept_as_long_again_after_each_answer() -> None:
+    async def work() -> None:
+        calls, wire = wired(keep_alive=30)
+        for _ in range(4):
+            calls.data_received(ONE)
+            await asyncio.sleep(20)
+            assert not wire.is_closing()
+        await asyncio.sleep(10)
+        assert wire.written[-1] == b"(closed)"
+
+    played(work())
+
+
+def test_a_connection_is_kept_while_a_request_arrives() -> None:
+    async def work() -> None:
+        calls, wire = wired(keep_alive=30)
+        calls.data_received(ONE)
+        await asyncio.sleep(20)
+        calls.data_received(ONE[:9])
+        await asyncio.sleep(100)
+        assert not wire.is_closing()
+        calls.data_received(ONE[9:])
+        await asyncio.sleep(29)
+        assert not wire.is_closing()
+        await asyncio.sleep(1)
+        assert wire.is_closing()
+
+    played(work())
 
 
 async def test_a_connection_that_is_idle_for_too_long_is_closed() -> None:

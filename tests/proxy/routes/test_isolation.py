@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from proxy.errors import Forbidden
+from proxy.errors import Forbidden, NotFound
 from proxy.routes.isolation import check_isolated, isolated
 from proxy.settle import Seal
 from tests.fakes.desk import KEY, call
@@ -97,3 +97,26 @@ def test_a_team_alone_needs_none(teams):
     mine = call(b"{}")
 
     assert isolated(mine, teams, Seal(b"secret")) is mine
+
+
+@pytest.mark.parametrize(
+    ("slip", "meant"),
+    [
+        ("chat/completion", "chat/completions"),
+        ("v1/chat/completions", "chat/completions"),
+        ("response", "responses"),
+        ("embedding", "embeddings"),
+    ],
+)
+def test_a_slip_in_a_path_is_answered_with_what_was_meant(slip, meant):
+    with pytest.raises(NotFound, match=rf"did you mean /v1/{meant}\?") as caught:
+        check_isolated(call(b"{}", slip), 2)
+
+    assert (caught.value.status, caught.value.code) == (404, "unknown_path")
+    check_isolated(call(b"{}", slip), 1)
+
+
+@pytest.mark.parametrize("endpoint", ["images/variations", "chat/completions/x", "conversations"])
+def test_a_path_that_is_another_is_no_slip(endpoint):
+    with pytest.raises(Forbidden):
+        check_isolated(call(b"{}", endpoint), 2)

@@ -245,3 +245,20 @@ def test_processes_that_propose_the_same_at_once_make_one_version(url: str, engi
 
     assert sorted(set(got)) == [1, 2]
     assert len(Layouts(engine).proposals(PLACE)) == 2
+
+
+def test_a_mode_for_all_families_is_the_mode_of_each(layouts: Layouts) -> None:
+    other = Place(PLACE.team, "chat", PLACE.family)
+    layouts.propose(PLACE, "d1", "[]", NOW)
+    layouts.approve(PLACE, 1, "ann", NOW)
+    for place in (Place(PLACE.team, PLACE.feature, "gpt"), other):
+        layouts.switch(place, Mode.AUTO, "ann", NOW)
+    layouts.switch(PLACE.whole, Mode.OFF, "bob", NOW + DAY)
+    off = version(layouts, NOW + 2 * DAY)
+    layouts.switch(PLACE.whole, Mode.APPLY, "bob", NOW + 3 * DAY)
+    standings = layouts.standings()
+
+    assert off == 0
+    assert version(layouts, NOW + 4 * DAY) == 1
+    assert standings.of(Place(PLACE.team, PLACE.feature, "gpt")).mode is Mode.APPLY
+    assert standings.of(other).mode is Mode.AUTO

@@ -95,3 +95,17 @@ def test_another_reason_is_told_of_too(caplog):
 
     assert len(caplog.records) == 2
     assert lookout.trouble == "changes to keys go unnoticed: a row cannot be read"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_mistake_ends_the_thread_and_the_trouble_stays(caplog):
+    def look() -> None:
+        raise KeyError("a mistake of ours")
+
+    lookout = Lookout("keys", look, every=0.001)
+    lookout.start()
+    lookout._thread.join(10)
+
+    assert lookout.trouble == "changes to keys go unnoticed: looking for them failed"
+    assert [record.levelname for record in caplog.records] == ["CRITICAL"]
+    lookout.close()

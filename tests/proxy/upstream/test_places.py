@@ -37,12 +37,12 @@ def test_who_waits_is_served_in_turn():
         first, second = await queued(places, 2)
         places.leave()
         await first
-        assert places.are_taken
+        assert not places.take()
         assert not second.done()
         places.leave()
         await second
         places.leave()
-        assert not places.are_taken
+        assert places.take()
 
     run(work)
 
@@ -58,7 +58,7 @@ def test_who_leaves_the_queue_costs_no_place():
         with pytest.raises(Unsent):
             await first
         places.leave()
-        assert not places.are_taken
+        assert places.take()
 
     run(work)
 
@@ -74,6 +74,6 @@ def test_who_is_cancelled_as_its_turn_comes_passes_it_on():
             await first
         await second
         places.leave()
-        assert not places.are_taken
+        assert places.take()
 
     run(work)

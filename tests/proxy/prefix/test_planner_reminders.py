@@ -1,0 +1,131 @@
+"""Agents that say at the end of each call what the next one does not repeat."""
+
+import pytest
+
+from proxy.prefix.planned import Planned
+from proxy.prefix.prompt import ASSISTANT
+from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said
+
+ANTHROPIC, OPENAI = "anthropic-breakpoint", "openai-breakpoint"
+BOTH = (ANTHROPIC, OPENAI)
+#: What a step of the work shows: some 500 tokens.
+SHOWN = "The file has a line. " * 100
+
+
+def work(turns: int, name: str = "one") -> list[Json]:
+    """The messages of a call that so many steps of the work precede."""
+    messages = [said("system", RULES), said("user", f"Mend file {name}."), said("user", "Well?")]
+    for turn in range(turns):
+        messages.append(said("assistant", f"Let me look at line {turn}. {SHOWN}"))
+        messages.append(said("user", f"Line {turn}: {SHOWN}"))
+    return messages
+
+
+def joined(turns: int, name: str = "one") -> bytes:
+    """A call whose last message ends with a reminder."""
+    *rest, last = work(turns, name)
+    return body(*rest, said("user", f"{last['content']}\nYou have {9 - turns} turns left."))
+
+
+def apart(turns: int, name: str = "one") -> bytes:
+    """A call that ends with a reminder in a message of its own."""
+    return body(*work(turns, name), said("user", f"You have {9 - turns} turns left."))
+
+
+def plain(turns: int, name: str = "one") -> bytes:
+    return body(*work(turns, name))
+
+
+def elided(turns: int, name: str = "one") -> bytes:
+    """A call that shows what the latest two steps found; earlier finds are left out."""
+    messages = work(turns, name)
+    for at in range(4, len(messages) - 4, 2):
+        messages[at] = said("user", "Found before.")
+    return body(*messages)
+
+
+def worked(process: Process, call=joined, name: str = "one", turns: int = 6) -> list[Planned]:
+    return [process.answered(asked(call(turn, name))) for turn in range(turns)]
+
+
+def missed(found: Planned) -> int:
+    """Tokens that were sent before and are not read."""
+    expected = found.evidence.expected
+    return expected.known - expected.tokens
+
+
+def behind(found: Planned) -> int:
+    """How many blocks stand behind the last mark."""
+    sent = found.evidence.sent
+    return len(sent.blocks) - 1 - max(sent.marks)
+
+
+def marked_role(found: Planned) -> str:
+    sent = found.evidence.sent
+    return sent.blocks[max(sent.marks)].role
+
+
+@pytest.mark.parametrize("call", [joined, apart])
+def test_the_mark_stands_before_a_reminder_that_moves_with_the_last_message(call):
+    found = worked(Process(WAYS[ANTHROPIC]), call)
+
+    assert {behind(each) for each in found[3:]} == {1}
+    assert {missed(each) for each in found[3:]} == {0}
+
+
+def test_it_stands_before_what_is_left_out_later():
+    process = Process(WAYS[ANTHROPIC])
+    for name in ("one", "two"):
+        found = worked(process, elided, name, turns=12)
+
+    assert {behind(each) for each in found[9:]} == {3}
+    assert {missed(each) for each in found[9:]} == {0}
+
+
+def test_it_stands_on_an_answer_only_where_that_takes_one():
+    on_answer, before_it = (worked(Process(WAYS[name]))[-1] for name in BOTH)
+
+    assert (marked_role(on_answer), behind(on_answer)) == (ASSISTANT, 1)
+    assert (marked_role(before_it), behind(before_it)) == ("user", 2)
+
+
+@pytest.mark.parametrize("regime", BOTH)
+def test_the_next_conversation_of_a_feature_is_marked_so_from_its_first_call_on(regime):
+    process = Process(WAYS[regime])
+    worked(process)
+    found = worked(process, name="two")
+
+    assert all(behind(each) > 0 for each in found)
+    assert [policy.back for policy in found[-1].plan.policies.values()] == [1, 1, 1, 1]
+
+
+def test_openai_is_told_to_write_what_is_marked_once_its_own_choice_is_known_to_be_read_by_none():
+    process = Process(WAYS[OPENAI])
+    first = worked(process)
+    second = worked(process, name="two")
+
+    assert not any(each.evidence.sent.explicit for each in first)
+    assert all(each.evidence.sent.explicit for each in second)
+    assert max(missed(each) for each in second[3:]) < 600
+
+
+@pytest.mark.parametrize("regime", BOTH)
+def test_a_conversation_without_reminders_is_soon_marked_at_its_end_again(regime):
+    process = Process(WAYS[regime])
+    worked(process)
+    later = worked(process, plain, name="two", turns=12)[-1]
+    alone = worked(Process(WAYS[regime]), plain, name="two", turns=12)[-1]
+
+    assert later.evidence.expected.tokens == alone.evidence.expected.tokens
+
+
+@pytest.mark.parametrize("regime", BOTH)
+def test_any_process_sends_the_same(regime):
+    plans: dict[bytes, bytes] = {}
+    *both, third = (Process(WAYS[regime], plans=plans) for _ in range(3))
+    for name in ("one", "two"):
+        for turn in range(6):
+            call = asked(joined(turn, name))
+            found = both[turn % 2].answered(call)
+
+            assert third.planned(call).body == found.body

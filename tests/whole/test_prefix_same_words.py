@@ -1,0 +1,75 @@
+"""Callers whose first message is always the same: their calls cannot be told apart."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from proxy.prefix.standing import Mode
+from slo.usage import Usage
+from tests.fakes.handbook import handbook
+from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+
+RULES = handbook(40, "rules")
+#: Which department each call is for; with the third the same one comes again and again.
+DEPARTMENTS = (0, 1, *[2] * 10)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Hourglass]:
+    with hourglass(tmp_path) as made:
+        made.plan("planned", Mode.OBSERVE)
+        yield made
+
+
+def served(
+    here: Hourglass, regime: str, feature: str, departments: Iterable[int] = DEPARTMENTS
+) -> list[Usage]:
+    """What the lab charged for each call of a feature."""
+    here.turn()
+    charged = []
+    for department in departments:
+        here.clock.past += 30.0
+        messages = [
+            {"role": "system", "content": f"Department {department} of {feature}.\n{RULES}"},
+            {"role": "user", "content": "Hi"},
+        ]
+        answer = here.client.post(
+            f"{here.url}/chat/completions",
+            content=orjson.dumps({"model": MODELS[regime], "messages": messages}),
+            headers={
+                "authorization": f"Bearer {here.key}",
+                "content-type": "application/json",
+                "x-thriftgate-feature": feature,
+            },
+        )
+        assert answer.status_code == 200, answer.text
+        usage = here.lab.exchanges[-1].usage
+        assert usage is not None
+        charged.append(usage)
+    return charged
+
+
+def cost(charged: list[Usage]) -> float:
+    """In prices of a fresh token: what is written costs a quarter more, what is read a tenth."""
+    return sum(one.input + 1.25 * one.written + 0.1 * one.cache_read for one in charged)
+
+
+@pytest.mark.parametrize("regime", sorted(MODELS))
+def test_what_comes_again_is_read_however_it_began(here: Hourglass, regime: str):
+    alone = served(here, regime, "unplanned")
+    planned = served(here, regime, "planned")
+
+    assert planned[-1].cache_read >= 0.9 * alone[-1].cache_read
+    assert cost(planned) <= 1.02 * cost(alone)
+
+
+@pytest.mark.parametrize("regime", sorted(MODELS))
+def test_what_never_comes_again_is_soon_not_paid_for(here: Hourglass, regime: str):
+    alone = served(here, regime, "unplanned", range(24))
+    planned = served(here, regime, "planned", range(24))
+
+    assert cost(planned) <= 1.02 * cost(alone)
+    if regime == "openai-breakpoint":
+        assert [one.written for one in planned[8:]] == [0] * 16
