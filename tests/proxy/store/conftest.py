@@ -1,15 +1,19 @@
-"""Fresh databases of both kinds."""
+"""Fresh databases of both kinds, and keys of one's own in Redis."""
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from secrets import token_hex
 
 import psycopg
 import pytest
+import redis
 from sqlalchemy import Engine
 
 from proxy.store.database import migrate, open_database
+from tests.fakes.redis_keys import SERVER as REDIS
+from tests.fakes.redis_keys import prefix
 
 _DEFAULT = "postgresql://postgres@127.0.0.1:5432/test"
 _SERVER = os.environ.get("THRIFTGATE_TEST_POSTGRES", _DEFAULT)  # noqa: TID251 - a test's own setting
@@ -56,3 +60,14 @@ def migrated_sqlite(tmp_path: Path) -> Iterator[Engine]:
     migrate(engine)
     yield engine
     engine.dispose()
+
+
+@pytest.fixture
+def redis_prefix() -> Iterator[str]:
+    """What the keys of this test begin with on the Redis server."""
+    with ExitStack() as stack:
+        try:
+            name = stack.enter_context(prefix())
+        except redis.RedisError as error:
+            pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({REDIS}): {error}")
+        yield name

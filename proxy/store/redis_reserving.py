@@ -1,0 +1,343 @@
+"""Counters that all processes reserve from together, in Redis.
+
+One operation is one Lua script and one round trip, so nothing comes between looking and holding. A
+script touches the keys it is given and no others, and all keys of an organisation carry one hash
+tag, so they lie on one node of a cluster::
+
+    thriftgate:{ORGANISATION}:settled          sorted set: reservation → when it was settled, in ms
+    thriftgate:{ORGANISATION}:counter:COUNTER  hash: s → spent, h → held, #NAME → held for NAME
+    thriftgate:{ORGANISATION}:holds:COUNTER    sorted set: NAME → when its hold ends, in ms
+
+Redis tells the time, so that processes whose clocks differ agree on when a hold ends; a caller's
+times only say how long. Sums are int64, compared as doubles: exact, as limits are at most 2^53 - 1.
+A script frees at most a thousand ended holds of a counter: it must end soon, for Redis does nothing
+else meanwhile. Of more than that at once, the rest stays held until the next script.
+Redis must not evict (``maxmemory-policy noeviction``): counters are no cache.
+
+Source: Redis documentation, "Scripting with Lua" and "Redis cluster specification" (7.0);
+``ZADD GT`` asks for Redis 6.2 or Valkey.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Final
+
+from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.commands.core import AsyncScript
+from redis.exceptions import RedisError
+
+from proxy.store.reserving import StoreLost
+from slo.reservations import (
+    KEPT,
+    MEMORY,
+    REMEMBERED,
+    UNBOUND,
+    Claim,
+    Granted,
+    Level,
+    Refused,
+    distinct,
+    within,
+)
+
+DEADLINE: Final = 0.1
+"""Seconds after which a Redis that has not answered is lost."""
+
+_QUEUE = 10  # deadlines that one may wait for its turn, while Redis answers others
+_STEPS = 4  # in which a deadline passes
+_ROUNDS = 10  # of a hundred holds; see the module
+
+# KEYS: settled, then counter and holds of each counter. ARGV: now in ms or '', then the operation's
+# own. Numbers stay below 2^53 wherever they are compared; sums are added by Redis, as int64.
+_HEAD: Final = f"""
+local KEPT, UNBOUND, MEMORY = {KEPT * 1000:.0f}, {UNBOUND * 1000:.0f}, {MEMORY * 1000:.0f}
+local REMEMBERED, ROUNDS = {REMEMBERED}, {_ROUNDS}
+local call, settled, count = redis.call, KEYS[1], (#KEYS - 1) / 2
+
+local function time()
+  if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+  local t = call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+local function counter(i) return KEYS[2 * i], KEYS[2 * i + 1] end
+
+local function free(sums, holds, name)
+  local amount = call('HGET', sums, '#' .. name)
+  if amount then
+    call('HINCRBY', sums, 'h', 0 - amount)
+    call('HDEL', sums, '#' .. name)
+  end
+  call('ZREM', holds, name)
+end
+
+local function sweep(sums, holds, now)
+  for _ = 1, ROUNDS do
+    local gone = call('ZRANGEBYSCORE', holds, '-inf', now, 'LIMIT', 0, 100)
+    for _, name in ipairs(gone) do free(sums, holds, name) end
+    if #gone < 100 then return end
+  end
+end
+
+local function level(sums)
+  local found = call('HMGET', sums, 's', 'h')
+  return found[1] or '0', found[2] or '0'
+end
+
+local function bound(sums)
+  if call('PTTL', sums) == -1 then call('PEXPIRE', sums, UNBOUND) end
+end
+
+local function levels()
+  local found = {{}}
+  for i = 1, count do
+    local spent, held = level((counter(i)))
+    found[2 * i - 1], found[2 * i] = spent, held
+  end
+  return found
+end
+
+local now = time()
+"""
+
+# ARGV[2..]: name, ms to hold, then amount, limit ('' if soft) and end of the window in ms of each.
+# Returns {1, then spent and held of each}, or {0, claim, spent, held, ms until a hold ends or -1}.
+_RESERVE: Final = """
+local name, ttl = ARGV[2], tonumber(ARGV[3])
+local before = call('ZSCORE', settled, name)
+local known = before and tonumber(before) > now - MEMORY
+for i = 1, count do
+  local sums, holds = counter(i)
+  sweep(sums, holds, now)
+  known = known or call('HEXISTS', sums, '#' .. name) == 1
+end
+if not known then
+  local refused
+  for i = 1, count do
+    local sums, holds = counter(i)
+    local spent, held = level(sums)
+    local amount, limit = tonumber(ARGV[3 * i + 1]), tonumber(ARGV[3 * i + 2])
+    if limit and spent + held + amount > limit then
+      if spent + amount > limit then return {0, i - 1, spent, held, -1} end
+      local soonest = call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
+      refused = refused or {0, i - 1, spent, held, tonumber(soonest or now) - now}
+    end
+  end
+  if refused then return refused end
+  for i = 1, count do
+    local sums, holds = counter(i)
+    local kept = math.max(ARGV[3 * i + 3] - now, 0) + KEPT
+    call('HINCRBY', sums, 'h', ARGV[3 * i + 1])
+    call('HSET', sums, '#' .. name, ARGV[3 * i + 1])
+    call('ZADD', holds, now + ttl, name)
+    call('PEXPIRE', sums, kept)
+    call('PEXPIRE', holds, kept)
+  end
+end
+return {1, unpack(levels())}
+"""
+
+# ARGV[2..]: name, then the amount of each counter. Returns 1, or 0 if it was settled before.
+_SETTLE: Final = """
+local name = ARGV[2]
+call('ZREMRANGEBYSCORE', settled, '-inf', now - MEMORY)
+if call('ZADD', settled, 'NX', now, name) == 0 then return 0 end
+call('ZREMRANGEBYRANK', settled, 0, -(REMEMBERED + 1))
+call('PEXPIRE', settled, MEMORY)
+for i = 1, count do
+  local sums, holds = counter(i)
+  free(sums, holds, name)
+  call('HINCRBY', sums, 's', ARGV[i + 2])
+  bound(sums)
+end
+return 1
+"""
+
+# ARGV[2..]: name, ms to hold from now. Returns 1 if every counter still held, else 0.
+_EXTEND: Final = """
+local name, ttl, held = ARGV[2], tonumber(ARGV[3]), 1
+for i = 1, count do
+  local sums, holds = counter(i)
+  sweep(sums, holds, now)
+  if call('ZSCORE', holds, name) then
+    call('ZADD', holds, 'XX', 'GT', now + ttl, name)
+  else
+    held = 0
+  end
+end
+return held
+"""
+
+# Returns spent and held of each counter.
+_LEVELS: Final = """
+for i = 1, count do
+  local sums, holds = counter(i)
+  sweep(sums, holds, now)
+end
+return levels()
+"""
+
+# ARGV[2]: what was spent of the one counter. Returns what it said before.
+_CORRECT: Final = """
+local sums = counter(1)
+local before = level(sums)
+call('HSET', sums, 's', ARGV[2])
+bound(sums)
+return before
+"""
+
+
+class Shared:
+    """Counters in Redis, of one organisation.
+
+    Args:
+        url: ``redis://``, ``rediss://`` or ``unix://``; nothing is connected yet.
+        organization: Whose; a name without braces.
+        prefix: What its keys begin with.
+        deadline: Seconds after which a Redis that has not answered is lost. While it answers
+            others, one may wait for its turn ten times as long.
+        connections: How many operations Redis is asked for at once.
+        trusts_callers: Whether callers tell the time, not Redis. For tests: with it, processes
+            whose clocks differ do not agree.
+
+    Raises:
+        ValueError: If the URL is no such URL, or a name has braces.
+    """
+
+    is_shared = True
+
+    def __init__(
+        self,
+        url: str,
+        organization: str,
+        *,
+        prefix: str = "thriftgate",
+        deadline: float = DEADLINE,
+        connections: int = 32,
+        trusts_callers: bool = False,
+    ) -> None:
+        if not organization or set("{}") & set(organization + prefix):
+            raise ValueError(f"{prefix}:{organization} cannot be part of a Redis key's hash tag")
+        self._keys = f"{prefix}:{{{organization}}}:"
+        self._deadline = deadline
+        self._trusts_callers = trusts_callers
+        self._turns = asyncio.Semaphore(connections)
+        self._losses = 0
+        pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 1), protocol=2)
+        self._redis = Redis.from_pool(pool)
+        self._reserve = self._redis.register_script(_HEAD + _RESERVE)
+        self._settle = self._redis.register_script(_HEAD + _SETTLE)
+        self._extend = self._redis.register_script(_HEAD + _EXTEND)
+        self._levels = self._redis.register_script(_HEAD + _LEVELS)
+        self._correct = self._redis.register_script(_HEAD + _CORRECT)
+
+    async def reserve(
+        self, name: str, claims: Sequence[Claim], now: float, until: float
+    ) -> Granted | Refused:
+        """Hold every claim until then, or none."""
+        distinct(claims)
+        if not claims:
+            return Granted(())
+        asked = [
+            each
+            for claim in claims
+            for each in (claim.amount, claim.limit if claim.hard else "", _ms(claim.ends))
+        ]
+        counters = [claim.counter for claim in claims]
+        found = await self._run(self._reserve, counters, now, name, _ms(until - now), *asked)
+        if found[0]:
+            return Granted(tuple(_levels(found[1:])))
+        _, claim, spent, held, wait = found
+        frees = None if wait < 0 else now + wait / 1000
+        return Refused(claim, Level(int(spent), int(held)), frees)
+
+    async def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:
+        """Add what was spent of each counter and let go of what was held there."""
+        for amount in amounts.values():
+            within(amount)
+        return bool(await self._run(self._settle, list(amounts), now, name, *amounts.values()))
+
+    async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
+        """Let the reservation end later; False if a hold has already gone."""
+        return bool(await self._run(self._extend, counters, now, name, _ms(until - now)))
+
+    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+        """What was spent and is held of each."""
+        return _levels(await self._run(self._levels, counters, now))
+
+    async def correct(self, counter: str, spent: int, now: float) -> int:
+        """Set what was spent; what it said before."""
+        within(spent)
+        return int(await self._run(self._correct, [counter], now, spent))
+
+    async def aclose(self) -> None:
+        """Let go of all connections."""
+        await self._redis.aclose()
+
+    async def _run(
+        self, script: AsyncScript, counters: Sequence[str], now: float, *arguments: str | int
+    ) -> Any:  # noqa: ANN401 - what a script returns is its own
+        """What the script returns.
+
+        Raises:
+            StoreLost: It did not within the deadline.
+        """
+        keys = [f"{self._keys}settled"]
+        for counter in counters:
+            keys += (f"{self._keys}counter:{counter}", f"{self._keys}holds:{counter}")
+        time = _ms(now) if self._trusts_callers else ""
+        losses = self._losses
+        try:
+            async with asyncio.timeout(self._deadline * _QUEUE):
+                await self._turns.acquire()
+        except TimeoutError as error:
+            raise StoreLost("too many operations wait for Redis") from error
+        try:
+            if losses < self._losses:
+                raise StoreLost("Redis was lost while others waited for it")
+            return await _patiently(script(keys=keys, args=(time, *arguments)), self._deadline)
+        except TimeoutError as error:
+            self._losses += 1
+            raise StoreLost(f"Redis did not answer within {self._deadline} s") from error
+        except (RedisError, OSError) as error:
+            raise StoreLost(f"Redis cannot be asked: {error}") from error
+        finally:
+            self._turns.release()
+
+
+async def _patiently(answer: Awaitable[Any], deadline: float) -> Any:  # noqa: ANN401 - any answer
+    """The answer, if it comes within the deadline.
+
+    The deadline passes in steps, each with a turn of the event loop: an answer that lies there
+    while the loop was busy elsewhere is no answer missed.
+
+    Raises:
+        TimeoutError: It did not come.
+    """
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+    async with asyncio.timeout(None) as limit:
+
+        def step(left: int) -> None:
+            nonlocal timer
+            if left:
+                timer = loop.call_later(deadline / _STEPS, step, left - 1)
+            else:
+                limit.reschedule(loop.time())
+
+        step(_STEPS)
+        try:
+            return await answer
+        finally:
+            timer.cancel()
+
+
+def _levels(found: Sequence[bytes]) -> list[Level]:
+    numbers = [int(each) for each in found]
+    return [Level(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

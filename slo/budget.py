@@ -1,0 +1,145 @@
+"""Budgets: how much of what may be used, by whom, in which window; and which apply to a call."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from hashlib import sha256
+
+import msgspec
+
+from slo import window
+from slo.window import Window
+
+#: The scopes with a fixed name; ``label:NAME`` is the other kind.
+SCOPES = ("organization", "team", "key", "feature", "user")
+LABEL = "label:"
+#: ``of`` every name there is, each with a counter of its own.
+EVERY = "*"
+_LONGEST = 64
+
+
+class Unit(StrEnum):
+    """What a budget counts, in integers."""
+
+    USD = "usd"  # nano-dollars
+    TOKENS = "tokens"
+    REQUESTS = "requests"
+
+
+class Hold(StrEnum):
+    """What is held for a call that runs."""
+
+    P95 = "p95"  # what 19 calls of 20 stay below; more near the limit
+    WORST = "worst"  # what the call can cost at most
+
+
+class OnLoss(StrEnum):
+    """What happens to calls while the store that counts cannot be reached."""
+
+    OPEN = "open"  # they pass
+    LOCAL_QUOTA = "local_quota"  # each process spends a part of what was left, then refuses
+    CLOSED = "closed"  # they are refused
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit on what may be used.
+
+    Attributes:
+        name: Unique among budgets; without a slash.
+        scope: One of ``SCOPES``, or ``label:`` and the label's name.
+        of: Whose: one name; ``*`` for every name, each with a counter of its own; "" for the calls
+            that name none. An organization is always ``*``.
+        unit: What is counted.
+        window: How long before it counts from 0 again.
+        limit: In nano-dollars, tokens or requests; from 1 to what reservations count.
+        hard: Whether calls that do not fit are refused; else it only counts and alerts.
+        hold: How much is held for a call that runs.
+        on_loss: What happens while the store cannot be reached.
+        alerts: Percents of the limit at which people are told, ascending.
+    """
+
+    name: str
+    scope: str
+    of: str = EVERY
+    unit: Unit
+    window: Window
+    limit: int
+    hard: bool = True
+    hold: Hold = Hold.P95
+    on_loss: OnLoss = OnLoss.CLOSED
+    alerts: tuple[int, ...] = (50, 80, 95)
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a call is for; "" where nobody said.
+
+    Attributes:
+        team: The team's name.
+        key: The key's public name.
+        feature: What part of the caller's product it serves.
+        user: The end user, sealed where users are not to be known.
+        labels: What else the caller says of the call.
+    """
+
+    team: str
+    key: str
+    feature: str = ""
+    user: str = ""
+    labels: Mapping[str, str] = {}
+
+
+class Budgets:
+    """Budgets by whom they limit: finding a call's takes as long as there are scopes in use."""
+
+    def __init__(self, budgets: Iterable[Budget]) -> None:
+        self._kept: dict[str, dict[str, list[Budget]]] = defaultdict(lambda: defaultdict(list))
+        for budget in budgets:
+            self._kept[budget.scope][budget.of].append(budget)
+
+    def applying(self, subject: Subject) -> Iterator[tuple[Budget, str]]:
+        """Each budget that the call counts in, and whose counter of it."""
+        for scope, kept in self._kept.items():
+            whose = _named(scope, subject)
+            for budget in kept.get(whose, ()):
+                yield budget, whose
+            if whose and whose != EVERY:
+                for budget in kept.get(EVERY, ()):
+                    yield budget, whose
+
+
+def applies(budget: Budget, subject: Subject) -> str | None:
+    """Whose counter of the budget the call counts in; None where it counts in none.
+
+    "" is the counter of the calls that name nobody.
+    """
+    whose = _named(budget.scope, subject)
+    is_meant = budget.of == whose or (budget.of == EVERY and whose)
+    return whose if is_meant else None
+
+
+def counter(budget: Budget, whose: str, at: float) -> str:
+    """The counter of a budget in the window that this time is in.
+
+    It differs by name, scope, unit, window and whose, so that a budget that is changed to count
+    something else does not go on from what it counted before; a changed limit does go on. Long
+    and unprintable names stand in it as a hash.
+
+    Args:
+        budget: Which.
+        whose: As ``applies`` tells.
+        at: When the call was admitted, in seconds since the epoch.
+    """
+    if len(whose) > _LONGEST or not whose.isprintable():
+        whose = f"sha256:{sha256(whose.encode(errors='surrogatepass')).hexdigest()}"
+    counted_in = window.name(budget.window, at)
+    return f"{budget.name}/{budget.scope}/{budget.unit}/{counted_in}/{whose}"
+
+
+def _named(scope: str, subject: Subject) -> str:
+    """The subject's name in this scope; "" where it has none."""
+    if scope.startswith(LABEL):
+        return subject.labels.get(scope.removeprefix(LABEL), "")
+    if scope == "organization":
+        return EVERY
+    name: str = getattr(subject, scope)
+    return name

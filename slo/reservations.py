@@ -1,0 +1,315 @@
+"""Reservations against counters: held before a call, settled after it, never more than the limit.
+
+A counter belongs to one budget, one spender and one window. It knows two sums: what was spent, and
+what is held for calls still under way. A hold has an end: whoever dies without settling gives it
+back by dying. What was spent is kept apart from what is held, so nothing that leaks stays spent.
+
+::
+
+    reserve ── Refused                     nothing is held anywhere
+       └────── Granted ─┬─ settle          each hold goes, what was spent is added
+                        ├─ extend          each hold ends later
+                        └─ (nothing)       each hold goes at its end
+
+A store that processes share keeps the same state by the same rules (``proxy.store``); one set of
+tests holds both to them.
+"""
+
+from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+import msgspec
+
+MOST: Final = 2**53 - 1
+"""The largest amount and limit; nano-dollars up to 9 million dollars, exact in every store."""
+
+KEPT: Final = 3600.0
+"""Seconds for which a counter outlives its window, for calls that end after it."""
+
+UNBOUND: Final = 40 * 86_400.0
+"""Seconds for which a counter is kept whose window nobody has named yet."""
+
+REMEMBERED: Final = 200_000
+"""How many settled reservations are remembered, so that none is settled twice."""
+
+MEMORY: Final = 86_400.0
+"""Seconds for which a settled reservation is remembered at most."""
+
+_GONE: Final = float("-inf")
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What one counter is asked for.
+
+    Attributes:
+        counter: Which; its name says the window, too.
+        amount: How much to hold, in the counter's unit: 0 to ``MOST``.
+        limit: How much may be spent and held at once: 0 to ``MOST``.
+        hard: Whether what goes over the limit is refused; else it is only counted.
+        ends: When the counter's window ends, in seconds since 1970.
+
+    Raises:
+        ValueError: If the amount or the limit is out of bounds.
+    """
+
+    counter: str
+    amount: int
+    limit: int
+    hard: bool
+    ends: float
+
+    def __post_init__(self) -> None:
+        for amount in (self.amount, self.limit):
+            within(amount)
+
+
+class Level(msgspec.Struct, frozen=True):
+    """What was spent of a counter, and what is held besides."""
+
+    spent: int
+    held: int
+
+
+class Granted(msgspec.Struct, frozen=True):
+    """All claims are held. The levels are the claims' counters afterwards, in their order."""
+
+    levels: tuple[Level, ...]
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """Nothing is held.
+
+    Attributes:
+        claim: The number of the claim that is over its limit; one that is used up is named before
+            one that others only hold.
+        level: Its counter, as it stands.
+        frees: When the first hold of that counter ends, in seconds since 1970, if the claim is
+            over the limit for what is held alone; None if waiting for holds cannot help.
+    """
+
+    claim: int
+    level: Level
+    frees: float | None
+
+
+class _Counter:
+    """What was spent, what is held for whom, and until when it matters."""
+
+    __slots__ = ("held", "holds", "last", "queue", "spent")
+
+    def __init__(self, last: float) -> None:
+        self.last = last
+        self.spent = 0
+        self.held = 0
+        self.holds: dict[str, tuple[int, float]] = {}
+        self.queue: list[tuple[float, str]] = []
+
+    @property
+    def level(self) -> Level:
+        return Level(self.spent, self.held)
+
+    def hold(self, name: str, amount: int, until: float) -> None:
+        self.held += amount
+        self.holds[name] = (amount, until)
+        heappush(self.queue, (until, name))
+        if len(self.queue) > 2 * len(self.holds) + 64:
+            self.queue = [(end, name) for name, (_, end) in self.holds.items()]
+            heapify(self.queue)
+
+    def free(self, name: str) -> None:
+        amount, _ = self.holds.pop(name, (0, 0.0))
+        self.held -= amount
+
+    def extend(self, name: str, until: float) -> bool:
+        if name not in self.holds:
+            return False
+        amount, before = self.holds[name]
+        self.holds[name] = (amount, max(before, until))
+        return True
+
+    def sweep(self, now: float) -> None:
+        """Free what has come to its end; the queue then begins with the next hold to end."""
+        while self.queue:
+            end, name = self.queue[0]
+            _, until = self.holds.get(name, (0, _GONE))
+            if until == end and now < end:
+                return
+            heappop(self.queue)
+            if until <= now:
+                self.free(name)
+            else:
+                heappush(self.queue, (until, name))
+
+    def refuses(self, claim: Claim, number: int) -> Refused | None:
+        """Why the claim does not fit, if it does not; the counter is swept."""
+        if not claim.hard or self.spent + self.held + claim.amount <= claim.limit:
+            return None
+        fits_alone = self.spent + claim.amount <= claim.limit
+        return Refused(number, self.level, self.queue[0][0] if fits_alone else None)
+
+
+class Reservations:
+    """All counters of one process, and what is held of them.
+
+    Every time is in seconds since 1970. A reservation has a name, which is unique to the attempt it
+    is for: saying the same thing twice does it once.
+
+    Args:
+        most: How many counters are kept at once. Beyond it those whose windows end first are
+            forgotten, and begin at 0 again if they are asked for.
+
+    Attributes:
+        forgotten: How many counters were forgotten before their windows had ended.
+    """
+
+    def __init__(self, most: int = 1_000_000) -> None:
+        self._most = most
+        self._counters: dict[str, _Counter] = {}
+        self._lasts: list[tuple[float, str]] = []
+        self._settled: dict[str, float] = {}
+        self.forgotten = 0
+
+    def reserve(
+        self, name: str, claims: Sequence[Claim], now: float, until: float
+    ) -> Granted | Refused:
+        """Hold every claim until then, or none.
+
+        What is held or was settled under this name already stays as it is, and is granted.
+
+        Raises:
+            ValueError: If two claims are for the same counter.
+        """
+        distinct(claims)
+        counters = [self._counter(claim.counter, now, claim.ends) for claim in claims]
+        for counter in counters:
+            counter.sweep(now)
+        if not self._knows(name, counters, now):
+            refusals = [
+                refused
+                for number, claim in enumerate(claims)
+                if (refused := counters[number].refuses(claim, number))
+            ]
+            if refusals:
+                return min(refusals, key=lambda refused: refused.frees is not None)
+            for counter, claim in zip(counters, claims, strict=True):
+                counter.hold(name, claim.amount, until)
+        return Granted(tuple(counter.level for counter in counters))
+
+    def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:
+        """Add what was spent of each counter and let go of what was held there.
+
+        It is added also where the hold has come to its end, or never was. A counter that is left
+        out keeps its hold.
+
+        Args:
+            name: The reservation's.
+            amounts: By counter, those that the reservation was made on: of the window in which
+                the call was admitted.
+            now: The time.
+
+        Returns:
+            False, and nothing changes, where the reservation was settled before.
+
+        Raises:
+            ValueError: If an amount is out of bounds.
+        """
+        for amount in amounts.values():
+            within(amount)
+        if self._was_settled(name, now):
+            return False
+        self._remember(name, now)
+        for each, amount in amounts.items():
+            counter = self._counter(each, now)
+            counter.sweep(now)
+            counter.free(name)
+            counter.spent += amount
+        return True
+
+    def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
+        """Let the reservation end later, never earlier; False if a hold has already gone."""
+        extended = [
+            counter is not None and counter.extend(name, until)
+            for counter in self._swept(counters, now)
+        ]
+        return all(extended)
+
+    def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+        """What was spent and is held of each; a counter nobody has used is at 0."""
+        found = self._swept(counters, now)
+        return [counter.level if counter else Level(0, 0) for counter in found]
+
+    def correct(self, counter: str, spent: int, now: float) -> int:
+        """Set what was spent; what it said before. What is held stays held.
+
+        Raises:
+            ValueError: If the amount is out of bounds.
+        """
+        within(spent)
+        found = self._counter(counter, now)
+        before, found.spent = found.spent, spent
+        return before
+
+    def _swept(self, counters: Sequence[str], now: float) -> list[_Counter | None]:
+        found = [self._counters.get(each) for each in counters]
+        for counter in found:
+            if counter:
+                counter.sweep(now)
+        return found
+
+    def _knows(self, name: str, counters: Sequence[_Counter], now: float) -> bool:
+        return self._was_settled(name, now) or any(name in each.holds for each in counters)
+
+    def _was_settled(self, name: str, now: float) -> bool:
+        return self._settled.get(name, _GONE) > now - MEMORY
+
+    def _remember(self, name: str, now: float) -> None:
+        self._settled.pop(name, None)
+        self._settled[name] = now
+        if len(self._settled) > REMEMBERED:
+            del self._settled[next(iter(self._settled))]
+
+    def _counter(self, name: str, now: float, ends: float | None = None) -> _Counter:
+        """The counter of this name; it is made, and others forgotten, if need be."""
+        found = self._counters.get(name)
+        last = now + UNBOUND if ends is None else max(ends, now) + KEPT
+        if found is None:
+            self._make_room(now)
+            found = self._counters[name] = _Counter(last)
+            heappush(self._lasts, (last, name))
+        elif ends is not None:
+            if last < found.last:
+                heappush(self._lasts, (last, name))
+            found.last = last
+        return found
+
+    def _make_room(self, now: float) -> None:
+        while self._lasts and (self._lasts[0][0] <= now or len(self._counters) >= self._most):
+            last, name = heappop(self._lasts)
+            counter = self._counters.get(name)
+            if counter and counter.last > last:
+                heappush(self._lasts, (counter.last, name))
+            elif counter:
+                del self._counters[name]
+                self.forgotten += last - KEPT > now
+
+
+def distinct(claims: Sequence[Claim]) -> None:
+    """Nothing, where every claim is for a counter of its own.
+
+    Raises:
+        ValueError: Two are for the same.
+    """
+    counters = [claim.counter for claim in claims]
+    if len(set(counters)) < len(counters):
+        raise ValueError(f"two claims of one reservation are for the same counter: {counters}")
+
+
+def within(amount: int) -> None:
+    """Nothing, where every store counts this amount exactly.
+
+    Raises:
+        ValueError: It is below 0 or above ``MOST``.
+    """
+    if not 0 <= amount <= MOST:
+        raise ValueError(f"an amount or limit of {amount} is not between 0 and {MOST}")

@@ -1,0 +1,83 @@
+# ruff: noqa: T201 - a script prints its result
+"""What reserving and settling cost, in this process and on the Redis of ``THRIFTGATE_TEST_REDIS``.
+
+Each row is a store and so many counters per call; times are of one operation after the other, p50
+and p99. Beside Redis stands a bare PING by the same client. Last, a thousand reservations at once.
+Usage: python -m tests.bench.reservations [--quick]
+"""
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import perf_counter_ns
+from typing import Any, Final
+
+from proxy.store.redis_reserving import Shared
+from proxy.store.reserving import Private, Reserving
+from slo.reservations import Claim, Granted
+from tests.fakes.redis_keys import SERVER, prefix
+
+NOW: Final = 1000.0
+_LIMIT: Final = 10**15
+
+
+async def timed(work: Callable[[int], Awaitable[Any]], rounds: int) -> str:
+    """Microseconds of one round, p50 and p99."""
+    taken = []
+    for number in range(rounds):
+        began = perf_counter_ns()
+        await work(number)
+        taken.append(perf_counter_ns() - began)
+    taken.sort()
+    return f"{taken[rounds // 2] / 1e3:7.1f} {taken[rounds * 99 // 100] / 1e3:8.1f} µs"
+
+
+async def row(store: Reserving, label: str, counters: int, rounds: int) -> None:
+    """Print what reserving and settling cost with so many counters."""
+    claims = [
+        Claim(f"{counters}-{each}", 1000, _LIMIT, hard=True, ends=NOW) for each in range(counters)
+    ]
+    amounts = {claim.counter: 900 for claim in claims}
+
+    async def reserve(number: int) -> None:
+        await store.reserve(f"{counters}-{number}", claims, NOW, NOW + 300)
+
+    async def settle(number: int) -> None:
+        await store.settle(f"{counters}-{number}", amounts, NOW)
+
+    print(f"{label}, {counters} counters: reserve {await timed(reserve, rounds)}", end="; ")
+    print(f"settle {await timed(settle, rounds)}")
+
+
+async def burst(store: Reserving, label: str) -> None:
+    """Print how long a thousand reservations at once take."""
+    dime = Claim("burst", 10**8, 5 * 10**9, hard=True, ends=NOW)
+    began = perf_counter_ns()
+    answers = await asyncio.gather(
+        *(store.reserve(f"burst-{each}", [dime], NOW, NOW + 300) for each in range(1000))
+    )
+    granted = sum(isinstance(each, Granted) for each in answers)
+    taken = (perf_counter_ns() - began) / 1e6
+    print(f"{label}, 1000 at once: {granted} granted, {taken:.0f} ms")
+
+
+async def main(*, quick: bool) -> None:
+    """Print all rows."""
+    rounds = 300 if quick else 5000
+    private = Private()
+    for counters in (1, 4, 8):
+        await row(private, "in-process", counters, rounds)
+    await burst(private, "in-process")
+    with prefix() as name:
+        shared = Shared(SERVER, "bench", prefix=name, deadline=10.0)
+        for counters in (1, 4, 8):
+            await row(shared, "Redis", counters, rounds)
+        print(f"Redis, PING: {await timed(lambda _: shared._redis.ping(), rounds)}")
+        await burst(shared, "Redis")
+        await shared.aclose()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    asyncio.run(main(quick=parser.parse_args().quick))

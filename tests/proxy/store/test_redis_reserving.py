@@ -1,0 +1,311 @@
+"""Redis's own side of shared counters: processes, deadlines, keys. The rest is promised by both."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from typing import Any, Final
+
+import pytest
+import redis
+from redis.asyncio import Redis
+from redis.crc import key_slot
+
+from proxy.store.redis_reserving import DEADLINE, Shared, _patiently
+from proxy.store.reserving import Private, StoreLost
+from slo.reservations import KEPT, MEMORY, REMEMBERED, UNBOUND, Claim, Granted, Level, Refused
+from tests.fakes.clock import InstantLoop, played
+from tests.fakes.redis_keys import SERVER
+from tests.fakes.reservers import CENTS_10, CLAIM, DOLLARS_5, opened, reserver, said, tell
+from tests.fakes.slow_wire import SlowWire
+
+NOW: Final = 1000.0
+COUNTER: Final = CLAIM.counter
+
+
+def asked(prefix: str, story: Callable[[Shared], Awaitable[Any]], *, trusts: bool = False) -> Any:
+    """What the story returns of the counters that start with this prefix."""
+
+    async def play() -> Any:
+        store = opened(prefix, trusts_callers=trusts)
+        try:
+            return await story(store)
+        finally:
+            await store.aclose()
+
+    return asyncio.run(play())
+
+
+def test_four_processes_with_a_thousand_reservations_admit_exactly_fifty(redis_prefix):
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(reserver(redis_prefix, f"process-{each}", 250)) for each in range(4)
+        ]
+        for process in processes:
+            tell(process)
+        granted = [int(said(process)) for process in processes]
+        for process in processes:
+            tell(process)
+
+    assert sum(granted) == 50
+
+
+def test_the_holds_of_a_process_that_is_killed_free_themselves(redis_prefix):
+    with reserver(redis_prefix, "doomed", 60) as process:
+        tell(process)
+        assert said(process) == "50"
+        process.kill()
+
+    async def story(store: Shared) -> None:
+        before = await store.reserve("a", [CLAIM], NOW + 29.999, NOW + 60)
+        assert before == Refused(0, Level(0, DOLLARS_5), NOW + 30)
+        after = await store.reserve("a", [CLAIM], NOW + 30, NOW + 60)
+        assert after == Granted((Level(0, CENTS_10),))
+
+    asked(redis_prefix, story, trusts=True)
+
+
+def test_one_script_frees_a_thousand_holds_and_leaves_the_rest_to_the_next(redis_prefix):
+    async def story(store: Shared) -> None:
+        for number in range(1100):
+            claim = Claim(COUNTER, 1, 2000, hard=True, ends=NOW)
+            await store.reserve(f"dead-{number}", [claim], NOW, NOW + 10)
+
+        assert await store.levels([COUNTER], NOW + 10) == [Level(0, 100)]
+        assert await store.levels([COUNTER], NOW + 10) == [Level(0, 0)]
+
+    asked(redis_prefix, story, trusts=True)
+
+
+def test_redis_tells_the_time_and_callers_only_how_long(redis_prefix):
+    async def story(store: Shared) -> None:
+        whole = Claim("team", 100, 100, hard=True, ends=0.0)
+        assert isinstance(await store.reserve("long", [whole], NOW, NOW + 60), Granted)
+        refused = await store.reserve("b", [whole], 5 * NOW, 5 * NOW + 60)
+        assert isinstance(refused, Refused)
+        assert refused.frees is not None
+        assert 5 * NOW < refused.frees <= 5 * NOW + 60
+
+        await store.settle("long", {"team": 0}, NOW)
+        await store.reserve("short", [whole], NOW, NOW + 0.001)
+        while isinstance(await store.reserve("b", [whole], 0.0, 60.0), Refused):
+            pass
+
+    asked(redis_prefix, story)
+
+
+def test_only_one_kind_is_shared():
+    assert Private().is_shared is False
+    assert Shared.is_shared is True
+
+
+@pytest.mark.parametrize("name", ["", "a{b", "a}b"])
+def test_an_organization_that_would_break_the_hash_tag_is_refused(name):
+    with pytest.raises(ValueError, match="hash tag"):
+        Shared(SERVER, name)
+
+
+def test_a_url_that_leads_nowhere_is_refused():
+    with pytest.raises(ValueError, match="redis://"):
+        Shared("http://127.0.0.1", "acme")
+
+
+def lost(port: int, times: int = 1) -> float:
+    """Seconds until all of so many operations at once were told that Redis at the port is lost."""
+
+    async def story() -> float:
+        store = Shared(f"redis://127.0.0.1:{port}/0", "acme")
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        answers = await asyncio.gather(
+            *(store.reserve(f"{each}", [CLAIM], NOW, NOW + 60) for each in range(times)),
+            return_exceptions=True,
+        )
+        assert [type(answer) for answer in answers] == [StoreLost] * times
+        ended = loop.time()
+        await store.aclose()
+        return ended - began
+
+    return played(story())
+
+
+def test_a_redis_that_is_not_there_is_lost_at_once():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    assert lost(port) < DEADLINE
+
+
+def test_a_redis_that_says_nothing_is_lost_at_the_deadline():
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        assert lost(silent.getsockname()[1]) == pytest.approx(DEADLINE)
+
+
+def test_nobody_who_waits_for_a_turn_waits_for_a_lost_redis_again():
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        assert lost(silent.getsockname()[1], times=500) == pytest.approx(DEADLINE)
+
+
+def test_every_operation_says_that_redis_is_lost():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    async def story() -> None:
+        store = Shared(f"redis://127.0.0.1:{port}/0", "acme")
+        for work in (
+            store.reserve("a", [CLAIM], NOW, NOW + 60),
+            store.settle("a", {COUNTER: 1}, NOW),
+            store.extend("a", [COUNTER], NOW, NOW + 60),
+            store.levels([COUNTER], NOW),
+            store.correct(COUNTER, 1, NOW),
+        ):
+            with pytest.raises(StoreLost):
+                await work
+        await store.aclose()
+
+    asyncio.run(story())
+
+
+def test_one_that_gets_no_turn_for_ten_deadlines_is_told_so():
+    async def story() -> None:
+        store = Shared(SERVER, "acme", connections=1)
+        await store._turns.acquire()
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(StoreLost, match="too many"):
+            await store.levels([COUNTER], NOW)
+        assert asyncio.get_running_loop().time() - began == pytest.approx(10 * DEADLINE)
+        await store.aclose()
+
+    played(story())
+
+
+def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
+    where = redis.connection.parse_url(SERVER)
+
+    async def story() -> None:
+        async with SlowWire.to(where.get("host", "127.0.0.1"), where.get("port", 6379)) as wire:
+            url = f"redis://127.0.0.1:{wire.port}/{where.get('db', 0)}"
+            hasty = Shared(url, "acme", prefix=redis_prefix, deadline=1.0, connections=1)
+            assert await hasty.correct(COUNTER, 7, NOW) == 0
+
+            wire.flows.clear()
+            with pytest.raises(StoreLost, match="within 1"):
+                await hasty.reserve("a", [CLAIM], NOW, NOW + 60)
+            await wire.stopped.wait()
+            wire.flows.set()
+
+            assert await hasty.levels([COUNTER], NOW) == [Level(7, CENTS_10)]
+            again = await hasty.reserve("a", [CLAIM], NOW, NOW + 60)
+            assert again == Granted((Level(7, CENTS_10),))
+            await hasty.aclose()
+
+    asyncio.run(story())
+
+
+def test_a_loop_that_was_busy_elsewhere_does_not_make_redis_late():
+    async def story() -> str:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, InstantLoop)
+
+        async def answer() -> str:
+            loop._clock.now += 60
+            for _ in range(3):
+                await asyncio.sleep(0)
+            return "here"
+
+        found: str = await _patiently(answer(), DEADLINE)
+        return found
+
+    assert played(story()) == "here"
+
+
+def test_what_redis_refuses_to_do_is_a_loss_too(redis_prefix):
+    async def story(store: Shared) -> None:
+        await store._redis.set(f"{redis_prefix}:{{acme}}:counter:{COUNTER}", "not a counter")
+        with pytest.raises(StoreLost, match="WRONGTYPE"):
+            await store.reserve("a", [CLAIM], NOW, NOW + 60)
+
+    asked(redis_prefix, story)
+
+
+async def heard(store: Shared, work: Awaitable[Any]) -> Sequence[Sequence[str]]:
+    """The commands that Redis ran for the work: what was sent, then what its scripts called."""
+    commands: list[list[str]] = []
+    async with Redis.from_url(SERVER) as other, other.monitor() as monitor:
+        await work
+        await store._redis.echo(f"{store._keys}end")
+        while True:
+            said = (await monitor.next_command())["command"].split(" ")
+            if said == ["ECHO", f"{store._keys}end"]:
+                return commands
+            if any(store._keys in word for word in said):
+                commands.append(said)
+
+
+def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_prefix):
+    async def story(store: Shared) -> None:
+        user = Claim("user:{odd}:name", 1, 10, hard=True, ends=NOW)
+        counters = [CLAIM.counter, user.counter]
+
+        async def work() -> None:
+            for name in "abc":
+                await store.reserve(name, [CLAIM, user], NOW, NOW + (0 if name == "c" else 60))
+            await store.reserve("d", [Claim(COUNTER, 1, 0, hard=True, ends=NOW)], NOW, NOW)
+            await store.extend("a", counters, NOW, NOW + 60)
+            await store.settle("a", dict.fromkeys(counters, 3), NOW)
+            await store.levels(counters, NOW)
+            await store.correct(COUNTER, 3, NOW)
+
+        given: set[str] = set()
+        touched = 0
+        for command, *words in await heard(store, work()):
+            if command == "EVALSHA":
+                given = set(words[2 : 2 + int(words[1])])
+                assert len({key_slot(key.encode()) for key in given}) == 1
+            elif command not in {"SCRIPT", "EVAL"}:
+                assert words[0] in given
+                touched += 1
+        assert touched > 50
+
+    asked(redis_prefix, story)
+
+
+def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
+    async def story(store: Shared) -> None:
+        seconds, _ = await store._redis.time()
+        month = Claim("month", 1, 10, hard=True, ends=seconds + 1000.0)
+        ended = Claim("ended", 1, 10, hard=True, ends=seconds - 1000.0)
+        await store.reserve("a", [month, ended], NOW, NOW + 60)
+        await store.settle("b", {"unknown": 1}, NOW)
+        await store.correct("corrected", 1, NOW)
+
+        async def left(key: str) -> float:
+            return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
+
+        for key, expected in {
+            "counter:month": 1000 + KEPT,
+            "holds:month": 1000 + KEPT,
+            "counter:ended": KEPT,
+            "holds:ended": KEPT,
+            "counter:unknown": UNBOUND,
+            "counter:corrected": UNBOUND,
+            "settled": MEMORY,
+        }.items():
+            assert expected - 120 < await left(key) <= expected + 1
+        assert len([key async for key in store._redis.scan_iter(f"{redis_prefix}*")]) == 7
+
+    asked(redis_prefix, story)
+
+
+def test_only_so_many_settled_names_are_remembered(redis_prefix):
+    many = "for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], i, 'old-' .. i) end"
+
+    async def story(store: Shared) -> None:
+        key = f"{store._keys}settled"
+        await store._redis.eval(many, 1, key, str(REMEMBERED))
+        assert await store.settle("new", {COUNTER: 1}, NOW)
+        assert await store._redis.zcard(key) == REMEMBERED
+        assert await store._redis.zscore(key, "old-1") is None
+        assert not await store.settle("new", {COUNTER: 1}, NOW)
+
+    asked(redis_prefix, story, trusts=True)
