@@ -5,7 +5,7 @@ import asyncio
 from proxy.answer import Answer
 from proxy.desk import Head, Line
 from proxy.errors import ProxyError, UpstreamError
-from proxy.prefix.diagnostics import Heard
+from proxy.prefix.explaining.diagnostics import Heard
 from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt, End, crude, receipt, terms
 from proxy.timeline import Waiting

@@ -11,9 +11,9 @@ from proxy.call import Call
 from proxy.catalog.entries import Catalog, Route
 from proxy.decide import Patience
 from proxy.meter import Meter
-from proxy.prefix.diagnostics import Heard
+from proxy.prefix.explaining.diagnostics import Heard
+from proxy.prefix.explaining.reasons import Miss
 from proxy.prefix.planned import Planned, Unplanned
-from proxy.prefix.reasons import Miss
 from proxy.receipt import Receipt
 from proxy.settle import Seal
 from proxy.timeline import Timeline

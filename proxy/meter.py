@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.prefix.diagnostics import told
-from proxy.prefix.reasons import Said
+from proxy.prefix.explaining.diagnostics import told
+from proxy.prefix.explaining.reasons import Said
 from proxy.wire.delivered import Place, answer_pieces, has_content, stream_pieces
 from proxy.wire.sse import Event, events
 from proxy.wire.usage import merge

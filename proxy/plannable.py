@@ -5,7 +5,7 @@ from typing import Final
 from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.prefix.planned import Asked, Unplanned
-from proxy.prefix.tagged import tagged
+from proxy.prefix.prompts.tagged import tagged
 
 CHAT: Final = "chat/completions"
 RESPONSES: Final = "responses"

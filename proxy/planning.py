@@ -30,17 +30,17 @@ from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.desk import Tasks
 from proxy.fanout import Fanout
-from proxy.prefix.diagnostics import Heard
-from proxy.prefix.items import is_stored
-from proxy.prefix.layout import Layout
+from proxy.prefix.explaining.diagnostics import Heard
+from proxy.prefix.explaining.misses import claimed
+from proxy.prefix.explaining.reasons import Miss
+from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import Lessons, effect, is_due
-from proxy.prefix.misses import claimed
-from proxy.prefix.objects import Unplannable
-from proxy.prefix.plan import Arm, Plan, merged
+from proxy.prefix.marking.plan import Arm, Plan, merged
 from proxy.prefix.planned import Asked, Draft, Planned, Unplanned, Way, place
 from proxy.prefix.planner import Planner
+from proxy.prefix.prompts.items import is_stored
+from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.questions import Questions
-from proxy.prefix.reasons import Miss
 from proxy.prefix.standing import Place, Standing
 from proxy.store.store import Store
 from proxy.ways import way

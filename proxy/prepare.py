@@ -9,7 +9,7 @@ from proxy.catalog.entries import Route
 from proxy.chat import field, replaced
 from proxy.plannable import ENDPOINTS
 from proxy.prefix.arrangement import stripped
-from proxy.prefix.diagnostics import Question
+from proxy.prefix.explaining.diagnostics import Question
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.wire.kinds import WIRES
 from proxy.wire.port import Prepared

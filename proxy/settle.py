@@ -9,8 +9,8 @@ import msgspec
 
 from proxy.call import Call
 from proxy.catalog.entries import Route
+from proxy.prefix.explaining.reasons import Confidence, Miss
 from proxy.prefix.planned import Planned, Unplanned
-from proxy.prefix.reasons import Confidence, Miss
 from proxy.receipt import Outcome, Receipt
 from proxy.timeline import Timeline
 from proxy.wire.kinds import WIRES

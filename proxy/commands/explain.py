@@ -7,8 +7,8 @@ from typing import Annotated, Final
 import typer
 
 from proxy.commands.terminal import Terminal, moment, named
-from proxy.prefix.explanations import story
-from proxy.prefix.reasons import Miss, Reason
+from proxy.prefix.explaining.explanations import story
+from proxy.prefix.explaining.reasons import Miss, Reason
 from proxy.receipt import Receipt
 from proxy.routes.relay import dollars
 

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from proxy.commands.terminal import Terminal, grid, moment, named, sentence
-from proxy.prefix.layout import Layout, story
+from proxy.prefix.layouts.layout import Layout, story
 from proxy.prefix.standing import Mode, Place, Standing, Standings
 from proxy.store.layout_rows import Proposal, State
 from proxy.store.store import Store

@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from proxy.commands.terminal import Days, Terminal, grid, named
-from proxy.prefix.explanations import MENDS
+from proxy.prefix.explaining.explanations import MENDS
 from proxy.prefix.guard import Finding, Interval, Sample
 from proxy.routes.relay import dollars
 from proxy.store.savings import Comparison, MissSum

@@ -2,7 +2,7 @@
 
 from hashlib import blake2b
 
-from proxy.prefix.plan import Arm
+from proxy.prefix.marking.plan import Arm
 
 _ALL = 1 << 64
 _LABEL = b"arm"  # so that no other choice made from the same hash goes along with this one

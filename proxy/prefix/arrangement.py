@@ -6,20 +6,22 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.bare import unmarked
-from proxy.prefix.breakpoints import Mark
-from proxy.prefix.canonical import ordered
-from proxy.prefix.items import fixed, is_stored
-from proxy.prefix.keys import is_explicit, keyed
-from proxy.prefix.layout import Layout, moved
-from proxy.prefix.marks import MARKS, given, marked, spent, takes, understood
-from proxy.prefix.named import named
-from proxy.prefix.objects import Unplannable
-from proxy.prefix.order import Wished, placed
-from proxy.prefix.plan import Plan, Policy
+from proxy.prefix.expected.sent import Lines
+from proxy.prefix.layouts.canonical import ordered
+from proxy.prefix.layouts.layout import Layout, moved
+from proxy.prefix.layouts.named import named
+from proxy.prefix.layouts.order import Wished, placed
+from proxy.prefix.layouts.tags import declared
+from proxy.prefix.marking.breakpoints import Mark
+from proxy.prefix.marking.keys import is_explicit, keyed
+from proxy.prefix.marking.plan import Plan, Policy
+from proxy.prefix.marking.positions import End, positions
 from proxy.prefix.planned import Draft, Way
-from proxy.prefix.positions import End, positions
-from proxy.prefix.prompt import (
+from proxy.prefix.prompts.bare import unmarked
+from proxy.prefix.prompts.items import fixed, is_stored
+from proxy.prefix.prompts.marks import MARKS, given, marked, spent, takes, understood
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.prompt import (
     ASSISTANT,
     BYTES_PER_TOKEN,
     Block,
@@ -30,11 +32,9 @@ from proxy.prefix.prompt import (
     parsed,
     talk,
 )
-from proxy.prefix.regime import Regime
-from proxy.prefix.sent import Lines
-from proxy.prefix.strings import whole
-from proxy.prefix.tagged import tagged
-from proxy.prefix.tags import declared
+from proxy.prefix.prompts.regime import Regime
+from proxy.prefix.prompts.strings import whole
+from proxy.prefix.prompts.tagged import tagged
 
 _NOWHERE: Final = "a mark was left out: its message can carry none"
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.regime import Regime
+from proxy.prefix.prompts.regime import Regime
 
 #: Nobody waits longer than this, in seconds, whatever it saves.
 LONGEST: Final = 5.0

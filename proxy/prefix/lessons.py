@@ -6,12 +6,12 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.holes import instructions
-from proxy.prefix.layout import Layout, Move
-from proxy.prefix.learning import Learner
+from proxy.prefix.layouts.holes import instructions
+from proxy.prefix.layouts.layout import Layout, Move
+from proxy.prefix.layouts.learning import Learner
 from proxy.prefix.planned import Planned
-from proxy.prefix.prompt import RANK, Fingerprint, led
-from proxy.prefix.recent import Recent
+from proxy.prefix.prompts.prompt import RANK, Fingerprint, led
+from proxy.prefix.prompts.recent import Recent
 from proxy.prefix.standing import Place
 
 #: Sets of tools of one feature whose instructions are told apart.

@@ -6,12 +6,12 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.diagnostics import Question
-from proxy.prefix.findings import Evidence
-from proxy.prefix.plan import Plan
-from proxy.prefix.prompt import Fingerprint, Prompt, Reading
+from proxy.prefix.explaining.diagnostics import Question
+from proxy.prefix.explaining.findings import Evidence
+from proxy.prefix.marking.plan import Plan
+from proxy.prefix.prompts.prompt import Fingerprint, Prompt, Reading
+from proxy.prefix.prompts.regime import Regime
 from proxy.prefix.readings import Readings
-from proxy.prefix.regime import Regime
 from proxy.prefix.standing import Place
 from slo.price import Rates
 

@@ -19,28 +19,45 @@ import msgspec
 
 from proxy.prefix.arms import arm
 from proxy.prefix.arrangement import Arranged, Marked, arranged, as_it_came, sent
-from proxy.prefix.canonical import named
-from proxy.prefix.chains import Chains
-from proxy.prefix.changes import Traces
-from proxy.prefix.conversation import conversation
-from proxy.prefix.findings import Evidence
-from proxy.prefix.habits import Habits, Seen
-from proxy.prefix.keys import heads
-from proxy.prefix.layout import Layout
-from proxy.prefix.misses import miss
-from proxy.prefix.openings import BACK, LATEST, MORE, Ending, Opening, ending, left, opening
-from proxy.prefix.parameters import parameters
-from proxy.prefix.plan import Arm, Plan, Policy
+from proxy.prefix.expected.chains import Chains
+from proxy.prefix.expected.changes import Traces
+from proxy.prefix.expected.openings import (
+    BACK,
+    LATEST,
+    MORE,
+    Ending,
+    Opening,
+    ending,
+    left,
+    opening,
+)
+from proxy.prefix.expected.parameters import parameters
+from proxy.prefix.expected.sent import Sent
+from proxy.prefix.explaining.findings import Evidence
+from proxy.prefix.explaining.misses import miss
+from proxy.prefix.explaining.reasons import Miss, Said
+from proxy.prefix.layouts.canonical import named
+from proxy.prefix.layouts.layout import Layout
+from proxy.prefix.layouts.toolsets import Toolsets
+from proxy.prefix.marking.habits import Habits, Seen
+from proxy.prefix.marking.keys import heads
+from proxy.prefix.marking.plan import Arm, Plan, Policy
+from proxy.prefix.marking.policies import Road, Shape, back, policy, reviewed, stage, vetted
+from proxy.prefix.marking.positions import is_enough
 from proxy.prefix.planned import Asked, Draft, Planned, Way, place
-from proxy.prefix.policies import Road, Shape, back, policy, reviewed, stage, vetted
-from proxy.prefix.positions import is_enough
-from proxy.prefix.prompt import ASSISTANT, BYTES_PER_TOKEN, Block, Fingerprint, Slot, led, parsed
+from proxy.prefix.prompts.conversation import conversation
+from proxy.prefix.prompts.prompt import (
+    ASSISTANT,
+    BYTES_PER_TOKEN,
+    Block,
+    Fingerprint,
+    Slot,
+    led,
+    parsed,
+)
+from proxy.prefix.prompts.recent import Recent
 from proxy.prefix.readings import Readings
-from proxy.prefix.reasons import Miss, Said
-from proxy.prefix.recent import Recent
-from proxy.prefix.sent import Sent
 from proxy.prefix.standing import Place
-from proxy.prefix.toolsets import Toolsets
 from slo.usage import Usage
 
 #: Reasons told of one call.

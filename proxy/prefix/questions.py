@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.diagnostics import question
-from proxy.prefix.plan import Arm
+from proxy.prefix.explaining.diagnostics import question
+from proxy.prefix.marking.plan import Arm
 from proxy.prefix.planned import Planned
-from proxy.prefix.recent import Recent
+from proxy.prefix.prompts.recent import Recent
 
 #: Seconds an upstream is asked nothing once it refused a call that asked.
 REST: Final = 3_600.0

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from proxy.prefix.bare import without
-from proxy.prefix.conversation import opened
-from proxy.prefix.fronts import Fronts
-from proxy.prefix.marks import may_mark
-from proxy.prefix.objects import Unplannable, is_exact, members
-from proxy.prefix.prompt import Fingerprint, Reading, parts, text
-from proxy.prefix.recent import Recent
-from proxy.prefix.tagged import tagged
+from proxy.prefix.expected.fronts import Fronts
+from proxy.prefix.prompts.bare import without
+from proxy.prefix.prompts.conversation import opened
+from proxy.prefix.prompts.marks import may_mark
+from proxy.prefix.prompts.objects import Unplannable, is_exact, members
+from proxy.prefix.prompts.prompt import Fingerprint, Reading, parts, text
+from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prompts.tagged import tagged
 
 _Key = tuple[Fingerprint, int]
 

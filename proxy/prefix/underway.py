@@ -16,12 +16,12 @@ from typing import Final
 
 import msgspec
 
+from proxy.prefix.expected.lookups import keys, lives, looked_up, writes
+from proxy.prefix.expected.sent import Sent
 from proxy.prefix.fanout import Writing, patience
-from proxy.prefix.lookups import keys, lives, looked_up, writes
-from proxy.prefix.plan import Arm
+from proxy.prefix.marking.plan import Arm
 from proxy.prefix.planned import Planned
-from proxy.prefix.recent import Recent
-from proxy.prefix.sent import Sent
+from proxy.prefix.prompts.recent import Recent
 
 #: What a second of one call's waiting may cost, in nano-dollars: a cent, 36 dollars an hour.
 #: Whoever waits for the answer is paid about that: an hour of work in the USA costs an employer 36

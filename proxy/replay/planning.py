@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.lessons import Lessons, effect, is_due
-from proxy.prefix.objects import Unplannable
 from proxy.prefix.planned import Asked, Planned, Way, place
 from proxy.prefix.planner import Planner
+from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.standing import Place
 from proxy.replay.lines import Line
 from proxy.replay.prompts import Reading

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.reasons import Reason
+from proxy.prefix.explaining.reasons import Reason
 from slo.usage import Usage
 
 _MOST: Final = 5

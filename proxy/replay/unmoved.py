@@ -4,9 +4,9 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.holes import instructions
-from proxy.prefix.layout import Layout
-from proxy.prefix.learning import CALLS, CONVERSATIONS, LEAST
+from proxy.prefix.layouts.holes import instructions
+from proxy.prefix.layouts.layout import Layout
+from proxy.prefix.layouts.learning import CALLS, CONVERSATIONS, LEAST
 from proxy.prefix.planned import Planned
 
 _BETWEEN: Final = "\0"

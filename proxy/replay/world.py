@@ -7,7 +7,7 @@ import msgspec
 from proxy.caches.port import CachedPrompt, Served
 from proxy.lab.lab import cache_of
 from proxy.lab.models import Simulated
-from proxy.prefix.reasons import Reason
+from proxy.prefix.explaining.reasons import Reason
 from proxy.replay.bounds import Bounds
 from proxy.replay.seen import Seen
 from proxy.replay.sums import Missed

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 from sqlalchemy import Connection, Engine, delete, select, text, update
 
-from proxy.prefix.plan import Plan, merged
+from proxy.prefix.marking.plan import Plan, merged
 from proxy.store import schema
 from proxy.store.database import changed, reading, writing
 from proxy.store.moments import micros

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from proxy.prefix.guard import Sample, Verdict, verdict
-from proxy.prefix.plan import Arm
+from proxy.prefix.marking.plan import Arm
 from proxy.store import schema
 from proxy.store.database import reading
 from proxy.store.ids import id_floor
@@ -52,7 +52,7 @@ class MissSum(msgspec.Struct, frozen=True, kw_only=True):
     """What caches should have known and did not, for one reason.
 
     Attributes:
-        reason: One of the reasons of ``proxy.prefix.misses``, or one of an older version.
+        reason: One of ``proxy.prefix.explaining.reasons``, or one of an older version.
         calls: How many attempts missed.
         tokens: What they did not read.
         nanos: What that cost in 1e-9 US dollars; None where no price was known.

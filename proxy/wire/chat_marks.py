@@ -20,8 +20,8 @@ from typing import Final
 import msgspec
 
 from proxy.catalog.entries import REGIMES
-from proxy.prefix.marks import MARKS, may_mark
-from proxy.prefix.objects import Unplannable, members, written
+from proxy.prefix.prompts.marks import MARKS, may_mark
+from proxy.prefix.prompts.objects import Unplannable, members, written
 
 _OPENAI: Final = "openai-breakpoint"
 _ANTHROPIC: Final = "anthropic-breakpoint"

@@ -13,7 +13,7 @@ Source: OpenAI, prompt cache diagnostics (2026-09) and openai 3.52.
 import re
 from typing import Final
 
-from proxy.prefix.objects import Unplannable, members, written
+from proxy.prefix.prompts.objects import Unplannable, members, written
 
 _ANSWER: Final = "prompt_cache_diagnostics"
 _OPTIONS: Final = "prompt_cache_options"

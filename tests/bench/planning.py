@@ -21,12 +21,12 @@ import msgspec
 import orjson
 
 from proxy.caches.outlook import outlook
-from proxy.prefix.holes import Anchor
-from proxy.prefix.layout import Layout, Move
-from proxy.prefix.plan import Plan
+from proxy.prefix.layouts.holes import Anchor
+from proxy.prefix.layouts.layout import Layout, Move
+from proxy.prefix.marking.plan import Plan
 from proxy.prefix.planned import Asked, Planned, Way
 from proxy.prefix.planner import Planner, fingerprint
-from proxy.prefix.prompt import Slot
+from proxy.prefix.prompts.prompt import Slot
 from slo.price import Rates
 from slo.usage import Usage
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from proxy.prefix.layout import Layout
+from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import Lessons
 from proxy.prefix.planned import Asked, Planned, Way
 from proxy.prefix.planner import Planner

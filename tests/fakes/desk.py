@@ -11,7 +11,7 @@ from proxy.decide import Patience
 from proxy.desk import Caller, Desk, Line
 from proxy.meter import Meter
 from proxy.pipeline import serve
-from proxy.prefix.diagnostics import Heard
+from proxy.prefix.explaining.diagnostics import Heard
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.receipt import Receipt
 from proxy.settle import Seal

@@ -2,12 +2,12 @@
 
 from typing import Any, Final
 
-from proxy.prefix.chains import Expected
-from proxy.prefix.findings import Evidence
-from proxy.prefix.plan import Arm, Plan
+from proxy.prefix.expected.chains import Expected
+from proxy.prefix.expected.sent import Sent
+from proxy.prefix.explaining.findings import Evidence
+from proxy.prefix.marking.plan import Arm, Plan
 from proxy.prefix.planned import Asked, Draft, Planned, Way
-from proxy.prefix.prompt import parsed
-from proxy.prefix.sent import Sent
+from proxy.prefix.prompts.prompt import parsed
 from slo.price import Rates
 from tests.proxy.prefix.sendings import ANTHROPIC, fingerprint, users
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.meter import Meter
-from proxy.prefix.reasons import Reason, Said
+from proxy.prefix.explaining.reasons import Reason, Said
 from proxy.wire.sse import Frames
 from proxy.wire.usage import openai_usage
 from slo.usage import Usage

@@ -11,7 +11,7 @@ import pytest
 from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
-from proxy.prefix.diagnostics import Question
+from proxy.prefix.explaining.diagnostics import Question
 from proxy.prefix.planned import Unplanned
 from proxy.receipt import Outcome, Receipt
 from proxy.timeline import Timeline

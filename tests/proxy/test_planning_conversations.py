@@ -9,7 +9,7 @@ import pytest
 
 from proxy import planning as planning_
 from proxy.planning import Planning
-from proxy.prefix.plan import Arm
+from proxy.prefix.marking.plan import Arm
 from proxy.prefix.planned import Draft, Planned, Unplanned
 from proxy.prefix.planner import Planner
 from tests.fakes.clock import played

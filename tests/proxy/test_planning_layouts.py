@@ -9,8 +9,8 @@ import pytest
 from proxy import plannable
 from proxy import planning as planning_
 from proxy.call import Call
-from proxy.prefix.layout import Layout
-from proxy.prefix.plan import Plan
+from proxy.prefix.layouts.layout import Layout
+from proxy.prefix.marking.plan import Plan
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.store.store import Store
 from tests.fakes.clock import played

@@ -9,10 +9,10 @@ import orjson
 from proxy import planning as planning_
 from proxy.call import Call
 from proxy.planning import Planning
-from proxy.prefix.diagnostics import Heard
+from proxy.prefix.explaining.diagnostics import Heard
+from proxy.prefix.explaining.reasons import Reason, Said
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.prefix.questions import REST
-from proxy.prefix.reasons import Reason, Said
 from proxy.prefix.standing import Mode
 from proxy.store.store import Store
 from slo.usage import Usage

@@ -5,11 +5,11 @@ import msgspec
 import pytest
 
 from proxy.errors import InvalidCall
-from proxy.prefix.diagnostics import Question
-from proxy.prefix.plan import Plan
+from proxy.prefix.explaining.diagnostics import Question
+from proxy.prefix.marking.plan import Plan
 from proxy.prefix.planned import Asked, Planned, Unplanned, Way
 from proxy.prefix.planner import Planner
-from proxy.prefix.regime import Regime
+from proxy.prefix.prompts.regime import Regime
 from proxy.prepare import prepare
 from proxy.wire.kinds import WIRES
 from proxy.wire.port import Prepared, Wire

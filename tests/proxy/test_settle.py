@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route, Upstream
+from proxy.prefix.explaining.reasons import Miss, Reason
 from proxy.prefix.planned import Planned, Unplanned
-from proxy.prefix.reasons import Miss, Reason
 from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt, End, Seal, crude, price, receipt, terms
 from proxy.timeline import Timeline

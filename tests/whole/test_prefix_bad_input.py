@@ -8,13 +8,13 @@ import msgspec
 import orjson
 import pytest
 
-from proxy.prefix.holes import Anchor
-from proxy.prefix.layout import Layout, Move
+from proxy.prefix.layouts.holes import Anchor
+from proxy.prefix.layouts.layout import Layout, Move
 from proxy.prefix.lessons import Lessons
-from proxy.prefix.objects import Unplannable
 from proxy.prefix.planned import Asked, Planned, Way
 from proxy.prefix.planner import Planner
-from proxy.prefix.prompt import Slot
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.prompt import Slot
 from proxy.prefix.standing import Mode
 from slo.usage import Usage
 from tests.bench.planning import way

@@ -12,7 +12,7 @@ import orjson
 import psycopg
 import pytest
 
-from proxy.prefix.order import INTRODUCTION
+from proxy.prefix.layouts.order import INTRODUCTION
 from proxy.prefix.planned import Asked, place
 from proxy.prefix.standing import Mode, Place
 from proxy.store.layout_rows import Proposal

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.caches.openai_interval import AZURE, EXTENDED, OpenAIIntervals, Rules
-from proxy.prefix.policies import shard
+from proxy.prefix.marking.policies import shard
 from tests.proxy.caches.prompts import block, call, prompt, users
 
 

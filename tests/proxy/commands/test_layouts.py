@@ -5,8 +5,8 @@ import pytest
 from sqlalchemy import event
 
 from proxy.commands.layouts import layouts
-from proxy.prefix.layout import Layout, Move
-from proxy.prefix.prompt import Slot
+from proxy.prefix.layouts.layout import Layout, Move
+from proxy.prefix.prompts.prompt import Slot
 from proxy.prefix.standing import Mode, Place
 from proxy.store.store import Store
 from tests.fakes.receipts import a_receipt

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import orjson
 
-from proxy.prefix.layout import Layout
+from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import Lessons
-from proxy.prefix.plan import Plan
+from proxy.prefix.marking.plan import Plan
 from proxy.prefix.planned import Asked, Planned, Way
 from proxy.prefix.planner import Planner
 from proxy.ways import way

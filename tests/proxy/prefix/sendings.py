@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from proxy.prefix.prompt import (
+from proxy.prefix.expected.sent import Sent, told
+from proxy.prefix.prompts.prompt import (
     BYTES_PER_TOKEN,
     Block,
     Fingerprint,
@@ -20,8 +21,7 @@ from proxy.prefix.prompt import (
     read,
     talk,
 )
-from proxy.prefix.regime import Regime
-from proxy.prefix.sent import Sent, told
+from proxy.prefix.prompts.regime import Regime
 
 ANTHROPIC = Regime(
     name="anthropic-breakpoint",

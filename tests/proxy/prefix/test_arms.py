@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.arms import arm
-from proxy.prefix.plan import Arm
+from proxy.prefix.marking.plan import Arm
 
 SHARES = st.floats(0, 1)
 

@@ -6,12 +6,12 @@ import orjson
 import pytest
 
 from proxy.prefix.arrangement import arranged, as_it_came, sent, stripped
-from proxy.prefix.layout import Layout, Move
-from proxy.prefix.objects import Unplannable
-from proxy.prefix.plan import Plan, Policy
+from proxy.prefix.layouts.layout import Layout, Move
+from proxy.prefix.marking.plan import Plan, Policy
 from proxy.prefix.planned import Draft
 from proxy.prefix.planner import Planner
-from proxy.prefix.prompt import Slot
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.prompt import Slot
 from tests.fakes.kept import kept
 from tests.proxy.prefix.askings import RULES, SECRET, WAYS, asked, body, said, talk, tool
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.fanout import LONGEST, Writing, patience
-from proxy.prefix.regime import Regime
+from proxy.prefix.prompts.regime import Regime
 
 ANTHROPIC = Regime(
     name="anthropic-breakpoint",

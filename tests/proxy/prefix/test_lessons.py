@@ -6,10 +6,10 @@ from itertools import permutations
 import msgspec
 import pytest
 
-from proxy.prefix.layout import Layout, Move
+from proxy.prefix.layouts.layout import Layout, Move
 from proxy.prefix.lessons import Lessons, _joined, effect, is_due
 from proxy.prefix.planned import Planned
-from proxy.prefix.prompt import Slot
+from proxy.prefix.prompts.prompt import Slot
 from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, said, talk, tool
 
 WAY = WAYS["openai-interval"]

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from proxy.prefix.diagnostics import Question
+from proxy.prefix.explaining.diagnostics import Question
 from proxy.prefix.planned import Unplanned, place
 from proxy.prefix.standing import Place
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from proxy.prefix.habits import Habits
-from proxy.prefix.objects import Unplannable
-from proxy.prefix.plan import Arm, Plan
+from proxy.prefix.explaining.reasons import Reason, Said
+from proxy.prefix.marking.habits import Habits
+from proxy.prefix.marking.plan import Arm, Plan
 from proxy.prefix.planner import Planner, fingerprint
-from proxy.prefix.reasons import Reason, Said
+from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.standing import Place
 from slo.usage import Usage
 from tests.proxy.prefix.askings import (

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.prefix.layout import Layout
+from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Way
-from proxy.prefix.prompt import Slot
+from proxy.prefix.prompts.prompt import Slot
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
 from tests.fakes.kept import kept

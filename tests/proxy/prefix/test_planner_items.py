@@ -18,7 +18,7 @@ from proxy.lab.responses import RESPONSES
 from proxy.lab.told import Context
 from proxy.prefix.arrangement import arranged
 from proxy.prefix.arrangement import sent as marked
-from proxy.prefix.plan import Plan, Policy
+from proxy.prefix.marking.plan import Plan, Policy
 from proxy.prefix.planner import Planner
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.prefix.planned import Planned
-from proxy.prefix.prompt import ASSISTANT
+from proxy.prefix.prompts.prompt import ASSISTANT
 from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said
 
 ANTHROPIC, OPENAI = "anthropic-breakpoint", "openai-breakpoint"

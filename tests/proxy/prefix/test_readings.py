@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
-from proxy.prefix.objects import Unplannable
-from proxy.prefix.prompt import Reading
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.prompt import Reading
 from proxy.prefix.readings import Readings
 from tests.proxy.prefix.sendings import fingerprint
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.plan import Arm
+from proxy.prefix.marking.plan import Arm
 from proxy.prefix.planned import Planned
 from proxy.prefix.underway import Underway
 from slo.price import Rates

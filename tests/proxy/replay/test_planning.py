@@ -7,9 +7,9 @@ import msgspec
 import orjson
 import pytest
 
+from proxy.prefix.explaining.reasons import Miss
 from proxy.prefix.planned import Draft, Planned
 from proxy.prefix.planner import Planner
-from proxy.prefix.reasons import Miss
 from proxy.replay.lines import Line
 from proxy.replay.planning import Planning
 from proxy.replay.run import replay

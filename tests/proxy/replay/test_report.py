@@ -6,7 +6,7 @@ import msgspec
 import orjson
 from rich.console import Console
 
-from proxy.prefix.reasons import Reason
+from proxy.prefix.explaining.reasons import Reason
 from proxy.replay.report import remarks, table, told
 from proxy.replay.run import Outcome, replay
 from proxy.replay.source import Bad, Source

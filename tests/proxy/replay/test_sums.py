@@ -1,6 +1,6 @@
 """Figures of a variant."""
 
-from proxy.prefix.reasons import Reason
+from proxy.prefix.explaining.reasons import Reason
 from proxy.replay.sums import Missed, Misses, Sums, placed
 from slo.usage import Usage
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from proxy.prefix.learning import CALLS, CONVERSATIONS, LEAST
+from proxy.prefix.layouts.learning import CALLS, CONVERSATIONS, LEAST
 from proxy.replay.lines import Line
 from proxy.replay.planning import Planning
 from proxy.replay.unmoved import Unmoved

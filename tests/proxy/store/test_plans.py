@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import Engine, select
 
-from proxy.prefix.plan import Arm, Plan, Policy, merged
+from proxy.prefix.marking.plan import Arm, Plan, Policy, merged
 from proxy.store import schema
 from proxy.store.database import open_database, reading
 from proxy.store.plans import Plans

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from proxy.prefix.guard import Finding, Sample, Sums, sampled, verdict
-from proxy.prefix.plan import Arm
+from proxy.prefix.marking.plan import Arm
 from proxy.receipt import Outcome, Receipt
 from proxy.store.inserts import inserter
 from proxy.store.savings import MissSum, Savings

@@ -1,0 +1,1 @@
+"""Why a cache read less than it could have."""

@@ -1,0 +1,1 @@
+"""Which text and which tool goes where: declared, learned, and put in order."""

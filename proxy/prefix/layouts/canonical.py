@@ -1,0 +1,209 @@
+"""Tools in one order and one rendering: what a conversation has sent once, it sends again the same.
+
+::
+
+    known      a b c            what this conversation has sent, as fingerprints
+    asked      d c a            the caller's list
+    sent       a c d            known ones as before, new ones after them by name
+    order      a b c d          b keeps its place for when it comes back
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.layouts.toolsets import Tool
+from proxy.prefix.prompts.marks import MARKS, may_mark
+from proxy.prefix.prompts.objects import Unplannable, is_exact, members, written
+from proxy.prefix.prompts.prompt import Fingerprint
+
+#: No provider takes this many tools; a longer list is left as it came.
+MOST: Final = 1024
+#: Bytes above which a tool's rendering, and the order of all of them, is not remembered.
+_SMALL: Final = 2**13
+_LARGE: Final = 2**16
+_KINDS: Final = ("function", "custom")
+#: A tool's own keys in the order of the API reference; all others follow by name.
+_RANK: Final = {
+    name: rank
+    for rank, name in enumerate(
+        ("type", "function", "custom", "name", "description", "parameters", "strict", "format")
+    )
+}
+
+
+class Ordered(msgspec.Struct, frozen=True):
+    """Tools as they are sent.
+
+    Attributes:
+        tools: Each definition.
+        order: Fingerprints (hex) of the functions this conversation has sent, in the order they
+            are sent: the next call's ``known``.
+        why: Why the caller's order was kept; "" where it was not.
+    """
+
+    tools: tuple[bytes, ...]
+    order: tuple[str, ...]
+    why: str = ""
+
+
+class _Tool(msgspec.Struct, frozen=True):
+    """A tool, read.
+
+    Attributes:
+        whole: Its one rendering; as it came where it is no function.
+        bare: The same without marks.
+        marks: Its marks, by name.
+        name: What the model calls it; "" where it has to stay in its place.
+        known: The fingerprint (hex) of ``bare``.
+    """
+
+    whole: bytes
+    bare: bytes
+    marks: Mapping[str, bytes]
+    name: str
+    known: str
+
+    @property
+    def stops(self) -> bool:
+        """Whether it may carry a mark."""
+        return may_mark(self.whole)
+
+    def sent(self, marks: Mapping[str, bytes]) -> bytes:
+        """Its definition, with the marks of the place where it stands."""
+        if marks is self.marks or not self.name:
+            return self.whole
+        return written(members(self.bare) | dict(marks)) if marks else self.bare
+
+
+_word = msgspec.json.Decoder(str).decode
+
+
+def ordered(tools: tuple[bytes, ...], known: tuple[str, ...], fingerprint: Fingerprint) -> Ordered:
+    """The tools as this conversation sends them; in the caller's order where that may matter.
+
+    Only functions and custom tools change places, with one another. A mark says "everything up to
+    here": it stays behind the same tools, whichever of them is then the last.
+
+    Args:
+        tools: As the caller wrote them.
+        known: ``order`` of the conversation's previous call; at its first, what ``Toolsets`` say.
+        fingerprint: Names a tool by its rendering without marks.
+    """
+    if len(tools) > MOST:
+        return Ordered(tools, known, f"more than {MOST} tools")
+    small = sum(map(len, tools)) <= _LARGE
+    return (_lately if small else _ordered)(tools, known, fingerprint)
+
+
+def _ordered(tools: tuple[bytes, ...], known: tuple[str, ...], fingerprint: Fingerprint) -> Ordered:
+    found = [_of(tool, fingerprint) for tool in tools]
+    planned, why = _arranged(found, known)
+    if not _same_before_each_mark(found, planned):
+        planned, why = found, "marks stand between tools that would change places"
+    sent = tuple(now.sent(was.marks) for was, now in zip(found, planned, strict=True))
+    return Ordered(sent, _remembered(known, planned), why)
+
+
+#: Lists of tools put in order lately: some 32 MiB at most.
+_lately = lru_cache(maxsize=256)(_ordered)
+
+
+def named(tools: Sequence[bytes], fingerprint: Fingerprint) -> list[Tool]:
+    """The tools that may change places, in the caller's order; none where there are too many."""
+    found = [_of(tool, fingerprint) for tool in tools] if len(tools) <= MOST else []
+    return [Tool(tool.known, tool.name) for tool in found if tool.name]
+
+
+def _of(raw: bytes, fingerprint: Fingerprint) -> _Tool:
+    """The tool, remembered where it is not large."""
+    return (_known if len(raw) <= _SMALL else _read)(raw, fingerprint)
+
+
+def _read(raw: bytes, fingerprint: Fingerprint) -> _Tool:
+    """The tool; one that is not understood stays as it came."""
+    try:
+        kind, name, outer, inner = _opened(raw)
+    except (Unplannable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _Tool(raw, b"", {}, "", "")
+    marks = _marks(inner) | _marks(outer)
+    whole = plain = _rendered({**outer, kind: _rendered(inner)})
+    if marks:
+        plain = _rendered(_unmarked({**outer, kind: _rendered(_unmarked(inner))}))
+    return _Tool(whole, plain, marks, name, fingerprint(plain).hex())
+
+
+#: Tools seen lately, in any conversation: at most 24 MiB.
+_known = lru_cache(maxsize=1024)(_read)
+
+
+def _opened(raw: bytes) -> tuple[str, str, dict[str, bytes], dict[str, bytes]]:
+    """The kind and the name of a tool, its members, and those of the definition inside.
+
+    Raises:
+        Unplannable: If it is no function, or cannot be written again as it is.
+    """
+    outer = _exact(msgspec.json.format(raw, indent=-1))
+    kind = _word(outer.get("type", b'"function"'))
+    if kind not in _KINDS or kind not in outer:
+        raise Unplannable("not a function")
+    inner = _exact(outer[kind])
+    name = _word(inner.get("name", b'""'))
+    if not name:
+        raise Unplannable("a function without a name")
+    return kind, name, outer, inner
+
+
+def _exact(compact: bytes) -> dict[str, bytes]:
+    """The members of an object that is written without spaces.
+
+    Raises:
+        Unplannable: If a key stands twice or is escaped.
+    """
+    found = members(compact)
+    if not is_exact(compact, found):
+        raise Unplannable("a key stands twice or is escaped")
+    return found
+
+
+def _rendered(found: Mapping[str, bytes]) -> bytes:
+    """The object with its keys in the one order."""
+    return written(dict(sorted(found.items(), key=lambda one: (_RANK.get(one[0], 99), one[0]))))
+
+
+def _marks(found: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: found[name] for name in MARKS if found.get(name, b"null") != b"null"}
+
+
+def _unmarked(found: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: raw for name, raw in found.items() if name not in MARKS or raw == b"null"}
+
+
+def _arranged(found: Sequence[_Tool], known: Sequence[str]) -> tuple[Sequence[_Tool], str]:
+    """The tools with functions in their order among themselves, and why not where they are not."""
+    able = [tool for tool in found if tool.name]
+    if len({tool.name for tool in able}) < len(able):
+        return found, "two tools have one name"
+    rank = {one: place for place, one in enumerate(known)}
+    able.sort(key=lambda tool: (rank.get(tool.known, len(rank)), tool.name))
+    following = iter(able)
+    return [next(following) if tool.name else tool for tool in found], ""
+
+
+def _same_before_each_mark(found: Sequence[_Tool], planned: Sequence[_Tool]) -> bool:
+    """Whether each place that carries a mark still ends the same set of tools."""
+    apart: set[int] = set()
+    for was, now in zip(found, planned, strict=True):
+        apart ^= {id(was)}
+        apart ^= {id(now)}
+        if apart and was.stops:
+            return False
+    return True
+
+
+def _remembered(known: Sequence[str], planned: Sequence[_Tool]) -> tuple[str, ...]:
+    """The order for the next call, as far as it is remembered."""
+    sent = (tool.known for tool in planned if tool.name)
+    return tuple(dict.fromkeys([*known, *sent]))[:MOST]

@@ -1,0 +1,279 @@
+"""What a feature's instructions show: which of their text varies, and which moves would pay."""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.layouts.holes import Anchor
+from proxy.prefix.layouts.layout import Layout, Move
+from proxy.prefix.layouts.samples import Sample, Samples, Seen
+from proxy.prefix.layouts.skeleton import Column, Gap, gaps, groups
+from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Fingerprint, Slot
+from proxy.prefix.prompts.regime import Regime
+
+#: Evidence below which nothing is proposed: so many calls, or this many conversations. What
+#: changes within one conversation shows in that one; what differs between them, in two.
+CALLS: Final = 20
+CONVERSATIONS: Final = 10
+#: Tokens a layout must make readable in an average call.
+LEAST: Final = 50
+#: Changes per further call above which text is taken to vary per call. Where it changes less,
+#: its rare change costs less than sending it anew each time.
+OFTEN: Final = Fraction(1, 10)
+#: Share of conversations with a text of their own below which it stays: a few values are each
+#: cached by themselves.
+OWN: Final = Fraction(3, 10)
+#: Tokens that a reference and a label cost.
+WORDS: Final = 20
+#: Units around what varies in a single conversation among which an anchor is chosen.
+NEAR: Final = 8
+
+
+class Learner:
+    """Bounded evidence of one feature: team, feature, model family and tools.
+
+    Args:
+        fingerprint: The team's.
+        tools: Bytes of the tool definitions, which stand in front of the instructions.
+        shows: Whether layouts may quote the caller's words.
+    """
+
+    def __init__(self, fingerprint: Fingerprint, *, tools: int = 0, shows: bool = False) -> None:
+        self._tools = tools
+        self._samples = Samples(fingerprint, shows=shows)
+
+    def observe(
+        self,
+        texts: Sequence[str],
+        conversation: bytes,
+        now: float,
+        *,
+        first: bool,
+        history: int = 0,
+        mark: int = 0,
+    ) -> None:
+        """Learn from a call.
+
+        Args:
+            texts: Its instructions: the texts of its leading system and developer messages.
+            conversation: The hash of its conversation.
+            now: Seconds.
+            first: Whether it is the conversation's first call.
+            history: Bytes of the conversation behind the instructions.
+            mark: Stands for the instructions; 0 for nothing.
+        """
+        self._samples.add(texts, conversation, now, first=first, history=history, mark=mark)
+
+    def skims(
+        self, conversation: bytes, now: float, *, first: bool, history: int, mark: int
+    ) -> bool:
+        """Learn from a call without its instructions; False where ``observe`` needs them."""
+        return self._samples.skims(conversation, now, first=first, history=history, mark=mark)
+
+    def proposal(self, fresh: Fraction, regime: Regime) -> Layout | None:
+        """The moves that would pay, or None: too little evidence, or nothing to gain.
+
+        Args:
+            fresh: What a token not read from the cache costs, in nano-dollars.
+            regime: The cache of the route.
+        """
+        moves: list[Move] = []
+        for group in groups(self._samples.kept):
+            if _enough(group):
+                moves += _moves(group, self._tools, fresh, regime)
+        labelled = [
+            msgspec.structs.replace(move, label=f"Detail {number}")
+            for number, move in enumerate(moves, 1)
+        ]
+        return Layout(moves=tuple(labelled)) if labelled else None
+
+
+class _Hole(msgspec.Struct, frozen=True):
+    """Adjacent columns that go to one slot.
+
+    Attributes:
+        behind: Bytes of stable text up to the next hole, or to the end.
+    """
+
+    gap: Gap
+    columns: tuple[Column, ...]
+    slot: Slot
+    behind: int = 0
+
+
+def _enough(group: Sequence[Sample]) -> bool:
+    return len(group) >= CONVERSATIONS or sum(sample.calls for sample in group) >= CALLS
+
+
+def _moves(group: Sequence[Sample], tools: int, fresh: Fraction, regime: Regime) -> list[Move]:
+    """The moves of one template that pay."""
+    found = gaps(group)
+    front, holes = _holes(found)
+    gains = _gains(group, holes, front + tools if regime.takes_marks else 0)
+    while holes and gains[len(holes) - 1] <= 0 and not regime.takes_marks:
+        holes.pop()
+    gain = sum(gains[: len(holes)])
+    if gain < LEAST or _reach(group, holes, tools + front) < regime.least * BYTES_PER_TOKEN:
+        return []
+    worth = fresh * (1 - regime.read) * 1000
+    moves = [
+        _move(hole, max(0, int(each * worth))) for hole, each in zip(holes, gains, strict=False)
+    ]
+    return [_sturdy(move, found) for move in moves] if len(group) == 1 else moves
+
+
+def _reach(group: Sequence[Sample], holes: Sequence[_Hole], front: int) -> int:
+    """Bytes that a further call of a conversation could read, or any call where none varies."""
+    stable = front + sum(hole.behind for hole in holes)
+    if not any(hole.slot is Slot.VARIABLE for hole in holes):
+        return stable
+    further = sum(sample.further for sample in group) or 1
+    return stable + sum(sample.history for sample in group) // further
+
+
+def _gains(group: Sequence[Sample], holes: Sequence[_Hole], front: int) -> list[Fraction]:
+    """Tokens each move makes readable in an average call, once those before it are made.
+
+    What stands behind a text that varies per call is read by no call as it is sent; behind one
+    that varies between conversations, by all but their first calls.
+    """
+    calls = sum(sample.calls for sample in group)
+    first = Fraction(sum(sample.opened for sample in group), calls)
+    history = sum(sample.history for sample in group) // calls
+    found: list[Fraction] = []
+    varies = False
+    for number, hole in enumerate(holes):
+        size = hole.behind + (0 if number else front)
+        if hole.slot is Slot.VARIABLE and not varies:
+            size += history
+            varies = True
+        share = 1 if varies else first * max(map(_own, hole.columns))
+        words = WORDS if hole.behind or hole.slot is Slot.VARIABLE else 0
+        found.append(Fraction(size, BYTES_PER_TOKEN) * share - words)
+    return found
+
+
+def _holes(every: Sequence[Gap]) -> tuple[int, list[_Hole]]:
+    """Bytes of stable text before the first hole, and the holes in their order."""
+    front = 0
+    found: list[_Hole] = []
+    for gap in every:
+        runs = list(_runs(gap))
+        leaves = sum(u.weight for run in runs for c in run.columns for u in c.example)
+        rest = gap.weight - leaves + (gap.after.weight if gap.after else 0)
+        found += runs
+        if found:
+            found[-1] = msgspec.structs.replace(found[-1], behind=found[-1].behind + rest)
+        else:
+            front += rest
+    return front, found
+
+
+def _runs(gap: Gap) -> Iterator[_Hole]:
+    """The columns of a gap that should move, adjacent ones of one slot together."""
+    run: list[Column] = []
+    slot = None
+    for column in gap.columns:
+        own = _slot(gap, column)
+        if run and (own is not slot or column.at != run[-1].at + 1):
+            yield _Hole(gap, tuple(run), slot or Slot.STABLE)
+            run = []
+        if own is not None:
+            run.append(column)
+        slot = own
+    if run:
+        yield _Hole(gap, tuple(run), slot or Slot.STABLE)
+
+
+def _slot(gap: Gap, column: Column) -> Slot | None:
+    """Where a column should go; None where it should stay."""
+    further = sum(sample.further for sample in gap.samples)
+    changes = sum(
+        sample.changes * _differ(values)
+        for sample, values in zip(gap.samples, column.values, strict=True)
+    )
+    if changes > OFTEN * further:
+        return Slot.VARIABLE
+    return Slot.SEMI_STABLE if _own(column) >= OWN else None
+
+
+def _differ(values: Sequence[tuple[bytes, ...]]) -> Fraction:
+    """Which share of the pairs of a conversation's variants differ here."""
+    pairs = list(combinations(values, 2))
+    return Fraction(sum(a != b for a, b in pairs), len(pairs) or 1)
+
+
+def _own(column: Column) -> Fraction:
+    """Which share of the conversations has a text of its own here."""
+    return Fraction(len({values[0] for values in column.values}), len(column.values))
+
+
+def _move(hole: _Hole, saving: int) -> Move:
+    gap, columns = hole.gap, hole.columns
+    return Move(
+        before=_anchor(gap.before),
+        after=_anchor(gap.after),
+        slot=hole.slot,
+        label="",
+        at=columns[0].at,
+        count=len(columns) if columns[0].of else 0,
+        of=columns[0].of,
+        shows=_shown(columns),
+        calls=sum(sample.calls for sample in gap.samples),
+        conversations=len(gap.samples),
+        values=max(len({v for values in c.values for v in values}) for c in columns),
+        saving=saving,
+    )
+
+
+def _sturdy(move: Move, found: Sequence[Gap]) -> Move:
+    """The move of a single conversation, known by text that others are likely to have too.
+
+    A line beside what varies may be this conversation's own; the start of the instructions is not,
+    and the longest line nearby is more likely a rule than a name.
+    """
+    here = [(_anchor(gap.before), _anchor(gap.after)) for gap in found]
+    at = here.index((move.before, move.after))
+    if not move.of:
+        return move
+    ahead, before = 0, at
+    while before and not found[before - 1].columns and at - before < NEAR:
+        before -= 1
+        ahead += found[before].units + 1
+    starts = found[before].before is None
+    after, behind, passed = at, 0, 0
+    for far in range(at + 1, min(at + NEAR, len(found))):
+        passed += found[far].units + 1
+        if found[far].columns or found[far].after is None:
+            break
+        if _length(found[far]) > _length(found[after]):
+            after, behind = far, passed
+    return msgspec.structs.replace(
+        move,
+        before=None if starts else move.before,
+        after=_anchor(found[after].after),
+        at=move.at + (ahead if starts else 0),
+        of=move.of + behind + (ahead if starts else 0),
+    )
+
+
+def _length(gap: Gap) -> int:
+    """Characters of the unit behind a gap."""
+    return gap.after.size if gap.after else 0
+
+
+def _anchor(unit: Seen | None) -> Anchor | None:
+    return Anchor(unit.print.hex(), unit.size) if unit else None
+
+
+def _shown(columns: Sequence[Column]) -> str:
+    """What a reader may see of columns: their lines, and how the first begins."""
+    first, last = columns[0], columns[-1]
+    end = last.line + max(0, sum(unit.lines for unit in last.example) - 1)
+    lines = f"line {first.line}" if end == first.line else f"lines {first.line} to {end}"
+    words = first.example[0].words if first.example else ""
+    name, colon, _ = words.partition(":")
+    return f"{lines} `{name}{colon} …`" if words else lines

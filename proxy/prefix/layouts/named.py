@@ -1,0 +1,90 @@
+"""Slots that the caller names beside the prompt: ``0=stable, 1=semi-stable, 2.1=variable``.
+
+``2`` is the third message, ``2.1`` the second part of its content. The header
+``x-thriftgate-slots`` says so, or the body's ``metadata.thriftgate_slots``; where both do, the
+header. Only instructions and a user's words can be named, as with tags: a user's words move within
+their own message.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.layouts.order import Wished
+from proxy.prefix.layouts.pieces import Piece
+from proxy.prefix.layouts.tags import SLOTS, SPEAKERS
+from proxy.prefix.prompts.objects import Unplannable, members
+from proxy.prefix.prompts.prompt import Prompt, Slot, parts, read, text
+
+#: Names in one prompt; more of them are not read.
+MOST: Final = 64
+#: The key of ``metadata``.
+FIELD: Final = "thriftgate_slots"
+_ONE: Final = re.compile(r"\s*(\d{1,5})(?:\.(\d{1,5}))?\s*=\s*([a-z-]{1,16})\s*", re.ASCII)
+#: Letters of what a note quotes.
+_QUOTED: Final = 40
+
+_Place = tuple[int, int]
+
+
+def named(prompt: Prompt, header: str) -> Wished:
+    """The slots that a header, or else the metadata, gives to texts of a prompt.
+
+    Args:
+        prompt: As its caller wrote it.
+        header: What ``x-thriftgate-slots`` holds; "" for nothing.
+
+    Raises:
+        Unplannable: If a message that is named cannot be read.
+    """
+    wish: dict[_Place, tuple[Piece, ...]] = {}
+    notes: list[str] = []
+    said = header or _metadata(prompt)
+    for number, one in enumerate(said.split(",", MOST)) if said.strip() else ():
+        found = _named(prompt, one) if number < MOST else "there are too many"
+        if isinstance(found, str):
+            notes.append(f"slot {one.strip()[:_QUOTED]!r} is passed over: {found}")
+        else:
+            wish |= found
+    return Wished(wish, tuple(notes))
+
+
+def _metadata(prompt: Prompt) -> str:
+    """What the metadata says of slots; "" for nothing, or where that is no text."""
+    raw = prompt.fields.get("metadata")
+    if raw is None or FIELD.encode() not in raw:
+        return ""
+    try:
+        return msgspec.json.decode(members(raw).get(FIELD, b'""'), type=str)
+    except (Unplannable, msgspec.DecodeError):
+        return ""
+
+
+def _named(prompt: Prompt, one: str) -> dict[_Place, tuple[Piece, ...]] | str:
+    """The texts that one name stands for, each as one piece; or what is wrong with it."""
+    match = _ONE.fullmatch(one)
+    slot = SLOTS.get(match[3]) if match else None
+    if match is None or slot is None:
+        return "it is none like 0=stable or 1.0=semi-stable"
+    number = int(match[1])
+    if number >= len(prompt.messages):
+        return "there is no such message"
+    message = read(prompt.messages[number])
+    if message.role not in SPEAKERS:
+        return "only instructions and a user's words have slots"
+    found = dict(_texts(parts(message.content), number, slot))
+    if match[2] is None:
+        return found or "the message has no text"
+    at = (number, int(match[2]))
+    return {at: found[at]} if at in found else "the message has no such text"
+
+
+def _texts(
+    content: tuple[bytes, ...], number: int, slot: Slot
+) -> Iterator[tuple[_Place, tuple[Piece, ...]]]:
+    for at, one in enumerate(content):
+        words = text(one)
+        if words is not None:
+            yield (number, at), (Piece(slot, words),)

@@ -1,0 +1,227 @@
+"""The one operation that moves text: a prompt with its pieces in the order of their slots.
+
+::
+
+    stable stays ─ semi-stable ends the instructions ─ conversation ─ what varies comes last
+
+Where words went from between others a fixed reference stays, and they arrive under its label.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.layouts.pieces import Cut, Piece, cut, labelled, references, within
+from proxy.prefix.prompts.prompt import ASSISTANT, Prompt, Slot, leading, parts, read, text
+from proxy.prefix.prompts.splice import part, plain, refilled, reworded, said
+
+#: What the pieces of a text part are, by (message, part); together they are its whole text.
+Wish = Mapping[tuple[int, int], Sequence[Piece]]
+
+#: Opens what varies, where it arrives.
+INTRODUCTION: Final = "Details for the instructions above:\n\n"
+_ASKS: Final = "user"
+#: Between parts that an upstream may join without one.
+_BREAK: Final = "\n\n"
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A prompt in order, and why some of it is not."""
+
+    prompt: Prompt
+    notes: tuple[str, ...] = ()
+
+
+class Wished(msgspec.Struct, frozen=True):
+    """What should move, and why some of what was asked for should not."""
+
+    wish: Wish = {}
+    notes: tuple[str, ...] = ()
+
+
+class _Moved(msgspec.Struct, frozen=True):
+    role: str
+    piece: Piece
+
+
+class _Head(msgspec.Struct):
+    """The leading messages while they are put in order."""
+
+    messages: list[bytes] = []
+    semi: tuple[int, int] | None = None
+    moved: list[_Moved] = []
+
+    def of(self, slot: Slot) -> dict[str, list[Piece]]:
+        """What left its place for a slot, by role."""
+        found: dict[str, list[Piece]] = {}
+        for moved in self.moved:
+            if moved.piece.slot is slot:
+                found.setdefault(moved.role, []).append(moved.piece)
+        return found
+
+
+def placed(prompt: Prompt, wish: Wish, *, late: bool = True) -> Placed:
+    """The prompt with every piece in its slot; as it came where nothing is wished.
+
+    Text of leading messages keeps the role it came with. Pieces of the conversation's own
+    messages stay within them.
+
+    Args:
+        prompt: As it was parsed.
+        wish: What the pieces are; places that the prompt has not are passed over.
+        late: Whether the upstream takes a system message after the conversation; otherwise what
+            varies goes into a user's message, with a user's authority.
+
+    Raises:
+        Unplannable: If a message cannot be read.
+    """
+    if not wish:
+        return Placed(prompt)
+    first = leading(prompt)
+    wish, notes = _allowed(_numbered(wish), prompt, first)
+    head = _head(prompt, wish, first)
+    _end(head)
+    spoken = list(prompt.messages[first:])
+    for number in {at for at, _ in wish if first <= at < len(prompt.messages)}:
+        spoken[number - first] = _spoken(prompt, number, wish)
+    tail = _tailed(spoken, head.of(Slot.VARIABLE), late=late)
+    messages = (*head.messages, *spoken)
+    found = msgspec.structs.replace(prompt, messages=messages, semi=head.semi, tail=tail)
+    return Placed(found, notes)
+
+
+def _numbered(wish: Wish) -> Wish:
+    """The wish with a label on each piece that has none."""
+    count = 0
+    found: dict[tuple[int, int], list[Piece]] = {}
+    for at in sorted(wish):
+        found[at] = []
+        for piece in wish[at]:
+            count += piece.slot is not Slot.STABLE
+            label = piece.label or f"Item {count}"
+            found[at].append(msgspec.structs.replace(piece, label=label))
+    return found
+
+
+def _allowed(wish: Wish, prompt: Prompt, first: int) -> tuple[Wish, tuple[str, ...]]:
+    """The wish that the end of the conversation allows, and why it is not all of it."""
+    if not any(p.slot is Slot.VARIABLE for at in wish if at[0] < first for p in wish[at]):
+        return wish, ()
+    if first == len(prompt.messages):
+        note = "what varies ends the instructions: no conversation follows them"
+        return _instead(wish, first, Slot.SEMI_STABLE), (note,)
+    if read(prompt.messages[-1]).role == ASSISTANT:
+        note = "what varies stays in its place: the last message is an answer to go on with"
+        return _instead(wish, first, Slot.STABLE), (note,)
+    return wish, ()
+
+
+def _instead(wish: Wish, first: int, slot: Slot) -> Wish:
+    """The wish with another slot for what varies in the leading messages."""
+    return {
+        at: [
+            msgspec.structs.replace(p, slot=slot)
+            if p.slot is Slot.VARIABLE and at[0] < first
+            else p
+            for p in pieces
+        ]
+        for at, pieces in wish.items()
+    }
+
+
+def _head(prompt: Prompt, wish: Wish, first: int) -> _Head:
+    """The leading messages with what stays in them, each slot's words in order."""
+    every = [parts(read(raw).content) for raw in prompt.messages[:first]]
+    cuts = _cuts(every, wish)
+    head = _Head(messages=[], moved=[])
+    for number, found in enumerate(every):
+        raw = prompt.messages[number]
+        if not any((number, at) in cuts for at in range(len(found))):
+            head.messages.append(raw)
+            continue
+        role = read(raw).role
+        kept: list[bytes] = []
+        for at, one in enumerate(found):
+            pieces = cuts.get((number, at), Cut(kept="", whole=True))
+            stays, semi = _stays(one, pieces)
+            if semi and head.semi is None:
+                head.semi = (len(head.messages), len(kept) + len(stays) - 1)
+            kept += stays
+            head.moved += [_Moved(role, piece) for piece in pieces.gone]
+        if kept:
+            head.messages.append(refilled(raw, kept))
+    return head
+
+
+def _cuts(every: Sequence[Sequence[bytes]], wish: Wish) -> dict[tuple[int, int], Cut]:
+    """What stays and what goes of each part that is wished about."""
+    found: dict[tuple[int, int], Cut] = {}
+    last = True
+    for number in reversed(range(len(every))):
+        for at in reversed(range(len(every[number]))):
+            pieces = wish.get((number, at))
+            if pieces is None or text(every[number][at]) is None:
+                last = False
+            else:
+                found[number, at] = cut(pieces, last=last)
+                last = last and not found[number, at].kept.strip()
+    return found
+
+
+def _stays(raw: bytes, found: Cut) -> tuple[list[bytes], bool]:
+    """What stands where the part stood, and whether the last of it is semi-stable."""
+    if found.whole:
+        return [raw], False
+    kept = found.kept if found.kept.strip() else ""
+    if found.ending.strip():
+        before = [part(kept) if raw[:1] != b'"' else reworded(raw, kept)] if kept else []
+        return [*before, reworded(raw, found.ending)], True
+    if kept or plain(raw):
+        return [reworded(raw, kept)] if kept else [], False
+    return [reworded(raw, references(found.gone))], False
+
+
+def _end(head: _Head) -> None:
+    """Put what is semi-stable at the end of the instructions."""
+    for role, pieces in head.of(Slot.SEMI_STABLE).items():
+        words = labelled(pieces)
+        if head.messages and read(head.messages[-1]).role == role:
+            last = head.messages[-1]
+            found = parts(read(last).content)
+            head.messages[-1] = refilled(last, [*found, part(_BREAK + words)])
+            place = (len(head.messages) - 1, len(found))
+        else:
+            head.messages.append(said(role, words))
+            place = (len(head.messages) - 1, 0)
+        head.semi = head.semi or place
+
+
+def _spoken(prompt: Prompt, number: int, wish: Wish) -> bytes:
+    """A message of the conversation with its pieces in order."""
+    raw = prompt.messages[number]
+    found = parts(read(raw).content)
+    wished = [wish.get((number, at)) for at in range(len(found))]
+    return refilled(
+        raw,
+        [
+            reworded(one, within(pieces)) if pieces and text(one) is not None else one
+            for one, pieces in zip(found, wished, strict=True)
+        ],
+    )
+
+
+def _tailed(spoken: list[bytes], varying: Mapping[str, Sequence[Piece]], *, late: bool) -> int:
+    """How many messages at the end vary, once what varies is there."""
+    if not varying:
+        return 0
+    if late:
+        spoken += [said(role, INTRODUCTION + labelled(found)) for role, found in varying.items()]
+        return len(varying)
+    words = INTRODUCTION + labelled([piece for found in varying.values() for piece in found])
+    if read(spoken[-1]).role == _ASKS:
+        said_before = parts(read(spoken[-1]).content)
+        spoken[-1] = refilled(spoken[-1], [*said_before, part(_BREAK + words)])
+    else:
+        spoken.append(said(_ASKS, words))
+    return 1

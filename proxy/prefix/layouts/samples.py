@@ -1,0 +1,259 @@
+"""What is kept of a feature's instructions to learn from: few conversations, few texts of each.
+
+The conversations of the latest hour come first, among them those of the smallest hash: the same
+choice in whatever order they are seen. Of a text only fingerprints and sizes are kept.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.layouts.units import telling, units
+from proxy.prefix.prompts.prompt import Fingerprint
+
+#: Conversations kept.
+CONVERSATIONS: Final = 32
+#: Different instructions kept of one conversation.
+VARIANTS: Final = 3
+#: Units kept of one variant; longer instructions end in one large unit.
+UNITS: Final = 2048
+#: Units kept in all, eight bytes each.
+TOTAL: Final = 65536
+#: Different units kept, about 300 bytes each: some 5 MB for a feature at worst.
+DIFFERENT: Final = 16384
+#: Conversations that are kept however long their instructions are.
+LEAST: Final = 5
+#: Characters of a unit kept where words may be shown.
+SHOWN: Final = 48
+_HOUR: Final = 3600
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A unit as it was seen.
+
+    Attributes:
+        print: Its fingerprint without the white space around it.
+        size: Its characters without that white space.
+        weight: Its bytes, all of them.
+        telling: Whether a place can be known by it.
+        lines: Line breaks in it.
+        words: How it begins, where words may be shown.
+    """
+
+    print: bytes
+    size: int
+    weight: int
+    telling: bool
+    lines: int
+    words: str
+
+
+Variant = tuple[Seen, ...]
+
+
+class Sample(msgspec.Struct):
+    """A conversation.
+
+    Attributes:
+        identity: Its hash.
+        hour: When it was last seen.
+        calls: Calls seen since it was kept.
+        opened: Whether its first call was among them.
+        changes: Calls whose instructions differ from those of the call before.
+        history: Bytes that followed the instructions of its further calls, in all.
+        latest: The fingerprint of its latest instructions.
+        mark: Stands for them, too, for those who have not hashed them.
+        variants: Some of its instructions, by fingerprint.
+    """
+
+    identity: bytes
+    hour: int
+    calls: int = 0
+    opened: bool = False
+    changes: int = 0
+    history: int = 0
+    latest: bytes = b""
+    mark: int = 0
+    variants: dict[bytes, Variant] = {}
+
+    @property
+    def rank(self) -> tuple[int, bytes]:
+        """Its place among the samples; the smallest stay."""
+        return (-self.hour, self.identity)
+
+    def count(self, history: int, *, first: bool) -> None:
+        """Count a call of it, with so many bytes behind its instructions."""
+        self.calls += 1
+        self.opened = self.opened or first
+        self.history += 0 if first else history
+
+    @property
+    def further(self) -> int:
+        """Calls seen that had one before them."""
+        return self.calls - self.opened
+
+
+class Samples:
+    """The conversations kept of one feature; never more than the bounds above say."""
+
+    def __init__(self, fingerprint: Fingerprint, *, shows: bool = False) -> None:
+        self._fingerprint = fingerprint
+        self._shows = shows
+        self._kept: dict[bytes, Sample] = {}
+        self._seen: dict[tuple[int, bool], Seen] = {}
+        self._slots = 0
+        self._room = CONVERSATIONS
+        self._hour = 0
+
+    @property
+    def slots(self) -> int:
+        """Units kept."""
+        return self._slots
+
+    @property
+    def units(self) -> int:
+        """Different units kept."""
+        return len(self._seen)
+
+    @property
+    def kept(self) -> Sequence[Sample]:
+        """The conversations, in the order of their hashes."""
+        return sorted(self._kept.values(), key=lambda sample: sample.identity)
+
+    def add(
+        self,
+        texts: Sequence[str],
+        conversation: bytes,
+        now: float,
+        *,
+        first: bool,
+        history: int = 0,
+        mark: int = 0,
+    ) -> None:
+        """Keep what a call shows, where its conversation is one to keep."""
+        sample = self._sample(conversation, int(now // _HOUR))
+        if sample is None:
+            return
+        sample.count(history, first=first)
+        sample.mark = mark
+        key = self._fingerprint("\0".join(texts).encode(errors="surrogatepass"))
+        sample.changes += bool(sample.latest) and sample.latest != key
+        sample.latest = key
+        known = sample.variants
+        if key in known or (len(known) >= VARIANTS and key > max(known)):
+            return
+        known[key] = self._variant(texts)
+        self._slots += len(known[key])
+        if len(known) > VARIANTS:
+            self._slots -= len(known.pop(max(known)))
+        self._shrink()
+
+    def skims(
+        self, conversation: bytes, now: float, *, first: bool, history: int, mark: int
+    ) -> bool:
+        """Count a call without its texts; False where those are needed.
+
+        They are where its conversation is one to keep, and they may be others than its latest.
+
+        Args:
+            conversation: Its hash.
+            now: Seconds.
+            first: Whether it is the conversation's first call.
+            history: Bytes of the conversation behind the instructions.
+            mark: Stands for the instructions; 0 for nothing.
+        """
+        hour = int(now // _HOUR)
+        sample = self._kept.get(conversation)
+        if sample is None:
+            return not self._takes(conversation, hour)
+        if not mark or mark != sample.mark:
+            return False
+        self._sample(conversation, hour)
+        sample.count(history, first=first)
+        return True
+
+    def _takes(self, conversation: bytes, hour: int) -> bool:
+        """Whether a conversation that is not kept would be."""
+        if hour > self._hour or len(self._kept) < self._room:
+            return True
+        return (-hour, conversation) <= self._worst().rank
+
+    def _sample(self, conversation: bytes, hour: int) -> Sample | None:
+        """The conversation as it is kept; None if others go before it."""
+        if hour > self._hour:
+            self._hour, self._room = hour, CONVERSATIONS
+        found = self._kept.get(conversation)
+        if found is not None:
+            found.hour = max(hour, found.hour)
+            return found
+        found = Sample(identity=conversation, hour=hour, variants={})
+        if len(self._kept) >= self._room:
+            worst = self._worst()
+            if found.rank > worst.rank:
+                return None
+            room = self._room
+            self._drop(worst)
+            self._room = room
+        self._kept[conversation] = found
+        return found
+
+    def _variant(self, texts: Sequence[str]) -> Variant:
+        found: list[Seen] = []
+        for said in texts:
+            left = UNITS - len(found)
+            if left > 0:
+                split = units(said, left)
+                found += [self._unit(one, ends=one is split[-1]) for one in split]
+        return tuple(found)
+
+    def _unit(self, unit: str, *, ends: bool) -> Seen:
+        # The process's own keyed hash of a text is enough to know it again, and needs no copy.
+        quick = (hash(unit), ends)
+        known = self._seen.get(quick)
+        if known is None:
+            bare = unit.strip()
+            known = self._seen[quick] = Seen(
+                print=self._fingerprint(bare.encode(errors="surrogatepass")),
+                size=len(bare),
+                weight=len(unit.encode(errors="surrogatepass")),
+                telling=telling(bare),
+                lines=max(unit.count("\n"), int(ends)),
+                words=bare[:SHOWN] if self._shows else "",
+            )
+        return known
+
+    def _shrink(self) -> None:
+        """Let conversations go until what is kept is within its bounds."""
+        while self._slots > TOTAL:
+            self._drop(self._worst())
+        if len(self._seen) > DIFFERENT:
+            self._forget()
+            while len(self._seen) > DIFFERENT * 3 // 4 and len(self._kept) > 1:
+                for _ in range((len(self._kept) + 1) // 2):
+                    self._drop(self._worst())
+                self._forget()
+
+    def _worst(self) -> Sample:
+        return max(self._kept.values(), key=lambda sample: sample.rank)
+
+    def _drop(self, sample: Sample) -> None:
+        """Let a conversation go, and take no other in its place for this hour."""
+        del self._kept[sample.identity]
+        self._slots -= sum(map(len, sample.variants.values()))
+        self._room = max(LEAST, len(self._kept))
+
+    def _forget(self) -> None:
+        """Let units go that no conversation holds."""
+        every = (v for sample in self._kept.values() for v in sample.variants.values())
+        held = {id(unit) for variant in every for unit in variant}
+        self._seen = {quick: unit for quick, unit in self._seen.items() if id(unit) in held}
+
+
+def counted(samples: Sequence[Sample]) -> Mapping[bytes, int]:
+    """How many conversations each telling unit was seen in."""
+    found: dict[bytes, int] = {}
+    for sample in samples:
+        for mark in {u.print for v in sample.variants.values() for u in v if u.telling}:
+            found[mark] = found.get(mark, 0) + 1
+    return found

@@ -1,0 +1,200 @@
+"""What recurs in the instructions of many conversations, in order, and the gaps between."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.layouts.samples import Sample, Seen, Variant, counted
+
+#: Conversations of a template in which a text must recur; half of them where they are fewer.
+LEAST: Final = 5
+#: Units in a gap above which it is one column.
+COLUMNS: Final = 16
+#: Which share of the variants a unit of the skeleton stands in.
+NEARLY: Final = 0.9
+#: Units that one which wanders may pass for all of them to be taken as shuffled.
+FEW: Final = 8
+_ALIKE: Final = 2  # share at least one unit in so many
+
+
+class Column(msgspec.Struct, frozen=True):
+    """Units that stand at one place of a gap.
+
+    Attributes:
+        at: The first of them among the gap's units, blank ones not counted.
+        of: How many units the gap has everywhere; 0 where that differs and the column is all of it.
+        values: What stands there by conversation and variant, as fingerprints.
+        example: What stands there in one variant.
+        line: The number of its first line in that variant, from 1.
+    """
+
+    at: int
+    of: int
+    line: int
+    values: tuple[tuple[tuple[bytes, ...], ...], ...]
+    example: tuple[Seen, ...]
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Between two units of the skeleton.
+
+    Attributes:
+        before: The unit in front; None at the start.
+        after: The unit behind; None at the end.
+        columns: Its columns; none where everything in it is the same everywhere.
+        weight: Bytes between the two in one variant.
+        units: Units with words between the two in that variant.
+        samples: The conversations that the values of columns stand for.
+    """
+
+    before: Seen | None
+    after: Seen | None
+    columns: tuple[Column, ...]
+    weight: int
+    samples: tuple[Sample, ...]
+    units: int = 0
+
+
+def groups(samples: Sequence[Sample]) -> list[list[Sample]]:
+    """The conversations by template: those that share most of what recurs; no small groups."""
+    least = max(1, min(LEAST, len(samples) // 2))
+    recurring = {mark for mark, count in counted(samples).items() if count >= least}
+    found: list[tuple[frozenset[bytes], list[Sample]]] = []
+    for sample in samples:
+        marks = frozenset(
+            u.print for v in sample.variants.values() for u in v if u.print in recurring
+        )
+        for founder, members in found:
+            if marks and len(marks & founder) * _ALIKE >= len(marks | founder):
+                members.append(sample)
+                break
+        else:
+            found.append((marks, [sample]))
+    return [members for _, members in found if len(members) >= least]
+
+
+def gaps(group: Sequence[Sample]) -> list[Gap]:
+    """What stands between the units that recur in a group, from the start to the end; or none."""
+    every = [[(v, _once(v)) for v in sample.variants.values()] for sample in group]
+    common = _common([once for variants in every for _, once in variants])
+    fits = [[(v, once) for v, once in vs if common <= once.keys()] for vs in every]
+    members = tuple(sample for sample, vs in zip(group, fits, strict=True) if vs)
+    fits = [variants for variants in fits if variants]
+    marks = _ordered([once for variants in fits for _, once in variants], common)
+    if not marks:
+        return []
+    places = [[_Places(variant, marks) for variant, _ in variants] for variants in fits]
+    return [_gap(places, number, members) for number in range(len(marks) + 1)]
+
+
+class _Places:
+    """Where the units of the skeleton stand in a variant."""
+
+    def __init__(self, variant: Variant, marks: Sequence[bytes]) -> None:
+        wanted = frozenset(marks)
+        self.variant = variant
+        self.stands = [-1, *(n for n, u in enumerate(variant) if u.print in wanted), len(variant)]
+
+    def units(self, gap: int) -> Variant:
+        """What stands between two of them."""
+        return self.variant[self.stands[gap] + 1 : self.stands[gap + 1]]
+
+    def lines(self, gap: int) -> list[int]:
+        """The number of the line of each unit with words between two of them, from 1."""
+        line = 1 + sum(u.lines for u in self.variant[: self.stands[gap] + 1])
+        found = []
+        for unit in self.units(gap):
+            found += [line] if unit.size else []
+            line += unit.lines
+        return found or [line]
+
+    def unit(self, mark: int) -> Seen | None:
+        """One of them; None for the start and the end."""
+        at = self.stands[mark]
+        return self.variant[at] if 0 <= at < len(self.variant) else None
+
+
+def _common(every: Sequence[Mapping[bytes, int]]) -> frozenset[bytes]:
+    """The units that nearly all variants have; those of all where few have every one."""
+    count = Counter(mark for once in every for mark in once)
+    nearly = frozenset(m for m, n in count.items() if n >= NEARLY * len(every))
+    if sum(nearly <= once.keys() for once in every) >= NEARLY * len(every):
+        return nearly
+    return frozenset(m for m, n in count.items() if n == len(every))
+
+
+def _ordered(every: Sequence[Mapping[bytes, int]], common: frozenset[bytes]) -> list[bytes]:
+    """The common units, without those that change places and the few they change places with."""
+    order = [mark for mark in every[0] if mark in common]
+    for places in every[1:]:
+        order = _rising(order, [places[mark] for mark in order])
+    stands = [[places[mark] for mark in order] for places in every]
+    shuffled: set[bytes] = set()
+    for mark in common.difference(order):
+        ranks = [bisect_left(at, each[mark]) for at, each in zip(stands, every, strict=True)]
+        if max(ranks) - min(ranks) <= FEW:
+            shuffled.update(order[min(ranks) : max(ranks)])
+    return [mark for mark in order if mark not in shuffled]
+
+
+def _once(variant: Variant) -> dict[bytes, int]:
+    """The telling units that stand once, and where."""
+    found: dict[bytes, int] = {}
+    twice = set()
+    for number, unit in enumerate(variant):
+        if unit.print in found:
+            twice.add(unit.print)
+        found[unit.print] = number
+    return {m: n for m, n in found.items() if m not in twice and variant[n].telling}
+
+
+def _rising(marks: Sequence[bytes], places: Sequence[int]) -> list[bytes]:
+    """As many of the marks as stand in rising places."""
+    ends: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for number, place in enumerate(places):
+        at = bisect_left(ends, place)
+        ends[at : at + 1] = [place]
+        last[at : at + 1] = [number]
+        before.append(last[at - 1] if at else -1)
+    found: list[bytes] = []
+    number = last[-1] if last else -1
+    while number >= 0:
+        found.append(marks[number])
+        number = before[number]
+    return found[::-1]
+
+
+def _gap(places: Sequence[Sequence[_Places]], number: int, samples: tuple[Sample, ...]) -> Gap:
+    one = places[0][0]
+    every = [[_worded(p.units(number)) for p in variants] for variants in places]
+    lines = one.lines(number)
+    return Gap(
+        before=one.unit(number),
+        after=one.unit(number + 1),
+        columns=tuple(_columns(every, lines)),
+        weight=sum(u.weight for u in one.units(number)),
+        samples=samples,
+        units=len(_worded(one.units(number))),
+    )
+
+
+def _worded(variant: Variant) -> Variant:
+    return tuple(unit for unit in variant if unit.size)
+
+
+def _columns(every: Sequence[Sequence[Variant]], lines: Sequence[int]) -> Iterator[Column]:
+    """The columns that are not the same everywhere."""
+    sizes = {len(variant) for variants in every for variant in variants}
+    count = max(sizes)
+    spans = [(0, 0, slice(None))]
+    if len(sizes) == 1 and count <= COLUMNS:
+        spans = [(at, count, slice(at, at + 1)) for at in range(count)]
+    for at, of, span in spans:
+        values = tuple(tuple(tuple(u.print for u in v[span]) for v in vs) for vs in every)
+        if len({value for told in values for value in told}) > 1:
+            yield Column(at, of, lines[at], values, every[0][0][span])

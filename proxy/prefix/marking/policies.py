@@ -1,0 +1,264 @@
+"""What a conversation marks, and with which key it is sent: decided by expected value."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from itertools import accumulate, pairwise
+from math import ceil
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.expected.openings import LATEST, Opening
+from proxy.prefix.marking.breakpoints import Call, Reuse, optimum
+from proxy.prefix.marking.habits import Uses
+from proxy.prefix.marking.plan import Policy
+from proxy.prefix.marking.positions import is_enough
+from proxy.prefix.prompts.regime import Regime
+
+_OPENAI: Final = "openai-breakpoint"
+#: Calls a minute of one prefix and key that one machine takes.
+#: Source: OpenAI, prompt caching guide (2026-09).
+PER_MACHINE: Final = 15
+#: First calls, or later ones, to be judged before OpenAI's own choice is switched off.
+_JUDGED: Final = 4.0
+#: Later calls expected of a conversation from which on its calls are kept on one machine.
+_STAYS: Final = 0.5
+#: How much more has to be read of a mark before the end than of one there.
+_CLEAR: Final = 1.1
+#: Answers from which on a policy holds to the end, as a power of two.
+_LAST: Final = 4
+#: Calls that begin a conversation again, from which on the same holds for all, likewise.
+_AGAIN: Final = 16
+#: Providers of machine-local caches whose key alone is where a call goes.
+_ROUTED: Final = frozenset({("implicit", "fireworks"), ("block-chain", "xai")})
+#: Those that join it to a hash of how the prompt begins: two keys keep one prefix apart, so a key
+#: of each feature would part those that begin alike.
+_JOINED: Final = frozenset({("openai-interval", ""), ("openai-breakpoint", "azure")})
+#: A key that calls of one prefix must share to share a cache.
+_KEYED: Final = frozenset({("block-chain", "mistral")})
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation at its first call.
+
+    Attributes:
+        tools: Tokens of the tools; they stand at the beginning of the stable slot.
+        stable: Tokens of the stable slot.
+        semi: Tokens of the semi-stable slot.
+        history: Tokens of the conversation, as far as later calls repeat it.
+        back: How many blocks at its end they do not repeat.
+        ends_system: Whether system text that can be marked ends the stable slot; tools alone
+            cannot be marked everywhere.
+    """
+
+    stable: int
+    tools: int = 0
+    semi: int = 0
+    history: int = 0
+    back: int = 0
+    ends_system: bool = True
+
+
+class Road(msgspec.Struct, frozen=True, kw_only=True):
+    """What keys are made of; each a hash, so that nothing of the caller's leaves in them.
+
+    Attributes:
+        team: The team, on this model.
+        feature: Its feature.
+        conversation: The conversation.
+    """
+
+    team: str = ""
+    feature: str = ""
+    conversation: str = ""
+
+
+def policy(shape: Shape, uses: Uses, regime: Regime, road: Road) -> Policy:
+    """What to mark in this conversation, and the key to send; marks nothing where writes are free.
+
+    Args:
+        shape: Its first call.
+        uses: What is expected of it.
+        regime: The cache of its route.
+        road: What keys are made of.
+    """
+    stays = max(uses.history.values(), default=0.0) >= _STAYS
+    sent = key(regime, road, uses.per_minute if stays else 0.0)
+    if not regime.takes_marks or not regime.writes:
+        return Policy(key=sent, why="nothing is charged for writing, so nothing is marked")
+    marks = _best(shape, uses, regime)
+    if regime.name == _OPENAI:
+        marks, explicit, why = _openai(shape, uses, marks, regime)
+    else:
+        explicit, why = False, _reason(marks, shape)
+    return Policy(
+        tools=marks.get("tools", ""),
+        stable=marks.get("stable", ""),
+        semi=marks.get("semi", ""),
+        history=marks.get("history", ""),
+        back=shape.back if "history" in marks else 0,
+        explicit=explicit,
+        key=sent,
+        why=why,
+    )
+
+
+def back(repeats: Sequence[float], sizes: Sequence[int]) -> int:
+    """How many blocks at its end a conversation's mark leaves out, so that most is read of it.
+
+    Args:
+        repeats: The share of later calls that repeat all but so many blocks, by how many.
+        sizes: Tokens of the conversation without so many.
+    """
+    worth = [_read(repeats, sizes, at) for at in range(len(sizes))]
+    best = max(range(len(worth)), key=worth.__getitem__)
+    return best if worth[best] > worth[0] * _CLEAR else 0
+
+
+def _read(repeats: Sequence[float], sizes: Sequence[int], at: int) -> float:
+    """Tokens that an average later call reads, where marks always leave out so many blocks.
+
+    One that repeats less reads up to an earlier mark, if that was before what is not repeated.
+    """
+    less = pairwise(repeats[at:])
+    shorter = sum((b - a) * size for (a, b), size in zip(less, sizes[at + 1 :], strict=True))
+    return repeats[at] * (sizes[at] + shorter)
+
+
+def stage(turns: int, calls: int = 0) -> int:
+    """Which of a conversation's decisions holds after so many answers; 0 is its first.
+
+    It is decided again when an answer came, and whenever there are twice as many: by then it is
+    known that it goes on, and how. Marks are no part of a prefix, so they may change. One that
+    begins again is many that cannot be told apart, and is decided whenever it began twice as often.
+
+    Args:
+        turns: Answers it holds.
+        calls: How often it was seen before.
+    """
+    if turns or not calls:
+        return min(turns.bit_length(), _LAST)
+    return _LAST + min(calls.bit_length(), _AGAIN)
+
+
+def reviewed(found: Policy, before: Policy) -> Policy:
+    """What is decided again, with what must not change within a conversation.
+
+    Its key leads to its cache. What was stored before OpenAI's own choice was switched off would
+    not be read after.
+
+    Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
+    """
+    explicit = found.explicit and before.explicit
+    return msgspec.structs.replace(found, key=before.key, explicit=explicit)
+
+
+def vetted(
+    found: Policy, regime: Regime, before: Sequence[Opening], now: Opening, *, again: bool = False
+) -> Policy:
+    """What is decided, less what cannot be read: a conversation that begins anew with each call.
+
+    Nothing behind a change is read, so nothing is written there; at OpenAI its own choice is
+    switched off, as nothing that it stored is read either. Where that is many conversations, one
+    may well come again: there OpenAI's choice holds until none of the latest did.
+
+    Args:
+        found: What the conversation would mark.
+        regime: The cache of its route.
+        before: How its latest calls began; where every other one began so, too, it holds still.
+        now: How this one does.
+        again: Whether it holds no answer, and so is one of many that cannot be told apart.
+    """
+    if again and regime.name == _OPENAI and len({each.first for each in before}) < LATEST:
+        return found
+    same = sum(each.first == now.first for each in before)
+    if not regime.takes_marks or same * 2 >= len(before):
+        return found
+    stable = found.stable if now.head in {each.head for each in before} else ""
+    explicit = regime.name == _OPENAI
+    why = "it begins in another way with each call, and nothing behind that is read again"
+    return msgspec.structs.replace(
+        found, stable=stable, semi="", history="", explicit=explicit, why=why
+    )
+
+
+def key(regime: Regime, road: Road, per_minute: float) -> str:
+    """The key that brings calls of one prefix together; "" for none.
+
+    What keeps teams apart is no matter of a plan: it holds for every call, planned or not.
+    """
+    kinds = {(regime.name, regime.provider), (regime.name, "")}
+    if not kinds.isdisjoint(_ROUTED):
+        return shard(road.feature, road.conversation, per_minute)
+    if not kinds.isdisjoint(_JOINED):
+        return shard(road.team, road.conversation, per_minute)
+    return road.team if not kinds.isdisjoint(_KEYED) else ""
+
+
+def shard(prefix: str, conversation: str, per_minute: float) -> str:
+    """A routing key that keeps a busy prefix below what one machine takes; "" for no prefix.
+
+    A conversation always gets the same one at about the same pace: there are twice as many, or
+    half, where the pace changed that much.
+
+    Source: OpenAI, prompt caching guide, about 15 requests a minute (2026-09).
+    """
+    shards = 1 << (max(1, ceil(min(per_minute, 1e6) / PER_MACHINE)) - 1).bit_length()
+    if not prefix or shards == 1:
+        return prefix
+    drawn = int.from_bytes(blake2b(conversation.encode(), digest_size=8).digest(), "big")
+    return f"{prefix}:{drawn % shards}"
+
+
+def _best(shape: Shape, uses: Uses, regime: Regime) -> dict[str, str]:
+    """The lifetime of the mark after each slot that pays; the history may grow over the least."""
+    sizes = (shape.tools, shape.stable - shape.tools, shape.semi, shape.history)
+    ends = tuple(accumulate(sizes))
+    reuses = [Reuse(3, uses.history)]
+    if shape.semi and is_enough(ends[2], regime):
+        reuses.append(Reuse(2, uses.semi))
+    if ends[1] and is_enough(ends[1], regime) and (shape.ends_system or regime.name != _OPENAI):
+        reuses.append(Reuse(1, uses.stable))
+    if shape.tools and is_enough(ends[0], regime) and regime.name != _OPENAI and sizes[1]:
+        reuses.append(Reuse(0, uses.tools))
+    marks = optimum(Call(ends=ends), reuses, msgspec.structs.replace(regime, least=1))
+    names = ("tools", "stable", "semi", "history")
+    return {names[mark.block]: mark.ttl for mark in marks}
+
+
+def _openai(
+    shape: Shape, uses: Uses, marks: dict[str, str], regime: Regime
+) -> tuple[dict[str, str], bool, str]:
+    """Marks, whether they are all, and why: explicit only where few calls are read to their end.
+
+    Implicit mode charges for writing all of the prompt, so the stable mark costs nothing there,
+    and nothing is dearer than as it came.
+
+    Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
+    """
+    if "history" not in marks:
+        is_sure = uses.judged >= _JUDGED
+    else:
+        is_sure = shape.back > 0 and uses.later >= _JUDGED
+    if is_sure:
+        return marks, True, _reason(marks, shape)
+    why = "it is likely to go on, and the provider writes its end by itself"
+    if "history" not in marks:
+        why = "too little is known to switch off the provider's own choice"
+    usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
+    if not shape.back:
+        marks = {slot: ttl for slot, ttl in marks.items() if (slot, ttl) != ("history", usual)}
+    if shape.stable and is_enough(shape.stable, regime) and shape.ends_system:
+        marks.setdefault("stable", usual)
+    return marks, False, why
+
+
+def _reason(marks: Mapping[str, str], shape: Shape) -> str:
+    if not marks:
+        return "nothing is expected to be read again often enough to pay for writing it"
+    places = " and ".join(f"{slot} ({ttl})" for slot, ttl in marks.items())
+    if "history" in marks and shape.back:
+        return f"it is likely to go on without its last {shape.back} blocks: {places}"
+    if "history" in marks:
+        return f"it is likely to go on: {places}"
+    return f"only what other conversations share is likely to be read again: {places}"

@@ -1,0 +1,262 @@
+"""A Responses body in chat's shape, so that one planner reads both; written back byte for byte.
+
+=======================================  ====================================================
+of the Responses API                     as a message or a tool
+=======================================  ====================================================
+``instructions``                         the first developer message; fixed where stored
+``input`` as a text                      a user's message
+a message of user, system or developer   the same, with chat's types of parts
+``function_call_output``                 a tool's message
+any other item                           the assistant's, left alone
+a function or custom tool                nested in one of chat's form
+=======================================  ====================================================
+
+Each form is text put around or in place of the caller's, so taking it away again gives the caller's
+bytes; what is left in it then is what planning changed.
+
+A response that its provider stores may be gone on from by name, and then what stands in its input
+is history while its instructions are not: they stay where they are.
+
+Source: OpenAI API reference, Responses, input items (2026-11) and openai 3.52.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final
+
+from proxy.prefix.prompts.forms import Forms
+from proxy.prefix.prompts.objects import Unplannable, elements, listed, members, written
+from proxy.prefix.prompts.tagged import tagged
+
+INPUT: Final = "input"
+_INSTRUCTIONS: Final = "instructions"
+_TOOLS: Final = "tools"
+_NULL: Final = b"null"
+_NOTHING: Final = b"[]"
+#: Fields that bring in what the provider keeps.
+_KEPT: Final = ("previous_response_id", "conversation", "prompt")
+_ELSEWHERE: Final = "it goes on from what its provider keeps"
+#: Who speaks in items that are messages.
+_SPEAKERS: Final = frozenset({b'"user"', b'"system"', b'"developer"', b'"assistant"'})
+_MESSAGES: Final = frozenset({b'"message"', _NULL})
+_RESULT: Final = b'"function_call_output"'
+_KINDS: Final = (b"function", b"custom")
+#: Stands in for ``input`` where that was a text.
+_TEXT: Final = b'"'
+
+#: What is put around each; nothing of a caller's may begin like it.
+_ITEM: Final = b'{"role":"assistant","item":true,'
+_ANSWER: Final = b'{"role":"tool","item":true,'
+_MOVABLE: Final = b'{"role":"developer","instructions":true,"content":'
+_FIXED: Final = b'{"role":"developer","content":[{"type":"instructions","text":'
+_FIXED_END: Final = b"}]}"
+_USER: Final = b'{"role":"user","content":'
+_TOOL: Final = {kind: b'{"type":"%b","%b":' % (kind, kind) for kind in _KINDS}
+_OURS: Final = (_ITEM, _ANSWER, _MOVABLE, _FIXED)
+
+_THERE: Final = {b"input_text": b"text", b"input_image": b"image_url", b"input_file": b"file"}
+_BACK: Final = {ours: theirs for theirs, ours in _THERE.items()}
+#: The type of a part, as most writers put it and as any may; in a text the quotes are escaped.
+_KEY: Final = b'"type"'
+_COMPACT: Final = b'"type":"'
+_TYPE: Final = rb'("type"[ \t\r\n]*:[ \t\r\n]*")(%b)"'
+_OUTPUT, _CONTENT = b'"output"', b'"content"'
+
+
+def is_items(fields: Mapping[str, bytes]) -> bool:
+    """Whether a body with these fields is one of the Responses API; it may have no input."""
+    return "messages" not in fields and (INPUT in fields or _INSTRUCTIONS in fields)
+
+
+def is_stored(fields: Mapping[str, bytes]) -> bool:
+    """Whether its provider keeps the response, so that nothing in it may change its place."""
+    return is_items(fields) and fields.get("store", _NULL).strip() != b"false"
+
+
+def read(
+    fields: Mapping[str, bytes], *, goes_on: bool = False
+) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """The messages and the tools of a Responses body with these fields.
+
+    Args:
+        fields: As the caller wrote them.
+        goes_on: Whether one that goes on from what its provider keeps is read, too.
+
+    Raises:
+        Unplannable: If it cannot be read, or goes on from what its provider keeps.
+    """
+    if not goes_on and any(fields.get(name, _NULL) != _NULL for name in _KEPT):
+        raise Unplannable(_ELSEWHERE)
+    if not goes_on and INPUT not in fields:
+        raise Unplannable("it has no input")
+    tools = fields.get(_TOOLS, _NULL)
+    given = fields.get(INPUT, _NOTHING)
+    messages = (*_instructed(fields), *_inputs(given, goes_on=goes_on))
+    return messages, tuple(map(_TOOLS_SEEN.there, elements(tools))) if tools != _NULL else ()
+
+
+def emptied(fields: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The fields without what ``read`` gives; each keeps its place."""
+    found = dict(fields)
+    if INPUT in found:
+        found[INPUT] = _TEXT if found[INPUT][:1] == _TEXT else b""
+    for name in (_INSTRUCTIONS, _TOOLS):
+        if found.get(name, _NULL) != _NULL:
+            found[name] = b""
+    return found
+
+
+def fixed(message: bytes) -> bytes:
+    """The first message, its instructions being no text that could move; any other as it is.
+
+    So what is left in their place stays there once what is declared has moved.
+    """
+    if not message.startswith(_MOVABLE):
+        return message
+    content = members(message)["content"]
+    first, *rest = (content,) if content[:1] == _TEXT else elements(content)
+    words = first if first[:1] == _TEXT else members(first)["text"]
+    more = b"".join(b"," + each for each in rest)
+    return _FIXED + words + b"}" + more + _FIXED_END[1:]
+
+
+def body(
+    fields: Mapping[str, bytes], messages: tuple[bytes, ...], tools: tuple[bytes, ...]
+) -> bytes:
+    """The Responses body with these emptied fields, messages and tools."""
+    found = dict(fields)
+    if found.get(_INSTRUCTIONS) == b"" and messages:
+        found[_INSTRUCTIONS], rest = _instructions(messages[0])
+        messages = (*rest, *messages[1:])
+    if found.get(_INSTRUCTIONS) == b"":
+        del found[_INSTRUCTIONS]
+    if found.get(_TOOLS) == b"":
+        found[_TOOLS] = listed(map(_TOOLS_SEEN.back, tools))
+    items = list(map(_ITEMS_SEEN.back, messages))
+    if items or INPUT in found:
+        said = _said(items[0]) if found.get(INPUT) == _TEXT and len(items) == 1 else b""
+        found[INPUT] = said or listed(items)
+    return written(found)
+
+
+def _instructed(fields: Mapping[str, bytes]) -> Iterator[bytes]:
+    """The instructions as a message; none where there are none."""
+    raw = fields.get(_INSTRUCTIONS, _NULL)
+    if raw == _NULL:
+        return
+    if raw[:1] != _TEXT:
+        raise Unplannable("instructions that are no text")
+    moves = tagged(raw) or not is_stored(fields)
+    yield _MOVABLE + raw + b"}" if moves else _FIXED + raw + _FIXED_END
+
+
+def _instructions(message: bytes) -> tuple[bytes, tuple[bytes, ...]]:
+    """The instructions in a message, b"" for none, and what has to stay one."""
+    if message.startswith(_FIXED):
+        first, *rest = elements(members(message)["content"])
+        more = written({"role": b'"developer"', "content": listed(rest)})
+        return members(first)["text"], (more,) if rest else ()
+    content = members(message)["content"] if message.startswith(_MOVABLE) else b""
+    return (content, ()) if content[:1] == _TEXT else (b"", (message,))
+
+
+def _inputs(raw: bytes, *, goes_on: bool) -> list[bytes]:
+    if raw[:1] == _TEXT:
+        return [_USER + raw + b"}"]
+    message = partial(_message, goes_on=True) if goes_on else _ITEMS_SEEN.there
+    return [message(item.strip()) for item in elements(raw)]
+
+
+def _message(item: bytes, *, goes_on: bool = False) -> bytes:
+    """The message for an item of the input."""
+    found = members(item)
+    kind = found.get("type", _NULL)
+    if item.startswith(_OURS):
+        raise Unplannable("an item that begins like one of ours")
+    if found.get("role") in _SPEAKERS and kind in _MESSAGES:
+        if len(found) == 2 and found.get("content", _NULL)[:1] == _TEXT:
+            return item  # no parts, and nothing else that could hold any
+        if _retyped(item, _BACK) is not item:
+            raise Unplannable("a message with parts of chat's types")
+        return item if found["role"] == b'"assistant"' else _retyped(item, _THERE)
+    if kind in (_NULL, b'"item_reference"') and not (goes_on and found):
+        raise Unplannable(_ELSEWHERE)
+    if "role" in found:
+        raise Unplannable("an item of an unknown kind has a role")
+    if kind == _RESULT and _may_mark(item, found.get("output", _NULL)):
+        return _ANSWER + _retyped(item, _THERE)[1:].replace(_OUTPUT, _CONTENT)
+    return _ITEM + item[1:]
+
+
+def _may_mark(item: bytes, output: bytes) -> bool:
+    """Whether a tool's result can be said as a message, and back again."""
+    once = item.count(_OUTPUT) == 1 and _CONTENT not in item
+    return once and _retyped(item, _BACK) is item and output[:1] in (b'"', b"[")
+
+
+def _item(message: bytes) -> bytes:
+    """The item for a message; the other way round."""
+    if message.startswith(_ITEM):
+        return b"{" + message[len(_ITEM) :]
+    if message.startswith(_ANSWER):
+        found = message[len(_ANSWER) :].replace(_CONTENT, _OUTPUT)
+        return b"{" + _retyped(found, _BACK)
+    if message.startswith(_MOVABLE):
+        said = members(message)
+        del said[_INSTRUCTIONS]
+        message = written(said)
+    return _retyped(message, _BACK)
+
+
+def _retyped(raw: bytes, names: Mapping[bytes, bytes]) -> bytes:
+    """JSON whose parts have other types, by name; the same object where there are none."""
+    if raw.rfind(_KEY) < 0:  # the fastest way to see that a text has none
+        return raw
+    if raw.count(_KEY) == raw.count(_COMPACT):
+        found = raw
+        for name, other in names.items():
+            if _COMPACT + name + b'"' in found:
+                found = found.replace(_COMPACT + name + b'"', _COMPACT + other + b'"')
+        return found
+    changed, times = _types(names).subn(lambda at: at[1] + names[at[2]] + b'"', raw)
+    return changed if times else raw
+
+
+def _types(names: Mapping[bytes, bytes]) -> re.Pattern[bytes]:
+    """Finds these types of parts; compiled once each."""
+    return re.compile(_TYPE % b"|".join(names))
+
+
+def _said(item: bytes) -> bytes:
+    """The text of an input that was one; b"" where it is none any more."""
+    found = members(item)
+    content = found.get("content", b"")
+    return content if content[:1] == _TEXT and item == _USER + content + b"}" else b""
+
+
+def _tool(raw: bytes) -> bytes:
+    """The tool in chat's form; one that runs elsewhere stays as it is."""
+    found = members(raw)
+    for kind, opening in _TOOL.items():
+        if raw.startswith(opening) or kind.decode() in found:
+            raise Unplannable("a tool in chat's form")
+        if found.get("type") == b'"%b"' % kind:
+            return opening + raw + b"}"
+    return raw
+
+
+def _flat(tool: bytes) -> bytes:
+    """The tool as it came; what was put beside it is put into it."""
+    for kind, opening in _TOOL.items():
+        if tool.startswith(opening):
+            found = members(tool)
+            inner = found[kind.decode()]
+            beside = {k: v for k, v in found.items() if k not in ("type", kind.decode())}
+            return written({**members(inner), **beside}) if beside else inner
+    return tool
+
+
+#: Items and tools seen lately, of all callers.
+_ITEMS_SEEN: Final = Forms(_message, _item, 2**26)
+_TOOLS_SEEN: Final = Forms(_tool, _flat, 2**23)

@@ -1,0 +1,336 @@
+"""Cache marks in a chat body: the caller's are read and kept, planned ones are written.
+
+A mark ends the block it stands on. Anthropic's goes on tools, parts, tool messages and tool calls;
+OpenAI's on parts alone, and never on what the assistant said.
+
+Source: Anthropic, prompt caching (2026-08); OpenAI, prompt caching (2026-09) and openai 3.52.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.prompts.objects import Unplannable, elements, is_exact, listed, members, written
+from proxy.prefix.prompts.prompt import ASSISTANT, Block, Prompt, Reading, parts, read, text
+from proxy.prefix.prompts.regime import Regime
+
+#: The members that are marks.
+MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
+_NULL: Final = b"null"
+_CONTENT: Final = "content"
+_CALLS: Final = "tool_calls"
+
+
+class _Form(msgspec.Struct, frozen=True):
+    """How a mark is written.
+
+    Attributes:
+        name: The member.
+        opening: Its value without the closing brace.
+        usual: The lifetime that needs no saying.
+        parts: The types of content parts that take it.
+        everywhere: Whether tools, tool messages and tool calls take it too.
+        others: Lifetimes that only other providers sell, as they are said here; the usual one
+            stands for all that are not here.
+    """
+
+    name: str
+    opening: bytes
+    usual: str
+    parts: frozenset[str]
+    everywhere: bool
+    others: Mapping[str, str] = {}
+
+    def mark(self, ttl: str) -> bytes:
+        """The mark with a lifetime."""
+        said = b"" if ttl in ("", self.usual) else b',"ttl":' + msgspec.json.encode(ttl)
+        return self.opening + said + b"}"
+
+
+_FORMS: Final = {
+    "anthropic-breakpoint": _Form(
+        "cache_control",
+        b'{"type":"ephemeral"',
+        "5m",
+        frozenset({"text", "refusal", "image_url", "file"}),
+        everywhere=True,
+        others={"12h": "1h"},
+    ),
+    "openai-breakpoint": _Form(
+        "prompt_cache_breakpoint",
+        b'{"mode":"explicit"',
+        "30m",
+        frozenset({"text", "image_url", "input_audio", "file"}),
+        everywhere=False,
+    ),
+}
+
+
+class _Type(msgspec.Struct):
+    type: str = ""
+
+
+class _Life(msgspec.Struct):
+    ttl: str | None = None
+
+
+_type = msgspec.json.Decoder(_Type).decode
+_life = msgspec.json.Decoder(_Life).decode
+
+
+def may_mark(raw: bytes) -> bool:
+    """Whether there can be a mark in this JSON; cheap, and true for words that look like one."""
+    return b"cache_control" in raw or b"prompt_cache_breakpoint" in raw
+
+
+def takes(prompt: Prompt, block: Block, regime: Regime) -> bool:
+    """Whether a mark can be written at the end of this block and is not there already.
+
+    Raises:
+        Unplannable: If the message cannot be read.
+    """
+    return bool(marked(prompt, [(block, "")], regime) != prompt)
+
+
+def marked(prompt: Prompt, places: Iterable[tuple[Block, str]], regime: Regime) -> Prompt:
+    """The prompt with a mark after each of these blocks; where none can stand, none is written.
+
+    Args:
+        prompt: As it would be sent.
+        places: Blocks of this prompt, each with a lifetime; "" for the usual one.
+        regime: Says how marks are written, if it knows any.
+
+    Raises:
+        Unplannable: If a message cannot be read.
+    """
+    form = _FORMS.get(regime.name)
+    if form is None or not regime.takes_marks:
+        return prompt
+    tools, messages = list(prompt.tools), list(prompt.messages)
+    for block, ttl in places:
+        mark = form.mark(ttl)
+        if block.message >= 0:
+            message = messages[block.message]
+            messages[block.message] = _after(message, block.part, form, mark)
+        elif form.everywhere and _is_open(tools[block.part]):
+            tools[block.part] = _with(tools[block.part], form.name, mark)
+    return msgspec.structs.replace(prompt, tools=tuple(tools), messages=tuple(messages))
+
+
+def given(
+    prompt: Prompt, blocks: Sequence[Block], readings: Sequence[Reading] = ()
+) -> dict[int, str]:
+    """The lifetimes of the caller's own marks by the index of their block; "" for the usual one.
+
+    A mark inside a message counts for the whole of it; one for the whole body, for the last block.
+
+    Args:
+        prompt: The prompt.
+        blocks: Its blocks.
+        readings: What is known of each message; empty where nothing is.
+
+    Raises:
+        Unplannable: If a message cannot be read.
+    """
+    found: dict[int, str] = {}
+    lives: dict[int, list[str | None]] = {}
+    may = [one.may_mark for one in readings] or [True] * len(prompt.messages)
+    for index, block in enumerate(blocks):
+        if block.message >= 0 and not may[block.message]:
+            continue
+        if block.message < 0:
+            said: Sequence[str | None] = _lives_of_tool(prompt.tools[block.part])
+        else:
+            if block.message not in lives:
+                lives[block.message] = _lives(prompt.messages[block.message])
+            said = lives[block.message]
+            said = said[block.part : block.part + 1] if block.part >= 0 else said
+        marks = [life for life in said if life is not None]
+        if marks:
+            found[index] = marks[-1]
+    automatic = _life_of(prompt.fields, MARKS[:1])
+    if automatic is not None and blocks:
+        found.setdefault(len(blocks) - 1, automatic)
+    return found
+
+
+def understood(found: Mapping[int, str], blocks: Sequence[Block], regime: Regime) -> dict[int, str]:
+    """The caller's marks as the route's wire says them: with lifetimes that are sold there.
+
+    Marks of the other provider are said at no higher price; what has no place there is left out.
+
+    Args:
+        found: Lifetimes by index of their block, "" for the usual one.
+        blocks: The prompt's.
+        regime: The cache of its route.
+    """
+    form = _FORMS.get(regime.name)
+    if form is None or not regime.takes_marks:
+        return {}
+    return {
+        at: ttl if ttl in regime.lifetimes else form.others.get(ttl, form.usual)
+        for at, ttl in found.items()
+        if form.everywhere or (blocks[at].message >= 0 and blocks[at].role != ASSISTANT)
+    }
+
+
+def spent(prompt: Prompt, regime: Regime) -> int:
+    """How many marks the caller uses of those a call may carry; 0 where marks mean nothing.
+
+    On Anthropic's wire a tool message is one block, and so are its marks. On OpenAI's a mark of
+    the whole body, on a tool or on what the assistant said is none.
+
+    Raises:
+        Unplannable: If a message cannot be read.
+    """
+    form = _FORMS.get(regime.name)
+    if form is None or not regime.takes_marks:
+        return 0
+    if not form.everywhere:
+        said = (message for message in prompt.messages if may_mark(message))
+        return sum(_count(message) for message in said if read(message).role != ASSISTANT)
+    count = int(_life_of(prompt.fields, MARKS[:1]) is not None)
+    count += sum(len(_lives_of_tool(tool)) for tool in prompt.tools)
+    for message in filter(may_mark, prompt.messages):
+        found = _count(message)
+        count += min(found, 1) if read(message).role == "tool" else found
+    return count
+
+
+def bare(raw: bytes) -> bytes:
+    """An object without marks of its own; as it is where it has none.
+
+    Raises:
+        Unplannable: If it is no object.
+    """
+    if not may_mark(raw):
+        return raw
+    found = members(raw)
+    kept = {name: held for name, held in found.items() if name not in MARKS}
+    return raw if len(kept) == len(found) else written(kept)
+
+
+def _after(message: bytes, part: int, form: _Form, mark: bytes) -> bytes:
+    """The message with a mark after the part, or after all of it (-1)."""
+    found = members(message)
+    role, ends = text(found.get("role", b'""')), _lives(message)
+    if ends and ends[min(part, len(ends) - 1)] is not None:
+        return message
+    if role == ASSISTANT and not form.everywhere:
+        return message
+    calls = _calls(found)
+    if part < 0 and form.everywhere and calls:
+        marked_calls = [*calls[:-1], _with(calls[-1], form.name, mark)]
+        return written({**found, _CALLS: listed(marked_calls)})
+    if part < 0 and form.everywhere and role == "tool":
+        return message if any(end is not None for end in ends) else _with(message, form.name, mark)
+    return _after_part(message, found, part, form, mark)
+
+
+def _after_part(
+    message: bytes, found: Mapping[str, bytes], part: int, form: _Form, mark: bytes
+) -> bytes:
+    """The message with a mark on the part, or on the last that says something (-1)."""
+    pieces = list(parts(msgspec.Raw(found.get(_CONTENT, _NULL))))
+    saying = [at for at, piece in enumerate(pieces) if not _silent(piece)]
+    at = saying[-1] if part < 0 and saying else part
+    if at not in saying or _kind(pieces[at]) not in form.parts:
+        return message
+    pieces[at] = _with(_as_part(pieces[at]), form.name, mark)
+    return written({**found, _CONTENT: listed(pieces)})
+
+
+def _with(raw: bytes, name: str, value: bytes) -> bytes:
+    """The object with one more member; all else as it was written.
+
+    Raises:
+        Unplannable: If a key stands twice where it cannot just be added.
+    """
+    found = members(raw)
+    if not found or name in found:
+        if not is_exact(raw, found):
+            raise Unplannable("a key stands twice or is escaped")
+        return written({**found, name: value})
+    return raw.rstrip()[:-1] + b"," + msgspec.json.encode(name) + b":" + value + b"}"
+
+
+def _as_part(piece: bytes) -> bytes:
+    """A content part; a text becomes one."""
+    return b'{"type":"text","text":' + piece + b"}" if piece[:1] == b'"' else piece
+
+
+def _kind(piece: bytes) -> str:
+    if piece[:1] == b'"':
+        return "text"
+    try:
+        return _type(piece).type
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return ""
+
+
+def _silent(piece: bytes) -> bool:
+    """Whether it is a text without words; Anthropic refuses those and takes no mark there."""
+    words = text(piece)
+    return words is not None and not words.strip()
+
+
+def _calls(found: Mapping[str, bytes]) -> tuple[bytes, ...]:
+    """The tool calls of a message; none where they are not a list of objects."""
+    try:
+        calls = elements(found.get(_CALLS, b"[]"))
+    except Unplannable:
+        return ()
+    return calls if all(call[:1] == b"{" for call in calls) else ()
+
+
+def _lives(message: bytes) -> list[str | None]:
+    """The lifetime of the mark on each part and tool call; None where there is none.
+
+    A message's own mark stands on the last of them. Empty where the message has no mark at all.
+    """
+    if not may_mark(message):
+        return []
+    found = members(message)
+    lives = [_life_on(piece) for piece in (*parts(read(message).content), *_calls(found))]
+    lives = lives or [None]
+    if lives[-1] is None:
+        lives[-1] = _life_of(found)
+    return lives
+
+
+def _count(message: bytes) -> int:
+    return sum(life is not None for life in _lives(message))
+
+
+def _lives_of_tool(tool: bytes) -> tuple[str, ...]:
+    """The lifetime of a tool's mark, which may stand on it or on the definition inside."""
+    if not may_mark(tool):
+        return ()
+    inner = members(tool).get("function", _NULL) if tool[:1] == b"{" else _NULL
+    return tuple(life for life in (_life_on(tool), _life_on(inner)) if life is not None)[:1]
+
+
+def _is_open(tool: bytes) -> bool:
+    """Whether a tool can carry a mark and has none."""
+    return tool[:1] == b"{" and not _lives_of_tool(tool)
+
+
+def _life_on(piece: bytes) -> str | None:
+    return _life_of(members(piece)) if piece[:1] == b"{" else None
+
+
+def _life_of(found: Mapping[str, bytes], names: Iterable[str] = MARKS) -> str | None:
+    """The lifetime of the first mark among these members; "" for the usual one."""
+    for name in names:
+        mark = found.get(name, _NULL)
+        if mark != _NULL:
+            return _said(mark)
+    return None
+
+
+def _said(mark: bytes) -> str:
+    try:
+        return _life(mark).ttl or ""
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,12 @@
+"""Whether JSON may hold the tags that ``proxy.prefix.layouts.tags`` reads; cheap."""
+
+from typing import Final
+
+#: A tag as JSON may spell it: some writers escape ``<``.
+_OPENS: Final = (b"<tg:", b"\\u003ctg:", b"\\u003Ctg:")
+_NAME: Final = b"tg:"
+
+
+def tagged(raw: bytes) -> bool:
+    """Whether a body, or a message, may hold tags."""
+    return _NAME in raw and any(opening in raw for opening in _OPENS)

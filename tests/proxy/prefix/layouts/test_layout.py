@@ -1,0 +1,203 @@
+"""Layouts: found by anchors, applied from the caller's bytes, readable."""
+
+from hashlib import blake2b
+
+import msgspec
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.prefix.layouts.holes import Anchor
+from proxy.prefix.layouts.layout import LIMIT, Layout, Move, moved, story
+from proxy.prefix.layouts.pieces import Piece
+from proxy.prefix.prompts.prompt import Slot, parsed
+from tests.fakes.kept import kept
+from tests.proxy.prefix.arranging import applied
+
+SYSTEM = "You answer mail.\nTime: {}\nUser: {}\n\nBe kind to all.\nNever lie.\n"
+
+
+def fingerprint(text: bytes) -> bytes:
+    return blake2b(text, digest_size=16).digest()
+
+
+def anchor(words):
+    return Anchor(fingerprint(words.encode()).hex(), len(words))
+
+
+FRONT, BACK = anchor("You answer mail."), anchor("Be kind to all.")
+TIME = Move(
+    before=FRONT, after=BACK, slot=Slot.VARIABLE, label="Detail 1", at=0, count=1, of=2, calls=20,
+    conversations=5, values=19, saving=1_234_500_000, shows="line 2",
+)  # fmt: skip
+USER = Move(before=FRONT, after=BACK, slot=Slot.SEMI_STABLE, label="Detail 2", at=1, count=1, of=2)
+BOTH = Layout(version=3, moves=(TIME, USER))
+
+
+def body(system, *more):
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": "Hi"}, *more]
+    return orjson.dumps({"messages": messages})
+
+
+def found(layout, raw, *, late=True):
+    return applied(parsed(raw), layout, fingerprint, late=late)
+
+
+def texts(layout, raw):
+    told = found(layout, raw)
+    return [m["content"] for m in orjson.loads(told.prompt.rendered())["messages"]], told.notes
+
+
+def test_moves_find_their_text_and_it_goes_to_its_slot():
+    said, notes = texts(BOTH, body(SYSTEM.format("noon", "Ines")))
+
+    assert notes == ()
+    assert said == [
+        [
+            {
+                "type": "text",
+                "text": (
+                    "You answer mail.\n"
+                    "[Detail 1 is given at the end of the conversation.]\n"
+                    "[Detail 2 is given at the end of the instructions.]\n"
+                    "Be kind to all.\nNever lie.\n"
+                ),
+            },
+            {"type": "text", "text": "\n\n[Detail 2]\nUser: Ines"},
+        ],
+        "Hi",
+        "Details for the instructions above:\n\n[Detail 1]\nTime: noon",
+    ]
+
+
+def test_where_other_lines_stand_all_of_them_move_to_the_slot_that_changes_most():
+    said, _ = texts(BOTH, body(SYSTEM.format("noon\nRain", "Ines")))
+    plain, _ = texts(BOTH, body(SYSTEM.format("noon", "Ines")))
+
+    assert said[0][0] == plain[0][0]
+    assert said[0][1]["text"] == "\n\n[Detail 2]\n(empty)"
+    assert said[2].endswith("[Detail 1]\nTime: noon\nRain\nUser: Ines")
+
+
+def test_where_nothing_stands_the_instructions_stay_the_same():
+    whole = Layout(moves=(msgspec.structs.replace(TIME, at=0, count=0, of=0),))
+    said = [
+        texts(whole, body(f"You answer mail.\n{gap}Be kind to all.\n"))[0][0]
+        for gap in ("", "\n", "Time: noon\n")
+    ]
+
+    assert len(set(said)) == 1
+
+
+def test_a_move_whose_lines_are_gone_is_passed_over_with_a_reason():
+    gone = msgspec.structs.replace(TIME, before=anchor("No such line"), label="Detail 9")
+    said, notes = texts(Layout(moves=(gone, USER)), body(SYSTEM.format("noon", "Ines")))
+
+    assert notes == ("Detail 9 stays: the line before it is gone",)
+    assert said[0][1]["text"] == "\n\n[Detail 2]\nUser: Ines"
+
+
+def test_a_move_that_overlaps_another_is_passed_over_with_a_reason():
+    wide = Move(before=FRONT, after=None, slot=Slot.VARIABLE, label="Detail 3")
+    _, notes = texts(Layout(moves=(wide, TIME)), body(SYSTEM.format("noon", "Ines")))
+
+    assert notes == ("Detail 3 stays: it overlaps another move",)
+
+
+def test_text_at_the_start_and_at_the_end_has_one_anchor():
+    start = Move(before=None, after=FRONT, slot=Slot.VARIABLE, label="Detail 1")
+    end = Move(before=anchor("Never lie."), after=None, slot=Slot.SEMI_STABLE, label="Detail 2")
+    raw = body("Noon\nYou answer mail.\nNever lie.\nInes")
+    said, _ = texts(Layout(moves=(start, end)), raw)
+
+    assert [part["text"] for part in said[0]] == ["You answer mail.\nNever lie.\n", "Ines"]
+    assert said[2].endswith("[Detail 1]\nNoon")
+
+
+def test_what_the_caller_declares_is_looked_past_and_kept():
+    prompt = parsed(body(SYSTEM.format("noon", "Ines")))
+    declared = {(0, 0): (Piece(Slot.STABLE, SYSTEM.format("noon", "Ines")),)}
+
+    told = moved(prompt, BOTH, fingerprint, declared)
+    assert told.wish == declared
+    assert len(told.notes) == 2
+    assert moved(prompt, Layout(), fingerprint, declared).wish == declared
+
+
+def test_an_empty_layout_changes_nothing():
+    raw = body(SYSTEM.format("noon", "Ines"))
+
+    assert found(Layout(), raw).prompt.rendered() == raw
+
+
+def test_only_so_many_moves_are_followed():
+    many = Layout(moves=(msgspec.structs.replace(TIME, before=BACK),) * LIMIT + (USER,))
+    _, notes = texts(many, body(SYSTEM.format("noon", "Ines")))
+
+    assert len(notes) == LIMIT
+
+
+def test_a_layout_survives_json():
+    assert msgspec.json.decode(msgspec.json.encode(BOTH), type=Layout) == BOTH
+
+
+def test_a_layout_reads_as_a_story():
+    assert story(BOTH) == [
+        "layout 3: 2 moves",
+        (
+            "Detail 1: line 2 varies per call → variable slot"
+            " (19 values in 20 calls of 5 conversations; saves $1.2345 per 1,000 calls)"
+        ),
+        (
+            "Detail 2: text varies between conversations → semi-stable slot"
+            " (0 values in 0 calls of 0 conversations; saves $0.0000 per 1,000 calls)"
+        ),
+    ]
+
+
+LINES = st.lists(
+    st.sampled_from(
+        ["You answer mail.", "Be kind to all.", "Never lie.", "", "Time: noon", "User: Ines"]
+    ),
+    max_size=9,
+).map("\n".join)
+ANCHORS = st.sampled_from([None, FRONT, BACK, anchor("Never lie.")])
+MOVES = st.builds(
+    Move,
+    before=ANCHORS,
+    after=ANCHORS,
+    slot=st.sampled_from(list(Slot)[1:]),
+    label=st.sampled_from(["Detail 1", "Detail 2"]),
+    at=st.integers(0, 2),
+    count=st.integers(0, 2),
+    of=st.integers(0, 3),
+)
+
+
+@given(LINES, LINES, st.lists(MOVES, max_size=3))
+def test_nothing_is_lost_whatever_the_layout(one, two, moves):
+    raw = body(one, {"role": "tool", "content": two})
+    layout = Layout(moves=tuple(moves))
+    sent = found(layout, raw).prompt.rendered()
+
+    kept(raw, sent)
+    assert found(layout, raw).prompt.rendered() == sent
+
+
+@given(
+    st.lists(
+        st.tuples(st.text("noon ", max_size=5), st.sampled_from(["user", "tool"])),
+        min_size=2,
+        max_size=4,
+    ),
+    st.booleans(),
+)
+def test_a_conversation_extends_what_it_sent(calls, late):
+    asked = []
+    before = None
+    for said, role in calls:
+        asked += [{"role": "assistant", "content": "a"}, {"role": role, "content": said}]
+        told = found(BOTH, body(SYSTEM.format(said, "Ines"), *asked), late=late).prompt
+        start = before.messages[: len(before.messages) - before.tail] if before else ()
+        assert told.messages[: len(start)] == start
+        before = told

@@ -1,0 +1,304 @@
+"""Layouts found in what a feature sends."""
+
+from fractions import Fraction
+from hashlib import blake2b
+from itertools import islice
+from time import thread_time
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.prefix.layouts.holes import instructions
+from proxy.prefix.layouts.layout import Layout
+from proxy.prefix.layouts.learning import Learner
+from proxy.prefix.prompts.prompt import Slot, parsed
+from proxy.prefix.prompts.regime import Regime
+from tests.fakes.badly_built import raw_bodies
+from tests.fakes.handbook import handbook
+from tests.fakes.kept import kept
+from tests.fakes.recorded import KINDS, PATHS
+from tests.proxy.prefix.arranging import applied
+
+PLAIN = Regime(name="openai-interval", least=1024, read=Fraction(1, 10))
+MARKS = Regime(name="anthropic-breakpoint", least=1024, read=Fraction(1, 10), marks=4)
+PRICE = Fraction(3000)
+RULES = handbook(30, "learning").split("\n")
+
+
+def fingerprint(text: bytes) -> bytes:
+    return blake2b(text, key=b"team", digest_size=16).digest()
+
+
+def learner(texts, *, conversations=8, calls=4, tools=0, shows=False):
+    """One that saw ``texts(conversation, call)``."""
+    found = Learner(fingerprint, tools=tools, shows=shows)
+    for number in range(conversations):
+        for call in range(calls):
+            identity = fingerprint(str(number).encode())
+            found.observe(
+                texts(number, call), identity, 60.0 * call, first=call == 0, history=call * 400
+            )
+    return found
+
+
+def template(*above, end=()):
+    return ["\n".join([RULES[0], *above, *RULES[1:], *end])]
+
+
+def found(texts, regime=PLAIN, **more):
+    layout = learner(texts, **more).proposal(PRICE, regime)
+    return [(move.slot, move.shows) for move in layout.moves] if layout else None
+
+
+def test_lines_that_vary_are_found_each_with_its_slot():
+    def texts(number, call):
+        return template(f"Time: {number} {call}", f"User: {number}", f"Place: /home/{number}")
+
+    assert found(texts) == [(Slot.VARIABLE, "line 2"), (Slot.SEMI_STABLE, "lines 3 to 4")]
+
+
+def test_words_are_shown_where_they_may_be():
+    def texts(number, call):
+        return template(f"Current time: {number} {call}")
+
+    assert found(texts, shows=True) == [(Slot.VARIABLE, "line 2 `Current time: …`")]
+
+
+def test_moves_carry_evidence_and_money():
+    def texts(number, call):
+        return template(f"Time: {number} {call}")
+
+    layout = learner(texts).proposal(PRICE, PLAIN)
+    (move,) = layout.moves
+    bytes_behind = len("\n".join(RULES[1:])) + 1 + 600
+
+    assert (move.calls, move.conversations, move.values) == (32, 8, 24)
+    assert move.label == "Detail 1"
+    assert layout.version == 0
+    assert move.saving == pytest.approx(bytes_behind / 4 * 2700 * 1000, rel=0.02)
+
+
+def test_text_that_varies_per_call_at_the_end_keeps_the_conversation_from_being_read():
+    def texts(number, call):
+        return template(end=[f"Time: {number} {call}"])
+
+    assert found(texts) == [(Slot.VARIABLE, f"line {len(RULES) + 1}")]
+
+
+def test_semi_stable_text_at_the_end_gains_nothing_where_any_length_is_read():
+    def texts(number, call):
+        return template(end=[f"User: {number}"])
+
+    assert found(texts) is None
+
+
+def test_semi_stable_text_at_the_end_is_split_off_where_marks_say_what_is_read():
+    def texts(number, call):
+        return template(end=[f"User: {number}"])
+
+    assert found(texts, MARKS) == [(Slot.SEMI_STABLE, f"line {len(RULES) + 1}")]
+
+
+def test_lines_that_tell_nothing_between_two_moves_stay():
+    def texts(number, call):
+        return template(f"Time: {number} {call}", "---", f"Date: {number} {call}")
+
+    assert found(texts) == [(Slot.VARIABLE, "line 2"), (Slot.VARIABLE, "line 4")]
+
+
+def test_passages_of_any_number_are_one_move():
+    def texts(number, call):
+        return template(*[f"Passage {number} {line}" for line in range(1 + number % 3)])
+
+    ((slot, shows),) = found(texts)
+    assert slot is Slot.SEMI_STABLE
+    assert shows in {"line 2", "lines 2 to 3", "lines 2 to 4"}
+
+
+def test_passages_are_known_even_where_the_first_call_has_none():
+    def texts(number, call):
+        return template(*[f"Passage {number} {line}" for line in range(call % 2)])
+
+    assert found(texts, shows=True)[0][0] is Slot.VARIABLE
+
+
+def test_lines_in_another_order_each_time_are_one_move():
+    skills = [f"Skill {name}" for name in "abcdefghijkl"]
+
+    def texts(number, call):
+        turn = (5 * number + call) % 12
+        return template(*skills[turn:], *skills[:turn])
+
+    assert found(texts, conversations=12) == [(Slot.VARIABLE, "lines 2 to 13")]
+
+
+def test_one_shot_calls_need_more_conversations():
+    def texts(number, call):
+        return template(f"Question {number}")
+
+    assert found(texts, conversations=9, calls=1) is None
+    assert found(texts, conversations=10, calls=1) == [(Slot.SEMI_STABLE, "line 2")]
+
+
+def test_few_calls_are_no_evidence():
+    def texts(number, call):
+        return template(f"Time: {number} {call}")
+
+    assert found(texts, conversations=1, calls=19) is None
+    assert found(texts, conversations=5, calls=3) is None
+    assert found(texts, conversations=5, calls=4) is not None
+
+
+def test_what_a_single_conversation_shows_is_found_in_others():
+    """Its own name stands beside what varies, and is no anchor."""
+
+    def texts(number, call):
+        return template(f"Time: {number} {call}", f"User: the {number}th of all users")
+
+    layout = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN)
+    (other,) = texts(9, 9)
+    placed = applied(prompt_of(other), layout, fingerprint, late=True)
+
+    assert not placed.notes
+    assert placed.prompt.tail == 1
+    assert b"Time: 9 9" in placed.prompt.messages[-1]
+    assert b"the 9th" not in placed.prompt.messages[-1]
+
+
+def test_what_stands_first_in_a_single_conversation_is_known_by_the_start():
+    def texts(number, call):
+        return ["\n".join([f"The user is named {number}", f"Time: {number} {call}", *RULES])]
+
+    (move,) = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN).moves
+
+    assert move.before is None
+    assert move.at == 1
+    assert move.of > 2
+
+
+def test_what_varies_in_two_places_of_a_single_conversation_is_two_moves():
+    def texts(number, call):
+        return template(f"Time: {number} {call}", RULES[-1] + " Mind it.", f"Count: {call}")
+
+    moves = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN).moves
+    placed = applied(prompt_of(texts(9, 9)[0]), Layout(moves=moves), fingerprint, late=True)
+
+    assert len(moves) == 2
+    assert not placed.notes
+    assert b"Count: 9" in placed.prompt.messages[-1]
+
+
+def test_passages_of_any_number_keep_their_neighbours():
+    def texts(number, call):
+        return template(*(f"Passage {call} {at}" for at in range(1 + call % 3)))
+
+    (move,) = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN).moves
+
+    assert move.of == 0
+    assert move.before is not None
+
+
+def prompt_of(text):
+    messages = [{"role": "system", "content": text}, {"role": "user", "content": "Hi"}]
+    return parsed(orjson.dumps({"messages": messages}))
+
+
+def test_a_text_of_few_values_stays():
+    def texts(number, call):
+        return template(f"Language {number % 2}")
+
+    assert found(texts, conversations=20) is None
+
+
+def test_a_text_that_changes_seldom_within_a_conversation_is_semi_stable():
+    def texts(number, call):
+        return template(f"User {number} {call // 15}")
+
+    assert found(texts, conversations=8, calls=16) == [(Slot.SEMI_STABLE, "line 2")]
+
+
+def test_instructions_below_the_minimum_are_left_alone():
+    def texts(number, call):
+        return [f"Time {number} {call}\nBe kind to everybody who asks.\n"]
+
+    assert found(texts) is None
+    assert found(texts, tools=9000) == [(Slot.VARIABLE, "line 1")]
+
+
+def test_instructions_that_are_the_same_are_left_alone():
+    assert found(lambda number, call: template()) is None
+
+
+def test_each_template_has_its_moves():
+    def texts(number, call):
+        if number % 2:
+            return template(f"Time: {number} {call}")
+        return ["\n".join([f"Day: {number}", *handbook(30, "other").split("\n")])]
+
+    assert found(texts, conversations=24) == [
+        (Slot.SEMI_STABLE, "line 1"),
+        (Slot.VARIABLE, "line 2"),
+    ]
+
+
+@settings(max_examples=10)
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_conversations_does_not_matter(roll):
+    calls = [(number, call) for number in range(40) for call in range(3)]
+    layouts = []
+    for order in (calls, sorted(calls, key=lambda _: roll.random())):
+        one = Learner(fingerprint)
+        for number, call in order:
+            one.observe(
+                template(f"Time: {number} {call}", f"User: {number}"),
+                fingerprint(str(number).encode()),
+                0.0,
+                first=call == 0,
+            )
+        layouts.append(
+            [(m.slot, m.at, m.before) for m in (one.proposal(PRICE, PLAIN) or Layout()).moves]
+        )
+
+    assert layouts[0] == layouts[1] != []
+
+
+def test_a_known_text_costs_little():
+    one = Learner(fingerprint)
+    text = "".join(f"line {number} of a long policy in words\n" for number in range(600))
+    times = []
+    for _ in range(50):
+        start = thread_time()
+        one.observe([text], b"a", 0.0, first=False)
+        times.append(thread_time() - start)
+
+    assert len(text) > 20_000
+    assert sorted(times)[len(times) // 2] < 300e-6
+
+
+@pytest.mark.parametrize("kind", ["tau", "agentdojo"])
+def test_the_lines_above_recorded_instructions_are_found_and_nothing_is_lost(kind):
+    if not PATHS[kind].exists():
+        pytest.skip(f"no recordings at {PATHS[kind]}")
+    many = list(islice(KINDS[kind](PATHS[kind]), 14))
+    one = Learner(fingerprint, tools=4000, shows=True)
+    calls = [(fingerprint(each.name.encode()), list(raw_bodies(each))) for each in many]
+    for identity, bodies in calls:
+        for number, raw in enumerate(bodies):
+            texts = [said for _, said in instructions(parsed(raw))]
+            one.observe(texts, identity, 0.0, first=number == 0, history=len(raw))
+    layout = one.proposal(PRICE, PLAIN)
+
+    assert layout is not None
+    assert layout.moves[0].shows == "line 1 `Current time: …`"
+    assert layout.moves[0].slot is Slot.VARIABLE
+    assert all(move.shows.startswith(("line 2", "lines 2", "line 3")) for move in layout.moves[1:])
+    for _, bodies in calls[:5]:
+        start: tuple[bytes, ...] = ()
+        for raw in bodies:
+            told = applied(parsed(raw), layout, fingerprint, late=True)
+            assert told.notes == ()
+            assert told.prompt.messages[: len(start)] == start
+            start = told.prompt.messages[: len(told.prompt.messages) - told.prompt.tail]
+            kept(orjson.dumps(orjson.loads(raw)), told.prompt.rendered())

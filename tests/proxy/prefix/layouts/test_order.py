@@ -1,0 +1,220 @@
+"""Prompts with their pieces in the order of their slots."""
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.prefix.layouts.order import INTRODUCTION, placed
+from proxy.prefix.layouts.pieces import Piece
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.prompt import Slot, parsed
+from tests.fakes.kept import kept
+
+MARK = {"type": "ephemeral"}
+S, SEMI, V = Slot.STABLE, Slot.SEMI_STABLE, Slot.VARIABLE
+
+
+def body(*messages, **fields):
+    return orjson.dumps({**fields, "messages": [{"role": r, "content": c} for r, c in messages]})
+
+
+def order(wish, *messages, late=True):
+    return placed(parsed(body(*messages)), wish, late=late)
+
+
+def said(found):
+    return [(m["role"], m["content"]) for m in orjson.loads(found.prompt.rendered())["messages"]]
+
+
+def text(words, **more):
+    return {"type": "text", "text": words, **more}
+
+
+TIME = {(0, 0): [Piece(V, "Noon.\n"), Piece(S, "Be kind.")]}
+USER = {(0, 0): [Piece(SEMI, "Ines.\n"), Piece(S, "Be kind.")]}
+ENDS = {(0, 0): [Piece(S, "Be kind.\n"), Piece(SEMI, "Ines.")]}
+
+
+def test_without_a_wish_a_prompt_stays_as_it_came():
+    prompt = parsed(body(("system", "a"), ("user", "b")))
+
+    assert placed(prompt, {}).prompt is prompt
+
+
+def test_what_varies_comes_last_in_the_role_it_came_with():
+    found = order(TIME, ("developer", "Noon.\nBe kind."), ("user", "Hi"))
+
+    assert said(found) == [
+        ("developer", "Be kind."),
+        ("user", "Hi"),
+        ("developer", INTRODUCTION + "[Item 1]\nNoon."),
+    ]
+    assert found.prompt.tail == 1
+    assert found.prompt.semi is None
+
+
+def test_what_varies_keeps_each_of_its_roles():
+    wish = {(0, 0): TIME[0, 0], (1, 0): [Piece(V, "Rain.")]}
+    found = order(wish, ("system", "Noon.\nBe kind."), ("developer", "Rain."), ("user", "Hi"))
+
+    assert said(found)[-2:] == [
+        ("system", INTRODUCTION + "[Item 1]\nNoon."),
+        ("developer", INTRODUCTION + "[Item 2]\nRain."),
+    ]
+    assert len(said(found)) == 4
+    assert found.prompt.tail == 2
+
+
+def test_semi_stable_text_ends_the_instructions_as_a_part_of_its_own():
+    found = order(USER, ("system", "Ines.\nBe kind."), ("user", "Hi"))
+
+    assert said(found) == [
+        ("system", [text("Be kind."), text("\n\n[Item 1]\nInes.")]),
+        ("user", "Hi"),
+    ]
+    assert found.prompt.semi == (0, 1)
+    assert found.prompt.tail == 0
+
+
+def test_semi_stable_text_that_stands_at_the_end_is_only_split_off():
+    found = order(ENDS, ("system", "Be kind.\nInes."), ("user", "Hi"))
+
+    assert said(found)[0] == ("system", [text("Be kind.\n"), text("Ines.")])
+    assert found.prompt.semi == (0, 1)
+
+
+def test_semi_stable_text_passes_the_stable_text_of_later_messages():
+    found = order(ENDS, ("system", "Be kind.\nInes."), ("developer", "More"), ("user", "Hi"))
+
+    assert said(found)[:3] == [
+        ("system", "Be kind.\n"),
+        ("developer", "More"),
+        ("system", "[Item 1]\nInes."),
+    ]
+    assert found.prompt.semi == (2, 0)
+
+
+def test_a_message_that_is_semi_stable_as_a_whole_stays_where_it_ends_the_instructions():
+    found = order({(1, 0): [Piece(SEMI, "Ines.")]}, ("system", "a"), ("system", "Ines."))
+
+    assert said(found) == [("system", "a"), ("system", "Ines.")]
+    assert found.prompt.semi == (1, 0)
+
+
+def test_moved_text_follows_what_already_ended_the_instructions():
+    wish = {**USER, (1, 0): [Piece(SEMI, "Club.")]}
+    found = order(wish, ("system", "Ines.\nBe kind."), ("system", "Club."), ("user", "Hi"))
+
+    assert said(found)[1] == ("system", [text("Club."), text("\n\n[Item 1]\nInes.")])
+    assert found.prompt.semi == (1, 0)
+
+
+def test_parts_stay_parts_with_their_marks():
+    parts = [text("Noon.\nBe kind.", cache_control=MARK), {"type": "image_url", "image_url": {}}]
+    found = order(TIME, ("system", parts), ("user", "Hi"))
+
+    assert said(found)[0] == ("system", [text("Be kind.", cache_control=MARK), parts[1]])
+
+
+def test_a_mark_stays_at_the_end_of_its_text():
+    found = order(ENDS, ("system", [text("Be kind.\nInes.", cache_control=MARK)]), ("user", "Hi"))
+
+    assert said(found)[0][1] == [text("Be kind.\n"), text("Ines.", cache_control=MARK)]
+
+
+def test_a_marked_text_that_leaves_altogether_leaves_a_reference_under_its_mark():
+    wish = {(0, 0): [Piece(V, "Noon.")]}
+    found = order(wish, ("system", [text("Noon.", cache_control=MARK)]), ("user", "Hi"))
+
+    assert said(found)[0][1] == [
+        text("[Item 1 is given at the end of the conversation.]", cache_control=MARK)
+    ]
+
+
+def test_parts_that_are_no_text_are_left_alone():
+    parts = [{"type": "image_url", "image_url": {}}]
+
+    assert said(order(TIME, ("system", parts), ("user", "Hi")))[0] == ("system", parts)
+
+
+def test_places_that_are_not_there_are_passed_over():
+    wish = {(7, 0): [Piece(V, "x")], (1, 3): [Piece(V, "x")]}
+
+    assert said(order(wish, ("system", "a"), ("user", "b"))) == [("system", "a"), ("user", "b")]
+
+
+def test_with_no_conversation_what_varies_ends_the_instructions():
+    found = order(TIME, ("system", "Noon.\nBe kind."))
+
+    assert said(found) == [("system", [text("Be kind."), text("\n\n[Item 1]\nNoon.")])]
+    assert found.notes == ("what varies ends the instructions: no conversation follows them",)
+
+
+def test_an_answer_to_go_on_with_stays_the_last_message():
+    wish = {(0, 0): [*TIME[0, 0], Piece(SEMI, " Ines.")]}
+    found = order(wish, ("system", "Noon.\nBe kind. Ines."), ("user", "Hi"), ("assistant", "I"))
+
+    assert said(found)[0] == ("system", [text("Noon.\nBe kind."), text(" Ines.")])
+    assert found.prompt.tail == 0
+    assert len(found.notes) == 1
+
+
+def test_where_no_system_message_may_end_a_prompt_what_varies_follows_the_users_last_words():
+    found = order(TIME, ("system", "Noon.\nBe kind."), ("user", "Hi"), late=False)
+
+    assert said(found) == [
+        ("system", "Be kind."),
+        ("user", [text("Hi"), text("\n\n" + INTRODUCTION + "[Item 1]\nNoon.")]),
+    ]
+    assert found.prompt.tail == 1
+
+
+def test_where_no_system_message_may_follow_a_tool_a_users_message_does():
+    found = order(TIME, ("system", "Noon.\nBe kind."), ("tool", "42"), late=False)
+
+    assert said(found)[1:] == [("tool", "42"), ("user", INTRODUCTION + "[Item 1]\nNoon.")]
+    assert found.prompt.tail == 1
+
+
+def test_a_message_that_cannot_be_read_is_refused():
+    with pytest.raises(Unplannable):
+        order(TIME, ("system", 7), ("user", "Hi"))
+
+
+WORDS = st.just("") | st.text("abc \n.", max_size=8).map("{} ".format)
+PARTS = st.lists(st.builds(Piece, st.sampled_from(list(Slot)), WORDS), min_size=1, max_size=4)
+LEADING = st.lists(st.tuples(st.sampled_from(["system", "developer"]), PARTS), max_size=3)
+SPOKEN = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), WORDS), max_size=3)
+
+
+@settings(max_examples=150)
+@given(LEADING, SPOKEN)
+def test_nothing_is_lost_and_the_same_bytes_come_again(leads, spoken):
+    messages = [(role, "".join(piece.text for piece in pieces)) for role, pieces in leads]
+    raw = body(*messages, *spoken, model="any")
+    wish = {(number, 0): pieces for number, (_, pieces) in enumerate(leads)}
+    found = placed(parsed(raw), wish).prompt.rendered()
+
+    kept(raw, found)
+    assert placed(parsed(raw), wish).prompt.rendered() == found
+
+
+@settings(max_examples=150)
+@given(LEADING, SPOKEN, st.lists(WORDS, min_size=8, max_size=8), st.booleans())
+def test_each_call_begins_with_what_the_one_before_sent(leads, spoken, news, late):
+    """Between two calls what varies has other words, and the conversation goes on."""
+    first, then = [], []
+    wishes: tuple[dict[tuple[int, int], list[Piece]], ...] = ({}, {})
+    for number, (role, pieces) in enumerate(leads):
+        words = [news.pop() if p.slot is V and news else p.text for p in pieces]
+        first.append((role, "".join(p.text for p in pieces)))
+        then.append((role, "".join(words)))
+        wishes[0][number, 0] = pieces
+        wishes[1][number, 0] = [Piece(p.slot, word) for p, word in zip(pieces, words, strict=True)]
+    asked = [("user", "begin"), *spoken, ("user", "go")]
+    before = order(wishes[0], *first, *asked, late=late).prompt
+    after = order(wishes[1], *then, *asked, ("assistant", "so"), ("tool", "x"), late=late).prompt
+
+    start = before.messages[: len(before.messages) - before.tail]
+    assert after.messages[: len(start)] == start

@@ -1,0 +1,322 @@
+from hashlib import blake2b
+from math import ceil
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.prefix.expected.openings import Opening
+from proxy.prefix.marking.habits import Habits, Seen, Uses
+from proxy.prefix.marking.plan import Policy
+from proxy.prefix.marking.policies import (
+    PER_MACHINE,
+    Road,
+    Shape,
+    back,
+    key,
+    policy,
+    reviewed,
+    shard,
+    stage,
+    vetted,
+)
+from proxy.prefix.prompts.regime import Regime
+from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, OPENAI
+
+ROAD = Road(team="t", feature="f", conversation="c")
+LONG = Shape(stable=8_000, semi=500, history=300)
+
+
+def uses(
+    stable: float = 0.0,
+    semi: float = 0.0,
+    history: float = 0.0,
+    judged: float = 0.0,
+    later: float = 0.0,
+) -> Uses:
+    def both(count: float) -> dict[str, float]:
+        return dict.fromkeys(("5m", "1h", "30m", "12h"), count)
+
+    return Uses(
+        stable=both(stable),
+        semi=both(semi),
+        history=both(history),
+        judged=judged,
+        later=later,
+    )
+
+
+def decided(found: Uses, regime: Regime = ANTHROPIC, shape: Shape = LONG) -> Policy:
+    return policy(shape, found, regime, ROAD)
+
+
+def marked(found: Policy) -> tuple[str, str, str]:
+    return found.stable, found.semi, found.history
+
+
+def test_what_will_not_be_read_again_is_not_marked():
+    found = decided(uses())
+
+    assert marked(found) == ("", "", "")
+    assert "nothing is expected" in found.why
+
+
+def test_a_conversation_that_goes_on_marks_its_end_and_what_others_share():
+    found = decided(uses(stable=0.3, history=3.0))
+
+    assert marked(found) == ("5m", "", "5m")
+    assert "go on" in found.why
+
+
+def test_a_question_asked_once_marks_what_others_share():
+    found = decided(uses(stable=5.0, history=0.1))
+
+    assert marked(found) == ("5m", "", "")
+    assert "other conversations" in found.why
+
+
+def test_an_hour_is_bought_where_gaps_ask_for_it():
+    patient = Uses(stable={}, semi={}, history={"5m": 0.2, "1h": 5.0})
+
+    assert decided(patient).history == "1h"
+
+
+def test_semi_stable_text_is_marked_where_the_conversation_is_rewritten():
+    assert decided(uses(semi=3.0)).semi == "5m"
+
+
+def test_a_stable_slot_under_the_least_is_not_marked_but_the_growing_conversation_is():
+    short = Shape(stable=200, semi=100, history=50)
+
+    assert marked(decided(uses(3.0, 3.0, 3.0), shape=short)) == ("", "", "5m")
+
+
+def test_openai_writes_the_end_by_itself_and_the_stable_mark_is_free_then():
+    found = decided(uses(history=3.0, judged=50.0), OPENAI)
+
+    assert (marked(found), found.explicit) == (("30m", "", ""), False)
+
+
+def test_openai_is_told_to_write_only_what_others_share_once_questions_are_known_to_be_lone():
+    found = decided(uses(stable=5.0, judged=50.0), OPENAI)
+
+    assert (marked(found), found.explicit) == (("30m", "", ""), True)
+
+
+def test_openai_is_told_to_write_nothing_where_nothing_is_read_again():
+    found = decided(uses(judged=50.0), OPENAI)
+
+    assert (marked(found), found.explicit) == (("", "", ""), True)
+
+
+def test_openai_keeps_its_own_choice_while_nothing_is_known():
+    found = decided(uses(stable=5.0), OPENAI)
+
+    assert (marked(found), found.explicit) == (("30m", "", ""), False)
+    assert "too little is known" in found.why
+
+
+def test_twelve_hours_are_bought_at_openai_by_a_mark_of_our_own():
+    patient = Uses(stable={}, semi={}, history={"30m": 0.2, "12h": 9.0})
+
+    assert decided(patient, OPENAI).history == "12h"
+
+
+def test_tools_alone_cannot_be_marked_at_openai():
+    tools = Shape(stable=8_000, history=300, ends_system=False)
+
+    assert decided(uses(stable=5.0, history=3.0), OPENAI, tools).stable == ""
+    assert decided(uses(stable=5.0, judged=50.0), OPENAI, tools).stable == ""
+    assert decided(uses(stable=5.0), ANTHROPIC, tools).stable == "5m"
+
+
+def test_short_stable_text_is_not_marked_at_openai():
+    assert decided(uses(history=3.0), OPENAI, Shape(stable=500, history=900)).stable == ""
+
+
+def test_free_writes_need_no_marks():
+    found = decided(uses(9.0, 9.0, 9.0), INTERVAL)
+
+    assert (marked(found), found.key) == (("", "", ""), "t")
+
+
+def test_the_first_call_of_a_feature_with_tools_is_marked_for_five_minutes():
+    habits = Habits()
+    habits.observe(0.0, Seen())
+
+    assert marked(decided(habits.uses(ANTHROPIC.lifetimes, is_open=True))) == ("5m", "5m", "5m")
+
+
+def test_the_first_lone_question_of_a_feature_never_marks_what_only_it_says():
+    habits = Habits()
+    habits.observe(0.0, Seen())
+
+    assert decided(habits.uses(ANTHROPIC.lifetimes, is_open=False)).history == ""
+    assert not decided(habits.uses(OPENAI.lifetimes, is_open=False), OPENAI).explicit
+
+
+def test_keys_route_or_are_left_out_as_the_cache_wants():
+    def of(name: str, provider: str) -> str:
+        return key(Regime(name=name, provider=provider), ROAD, 1.0)
+
+    assert of("openai-interval", "openai") == of("openai-interval", "azure") == "t"
+    assert of("openai-breakpoint", "openai") == ""
+    assert of("openai-breakpoint", "azure") == "t"
+    assert of("block-chain", "mistral") == "t"
+    assert of("block-chain", "xai") == "f"
+    assert of("block-chain", "vllm") == of("implicit", "sglang") == ""
+    assert of("implicit", "fireworks") == "f"
+    assert of("prefix-unit", "deepseek") == of("implicit", "google") == ""
+    assert of("anthropic-breakpoint", "anthropic") == ""
+
+
+def test_a_prefix_without_a_name_gets_no_key():
+    assert shard("", "c", 1_000.0) == ""
+
+
+def drawn(prefix: str, user: str, per_minute: float, limit: int = 15) -> str:
+    """The key of one of as many shards as keep each below ``limit`` calls a minute."""
+    shards = max(1, ceil(per_minute / limit))
+    found = int.from_bytes(blake2b(user.encode(), digest_size=8).digest(), "big")
+    return f"{prefix}:{found % shards}"
+
+
+@given(st.text(max_size=20), st.floats(0, 1e9))
+def test_shards_are_as_many_as_are_needed_and_no_more_than_twice_that(conversation, per_minute):
+    found = shard("p", conversation, per_minute)
+    shards = [PER_MACHINE * 2.0**power for power in range(18)]
+    needed = min((pace for pace in shards if pace >= per_minute), default=1e6)
+
+    if per_minute <= PER_MACHINE:
+        assert found == "p"
+    elif per_minute <= 1e6:
+        assert found == drawn("p", conversation, needed)
+
+
+@given(
+    st.sampled_from([ANTHROPIC, OPENAI, INTERVAL, Regime()]),
+    st.integers(0, 10**7),
+    st.integers(0, 10**7),
+    st.integers(0, 10**7),
+    st.tuples(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100)),
+)
+def test_a_policy_says_why_and_buys_what_is_sold(regime, stable, semi, history, expected):
+    shape = Shape(stable=stable, semi=semi, history=history)
+
+    found = decided(uses(*expected), regime, shape)
+
+    assert found.why
+    assert set(marked(found)) <= {"", *regime.writes}
+
+
+def test_it_is_decided_again_whenever_there_are_twice_as_many_answers():
+    found = [stage(turns) for turns in (0, 1, 2, 3, 4, 7, 8, 1_000)]
+
+    assert found == [0, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_a_first_call_that_comes_again_is_decided_apart():
+    assert stage(0, 1) not in {stage(turns) for turns in range(1_000)}
+    assert stage(3, 9) == stage(3)
+
+
+def test_what_is_decided_again_keeps_its_key_and_never_switches_openais_own_choice_off():
+    before = Policy(key="a")
+    found = reviewed(Policy(stable="30m", explicit=True, key="b"), before)
+
+    assert found == Policy(stable="30m", key="a")
+    assert reviewed(Policy(explicit=True), Policy(explicit=True)).explicit
+
+
+def test_lone_questions_are_not_spread_over_machines_but_conversations_are():
+    lone = decided(Uses(stable={}, semi={}, history={"": 0.1}, per_minute=90.0), INTERVAL)
+    long = decided(Uses(stable={}, semi={}, history={"": 5.0}, per_minute=90.0), INTERVAL)
+
+    assert lone.key == "t"
+    assert long.key.startswith("t:")
+
+
+EQUIPPED = Shape(tools=5_000, stable=8_000, history=300)
+
+
+def of_tools(count: float) -> Uses:
+    return Uses(stable={}, semi={}, history={}, tools=dict.fromkeys(("5m", "1h", "30m"), count))
+
+
+def test_tools_are_marked_where_only_they_are_read_again():
+    found = decided(of_tools(5.0), shape=EQUIPPED)
+
+    assert (found.tools, marked(found)) == ("5m", ("", "", ""))
+    assert "tools (5m)" in found.why
+
+
+def test_tools_are_not_marked_where_that_does_not_pay_or_cannot_be():
+    alone, few = Shape(tools=5_000, stable=5_000), Shape(tools=300, stable=8_000)
+
+    assert decided(of_tools(0.2), shape=EQUIPPED).tools == ""
+    assert decided(of_tools(5.0), shape=few).tools == ""
+    assert decided(of_tools(5.0), shape=alone).tools == ""
+    assert decided(of_tools(5.0), OPENAI, EQUIPPED).tools == ""
+
+
+EVERYWHERE = Policy(tools="5m", stable="5m", semi="5m", history="5m", key="k", why="It pays.")
+BEGAN = Opening(tools=3, stable=4, head=1, first=2)
+
+
+def test_a_conversation_that_begins_as_before_is_marked_as_decided():
+    assert vetted(EVERYWHERE, ANTHROPIC, [BEGAN], BEGAN) is EVERYWHERE
+
+
+def test_behind_a_stable_slot_that_changes_nothing_is_marked():
+    now = Opening(tools=3, stable=4, head=7, first=8)
+    found = vetted(EVERYWHERE, ANTHROPIC, [BEGAN], now)
+
+    assert (found.tools, marked(found), found.key) == ("5m", ("", "", ""), "k")
+    assert "begins in another way" in found.why
+
+
+def test_where_only_what_follows_the_stable_slot_changes_that_stays_marked():
+    found = vetted(EVERYWHERE, ANTHROPIC, [BEGAN], Opening(tools=3, stable=4, head=1, first=8))
+
+    assert marked(found) == ("5m", "", "")
+    assert not found.explicit
+
+
+def test_openai_is_told_to_write_nothing_where_a_conversation_begins_anew_with_each_call():
+    now = Opening(tools=3, stable=4, head=7, first=8)
+
+    assert vetted(Policy(history="30m"), OPENAI, [BEGAN], now).explicit
+    assert vetted(Policy(key="k"), INTERVAL, [BEGAN], now) == Policy(key="k")
+
+
+def test_callers_that_take_turns_in_one_conversation_each_go_on():
+    helper = Opening(tools=0, stable=1, head=7, first=8)
+
+    assert vetted(EVERYWHERE, ANTHROPIC, [BEGAN, helper], BEGAN) is EVERYWHERE
+    assert vetted(EVERYWHERE, ANTHROPIC, [], BEGAN) is EVERYWHERE
+
+
+WITHOUT_ITS_END = Shape(stable=8_000, history=300, back=1)
+
+
+def test_a_mark_leaves_out_what_is_not_repeated_where_more_is_read_of_it_then():
+    assert back([0.1, 0.9, 0.9], [300, 250, 200]) == 1
+    assert back([0.9, 0.95, 0.95], [300, 299, 200]) == 0
+    assert back([0.1, 0.9, 0.9], [300, 10, 0]) == 0
+    assert back([0.1, 0.9], [0, 0]) == 0
+
+
+def test_what_is_left_out_is_part_of_what_is_decided():
+    found = decided(uses(history=3.0), shape=WITHOUT_ITS_END)
+
+    assert (found.history, found.back) == ("5m", 1)
+    assert "without its last 1 blocks" in found.why
+    assert decided(uses(), shape=WITHOUT_ITS_END).back == 0
+
+
+def test_openais_own_choice_is_switched_off_once_it_is_known_that_no_end_is_repeated():
+    early, late = (
+        decided(uses(history=3.0, later=count), OPENAI, WITHOUT_ITS_END) for count in (3.0, 4.0)
+    )
+
+    assert (early.history, early.back, early.explicit) == ("30m", 1, False)
+    assert (late.history, late.back, late.explicit) == ("30m", 1, True)

@@ -1,0 +1,357 @@
+"""Marks and keys in a chat body, and what becomes of them on the wire."""
+
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+from hypothesis import given as each
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from proxy.lab import chat_bodies, messages_bodies, messages_rules
+from proxy.lab.models import MODELS
+from proxy.lab.rendering import Vocabulary
+from proxy.lab.told import Context
+from proxy.prefix.marking.keys import keyed
+from proxy.prefix.marking.plan import Policy
+from proxy.prefix.prompts.marks import (
+    bare,
+    given,
+    marked,
+    spent,
+    takes,
+    understood,
+)
+from proxy.prefix.prompts.objects import Unplannable, members
+from proxy.prefix.prompts.prompt import Block, Prompt, parsed
+from proxy.prefix.prompts.regime import Regime
+from proxy.wire.kinds import WIRES
+from tests.fakes.desk import call, route
+from tests.fakes.kept import kept
+from tests.proxy.prefix.sendings import blocks
+
+ANTHROPIC = Regime(
+    name="anthropic-breakpoint",
+    provider="anthropic",
+    marks=4,
+    writes={"5m": Fraction(5, 4), "1h": Fraction(2)},
+)
+OPENAI = Regime(name="openai-breakpoint", provider="openai", marks=4)
+MARK, HOUR = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}
+POINT = {"mode": "explicit"}
+PICTURE = {"type": "image_url", "image_url": {"url": "https://example.test/a.png"}}
+TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+OTHER = CALL | {"id": "c2"}
+
+
+def fingerprint(piece: bytes) -> bytes:
+    return blake2b(piece, digest_size=16).digest()
+
+
+def said(text: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "text", "text": text} | fields
+
+
+def message(role: str, content: Any, **fields: Any) -> dict[str, Any]:
+    return {"role": role, "content": content} | fields
+
+
+def prompt(*messages: Any, **fields: Any) -> Prompt:
+    return parsed(orjson.dumps({"model": "m", "messages": list(messages)} | fields))
+
+
+def spots(of: Prompt) -> tuple[Block, ...]:
+    return blocks(of, fingerprint)
+
+
+def after(of: Prompt, regime: Regime, *places: tuple[int, str]) -> dict[str, Any]:
+    """The body with marks after these blocks."""
+    found = marked(of, [(spots(of)[at], ttl) for at, ttl in places], regime).rendered()
+    kept(of.rendered(), found)
+    body: dict[str, Any] = orjson.loads(found)
+    return body
+
+
+WHOLE = prompt(
+    message("system", "You help."),
+    message("developer", [said("Rules."), said("More.")]),
+    message("user", "What is there?"),
+    message("assistant", None, tool_calls=[CALL, OTHER]),
+    message("tool", "a house", tool_call_id="c1"),
+    message("tool", [said("a tree")], tool_call_id="c2"),
+    message("assistant", "A house and a tree."),
+    message("user", [said("And here?"), PICTURE]),
+    tools=[TOOL],
+)
+
+
+def test_anthropics_mark_goes_on_a_tool():
+    assert after(WHOLE, ANTHROPIC, (0, "1h"))["tools"] == [TOOL | {"cache_control": HOUR}]
+
+
+def test_a_text_becomes_a_part_that_carries_the_mark():
+    body = after(WHOLE, ANTHROPIC, (1, "5m"), (4, ""))
+
+    assert body["messages"][0]["content"] == [said("You help.", cache_control=MARK)]
+    assert body["messages"][2]["content"] == [said("What is there?", cache_control=MARK)]
+
+
+def test_a_mark_goes_on_the_part_that_was_meant():
+    body = after(WHOLE, ANTHROPIC, (2, "1h"))
+
+    assert body["messages"][1]["content"] == [said("Rules.", cache_control=HOUR), said("More.")]
+
+
+def test_anthropics_mark_goes_on_the_last_call_and_on_tool_messages():
+    body = after(WHOLE, ANTHROPIC, (5, ""), (6, ""), (7, ""), (8, ""))
+
+    assert body["messages"][3]["tool_calls"] == [CALL, OTHER | {"cache_control": MARK}]
+    assert body["messages"][4]["cache_control"] == MARK
+    assert body["messages"][4]["content"] == "a house"
+    assert body["messages"][5]["cache_control"] == MARK
+    assert body["messages"][6]["content"] == [said("A house and a tree.", cache_control=MARK)]
+
+
+def test_openais_breakpoint_goes_on_parts_of_any_kind():
+    body = after(WHOLE, OPENAI, (2, "30m"), (6, "12h"), (9, ""))
+
+    assert body["messages"][1]["content"][0] == said("Rules.", prompt_cache_breakpoint=POINT)
+    assert body["messages"][4]["content"] == [
+        said("a house", prompt_cache_breakpoint=POINT | {"ttl": "12h"})
+    ]
+    assert body["messages"][7]["content"][1] == PICTURE | {"prompt_cache_breakpoint": POINT}
+
+
+def test_openai_takes_no_mark_on_tools_nor_on_what_the_assistant_said():
+    body = after(WHOLE, OPENAI, (0, ""), (5, ""), (8, ""))
+
+    assert body == orjson.loads(WHOLE.rendered())
+    assert [takes(WHOLE, one, OPENAI) for one in spots(WHOLE)] == [
+        at not in (0, 5, 8) for at in range(10)
+    ]
+
+
+def test_a_cache_without_marks_gets_none():
+    for regime in (Regime(), Regime(name="openai-interval"), Regime(name="anthropic-breakpoint")):
+        assert marked(WHOLE, [(spots(WHOLE)[1], "")], regime) is WHOLE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, "", " \n", [], [said(" ")], [{"type": "input_audio"}], [{"type": 7}], [3], [{}]],
+)
+def test_a_message_that_says_nothing_markable_stays_as_it_is(content: object):
+    of = prompt(message("user", content))
+
+    assert not takes(of, spots(of)[0], ANTHROPIC)
+
+
+def test_the_last_part_that_says_something_carries_the_mark():
+    body = after(prompt(message("user", [said("a"), said("")])), ANTHROPIC, (0, ""))
+
+    assert body["messages"][0]["content"] == [said("a", cache_control=MARK), said("")]
+
+
+def test_calls_that_are_no_objects_are_not_marked():
+    for calls in ([1], "x", None):
+        of = prompt(message("assistant", None, tool_calls=calls))
+        assert not takes(of, spots(of)[0], ANTHROPIC)
+
+
+def test_all_else_in_a_part_stays_as_it_was_written():
+    raw = b'{ "text" : "\\u00e9", "x":1.0e3 , "type": "text" }'
+    of = parsed(b'{"messages":[{"role":"user","content":[' + raw + b'], "n" : 1.50}]}')
+    found = marked(of, [(spots(of)[0], "1h")], ANTHROPIC).messages[0]
+
+    assert raw[:-1] + b',"cache_control":{"type":"ephemeral","ttl":"1h"}}' in found
+    assert b'"n":1.50' in found
+
+
+def test_a_null_mark_gives_way_to_a_planned_one():
+    body = after(prompt(message("user", [said("a", cache_control=None)])), ANTHROPIC, (0, ""))
+
+    assert body["messages"][0]["content"] == [said("a", cache_control=MARK)]
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        prompt(message("user", [said("a", cache_control=HOUR)])),
+        prompt(message("user", "a", cache_control=HOUR)),
+        prompt(message("user", [said("a", prompt_cache_breakpoint={"ttl": "1h"})])),
+        prompt(message("system", "a", cache_control=HOUR)),
+        prompt(message("system", [said("a"), said("b")], cache_control=HOUR)),
+        prompt(message("tool", [said("a", cache_control=HOUR)], tool_call_id="c")),
+        prompt(message("assistant", None, tool_calls=[CALL | {"cache_control": HOUR}])),
+        prompt(tools=[TOOL | {"cache_control": HOUR}]),
+        prompt(tools=[{"type": "function", "function": {"name": "f", "cache_control": HOUR}}]),
+    ],
+)
+def test_the_callers_own_mark_is_read_and_stays(own: Prompt):
+    last = len(spots(own)) - 1
+
+    assert given(own, spots(own)) == {last: "1h"}
+    assert spent(own, ANTHROPIC) == 1
+    assert marked(own, [(spots(own)[last], "")], ANTHROPIC) == own
+    assert not takes(own, spots(own)[last], ANTHROPIC)
+
+
+def test_a_mark_on_the_whole_body_stands_on_its_last_block():
+    own = prompt(message("system", "a"), message("user", "b"), cache_control=MARK)
+
+    assert given(own, spots(own)) == {1: ""}
+    assert spent(own, ANTHROPIC) == 1
+    assert given(own, ()) == {}
+
+
+def test_a_callers_marks_are_counted_one_by_one():
+    two = [said("a", cache_control=MARK), said("b", cache_control=HOUR), said("c")]
+    own = prompt(message("user", two), message("tool", two, tool_call_id="c"), message("user", "x"))
+
+    assert given(own, spots(own)) == {0: "1h", 1: "1h"}
+    assert spent(own, ANTHROPIC) == 3
+    assert spent(own, OPENAI) == 4
+    assert spent(own, Regime(name="implicit")) == 0
+    assert not takes(own, spots(own)[1], ANTHROPIC)
+    assert takes(own, spots(own)[1], OPENAI)
+
+
+def test_a_callers_marks_are_counted_as_the_wire_says_them():
+    own = prompt(
+        message("system", [said("a", cache_control=HOUR)]),
+        message("assistant", [said("b", cache_control=MARK)]),
+        message("user", [said("c", prompt_cache_breakpoint=POINT | {"ttl": "12h"})]),
+        message("user", [said("d", prompt_cache_breakpoint=POINT)]),
+        tools=[TOOL | {"cache_control": MARK}],
+        cache_control=MARK,
+    )
+    at = spots(own)
+    found = given(own, at)
+    anthropic = msgspec.structs.replace(ANTHROPIC, lifetimes={"5m": 300.0, "1h": 3_600.0})
+    openai = msgspec.structs.replace(OPENAI, lifetimes={"30m": 1_800.0, "12h": 43_200.0})
+
+    assert understood(found, at, anthropic) == {0: "5m", 1: "1h", 2: "5m", 3: "1h", 4: "5m"}
+    assert understood(found, at, openai) == {1: "30m", 3: "12h", 4: "30m"}
+    assert understood(found, at, Regime(name="implicit")) == {}
+    assert (spent(own, ANTHROPIC), spent(own, OPENAI)) == (6, 3)
+
+
+@pytest.mark.parametrize("mark", [5, "x", [], {"ttl": 7}, {"ttl": None}, True])
+def test_a_mark_that_makes_no_sense_is_still_the_callers(mark: object):
+    own = prompt(message("user", [said("a", cache_control=mark)]))
+
+    assert given(own, spots(own)) == {0: ""}
+
+
+def test_words_that_look_like_a_mark_are_none():
+    own = prompt(message("user", "cache_control"), tools=["cache_control", TOOL])
+
+    assert given(own, spots(own)) == {}
+    assert takes(own, spots(own)[2], ANTHROPIC)
+
+
+def test_what_is_no_object_has_no_members():
+    with pytest.raises(Unplannable):
+        members(b"[]")
+    assert bare(b"[]") == b"[]"
+    assert bare(b'{"a":"cache_control"}') == b'{"a":"cache_control"}'
+    assert bare(b'{"a": 1,"cache_control": {}}') == b'{"a":1}'
+
+
+def wired(of: Prompt) -> dict[str, Any]:
+    """The Messages body for this prompt."""
+    body: dict[str, Any] = orjson.loads(
+        WIRES["anthropic"]
+        .request(call(of.rendered()), route(kind="anthropic", traits=frozenset({"forced_tools"})))
+        .body
+    )
+    return body
+
+
+def test_every_mark_for_anthropic_comes_through_the_wire_onto_one_block():
+    for index, block in enumerate(spots(WHOLE)):
+        body = wired(marked(WHOLE, [(block, "1h")], ANTHROPIC))
+        carrying = [one for one in messages_rules.blocks(body) if "cache_control" in one]
+
+        assert [one["cache_control"] for one in carrying] == [HOUR], index
+        place = list(messages_rules.blocks(body)).index(carrying[0])
+        assert place == [0, 1, 2, 3, 4, 6, 7, 8, 9, 11][index]
+
+
+def test_marks_change_nothing_else_on_the_wire():
+    every = [(block, "") for block in spots(WHOLE)[:4]]
+    body = wired(marked(WHOLE, every, ANTHROPIC))
+    for one in messages_rules.blocks(body):
+        one.pop("cache_control", None)
+
+    assert body == wired(WHOLE)
+
+
+def test_the_lab_takes_what_is_marked_for_anthropic():
+    model = MODELS["claude-haiku-4-5"]
+    places = [(spots(WHOLE)[0], "1h"), (spots(WHOLE)[3], "1h"), (spots(WHOLE)[9], "5m")]
+    body = wired(marked(WHOLE, places, ANTHROPIC))
+    messages_rules.check(body, model)
+    found = messages_bodies.prompt(body, Context(Vocabulary(), model, "key"))
+
+    assert [one.mark for one in found.blocks if one.mark] == ["1h", "1h", "5m"]
+
+
+_PARTS = st.lists(
+    st.one_of(
+        st.builds(said, st.sampled_from(["a", "b c", "", "cache_control"])),
+        st.builds(lambda mark: said("m", cache_control=mark), st.sampled_from([MARK, HOUR, None])),
+        st.just(PICTURE),
+        st.integers(0, 3),
+    ),
+    max_size=3,
+)
+_MESSAGES = st.builds(
+    message,
+    st.sampled_from(["system", "developer", "user", "assistant", "tool"]),
+    st.one_of(st.none(), st.text("ab \n", max_size=5), _PARTS),
+)
+
+
+@settings(max_examples=80, deadline=None)
+@each(
+    messages=st.lists(_MESSAGES, max_size=5),
+    tools=st.lists(st.sampled_from([TOOL, TOOL | {"cache_control": MARK}, 7]), max_size=2),
+    regime=st.sampled_from([ANTHROPIC, OPENAI]),
+)
+def test_marking_adds_one_mark_where_it_can_and_loses_nothing(
+    messages: list[dict[str, Any]], tools: list[Any], regime: Regime
+):
+    of = prompt(*messages, tools=tools)
+    for block in spots(of):
+        found = marked(of, [(block, "")], regime)
+        kept(of.rendered(), found.rendered())
+        assert spent(found, regime) == spent(of, regime) + (found != of)
+        assert marked(found, [(block, "")], regime) == found
+
+
+def test_openais_breakpoints_reach_the_labs_cache():
+    model = MODELS["gpt-6.1-sol"]
+    lab = Context(Vocabulary(), model, "key")
+    places = [(spots(WHOLE)[3], ""), (spots(WHOLE)[7], "")]
+    body = orjson.loads(
+        keyed(marked(WHOLE, places, OPENAI), Policy(explicit=True, key="k"), OPENAI).rendered()
+    )
+    body["model"] = "gpt-6.1-sol"
+    found = chat_bodies.asked(body, lab).prompt
+
+    assert [one.mark for one in found.blocks if one.mark] == ["30m", "30m"]
+    assert found.key == "k"
+    assert found.explicit
+
+
+def test_a_tool_whose_mark_stands_twice_cannot_be_marked():
+    tool = b'{"cache_control":null,"cache_control":null,"type":"function"}'
+    found = parsed(b'{"messages":[],"tools":[' + tool + b"]}")
+
+    with pytest.raises(Unplannable, match="stands twice"):
+        marked(found, [(spots(found)[0], "")], ANTHROPIC)

@@ -1,0 +1,220 @@
+"""A chat body, taken apart and put together again."""
+
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.prompt import (
+    Prompt,
+    Slot,
+    leading,
+    parsed,
+    parts,
+    read,
+    text,
+)
+from tests.fakes.kept import kept
+from tests.proxy.prefix.sendings import blocks
+
+SYSTEM = {"role": "system", "content": [{"type": "text", "text": "a"}, {"type": "text"}]}
+DEVELOPER = {"role": "developer", "content": "b"}
+USER = {"role": "user", "content": "c"}
+TOOL = {"type": "function", "function": {"name": "f"}}
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+
+
+def fingerprint(piece: bytes) -> bytes:
+    return blake2b(piece, digest_size=16).digest()
+
+
+def prompt(*messages: object, **fields: Any) -> Prompt:
+    return parsed(orjson.dumps({"model": "m", "messages": messages, **fields}))
+
+
+def raw(value: object) -> msgspec.Raw:
+    return msgspec.Raw(orjson.dumps(value))
+
+
+def test_a_body_without_spaces_comes_out_as_it_went_in():
+    body = b'{"x":1.0e3,"messages":[{"role":"user","n":1.50},7],"tools":[{"a":"\\u00e9"}],"y":[]}'
+
+    assert parsed(body).rendered() == body
+
+
+def test_pieces_stay_as_the_caller_wrote_them():
+    found = parsed(b' { "messages" : [ { "role" : "user" } ] , "tools" : [ ] } ')
+
+    assert found.messages == (b'{ "role" : "user" }',)
+    assert found.tools == ()
+    assert found.rendered() == b'{"messages":[{ "role" : "user" }],"tools":[]}'
+
+
+def test_a_body_without_tools_gets_none():
+    assert b"tools" not in prompt(USER).rendered()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"messages":7}',
+        b'{"messages":null}',
+        b'{"messages":[],"tools":7}',
+        b'{"messages":[',
+        b'{"\xff":1,"messages":[]}',
+        b'{"messages":' + b"[" * 9000 + b"]" * 9000 + b"}",
+    ],
+)
+def test_what_is_no_chat_body_is_left_alone(body: bytes):
+    with pytest.raises(Unplannable):
+        parsed(body)
+
+
+@pytest.mark.parametrize("message", [b"7", b"[]", b'{"role":7}', b'{"role":"\xff"}'])
+def test_what_is_no_message_cannot_be_read(message: bytes):
+    with pytest.raises(Unplannable):
+        read(message)
+
+
+def test_a_message_without_role_or_content_says_nothing():
+    assert read(b"{}").role == ""
+    assert parts(read(b"{}").content) == ()
+
+
+def test_system_and_developer_messages_lead():
+    assert leading(prompt(SYSTEM, DEVELOPER, USER, SYSTEM)) == 2
+    assert leading(prompt(SYSTEM)) == 1
+    assert leading(prompt()) == 0
+
+
+def test_a_content_is_a_text_or_parts():
+    assert parts(raw("a")) == (b'"a"',)
+    assert parts(raw(None)) == ()
+    assert parts(raw([{"a": 1}, 2])) == (b'{"a":1}', b"2")
+    with pytest.raises(Unplannable):
+        parts(raw(7))
+
+
+def test_only_texts_have_words():
+    assert text(b'"a"') == "a"
+    assert text(b'{"type":"text","text":"a"}') == "a"
+    for other in (b'{"type":"image_url"}', b'{"type":"text"}', b'{"type":7}', b"7", b'"\xff"'):
+        assert text(other) is None
+
+
+def test_a_breakpoint_can_stand_after_tools_system_parts_and_messages():
+    found = blocks(prompt(SYSTEM, DEVELOPER, USER, SYSTEM, tools=[TOOL]), fingerprint)
+
+    assert [(one.role, one.message, one.part) for one in found] == [
+        ("tools", -1, 0),
+        ("system", 0, 0),
+        ("system", 0, 1),
+        ("developer", 1, 0),
+        ("user", 2, -1),
+        ("system", 3, -1),
+    ]
+    assert [one.slot for one in found] == [Slot.STABLE] * 4 + [Slot.VARIABLE] * 2
+    assert found[4].size == len(orjson.dumps(USER))
+    assert found[4].digest == fingerprint(orjson.dumps(USER))
+
+
+def test_the_semi_stable_slot_begins_where_the_prompt_says():
+    found = blocks(replace(prompt(SYSTEM, DEVELOPER, USER), semi=(0, 1)), fingerprint)
+
+    assert [one.slot for one in found] == [
+        Slot.STABLE,
+        Slot.SEMI_STABLE,
+        Slot.SEMI_STABLE,
+        Slot.VARIABLE,
+    ]
+
+
+def test_blocks_of_what_cannot_be_read_are_not_found():
+    with pytest.raises(Unplannable):
+        blocks(prompt(USER, 7), fingerprint)
+
+
+@given(st.dictionaries(st.text(max_size=3), _JSON, max_size=3), st.lists(_JSON, max_size=4))
+def test_any_body_says_the_same_when_it_is_put_together(fields: dict[str, Any], some: list[Any]):
+    body = orjson.dumps({**fields, "messages": some, "tools": some})
+
+    assert parsed(body).rendered() == body
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_prompt_or_unplannable(body: bytes):
+    for tried in (body, b'{"messages":[' + body + b"]}"):
+        try:
+            blocks(parsed(tried), fingerprint)
+        except Unplannable:
+            continue
+
+
+BEFORE = {"model": "m", "messages": [SYSTEM, USER, USER | {"content": "d"}], "tools": [TOOL]}
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        BEFORE,
+        BEFORE | {"prompt_cache_key": "k"},
+        BEFORE | {"messages": [*BEFORE["messages"], {"role": "user", "content": "more"}]},
+        BEFORE | {"messages": [{"role": "system", "content": "see below"}, *BEFORE["messages"]]},
+        BEFORE | {"tools": [TOOL | {"cache_control": {}}]},
+    ],
+)
+def test_what_keeps_everything_passes(after: Any):
+    kept(orjson.dumps(BEFORE), orjson.dumps(after))
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        BEFORE | {"model": "n"},
+        BEFORE | {"user": "u"},
+        BEFORE | {"tools": []},
+        BEFORE | {"tools": [TOOL, TOOL]},
+        BEFORE | {"messages": [USER, USER | {"content": "d"}]},
+        BEFORE | {"messages": [SYSTEM, USER | {"content": "d"}, USER]},
+        BEFORE | {"messages": [SYSTEM, USER]},
+        BEFORE | {"messages": [SYSTEM, USER, {"role": "assistant", "content": "d"}]},
+    ],
+)
+def test_what_loses_something_does_not_pass(after: Any):
+    with pytest.raises(AssertionError):
+        kept(orjson.dumps(BEFORE), orjson.dumps(after))
+
+
+def test_a_lost_mark_does_not_pass():
+    marked = BEFORE | {"tools": [TOOL | {"cache_control": {}}]}
+
+    with pytest.raises(AssertionError):
+        kept(orjson.dumps(marked), orjson.dumps(BEFORE))
+
+
+def test_tags_are_no_words_and_may_take_text_elsewhere():
+    before = {"messages": [USER | {"content": "a <tg:variable>b</tg:variable>c"}]}
+    after = {"messages": [USER | {"content": "a c"}, USER | {"content": "b"}]}
+
+    kept(orjson.dumps(before), orjson.dumps(after))
+
+
+def test_tools_that_are_null_are_none_and_stay_null():
+    body = b'{"messages":[],"tools":null}'
+    prompt = parsed(body)
+
+    assert prompt.tools == ()
+    assert prompt.rendered() == body

@@ -1,0 +1,17 @@
+"""Whether there may be tags in JSON."""
+
+import pytest
+
+from proxy.prefix.prompts.tagged import tagged
+
+
+@pytest.mark.parametrize("raw", [b'"a < b, tg:stable"', b'"tg://resolve"', b'"<t g:"', b""])
+def test_what_holds_no_tags_is_passed_over(raw: bytes):
+    assert not tagged(raw)
+
+
+@pytest.mark.parametrize(
+    "raw", [b'"<tg:"', b'"\\u003ctg:semi\\u003ea"', b'"\\u003Ctg:semi\\u003Ea"']
+)
+def test_tags_are_seen_however_json_writes_them(raw: bytes):
+    assert tagged(raw)
