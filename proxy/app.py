@@ -10,7 +10,12 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    closing,
+)
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
@@ -28,6 +33,8 @@ from proxy.decide import Patience
 from proxy.desk import Desk
 from proxy.errors import Unready
 from proxy.estimates import Estimates
+from proxy.limits.admission import Admission
+from proxy.limits.standing import standing
 from proxy.planning import Planning
 from proxy.prefix.planner import Planner
 from proxy.receipt import Receipt
@@ -44,6 +51,7 @@ from proxy.store.store import Store
 from proxy.telemetry import Telemetry
 from proxy.upkeep import guard, retain
 from proxy.upstream.http import transport
+from proxy.upstream.port import Transport
 
 _log = logging.getLogger("thriftgate")
 
@@ -74,14 +82,17 @@ class Tasks:
 
 
 class Receipts:
-    """Hands each receipt to all who read receipts: the journal first."""
+    """Hands each receipt to all who read receipts: the journal before all that count."""
 
-    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+    def __init__(self, store: Store, telemetry: Telemetry, limits: Admission | None = None) -> None:
         self._store = store
         self._telemetry = telemetry
+        self._limits = limits
 
     def keep(self, receipt: Receipt) -> None:
         """Keep the receipt; once this returns, the process may die and it is not lost."""
+        if self._limits is not None:
+            self._limits.settled(receipt)  # later, and also where it cannot be kept
         self._store.keep(receipt)
         self._telemetry.observe(receipt)
 
@@ -163,21 +174,17 @@ async def gateway(
     telemetry = Telemetry(log_calls=settings.log_calls)
     estimates = Estimates()
     estimates.warm()
-    keys = upstream_keys(upstream.key_env for upstream in known.upstreams.values())
     try:
-        async with (
-            transport(
-                keys,
-                connections=settings.connections,
-                connect_timeout=settings.connect_timeout,
-            ) as pool,
-            asyncio.TaskGroup() as group,
-        ):
+        async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
             tasks = Tasks(group)
-            kept = Receipts(opened, telemetry)
             days = settings.retention_days
             upkeep = [tasks.start(partial(work, opened, days, clock)) for work in (retain, guard)]
-            with closing(_planning(settings, opened, tasks, clock)) as planning:
+            async with (
+                standing(settings, opened, estimates, tasks, clock, telemetry.also) as limits,
+                AsyncExitStack() as stack,
+            ):
+                kept = Receipts(opened, telemetry, limits)
+                planning = stack.enter_context(closing(_planning(settings, opened, tasks, clock)))
                 desk = Desk(
                     catalog=known,
                     transport=pool,
@@ -187,6 +194,7 @@ async def gateway(
                     seal=Seal(opened.secret),
                     patience=_patience(settings),
                     tasks=tasks,
+                    limits=limits,
                 )
                 pages = _pages(known, opened, kept, telemetry)
                 yield Gateway(Front(pages, desk, _door(settings, opened, clock)), opened, known)
@@ -259,6 +267,13 @@ def tune() -> None:
     gc.freeze()
     gc.set_threshold(5_000, 10, 10)
     sys.setswitchinterval(0.001)
+
+
+def _transport(settings: Settings, known: Catalog) -> AbstractAsyncContextManager[Transport]:
+    keys = upstream_keys(upstream.key_env for upstream in known.upstreams.values())
+    return transport(
+        keys, connections=settings.connections, connect_timeout=settings.connect_timeout
+    )
 
 
 def _planning(

@@ -23,14 +23,16 @@ from dashboards.reports import Part, Period
 from proxy import app
 from proxy.catalog.entries import Catalog
 from proxy.catalog.problems import BadCatalog, report
-from proxy.commands import explain, layouts, savings
+from proxy.commands import budgets, explain, layouts, savings
 from proxy.commands.terminal import Terminal, grid, sentence
 from proxy.demo.spending import spending
+from proxy.limits.standing import NotAlone, check_counters, promised
 from proxy.replay import command as replay
 from proxy.settings import InvalidSettings, Settings, read, upstream_keys
 from proxy.store.database import open_database
 from proxy.store.store import Store
 from proxy.store.teams import Team
+from slo.promises import BadPromises, Promises
 
 _commands = typer.Typer(
     no_args_is_help=True,
@@ -95,9 +97,13 @@ def serve() -> None:
     """
     settings = _settings()
     known = _catalog(settings)
+    _promises(settings)
     with _listener(settings) as listener:
         opened = _open(settings)
-        uvloop.run(_serve(settings, opened, listener, known))
+        try:
+            uvloop.run(_serve(settings, opened, listener, known))
+        except* NotAlone as refused:
+            _fail(str(refused.exceptions[0]))
 
 
 async def _serve(
@@ -191,11 +197,13 @@ def check() -> None:
             open_database(settings.database_url).dispose()
     except ValueError as error:
         _fail(f"THRIFTGATE_DATABASE_URL: {error}")
+    promises = _promises(settings)
     if known.warnings:
         _out.print(report(known.warnings), soft_wrap=True)
     _out.print(
         f"Settings and catalog are sound:"
-        f" {len(known.models)} models, {len(known.upstreams)} upstreams."
+        f" {len(known.models)} models, {len(known.upstreams)} upstreams,"
+        f" {len(promises.budgets)} budgets."
     )
 
 
@@ -318,6 +326,18 @@ def _catalog(settings: Settings) -> Catalog:
         _fail(f"The catalog cannot be read: {error}. THRIFTGATE_CATALOG names it.")
 
 
+def _promises(settings: Settings) -> Promises:
+    try:
+        check_counters(settings)
+        return promised(settings)
+    except BadPromises as bad:
+        _fail(str(bad))
+    except ValueError as error:
+        _fail(f"THRIFTGATE_REDIS_URL: {error}")
+    except OSError as error:
+        _fail(f"The promises cannot be read: {error}. THRIFTGATE_PROMISES names them.")
+
+
 def _listener(settings: Settings) -> socket.socket:
     try:
         return app.listener(settings)
@@ -358,4 +378,5 @@ _terminal = Terminal(lambda: _open(_settings()), _now, _out, _fail)
 _commands.add_typer(layouts.layouts(_terminal), name="layout")
 _commands.command(name="savings")(savings.savings(_terminal))
 _commands.command(name="misses")(savings.misses(_terminal))
+_commands.command(name="budgets")(budgets.budgets(_terminal, _settings, _promises))
 _commands.command(name="explain")(explain.explain(_terminal))

@@ -149,7 +149,10 @@ class Delivery:
         model = attempt.call.model
         if attempt.route is not None and attempt.route.model:
             model = attempt.route.model
-        return Head(exchange.status, exchange.headers, model, attempt.notes)
+        headers = exchange.headers
+        if attempt.headers:
+            headers = {**headers, **attempt.headers}
+        return Head(exchange.status, headers, model, attempt.notes)
 
     async def _settled(self, reason: ProxyError | None = None) -> Receipt:
         """The receipt, kept now unless it is already; the reason is why the answer is cut short."""

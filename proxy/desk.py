@@ -15,10 +15,11 @@ from proxy.prefix.explaining.diagnostics import Heard
 from proxy.prefix.explaining.reasons import Miss
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.receipt import Receipt
-from proxy.settle import Seal
+from proxy.settle import Attempt, Seal
 from proxy.timeline import Timeline
 from proxy.upstream.port import Transport
 from proxy.watch import Watch
+from proxy.wire.port import Prepared
 from slo.usage import Usage
 
 
@@ -109,6 +110,19 @@ class Planning(Protocol):
         ...
 
 
+class Limits(Protocol):
+    """Holds of every budget what an attempt may use of it."""
+
+    async def admit(self, attempt: Attempt, prepared: Prepared) -> Mapping[str, str]:
+        """Hold it; headers that tell the caller what is left.
+
+        Raises:
+            CallerError: It does not fit.
+            Unready: Nobody can say whether it fits.
+        """
+        ...
+
+
 class Tasks(Protocol):
     """The group of background tasks that shutdown waits for."""
 
@@ -129,6 +143,7 @@ class Desk:
     seal: Seal
     patience: Patience
     tasks: Tasks
+    limits: Limits | None = None
 
 
 class Line(msgspec.Struct, frozen=True):

@@ -17,14 +17,25 @@ Anything else is our own bug: a bare 500, and a traceback in the log.
 A message says what was wrong and how to mend it; it never holds a secret or an upstream's raw body.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 import orjson
 
 
 class ProxyError(Exception):
-    """A failure that can be told to the caller."""
+    """A failure that can be told to the caller.
+
+    Attributes:
+        details: What a program may want to know besides, in JSON's terms.
+        headers: Further headers of the answer, names in lower case.
+    """
 
     status: int = 500
     type: str = "api_error"
+    details: Mapping[str, Any] = MappingProxyType({})
+    headers: Mapping[str, str] = MappingProxyType({})
 
     @property
     def is_worth_retrying(self) -> bool:
@@ -150,6 +161,7 @@ def envelope(error: ProxyError) -> bytes:
                 "type": error.type,
                 "param": error.param,
                 "code": error.code,
+                **error.details,
             }
         }
     )

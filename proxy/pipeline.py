@@ -3,7 +3,7 @@
 ::
 
     call ─ decide ─┬─ per route, until one begins ─────────────────┐
-                   │ prepare ∘ → open → first byte ══ commit point │ → pass on → settle → receipt
+                   │ prepare ∘ → hold → open → first byte ═ commit │ → pass on → settle → receipt
                    └───────────────────────────────────────────────┘
 
 Its law:
@@ -28,7 +28,7 @@ from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.decide import GENERATING, routes
 from proxy.delivery import Delivery
-from proxy.desk import Desk, Line
+from proxy.desk import Desk, Limits, Line
 from proxy.errors import CallerError, ProxyError, UpstreamError
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.prepare import prepare
@@ -181,6 +181,8 @@ async def _tried(
 ) -> UpstreamError | None:
     prepared = await _prepared(line, route, attempt, planned)
     attempt = msgspec.structs.replace(attempt, notes=prepared.notes, planned=planned)
+    if line.desk.limits is not None:
+        attempt = await _admitted(line, attempt, prepared, line.desk.limits)
     try:
         answer = await _begun(line, route, prepared, work)
     except UpstreamError as failure:
@@ -213,6 +215,18 @@ async def _prepared(
         raise
     except asyncio.CancelledError as cancelled:
         raise _nowhere(line, attempt) or cancelled from None
+
+
+async def _admitted(line: Line, attempt: Attempt, prepared: Prepared, limits: Limits) -> Attempt:
+    """The attempt, once what it may use is held; the receipt it ends with settles that."""
+    try:
+        headers = await limits.admit(attempt, prepared)
+    except ProxyError as refusal:
+        _refuse(attempt, refusal, line.desk, line.timeline)
+        raise
+    except asyncio.CancelledError as cancelled:
+        raise _nowhere(line, attempt) or cancelled from None
+    return msgspec.structs.replace(attempt, headers=headers) if headers else attempt
 
 
 async def _begun(line: Line, route: Route, prepared: Prepared, work: _Work) -> Answer:

@@ -38,6 +38,12 @@ class Settings(BaseModel):
     """SQLAlchemy or ``postgres://`` URL; empty is a SQLite file in the folder."""
     catalog: Path | None = None
     """A TOML file that adds to and overrides the shipped catalog."""
+    promises: Path | None = None
+    """A TOML file of budgets; none are kept without."""
+    redis_url: str = ""
+    """``redis://…`` where all processes count budgets together; empty is in each alone."""
+    private_budgets: bool = False
+    """Whether several processes on one database may count budgets each for itself."""
     body_limit: int = Field(default=32 * 1024 * 1024, gt=0)
     """Largest request body, in bytes."""
     bodies_limit: int = Field(default=1024 * 1024 * 1024, gt=0)

@@ -24,13 +24,17 @@ _TEAMS = 1024
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One try at one route; ``route`` is None for a call refused before one was chosen."""
+    """One try at one route; ``route`` is None for a call refused before one was chosen.
+
+    ``headers`` tell the caller what its limits leave it.
+    """
 
     call: Call
     route: Route | None = None
     number: int = 0
     notes: tuple[str, ...] = ()
     planned: Planned | Unplanned = Unplanned()
+    headers: Mapping[str, str] = {}
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):

@@ -113,6 +113,10 @@ class Telemetry(Collector):
             loggable = msgspec.structs.replace(receipt, prompt=None)
             _log.info("%s", msgspec.json.encode(loggable).decode())
 
+    def also(self, collector: Collector) -> None:
+        """Let Prometheus read this, too."""
+        self._registry.register(collector)
+
     def page(self) -> bytes:
         """Everything, as Prometheus text."""
         return generate_latest(self._registry)

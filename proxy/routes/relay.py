@@ -131,6 +131,7 @@ def error_headers(error: ProxyError, request_id: bytes, length: int) -> Headers:
     if error.retry_after is not None:
         headers.append((b"retry-after", b"%d" % ceil(error.retry_after)))
         headers.append((b"retry-after-ms", b"%d" % round(error.retry_after * 1000)))
+    headers += [(name.encode(), _value(value)) for name, value in error.headers.items()]
     if not error.is_worth_retrying:
         headers.append((b"x-should-retry", b"false"))
     return headers

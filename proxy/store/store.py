@@ -10,6 +10,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from secrets import token_bytes
 from typing import ParamSpec, Self, TypeVar
@@ -19,6 +20,7 @@ from sqlalchemy import Engine, select, text
 from proxy.prefix.standing import Mode
 from proxy.receipt import Receipt
 from proxy.store import schema
+from proxy.store.alone import alone
 from proxy.store.database import migrate, open_database, writing
 from proxy.store.drain import Drain
 from proxy.store.inserts import inserter
@@ -31,6 +33,7 @@ from proxy.store.noticeboard import Noticeboard
 from proxy.store.plans import Plans
 from proxy.store.reports import LedgerReports
 from proxy.store.savings import Savings
+from proxy.store.spendings import Spendings
 from proxy.store.teams import Teams
 
 P = ParamSpec("P")
@@ -57,6 +60,7 @@ class Store:
         self.keyring = Keyring(engine, self._threads)
         self.ledger = Ledger(engine, folder)
         self.reports = LedgerReports(engine)
+        self.spendings = Spendings(engine)
         self.teams = Teams(engine)
         self.plans = Plans(engine)
         self.layouts = Layouts(engine, mode=mode)
@@ -93,6 +97,10 @@ class Store:
         """What ``question`` returns or raises, asked off the event loop."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: question(*args, **kwargs))
+
+    def alone(self) -> AbstractContextManager[bool]:
+        """A block that tells whether no other process on this database is in one; see ``alone``."""
+        return alone(self._engine)
 
     def trouble(self) -> list[str]:
         """What is wrong, in sentences; receipts are lost by none of it."""

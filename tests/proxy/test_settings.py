@@ -15,6 +15,9 @@ VALUES: dict[str, tuple[str, Any]] = {
     "folder": ("/srv/x", Path("/srv/x")),
     "database_url": ("postgres://db/x", "postgres://db/x"),
     "catalog": ("mine.toml", Path("mine.toml")),
+    "promises": ("promises.toml", Path("promises.toml")),
+    "redis_url": ("redis://cache:6379/0", "redis://cache:6379/0"),
+    "private_budgets": ("1", True),
     "body_limit": ("1000", 1000),
     "bodies_limit": ("2048", 2048),
     "max_calls": ("7", 7),
@@ -33,6 +36,7 @@ VALUES: dict[str, tuple[str, Any]] = {
 }
 WRONG = {
     "port": "80000",
+    "private_budgets": "perhaps",
     "body_limit": "0",
     "bodies_limit": "0",
     "max_calls": "many",

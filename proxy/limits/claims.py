@@ -1,0 +1,189 @@
+"""What a call claims of the budgets it counts in; pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from proxy.call import Call
+from proxy.catalog.entries import Route
+from proxy.decide import GENERATING
+from proxy.receipt import Outcome, Receipt
+from proxy.settle import Seal
+from slo import budget as budgets
+from slo import window
+from slo.budget import Budget, Budgets, Hold, Subject, Unit
+from slo.hold import Need, Output, Quote, need, room
+from slo.reservations import MOST, Claim, Level
+from slo.usage import Usage
+
+#: Tokens that may be generated where neither the call nor the catalog says.
+_UNTOLD: Final = 16_384
+#: What a text completion generates at most where its call does not say.
+#: Source: OpenAI API reference, create a completion (2026-11).
+_COMPLETION: Final = 16
+_CHOICES: Final = 128
+#: Of what nobody can tell in advance something is held all the same: of what is used up it gets
+#: nothing.
+_UNKNOWN: Final = Need(sure=1, typical=1, likely=1, worst=1)
+_NOTHING_YET: Final = Level(0, 0)
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """A budget that a call counts in.
+
+    Attributes:
+        budget: Which.
+        whose: Whose counter of it.
+        counter: Its name.
+        ends: When its window does, in seconds since the epoch.
+    """
+
+    budget: Budget
+    whose: str
+    counter: str
+    ends: float
+
+
+class _Fields(msgspec.Struct):
+    """What a body says of how much may be generated, whatever its endpoint."""
+
+    max_tokens: Any = None
+    max_completion_tokens: Any = None
+    max_output_tokens: Any = None
+    n: Any = None
+    best_of: Any = None
+
+
+class _Labels(msgspec.Struct):
+    """What a body says of its call, as it pleases."""
+
+    metadata: Any = None
+
+
+_FIELDS: Final = msgspec.json.Decoder(_Fields)
+_LABELS: Final = msgspec.json.Decoder(_Labels)
+
+
+def subject(call: Call, seal: Seal, *, labelled: bool) -> Subject:
+    """Who the call is for.
+
+    Args:
+        call: The call.
+        seal: Hides who the end user is.
+        labelled: Whether its labels matter, which are the texts of its ``metadata``.
+    """
+    user = call.end_user
+    return Subject(
+        team=call.key.team_name,
+        key=call.key.id,
+        feature=call.feature,
+        user=seal.of(call.key.team, user.encode()) if user else "",
+        labels=_labels(call.body) if labelled and call.ask is not None else {},
+    )
+
+
+def counted(limits: Budgets, subject: Subject, call: Call) -> list[Counted]:
+    """The budgets the call counts in, in the windows it arrived in.
+
+    What only reads or deletes counts as a request alone.
+    """
+    at, is_paid = call.arrived, call.method == "POST"
+    return [
+        Counted(
+            budget,
+            whose,
+            budgets.counter(budget, whose, at),
+            window.closes(budget.window, at),
+        )
+        for budget, whose in limits.applying(subject)
+        if is_paid or budget.unit is Unit.REQUESTS
+    ]
+
+
+def output_limit(call: Call, route: Route) -> int:
+    """The most tokens the call may generate on this route, all its choices together."""
+    if call.endpoint == "embeddings":
+        return 0
+    try:
+        fields = _FIELDS.decode(call.body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        fields = _Fields()
+    said = (fields.max_output_tokens, fields.max_completion_tokens, fields.max_tokens)
+    asked = next(filter(None, map(_count, said)), 0)
+    if not asked and call.endpoint == "completions":
+        asked = _COMPLETION
+    most = route.max_output or max(asked, _UNTOLD)
+    choices = max(_count(fields.n), _count(fields.best_of), 1)
+    return min(asked or most, most) * min(choices, _CHOICES)
+
+
+def billed(tokens: int, route: Route, body: bytes) -> Usage:
+    """A prompt of so many tokens in the dearest way its provider may bill it.
+
+    Nothing is taken to be read from a cache, and what may be written is taken to be.
+    """
+    if route.regime == "openai-breakpoint":
+        return Usage(write_30m=tokens)
+    if route.regime == "anthropic-breakpoint" and b'"cache_control"' in body:
+        return Usage(write_1h=tokens) if b'"1h"' in body else Usage(write_5m=tokens)
+    return Usage(input=tokens)
+
+
+def needs(
+    units: Iterable[Unit], call: Call, prompt: Usage, output: Output, quote: Quote
+) -> dict[Unit, Need]:
+    """What the call may use of each unit."""
+    found = {}
+    for unit in units:
+        known = None
+        if unit is Unit.REQUESTS or call.endpoint in GENERATING:
+            plain = Usage(input=prompt.prompt)
+            known = need(unit, prompt, output, quote) or need(unit, plain, output, quote)
+        found[unit] = known or _UNKNOWN
+    return found
+
+
+def claim(each: Counted, wanted: Need, level: Level | None) -> Claim:
+    """What the call claims of a budget, by what its counter said last; None for nothing yet.
+
+    Where what is likely is held, the claim asks for the room that surprises need beside it.
+    """
+    budget, limit = each.budget, each.budget.limit
+    spent, held = (level or _NOTHING_YET).spent, (level or _NOTHING_YET).held
+    if not budget.hard:
+        amount = wanted.likely
+    elif budget.hold is Hold.WORST:
+        amount = wanted.worst
+    else:
+        asked = room(budget, wanted, spent, held)
+        if asked <= limit - spent - held:
+            amount, limit = wanted.likely, limit - (asked - wanted.likely)
+        else:
+            amount = max(wanted.worst, asked)
+    return Claim(each.counter, min(amount, MOST), limit, budget.hard, each.ends)
+
+
+def used(unit: Unit, receipt: Receipt) -> int:
+    """How much of a unit an attempt used, as its receipt says; a call counts as one request."""
+    if unit is Unit.REQUESTS:
+        return int(receipt.final and receipt.outcome is not Outcome.REFUSED)
+    if unit is Unit.USD:
+        return min(receipt.cost_nanos or 0, MOST)
+    usage = receipt.usage or Usage()
+    return min(usage.prompt + usage.generated, MOST)
+
+
+def _count(value: object) -> int:
+    """A number of tokens or choices; 0 where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _labels(body: bytes) -> Mapping[str, str]:
+    try:
+        found = _LABELS.decode(body).metadata
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {str(name): text for name, text in found.items() if isinstance(text, str)}

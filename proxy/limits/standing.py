@@ -1,0 +1,134 @@
+"""Budgets as they stand in a running gateway: read, counted somewhere, admitted by, reconciled."""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from hashlib import blake2b
+
+from prometheus_client.registry import Collector
+
+from proxy.catalog.problems import BadCatalog
+from proxy.catalog.source import parse
+from proxy.desk import Estimator, Tasks
+from proxy.limits.admission import Admission
+from proxy.limits.reconcile import Reconciler
+from proxy.settings import Settings
+from proxy.settle import Seal
+from proxy.store.redis_reserving import Shared
+from proxy.store.reserving import Private, Reserving
+from proxy.store.store import Store
+from slo.promises import BadPromises, Mistake, Promises, read
+
+_log = logging.getLogger("thriftgate.budgets")
+
+
+class NotAlone(Exception):
+    """Another process serves the same budgets, and each would count for itself."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another gateway on this database counts budgets by itself, so limits would hold in"
+            " each and not together. Set THRIFTGATE_REDIS_URL for both, or"
+            " THRIFTGATE_PRIVATE_BUDGETS=1 if that is meant."
+        )
+
+
+def promised(settings: Settings) -> Promises:
+    """What the file of promises says; nothing where there is none.
+
+    Raises:
+        BadPromises: With every mistake found.
+        OSError: If the file cannot be read.
+    """
+    if settings.promises is None:
+        return Promises()
+    text = settings.promises.read_text(encoding="utf8")
+    try:
+        top = parse(text, str(settings.promises))
+    except BadCatalog as bad:
+        raise BadPromises(
+            Mistake(file=each.file, line=each.line, where="", what=each.what, mend=each.mend)
+            for each in bad.problems
+        ) from None
+    return read(top)
+
+
+def counters(settings: Settings, opened: Store) -> Reserving:
+    """Where budgets are counted.
+
+    Raises:
+        ValueError: If THRIFTGATE_REDIS_URL is none.
+    """
+    if not settings.redis_url:
+        return Private()
+    return Shared(settings.redis_url, blake2b(opened.secret, digest_size=8).hexdigest())
+
+
+def check_counters(settings: Settings) -> None:
+    """Nothing, where the settings name counters that can be asked.
+
+    Raises:
+        ValueError: If THRIFTGATE_REDIS_URL is no such URL.
+    """
+    if settings.redis_url:
+        Shared(settings.redis_url, "check")
+
+
+@asynccontextmanager
+async def standing(
+    settings: Settings,
+    opened: Store,
+    estimator: Estimator,
+    tasks: Tasks,
+    now: Callable[[], float],
+    publish: Callable[[Collector], None],
+) -> AsyncIterator[Admission | None]:
+    """What admits calls; None where there are no budgets.
+
+    Args:
+        settings: Name the promises and the counters.
+        opened: The store, with the ledger.
+        estimator: Counts prompts.
+        tasks: Where it works in the background.
+        now: Seconds since the epoch.
+        publish: Takes what Prometheus is to read.
+
+    Raises:
+        NotAlone: If another process on the database counts them by itself.
+        BadPromises: As ``promised``.
+    """
+    budgets = promised(settings).budgets
+    if not budgets:
+        yield None
+        return
+    store = counters(settings, opened)
+    with opened.alone() as is_alone:
+        if not (store.is_shared or is_alone or settings.private_budgets):
+            raise NotAlone
+        where = "in Redis, with all other processes" if store.is_shared else "in this process alone"
+        _log.info("%d budgets, counted %s", len(budgets), where)
+        reconciler = Reconciler(budgets, store, opened, now)
+        admission = Admission(
+            budgets,
+            store,
+            estimator=estimator,
+            seal=Seal(opened.secret),
+            tasks=tasks,
+            now=now,
+        )
+        publish(reconciler)
+        await reconciler.begin()
+        running = [tasks.start(work) for work in (admission.beat, reconciler.run)]
+        try:
+            yield admission
+        finally:
+            for work in running:
+                work.cancel()
+            tasks.start(partial(_close, store, admission))
+
+
+async def _close(store: Reserving, admission: Admission) -> None:
+    """Let go of the counters once all is settled."""
+    await admission.drained()
+    await store.aclose()

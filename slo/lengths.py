@@ -1,0 +1,76 @@
+"""How long answers are, learned of each kind of call; kinds used least recently are forgotten."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+
+from slo.hold import Output, output
+from slo.reservations import MOST
+from slo.spread import Spread
+
+#: Lengths of one kind after which those before count half, so that what is learned stays new.
+_MANY = 4096
+#: Lengths after which quantiles are worked out anew.
+_EVERY = 16
+
+
+class _Learned:
+    """The lengths of one kind, and what they said when last asked."""
+
+    __slots__ = ("added", "said", "since", "spread")
+
+    def __init__(self) -> None:
+        self.spread = Spread()
+        self.added = 0
+        self.since = 0
+        self.said: Output | None = None
+
+    def add(self, length: int) -> None:
+        self.spread.add(length)
+        self.added += 1
+        self.since += 1
+        if self.added >= _MANY:
+            halves = {key: times // 2 for key, times in self.spread.counts.items() if times > 1}
+            self.spread = Spread(halves)
+            self.added = self.spread.count
+
+    def output(self) -> Output:
+        is_young = self.added < 4 * _EVERY
+        if self.said is None or self.since >= (1 if is_young else _EVERY):
+            self.said, self.since = output(self.spread, MOST), 0
+        return self.said
+
+
+class Lengths:
+    """What is learned of each kind of call.
+
+    Args:
+        most: How many kinds are remembered.
+    """
+
+    def __init__(self, most: int = 2048) -> None:
+        self._most = most
+        self._kinds: OrderedDict[Hashable, _Learned] = OrderedDict()
+
+    def add(self, kind: Hashable, length: int) -> None:
+        """Note that a call of this kind generated so many tokens."""
+        learned = self._kinds.get(kind)
+        if learned is None:
+            learned = self._kinds[kind] = _Learned()
+            if len(self._kinds) > self._most:
+                self._kinds.popitem(last=False)
+        else:
+            self._kinds.move_to_end(kind)
+        learned.add(length)
+
+    def output(self, kind: Hashable, limit: int) -> Output:
+        """What a call of this kind may generate; the limit where little is learned.
+
+        Args:
+            kind: Whatever calls of like length have in common.
+            limit: The most that may be generated.
+        """
+        learned = self._kinds.get(kind)
+        if learned is None:
+            return output(None, limit)
+        said = learned.output()
+        return Output(typical=min(said.typical, limit), likely=min(said.likely, limit), worst=limit)

@@ -1,0 +1,108 @@
+"""Admission with fakes around it, and budgets to admit by."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from proxy.limits.admission import Admission
+from proxy.prepare import prepare
+from proxy.receipt import Receipt
+from proxy.settle import Attempt, End, Seal, receipt
+from proxy.store.reserving import Private, StoreLost
+from proxy.timeline import Timeline
+from slo.budget import Budget, Hold, Unit
+from slo.reservations import Claim, Granted, Level, Refused
+from slo.window import Window
+from tests.fakes.clock import ticks
+from tests.fakes.desk import FakeEstimator, LoopTasks, call, route
+
+NOW = 1_790_000_000.0
+BODY = b'{"model":"m","messages":[],"max_completion_tokens":1000}'
+ROUTE = route("one", max_output=4096)
+#: What the body above may cost at most: its bytes are 14 tokens, and 1,000 may be generated.
+WORST = 14 * 1_000 + 1000 * 4_000
+
+
+def budget(**fields: Any) -> Budget:
+    return Budget(
+        **{
+            "name": "b",
+            "scope": "team",
+            "unit": Unit.USD,
+            "window": Window.DAY,
+            "limit": 10 * WORST,
+            "hold": Hold.WORST,
+            **fields,
+        }
+    )
+
+
+class Losable(Private):
+    """Counters that can be lost.
+
+    Attributes:
+        is_lost: Whether they are.
+        asked: How often they were asked to reserve.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_lost = False
+        self.asked = 0
+
+    async def reserve(
+        self, name: str, claims: Sequence[Claim], now: float, until: float
+    ) -> Granted | Refused:
+        self.asked += 1
+        await self._found()
+        return await super().reserve(name, claims, now, until)
+
+    async def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:
+        await self._found()
+        return await super().settle(name, amounts, now)
+
+    async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
+        await self._found()
+        return await super().extend(name, counters, now, until)
+
+    async def _found(self) -> None:
+        await asyncio.sleep(0)
+        if self.is_lost:
+            raise StoreLost("it is away")
+
+
+class Office:
+    """Admission at work; its time is the running loop's."""
+
+    def __init__(self, *budgets: Budget) -> None:
+        self.began = ticks()
+        self.store = Losable()
+        self.estimator = FakeEstimator()
+        self.admission = Admission(
+            budgets,
+            self.store,
+            estimator=self.estimator,
+            seal=Seal(b"secret"),
+            tasks=LoopTasks(),
+            now=self.now,
+        )
+
+    def now(self) -> float:
+        return NOW + ticks() - self.began
+
+    def attempt(self, number: int, body: bytes = BODY, **fields: Any) -> Attempt:
+        made = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
+        return Attempt(call=made, route=ROUTE)
+
+    async def admit(self, attempt: Attempt) -> Mapping[str, str]:
+        return await self.admission.admit(attempt, prepare(attempt.call, ROUTE))
+
+    def end(self, attempt: Attempt, end: End) -> Receipt:
+        """Settle an attempt that ended so."""
+        kept = receipt(attempt, end, Timeline(ticks), Seal(b"secret"))
+        self.admission.settled(kept)
+        return kept
+
+    async def level(self, counter: str) -> Level:
+        (found,) = await self.store.levels([counter], self.now())
+        return found

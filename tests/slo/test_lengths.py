@@ -1,0 +1,44 @@
+from slo.hold import Output
+from slo.lengths import Lengths
+
+
+def test_of_an_unknown_kind_the_limit_is_expected():
+    assert Lengths().output("chat", 500) == Output(typical=500, likely=500, worst=500)
+
+
+def test_twenty_answers_say_how_long_the_next_is_likely():
+    lengths = Lengths()
+    for _ in range(20):
+        lengths.add("chat", 100)
+
+    found = lengths.output("chat", 4096)
+
+    assert 98 <= found.typical <= 103
+    assert 98 <= found.likely <= 103
+    assert found.worst == 4096
+
+
+def test_no_answer_is_expected_to_pass_its_limit():
+    lengths = Lengths()
+    for _ in range(30):
+        lengths.add("chat", 1000)
+
+    assert lengths.output("chat", 64) == Output(typical=64, likely=64, worst=64)
+
+
+def test_what_was_learned_long_ago_weighs_less_and_less():
+    lengths = Lengths()
+    for length in (10, 1000):
+        for _ in range(20_000):
+            lengths.add("chat", length)
+
+    assert lengths.output("chat", 4096).typical > 900
+
+
+def test_the_kind_used_least_recently_is_forgotten():
+    lengths = Lengths(most=2)
+    for kind in ("a", "b", "a", "c"):
+        for _ in range(20):
+            lengths.add(kind, 5)
+
+    assert [lengths.output(kind, 100).likely < 100 for kind in "abc"] == [True, False, True]

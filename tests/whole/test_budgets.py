@@ -1,0 +1,216 @@
+"""Budgets through a whole gateway, over HTTP."""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+import httpx
+import pytest
+
+from tests.fakes.budgeted import DIME, Budgeted, budgeted, knock
+
+FIVE = """
+[[budgets]]
+name = "day"
+scope = "team"
+unit = "usd"
+window = "day"
+limit = "5"
+hold = "worst"
+"""
+SMALL = FIVE.replace('"5"', '"0.15"')
+RATES = """
+[[budgets]]
+name = "calls"
+scope = "key"
+unit = "requests"
+window = "minute"
+limit = 3
+
+[[budgets]]
+name = "tokens"
+scope = "team"
+unit = "tokens"
+window = "minute"
+limit = 100000
+hold = "worst"
+"""
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., Budgeted]]:
+    """Founds a town with these promises."""
+    monkeypatch.setenv("LAB_KEY", "lab-key")
+    with ExitStack() as stack:
+        yield lambda promises, **settings: stack.enter_context(
+            budgeted(tmp_path, promises, **settings)
+        )
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+class _Thread(threading.Thread):
+    """A thread in a block, which waits for it."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__(target=work)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.join()
+
+
+def within_a_minute() -> None:
+    """Begin early enough in a minute that its counters outlast the story."""
+    left = 60 - time.time() % 60  # noqa: TID251 - the gateway's windows are the machine's
+    if left < 15:
+        time.sleep(left)
+
+
+async def rush(town: Budgeted, calls: int) -> Counter[int]:
+    """How many of so many calls at once had which status; the lab answers when all are decided."""
+    statuses: Counter[int] = Counter()
+
+    async def one() -> None:
+        statuses[await knock(town.url, town.keys["acme"])] += 1
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(calls):
+            group.create_task(one())
+        while sum(statuses.values()) + len(town.lab.exchanges) < calls:  # noqa: ASYNC110 - the lab's is another thread
+            await asyncio.sleep(0.02)
+        town.gate.set()
+    return statuses
+
+
+def test_of_a_thousand_calls_at_once_of_ten_cents_five_dollars_admit_exactly_fifty(found):
+    town = found(FIVE)
+    town.gate.clear()
+
+    assert asyncio.run(rush(town, 1000)) == {200: 50, 429: 950}
+    assert len(town.lab.exchanges) == 50
+    assert 0 < town.costs() <= 5_000_000_000
+
+
+def test_a_refused_call_is_told_what_was_spent_and_when_to_come_back(found):
+    town = found(SMALL)
+
+    answer = town.call(max_completion_tokens=1600)
+
+    assert answer.status_code == 429
+    error = answer.json()["error"]
+    assert error["type"] == "rate_limit_error"
+    assert error["code"] == "budget_exceeded"
+    assert {name: error[name] for name in ("scope", "of", "unit", "window")} == {
+        "scope": "team",
+        "of": "acme",
+        "unit": "usd",
+        "window": "day",
+    }
+    figures = {name: error[name] for name in ("limit", "spent", "held", "predicted")}
+    assert figures == {"limit": "0.15", "spent": "0", "held": "0", "predicted": "0.16"}
+    assert "retry-after" not in answer.headers
+    assert answer.headers["x-should-retry"] == "false"
+    assert not town.lab.exchanges
+
+
+def test_what_others_hold_is_waited_for_and_what_is_spent_is_not(found):
+    town = found(SMALL)
+    town.gate.clear()
+    ended: list[httpx.Response] = []
+    said = [{"role": "user", "content": "[[fault:words=400]] Go on."}]
+    with _Thread(lambda: ended.append(town.call(stream=True, messages=said))):
+        until(lambda: len(town.lab.exchanges) == 1)
+        held = town.call()
+        town.gate.set()
+
+    assert held.status_code == 429
+    assert held.json()["error"]["held"] == "0.1"
+    assert 0 < float(held.headers["retry-after"]) <= 61
+    assert ended[0].text.endswith("data: [DONE]\n\n")
+
+    until(lambda: town.call().status_code == 429)
+    spent = town.call(max_completion_tokens=1400).json()["error"]
+    assert spent["held"] == "0"
+    assert float(spent["spent"]) > 0.01
+
+
+def test_two_teams_have_a_budget_each(found):
+    town = found(SMALL)
+    while town.call().status_code == 200:
+        pass
+
+    assert town.call("other").status_code == 200
+
+
+def test_a_caller_that_hangs_up_has_spent_what_its_receipt_says_and_holds_nothing(found):
+    town = found(SMALL)
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(
+            f"{town.url}/chat/completions",
+            json=DIME | {"messages": [{"role": "user", "content": "[[fault:hang]] Well?"}]},
+            headers=town.headers(),
+            timeout=0.5,
+            trust_env=False,
+        )
+
+    until(lambda: town.call(max_completion_tokens=1500).status_code == 200)
+    assert town.gateway.store.drain.flush(20)
+
+
+def test_minutes_are_told_in_the_headers_that_clients_know(found):
+    within_a_minute()
+    town = found(RATES)
+    first, *_, last = [town.call() for _ in range(4)]
+
+    assert first.status_code == 200
+    assert first.headers["x-ratelimit-limit-requests"] == "3"
+    assert first.headers["x-ratelimit-remaining-requests"] == "2"
+    assert first.headers["x-ratelimit-limit-tokens"] == "100000"
+    assert 0 < int(first.headers["x-ratelimit-remaining-tokens"]) < 100_000
+    assert first.headers["x-ratelimit-reset-tokens"].endswith("s")
+    assert last.status_code == 429
+    assert last.json()["error"]["code"] == "rate_limit_exceeded"
+    assert last.headers["x-ratelimit-remaining-requests"] == "0"
+    assert 0 < float(last.headers["retry-after"]) <= 60
+    assert "x-should-retry" not in last.headers
+
+
+def test_a_gateway_that_starts_again_knows_what_was_spent(found, tmp_path):
+    with budgeted(tmp_path, SMALL) as before:
+        while before.call().status_code == 200:
+            pass
+        key = before.keys["acme"]
+        before.costs()
+        folder = before.gateway.store.journal.folder
+    assert folder.exists()
+
+    answer = again(tmp_path, key)
+
+    assert answer.status_code == 429
+    assert float(answer.json()["error"]["spent"]) > 0.01
+
+
+def again(folder: Path, key: str) -> httpx.Response:
+    """What a call is told by another gateway in the same folder."""
+    with budgeted(folder, SMALL) as after:
+        return httpx.post(
+            f"{after.url}/chat/completions",
+            json=DIME,
+            headers={"authorization": f"Bearer {key}"},
+            trust_env=False,
+            timeout=60,
+        )

@@ -1,0 +1,116 @@
+"""Budgets that several gateway processes count together in Redis, over HTTP."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import redis
+
+from proxy.lab.lab import Lab
+from proxy.store.store import Store
+from tests.fakes.budgeted import DEAR, knock
+from tests.fakes.redis_keys import SERVER
+from tests.fakes.replicas import Sibling
+from tests.fakes.served import Served, served
+from tests.fakes.standing import standing
+from tests.fakes.town import lab_standing
+
+FIVE = """
+[[budgets]]
+name = "day"
+scope = "team"
+unit = "usd"
+window = "day"
+limit = "5"
+hold = "worst"
+"""
+_SECONDS = 0.0001
+
+
+@pytest.fixture
+def four(tmp_path: Path) -> Iterator[tuple[list[Served], Lab]]:
+    """Four gateways on one database and one Redis, before a lab that answers nothing yet."""
+    try:
+        redis.Redis.from_url(SERVER, socket_connect_timeout=3, socket_timeout=3).ping()
+    except redis.RedisError as error:
+        pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
+    (tmp_path / "promises.toml").write_text(FIVE)
+    with ExitStack() as stack:
+        lab, catalog = stack.enter_context(
+            standing(lambda: lab_standing(tmp_path, time_scale=_SECONDS))
+        )
+        catalog.write_text(catalog.read_text() + DEAR)
+        first = stack.enter_context(served(tmp_path, catalog))
+        gateways = [first]
+        for number in range(3):
+            (tmp_path / f"{number}").mkdir()
+            sibling = Sibling(first, tmp_path / f"{number}")
+            stack.callback(sibling.kill)
+            gateways.append(sibling)
+        for each in gateways:
+            each.start(
+                THRIFTGATE_PROMISES=str(tmp_path / "promises.toml"), THRIFTGATE_REDIS_URL=SERVER
+            )
+        yield gateways, lab
+
+
+async def rush(gateways: list[Served], lab: Lab, calls: int, opened: asyncio.Event) -> Counter[int]:
+    """How many of so many calls at once had which status; the lab answers when all are decided."""
+    statuses: Counter[int] = Counter()
+
+    async def one(number: int) -> None:
+        gateway = gateways[number % len(gateways)]
+        statuses[await knock(f"{gateway.url}/v1", gateway.key)] += 1
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(calls):
+            group.create_task(one(number))
+        while sum(statuses.values()) + len(lab.exchanges) < calls:  # noqa: ASYNC110 - the lab's is another thread
+            await asyncio.sleep(0.02)
+        opened.set()
+    return statuses
+
+
+def test_a_thousand_calls_to_four_processes_get_five_dollars_and_no_more(four):
+    gateways, lab = four
+    opened = asyncio.Event()
+
+    async def gated(seconds: float) -> None:
+        while not opened.is_set():  # noqa: ASYNC110 - another thread sets it
+            await asyncio.sleep(0.01)
+
+    lab.sleep = gated
+
+    found = asyncio.run(rush(gateways, lab, 1000, opened))
+
+    assert found[200] == 50
+    assert found[429] + found[503] == 950  # a loaded machine misses deadlines of its Redis
+    assert found[429] > found[503]
+    assert len(lab.exchanges) == 50
+    for each in gateways:
+        each.stop()
+    store = Store.open(gateways[0].database_url, gateways[0].folder / "journal")
+    try:
+        assert store.ledger.count_calls() == 1000
+        assert store.spendings.of("team", 0, 2e10)["acme"].nanos <= 5_000_000_000
+    finally:
+        store.close(5)
+
+
+def test_a_second_process_that_would_count_for_itself_does_not_start(tmp_path):
+    (tmp_path / "promises.toml").write_text(FIVE)
+    promises = {"THRIFTGATE_PROMISES": str(tmp_path / "promises.toml")}
+    with ExitStack() as stack:
+        _, catalog = stack.enter_context(standing(lambda: lab_standing(tmp_path)))
+        first = stack.enter_context(served(tmp_path, catalog))
+        second = Sibling(first, tmp_path)
+        stack.callback(second.kill)
+        first.start(**promises)
+
+        with pytest.raises(AssertionError, match="Another gateway on this database"):
+            second.start(**promises)
+
+        second.start(**promises, THRIFTGATE_PRIVATE_BUDGETS="1")
