@@ -270,7 +270,7 @@ class Planner:
         known = [one for each in range(at + 1) if (one := held.get(_kind(way, each))) is not None]
         own = known[-1] if known else None
         if own is None or _kind(way, at) not in held:
-            own = self._decided_anew(draft, way, found, own)
+            own = self._decided_anew(draft, way, found, talk, own)
             if not begins_again:
                 own = vetted(own, way.regime, talk.openings, opening(found.bare))
             policies = {_kind(way, at): own, **held}
@@ -281,10 +281,9 @@ class Planner:
         return found, own
 
     def _decided_anew(
-        self, draft: Draft, way: Way, found: Arranged, before: Policy | None
+        self, draft: Draft, way: Way, found: Arranged, talk: _Talk, before: Policy | None
     ) -> Policy:
         """What the conversation marks from this stage on, by what is expected of it now."""
-        talk = self._talks.peek(draft.conversation) or _Talk()
         habits = self._habits.of(place(draft.asked, way.model), Habits)
         lefts = (*talk.lefts, left(found.bare, talk.endings)) if talk.calls else ()
         repeats = habits.repeats(lefts)

@@ -26,6 +26,16 @@ model = "gpt-lab"
 price = { input = "0", output = "100" }
 max_output = 4096
 """
+#: What a team may spend in a day: fifty calls of ten cents.
+FIVE = """
+[[budgets]]
+name = "day"
+scope = "team"
+unit = "usd"
+window = "day"
+limit = "5"
+hold = "worst"
+"""
 #: What a call asks for by default: ten cents at most.
 DIME = {
     "model": "dear-lab",

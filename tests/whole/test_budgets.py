@@ -12,17 +12,8 @@ from typing import Self
 import httpx
 import pytest
 
-from tests.fakes.budgeted import DIME, Budgeted, budgeted, knock
+from tests.fakes.budgeted import DIME, FIVE, Budgeted, budgeted, knock
 
-FIVE = """
-[[budgets]]
-name = "day"
-scope = "team"
-unit = "usd"
-window = "day"
-limit = "5"
-hold = "worst"
-"""
 SMALL = FIVE.replace('"5"', '"0.15"')
 RATES = """
 [[budgets]]

@@ -11,22 +11,13 @@ import redis
 
 from proxy.lab.lab import Lab
 from proxy.store.store import Store
-from tests.fakes.budgeted import DEAR, knock
+from tests.fakes.budgeted import DEAR, FIVE, knock
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.replicas import Sibling
 from tests.fakes.served import Served, served
 from tests.fakes.standing import standing
 from tests.fakes.town import lab_standing
 
-FIVE = """
-[[budgets]]
-name = "day"
-scope = "team"
-unit = "usd"
-window = "day"
-limit = "5"
-hold = "worst"
-"""
 _SECONDS = 0.0001
 
 
