@@ -32,7 +32,8 @@ from proxy.settings import InvalidSettings, Settings, read, upstream_keys
 from proxy.store.database import open_database
 from proxy.store.store import Store
 from proxy.store.teams import Team
-from slo.promises import BadPromises, Promises
+from slo.promises.file import Promises
+from slo.promises.table import BadPromises
 
 _commands = typer.Typer(
     no_args_is_help=True,

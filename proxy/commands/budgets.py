@@ -15,7 +15,7 @@ from proxy.store.reserving import StoreLost
 from proxy.store.store import Store
 from slo import window
 from slo.budget import EVERY, Budget, Unit, counter
-from slo.promises import Promises
+from slo.promises.file import Promises
 from slo.reservations import Level
 
 _FIGURES = ("limit", "spent", "held")

@@ -18,7 +18,8 @@ from proxy.settle import Seal
 from proxy.store.redis_reserving import Shared
 from proxy.store.reserving import Private, Reserving
 from proxy.store.store import Store
-from slo.promises import BadPromises, Mistake, Promises, read
+from slo.promises.file import Promises, read
+from slo.promises.table import BadPromises, Mistake
 
 _log = logging.getLogger("thriftgate.budgets")
 

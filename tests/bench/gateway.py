@@ -59,11 +59,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def request(size: int, key: str, *, is_stream: bool) -> bytes:
+def request(size: int, key: str, *, is_stream: bool, model: str = "bench") -> bytes:
     """A chat call whose prompt is about this many bytes."""
     body = json.dumps(
         {
-            "model": "bench",
+            "model": model,
             "stream": is_stream,
             **({"stream_options": {"include_usage": True}} if is_stream else {}),
             "messages": [

@@ -9,7 +9,7 @@ from proxy.commands.terminal import Terminal
 from proxy.limits.standing import counters
 from proxy.settings import Settings
 from slo.budget import Budget, Unit, counter
-from slo.promises import Promises
+from slo.promises.file import Promises
 from slo.reservations import Claim
 from slo.window import Window
 from tests.fakes.limited import NOW, budget

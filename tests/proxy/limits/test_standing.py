@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from proxy.limits.standing import NotAlone, check_counters, counters, promised, standing
 from proxy.settings import Settings
 from proxy.store.store import Store
-from slo.promises import BadPromises
+from slo.promises.table import BadPromises
 from tests.fakes.desk import FakeEstimator, LoopTasks
 from tests.fakes.limited import NOW
 

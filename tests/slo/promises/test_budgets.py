@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from proxy.catalog.problems import BadCatalog
 from proxy.catalog.source import parse
 from slo.budget import Budget, Hold, OnLoss, Unit
-from slo.promises import MOST_BUDGETS, MOST_MISTAKES, BadPromises, Mistake, Promises, read
+from slo.promises.file import Promises, read
+from slo.promises.table import MOST_ENTRIES, MOST_MISTAKES, BadPromises, Mistake
 from slo.window import Window
 
 SHORT = '[[budgets]]\nname = "b"\nscope = "team"\nunit = "usd"\nwindow = "month"\nlimit = "500"\n'
@@ -214,7 +215,7 @@ def test_a_text_that_is_no_toml_is_for_who_parses_it() -> None:
 
 
 def test_a_file_is_bounded_and_so_is_what_is_told_of_it() -> None:
-    many = "".join(with_(name=f'"b{i}"') for i in range(MOST_BUDGETS + 1))
+    many = "".join(with_(name=f'"b{i}"') for i in range(MOST_ENTRIES + 1))
     (told,) = mistakes(many)
     assert told == "promises.toml:6001: budgets: are over 1,000; merge some"
     several = mistakes("[[budgets]]\n" * 200)

@@ -1,0 +1,35 @@
+"""The whole file of promises; each kind of table has a module beside this one."""
+
+import msgspec
+
+from slo.budget import Budget
+from slo.promises import budgets, sinks
+from slo.promises.sinks import Sink
+from slo.promises.table import BadPromises, Mistake, Place, Table, entries
+
+
+class Promises(msgspec.Struct, frozen=True, kw_only=True):
+    """What teams are promised, in the order it was written."""
+
+    budgets: tuple[Budget, ...] = ()
+    sinks: tuple[Sink, ...] = ()
+
+
+def read(top: Place) -> Promises:
+    """The promises of a file.
+
+    Args:
+        top: The whole text, a table.
+
+    Raises:
+        BadPromises: With every mistake found.
+    """
+    mistakes: list[Mistake] = []
+    table = Table(top, "", ("budgets", "sinks"), mistakes)
+    found = Promises(
+        budgets=entries(table, "budgets", budgets.KEYS, budgets.budget, mistakes),
+        sinks=entries(table, "sinks", sinks.KEYS, sinks.sink, mistakes),
+    )
+    if mistakes:
+        raise BadPromises(mistakes)
+    return found
