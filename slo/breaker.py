@@ -1,0 +1,188 @@
+"""Routes that fail are left alone for a while.
+
+::
+
+              5 failures in a row, or most of 20 and more in 30 s
+    CLOSED ───────────────────────────────────────────────────────▶ OPEN ◀─┐
+       ▲                                              30 s · ejections │    │ it fails:
+       │                                                 (≤ 5 min) ▼    │ one more ejection
+       └────────────────────── the probe succeeds ───────────── HALF_OPEN ──┘
+
+Closed, a breaker admits every call; open, none; half open, one at a time, the probe. Each minute
+closed forgives one ejection.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from slo.share import Share
+
+IN_A_ROW: Final = 5
+"""Failures without a success between them that open a breaker; Envoy's consecutive_5xx."""
+
+SPAN: Final = 30.0
+"""Seconds in which calls and failures are counted."""
+
+ENOUGH: Final = 20
+"""Calls in the span from which on their share of failures counts."""
+
+EJECTION: Final = 30.0
+"""Seconds that a breaker is open the first time; Envoy's base_ejection_time."""
+
+LONGEST: Final = 300.0
+"""Seconds that it is open at most; Envoy's max_ejection_time."""
+
+FORGIVEN: Final = 60.0
+"""Seconds closed that take one ejection back."""
+
+PROBE: Final = 60.0
+"""Seconds after which another probe may go though the last one has not ended."""
+
+_NEVER: Final = float("-inf")
+_R = TypeVar("_R")
+
+
+class State(StrEnum):
+    """What a breaker does with calls."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half open"
+
+
+class Breaker:
+    """One route's. It has no clock of its own: one that stands still keeps it as it is.
+
+    Where the clock goes back, a wait begins anew at most, and is never longer than it was.
+
+    Attributes:
+        ejections: How often it opened, less what was forgiven; its next opening counts from here.
+    """
+
+    __slots__ = ("_changed", "_in_a_row", "_probe", "_recent", "_until", "_wait", "ejections")
+
+    def __init__(self) -> None:
+        self._recent = Share(SPAN)
+        self._in_a_row = 0
+        self._changed = _NEVER
+        self._wait = 0.0
+        self._until: float | None = None
+        self._probe: float | None = None
+        self.ejections = 0
+
+    def state(self, now: float) -> State:
+        """What it does with calls now.
+
+        Args:
+            now: Seconds of a clock that goes forward.
+        """
+        if self._until is None:
+            return State.CLOSED
+        return State.OPEN if self._rewound(self._until, now) > now else State.HALF_OPEN
+
+    def opens_again(self, now: float) -> float:
+        """Seconds until it admits a call, if nothing else happens; 0 if it does so now."""
+        if self._until is None:
+            return 0.0
+        left = self._rewound(self._until, now) - now
+        if left <= 0 and self._probe is not None:
+            left = self._probe + PROBE - now
+        return max(left, 0.0)
+
+    def admits(self, now: float) -> bool:
+        """Whether a call may go now. ``ended`` has to be said of each that does.
+
+        Half open, True takes the probe's place: nobody else is admitted until the call has ended,
+        or for ``PROBE`` seconds.
+        """
+        if self._until is None:
+            return True
+        if self.opens_again(now) > 0:
+            return False
+        self._probe = now
+        return True
+
+    def ended(self, now: float, *, ok: bool | None, began: float | None = None) -> None:
+        """Count how a call went that this breaker admitted, or that was sent here regardless.
+
+        A call that began before the breaker opened or closed for the last time says nothing: of
+        200 calls in flight 5 open it, and the others' failures are no news.
+
+        Args:
+            now: The time.
+            ok: Whether the route did its part; None where the call says nothing about the route,
+                such as one that was wrong in itself, or whose caller hung up.
+            began: The time that ``admits`` was asked with. None is read as after the last change
+                if closed, as the probe if half open, and as before it if open.
+        """
+        if self._until is None:
+            if ok is not None:
+                self._counted(now, began, ok=ok)
+            return
+        is_open = self._rewound(self._until, now) > now
+        if is_open if began is None else began <= self._changed:
+            return
+        if ok:
+            self._close(now)
+        elif ok is None:
+            if self._probe is not None and (began is None or began >= self._probe):
+                self._probe = None
+        elif not is_open:
+            self._open(now)
+
+    def _counted(self, now: float, began: float | None, *, ok: bool) -> None:
+        if began is not None and began < self._changed:
+            self._changed = min(self._changed, now)
+            return
+        recent = self._recent
+        if ok:
+            self._in_a_row = 0
+            recent.add(1, 0, now)
+            return
+        self._in_a_row += 1
+        recent.add(1, 1, now)
+        most = recent.whole >= ENOUGH and recent.part * 2 > recent.whole
+        if most or self._in_a_row >= IN_A_ROW:
+            self._forgive(now)
+            self._open(now)
+
+    def _forgive(self, now: float) -> None:
+        if self.ejections:
+            forgiven = int(max(now - self._changed, 0.0) // FORGIVEN)
+            self.ejections = max(self.ejections - forgiven, 0)
+
+    def _open(self, now: float) -> None:
+        self.ejections = min(self.ejections + 1, int(LONGEST // EJECTION))
+        self._wait = EJECTION * self.ejections
+        self._until = now + self._wait
+        self._changed = now
+        self._probe = None
+
+    def _close(self, now: float) -> None:
+        self._until = self._probe = None
+        self._changed = now
+        self._in_a_row = 0
+        self._recent.forget()
+
+    def _rewound(self, until: float, now: float) -> float:
+        """Until when it is open; every time is where a clock that went back still reaches it."""
+        self._changed = min(self._changed, now)
+        self._until = min(until, now + self._wait)
+        if self._probe is not None:
+            self._probe = min(self._probe, now)
+        return self._until
+
+
+def order(routes: Iterable[tuple[_R, Breaker]], now: float) -> list[_R]:
+    """The routes to try, in the order given: those whose breakers admit a call now.
+
+    Where none does, the one that admits soonest, alone; [] only for no routes. It takes no probe's
+    place: ``admits`` is asked when a route's turn comes. A route that is passed over then, for
+    another call has become its probe, is tried regardless if no other was.
+    """
+    waits = [(breaker.opens_again(now), route) for route, breaker in routes]
+    if not waits:
+        return []
+    ready = [route for wait, route in waits if wait <= 0]
+    return ready or [min(waits, key=lambda each: each[0])[1]]

@@ -1,0 +1,113 @@
+"""When the same call is sent a second time because the first is late, and how often at most.
+
+A hedge pays the prompt twice. It is sent before the answer's first content only, within a budget
+of calls and of money, and never where it would have to read a long prompt from its beginning.
+"""
+
+from typing import Final
+
+from slo.share import Share
+
+SPAN: Final = 300.0
+"""Seconds in which calls, hedges and what they cost are counted."""
+
+PERCENT: Final = 5
+"""Hedges of 100 calls. Source: J. Dean, L. A. Barroso, "The Tail at Scale", CACM 56(2), 2013."""
+
+PERCENT_OF_COST: Final = 3
+"""What hedges may cost, of 100 nano-dollars that the calls did."""
+
+LATE: Final = 0.6
+"""The part of its deadline after which a call without content is late."""
+
+LONG: Final = 8000
+"""Tokens of a prompt above which no replica reads it a second time from its beginning."""
+
+
+class HedgeBudget:
+    """Whether one more hedge fits.
+
+    At each hedge that is allowed, those of the last ``SPAN`` seconds, itself included, are
+
+    - at most ``percent`` of the calls that ended in these seconds, so the first one needs
+      100 ÷ ``percent`` calls before it: 20; and
+    - predicted to cost, or known to have cost, at most ``percent_of_cost`` of what these calls did.
+
+    What has no known price is in neither sum of money: a hedge without a prediction is held to the
+    share of calls alone, and one with a prediction to the cost of those calls whose cost is known.
+    A hedge that costs nothing is held to the share of calls alone, too.
+
+    Args:
+        percent: Hedges of 100 calls.
+        percent_of_cost: Cost of hedges, of 100 of the calls'.
+    """
+
+    __slots__ = ("_cost", "_hedges", "_percent", "_percent_of_cost")
+
+    def __init__(self, percent: int = PERCENT, percent_of_cost: int = PERCENT_OF_COST) -> None:
+        self._hedges = Share(SPAN)
+        self._cost = Share(SPAN)
+        self._percent = percent
+        self._percent_of_cost = percent_of_cost
+
+    def called(self, nanos: int | None, now: float) -> None:
+        """Count a call that has ended, without what its hedge cost.
+
+        Args:
+            nanos: What it cost; None where that is unknown.
+            now: Seconds of a clock that goes forward.
+        """
+        self._hedges.add(1, 0, now)
+        if nanos:
+            self._cost.add(nanos, 0, now)
+
+    def may(self, predicted: int | None, now: float) -> bool:
+        """Whether a hedge may go now; if so it and its prediction are counted.
+
+        Args:
+            predicted: Nano-dollars that it may cost; None where its price is unknown.
+            now: The time.
+        """
+        hedges, cost = self._hedges, self._cost
+        hedges.turn(now)
+        if (hedges.part + 1) * 100 > hedges.whole * self._percent:
+            return False
+        if predicted:
+            cost.turn(now)
+            if (max(cost.part, 0) + predicted) * 100 > cost.whole * self._percent_of_cost:
+                return False
+            cost.add(0, predicted, now)
+        hedges.add(0, 1, now)
+        return True
+
+    def hedged(self, nanos: int | None, predicted: int | None, now: float) -> None:
+        """Count what an allowed hedge has cost in place of its prediction; say it once.
+
+        Args:
+            nanos: What the one of the two that lost cost; None where that is unknown, and its
+                prediction stays.
+            predicted: What ``may`` was asked with.
+            now: The time.
+        """
+        if nanos is not None:
+            self._cost.add(0, nanos - (predicted or 0), now)
+
+
+def after(deadline: float) -> float:
+    """Seconds without content after which a call may be hedged.
+
+    Args:
+        deadline: Seconds that its first content may take.
+    """
+    return LATE * deadline
+
+
+def is_worth(prompt_tokens: int, *, is_warm_there: bool, most: int = LONG) -> bool:
+    """Whether a hedge may go there; to where the prompt is not cached only if it is short.
+
+    Args:
+        prompt_tokens: The whole prompt's.
+        is_warm_there: Whether the replica has its prefix cached.
+        most: Tokens that may be read from the beginning.
+    """
+    return is_warm_there or prompt_tokens <= most

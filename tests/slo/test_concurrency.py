@@ -1,0 +1,459 @@
+"""The limit against a simulated route: a line of calls before so many places, each taken for the
+time that a prompt takes, and then for the time that its answer takes."""
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from slo.concurrency import BEST, ENOUGH, IDLE, INITIAL, LEAST, MOST, WORST, Fit, Limit
+
+FIXED, PER_THOUSAND = 0.3, 0.05
+ENDLESS = 10**9
+
+
+def alone(tokens: int) -> float:
+    return FIXED + PER_THOUSAND * tokens / 1000
+
+
+def same(_: Random) -> int:
+    return 1000
+
+
+def mixed(random: Random) -> int:
+    """200 to 100 000 tokens, each order of magnitude as often."""
+    return int(200 * 500 ** random.random())
+
+
+class Route:
+    """Calls that arrive at random at a route of so many places, and what became of them.
+
+    Attributes:
+        done: When each call ended, and how many times as long as alone it took to begin.
+        limits: The limit at each whole second.
+        refused: How many calls the limit refused.
+        failed: How many the route did, whose line was full.
+    """
+
+    def __init__(
+        self,
+        limit: Limit,
+        rate: float,
+        places: Callable[[float], int],
+        tokens: Callable[[Random], int] = same,
+        answer: float = 0.0,
+        noise: float = 0.3,
+        slow: Callable[[float], float] = lambda _: 1.0,
+        line: int = ENDLESS,
+        seed: int = 1,
+    ) -> None:
+        self.limit, self.rate, self.places, self.tokens = limit, rate, places, tokens
+        self.answer, self.noise, self.slow = answer, noise, slow
+        self.longest = line
+        self.random = Random(seed)  # noqa: S311
+        self.done: list[tuple[float, float]] = []
+        self.limits: list[int] = []
+        self.refused = self.failed = 0
+        self._line: deque[tuple[float, int]] = deque()
+        self._inside: list[tuple[float, float, int]] = []
+
+    def run(self, seconds: float) -> None:
+        arrives = 0.0
+        while arrives < seconds:
+            while self._inside and self._inside[0][0] <= arrives:
+                self._leave(*heapq.heappop(self._inside))
+            while len(self.limits) <= arrives:
+                self.limits.append(self.limit.limit)
+            if not self.limit.take(arrives):
+                self.refused += 1
+            elif len(self._line) == self.longest:
+                self.failed += 1
+                self.limit.leave(None, 0, ok=False, now=arrives)
+            else:
+                self._line.append((arrives, self.tokens(self.random)))
+                self._enter(arrives)
+            arrives += self.random.expovariate(self.rate)
+
+    def _enter(self, now: float) -> None:
+        while self._line and len(self._inside) < self.places(now):
+            came, tokens = self._line.popleft()
+            blur = self.random.lognormvariate(-(self.noise**2) / 2, self.noise)
+            begins = alone(tokens) * self.slow(now) * blur
+            answers = self.random.expovariate(1 / self.answer) if self.answer else 0.0
+            ttft = now + begins - came
+            heapq.heappush(self._inside, (now + begins + answers, ttft, tokens))
+
+    def _leave(self, now: float, ttft: float, tokens: int) -> None:
+        self.limit.leave(ttft, tokens, ok=True, now=now)
+        self.done.append((now, ttft / alone(tokens)))
+        self._enter(now)
+
+    def throughput(self, begin: float, end: float) -> float:
+        return sum(begin <= at < end for at, _ in self.done) / (end - begin)
+
+    def p95(self, begin: float, end: float) -> float:
+        slow = sorted(slowness for at, slowness in self.done if begin <= at < end)
+        return slow[int(len(slow) * 0.95)]
+
+    def median_limit(self, begin: int, end: int) -> int:
+        return sorted(self.limits[begin:end])[(end - begin) // 2]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("places", [8, 20, 50, 150])
+def test_at_twice_what_a_route_can_do_the_limit_settles_near_its_places(places: int, seed: int):
+    best = places / alone(1000)
+    route = Route(Limit(), 2 * best, lambda _: places, seed=seed)
+
+    route.run(160)
+
+    assert places <= route.median_limit(110, 160) <= 2.2 * places
+    assert route.throughput(110, 160) >= 0.9 * best
+    assert route.p95(110, 160) <= 3.5
+
+
+def test_long_answers_keep_their_places_and_the_limit_still_settles():
+    places, answer = 20, 5.0
+    best = places / (alone(1000) + answer)
+    route = Route(Limit(), 2 * best, lambda _: places, answer=answer)
+
+    route.run(3000)
+
+    assert places <= route.median_limit(1500, 3000) <= 1.3 * places
+    assert route.throughput(1500, 3000) >= 0.88 * best
+    assert route.p95(1500, 3000) <= 6
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5, 1.0])
+def test_prompts_of_mixed_length_are_not_read_as_congestion(noise: float):
+    route = Route(Limit(), 40, lambda _: ENDLESS, mixed, noise=noise)
+
+    route.run(300)
+
+    assert route.refused < 0.001 * len(route.done)
+    assert min(route.limits) >= INITIAL - 10
+
+
+def test_where_more_is_asked_for_and_nothing_waits_the_limit_grows():
+    route = Route(Limit(), 200, lambda _: ENDLESS, mixed)
+
+    route.run(150)
+
+    assert min(route.limits[60:]) > 200
+    assert route.throughput(60, 150) > 195
+
+
+def test_mixed_prompts_at_a_full_route_are_told_from_its_queue():
+    places, best = 20, 20 / alone(16_000)
+    route = Route(Limit(), 2 * best, lambda _: places, mixed)
+
+    route.run(500)
+
+    assert places <= route.median_limit(200, 500) <= 2 * places
+    assert route.throughput(200, 500) >= 0.9 * best
+    assert route.p95(200, 500) <= 4
+
+
+def test_a_route_that_becomes_slower_is_not_starved_and_recovers():
+    best = 20 / alone(1000)
+    route = Route(Limit(), 2 * best, lambda _: 20, slow=lambda at: 4 if 100 < at < 200 else 1)
+
+    route.run(300)
+
+    assert route.throughput(150, 200) >= 0.85 * best / 4
+    assert route.throughput(220, 300) >= 0.9 * best
+    assert 20 <= route.median_limit(220, 300) <= 44
+    assert max(route.limits[200:]) <= 44
+
+
+def test_a_route_that_loses_places_is_sent_fewer_calls_and_more_when_they_are_back():
+    best = 20 / alone(1000)
+    route = Route(Limit(), 1.5 * best, lambda at: 5 if 100 < at < 200 else 20)
+
+    route.run(300)
+
+    assert route.median_limit(150, 200) <= 20
+    assert route.throughput(150, 200) >= 0.9 * best / 4
+    assert route.throughput(240, 300) >= 0.9 * best
+    assert route.p95(240, 300) <= 3.5
+
+
+def test_a_route_that_turns_calls_away_is_sent_few_more_than_it_takes():
+    best = 50 / alone(1000)
+    route = Route(Limit(), 2 * best, lambda _: 50, line=1)
+
+    route.run(200)
+
+    assert route.throughput(50, 200) >= 0.9 * best
+    assert route.failed <= 0.1 * len(route.done)
+
+
+def test_a_look_at_a_route_that_fails_changes_nothing_that_is_known():
+    limit = Limit()
+    for number in range(40):
+        limit.take(0.0)
+        limit.leave(1.0, 1000, ok=True, now=float(number))
+    known = limit.fit.fixed, limit.fit.per_thousand
+
+    failed(limit, 5000)
+
+    assert (limit.fit.fixed, limit.fit.per_thousand) == known
+
+
+def test_a_route_with_room_is_not_throttled_for_being_slow():
+    route = Route(Limit(), 20, lambda _: ENDLESS, slow=lambda at: 4 if at > 50 else 1)
+
+    route.run(200)
+
+    assert route.refused == 0
+    assert set(route.limits) == {INITIAL}
+
+
+def fill(limit: Limit, now: float = 0.0) -> None:
+    while limit.take(now):
+        pass
+
+
+def failed(limit: Limit, calls: int, *, full: bool = True) -> None:
+    for _ in range(calls):
+        if full:
+            fill(limit)
+        else:
+            limit.take(0.0)
+        limit.leave(None, 0, ok=False, now=0.0)
+
+
+def test_failures_shrink_the_limit_to_the_least_also_where_the_clock_stands_still():
+    limit = Limit()
+
+    failed(limit, 5000)
+
+    assert limit.limit <= LEAST
+    assert limit.in_flight <= LEAST
+
+
+def test_failures_shrink_it_where_there_is_room_as_well():
+    limit = Limit()
+
+    failed(limit, ENOUGH, full=False)
+
+    assert limit.limit < INITIAL
+
+
+def test_an_idle_route_gets_its_first_limit_back_and_keeps_a_higher_one():
+    limit = Limit()
+    failed(limit, 5000)
+    while limit.in_flight:
+        limit.leave(None, 0, ok=True, now=1.0)
+
+    assert limit.take(1.0 + IDLE)
+    assert limit.limit <= LEAST
+    limit.leave(None, 0, ok=True, now=1.0)
+    assert limit.take(1.1 + IDLE)
+    assert limit.limit == INITIAL
+
+
+def test_after_an_outage_the_limit_is_soon_what_it_was():
+    limit = Limit()
+    for number in range(40):
+        limit.take(0.0)
+        limit.leave(1.0, 1000, ok=True, now=float(number))
+    failed(limit, 5000)
+    assert limit.limit <= LEAST
+
+    for number in range(20 * ENOUGH):
+        fill(limit)
+        limit.leave(1.0, 1000, ok=True, now=float(number))
+
+    assert limit._limit >= INITIAL
+
+
+def test_after_an_outage_a_limit_that_calls_wait_at_grows_no_faster_than_any():
+    limit = Limit()
+    for number in range(40):
+        limit.take(0.0)
+        limit.leave(1.0, 1000, ok=True, now=float(number))
+    failed(limit, 5000)
+
+    for number in range(10 * ENOUGH):
+        fill(limit)
+        limit.leave(0.02 * limit.in_flight + 1.0, 1000, ok=True, now=float(number))
+
+    assert limit.limit < INITIAL
+
+
+def test_an_idle_route_is_no_longer_looked_at():
+    limit = Limit(initial=40)
+    number = 0
+    while limit.limit == 40:
+        fill(limit, float(number))
+        limit.leave(1.0, 1000, ok=True, now=float(number))
+        number += 1
+    assert limit.limit < 40
+    while limit.in_flight:
+        limit.leave(None, 0, ok=True, now=float(number))
+
+    assert limit.take(number + IDLE + 1)
+    assert limit.limit >= 40
+
+
+def test_calls_that_say_nothing_move_nothing():
+    limit = Limit()
+    for _ in range(INITIAL * 10):
+        limit.take(0.0)
+        limit.leave(None, 1000, ok=True, now=0.0)
+
+    assert limit.limit == INITIAL
+    assert limit.fit.seen == 0
+
+
+def test_a_call_too_many_that_leaves_does_nothing():
+    limit = Limit()
+
+    limit.leave(1.0, 10, ok=True, now=0.0)
+
+    assert limit.in_flight == 0
+    assert limit.fit.seen == 0
+
+
+def test_the_limits_are_the_owners():
+    limit = Limit(initial=3, least=1, most=5)
+
+    fill(limit)
+    assert limit.in_flight == limit.limit == 3
+    for number in range(2000):
+        fill(limit)
+        limit.leave(1.0, 1000, ok=True, now=float(number))
+    assert limit.in_flight <= 5
+
+
+def learned(samples: list[tuple[float, int]]) -> Fit:
+    fit = Fit()
+    for ttft, tokens in samples:
+        fit.learn(ttft, tokens)
+    return fit
+
+
+def test_it_finds_what_a_call_takes_and_what_a_token_takes():
+    random = Random(1)  # noqa: S311
+    tokens = [mixed(random) for _ in range(1000)]
+    fit = learned([(alone(each) * random.lognormvariate(0, 0.3), each) for each in tokens])
+
+    assert fit.fixed == pytest.approx(FIXED, rel=0.15)
+    assert fit.per_thousand == pytest.approx(PER_THOUSAND, rel=0.15)
+    assert fit.slowness(2 * alone(200), 200) == pytest.approx(2, rel=0.15)
+    assert fit.slowness(2 * alone(90_000), 90_000) == pytest.approx(2, rel=0.15)
+
+
+def test_it_follows_a_route_that_changes():
+    random = Random(1)  # noqa: S311
+    tokens = [mixed(random) for _ in range(4000)]
+    fit = learned([(alone(each), each) for each in tokens[:2000]])
+    for each in tokens[2000:]:
+        fit.learn(3 * alone(each), each)
+
+    assert fit.fixed == pytest.approx(3 * FIXED, rel=0.1)
+    assert fit.per_thousand == pytest.approx(3 * PER_THOUSAND, rel=0.1)
+
+
+def test_while_too_little_is_known_nothing_is_slow():
+    fit = learned([(1.0, 1000)] * 19)
+
+    assert fit.is_young
+    assert fit.slowness(100.0, 1000) == 1.0
+    fit.learn(1.0, 1000)
+    assert not fit.is_young
+    assert fit.slowness(100.0, 1000) == WORST
+    assert fit.slowness(1e-6, 1000) == BEST
+
+
+def test_prompts_that_were_all_as_long_are_told_apart_from_none():
+    fit = learned([(1.0, 1000)] * 5000)
+
+    assert fit.slowness(1.0, 1000) == pytest.approx(1.0)
+    assert fit._aa + fit._bb < 300
+
+
+def test_stragglers_hardly_change_what_is_known():
+    fit = learned([(1.0 if number % 50 else 1000.0, 1000) for number in range(1, 1000)])
+
+    assert fit.slowness(1.0, 1000) == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_route_that_takes_no_time_at_all_is_never_slow():
+    fit = learned([(0.0, 0)] * 40)
+    fit.scale(0.0)
+
+    assert fit.slowness(1.0, 0) == 1.0
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1e6) | st.sampled_from([0.0, 1e6]), st.integers(0, 10**7)),
+        min_size=20,
+        max_size=200,
+    ),
+    st.integers(0, 10**7),
+)
+def test_whatever_it_is_told_both_parts_stay_bounded(samples, tokens):
+    fit = learned(samples * 3)
+
+    assert 0 <= fit.fixed <= 3600
+    assert 0 <= fit.per_thousand <= 3600
+    assert BEST <= fit.slowness(1.0, tokens) <= WORST
+    assert fit._aa >= 0
+    assert fit._bb >= 0
+
+
+class Limiting(RuleBasedStateMachine):
+    """Calls that come, go and fail in any order, whose clock does what it likes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.limit = Limit(initial=20, least=4, most=50)
+        self.in_flight = 0
+        self.now = 1_000.0
+
+    @rule(seconds=st.sampled_from([0.0, 0.1, 10.0, 1000.0, -5.0, -900.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule(times=st.integers(1, 60))
+    def take(self, times: int) -> None:
+        for _ in range(times):
+            is_in = self.limit.take(self.now)
+            assert is_in == (self.in_flight < self.limit.limit)
+            self.in_flight += is_in
+
+    @rule(
+        times=st.integers(1, 60),
+        ttft=st.none() | st.floats(0, 1000),
+        tokens=st.integers(0, 200_000),
+        ok=st.booleans(),
+    )
+    def leave(self, times: int, ttft: float | None, tokens: int, ok: bool) -> None:  # noqa: FBT001
+        for _ in range(times):
+            self.limit.leave(ttft, tokens, ok=ok, now=self.now)
+            self.in_flight = max(self.in_flight - 1, 0)
+
+    @invariant()
+    def it_counts_who_is_in_flight(self) -> None:
+        assert self.limit.in_flight == self.in_flight >= 0
+
+    @invariant()
+    def the_limit_is_bounded(self) -> None:
+        assert 4 <= self.limit._limit <= 50
+        assert 2 <= self.limit.limit <= 50
+
+
+TestLimiting = Limiting.TestCase
+TestLimiting.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_the_bounds_are_in_order():
+    assert LEAST < INITIAL < MOST
