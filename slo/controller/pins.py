@@ -1,0 +1,101 @@
+"""What moves a standing from outside: a pin, which somebody sets, and a freeze, for want of counts.
+
+A pin is stronger: what is pinned does not freeze.
+"""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from slo.controller.standing import Rules, Standing, State
+
+LONGEST: Final = 200
+"""Characters of a reason that somebody gives."""
+
+
+def pinned(standing: Standing, level: int, until: float, now: float, why: str) -> Standing:
+    """The standing, pinned: every new conversation gets this level until then.
+
+    Args:
+        standing: As it stands; relapses stay counted.
+        level: 0 or more; above the highest there is, it is the highest.
+        until: When the pin ends by itself.
+        now: The time.
+        why: What somebody says is the reason; the first so many characters, those of ASCII.
+
+    Raises:
+        ValueError: If the level is below 0.
+    """
+    if level < 0:
+        raise ValueError(f"there is no level {level}")
+    reason = _plain(why)
+    return Standing(
+        state=State.PINNED,
+        level=level,
+        since=now,
+        reason=f"Pinned to level {level}: {reason}" if reason else f"Pinned to level {level}.",
+        relapses=standing.relapses,
+        share=0.0,
+        until=until,
+    )
+
+
+def unpinned(standing: Standing, now: float, rules: Rules) -> Standing:
+    """The standing without its pin; the same one if it has none.
+
+    From level 0 it is healthy. From a higher one it is degraded, and comes back as from any other
+    trouble: by evidence, step by step.
+    """
+    if standing.state is not State.PINNED:
+        return standing
+    degraded = standing.level > 0
+    return Standing(
+        state=State.DEGRADED if degraded else State.HEALTHY,
+        level=standing.level,
+        since=now,
+        reason=f"The pin to level {standing.level} has ended.",
+        relapses=standing.relapses,
+        share=rules.canary_share if degraded else 1.0,
+        until=now + (rules.dwelling(standing.relapses) if degraded else rules.forget),
+    )
+
+
+def frozen(standing: Standing, now: float, why: str) -> Standing:
+    """The standing, frozen: levels and shares stay; the same one if it is frozen or pinned.
+
+    For when there is nothing to judge by: a clock that jumped or differs from the others', a store
+    that is gone, no call for a quarter of an hour.
+    """
+    if standing.state in (State.FROZEN, State.PINNED):
+        return standing
+    reason = _plain(why)
+    return replace(
+        standing,
+        state=State.FROZEN,
+        since=now,
+        reason=f"Frozen: {reason}" if reason else "Frozen.",
+        was=standing.state,
+    )
+
+
+def thawed(standing: Standing, now: float) -> Standing:
+    """The standing as it was before it froze; the same one if it is not frozen.
+
+    A step of recovery begins anew. A dwell does not: the level was kept all the while.
+    """
+    if standing.state is not State.FROZEN:
+        return standing
+    return replace(
+        standing,
+        state=standing.was or State.HEALTHY,
+        since=now,
+        reason="Thawed: there is something to judge by again.",
+        step_since=now,
+        was=None,
+    )
+
+
+def _plain(why: str) -> str:
+    """The reason in printable ASCII, on one line, so that it can stand in a header."""
+    words = " ".join(why[: 4 * LONGEST].split())
+    return "".join(each if " " <= each <= "~" else "?" for each in words)[:LONGEST]

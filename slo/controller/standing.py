@@ -1,0 +1,134 @@
+"""Where an objective stands: its state and level, the rules it moves by, the evidence it is shown.
+
+::
+
+    HEALTHY ──(60 s: n ≥ 50 and surely over budget; 5 min: over budget)──▶ DEGRADED, level 1
+       ▲                                                             dwell │ ▲  │ the level's own
+       │ all for 60 s                                     and the canaries │ │  │ calls as bad:
+       │                                                        are within │ │  │ level + 1
+    RECOVERING (10, 22, 48, 100 % on level 0, 60 s each) ◀─── their budget ┘ │  ▼
+       └───────────────────────── surely over budget ────────────────────────┘
+
+    from outside: FROZEN while there is nothing to judge by, PINNED while somebody says so
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from slo.tally import Counts, Tally
+
+SHORT: Final = 60.0
+CANARY: Final = 120.0
+LONG: Final = 300.0
+"""Seconds that an arm's counts go back."""
+
+
+class State(StrEnum):
+    """What happens to new conversations."""
+
+    HEALTHY = "healthy"  # all go to level 0
+    DEGRADED = "degraded"  # they go to a higher level, but for canaries
+    RECOVERING = "recovering"  # more and more of them go to level 0
+    FROZEN = "frozen"  # as before, until there is something to judge by again
+    PINNED = "pinned"  # all go to the level that somebody chose
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """How an objective's standing moves.
+
+    Attributes:
+        target: The part of calls that is to be good, above 0.0 and below 1.0.
+        rungs: How many levels there are above 0; with none, nothing moves.
+        least: Below so many calls nothing is concluded from them.
+        trip_least: Below so many calls in a minute nothing degrades.
+        dwell: Seconds for which a level is kept at least; twice that after each relapse.
+        dwell_most: Seconds it is at most.
+        canary_share: The part of new conversations that tries level 0 while degraded.
+        canary_gap: Seconds between two calls to level 0 while degraded, about; with little traffic
+            the share grows until it is so.
+        canary_least: Below so many calls to level 0 nothing recovers.
+        ramp: The parts of new conversations that go to level 0 while recovering, ascending to 1.0.
+        step: Seconds for which each is kept.
+        forget: Seconds of health after which relapses are counted from 0 again.
+
+    Raises:
+        ValueError: If the target, the rungs or the ramp is none.
+    """
+
+    target: float
+    rungs: int
+    least: int = 20
+    trip_least: int = 50
+    dwell: float = 120.0
+    dwell_most: float = 900.0
+    canary_share: float = 0.05
+    canary_gap: float = 5.0
+    canary_least: int = 40
+    ramp: tuple[float, ...] = (0.10, 0.22, 0.48, 1.0)
+    step: float = 60.0
+    forget: float = 3600.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.target < 1.0:
+            raise ValueError(f"a target is above 0 and below 1, not {self.target}")
+        if self.rungs < 0:
+            raise ValueError(f"there cannot be {self.rungs} rungs")
+        if self.ramp[-1:] != (1.0,) or list(self.ramp) != sorted(set(self.ramp)):
+            raise ValueError(f"a ramp ascends to 1.0, unlike {self.ramp}")
+
+    @property
+    def budget(self) -> float:
+        """The part of calls that may be bad; exactly 0.1 for a target of 0.9."""
+        return round(1.0 - self.target, 12)
+
+    def dwelling(self, relapses: int) -> float:
+        """Seconds for which a level is kept at least after so many relapses."""
+        return float(min(self.dwell * 2 ** min(relapses, 30), self.dwell_most))
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an objective stands; ``Standing(since=now)`` is a healthy beginning.
+
+    Every time is in seconds since 1970.
+
+    Attributes:
+        state: What happens to new conversations.
+        level: The level of those that do not go to level 0; 0 where all do.
+        since: When the state began, or the level if that was later.
+        reason: Why, in one sentence of ASCII.
+        relapses: How often it had to degrade again, until that is forgotten.
+        share: The part of new conversations that goes to level 0, 0.0 to 1.0.
+        step_since: When a recovering one began to give level 0 this share.
+        until: While degraded, when it may move again; while pinned, when the pin ends; while
+            healthy, when its relapses are forgotten; None if there is nothing to forget.
+        was: What a frozen one was and will be; None of the others.
+    """
+
+    state: State = State.HEALTHY
+    level: int = 0
+    since: float
+    reason: str = ""
+    relapses: int = 0
+    share: float = 1.0
+    step_since: float = 0.0
+    until: float | None = None
+    was: State | None = None
+
+
+class Arm(msgspec.Struct, frozen=True):
+    """The calls that one level answered, of late."""
+
+    short: Counts = Counts()
+    long: Counts = Counts()
+    canary: Counts = Counts()
+
+
+def arm(tally: Tally, key: str, now: float) -> Arm:
+    """What the tally says of one level's calls, which are counted under this key."""
+    return Arm(
+        short=tally.counts(key, now, SHORT),
+        long=tally.counts(key, now, LONG),
+        canary=tally.counts(key, now, CANARY),
+    )

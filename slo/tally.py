@@ -1,0 +1,147 @@
+"""How many calls were good and how many bad, lately: counts in slots of ten seconds, by key.
+
+Slots are the same for every process, so tallies add up: each process drains its increments into a
+store, and whoever judges merges what all of them drained.
+"""
+
+from collections.abc import Mapping
+from math import ceil
+from typing import Final, TypeVar
+
+import msgspec
+
+SLOT: Final = 10.0
+"""Seconds of a slot. Slots are numbered since 1970."""
+
+AHEAD: Final = 6
+"""By how many slots another process's clock may be ahead of ours before its counts are dropped."""
+
+
+_Key = TypeVar("_Key")
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """How many calls kept a promise, and how many did not."""
+
+    good: int = 0
+    bad: int = 0
+
+    @property
+    def n(self) -> int:
+        """How many were counted."""
+        return self.good + self.bad
+
+    @property
+    def share(self) -> float:
+        """The bad ones' part of all, 0.0 to 1.0; 0.0 of nothing."""
+        return self.bad / self.n if self.n else 0.0
+
+
+class Tally:
+    """The counts of one process, or of all whose increments were merged.
+
+    Every time is in seconds since 1970. A clock that goes back makes nothing wrong but the counts
+    of the time it passes twice.
+
+    Args:
+        kept: Seconds for which slots are kept.
+        most: How many keys are kept; beyond it the one that was longest not added to is forgotten.
+
+    Attributes:
+        forgotten: How many keys were forgotten for others.
+        undrained: How many increments were dropped because nobody drained them.
+    """
+
+    def __init__(self, kept: float = 600.0, most: int = 10_000) -> None:
+        self._slots = ceil(kept / SLOT)
+        self._most = most
+        self._rows: dict[str, dict[int, tuple[int, int]]] = {}
+        self._fresh: dict[tuple[str, int], tuple[int, int]] = {}
+        self.forgotten = 0
+        self.undrained = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, key: str, good: int, bad: int, now: float) -> None:
+        """Count so many calls, now."""
+        slot = slot_of(now)
+        row = self._row(key)
+        if slot not in row and len(row) > self._slots:
+            self._sweep(row, slot)
+        _increase(row, slot, good, bad)
+        if (key, slot) not in self._fresh and len(self._fresh) >= 2 * self._most:
+            del self._fresh[next(iter(self._fresh))]
+            self.undrained += 1
+        _increase(self._fresh, (key, slot), good, bad)
+
+    def counts(self, key: str, now: float, seconds: float) -> Counts:
+        """What fell into the slot that is now and those before it, so many seconds in all.
+
+        Args:
+            key: Whose; one that nobody added to has no calls.
+            now: The time.
+            seconds: How far back; part of a slot counts as a whole one.
+        """
+        row = self._rows.get(key)
+        if not row:
+            return Counts()
+        last = slot_of(now)
+        found = [
+            row[slot] for slot in range(last - ceil(seconds / SLOT) + 1, last + 1) if slot in row
+        ]
+        return Counts(sum(good for good, _ in found), sum(bad for _, bad in found))
+
+    def drained(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """What was added since the last drain: (key, slot) to (good, bad). Merges are not in it."""
+        fresh, self._fresh = self._fresh, {}
+        return fresh
+
+    def merge(self, increments: Mapping[tuple[str, int], tuple[int, int]]) -> None:
+        """Count what another process drained; of a key with too many slots the first ones go."""
+        for (key, slot), (good, bad) in increments.items():
+            row = self._row(key)
+            _increase(row, slot, good, bad)
+            if len(row) > 2 * self._slots + AHEAD:
+                del row[min(row)]
+
+    def forget(self, now: float) -> None:
+        """Drop the keys and increments that nothing was added to for as long as slots are kept."""
+        slot = slot_of(now)
+        while self._rows:
+            key = next(iter(self._rows))
+            self._sweep(self._rows[key], slot)
+            if self._rows[key]:
+                break
+            del self._rows[key]
+        while self._fresh and not self._holds((first := next(iter(self._fresh)))[1], slot):
+            del self._fresh[first]
+            self.undrained += 1
+
+    def _row(self, key: str) -> dict[int, tuple[int, int]]:
+        """The key's slots; it is then the one last added to."""
+        row = self._rows.pop(key, None)
+        if row is None:
+            row = {}
+            if len(self._rows) >= self._most:
+                del self._rows[next(iter(self._rows))]
+                self.forgotten += 1
+        self._rows[key] = row
+        return row
+
+    def _sweep(self, row: dict[int, tuple[int, int]], slot: int) -> None:
+        for each in [each for each in row if not self._holds(each, slot)]:
+            del row[each]
+
+    def _holds(self, each: int, slot: int) -> bool:
+        return slot - self._slots < each <= slot + AHEAD
+
+
+def slot_of(at: float) -> int:
+    """The number of the slot that this time is in."""
+    return int(at // SLOT)
+
+
+def _increase(counts: dict[_Key, tuple[int, int]], key: _Key, good: int, bad: int) -> None:
+    before_good, before_bad = counts.get(key, (0, 0))
+    counts[key] = (before_good + good, before_bad + bad)

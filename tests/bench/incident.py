@@ -1,0 +1,241 @@
+# ruff: noqa: S311, T201 - a simulation needs luck, and a script prints its result
+"""An upstream is three times as slow for ten minutes: the controller, beside the usual switch.
+
+Usage: python -m tests.bench.incident [--seeds 1 2 3]
+
+One simulated hour, ten calls a second, in conversations of several calls that stay on the level
+they began on. A call is slow beyond half a second, and one in twenty may be. The usual switch looks
+at the p95 of all calls of the last minute and sends new conversations down while it is too high.
+Both see the same conversations; nothing sleeps. The traffic and the delays are invented.
+"""
+
+import argparse
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from heapq import heappop, heappush
+from math import ceil
+from random import Random
+from typing import Protocol
+
+from slo.controller.evaluate import evaluate
+from slo.controller.moves import Move, moves
+from slo.controller.share import level_for
+from slo.controller.standing import Rules, Standing, State, arm
+from slo.tally import Tally
+
+HOUR = 3600.0
+BEGINS, ENDS = 900.0, 1500.0
+SLOWER = 3.0
+#: Where the clock stands when the hour begins.
+EPOCH = 1_800_000_000.0
+CALLS_A_SECOND = 10.0
+#: Calls of a conversation, and seconds of thought between an answer and the next, on average.
+CALLS, PAUSE = 4.0, 8.0
+#: The median delay by level, in seconds, and how delays scatter (the sigma of their logarithm).
+MEDIANS, SCATTER = (0.20, 0.14), 0.43
+SLOW = 0.5
+TARGET = 0.95
+LOOKS = 2.0
+
+
+class Policy(Protocol):
+    """What chooses the level of new conversations."""
+
+    def level(self, draw: float) -> int:
+        """Of a conversation with this draw."""
+
+    def saw(self, level: int, delay: float, now: float) -> None:
+        """A call was answered."""
+
+    def look(self, now: float) -> None:
+        """Judge."""
+
+
+class Controller:
+    """Ours: tallies by level, judged by ``slo.controller``."""
+
+    name = "controller"
+
+    def __init__(self) -> None:
+        self.rules = Rules(target=TARGET, rungs=len(MEDIANS) - 1)
+        self.standing = Standing(since=EPOCH)
+        self.tally = Tally()
+        self.moves: list[Move] = []
+        self.whole: list[float] = []
+
+    def level(self, draw: float) -> int:
+        return level_for(self.standing, draw, self.rules)
+
+    def saw(self, level: int, delay: float, now: float) -> None:
+        self.tally.add(str(level), int(delay <= SLOW), int(delay > SLOW), now)
+
+    def look(self, now: float) -> None:
+        arms = {level: arm(self.tally, str(level), now) for level in range(len(MEDIANS))}
+        before, self.standing = (
+            self.standing,
+            evaluate(self.standing, arms, self.rules, now),
+        )
+        if move := moves(before, self.standing):
+            self.moves.append(move)
+        if before.share < self.standing.share == 1.0:
+            self.whole.append(now)
+
+    @property
+    def downs(self) -> list[float]:
+        return [move.at for move in self.moves if move.after is State.DEGRADED]
+
+    @property
+    def settled(self) -> float:
+        """When it last became healthy."""
+        return max(m.at for m in self.moves if m.after is State.HEALTHY)
+
+
+class Switch:
+    """The usual: down while the p95 of the last minute is too high, and up while it is not."""
+
+    name = "p95 of 60 s"
+
+    def __init__(self) -> None:
+        self.down = False
+        self.seen: deque[tuple[float, float]] = deque()
+        self.moves: list[float] = []
+        self.downs: list[float] = []
+        self.whole: list[float] = []
+
+    def level(self, draw: float) -> int:
+        return int(self.down)
+
+    def saw(self, level: int, delay: float, now: float) -> None:
+        self.seen.append((now, delay))
+
+    def look(self, now: float) -> None:
+        while self.seen and self.seen[0][0] <= now - 60.0:
+            self.seen.popleft()
+        delays = sorted(delay for _, delay in self.seen)
+        down = bool(delays) and delays[ceil(TARGET * len(delays)) - 1] > SLOW
+        if down != self.down:
+            self.down = down
+            self.moves.append(now)
+            (self.downs if down else self.whole).append(now)
+
+    @property
+    def settled(self) -> float:
+        return max(self.moves)
+
+
+class Hour:
+    """An hour under a policy; the same seed has the same conversations, pauses and luck."""
+
+    def __init__(self, seed: int, policy: Policy) -> None:
+        self.policy = policy
+        self.calls = self.slow = self.slow_meanwhile = self.lower = 0
+        self._due: list[tuple[float, int, Callable[[float], None]]] = []
+        self._pushed = 0
+        self._seed = seed
+        self._arrivals = Random(f"{seed} arrivals")
+        self._begun = 0
+        self.at(EPOCH, self._looks)
+        self.at(EPOCH, self._begins)
+        while self._due[0][0] < EPOCH + HOUR:
+            when, _, happens = heappop(self._due)
+            happens(when)
+
+    def at(self, when: float, happens: Callable[[float], None]) -> None:
+        self._pushed += 1
+        heappush(self._due, (when, self._pushed, happens))
+
+    def _looks(self, now: float) -> None:
+        self.policy.look(now)
+        self.at(now + LOOKS, self._looks)
+
+    def _begins(self, now: float) -> None:
+        """A conversation begins, and the next one will."""
+        self.at(now + self._arrivals.expovariate(CALLS_A_SECOND / CALLS), self._begins)
+        self._begun += 1
+        luck = Random(f"{self._seed} conversation {self._begun}")
+        level = self.policy.level(drawn(f"{self._seed} {self._begun}"))
+        self._asks(now, luck, level)
+
+    def _asks(self, now: float, luck: Random, level: int) -> None:
+        delay = MEDIANS[level] * luck.lognormvariate(0.0, SCATTER)
+        is_meanwhile = BEGINS <= now - EPOCH < ENDS
+        if level == 0 and is_meanwhile:
+            delay *= SLOWER
+        self.calls += 1
+        self.lower += level > 0
+        self.slow += delay > SLOW
+        self.slow_meanwhile += delay > SLOW and is_meanwhile
+        self.at(now + delay, lambda then: self._answers(then, delay, luck, level))
+
+    def _answers(self, now: float, delay: float, luck: Random, level: int) -> None:
+        """The answer is there; one in so many was the conversation's last."""
+        self.policy.saw(level, delay, now)
+        if luck.random() >= 1 / CALLS:
+            pause = luck.expovariate(1 / PAUSE)
+            self.at(now + pause, lambda then: self._asks(then, luck, level))
+
+
+def drawn(name: str) -> float:
+    """The conversation's draw, from its name: 0.0 to below 1.0."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=6).digest()) / 2**48
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of an hour under a policy.
+
+    Attributes:
+        moves: How often the policy changed what it does with new conversations.
+        slow: The share of calls that were slow.
+        slow_meanwhile: Slow calls of the incident, as a share of the hour's.
+        lower: The share of calls that the lower level answered.
+        noticed: Seconds from the beginning of the incident until the first move down.
+        whole: Seconds from its end until all new conversations went to level 0 for good.
+        settled: Seconds from its end until the last move.
+    """
+
+    moves: int
+    slow: float
+    slow_meanwhile: float
+    lower: float
+    noticed: float
+    whole: float
+    settled: float
+
+
+def outcome(seed: int, policy: Controller | Switch) -> Outcome:
+    """Let the policy live through the hour."""
+    hour = Hour(seed, policy)
+    return Outcome(
+        moves=len(policy.moves),
+        slow=hour.slow / hour.calls,
+        slow_meanwhile=hour.slow_meanwhile / hour.calls,
+        lower=hour.lower / hour.calls,
+        noticed=policy.downs[0] - EPOCH - BEGINS,
+        whole=policy.whole[-1] - EPOCH - ENDS,
+        settled=policy.settled - EPOCH - ENDS,
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    print(
+        "| policy | seed | moves | slow calls | in the incident | sent down | noticed after"
+        " | all up again after its end | last move |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    )
+    for seed in parser.parse_args().seeds:
+        for policy in (Switch(), Controller()):
+            came = outcome(seed, policy)
+            print(
+                f"| {policy.name} | {seed} | {came.moves} | {came.slow:.2%} |"
+                f" {came.slow_meanwhile:.2%} | {came.lower:.1%} | {came.noticed:.0f} s |"
+                f" {came.whole:.0f} s | {came.settled:.0f} s |"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+import pytest
+from msgspec.structs import replace
+
+from slo.controller.evaluate import evaluate
+from slo.controller.pins import frozen, pinned
+from slo.controller.standing import Arm, Rules, Standing, State
+from slo.tally import Counts
+
+NOW = 1_000_000.0
+RULES = Rules(target=0.95, rungs=2)
+HEALTHY = Standing(since=NOW - 1000)
+DEGRADED = Standing(state=State.DEGRADED, level=1, since=NOW - 120, share=0.05, until=NOW)
+RECOVERING = Standing(
+    state=State.RECOVERING, level=1, since=NOW - 60, share=0.1, step_since=NOW - 60
+)
+
+
+def calls(bad: int, n: int) -> Counts:
+    return Counts(n - bad, bad)
+
+
+def steady(bad: int, n: int) -> Arm:
+    """So many in a minute, and as many in every other."""
+    return Arm(short=calls(bad, n), canary=calls(2 * bad, 2 * n), long=calls(5 * bad, 5 * n))
+
+
+#: Traffic of ten calls a second, so that canaries stay one in twenty.
+BUSY = steady(0, 570)
+
+
+@pytest.mark.parametrize(("bad", "n"), [(6, 50), (9, 100), (62, 1000)])
+def test_a_minute_that_is_surely_over_budget_degrades_where_five_are_over_it(bad, n):
+    after = evaluate(HEALTHY, {0: steady(bad, n)}, RULES, NOW)
+
+    assert (after.state, after.level, after.since) == (State.DEGRADED, 1, NOW)
+    assert (after.share, after.until, after.relapses) == (0.05, NOW + 120, 0)
+    assert after.reason.startswith(f"Of {n} calls to level 0 in 60 s {bad} were bad (")
+    assert after.reason.endswith(" %); 5 % may be.")
+
+
+@pytest.mark.parametrize(
+    "primary",
+    [
+        pytest.param(steady(5, 50), id="it may be chance"),
+        pytest.param(steady(49, 49), id="the calls are few"),
+        pytest.param(replace(steady(0, 100), short=calls(20, 100)), id="five minutes were good"),
+        pytest.param(
+            replace(steady(0, 100), short=calls(20, 100), long=calls(25, 500)),
+            id="five minutes just were",
+        ),
+        pytest.param(Arm(), id="there are none"),
+    ],
+)
+def test_nothing_degrades_while(primary):
+    assert evaluate(HEALTHY, {0: primary}, RULES, NOW) is HEALTHY
+
+
+def test_without_arms_or_without_rungs_nothing_degrades():
+    assert evaluate(HEALTHY, {}, RULES, NOW) is HEALTHY
+    none = Rules(target=0.95, rungs=0)
+    assert evaluate(HEALTHY, {0: steady(90, 100)}, none, NOW) is HEALTHY
+
+
+def test_degrading_again_is_a_relapse_until_an_hour_of_health_has_passed():
+    recovered = replace(HEALTHY, until=NOW + 1, relapses=1)
+
+    relapsed = evaluate(recovered, {0: steady(90, 100)}, RULES, NOW)
+    assert (relapsed.relapses, relapsed.until) == (2, NOW + 480)
+
+    forgotten = evaluate(recovered, {0: steady(0, 100)}, RULES, NOW + 1)
+    assert (forgotten.state, forgotten.relapses, forgotten.until) == (State.HEALTHY, 0, None)
+    again = evaluate(forgotten, {0: steady(90, 100)}, RULES, NOW + 3)
+    assert (again.relapses, again.until) == (0, NOW + 123)
+
+
+def test_canaries_within_budget_begin_a_recovery_when_the_dwell_is_over():
+    arms = {0: replace(steady(1, 20), canary=calls(2, 40)), 1: BUSY}
+    before_that = replace(DEGRADED, until=NOW + 0.1)
+
+    assert evaluate(before_that, arms, RULES, NOW) is before_that
+    after = evaluate(DEGRADED, arms, RULES, NOW)
+    assert (after.state, after.level, after.since) == (State.RECOVERING, 1, NOW)
+    assert (after.share, after.step_since, after.until) == (0.1, NOW, None)
+    assert after.reason == "Of 40 calls to level 0 in 120 s 2 were bad (5 %); 5 % may be."
+
+
+@pytest.mark.parametrize(
+    "primary",
+    [
+        pytest.param(Arm(canary=calls(3, 40), long=calls(3, 80)), id="they are over budget"),
+        pytest.param(Arm(canary=calls(0, 39), long=calls(0, 39)), id="they are few"),
+        pytest.param(Arm(canary=calls(0, 39), long=calls(4, 60)), id="so many were not lately"),
+        pytest.param(
+            Arm(short=calls(5, 20), canary=calls(5, 100), long=calls(5, 200)),
+            id="the last of them are surely over budget",
+        ),
+    ],
+)
+def test_nothing_recovers_while_canaries_say_no(primary):
+    assert evaluate(DEGRADED, {0: primary, 1: BUSY}, RULES, NOW) is DEGRADED
+
+
+def test_where_canaries_are_rare_five_minutes_of_them_count():
+    arms = {0: Arm(canary=calls(0, 20), long=calls(2, 50)), 1: BUSY}
+
+    after = evaluate(DEGRADED, arms, RULES, NOW)
+
+    assert after.state is State.RECOVERING
+    assert after.reason == "Of 50 calls to level 0 in 300 s 2 were bad (4 %); 5 % may be."
+
+
+def test_the_last_canaries_stop_no_recovery_while_they_are_few():
+    arms = {0: Arm(short=calls(5, 19), canary=calls(5, 100), long=calls(5, 200)), 1: BUSY}
+
+    assert evaluate(DEGRADED, arms, RULES, NOW).state is State.RECOVERING
+
+
+def test_a_level_that_is_bad_itself_is_left_for_the_next_and_the_dwell_begins_anew():
+    arms = {0: steady(20, 30), 1: steady(90, 570)}
+
+    after = evaluate(replace(DEGRADED, relapses=1), arms, RULES, NOW)
+
+    assert (after.state, after.level, after.since) == (State.DEGRADED, 2, NOW)
+    assert (after.until, after.relapses) == (NOW + 240, 1)
+    assert after.reason.startswith("Of 570 calls to level 1 in 60 s 90 were bad (15.8 %)")
+    last = replace(DEGRADED, level=2)
+    assert evaluate(last, {0: steady(20, 30), 2: steady(90, 570)}, RULES, NOW) is last
+
+
+def test_good_canaries_matter_more_than_a_bad_level():
+    arms = {0: steady(0, 30), 1: steady(90, 570)}
+
+    assert evaluate(DEGRADED, arms, RULES, NOW).state is State.RECOVERING
+
+
+def test_with_little_traffic_more_conversations_try_level_0_but_not_in_the_first_minute():
+    arms = {0: steady(1, 2), 1: steady(0, 28)}
+
+    assert evaluate(DEGRADED, arms, RULES, NOW) == replace(DEGRADED, share=0.4)
+    begun = replace(DEGRADED, since=NOW - 59)
+    assert evaluate(begun, arms, RULES, NOW) is begun
+
+
+def test_a_recovery_goes_from_step_to_step_and_ends_after_a_minute_of_all():
+    standing, arms = RECOVERING, {0: steady(1, 100), 1: BUSY}
+    shares = []
+    for minute in range(4):
+        assert evaluate(standing, arms, RULES, NOW + 60 * minute - 1) is standing
+        standing = evaluate(standing, arms, RULES, NOW + 60 * minute)
+        shares.append((standing.state, standing.share))
+
+    assert shares == [
+        (State.RECOVERING, 0.22),
+        (State.RECOVERING, 0.48),
+        (State.RECOVERING, 1.0),
+        (State.HEALTHY, 1.0),
+    ]
+    assert (standing.level, standing.since, standing.until) == (0, NOW + 180, NOW + 180 + 3600)
+    assert standing.reason == "Of 100 calls to level 0 in 60 s 1 were bad (1 %); 5 % may be."
+
+
+def test_a_recovery_that_is_surely_over_budget_is_a_relapse_at_once():
+    standing = replace(RECOVERING, step_since=NOW - 1, level=2)
+
+    after = evaluate(standing, {0: steady(3, 20), 2: BUSY}, RULES, NOW)
+
+    assert (after.state, after.level, after.relapses) == (State.DEGRADED, 2, 1)
+    assert (after.share, after.until) == (0.05, NOW + 240)
+
+
+def test_a_recovery_takes_no_step_on_few_calls_and_looks_further_back_for_more():
+    few = {0: Arm(short=calls(0, 19), canary=calls(0, 19), long=calls(0, 19)), 1: BUSY}
+    assert evaluate(RECOVERING, few, RULES, NOW) is RECOVERING
+
+    for further in ({"canary": calls(0, 20)}, {"long": calls(0, 20)}):
+        after = evaluate(RECOVERING, {0: replace(few[0], **further), 1: BUSY}, RULES, NOW)
+        assert after.share == 0.22
+
+
+def test_a_recovery_with_too_little_traffic_to_go_on_lets_more_of_it_try():
+    arms = {0: steady(0, 1), 1: steady(0, 29)}
+
+    assert evaluate(RECOVERING, arms, RULES, NOW) == replace(RECOVERING, share=0.48, step_since=NOW)
+
+
+def test_what_is_frozen_stays_so_whatever_is_counted():
+    for standing in (HEALTHY, DEGRADED, RECOVERING):
+        ice = frozen(standing, NOW, "the store is lost")
+        assert evaluate(ice, {0: steady(90, 100)}, RULES, NOW + 10_000) is ice
+
+
+def test_a_pin_stays_until_its_end_whatever_is_counted():
+    pin = pinned(HEALTHY, 1, NOW + 600, NOW, "a test")
+
+    assert evaluate(pin, {0: steady(90, 100), 1: steady(90, 100)}, RULES, NOW + 599) is pin
+    after = evaluate(pin, {}, RULES, NOW + 600)
+    assert (after.state, after.level, after.until) == (State.DEGRADED, 1, NOW + 720)
+
+
+@pytest.mark.parametrize("back", [1.0, 3600.0])
+def test_after_the_clock_went_back_nothing_waits_longer_than_it_would_have(back):
+    then = NOW - back
+    degraded = replace(DEGRADED, since=NOW, until=NOW + 120)
+    good = {0: steady(0, 40), 1: BUSY}
+
+    waiting = evaluate(degraded, good, RULES, then)
+    assert (waiting.state, waiting.since, waiting.until) == (State.DEGRADED, then, then + 120)
+    assert evaluate(waiting, good, RULES, then + 120).state is State.RECOVERING
+
+    stepping = evaluate(replace(RECOVERING, since=NOW, step_since=NOW), good, RULES, then)
+    assert evaluate(stepping, good, RULES, then + 60).share == 0.22
+
+    recovered = evaluate(replace(HEALTHY, since=NOW, until=NOW + 3600), good, RULES, then)
+    assert recovered.until == then + 3600
+
+
+def test_moves_happen_also_at_the_look_that_finds_the_clock_gone_back():
+    after = evaluate(replace(HEALTHY, since=NOW + 50), {0: steady(90, 100)}, RULES, NOW)
+
+    assert (after.state, after.since, after.until) == (State.DEGRADED, NOW, NOW + 120)

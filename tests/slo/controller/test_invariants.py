@@ -1,0 +1,142 @@
+"""What holds whatever is counted, whenever somebody looks, pins, freezes or turns the clock."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from msgspec import json
+
+from slo.controller.evaluate import evaluate
+from slo.controller.moves import moves
+from slo.controller.pins import frozen, pinned, thawed, unpinned
+from slo.controller.share import effective, level_for
+from slo.controller.standing import Arm, Rules, Standing, State
+from slo.tally import Counts
+
+BEGAN = 1_000_000.0
+RULES = Rules(target=0.95, rungs=2)
+AUTOMATIC = (State.HEALTHY, State.DEGRADED, State.RECOVERING)
+
+
+@st.composite
+def arms(draw):
+    """What a level's windows can say: the longer ones include the shorter."""
+    parts = [
+        (draw(st.integers(0, 120)), draw(st.sampled_from([0.0, 0.02, 0.05, 0.1, 0.6, 1.0])))
+        for _ in range(3)
+    ]
+    counted = []
+    good = bad = 0
+    for n, share in parts:
+        bad += round(n * share)
+        good += n - round(n * share)
+        counted.append(Counts(good, bad))
+    short, canary, long = counted
+    return Arm(short=short, canary=canary, long=long)
+
+
+class Looked(RuleBasedStateMachine):
+    """One objective's standing. Automatic moves are held to the rules; people may do anything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = BEGAN
+        self.standing = Standing(since=BEGAN)
+        #: Seconds that truly passed since it last became degraded by itself, and the dwell it owes.
+        self.degraded_for = self.owed = 0.0
+
+    def _pass(self, seconds: float) -> None:
+        self.now += seconds
+        self.degraded_for += max(seconds, 0.0)
+
+    @rule(
+        seconds=st.sampled_from([1.0, 2.0, 2.0, 30.0, 60.0, 120.0, 900.0]),
+        levels=st.dictionaries(st.integers(0, 2), arms(), max_size=3),
+    )
+    def look(self, seconds, levels):
+        self._pass(seconds)
+        before, after = (
+            self.standing,
+            evaluate(self.standing, levels, RULES, self.now),
+        )
+        self.standing = after
+        assert after is before or after != before
+        if before.state is State.FROZEN:
+            assert after.state is State.FROZEN
+        if moves(before, after) is None or before.state not in AUTOMATIC:
+            return
+        self._moved(before, after, levels)
+
+    def _moved(self, before: Standing, after: Standing, levels: dict[int, Arm]) -> None:
+        """By itself, which takes evidence."""
+        primary, own = levels.get(0, Arm()), levels.get(before.level, Arm())
+        assert any(each.long.n >= RULES.least for each in levels.values())
+        assert after.reason
+        match before.state, after.state:
+            case State.HEALTHY, State.DEGRADED:
+                assert after.level == 1
+                assert primary.short.n >= 50
+                assert primary.short.share > 0.05 < primary.long.share
+            case State.DEGRADED, State.DEGRADED:
+                assert after.level == before.level + 1
+                assert own.short.n >= 50
+                assert own.short.share > 0.05 < own.long.share
+            case State.DEGRADED, State.RECOVERING:
+                assert after.level == before.level
+                canaries = primary.canary if primary.canary.n >= 40 else primary.long
+                assert canaries.n >= 40
+                assert canaries.share <= 0.05
+            case State.RECOVERING, State.DEGRADED:
+                assert after.level == before.level
+                assert after.relapses == before.relapses + 1
+            case _:
+                assert (before.state, after.state) == (State.RECOVERING, State.HEALTHY)
+                assert before.share == 1.0
+        if before.state is State.DEGRADED:
+            assert self.degraded_for >= self.owed
+        if after.state is State.DEGRADED:
+            self.degraded_for, self.owed = 0.0, RULES.dwelling(after.relapses)
+            assert 120 <= self.owed <= 900
+
+    @rule(seconds=st.sampled_from([1.0, 60.0, 86_400.0]))
+    def turn_the_clock_back(self, seconds):
+        self._pass(-seconds)
+
+    @rule(level=st.integers(0, 2), ttl=st.sampled_from([10.0, 600.0]))
+    def pin(self, level, ttl):
+        self.standing = pinned(self.standing, level, self.now + ttl, self.now, "a test")
+        self.owed = 0.0
+
+    @rule()
+    def unpin(self):
+        self.standing = unpinned(self.standing, self.now, RULES)
+
+    @rule()
+    def freeze(self):
+        self.standing = frozen(self.standing, self.now, "the store is lost")
+
+    @rule()
+    def thaw(self):
+        self.standing = thawed(self.standing, self.now)
+
+    @invariant()
+    def the_level_is_one_there_is(self):
+        assert 0 <= self.standing.level <= RULES.rungs
+        proposed = [level_for(self.standing, draw, RULES) for draw in (0.0, 0.3, 0.99)]
+        assert set(proposed) <= {0, self.standing.level}
+        assert effective(proposed) == max(proposed)
+
+    @invariant()
+    def the_share_is_a_part(self):
+        assert 0.0 <= self.standing.share <= 1.0
+        if self.standing.state is State.HEALTHY:
+            assert (self.standing.share, self.standing.level) == (1.0, 0)
+        if self.standing.state is State.RECOVERING:
+            assert self.standing.share in RULES.ramp
+
+    @invariant()
+    def it_survives_its_way_through_the_store(self):
+        assert json.decode(json.encode(self.standing), type=Standing) == self.standing
+
+
+TestLooked = Looked.TestCase
+TestLooked.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

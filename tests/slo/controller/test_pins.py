@@ -1,0 +1,92 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo.controller.pins import LONGEST, frozen, pinned, thawed, unpinned
+from slo.controller.share import level_for
+from slo.controller.standing import Rules, Standing, State
+
+NOW = 1_000_000.0
+RULES = Rules(target=0.95, rungs=2)
+HEALTHY = Standing(since=NOW - 500)
+DEGRADED = Standing(
+    state=State.DEGRADED, level=2, since=NOW - 50, relapses=1, share=0.05, until=NOW + 190
+)
+RECOVERING = Standing(
+    state=State.RECOVERING, level=1, since=NOW - 90, share=0.22, step_since=NOW - 30
+)
+
+
+def test_a_pin_sends_every_conversation_to_its_level():
+    standing = pinned(DEGRADED, 1, NOW + 600, NOW, "a test of the small model")
+
+    assert standing == Standing(
+        state=State.PINNED,
+        level=1,
+        since=NOW,
+        reason="Pinned to level 1: a test of the small model",
+        relapses=1,
+        share=0.0,
+        until=NOW + 600,
+    )
+    assert {level_for(standing, draw, RULES) for draw in (0.0, 0.5, 0.99)} == {1}
+
+
+def test_a_pin_is_to_a_level_and_above_the_highest_to_that():
+    with pytest.raises(ValueError, match="no level -1"):
+        pinned(HEALTHY, -1, NOW + 600, NOW, "")
+    assert level_for(pinned(HEALTHY, 9, NOW + 600, NOW, ""), 0.5, RULES) == 2
+
+
+@given(st.text())
+def test_a_reason_can_stand_in_a_header_whatever_somebody_wrote(why):
+    for reason in (pinned(HEALTHY, 1, NOW, NOW, why).reason, frozen(HEALTHY, NOW, why).reason):
+        assert reason.isascii()
+        assert reason.isprintable()
+        assert len(reason) <= LONGEST + 20
+
+
+def test_a_pin_or_freeze_without_a_reason_says_so_much():
+    assert pinned(HEALTHY, 1, NOW, NOW, "").reason == "Pinned to level 1."
+    assert frozen(HEALTHY, NOW, " ").reason == "Frozen."
+
+
+def test_what_was_pinned_to_level_0_is_healthy_and_what_was_pinned_higher_has_to_recover():
+    up, down = (
+        unpinned(pinned(DEGRADED, level, NOW + 600, NOW, ""), NOW + 9, RULES) for level in (0, 2)
+    )
+
+    assert (up.state, up.level, up.share, up.until) == (State.HEALTHY, 0, 1.0, NOW + 9 + 3600)
+    assert (down.state, down.level, down.share) == (State.DEGRADED, 2, 0.05)
+    assert (down.until, down.relapses) == (NOW + 9 + 240, 1)
+
+
+@pytest.mark.parametrize("standing", [HEALTHY, DEGRADED, RECOVERING])
+def test_what_freezes_keeps_its_level_and_share_and_is_itself_again_afterwards(standing):
+    held = frozen(standing, NOW, "the store is lost")
+    again = thawed(held, NOW + 60)
+
+    assert (held.state, held.was, held.since) == (State.FROZEN, standing.state, NOW)
+    assert (held.level, held.share, held.until) == (standing.level, standing.share, standing.until)
+    assert held.reason == "Frozen: the store is lost"
+    assert (again.state, again.was, again.since) == (standing.state, None, NOW + 60)
+    assert (again.level, again.share, again.until) == (
+        standing.level,
+        standing.share,
+        standing.until,
+    )
+    assert again.step_since == NOW + 60
+
+
+def test_a_frozen_standing_of_which_nobody_knows_what_it_was_thaws_healthy():
+    assert thawed(Standing(state=State.FROZEN, since=NOW), NOW).state is State.HEALTHY
+
+
+def test_what_has_no_pin_or_is_not_frozen_stays_the_same():
+    pin = pinned(HEALTHY, 1, NOW + 60, NOW, "")
+    ice = frozen(HEALTHY, NOW, "")
+
+    assert unpinned(DEGRADED, NOW, RULES) is DEGRADED
+    assert thawed(DEGRADED, NOW) is DEGRADED
+    assert frozen(pin, NOW, "the store is lost") is pin
+    assert frozen(ice, NOW + 5, "the clock jumped") is ice

@@ -1,0 +1,89 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo.controller.share import canary_share, effective, level_for, next_share, ramp_share
+from slo.controller.standing import Arm, Rules, Standing, State
+from slo.tally import Counts
+
+RULES = Rules(target=0.95, rungs=2)
+NOW = 1_000_000.0
+SHARES = st.floats(0.0, 1.0)
+DRAWS = st.floats(0.0, 1.0, exclude_max=True)
+
+
+def busy(calls: int, lately: int | None = None) -> dict[int, Arm]:
+    """Arms with so many calls in the last minute, most of them above level 0."""
+    lately = 5 * calls if lately is None else lately
+    return {
+        0: Arm(short=Counts(calls // 4, 0), long=Counts(lately // 4, 0)),
+        1: Arm(short=Counts(0, calls - calls // 4), long=Counts(lately - lately // 4, 0)),
+    }
+
+
+@given(DRAWS)
+def test_healthy_sends_all_to_level_0(draw):
+    assert level_for(Standing(since=NOW), draw, RULES) == 0
+
+
+@given(DRAWS, SHARES, st.integers(0, 9), st.sampled_from(State))
+def test_a_conversation_gets_level_0_or_the_standings_and_never_one_that_is_not(
+    draw, share, level, state
+):
+    standing = Standing(since=NOW, state=state, level=level, share=share)
+
+    assert level_for(standing, draw, RULES) == (0 if draw < share else min(level, 2))
+
+
+@given(DRAWS, SHARES, SHARES)
+def test_who_gets_level_0_at_some_share_gets_it_at_every_larger_one(draw, one, other):
+    smaller, larger = (
+        level_for(Standing(since=NOW, level=1, share=share), draw, RULES)
+        for share in sorted((one, other))
+    )
+
+    assert larger <= smaller
+
+
+@given(st.lists(st.integers(0, 9)))
+def test_the_effective_level_is_the_highest_that_is_proposed(levels):
+    highest = effective(levels)
+
+    assert all(level <= highest for level in levels)
+    assert highest in levels or highest == 0
+
+
+def test_with_much_traffic_one_conversation_in_twenty_tries_level_0():
+    assert canary_share(0.05, busy(600), RULES) == 0.05
+    assert canary_share(0.0, busy(600), RULES) == 0.05
+
+
+@given(st.integers(1, 10_000), SHARES)
+def test_with_little_traffic_so_many_try_it_that_a_call_does_in_about_five_seconds(calls, before):
+    share = canary_share(before, busy(calls), RULES)
+
+    assert 0.05 <= share <= 1.0
+    tries = share * calls
+    assert tries >= 0.75 * min(12, calls)
+    assert tries <= 2.5 * 12 or share <= 2.5 * 0.05
+
+
+@given(st.integers(1, 10_000), SHARES)
+def test_a_share_that_was_found_stays_while_traffic_does(calls, before):
+    found = canary_share(before, busy(calls), RULES)
+
+    for nearly in (calls, calls - calls // 8, calls + calls // 8):
+        assert canary_share(found, busy(nearly), RULES) == found
+
+
+@given(SHARES)
+def test_a_share_stays_while_nobody_can_tell_how_many_calls_there_are(before):
+    assert canary_share(before, {}, RULES) == before
+    assert canary_share(before, busy(0, lately=500), RULES) == before
+    assert canary_share(before, busy(3, lately=3), RULES) == before
+
+
+def test_a_ramp_begins_where_it_takes_nothing_from_level_0_and_ends_with_all():
+    assert [ramp_share(share, RULES) for share in (0.05, 0.1, 0.2, 0.8)] == [0.1, 0.1, 0.22, 1.0]
+    assert ramp_share(1.5, RULES) == 1.0
+    assert [next_share(share, RULES) for share in (0.1, 0.22, 0.48)] == [0.22, 0.48, 1.0]
+    assert next_share(1.0, RULES) is None

@@ -1,0 +1,276 @@
+"""Whole stories and every move in them: calls second by second, judged every two seconds."""
+
+from collections.abc import Callable
+from math import floor
+
+import pytest
+from msgspec import json
+
+from slo.controller.evaluate import evaluate
+from slo.controller.moves import moves
+from slo.controller.pins import frozen, thawed
+from slo.controller.standing import Rules, Standing, arm
+from slo.tally import Tally
+
+EPOCH = 1_800_000_000.0
+RULES = Rules(target=0.95, rungs=2)
+FINE, AWFUL = 0.01, 0.6
+Bad = Callable[[int, int], float]
+"""The part of a level's calls that are bad, by level and second."""
+
+
+class Story:
+    """Calls without luck: every level gets and spoils exactly its part of them."""
+
+    def __init__(self, bad: Bad, rate: Callable[[int], float] = lambda second: 10.0) -> None:
+        self.bad, self.rate = bad, rate
+        self.tally = Tally()
+        self.standing = Standing(since=EPOCH)
+        self.told: list[str] = []
+        self.owed = [0.0, 0.0, 0.0]
+        self.spoiled = [0.0, 0.0, 0.0]
+        self.jump = 0.0
+        self.second = 0
+
+    def tell(self, seconds: int, *, counting: bool = True) -> "Story":
+        for _ in range(seconds):
+            now = EPOCH + self.second + self.jump
+            if counting:
+                self._calls(now)
+            if self.second % 2 == 0:
+                arms = {level: arm(self.tally, str(level), now) for level in range(3)}
+                self.stand(evaluate(self.standing, arms, RULES, now))
+                self.tally.forget(now)
+            self.second += 1
+        return self
+
+    def stand(self, after: Standing) -> None:
+        if move := moves(self.standing, after):
+            self.told.append(
+                f"{self.second}: {move.before} {move.level_before} > {move.after} {move.level}"
+            )
+        self.standing = after
+
+    @property
+    def now(self) -> float:
+        return EPOCH + self.second + self.jump
+
+    def _calls(self, now: float) -> None:
+        parts = [0.0, 0.0, 0.0]
+        parts[self.standing.level] = 1.0 - self.standing.share
+        parts[0] += self.standing.share if self.standing.level else 0.0
+        parts[0] = parts[0] or float(not self.standing.level)
+        for level, part in enumerate(parts):
+            self.owed[level] += self.rate(self.second) * part
+            calls = floor(self.owed[level] + 1e-9)
+            self.owed[level] -= calls
+            self.spoiled[level] += calls * self.bad(level, self.second)
+            bad = floor(self.spoiled[level] + 1e-9)
+            self.spoiled[level] -= bad
+            if calls:
+                self.tally.add(str(level), calls - bad, bad, now)
+
+
+def primary(bad: Callable[[int], float]) -> Bad:
+    """Only level 0 is bad, and that at times."""
+    return lambda level, second: FINE if level else bad(second)
+
+
+def during(begin: int, end: int, bad: float = AWFUL) -> Callable[[int], float]:
+    return lambda second: bad if begin <= second < end else FINE
+
+
+def ten(second: int) -> float:
+    return 10.0
+
+
+@pytest.mark.parametrize(
+    ("bad", "rate", "seconds", "told"),
+    [
+        pytest.param(
+            primary(during(600, 10**9)),
+            ten,
+            3600,
+            ["620: healthy 0 > degraded 1"],
+            id="a step degrades once",
+        ),
+        pytest.param(
+            primary(during(600, 1200)),
+            ten,
+            3600,
+            [
+                "620: healthy 0 > degraded 1",
+                "1308: degraded 1 > recovering 1",
+                "1548: recovering 1 > healthy 0",
+            ],
+            id="an incident is over within six minutes of its end",
+        ),
+        pytest.param(
+            primary(lambda second: min(max(second - 600, 0) / 6000, AWFUL)),
+            ten,
+            1800,
+            ["1050: healthy 0 > degraded 1"],
+            id="a ramp degrades when five minutes are over budget",
+        ),
+        pytest.param(
+            primary(during(600, 610, 1.0)), ten, 1800, [], id="a spike of ten seconds is nothing"
+        ),
+        pytest.param(
+            primary(during(600, 620, 1.0)),
+            ten,
+            1800,
+            [
+                "612: healthy 0 > degraded 1",
+                "732: degraded 1 > recovering 1",
+                "972: recovering 1 > healthy 0",
+            ],
+            id="a spike of twenty is over after the least dwell",
+        ),
+        pytest.param(
+            primary(lambda second: 0.06 if second // 30 % 2 else 0.04),
+            ten,
+            7200,
+            [],
+            id="a swing about the budget is nothing",
+        ),
+        pytest.param(
+            primary(lambda second: AWFUL if second // 400 % 2 else FINE),
+            ten,
+            7200,
+            [
+                "420: healthy 0 > degraded 1",
+                "908: degraded 1 > recovering 1",
+                "1148: recovering 1 > healthy 0",
+                "1212: healthy 0 > degraded 1",
+                "1710: degraded 1 > recovering 1",
+                "1950: recovering 1 > healthy 0",
+                "2012: healthy 0 > degraded 1",
+                "2510: degraded 1 > recovering 1",
+                "2750: recovering 1 > healthy 0",
+                "2812: healthy 0 > degraded 1",
+                "4110: degraded 1 > recovering 1",
+                "4350: recovering 1 > healthy 0",
+                "4412: healthy 0 > degraded 1",
+                "5710: degraded 1 > recovering 1",
+                "5950: recovering 1 > healthy 0",
+                "6012: healthy 0 > degraded 1",
+            ],
+            id="an upstream that comes and goes is tried more and more rarely",
+        ),
+        pytest.param(
+            primary(during(600, 10**9)),
+            lambda second: 0.5,
+            3600,
+            [],
+            id="with a call in two seconds nothing degrades",
+        ),
+        pytest.param(
+            primary(during(600, 1200)),
+            lambda second: 10.0 if second < 900 else 0.4,
+            3600,
+            [
+                "620: healthy 0 > degraded 1",
+                "1470: degraded 1 > recovering 1",
+                "1530: recovering 1 > healthy 0",
+            ],
+            id="what degraded recovers also where traffic has become low",
+        ),
+        pytest.param(
+            lambda level, second: AWFUL if level < 2 and 600 <= second < 1200 else FINE,
+            ten,
+            3600,
+            [
+                "620: healthy 0 > degraded 1",
+                "740: degraded 1 > degraded 2",
+                "1308: degraded 2 > recovering 2",
+                "1548: recovering 2 > healthy 0",
+            ],
+            id="a level as bad is left for the next after its dwell",
+        ),
+        pytest.param(
+            lambda level, second: AWFUL if second >= 600 else FINE,
+            ten,
+            3600,
+            ["620: healthy 0 > degraded 1", "740: degraded 1 > degraded 2"],
+            id="above the last level there is none",
+        ),
+    ],
+)
+def test_a_story_has_these_moves_and_no_others(bad, rate, seconds, told):
+    assert Story(bad, rate).tell(seconds).told == told
+
+
+def test_an_upstream_that_is_bad_again_while_it_recovers_is_left_alone_for_longer():
+    story = Story(primary(lambda second: AWFUL if 600 <= second < 700 or second >= 900 else FINE))
+
+    story.tell(1500)
+
+    assert story.told == [
+        "620: healthy 0 > degraded 1",
+        "808: degraded 1 > recovering 1",
+        "906: recovering 1 > degraded 1",
+    ]
+    assert story.standing.until == EPOCH + 906 + 240
+
+
+def test_a_clock_that_jumps_forward_is_a_freeze_for_as_long_as_counts_are_few():
+    story = Story(primary(during(600, 1200))).tell(700)
+
+    story.stand(frozen(story.standing, story.now, "the clock jumped"))
+    story.jump = 3600.0
+    story.tell(60).stand(thawed(story.standing, story.now))
+    story.tell(1500)
+
+    assert story.told == [
+        "620: healthy 0 > degraded 1",
+        "700: degraded 1 > frozen 1",
+        "760: frozen 1 > degraded 1",
+        "1308: degraded 1 > recovering 1",
+        "1548: recovering 1 > healthy 0",
+    ]
+
+
+@pytest.mark.parametrize("jump", [-3600.0, -30.0, 3600.0])
+def test_a_clock_that_jumps_without_anybody_noticing_changes_no_move_by_more_than_a_window(jump):
+    story = Story(primary(during(600, 1200))).tell(700)
+
+    story.jump = jump
+    story.tell(2000)
+
+    assert [told.partition(": ")[2] for told in story.told] == [
+        "healthy 0 > degraded 1",
+        "degraded 1 > recovering 1",
+        "recovering 1 > healthy 0",
+    ]
+    assert int(story.told[-1].partition(":")[0]) == pytest.approx(1548, abs=10)
+
+
+def test_while_the_store_is_dead_a_standing_is_frozen_and_goes_on_when_it_is_back():
+    story = Story(primary(during(600, 1200))).tell(1350)
+    at_first_step = story.standing.share
+
+    story.stand(frozen(story.standing, story.now, "the store is lost"))
+    story.tell(1000, counting=False)
+    assert story.standing.share == at_first_step
+    story.stand(thawed(story.standing, story.now))
+    story.tell(300)
+
+    assert story.told == [
+        "620: healthy 0 > degraded 1",
+        "1308: degraded 1 > recovering 1",
+        "1350: recovering 1 > frozen 1",
+        "2350: frozen 1 > recovering 1",
+        "2590: recovering 1 > healthy 0",
+    ]
+
+
+def test_another_that_goes_on_from_the_stored_standing_moves_as_the_first_would_have():
+    one, other = Story(primary(during(600, 1200))), Story(primary(during(600, 1200)))
+
+    for _ in range(900):
+        one.tell(2)
+        other.tell(2)
+        other.standing = json.decode(json.encode(other.standing), type=Standing)
+
+    assert one.told == other.told
+    assert one.standing == other.standing

@@ -1,0 +1,143 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo.tally import AHEAD, SLOT, Counts, Tally, slot_of
+
+NOW = 1_000_000.0
+ADDED = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b"]),
+        st.integers(0, 9),
+        st.integers(0, 9),
+        st.floats(NOW, NOW + 500),
+    )
+)
+
+
+def test_the_share_is_that_of_bad_calls_and_none_of_nothing():
+    assert Counts(3, 1).share == 0.25
+    assert Counts(3, 1).n == 4
+    assert Counts().share == 0.0
+
+
+def test_counts_are_those_of_the_slot_that_is_now_and_of_those_before_it():
+    tally = Tally()
+    tally.add("a", 1, 0, NOW - 60)
+    tally.add("a", 2, 0, NOW - 50)
+    tally.add("a", 0, 4, NOW)
+    tally.add("a", 0, 8, NOW + 9.9)
+    tally.add("a", 16, 0, NOW + SLOT)
+
+    assert tally.counts("a", NOW + 5, 60) == Counts(2, 12)
+    assert tally.counts("a", NOW + 5, 55) == Counts(2, 12)
+    assert tally.counts("a", NOW + 5, 10) == Counts(0, 12)
+    assert tally.counts("a", NOW + 5, 61) == Counts(3, 12)
+    assert tally.counts("b", NOW, 60) == Counts()
+
+
+@given(ADDED, st.floats(0, 600), st.floats(1, 600))
+def test_counts_are_the_sum_of_what_fell_into_their_slots(added, after, seconds):
+    tally = Tally()
+    for key, good, bad, at in sorted(added, key=lambda each: each[3]):
+        tally.add(key, good, bad, at)
+
+    last = slot_of(NOW + after)
+    within = [
+        (good, bad)
+        for key, good, bad, at in added
+        if key == "a" and last - slot_of(at) < -(-seconds // SLOT) and slot_of(at) <= last
+    ]
+    expected = Counts(sum(good for good, _ in within), sum(bad for _, bad in within))
+    assert tally.counts("a", NOW + after, seconds) == expected
+
+
+@given(ADDED, ADDED)
+def test_a_tally_that_merged_what_others_drained_counts_as_if_it_had_seen_it_all(ones, others):
+    processes, whole, merged = (Tally(), Tally()), Tally(), Tally()
+    for process, added in zip(processes, (ones, others), strict=True):
+        for key, good, bad, at in added:
+            process.add(key, good, bad, at)
+            whole.add(key, good, bad, at)
+        merged.merge(process.drained())
+
+    for key in ("a", "b"):
+        assert merged.counts(key, NOW + 500, 510) == whole.counts(key, NOW + 500, 510)
+
+
+def test_increments_are_drained_once_and_merges_are_none():
+    tally = Tally()
+    tally.add("a", 1, 0, NOW)
+    tally.add("a", 1, 2, NOW + 1)
+    tally.merge({("b", slot_of(NOW)): (5, 5)})
+
+    assert tally.drained() == {("a", slot_of(NOW)): (2, 2)}
+    assert tally.drained() == {}
+    assert tally.counts("b", NOW, 60) == Counts(5, 5)
+
+
+def test_the_key_that_was_longest_not_added_to_is_forgotten_for_another():
+    tally = Tally(most=2)
+    for key in ("a", "b", "a", "c"):
+        tally.add(key, 1, 0, NOW)
+
+    assert len(tally) == 2
+    assert tally.forgotten == 1
+    assert [tally.counts(key, NOW, 60).n for key in "abc"] == [2, 0, 1]
+
+
+def test_a_key_has_no_more_slots_than_are_kept():
+    tally = Tally(kept=100)
+    for number in range(1000):
+        tally.add("a", 1, 0, NOW + number * SLOT)
+
+    assert len(tally._rows["a"]) <= 11
+    assert tally.counts("a", NOW + 999 * SLOT, 100) == Counts(10, 0)
+
+
+def test_a_key_that_is_merged_into_without_end_has_bounded_slots():
+    tally = Tally(kept=100)
+    for number in range(1000):
+        tally.merge({("a", slot_of(NOW) + number): (1, 0)})
+
+    assert len(tally._rows["a"]) <= 2 * 10 + AHEAD
+    assert tally.counts("a", NOW + 999 * SLOT, 100) == Counts(10, 0)
+
+
+def test_increments_that_nobody_drains_are_bounded_and_the_lost_are_counted():
+    tally = Tally(most=2)
+    for number in range(10):
+        tally.add("a", 1, 0, NOW + number * SLOT)
+
+    assert tally.undrained == 6
+    assert sorted(slot for _, slot in tally.drained()) == [slot_of(NOW) + n for n in range(6, 10)]
+
+
+def test_what_is_older_than_is_kept_is_forgotten_with_its_increments():
+    tally = Tally(kept=100)
+    tally.add("a", 1, 0, NOW)
+    tally.add("b", 1, 0, NOW + 50)
+
+    tally.forget(NOW + 90)
+    assert len(tally) == 2
+    tally.forget(NOW + 100)
+    assert len(tally) == 1
+    assert tally.undrained == 1
+    tally.forget(NOW + 1000)
+    assert len(tally) == 0
+    assert tally.drained() == {}
+
+
+@pytest.mark.parametrize("back", [30.0, 86_400.0])
+def test_after_a_clock_went_back_it_counts_what_is_added_and_drops_what_lies_ahead(back):
+    tally = Tally(kept=100)
+    tally.add("a", 100, 0, NOW)
+
+    for number in range(20):
+        tally.add("a", 0, 1, NOW - back + number)
+    assert tally.counts("a", NOW - back + 19, 20) == Counts(0, 20)
+
+    tally = Tally(kept=100)
+    tally.add("a", 100, 0, NOW)
+    tally.forget(NOW - back)
+    assert len(tally) == (back < AHEAD * SLOT)
