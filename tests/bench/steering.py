@@ -1,0 +1,80 @@
+# ruff: noqa: T201 - a script prints its result
+"""What sharing counts and standings costs, on the Redis of ``THRIFTGATE_TEST_REDIS``.
+
+Each row is so many keys: adding to the slot of now, and reading what an evaluator reads each time,
+the last two slots, then what it reads when it begins, thirty. Times are of one operation after the
+other, p50 and p99, on the wall and of this process's own. Beside it stands a bare PING.
+Usage: python -m tests.bench.steering [--quick]
+"""
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import perf_counter_ns, process_time_ns
+from typing import Any, Final
+
+from proxy.store.redis_steering import Together
+from proxy.store.steerable import slot
+from tests.fakes.redis_keys import SERVER, prefix
+
+_BEGUN: Final = 30
+
+
+async def timed(work: Callable[[], Awaitable[Any]], rounds: int) -> str:
+    """Microseconds of one round, p50 and p99, and the processor's."""
+    taken = []
+    worked = process_time_ns()
+    for _ in range(rounds):
+        began = perf_counter_ns()
+        await work()
+        taken.append(perf_counter_ns() - began)
+    worked = process_time_ns() - worked
+    taken.sort()
+    p50, p99 = taken[rounds // 2] / 1e3, taken[rounds * 99 // 100] / 1e3
+    return f"{p50:8.0f} {p99:8.0f} µs ({worked / rounds / 1e3:.0f} µs ours)"
+
+
+async def row(store: Together, keys: int, rounds: int) -> None:
+    """Print what adding and reading so many keys costs."""
+    seconds, _ = await store._redis.time()
+    here = slot(seconds)
+    names = [f"chat-ttft|route-{each}" for each in range(keys)]
+    for at in range(_BEGUN):
+        await store.add({(name, here - at): (95, 5) for name in names})
+    increments = {(name, here): (95, 5) for name in names}
+
+    async def both() -> None:
+        await store.add({(names[0], here): (95, 5)})
+        await store.read(names[:1], here, here)
+
+    if keys == 1:
+        print(f"one add and one read: {await timed(both, rounds)}")
+    for label, work in (
+        ("add", lambda: store.add(increments)),
+        ("read 2 slots", lambda: store.read(names, here - 1, here)),
+        (f"read {_BEGUN} slots", lambda: store.read(names, here - _BEGUN + 1, here)),
+    ):
+        print(f"{keys:4} keys, {label}: {await timed(work, rounds)}")
+
+
+async def main(*, quick: bool) -> None:
+    """Print all rows."""
+    rounds = 50 if quick else 300
+    with prefix() as name:
+        store = Together(SERVER, "bench", prefix=name, deadline=10.0)
+        print(f"PING: {await timed(store._redis.ping, rounds)}")
+        for keys in (1, 20, 200):
+            await row(store, keys, rounds)
+        epoch = await store.lead("bench", 5.0)
+        assert epoch is not None
+        said = {f"chat-ttft|route-{each}": b"x" * 100 for each in range(200)}
+        print(f"lead: {await timed(lambda: store.lead('bench', 5.0), rounds)}")
+        print(f"publish 200: {await timed(lambda: store.publish(epoch, said), rounds)}")
+        print(f"standings of 200: {await timed(store.standings, rounds)}")
+        await store.aclose()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    asyncio.run(main(quick=parser.parse_args().quick))
