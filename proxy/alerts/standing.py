@@ -1,0 +1,70 @@
+"""Alerts as they stand in a running gateway."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from secrets import token_hex
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.alerts.dispatch import Alerts
+from proxy.alerts.outlets import outlets, variables
+from proxy.alerts.post import Post
+from proxy.alerts.teller import cause
+from proxy.desk import Tasks
+from proxy.settings import upstream_keys
+from proxy.store.outbox import MOST
+from proxy.store.store import Store
+from slo.alert import outdated, resolved
+from slo.budget import Budget
+from slo.promises.sinks import Sink
+
+_log = logging.getLogger("thriftgate.alerts")
+
+
+@asynccontextmanager
+async def alerting(
+    sinks: Sequence[Sink],
+    opened: Store,
+    tasks: Tasks,
+    now: Callable[[], float],
+    budgets: Sequence[Budget] | None = None,
+) -> AsyncIterator[Alerts]:
+    """What takes alerts; at the end of the block what was said is in the outbox.
+
+    A sink whose address is unknown is told of nothing, and the log says so. Without sinks alerts
+    are kept all the same, and `thriftgate alerts` shows them.
+
+    Args:
+        sinks: Who is to be told.
+        opened: The store, with the outbox.
+        tasks: Where it works in the background.
+        now: Seconds since the epoch.
+        budgets: All that are promised: what is open about others, or about another limit, ends.
+            None where nobody knows.
+    """
+    found, lacking = outlets(sinks, upstream_keys(variables(sinks)))
+    for why in lacking:
+        _log.warning("%s", why)
+    async with Post() as post:
+        alerts = Alerts(found, opened, now, post=post, salt=token_hex(4))
+        if budgets is not None:
+            await _review(alerts, budgets, opened, now())
+        running = tasks.start(alerts.run)
+        try:
+            yield alerts
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+
+
+async def _review(alerts: Alerts, budgets: Sequence[Budget], opened: Store, now: float) -> None:
+    """End what is open about budgets that are promised no more."""
+    try:
+        found = await opened.ask(opened.outbox.open, MOST)
+    except SQLAlchemyError as error:
+        _log.warning("Open alerts stay as they are: %s", cause(error))
+        return
+    for alert in outdated(found, budgets):
+        alerts.say(resolved(alert, now, "Its budget was changed or taken back."))

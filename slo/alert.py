@@ -1,0 +1,259 @@
+"""An alert: what somebody is to be told, why, what was done about it, and how to mend it.
+
+Names of teams, features and labels are callers' text, so every text is bounded and on one line,
+whoever makes the alert. No text of a prompt or an answer ever stands in one.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from slo import window
+from slo.budget import Budget, Unit, counter
+
+NANOS: Final = 1_000_000_000
+_SUBJECT: Final = 160
+_TITLE: Final = 200
+_TEXT: Final = 400
+_NAME: Final = 40
+_FACTS: Final = 16
+_MARK: Final = 8
+
+
+class Severity(StrEnum):
+    """How urgent an alert is; the first is the most urgent."""
+
+    PAGE = "page"  # somebody has to act now
+    TICKET = "ticket"  # somebody has to act, within days
+    NOTE = "note"  # nobody has to
+
+
+_RANKS: Final = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that began, and in time ends.
+
+    Attributes:
+        id: The same for the same thing, whichever process tells it; by default of its kind,
+            subject, severity and beginning.
+        kind: What is wrong: ``budget`` (nearly spent), ``burn`` (of an objective's error budget),
+            ``floor`` (not kept), ``move`` (the controller moved calls), ``drift`` (counters and
+            ledger differ), or ``test``.
+        subject: The budget or objective, and whose.
+        severity: How urgent it is.
+        title: All of it in one sentence.
+        facts: What is known, as names and values: limit, spent, burn, budget left, top
+            contributors.
+        action: What the gateway did: "12 % of chat moved to small since 14:02".
+        mend: What somebody may do: how to pin or to raise.
+        began: When, in seconds since the epoch.
+        ended: The same; None while it goes on.
+        expires: When it ends by itself, as a budget's does with its window; None where somebody
+            tells.
+        cost_nanos: What it cost; None where nobody knows, or not yet.
+    """
+
+    id: str = ""
+    kind: str
+    subject: str
+    severity: Severity
+    title: str
+    facts: tuple[tuple[str, str], ...] = ()
+    action: str = ""
+    mend: str = ""
+    began: float
+    ended: float | None = None
+    expires: float | None = None
+    cost_nanos: int | None = None
+
+    def __post_init__(self) -> None:
+        """Bound every text; before that, name the alert by what was said in full."""
+        cleaned = {
+            "id": self.id or identity(self.kind, self.subject, self.severity, f"{self.began:.3f}"),
+            "kind": plain(self.kind, _NAME),
+            "subject": plain(self.subject, _SUBJECT),
+            "title": plain(self.title, _TITLE),
+            "facts": tuple((plain(n, _NAME), plain(v, _SUBJECT)) for n, v in self.facts[:_FACTS]),
+            "action": plain(self.action, _TEXT),
+            "mend": plain(self.mend, _TEXT),
+        }
+        for name, text in cleaned.items():
+            msgspec.structs.force_setattr(self, name, text)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it goes on."""
+        return self.ended is None
+
+
+def identity(*parts: str) -> str:
+    """An id of 32 hexadecimal digits; different parts never share one."""
+    told = msgspec.json.encode([part.encode(errors="surrogatepass") for part in parts])
+    return sha256(told).hexdigest()[:32]
+
+
+def plain(text: str, most: int) -> str:
+    """A text on one line, of ``most`` characters at most, without any that do not print.
+
+    Controls, line ends, marks of direction and halves of characters become spaces, and spaces in a
+    row become one.
+    """
+    shown = "".join(each if each.isprintable() else " " for each in text[: 4 * most])
+    told = " ".join(shown.split())
+    return told if len(told) <= most else f"{told[: most - 1]}…"
+
+
+def is_at_least(severity: Severity, least: Severity) -> bool:
+    """Whether one is as urgent as the other, or more."""
+    return _RANKS[severity] <= _RANKS[least]
+
+
+def resolved(alert: Alert, at: float, action: str = "", cost_nanos: int | None = None) -> Alert:
+    """The alert as it ended.
+
+    Args:
+        alert: As it was told.
+        at: When it ended; taken to be no earlier than it began.
+        action: What the gateway did in all; "" for what was told.
+        cost_nanos: What it cost; None for what was told.
+    """
+    cost = alert.cost_nanos if cost_nanos is None else cost_nanos
+    return msgspec.structs.replace(
+        alert, ended=max(at, alert.began), action=action or alert.action, cost_nanos=cost
+    )
+
+
+def threshold(budget: Budget, before_spent: int, after_spent: int) -> int | None:
+    """The highest of the budget's percents that was reached in between; None if none was."""
+    reached = [
+        percent
+        for percent in budget.alerts
+        if before_spent * 100 < percent * budget.limit <= after_spent * 100
+    ]
+    return max(reached, default=None)
+
+
+def budget_alert(
+    budget: Budget, whose: str, percent: int, spent: int, now: float, ends: float
+) -> Alert:
+    """That so many percent of a budget are spent.
+
+    Its id is the same in each process and after a restart: of the counter, the limit and the
+    percent. A limit that is changed is told about anew.
+
+    Args:
+        budget: Which.
+        whose: Whose counter of it.
+        percent: Of the limit, as it was reached.
+        spent: In the budget's unit.
+        now: When, in seconds since the epoch.
+        ends: When the counter's window does.
+    """
+    named = _named(budget, whose)
+    counted = counter(budget, whose, ends - 1)
+    return Alert(
+        id=_mark(budget) + identity(counted, str(percent))[_MARK:],
+        kind="budget",
+        subject=named,
+        severity=_severity(budget, percent),
+        title=f"{percent} % of the budget {named} is spent",
+        facts=(
+            ("limit", f"{amount(budget.unit, budget.limit)} a {budget.window.value}"),
+            ("spent", f"{amount(budget.unit, spent)}, {spent * 100 // budget.limit} %"),
+            ("left", amount(budget.unit, max(budget.limit - spent, 0))),
+            ("window", window.name(budget.window, ends - 1)),
+            ("starts anew", moment(ends)),
+        ),
+        action=_action(budget, spent),
+        mend=f"Raise `limit` of `{budget.name}` in the file of promises, or spend less until then.",
+        began=now,
+        expires=ends,
+    )
+
+
+def outdated(alerts: Iterable[Alert], budgets: Iterable[Budget]) -> list[Alert]:
+    """The open alerts about budgets that are promised no more, or with another limit.
+
+    Args:
+        alerts: All that are open.
+        budgets: All that are promised.
+    """
+    marks = {_mark(budget) for budget in budgets}
+    return [
+        alert
+        for alert in alerts
+        if alert.kind == "budget" and alert.is_open and alert.id[:_MARK] not in marks
+    ]
+
+
+def amount(unit: Unit, of: int) -> str:
+    """So much of a unit, as people read it; dollars in full."""
+    if unit is not Unit.USD:
+        return f"{of:,} {unit.value}"
+    sign, (whole, part) = "-" if of < 0 else "", divmod(abs(of), NANOS)
+    return f"{sign}${whole:,}" + f".{part:09d}".rstrip("0").rstrip(".")
+
+
+def moment(at: float) -> str:
+    """A time to the minute, in UTC."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def duration(seconds: float) -> str:
+    """A time span in the two largest units that say something: ``2 d 3 h``, ``4 min``, ``7 s``."""
+    left = max(int(seconds), 0)
+    told: list[str] = []
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
+        count, left = divmod(left, size)
+        if count:
+            told.append(f"{count} {unit}")
+    return " ".join(told[:2]) or "0 s"
+
+
+def lines(alert: Alert) -> list[str]:
+    """What is to be said below an alert's title, a line each: facts, time, cost, action, mend."""
+    told = [f"{name}: {value}" for name, value in alert.facts]
+    if alert.ended is None:
+        told.append(f"since: {moment(alert.began)}")
+    else:
+        span = duration(alert.ended - alert.began)
+        told.append(f"lasted: {span}, until {moment(alert.ended)}")
+    if alert.cost_nanos is not None:
+        told.append(f"cost: {amount(Unit.USD, alert.cost_nanos)}")
+    if alert.action:
+        told.append(f"done: {alert.action}")
+    if alert.mend and alert.ended is None:
+        told.append(f"to do: {alert.mend}")
+    return told
+
+
+def _mark(budget: Budget) -> str:
+    """What the ids of all alerts about a budget begin with, as long as it limits the same."""
+    parts = (budget.name, budget.scope, budget.of, budget.unit, budget.window, str(budget.limit))
+    return identity(*parts)[:_MARK]
+
+
+def _severity(budget: Budget, percent: int) -> Severity:
+    if percent < 80:
+        return Severity.NOTE
+    return Severity.PAGE if budget.hard and percent >= 95 else Severity.TICKET
+
+
+def _named(budget: Budget, whose: str) -> str:
+    scope = budget.scope.removeprefix("label:")
+    if scope == "organization":
+        return f"{budget.name} of the organization"
+    return f"{budget.name} of {scope} {whose}" if whose else f"{budget.name} of calls of no {scope}"
+
+
+def _action(budget: Budget, spent: int) -> str:
+    if not budget.hard:
+        return "Nothing: this budget only counts."
+    if spent >= budget.limit:
+        return "Calls that count in it are refused until it starts anew."
+    return "Nothing yet; calls that do not fit into what is left will be refused."

@@ -1,0 +1,143 @@
+"""Telling of alerts: once per threshold, several in one message, again while they stay open."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from slo.alert import Alert, Severity, budget_alert, threshold
+from slo.budget import Budget
+from slo.reservations import Level
+from slo.window import Window
+
+#: Seconds in which alerts that come together are told together.
+TOGETHER: Final = 30.0
+_HOURS: Final = 3_600.0
+_REPEATED: Final = 4 * _HOURS
+_DAILY: Final = 24 * _HOURS
+#: Alerts in one message.
+MOST: Final = 200
+#: Counters whose thresholds are remembered.
+_COUNTERS: Final = 20_000
+_ORDER: Final = list(Severity)
+_NEVER: Final = 2**63
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Alerts that one message tells of: all of one kind, all open or all ended.
+
+    Attributes:
+        alerts: The most urgent first, of those the oldest; at least one.
+    """
+
+    alerts: tuple[Alert, ...]
+
+    @property
+    def severity(self) -> Severity:
+        """That of the most urgent."""
+        return self.alerts[0].severity
+
+    @property
+    def is_open(self) -> bool:
+        """Whether they go on."""
+        return self.alerts[0].is_open
+
+
+def together(now: float, seconds: float = TOGETHER) -> float:
+    """When what is said now is told: at the end of its slot, the same in every process."""
+    return now // seconds * seconds + seconds
+
+
+def grouped(alerts: Iterable[Alert], most: int = MOST) -> list[Group]:
+    """The alerts in messages, the most urgent first; one that is given twice is told once.
+
+    Args:
+        alerts: What is to be told now.
+        most: Alerts in one message.
+    """
+    parts: dict[tuple[str, bool], dict[str, Alert]] = {}
+    for alert in alerts:
+        parts.setdefault((alert.kind, alert.is_open), {})[alert.id] = alert
+    found = []
+    for part in parts.values():
+        ordered = sorted(part.values(), key=_urgency)
+        found += [Group(tuple(ordered[n : n + most])) for n in range(0, len(ordered), most)]
+    return sorted(found, key=lambda group: _urgency(group.alerts[0]))
+
+
+def repeated(alert: Alert) -> float | None:
+    """Seconds after which an alert that stays open is told again; None for never.
+
+    A page about a budget, which may stay open for weeks, is told daily, and what nobody has to act
+    on is not told twice.
+    """
+    if not alert.is_open or alert.severity is Severity.NOTE:
+        return None
+    if alert.kind != "budget":
+        return _REPEATED
+    return _DAILY if alert.severity is Severity.PAGE else None
+
+
+class _Told(msgspec.Struct):
+    """How far a counter was told of: what was spent then, and what the next threshold is."""
+
+    limit: int
+    spent: int
+    next: int
+
+
+class Thresholds:
+    """Watches what is spent of budgets; each threshold is told of once in a window.
+
+    What is forgotten, here or with the process, is told of again with the same id. Budgets of a
+    minute are rates, which are not told of: they are over before anybody reads it.
+    """
+
+    def __init__(self, most: int = _COUNTERS) -> None:
+        self._most = most
+        self._told: OrderedDict[str, _Told] = OrderedDict()
+
+    def crossed(
+        self, budget: Budget, whose: str, counter: str, level: Level, ends: float, now: float
+    ) -> Alert | None:
+        """What is to be told now that a counter stands there; None for nothing, as nearly always.
+
+        Of thresholds that are passed at once only the highest is told of.
+
+        Args:
+            budget: Which.
+            whose: Whose counter of it.
+            counter: Its name, which says the window, too.
+            level: What it says.
+            ends: When its window does, in seconds since the epoch.
+            now: The time.
+        """
+        if budget.window is Window.MINUTE or not budget.alerts:
+            return None
+        told = self._told.get(counter)
+        if told is None or told.limit != budget.limit:
+            told = self._remembered(counter, _Told(budget.limit, 0, _next(budget, 0)))
+        spent = level.spent
+        if spent < told.next:
+            return None
+        percent = threshold(budget, told.spent, spent)
+        told.spent, told.next = spent, _next(budget, spent)
+        self._told.move_to_end(counter)
+        return None if percent is None else budget_alert(budget, whose, percent, spent, now, ends)
+
+    def _remembered(self, counter: str, told: _Told) -> _Told:
+        self._told[counter] = told
+        if len(self._told) > self._most:
+            self._told.popitem(last=False)
+        return told
+
+
+def _next(budget: Budget, spent: int) -> int:
+    """How much must be spent for the next threshold; more than ever is where there is none."""
+    ahead = (-(-percent * budget.limit // 100) for percent in budget.alerts)
+    return next((amount for amount in ahead if amount > spent), _NEVER)
+
+
+def _urgency(alert: Alert) -> tuple[int, float, str]:
+    return _ORDER.index(alert.severity), alert.began, alert.id

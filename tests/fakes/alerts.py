@@ -1,0 +1,52 @@
+"""Alerts to tell of, and sinks to tell."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.alerts.outlets import Outlet, outlets
+from slo.alert import Alert, Severity
+from slo.promises.sinks import Sink, SinkKind
+from tests.fakes.server import Got, Server
+
+NOW = 1_790_000_000.0
+SECRET = "s3cret"
+#: A name as an attacker would choose it.
+POISON = "<!channel> @here *x* `y` & \u202eevil\x00\x1b[31m\r\nINJECTED: 1\ud800" + "z" * 500
+
+
+def an_alert(subject: str = "chat-ttft", **fields: Any) -> Alert:
+    told: dict[str, Any] = {
+        "kind": "burn",
+        "subject": subject,
+        "severity": Severity.PAGE,
+        "title": f"{subject} burns its error budget",
+        "facts": (("burn", "7.2"), ("budget left", "41 %")),
+        "action": "12 % of chat moved to small since 14:02",
+        "mend": "Pin it",
+        "began": NOW,
+    }
+    return Alert(**(told | fields))
+
+
+def a_sink(kind: SinkKind = SinkKind.WEBHOOK, **fields: Any) -> Sink:
+    told: dict[str, Any] = {"name": "on-call", "kind": kind, "url_env": "URL"}
+    if kind is SinkKind.WEBHOOK:
+        told["secret_env"] = "SECRET"
+    return Sink(**(told | fields))
+
+
+def an_outlet(server: Server, kind: SinkKind = SinkKind.WEBHOOK, **fields: Any) -> Outlet:
+    found, lacking = outlets([a_sink(kind, **fields)], values(server))
+    assert lacking == []
+    return found[0]
+
+
+def values(server: Server) -> Mapping[str, str]:
+    """What the environment says."""
+    return {"URL": f"http://127.0.0.1:{server.port}/hook", "SECRET": SECRET}
+
+
+def posted(got: Got) -> Any:
+    """The JSON of a post."""
+    return json.loads(got.body)

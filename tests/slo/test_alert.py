@@ -1,0 +1,239 @@
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo import window
+from slo.alert import (
+    Severity,
+    amount,
+    budget_alert,
+    duration,
+    identity,
+    is_at_least,
+    lines,
+    outdated,
+    plain,
+    resolved,
+    threshold,
+)
+from slo.budget import Budget, Unit
+from slo.window import Window
+from tests.fakes.alerts import NOW, POISON, an_alert
+
+ENDS = window.closes(Window.MONTH, NOW)
+MONTH = Budget(
+    name="assistants-month",
+    scope="team",
+    unit=Unit.USD,
+    window=Window.MONTH,
+    limit=500_000_000_000,
+)
+
+
+def told(budget=MONTH, whose="acme", percent=95, spent=480_000_000_000):
+    return budget_alert(budget, whose, percent, spent, NOW, ENDS)
+
+
+def changed(**fields):
+    return msgspec.structs.replace(MONTH, **fields)
+
+
+def test_a_budget_alert_says_what_whose_and_what_happens_next():
+    alert = told()
+
+    assert alert.title == "95 % of the budget assistants-month of team acme is spent"
+    assert alert.facts == (
+        ("limit", "$500 a month"),
+        ("spent", "$480, 96 %"),
+        ("left", "$20"),
+        ("window", "2026-09"),
+        ("starts anew", "2026-10-01 00:00 UTC"),
+    )
+    assert "will be refused" in alert.action
+    assert "`assistants-month`" in alert.mend
+    assert (alert.expires, alert.ended, alert.is_open) == (ENDS, None, True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "whose", "subject"),
+    [
+        ({"scope": "organization"}, "*", "assistants-month of the organization"),
+        ({"scope": "feature"}, "", "assistants-month of calls of no feature"),
+        ({"scope": "label:project"}, "x", "assistants-month of project x"),
+    ],
+)
+def test_a_budget_alert_names_whose_it_is(fields, whose, subject):
+    assert told(changed(**fields), whose).subject == subject
+
+
+@pytest.mark.parametrize(
+    ("hard", "percent", "severity"),
+    [
+        (True, 50, Severity.NOTE),
+        (True, 80, Severity.TICKET),
+        (True, 95, Severity.PAGE),
+        (False, 95, Severity.TICKET),
+    ],
+)
+def test_only_a_budget_that_refuses_wakes_people(hard, percent, severity):
+    assert told(changed(hard=hard), percent=percent).severity is severity
+
+
+def test_what_was_done_is_what_the_budget_does():
+    assert "are refused" in told(spent=MONTH.limit).action
+    assert "only counts" in told(changed(hard=False), spent=MONTH.limit).action
+
+
+def test_an_alert_has_one_id_in_every_process_and_after_a_restart():
+    one = told()
+    again = budget_alert(MONTH, "acme", 95, 499_000_000_000, NOW + 3600, ENDS)
+
+    assert one.id == again.id
+    assert len(one.id) == 32
+
+
+def test_another_threshold_window_limit_or_owner_is_another_alert():
+    later = budget_alert(MONTH, "acme", 95, 1, NOW, window.closes(Window.MONTH, ENDS))
+    raised = told(changed(limit=MONTH.limit * 2))
+    ids = {each.id for each in (told(), told(percent=80), later, raised, told(whose="other"))}
+
+    assert len(ids) == 5
+
+
+def test_an_alert_about_a_budget_that_is_promised_no_more_is_outdated():
+    soft = changed(hard=False, alerts=(10,))
+    alerts = [told(), an_alert(), resolved(told(percent=80), NOW)]
+
+    assert outdated(alerts, [soft]) == []
+    assert outdated(alerts, [changed(limit=1)]) == outdated(alerts, []) == [told()]
+
+
+def test_two_names_that_look_alike_are_two_alerts():
+    a, b = an_alert("x\x00y"), an_alert("x y")
+
+    assert a.subject == b.subject
+    assert a.id != b.id
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "percent"),
+    [
+        (0, 49, None),
+        (0, 50, 50),
+        (49, 50, 50),
+        (50, 79, None),
+        (50, 80, 80),
+        (0, 99, 95),
+        (95, 200, None),
+        (10, 5, None),
+    ],
+)
+def test_the_highest_percent_that_was_reached_counts(before, after, percent):
+    budget = changed(unit=Unit.REQUESTS, limit=100)
+
+    assert threshold(budget, before, after) == percent
+
+
+@given(st.integers(0, 10**12), st.lists(st.integers(0, 10**11), max_size=20))
+def test_no_percent_is_reached_twice_on_the_way_up(start, steps):
+    found, spent = [], 0
+    for step in [start, *steps]:
+        percent = threshold(MONTH, spent, spent + step)
+        found += [percent] if percent else []
+        spent += step
+
+    assert found == sorted(set(found))
+    assert bool(found) == (spent >= MONTH.limit // 2)
+
+
+def test_callers_text_stays_on_one_line_and_is_bounded():
+    alert = an_alert(
+        POISON,
+        title=POISON,
+        facts=((POISON, POISON),) * 50,
+        action=POISON,
+        mend=POISON,
+    )
+    texts = [alert.subject, alert.title, alert.action, alert.mend]
+    texts += [text for fact in alert.facts for text in fact]
+
+    assert all(text.isprintable() and len(text) <= 400 for text in texts)
+    assert len(alert.facts) == 16
+    assert len(msgspec.json.encode(alert)) < 10_000
+
+
+@given(st.text(st.characters(exclude_categories=())), st.integers(1, 50))
+def test_plain_text_prints_fits_and_stays_plain(text, most):
+    once = plain(text, most)
+
+    assert once.isprintable()
+    assert len(once) <= most
+    assert plain(once, most) == once
+
+
+def test_an_alert_survives_being_written_down():
+    alert = resolved(an_alert(POISON), NOW + 60, "It moved back", 5)
+
+    assert msgspec.json.decode(msgspec.json.encode(alert), type=type(alert)) == alert
+
+
+def test_an_id_tells_parts_apart():
+    assert identity("ab", "c") != identity("a", "bc")
+    assert identity("\ud800") != identity("\ud801")
+
+
+def test_severities_have_an_order():
+    page, ticket, note = Severity
+    assert is_at_least(page, ticket)
+    assert is_at_least(ticket, ticket)
+    assert not is_at_least(note, ticket)
+
+
+def test_what_ended_says_how_long_it_was_what_it_cost_and_what_was_done():
+    alert = an_alert()
+    over = resolved(alert, NOW + 7_500, "12 % of chat ran on small", 3_200_000_000)
+
+    assert (over.id, over.is_open) == (alert.id, False)
+    assert lines(over) == [
+        "burn: 7.2",
+        "budget left: 41 %",
+        "lasted: 2 h 5 min, until 2026-09-21 16:18 UTC",
+        "cost: $3.2",
+        "done: 12 % of chat ran on small",
+    ]
+
+
+def test_an_end_before_the_beginning_is_the_beginning_and_what_was_told_stays():
+    over = resolved(an_alert(cost_nanos=7), NOW - 1)
+
+    assert (over.ended, over.cost_nanos, over.action) == (NOW, 7, an_alert().action)
+
+
+def test_an_open_alert_says_since_when_and_what_to_do():
+    assert lines(an_alert())[2:] == [
+        "since: 2026-09-21 14:13 UTC",
+        "done: 12 % of chat moved to small since 14:02",
+        "to do: Pin it",
+    ]
+    assert lines(an_alert(action="", mend=""))[-1].startswith("since")
+
+
+@pytest.mark.parametrize(
+    ("unit", "of", "said"),
+    [
+        (Unit.USD, 1_500_000_000_000, "$1,500"),
+        (Unit.USD, -1, "-$0.000000001"),
+        (Unit.TOKENS, 1_000_000, "1,000,000 tokens"),
+    ],
+)
+def test_amounts_are_said_in_full(unit, of, said):
+    assert amount(unit, of) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "0 s"), (-5, "0 s"), (7.9, "7 s"), (3_600, "1 h"), (93_784, "1 d 2 h")],
+)
+def test_spans_are_said_in_their_two_largest_units(seconds, said):
+    assert duration(seconds) == said

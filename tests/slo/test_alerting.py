@@ -1,0 +1,127 @@
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo import window
+from slo.alert import Severity, resolved
+from slo.alerting import MOST, Thresholds, grouped, repeated, together
+from slo.budget import Budget, Unit, counter
+from slo.reservations import Level
+from slo.window import Window
+from tests.fakes.alerts import NOW, an_alert
+
+DAY = Budget(name="day", scope="team", unit=Unit.REQUESTS, window=Window.DAY, limit=1_000)
+
+
+def watched(watch: Thresholds, spent: int, budget: Budget = DAY, whose: str = "acme", at=NOW):
+    """The id of the alert that a counter's level leads to; None for none."""
+    ends = window.closes(budget.window, at)
+    level = Level(spent, 10**9)
+    alert = watch.crossed(budget, whose, counter(budget, whose, at), level, ends, at)
+    return alert and alert.title.partition(" of")[0]
+
+
+def test_each_threshold_is_told_once_in_a_window():
+    watch = Thresholds()
+
+    assert [watched(watch, spent) for spent in (1, 499, 500, 501, 799, 800, 950, 2000)] == [
+        None, None, "50 %", None, None, "80 %", "95 %", None,
+    ]  # fmt: skip
+    assert watched(watch, 500, at=NOW + 86_400) == "50 %"
+
+
+def test_of_thresholds_that_are_passed_at_once_the_highest_is_told():
+    assert watched(Thresholds(), 990) == "95 %"
+
+
+def test_what_is_held_is_not_spent():
+    assert watched(Thresholds(), 0) is None
+
+
+def test_each_team_has_thresholds_of_its_own():
+    watch = Thresholds()
+
+    assert watched(watch, 500) == watched(watch, 500, whose="other") == "50 %"
+
+
+def test_a_limit_that_is_raised_is_told_about_anew():
+    watch = Thresholds()
+    raised = msgspec.structs.replace(DAY, limit=2_000)
+
+    assert watched(watch, 960) == "95 %"
+    assert watched(watch, 960, raised) is None
+    assert watched(watch, 1_000, raised) == "50 %"
+
+
+def test_rates_and_budgets_without_thresholds_are_not_told_about():
+    for fields in ({"window": Window.MINUTE}, {"alerts": ()}):
+        assert watched(Thresholds(), 999, msgspec.structs.replace(DAY, **fields)) is None
+
+
+def test_a_watch_that_forgot_tells_the_same_alert_again():
+    watch = Thresholds(most=2)
+    ends, named = window.closes(Window.DAY, NOW), counter(DAY, "acme", NOW)
+    level = Level(500, 0)
+    first = watch.crossed(DAY, "acme", named, level, ends, NOW)
+    for whose in "abc":
+        watched(watch, 1, whose=whose)
+    again = watch.crossed(DAY, "acme", named, level, ends, NOW)
+
+    assert first is not None
+    assert again is not None
+    assert first.id == again.id
+    assert len(watch._told) == 2
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=60), st.integers(1, 97))
+def test_a_watch_tells_what_was_reached_and_nothing_twice(steps, limit):
+    budget, watch, spent, found = msgspec.structs.replace(DAY, limit=limit), Thresholds(), 0, []
+    for step in steps:
+        spent += step
+        found.append(watched(watch, spent, budget))
+    told = [each for each in found if each]
+    reached = [percent for percent in budget.alerts if percent * limit <= spent * 100]
+
+    assert len(set(told)) == len(told)
+    assert told[-1:] == [f"{percent} %" for percent in reached[-1:]]
+
+
+def test_what_is_said_in_one_slot_is_told_together_whoever_says_it():
+    start = 1_790_000_010.0  # of a slot of thirty seconds
+
+    assert together(start) == together(start + 29.9) == start + 30
+    assert together(start + 30) == start + 60
+
+
+def test_alerts_of_a_kind_and_phase_share_a_message_the_most_urgent_first():
+    note = an_alert("a", severity=Severity.NOTE, began=NOW - 9)
+    page, over = an_alert("b"), resolved(an_alert("c"), NOW + 5)
+    floor = an_alert("d", kind="floor", severity=Severity.TICKET)
+    groups = grouped([floor, note, over, page, page])
+
+    assert [[each.subject for each in group.alerts] for group in groups] == [
+        ["b", "a"], ["c"], ["d"],
+    ]  # fmt: skip
+    assert [(group.is_open, group.severity) for group in groups] == [
+        (True, Severity.PAGE),
+        (False, Severity.PAGE),
+        (True, Severity.TICKET),
+    ]
+
+
+def test_a_message_holds_a_bounded_number_of_alerts():
+    groups = grouped(an_alert(f"s{n}") for n in range(MOST + 1))
+
+    assert [len(group.alerts) for group in groups] == [MOST, 1]
+    assert grouped([]) == []
+
+
+def test_what_stays_open_is_told_again_after_four_hours():
+    assert repeated(an_alert()) == 4 * 3600
+    assert repeated(resolved(an_alert(), NOW)) is None
+    assert repeated(an_alert(severity=Severity.NOTE)) is None
+
+
+def test_a_budget_that_stays_spent_for_weeks_is_told_daily_if_it_is_a_page():
+    assert repeated(an_alert(kind="budget")) == 86_400
+    assert repeated(an_alert(kind="budget", severity=Severity.TICKET)) is None
