@@ -110,6 +110,13 @@ class Table:
         value = self._typed(key, list, "write an [ array ]")
         return value or []
 
+    def tables(self, key: str, known: Collection[str]) -> list["Table"]:
+        """The tables of an array; [] if there is none."""
+        return [
+            Table(place, f"{self._where}.{key}[{position}]", known, self._mistakes)
+            for position, place in enumerate(self.array(key))
+        ]
+
     def flag(self, key: str, default: bool) -> bool:  # noqa: FBT001 - it is the value
         """Whether it is so, or the default."""
         value = self._typed(key, bool, "write true or false")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from proxy.catalog.problems import BadCatalog
 from proxy.catalog.source import parse
-from slo.budget import Budget, Hold, OnLoss, Unit
+from slo.budget import Budget, Hold, OnLoss, Unit, Unpriced
 from slo.promises.file import Promises, read
 from slo.promises.table import MOST_ENTRIES, MOST_MISTAKES, BadPromises, Mistake
 from slo.window import Window
@@ -186,6 +186,14 @@ def test_what_makes_no_sense_together_is_a_mistake() -> None:
     assert "on_loss: refuses calls, and the budget is not hard; write hard = true" in loss
     (hold,) = mistakes(with_(unit='"requests"', limit="60", hold='"worst"'))
     assert "hold: says nothing of requests, which count 1 each; leave it out" in hold
+
+
+def test_what_becomes_of_calls_without_a_price_is_said_of_hard_dollars_alone() -> None:
+    assert promised(SHORT).budgets[0].unpriced is Unpriced.OWN
+    assert promised(with_(unpriced='"refuse"')).budgets[0].unpriced is Unpriced.REFUSE
+    for others in ({"hard": "false"}, {"unit": '"tokens"', "limit": "60"}):
+        (told,) = mistakes(with_(unpriced='"allow"', **others))
+        assert "unpriced: says nothing but of hard dollars; leave it out" in told
 
 
 def test_a_name_that_is_used_twice_is_a_mistake_of_the_second() -> None:

@@ -1,0 +1,87 @@
+"""``thriftgate objectives pin``: a person's word on which level an objective is, for a while."""
+
+from collections.abc import Callable
+from typing import Annotated, Final
+
+import typer
+from rich.text import Text
+
+from proxy.commands.terminal import Terminal, grid
+from proxy.settings import Settings
+from proxy.store.pins import PinRow
+from slo.alert import moment
+from slo.duration import seconds
+from slo.objective import Objective
+from slo.promises.file import Promises
+
+_LONGEST: Final = 30 * 86_400.0
+_WHY: Final = 200
+
+_Name = Annotated[str, typer.Argument(help="The objective.")]
+
+
+def add(
+    commands: typer.Typer,
+    terminal: Terminal,
+    settings: Callable[[], Settings],
+    promises: Callable[[Settings], Promises],
+) -> None:
+    """Give the group of commands about objectives those about pins."""
+
+    @commands.command("pin")
+    def pinned(
+        name: _Name,
+        level: Annotated[int, typer.Argument(help="0: as calls ask; 1 and on: down its ladder.")],
+        span: Annotated[str, typer.Option("--for", help="How long, such as 30m or 4h.")] = "1h",
+        why: Annotated[str, typer.Option(help="Why, for others to read.")] = "",
+    ) -> None:
+        """Send new conversations to one level, whatever is measured; gateways hear in seconds."""
+        objective = _found(terminal, promises(settings()), name)
+        if not 0 <= level <= len(objective.ladder):
+            terminal.fail(f"{name} has the levels 0 to {len(objective.ladder)}.")
+        lasts = _span(terminal, span)
+        now = terminal.now()
+        with terminal.store() as store:
+            store.pins.set(
+                PinRow(objective=name, level=level, until=now + lasts, why=why[:_WHY], made=now)
+            )
+        what = objective.ladder[level - 1] if level else "what calls ask for"
+        terminal.say(f"{name} is pinned to level {level} ({what}) until {moment(now + lasts)}.")
+
+    @commands.command("release")
+    def released(name: _Name) -> None:
+        """Take a pin back: from its level on, the objective goes by what is measured."""
+        with terminal.store() as store:
+            was = store.pins.release(name)
+        if not was:
+            terminal.fail(f"{name} is not pinned.")
+        terminal.say(f"{name} goes by what is measured again.")
+
+    @commands.command("pins")
+    def listed() -> None:
+        """What is pinned now."""
+        with terminal.store() as store:
+            held = store.pins.held(terminal.now())
+        if not held:
+            terminal.say("Nothing is pinned.")
+            return
+        table = grid("objective", "level", "until", "set", "why", right=("level",))
+        for pin in held.values():
+            cells = (pin.objective, str(pin.level), moment(pin.until), moment(pin.made), pin.why)
+            table.add_row(*map(Text, cells))
+        terminal.show(table)
+
+
+def _found(terminal: Terminal, promised: Promises, name: str) -> Objective:
+    for each in promised.objectives:
+        if each.name == name:
+            return each
+    known = ", ".join(each.name for each in promised.objectives) or "none"
+    return terminal.fail(f"There is no objective {name}. Known are: {known}.")
+
+
+def _span(terminal: Terminal, text: str) -> float:
+    lasts = seconds(text)
+    if lasts is None or not 0 < lasts <= _LONGEST:
+        return terminal.fail(f"--for {text}: write a time up to 30 days, such as 30m, 4h or 2d.")
+    return lasts

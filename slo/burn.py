@@ -1,0 +1,150 @@
+"""How fast error budgets burn, and when people are told of it.
+
+A target of 95 percent leaves an error budget of 5. The burn rate says how many times faster than
+that calls go wrong: 1 uses it up exactly, and no burn is above 1 / (1 - target), which is 20 here:
+then every call is bad. So the 14.4 that is customary for 99.9 percent means something else for
+every target (72 percent of calls slow for a p95; nothing at all for a share of 70 percent, whose
+burn ends at 3.3), and alerts are derived from the target here.
+
+A cache floor has no error budget. It is missed when too little was read over an hour, beyond what
+chance explains, and kept again when as surely more than its upper edge was read over a quarter of
+an hour; between the two nothing changes.
+"""
+
+from math import log
+from typing import Final
+
+from slo.alert import Severity
+from slo.objective import BurnAlert, Metric, Objective
+from slo.tally import Counts
+from slo.wilson import lower, upper
+
+#: Fewer events say nothing; one or two bad ones are no incident.
+FEW: Final = 20
+FEWEST_BAD: Final = 3
+#: What is so short or so long is not counted: a twelfth of the first is ten seconds.
+SHORTEST: Final = 120.0
+LONGEST: Final = 3 * 86_400.0
+#: Over which seconds a cache floor is missed, and kept again.
+MISSED_OVER: Final = 3600.0
+CLEARED_OVER: Final = 900.0
+#: The most that may be wanted of a cache: 268 calls of which all is read are needed to show it.
+HIGHEST: Final = 0.99
+#: What a product may be off by.
+TOLERANCE: Final = 1e-9
+
+_SHORT: Final = 12
+_BAND: Final = 0.03
+#: For a p95: 30 percent slow for half an hour, 15 for six hours, 7.5 for three days. Above it,
+#: at most the usual burns. Source: Google, The Site Reliability Workbook (2018), chapter 5.
+_USUAL: Final = (
+    (6.0, 14.4, 1800.0, Severity.PAGE),
+    (3.0, 6.0, 21_600.0, Severity.PAGE),
+    (1.5, 1.5, 259_200.0, Severity.TICKET),
+)
+_P95: Final = 20.0
+
+
+def largest(target: float) -> float:
+    """The burn at which every call is bad: 20 for a target of 0.95.
+
+    Args:
+        target: The share of good events wanted, above 0 and below 1.
+    """
+    return round(1 / (1 - target), 6)
+
+
+def short(alert: BurnAlert) -> float:
+    """The seconds at the end of an alert's window in which it must still burn."""
+    return alert.over / _SHORT
+
+
+def clear(objective: Objective) -> float:
+    """The share read from which on a missed cache floor counts as kept again."""
+    if objective.clear is not None:
+        return objective.clear
+    return min(round(objective.target + _BAND, 9), HIGHEST)
+
+
+def alerts(objective: Objective) -> tuple[BurnAlert, ...]:
+    """When people are told that it burns: its own alerts, else those that its target calls for.
+
+    Of a p95 these are 6 over 30 minutes and 3 over 6 hours, which page, and 1.5 over 3 days. Every
+    target's lie as far between 1 and its largest burn, on a logarithmic scale. A cache has none.
+    """
+    if objective.alerts or objective.metric is Metric.CACHE:
+        return objective.alerts
+    scale = log(largest(objective.target)) / log(_P95)
+    return tuple(
+        BurnAlert(burn=min(round(burn**scale, 3), most), over=over, severity=severity)
+        for burn, most, over, severity in _USUAL
+    )
+
+
+def rate(counts: Counts, objective: Objective) -> float:
+    """How many times faster than it may the error budget burned; 0.0 where nothing was counted."""
+    return counts.share / (1 - objective.target)
+
+
+def burning(alert: BurnAlert, objective: Objective, over: Counts, lately: Counts) -> bool:
+    """Whether people are to be told.
+
+    Its burn was reached over the whole window and still is in the last twelfth; so many events were
+    counted that it is no accident that the budget burns.
+
+    Args:
+        alert: One of ``alerts(objective)``.
+        objective: It.
+        over: What was counted in ``alert.over``.
+        lately: What was counted in its last twelfth, ``short(alert)``.
+    """
+    wanted = alert.burn * (1 - objective.target) - TOLERANCE
+    if over.share < wanted or lately.share < wanted:
+        return False
+    return is_beyond_chance(over, objective)
+
+
+def is_beyond_chance(counts: Counts, objective: Objective) -> bool:
+    """Whether more is bad than the objective allows, which 19 times of 20 chance does not explain.
+
+    Of fewer than 20 events nothing is said, nor of fewer than 3 bad ones.
+    """
+    if counts.n < FEW or counts.bad < FEWEST_BAD:
+        return False
+    return lower(counts.bad, counts.n) > 1 - objective.target
+
+
+def is_missed(objective: Objective, hour: Counts, calls: int | None = None) -> bool:
+    """Whether less than its floor is read from the cache, which chance does not explain.
+
+    Args:
+        objective: A cache's.
+        hour: Tokens read and not read in the last ``MISSED_OVER`` seconds.
+        calls: Of how many calls they are. Where nobody says, of as many as prompts of the least
+            length would be: never fewer than there were, so that it is told sooner, not later.
+    """
+    read, counted = _calls(objective, hour, calls)
+    return counted >= FEW and upper(read, counted) < objective.target
+
+
+def is_cleared(objective: Objective, quarter: Counts, calls: int | None = None) -> bool:
+    """Whether as much as its upper edge is read from the cache again, which is no accident.
+
+    Args:
+        objective: A cache's.
+        quarter: Tokens read and not read in the last ``CLEARED_OVER`` seconds.
+        calls: Of how many calls they are, as above.
+    """
+    read, counted = _calls(objective, quarter, calls)
+    return counted >= FEW and lower(read, counted) >= clear(objective)
+
+
+def _calls(objective: Objective, counts: Counts, calls: int | None) -> tuple[float, float]:
+    """Calls that were read from the cache, and all of them, where tokens were counted.
+
+    Tokens of one prompt are read together or not at all: they are no more evidence than one call.
+    """
+    if not counts.n:
+        return 0.0, 0.0
+    counted = counts.n / objective.min_prompt if calls is None else float(calls)
+    return counted * (counts.good / counts.n), counted

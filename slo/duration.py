@@ -1,0 +1,39 @@
+"""Durations as people write them: ``500ms``, ``2s``, ``1m``, ``6h``, ``3d``."""
+
+import re
+from decimal import Decimal
+from typing import Final
+
+#: From the longest down; one that is whole in none is told in seconds.
+_UNITS: Final = {
+    "d": Decimal(86_400),
+    "h": Decimal(3_600),
+    "m": Decimal(60),
+    "s": Decimal(1),
+    "ms": Decimal("0.001"),
+}
+_WRITTEN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d)", re.ASCII)
+
+
+def seconds(text: str) -> float | None:
+    """How long that is; None of what is no such text.
+
+    It is a number of up to nine digits, and as many decimals, and one unit.
+    """
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        return None
+    return float(Decimal(found[1]) * _UNITS[found[2]])
+
+
+def spoken(duration: float) -> str:
+    """The shortest text of which ``seconds`` makes this, to the nanosecond; ``0s`` of nothing.
+
+    Args:
+        duration: Seconds, 0 or more and below a thousand million.
+    """
+    exact = Decimal(repr(round(duration, 9)))
+    for unit, length in _UNITS.items():
+        if exact and not exact % length:
+            return f"{exact / length:f}".removesuffix(".0") + unit
+    return f"{exact.normalize():f}s"

@@ -1,0 +1,236 @@
+"""Objectives: what share of which calls shall go well, and whether a call that ended did.
+
+Every objective is a share of good events, so that counting two numbers is enough to keep it: "95
+percent of first tokens within 500 ms" counts calls within and calls beyond. Such counts add up over
+time and over processes, and no quantile has to be estimated.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from functools import lru_cache
+from math import inf
+
+import msgspec
+
+from slo.alert import Severity
+
+#: Of every team or feature; of these, calls that name none are some too.
+EVERY = "*"
+#: Combinations of team, feature and kind of call whose objectives are remembered.
+_REMEMBERED = 4096
+
+
+class Metric(StrEnum):
+    """What of a call is judged."""
+
+    TTFT = "ttft"  # from its arrival to the first token; where none came, to its end
+    TOTAL = "total"  # from its arrival to the last byte
+    ERRORS = "errors"  # whether it failed
+    COST = "cost"  # what it cost, all attempts together
+    CACHE = "cache"  # how many of its input tokens a provider's cache knew
+
+
+class Enforce(StrEnum):
+    """What is done about an objective that is missed."""
+
+    OBSERVE = "observe"  # it is shown
+    ALERT = "alert"  # people are told
+    DEGRADE = "degrade"  # calls go down its ladder, too
+    SHED = "shed"  # calls are refused, too
+
+
+class Calls(StrEnum):
+    """Which type of request it is about."""
+
+    ALL = "all"
+    STREAMS = "streams"
+    WHOLE = "whole"  # answered at once
+
+
+class BurnAlert(msgspec.Struct, frozen=True, kw_only=True):
+    """When people are told that an error budget burns.
+
+    Attributes:
+        burn: How many times faster than it may it is used up; 1 or more.
+        over: For how long, in seconds. It must be so still in the last twelfth of that time.
+        severity: How soon a person should look.
+    """
+
+    burn: float
+    over: float
+    severity: Severity = Severity.PAGE
+
+
+class Objective(msgspec.Struct, frozen=True, kw_only=True):
+    """A promise about calls.
+
+    Attributes:
+        name: Unique among objectives.
+        team: Whose calls; ``*`` for everyone's.
+        feature: Of which feature; ``*`` for all, "" for calls that name none.
+        calls: Of which type.
+        metric: What is judged.
+        target: The share of good events wanted, above 0 and below 1: 0.95 for the p95. Of a cache
+            it is the floor: the share of input tokens that are read from it.
+        under: What TTFT or total may be at most, in seconds; None for other metrics.
+        under_nanos: What a call may cost at most, in nano-dollars; None for other metrics.
+        clear: The share from which on a missed floor counts as kept again; None for the usual one
+            (``burn.clear``), and for other metrics.
+        min_prompt: Shorter prompts, in tokens, are not eligible for the cache; 1 or more.
+        enforce: What is done where it is missed.
+        ladder: What calls get in place of what they ask for, rung by rung: ``elsewhere`` (another
+            route), a model's public name, ``cache-only``, ``shed``.
+        alerts: When people are told; empty for the usual (``burn.alerts``).
+    """
+
+    name: str
+    team: str = EVERY
+    feature: str = EVERY
+    calls: Calls = Calls.ALL
+    metric: Metric
+    target: float
+    under: float | None = None
+    under_nanos: int | None = None
+    clear: float | None = None
+    min_prompt: int = 1024
+    enforce: Enforce = Enforce.ALERT
+    ladder: tuple[str, ...] = ()
+    alerts: tuple[BurnAlert, ...] = ()
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call's end says to objectives.
+
+    Attributes:
+        team: The team's name.
+        feature: What part of the caller's product it served; "" where nobody said.
+        streamed: Whether the caller asked for a stream.
+        ttft: Seconds from arrival to the first token the caller was sent; None where none was.
+        total: Seconds from arrival to the end, whichever it was.
+        failed: Whether the caller got an error, or an answer cut short by one.
+        hung_up: Whether the caller left before the end.
+        cost_nanos: What all its attempts cost; None where the price of one is unknown.
+        prompt_tokens: Its input tokens, with those read from and written to caches; 0 where nobody
+            knows.
+        cache_read: Those that a provider's cache knew.
+        first_turn: Whether nothing of its conversation was sent before, so no cache can know it.
+        generated: Whether a model was to work on it; what only lists, reads or deletes was not.
+    """
+
+    team: str
+    feature: str
+    streamed: bool
+    ttft: float | None
+    total: float
+    failed: bool
+    hung_up: bool
+    cost_nanos: int | None
+    prompt_tokens: int
+    cache_read: int
+    first_turn: bool
+    generated: bool
+
+
+class Objectives:
+    """Objectives by the calls they are about.
+
+    Attributes:
+        every: All of them, in the order given.
+    """
+
+    def __init__(self, objectives: Iterable[Objective]) -> None:
+        self.every = tuple(objectives)
+        self._teams = {each.team for each in self.every}
+        self._features = {each.feature for each in self.every}
+        self._found = lru_cache(maxsize=_REMEMBERED)(self._applying)
+
+    def applying(self, team: str, feature: str, streamed: bool) -> tuple[Objective, ...]:  # noqa: FBT001 - it is a third name
+        """The objectives that a call counts in, in order; () for none.
+
+        Names that no objective speaks of are all alike, so that what is remembered is bounded by
+        the objectives and not by what callers call things.
+        """
+        return self._found(
+            team if team in self._teams else EVERY,
+            feature if feature in self._features else EVERY,
+            streamed,
+        )
+
+    def _applying(self, team: str, feature: str, streamed: bool) -> tuple[Objective, ...]:  # noqa: FBT001 - the same
+        return tuple(
+            each
+            for each in self.every
+            if each.team in {EVERY, team}
+            and each.feature in {EVERY, feature}
+            and _is_meant(each.calls, streamed=streamed)
+        )
+
+
+def judged(objective: Objective, ended: Ended) -> tuple[int, int] | None:
+    """How many good and bad events the call was; None where it does not count.
+
+    Of calls one or the other is 1; of a cache they are its input tokens, read and not read.
+
+    - A call that failed is bad for ERRORS. For TTFT and TOTAL it is bad if it took longer than it
+      may, and does not count if not: a quick error is no quick answer.
+    - A caller who leaves does not count, unless it waited longer than it should have.
+    - A call of unknown cost does not count for COST.
+    - For CACHE only those prompts count that could have been read from one.
+    - What no model worked on counts for nothing.
+
+    Args:
+        objective: One that the call counts in, as ``Objectives.applying`` says.
+        ended: The call.
+    """
+    return _JUDGES[objective.metric](objective, ended) if ended.generated else None
+
+
+def _ttft(objective: Objective, ended: Ended) -> tuple[int, int] | None:
+    waited = ended.total if ended.ttft is None else ended.ttft
+    left = ended.hung_up and ended.ttft is None
+    is_empty = ended.streamed and ended.ttft is None
+    return _timely(objective, waited, has_come=not (ended.failed or left or is_empty))
+
+
+def _total(objective: Objective, ended: Ended) -> tuple[int, int] | None:
+    return _timely(objective, ended.total, has_come=not (ended.failed or ended.hung_up))
+
+
+def _timely(objective: Objective, waited: float, *, has_come: bool) -> tuple[int, int] | None:
+    """Bad if it was waited for too long; else good if what was waited for came."""
+    if waited > (inf if objective.under is None else objective.under):
+        return 0, 1
+    return (1, 0) if has_come else None
+
+
+def _errors(_: Objective, ended: Ended) -> tuple[int, int] | None:
+    if ended.failed:
+        return 0, 1
+    return None if ended.hung_up else (1, 0)
+
+
+def _cost(objective: Objective, ended: Ended) -> tuple[int, int] | None:
+    if ended.cost_nanos is None:
+        return None
+    is_over = objective.under_nanos is not None and ended.cost_nanos > objective.under_nanos
+    return (0, 1) if is_over else (1, 0)
+
+
+def _cache(objective: Objective, ended: Ended) -> tuple[int, int] | None:
+    if ended.first_turn or ended.prompt_tokens < max(objective.min_prompt, 1):
+        return None
+    read = min(ended.cache_read, ended.prompt_tokens)
+    return read, ended.prompt_tokens - read
+
+
+_JUDGES = {
+    Metric.TTFT: _ttft,
+    Metric.TOTAL: _total,
+    Metric.ERRORS: _errors,
+    Metric.COST: _cost,
+    Metric.CACHE: _cache,
+}
+
+
+def _is_meant(calls: Calls, *, streamed: bool) -> bool:
+    return calls is Calls.ALL or (calls is Calls.STREAMS) == streamed

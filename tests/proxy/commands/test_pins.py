@@ -1,0 +1,64 @@
+"""Pins by hand: what a person says holds, for as long as that person says."""
+
+import pytest
+
+from proxy.commands.objectives import objectives
+from proxy.settings import Settings
+from slo.objective import Enforce, Metric
+from slo.promises.file import Promises
+from tests.fakes.limited import NOW
+from tests.fakes.promised import objective
+from tests.fakes.typed import Typed
+
+CHAT = objective(
+    name="chat-ttft",
+    metric=Metric.TTFT,
+    under=0.5,
+    enforce=Enforce.DEGRADE,
+    ladder=("elsewhere", "small"),
+)
+
+
+def group(terminal):
+    return objectives(terminal, Settings, lambda _: Promises(objectives=(CHAT,)))
+
+
+@pytest.fixture
+def typed(tmp_path):
+    return Typed(tmp_path, NOW)
+
+
+def test_nothing_is_pinned_at_first(typed):
+    assert "Nothing is pinned." in typed.said(group, "pins")
+
+
+def test_a_pin_is_set_shown_and_taken_back(typed):
+    said = typed.said(group, "pin", "chat-ttft", "2", "--for", "4h", "--why", "gpu 3 burns")
+    shown = typed.said(group, "pins")
+
+    assert "level 2 (small) until" in said
+    assert "chat-ttft" in shown
+    assert "gpu 3 burns" in shown
+    assert "measured again" in typed.said(group, "release", "chat-ttft")
+    assert "Nothing is pinned." in typed.said(group, "pins")
+
+
+def test_level_0_is_what_calls_ask_for(typed):
+    assert "level 0 (what calls ask for)" in typed.said(group, "pin", "chat-ttft", "0")
+
+
+@pytest.mark.parametrize(
+    ("words", "mend"),
+    [
+        (("nothing", "0"), "Known are: chat-ttft"),
+        (("chat-ttft", "3"), "has the levels 0 to 2"),
+        (("chat-ttft", "1", "--for", "soon"), "such as 30m, 4h or 2d"),
+        (("chat-ttft", "1", "--for", "31d"), "up to 30 days"),
+    ],
+)
+def test_what_cannot_be_pinned_is_told_with_its_mend(typed, words, mend):
+    assert mend in typed.refused(group, "pin", *words)
+
+
+def test_what_is_not_pinned_cannot_be_released(typed):
+    assert "is not pinned" in typed.refused(group, "release", "chat-ttft")

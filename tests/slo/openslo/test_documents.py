@@ -1,0 +1,104 @@
+import json
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo.alert import Severity
+from slo.objective import BurnAlert, Calls, Enforce, Metric, Objective
+from slo.openslo.documents import documents, escaped, unescaped, what
+from slo.openslo.reading import read
+from tests.fakes.promised import objective, objectives
+
+
+@given(st.lists(objectives(), max_size=3, unique_by=lambda each: each.name))
+def test_what_is_written_reads_as_the_same(every: list[Objective]) -> None:
+    found = read(documents(every))
+    assert (found.refused, found.passed_over) == ((), ())
+    assert found.objectives == tuple(every)
+
+
+@given(objectives())
+def test_so_it_does_by_way_of_yaml_and_json(each: Objective) -> None:
+    (document,) = documents([each])
+    assert read([yaml.safe_load(yaml.safe_dump(document))]).objectives == (each,)
+    assert read([json.loads(json.dumps(document))]).objectives == (each,)
+
+
+def test_a_document_is_as_openslo_has_it() -> None:
+    made = objective(
+        name="chat-ttft",
+        feature="chat",
+        calls=Calls.STREAMS,
+        metric=Metric.TTFT,
+        under=0.5,
+        enforce=Enforce.DEGRADE,
+        ladder=("elsewhere", "a,b"),
+        alerts=(BurnAlert(burn=6.0, over=1800.0, severity=Severity.PAGE),),
+    )
+    (document,) = documents([made])
+    assert (document["apiVersion"], document["kind"]) == ("openslo/v1", "SLO")
+    assert document["metadata"] == {
+        "name": "chat-ttft",
+        "labels": {"feature": "chat"},
+        "annotations": {
+            "thriftgate.dev/enforce": "degrade",
+            "thriftgate.dev/ladder": "requested,elsewhere,a%2Cb",
+        },
+    }
+    spec = document["spec"]
+    assert spec["service"] == "chat"
+    assert spec["budgetingMethod"] == "Occurrences"
+    assert spec["timeWindow"] == [{"duration": "28d", "isRolling": True}]
+    assert spec["objectives"] == [{"displayName": "p95 of ttft within 500ms", "target": 0.95}]
+    ratio = spec["indicator"]["spec"]["ratioMetric"]
+    assert ratio["good"]["metricSource"] == {
+        "type": "thriftgate",
+        "spec": {"sli": "ttft", "calls": "streams", "feature": "chat", "le": 0.5},
+    }
+    assert "le" not in ratio["total"]["metricSource"]["spec"]
+    ((policy,),) = [spec["alertPolicies"]]
+    assert policy["metadata"]["name"] == "chat-ttft-1"
+    (condition,) = policy["spec"]["conditions"]
+    assert condition["spec"] == {
+        "severity": "page",
+        "condition": {
+            "kind": "burnrate",
+            "op": "gte",
+            "threshold": 6.0,
+            "lookbackWindow": "30m",
+        },
+    }
+
+
+def test_a_floor_is_an_average_of_hours() -> None:
+    (document,) = documents([objective(metric=Metric.CACHE, target=0.7, clear=0.75)])
+    assert document["spec"]["budgetingMethod"] == "RatioTimeslices"
+    assert document["spec"]["objectives"][0]["timeSliceWindow"] == "1h"
+    assert document["metadata"]["annotations"]["thriftgate.dev/clear"] == "0.75"
+
+
+def test_to_shed_goes_without_a_ladder() -> None:
+    (document,) = documents([objective(enforce=Enforce.SHED, ladder=("shed",))])
+    assert document["metadata"]["annotations"] == {"thriftgate.dev/enforce": "shed"}
+
+
+def test_what_is_promised_is_told_in_a_few_words() -> None:
+    said = [
+        what(objective(metric=Metric.TOTAL, target=0.995, under=2.0)),
+        what(objective(metric=Metric.ERRORS, target=0.99)),
+        what(objective(metric=Metric.COST, target=0.99, under_nanos=50_000_000)),
+        what(objective(metric=Metric.CACHE, target=0.7)),
+    ]
+    assert said == [
+        "p99.5 of total within 2s",
+        "at most 1% errors",
+        "p99 of cost within $0.05",
+        "cache reads 0.7 of input tokens",
+    ]
+
+
+@given(st.lists(st.text(",%2C5", min_size=1)))
+def test_rungs_keep_their_commas(rungs: list[str]) -> None:
+    told = ",".join(map(escaped, rungs))
+    assert [unescaped(each) for each in told.split(",") if each] == rungs

@@ -1,0 +1,56 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo.duration import seconds, spoken
+
+
+@pytest.mark.parametrize(
+    ("text", "long"),
+    [
+        ("500ms", 0.5),
+        ("2s", 2.0),
+        ("1m", 60.0),
+        ("1.5h", 5400.0),
+        ("3d", 259_200.0),
+        ("0s", 0.0),
+        ("0.1ms", 0.0001),
+    ],
+)
+def test_a_duration_is_a_number_and_a_unit(text: str, long: float) -> None:
+    assert seconds(text) == long
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "5", "s", "5 s", "-1s", "1e3s", "1m30s", "1w", ".5s", "5S", "1234567890s", "5s\n", "٣s"],
+)
+def test_what_is_none_is_none(text: str) -> None:
+    assert seconds(text) is None
+
+
+@pytest.mark.parametrize(
+    ("long", "text"),
+    [
+        (0.5, "500ms"),
+        (2.0, "2s"),
+        (90.0, "90s"),
+        (150.0, "150s"),
+        (1800.0, "30m"),
+        (86_400.0, "1d"),
+        (0.0, "0s"),
+        (0.0001, "0.0001s"),
+    ],
+)
+def test_it_is_told_in_the_longest_unit_in_which_it_is_whole(long: float, text: str) -> None:
+    assert spoken(long) == text
+
+
+@given(st.integers(0, 10**15).map(lambda nanos: round(nanos / 10**9, 9)))
+def test_what_is_told_is_what_was_meant(long: float) -> None:
+    assert seconds(spoken(long)) == long
+
+
+@given(st.integers(0, 10**8))
+def test_whole_seconds_too_however_many(long: int) -> None:
+    assert seconds(spoken(long)) == long

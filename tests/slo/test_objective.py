@@ -1,0 +1,162 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo.objective import Calls, Ended, Metric, Objective, Objectives, judged
+from tests.fakes.promised import ended, objective
+
+GOOD, BAD = (1, 0), (0, 1)
+TTFT = objective(metric=Metric.TTFT, under=0.5)
+TOTAL = objective(metric=Metric.TOTAL, under=2.0)
+ERRORS = objective(metric=Metric.ERRORS)
+COST = objective(metric=Metric.COST, under_nanos=50_000_000)
+CACHE = objective(metric=Metric.CACHE, target=0.7)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (ended(ttft=0.5), GOOD),
+        (ended(ttft=0.5001), BAD),
+        (ended(ttft=0.4, total=60.0), GOOD),
+        (ended(ttft=0.4, total=60.0, hung_up=True), GOOD),
+        (ended(ttft=0.6, total=0.7, hung_up=True), BAD),
+        (ended(ttft=None, total=0.5, hung_up=True), None),
+        (ended(ttft=None, total=0.6, hung_up=True), BAD),
+        (ended(ttft=None, total=0.1, failed=True), None),
+        (ended(ttft=None, total=0.6, failed=True), BAD),
+        (ended(ttft=0.1, total=60.0, failed=True), None),
+        (ended(ttft=0.6, total=60.0, failed=True), BAD),
+        (ended(ttft=None, total=0.1), None),
+        (ended(ttft=None, total=0.6), BAD),
+        (ended(ttft=None, total=0.1, streamed=False), GOOD),
+        (ended(ttft=None, total=0.6, streamed=False), BAD),
+    ],
+)
+def test_a_first_token_is_in_time_or_not_or_was_never_due(call: Ended, said: object) -> None:
+    assert judged(TTFT, call) == said
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (ended(total=2.0), GOOD),
+        (ended(total=2.1), BAD),
+        (ended(total=2.0, failed=True), None),
+        (ended(total=2.1, failed=True), BAD),
+        (ended(total=2.0, hung_up=True), None),
+        (ended(total=2.1, hung_up=True), BAD),
+    ],
+)
+def test_an_answer_is_in_time_or_not_or_never_came(call: Ended, said: object) -> None:
+    assert judged(TOTAL, call) == said
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (ended(), GOOD),
+        (ended(failed=True), BAD),
+        (ended(failed=True, hung_up=True), BAD),
+        (ended(hung_up=True), None),
+    ],
+)
+def test_an_error_is_bad_and_a_caller_who_leaves_is_none(call: Ended, said: object) -> None:
+    assert judged(ERRORS, call) == said
+
+
+@pytest.mark.parametrize(
+    ("nanos", "said"),
+    [(50_000_000, GOOD), (50_000_001, BAD), (0, GOOD), (None, None)],
+)
+def test_a_cost_is_within_or_not_and_an_unknown_one_is_neither(
+    nanos: int | None, said: object
+) -> None:
+    assert judged(COST, ended(cost_nanos=nanos)) == said
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (ended(), (1_500, 500)),
+        (ended(prompt_tokens=1_024, cache_read=0), (0, 1_024)),
+        (ended(prompt_tokens=1_023, cache_read=0), None),
+        (ended(prompt_tokens=1_024, cache_read=2_000), (1_024, 0)),
+        (ended(first_turn=True), None),
+    ],
+)
+def test_of_a_cache_the_tokens_count_that_it_could_have_known(call: Ended, said: object) -> None:
+    assert judged(CACHE, call) == said
+
+
+def test_a_call_without_tokens_is_no_event_however_short_prompts_may_be() -> None:
+    any_prompt = objective(metric=Metric.CACHE, target=0.7, min_prompt=0)
+    assert judged(any_prompt, ended(prompt_tokens=0, cache_read=0)) is None
+
+
+@pytest.mark.parametrize("each", [TTFT, TOTAL, ERRORS, COST, CACHE])
+def test_what_no_model_worked_on_counts_for_nothing(each: Objective) -> None:
+    assert judged(each, ended(generated=False, total=60.0, failed=True)) is None
+
+
+def test_without_a_limit_nothing_is_over_it() -> None:
+    assert judged(objective(metric=Metric.TOTAL, under=None), ended(total=1e9)) == GOOD
+    assert judged(objective(metric=Metric.COST, under_nanos=None), ended()) == GOOD
+
+
+EVERYONE = objective(name="everyone")
+ACME = objective(name="acme", team="acme")
+CHAT = objective(name="chat", feature="chat")
+UNNAMED = objective(name="unnamed", feature="")
+STREAMS = objective(name="streams", team="acme", feature="chat", calls=Calls.STREAMS)
+WHOLE = objective(name="whole", calls=Calls.WHOLE)
+EVERY = (EVERYONE, ACME, CHAT, UNNAMED, STREAMS, WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("team", "feature", "streamed", "found"),
+    [
+        ("acme", "chat", True, (EVERYONE, ACME, CHAT, STREAMS)),
+        ("acme", "chat", False, (EVERYONE, ACME, CHAT, WHOLE)),
+        ("other", "chat", True, (EVERYONE, CHAT)),
+        ("other", "search", True, (EVERYONE,)),
+        ("acme", "", True, (EVERYONE, ACME, UNNAMED)),
+        ("*", "*", True, (EVERYONE,)),
+    ],
+)
+def test_a_call_counts_in_what_is_about_it(team, feature, streamed, found):
+    known = Objectives(EVERY)
+    assert known.applying(team, feature, streamed) == found
+    assert known.applying(team, feature, streamed) is known.applying(team, feature, streamed)
+
+
+def test_what_callers_make_up_is_not_remembered() -> None:
+    known = Objectives(EVERY)
+    for number in range(10_000):
+        assert known.applying("acme", f"made up {number}", streamed=True) == (EVERYONE, ACME)
+    assert known._found.cache_info().currsize == 1
+
+
+def test_without_objectives_none_applies() -> None:
+    assert Objectives(()).applying("acme", "chat", streamed=True) == ()
+
+
+@given(
+    st.sampled_from([TTFT, TOTAL, ERRORS, COST]),
+    st.none() | st.floats(0, 100),
+    st.floats(0, 100),
+    st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    st.none() | st.integers(0, 10**12),
+)
+def test_a_call_is_one_event_at_most(
+    each: Objective,
+    ttft: float | None,
+    total: float,
+    flags: tuple[bool, bool, bool],
+    nanos: int | None,
+) -> None:
+    streamed, failed, hung_up = flags
+    call = ended(
+        ttft=ttft, total=total, streamed=streamed, failed=failed, hung_up=hung_up, cost_nanos=nanos
+    )
+    assert judged(each, call) in {GOOD, BAD, None}
