@@ -41,6 +41,14 @@ class OnLoss(StrEnum):
     CLOSED = "closed"  # they are refused
 
 
+class Unpriced(StrEnum):
+    """What happens to calls whose price nobody knows, where dollars are limited."""
+
+    ALLOW = "allow"  # they pass
+    OWN = "own"  # they pass where the upstream asks for no key, as an engine of one's own does
+    REFUSE = "refuse"  # they are refused
+
+
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """A limit on what may be used.
 
@@ -55,6 +63,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         hard: Whether calls that do not fit are refused; else it only counts and alerts.
         hold: How much is held for a call that runs.
         on_loss: What happens while the store cannot be reached.
+        unpriced: What happens to calls whose price nobody knows, where the budget is in dollars
+            and hard.
         alerts: Percents of the limit at which people are told, ascending.
     """
 
@@ -67,6 +77,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     hard: bool = True
     hold: Hold = Hold.P95
     on_loss: OnLoss = OnLoss.CLOSED
+    unpriced: Unpriced = Unpriced.OWN
     alerts: tuple[int, ...] = (50, 80, 95)
 
 

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from math import ceil
 
 from slo.hold import Output, output
 from slo.reservations import MOST
@@ -74,3 +75,14 @@ class Lengths:
             return output(None, limit)
         said = learned.output()
         return Output(typical=min(said.typical, limit), likely=min(said.likely, limit), worst=limit)
+
+    def quantile(self, kind: Hashable, part: float) -> int | None:
+        """What this part of the calls of a kind generates at most; None where little is learned."""
+        if not self.knows(kind):
+            return None
+        return ceil(self._kinds[kind].spread.quantile(part))
+
+    def knows(self, kind: Hashable) -> bool:
+        """Whether enough is learned of a kind to say how long its answers are."""
+        learned = self._kinds.get(kind)
+        return learned is not None and learned.output().worst > learned.output().typical

@@ -1,5 +1,6 @@
 """What a call claims of the budgets it counts in; pure."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -12,20 +13,19 @@ from proxy.receipt import Outcome, Receipt
 from proxy.settle import Seal
 from slo import budget as budgets
 from slo import window
-from slo.budget import Budget, Budgets, Hold, Subject, Unit
+from slo.budget import Budget, Budgets, Hold, Subject, Unit, Unpriced
 from slo.hold import Need, Output, Quote, need, room
 from slo.reservations import MOST, Claim, Level
 from slo.usage import Usage
 
-#: Tokens that may be generated where neither the call nor the catalog says.
-_UNTOLD: Final = 16_384
-#: What a text completion generates at most where its call does not say.
-#: Source: OpenAI API reference, create a completion (2026-11).
-_COMPLETION: Final = 16
-_CHOICES: Final = 128
 #: Of what nobody can tell in advance something is held all the same: of what is used up it gets
 #: nothing.
-_UNKNOWN: Final = Need(sure=1, typical=1, likely=1, worst=1)
+UNKNOWN: Final = Need(sure=1, typical=1, likely=1, worst=1)
+#: Endpoints that cost nothing by themselves. Source: OpenAI, pricing and API reference (2026-11).
+_FREE: Final = re.compile(
+    r"(files|uploads|moderations|conversations)(/.+)?"
+    r"|chat/completions/.+|responses/input_tokens|[a-z_]+/[^/]+/cancel"
+)
 _NOTHING_YET: Final = Level(0, 0)
 
 
@@ -45,23 +45,12 @@ class Counted(msgspec.Struct, frozen=True):
     ends: float
 
 
-class _Fields(msgspec.Struct):
-    """What a body says of how much may be generated, whatever its endpoint."""
-
-    max_tokens: Any = None
-    max_completion_tokens: Any = None
-    max_output_tokens: Any = None
-    n: Any = None
-    best_of: Any = None
-
-
 class _Labels(msgspec.Struct):
     """What a body says of its call, as it pleases."""
 
     metadata: Any = None
 
 
-_FIELDS: Final = msgspec.json.Decoder(_Fields)
 _LABELS: Final = msgspec.json.Decoder(_Labels)
 
 
@@ -101,47 +90,29 @@ def counted(limits: Budgets, subject: Subject, call: Call) -> list[Counted]:
     ]
 
 
-def output_limit(call: Call, route: Route) -> int:
-    """The most tokens the call may generate on this route, all its choices together."""
-    if call.endpoint == "embeddings":
-        return 0
-    try:
-        fields = _FIELDS.decode(call.body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        fields = _Fields()
-    said = (fields.max_output_tokens, fields.max_completion_tokens, fields.max_tokens)
-    asked = next(filter(None, map(_count, said)), 0)
-    if not asked and call.endpoint == "completions":
-        asked = _COMPLETION
-    most = route.max_output or max(asked, _UNTOLD)
-    choices = max(_count(fields.n), _count(fields.best_of), 1)
-    return min(asked or most, most) * min(choices, _CHOICES)
-
-
-def billed(tokens: int, route: Route, body: bytes) -> Usage:
-    """A prompt of so many tokens in the dearest way its provider may bill it.
-
-    Nothing is taken to be read from a cache, and what may be written is taken to be.
-    """
-    if route.regime == "openai-breakpoint":
-        return Usage(write_30m=tokens)
-    if route.regime == "anthropic-breakpoint" and b'"cache_control"' in body:
-        return Usage(write_1h=tokens) if b'"1h"' in body else Usage(write_5m=tokens)
-    return Usage(input=tokens)
-
-
 def needs(
     units: Iterable[Unit], call: Call, prompt: Usage, output: Output, quote: Quote
 ) -> dict[Unit, Need]:
-    """What the call may use of each unit."""
+    """What the call may use of each unit; ``UNKNOWN`` of what nobody can tell."""
     found = {}
     for unit in units:
         known = None
         if unit is Unit.REQUESTS or call.endpoint in GENERATING:
             plain = Usage(input=prompt.prompt)
             known = need(unit, prompt, output, quote) or need(unit, plain, output, quote)
-        found[unit] = known or _UNKNOWN
+        found[unit] = known or UNKNOWN
     return found
+
+
+def is_unseen(rule: Unpriced, call: Call, route: Route) -> bool:
+    """Whether a call whose price nobody knows is not to pass a limit of dollars, by its rule.
+
+    What is known to cost nothing passes, and so does what only reads or deletes.
+    """
+    if rule is Unpriced.ALLOW or call.method != "POST" or _is_free(call.endpoint):
+        return False
+    is_own = not (route.upstream.key_env or route.upstream.headers)
+    return not (rule is Unpriced.OWN and is_own)
 
 
 def claim(each: Counted, wanted: Need, level: Level | None) -> Claim:
@@ -174,9 +145,9 @@ def used(unit: Unit, receipt: Receipt) -> int:
     return min(usage.prompt + usage.generated, MOST)
 
 
-def _count(value: object) -> int:
-    """A number of tokens or choices; 0 where it is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+def _is_free(endpoint: str) -> bool:
+    """Whether nobody bills what is posted there; what could lead elsewhere is not."""
+    return ".." not in endpoint and "%" not in endpoint and _FREE.fullmatch(endpoint) is not None
 
 
 def _labels(body: bytes) -> Mapping[str, str]:

@@ -1,14 +1,19 @@
 """What a caller is told of its limits: why a call is refused, and how much is left; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from math import ceil
 from typing import Any, Final
 
+import msgspec
+
+from proxy.catalog.entries import Route
 from proxy.errors import CallerError, Unready
 from proxy.limits.claims import Counted
+from proxy.limits.pricing import Alternative
 from proxy.routes.relay import dollars
 from slo.budget import Unit
+from slo.ceiling import Ceiling, Predicted
 from slo.reservations import Level, Refused
 from slo.window import Window
 
@@ -31,7 +36,35 @@ class OverBudget(CallerError):
         return self.retry_after is not None and self.retry_after <= _SOON
 
 
-def refusal(each: Counted, refused: Refused, predicted: int, now: float) -> OverBudget:
+class OverCeiling(OverBudget):
+    """The call may cost more than one call may."""
+
+
+class Excess(msgspec.Struct, frozen=True, kw_only=True):
+    """How a call is over its ceiling.
+
+    Attributes:
+        ceiling: Which.
+        predicted: What it may cost.
+        tokens: The output limit of each choice with which it would fit; None for none.
+        field: What the caller calls its output limit.
+        cheapest: The cheapest model that would do; None where none is known.
+    """
+
+    ceiling: Ceiling
+    predicted: Predicted
+    tokens: int | None = None
+    field: str = "max_tokens"
+    cheapest: Alternative | None = None
+
+
+def refusal(
+    each: Counted,
+    refused: Refused,
+    predicted: int,
+    now: float,
+    cheapest: Alternative | None = None,
+) -> OverBudget:
     """Why a call is refused.
 
     Args:
@@ -39,6 +72,7 @@ def refusal(each: Counted, refused: Refused, predicted: int, now: float) -> Over
         refused: What its counter said.
         predicted: How much the call may use of it.
         now: Seconds since the epoch.
+        cheapest: The cheapest model with which it would fit; None where none is known.
     """
     budget, level = each.budget, refused.level
     unit = budget.unit
@@ -47,7 +81,8 @@ def refusal(each: Counted, refused: Refused, predicted: int, now: float) -> Over
     error = OverBudget(
         f"{_named(each)} has a limit of {_said(unit, budget.limit)} a {budget.window.value}:"
         f" {_said(unit, level.spent)} spent, {_said(unit, level.held)} held for calls under way,"
-        f" and this call may use {_said(unit, predicted)}. {_mend(each, refused, free)}",
+        f" and this call may use {_said(unit, predicted)}. {_mend(each, refused, free)}"
+        f"{_cheaper(cheapest)}",
         code="rate_limit_exceeded" if is_rate else "budget_exceeded",
         retry_after=None if free is None else max(free - now, 0.001),
     )
@@ -61,9 +96,49 @@ def refusal(each: Counted, refused: Refused, predicted: int, now: float) -> Over
         "spent": _exact(unit, level.spent),
         "held": _exact(unit, level.held),
         "predicted": _exact(unit, predicted),
+        "cheapest_alternative": _alternative(cheapest),
     }
     if is_rate:
         error.headers = left([each], [level], now)
+    return error
+
+
+def unpriced(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget:
+    """Why a call is refused whose price nobody knows.
+
+    Args:
+        limit: What limits its dollars, such as ``The budget `day```.
+        details: What a program may want to know besides.
+        route: Where it would go.
+    """
+    upstream = route.upstream.name
+    error = OverBudget(
+        f"{limit} limits dollars, and nobody knows what this call costs on the upstream"
+        f" `{upstream}`. Ask for a model whose price is known. Whoever runs the gateway can write"
+        ' its price in the catalog ("0" for one that costs nothing), or unpriced = "allow"'
+        " beside the limit.",
+        code="price_unknown",
+    )
+    error.details = {**details, "upstream": upstream}
+    return error
+
+
+def over_ceiling(excess: Excess) -> OverCeiling:
+    """Why a call is refused that may cost more than one call may; the same call never fits."""
+    ceiling, predicted = excess.ceiling, excess.predicted
+    error = OverCeiling(
+        f"The ceiling `{ceiling.name}` lets a call cost ${dollars(ceiling.limit)} at most:"
+        f" this one may cost ${dollars(predicted.worst)}, of which ${dollars(predicted.sure)} is"
+        f" its prompt. {_smaller(excess)}{_cheaper(excess.cheapest)}",
+        code="cost_ceiling",
+    )
+    error.details = {
+        "ceiling": ceiling.name,
+        "limit": dollars(ceiling.limit),
+        "predicted": dollars(predicted.worst),
+        "sure": dollars(predicted.sure),
+        "cheapest_alternative": _alternative(excess.cheapest),
+    }
     return error
 
 
@@ -114,6 +189,27 @@ def _mend(each: Counted, refused: Refused, free: float | None) -> str:
     if refused.frees is not None:
         return "It may fit once some of them have ended."
     return f"It starts anew at {datetime.fromtimestamp(each.ends, UTC):%Y-%m-%d %H:%M} UTC."
+
+
+def _smaller(excess: Excess) -> str:
+    """What to ask for instead of the same model."""
+    if excess.predicted.sure > excess.ceiling.limit:
+        return "Send a shorter prompt, or ask for a cheaper model."
+    if excess.tokens is None:
+        return "Ask for fewer tokens, or for a cheaper model."
+    return f"With {excess.field} of {excess.tokens} it fits."
+
+
+def _cheaper(cheapest: Alternative | None) -> str:
+    if cheapest is None:
+        return ""
+    return f" On `{cheapest.model}` it may cost ${dollars(cheapest.nanos)} and fits."
+
+
+def _alternative(cheapest: Alternative | None) -> dict[str, str] | None:
+    if cheapest is None:
+        return None
+    return {"model": cheapest.model, "predicted": dollars(cheapest.nanos)}
 
 
 def _said(unit: Unit, amount: int) -> str:

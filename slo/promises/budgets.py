@@ -12,12 +12,14 @@ limit = "500"            # dollars, as a "string", never rounded; tokens and req
 hard = true              # the default; false only counts and alerts
 hold = "p95"             # the default; or worst
 on_loss = "closed"       # open, local_quota, closed; closed where hard, else open
+unpriced = "own"         # the default; what becomes of calls whose price nobody knows, of hard
+                         # dollars: refuse, allow, or allow where the upstream asks for no key
 alerts = [50, 80, 95]    # the default
 """
 
 import re
 
-from slo.budget import EVERY, LABEL, SCOPES, Budget, Hold, OnLoss, Unit
+from slo.budget import EVERY, LABEL, SCOPES, Budget, Hold, OnLoss, Unit, Unpriced
 from slo.promises.table import DOLLARS, NAME, NANOS, Table, advice, dollars, spoken, whole
 from slo.reservations import MOST
 from slo.window import Window
@@ -25,7 +27,8 @@ from slo.window import Window
 _MOST_ALERTS = 10
 #: What a table of a budget may say.
 KEYS = (
-    "name", "scope", "of", "unit", "window", "limit", "hard", "hold", "on_loss", "alerts",
+    "name", "scope", "of", "unit", "window", "limit", "hard", "hold", "on_loss", "unpriced",
+    "alerts",
 )  # fmt: skip
 
 
@@ -44,6 +47,7 @@ def budget(table: Table) -> Budget:
         hard=hard,
         hold=_hold(table, unit),
         on_loss=_on_loss(table, hard=hard),
+        unpriced=_unpriced(table, unit, hard=hard),
         alerts=_alerts(table),
     )
 
@@ -111,6 +115,12 @@ def _on_loss(table: Table, *, hard: bool) -> OnLoss:
         mend = "write hard = true, or leave on_loss out"
         table.wrong("on_loss", "refuses calls, and the budget is not hard", mend)
     return said
+
+
+def _unpriced(table: Table, unit: Unit | None, *, hard: bool) -> Unpriced:
+    if "unpriced" in table.entries and (unit in {Unit.TOKENS, Unit.REQUESTS} or not hard):
+        table.wrong("unpriced", "says nothing but of hard dollars", "leave it out")
+    return table.chosen("unpriced", Unpriced, Unpriced.OWN) or Unpriced.OWN
 
 
 def _alerts(table: Table) -> tuple[int, ...]:

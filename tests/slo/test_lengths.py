@@ -42,3 +42,16 @@ def test_the_kind_used_least_recently_is_forgotten():
             lengths.add(kind, 5)
 
     assert [lengths.output(kind, 100).likely < 100 for kind in "abc"] == [True, False, True]
+
+
+def test_what_nine_of_ten_stay_below_is_told_once_enough_is_learned():
+    lengths = Lengths()
+    for length in range(1, 20):
+        lengths.add("kind", length)
+    assert lengths.quantile("kind", 0.9) is None
+    assert not lengths.knows("kind")
+    lengths.add("kind", 20)
+
+    assert lengths.knows("kind")
+    assert lengths.quantile("kind", 0.9) in {17, 18, 19}
+    assert lengths.quantile("other", 0.9) is None

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import orjson
 import pytest
 
-from proxy.limits.claims import Counted, billed, claim, counted, needs, output_limit, subject, used
+from proxy.limits.claims import Counted, claim, counted, is_unseen, needs, subject, used
 from proxy.receipt import Outcome
 from proxy.settle import Seal
-from slo.budget import Budgets, Hold, Unit
+from slo.budget import Budgets, Hold, Unit, Unpriced
 from slo.hold import Need, Output, Quote
 from slo.reservations import Level
 from slo.usage import Usage
@@ -17,32 +19,8 @@ SEAL = Seal(b"secret")
 NEED = Need(sure=0, typical=10, likely=20, worst=100)
 
 
-def asked(endpoint: str = "chat/completions", **fields: object) -> int:
-    body = orjson.dumps({"model": "m", **fields})
-    return output_limit(call(body, endpoint), route(max_output=4096))
-
-
 def counting(**fields: object) -> Counted:
     return Counted(budget(**fields), "acme", "c", NOW + 60)
-
-
-@pytest.mark.parametrize(
-    ("limit", "fields"),
-    [
-        (4096, {}),
-        (100, {"max_tokens": 100}),
-        (200, {"max_tokens": 100, "max_completion_tokens": 200}),
-        (300, {"endpoint": "responses", "max_output_tokens": 300}),
-        (4096, {"max_tokens": 1_000_000}),
-        (300, {"max_tokens": 100, "n": 3}),
-        (16, {"endpoint": "completions"}),
-        (0, {"endpoint": "embeddings"}),
-        (4096, {"max_tokens": "many"}),
-        (4096, {"max_tokens": -1}),
-    ],
-)
-def test_as_much_may_be_generated_as_the_call_asks_and_the_route_allows(limit, fields):
-    assert asked(**fields) == limit
 
 
 def test_a_call_is_for_its_team_key_feature_and_an_end_user_nobody_can_tell():
@@ -73,21 +51,6 @@ def test_the_window_is_that_of_the_calls_arrival():
 
     assert found.counter == "b/team/usd/2026-09-21T14:13/acme"
     assert NOW < found.ends <= NOW + 60
-
-
-@pytest.mark.parametrize(
-    ("regime", "body", "usage"),
-    [
-        ("", b"", Usage(input=9)),
-        ("openai-interval", b"", Usage(input=9)),
-        ("openai-breakpoint", b"", Usage(write_30m=9)),
-        ("anthropic-breakpoint", b"", Usage(input=9)),
-        ("anthropic-breakpoint", b'"cache_control":{}', Usage(write_5m=9)),
-        ("anthropic-breakpoint", b'"cache_control":{"ttl":"1h"}', Usage(write_1h=9)),
-    ],
-)
-def test_a_prompt_is_taken_to_be_billed_in_the_dearest_way(regime, body, usage):
-    assert billed(9, route(regime=regime), body) == usage
 
 
 def test_of_what_nobody_can_tell_a_little_is_needed():
@@ -145,3 +108,52 @@ def test_a_soft_budget_refuses_nothing():
 )
 def test_a_receipt_says_what_was_used(unit, fields, amount):
     assert used(unit, a_receipt(**fields)) == amount
+
+
+KEYED = route(tariff=None)
+KEYED = replace(KEYED, upstream=replace(KEYED.upstream, key_env="KEY"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "over", "is_refused"),
+    [
+        (Unpriced.OWN, KEYED, True),
+        (Unpriced.OWN, route(tariff=None), False),
+        (Unpriced.OWN, replace(KEYED, upstream=replace(KEYED.upstream, key_env="")), False),
+        (Unpriced.REFUSE, route(tariff=None), True),
+        (Unpriced.ALLOW, KEYED, False),
+    ],
+)
+def test_a_call_whose_price_nobody_knows_passes_where_nobody_sells_it(rule, over, is_refused):
+    assert is_unseen(rule, call(BODY), over) is is_refused
+
+
+def test_a_key_in_the_catalogs_headers_is_a_key():
+    upstream = replace(KEYED.upstream, key_env="", headers={"authorization": "Bearer x"})
+
+    assert is_unseen(Unpriced.OWN, call(BODY), replace(KEYED, upstream=upstream))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "is_refused"),
+    [
+        ("images/generations", True),
+        ("batches", True),
+        ("responses/compact", True),
+        ("files", False),
+        ("uploads/upload_1/parts", False),
+        ("moderations", False),
+        ("batches/batch_1/cancel", False),
+        ("responses/input_tokens", False),
+        ("files/../images/generations", True),
+        ("files/%2e%2e/images/generations", True),
+    ],
+)
+def test_what_nobody_bills_has_a_known_price(endpoint, is_refused):
+    assert is_unseen(Unpriced.OWN, call(b"", endpoint, ask=None), KEYED) is is_refused
+
+
+def test_what_only_reads_has_a_known_price():
+    asking = call(b"", "batches", method="GET", ask=None)
+
+    assert not is_unseen(Unpriced.REFUSE, asking, KEYED)

@@ -3,11 +3,22 @@ import pytest
 
 from proxy.errors import envelope
 from proxy.limits.claims import Counted
-from proxy.limits.refusals import OverBudget, away, left, refusal
+from proxy.limits.pricing import Alternative
+from proxy.limits.refusals import (
+    Excess,
+    OverBudget,
+    away,
+    left,
+    over_ceiling,
+    refusal,
+    unpriced,
+)
 from proxy.routes.relay import error_headers
 from slo.budget import Unit
+from slo.ceiling import Ceiling, Predicted
 from slo.reservations import Level, Refused
 from slo.window import Window
+from tests.fakes.desk import route
 from tests.fakes.limited import NOW, budget
 
 DOLLAR = 1_000_000_000
@@ -88,3 +99,44 @@ def test_the_tightest_of_several_is_told():
 def test_without_counters_one_may_come_back_soon():
     assert away().status == 503
     assert away().retry_after == 2.0
+
+
+def test_a_cheaper_model_is_told_where_one_is_known():
+    each = Counted(budget(limit=5), "acme", "c", NOW + 9)
+    said = Refused(0, Level(4, 0), None)
+
+    error = refusal(each, said, 2, NOW, Alternative("mini", DOLLAR // 4))
+    assert error.details["cheapest_alternative"] == {"model": "mini", "predicted": "0.25"}
+    assert error.message.endswith(" On `mini` it may cost $0.25 and fits.")
+    assert refusal(each, said, 2, NOW).details["cheapest_alternative"] is None
+
+
+def test_who_runs_the_gateway_is_told_how_to_say_a_price():
+    error = unpriced("The ceiling `c`", {"ceiling": "c"}, route("gpu", tariff=None))
+
+    assert error.details == {"ceiling": "c", "upstream": "gpu"}
+    assert '("0" for one that costs nothing)' in error.message
+    assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)
+
+
+@pytest.mark.parametrize(
+    ("sure", "tokens", "mend"),
+    [
+        (6, None, "Send a shorter prompt, or ask for a cheaper model."),
+        (1, None, "Ask for fewer tokens, or for a cheaper model."),
+        (1, 12, "With max_output_tokens of 12 it fits."),
+    ],
+)
+def test_a_ceiling_says_what_to_ask_for(sure, tokens, mend):
+    error = over_ceiling(
+        Excess(
+            ceiling=Ceiling(name="c", limit=5),
+            predicted=Predicted(sure=sure, likely=7, worst=9),
+            tokens=tokens,
+            field="max_output_tokens",
+        )
+    )
+
+    assert error.message.endswith(mend)
+    assert orjson.loads(envelope(error))["error"]["code"] == "cost_ceiling"
+    assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)

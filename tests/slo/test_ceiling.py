@@ -1,0 +1,167 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo.ceiling import (
+    Ceiling,
+    Cheaper,
+    Clamp,
+    Clamped,
+    Decision,
+    Exceeds,
+    Fits,
+    Offer,
+    Predicted,
+    Refused,
+    Step,
+    decided,
+    least,
+)
+
+CLAMP, CHEAPER, REFUSE = Step
+
+
+def ceiling(limit: int, *steps: Step, cheaper: tuple[str, ...] = ()) -> Ceiling:
+    return Ceiling(name="c", limit=limit, on_exceed=steps, cheaper=cheaper)
+
+
+def offer(sure: int, each: int, most: int, fewest: int = 1) -> Offer:
+    """A call of which each token costs the same."""
+
+    def price(tokens: int) -> int:
+        return sure + each * tokens
+
+    predicted = Predicted(sure=sure, likely=sure, worst=price(most))
+    return Offer(predicted=predicted, clamp=Clamp(most=most, least=fewest, price=price))
+
+
+def nowhere(name: str) -> Offer | None:
+    raise AssertionError(name)
+
+
+def test_what_fits_goes_as_it_is():
+    assert decided(ceiling(100, CLAMP), offer(0, 1, 100), nowhere) == Fits()
+
+
+def test_a_clamp_is_as_high_as_the_ceiling_allows():
+    assert decided(ceiling(100, *Step), offer(11, 3, 100), nowhere) == Clamped(29)
+
+
+def test_a_clamp_that_would_cut_what_answers_need_is_not_made():
+    assert decided(ceiling(100, CLAMP, REFUSE), offer(11, 3, 100, fewest=30), nowhere) == Refused()
+
+
+def test_what_cannot_be_limited_is_not_clamped():
+    found = Offer(predicted=Predicted(sure=1, likely=2, worst=200))
+
+    assert decided(ceiling(100, CLAMP), found, nowhere) == Exceeds()
+
+
+def test_the_first_model_on_which_it_fits_is_taken():
+    offers = {"a": None, "b": offer(0, 9, 100, fewest=50), "c": offer(0, 1, 100)}
+    found = ceiling(100, CHEAPER, cheaper=("a", "b", "c", "d"))
+
+    assert decided(found, offer(101, 1, 1), offers.__getitem__) == Cheaper("c")
+
+
+def test_a_model_on_which_it_fits_once_clamped_will_do_where_clamps_are_made():
+    offers = {"a": offer(0, 9, 100, fewest=5)}
+    dear = offer(101, 1, 1)
+
+    def under(*steps: Step) -> Decision:
+        return decided(ceiling(100, *steps, cheaper=("a",)), dear, offers.get)
+
+    assert under(CLAMP, CHEAPER) == Cheaper("a")
+    assert under(CHEAPER, REFUSE) == Refused()
+
+
+def test_a_call_does_not_go_round_in_circles():
+    offers = {"a": offer(0, 1, 1), "b": offer(0, 1, 1)}
+    found = ceiling(100, CHEAPER, cheaper=("a", "b"))
+
+    assert decided(found, offer(101, 1, 1), offers.get, "a") == Cheaper("b")
+    assert decided(found, offer(101, 1, 1), offers.get, "b") == Exceeds()
+
+
+def test_steps_are_taken_in_their_order():
+    offers = {"a": offer(0, 1, 1)}
+    found = ceiling(50, CHEAPER, CLAMP, REFUSE, cheaper=("a",))
+
+    assert decided(found, offer(0, 1, 100), offers.get) == Cheaper("a")
+
+
+@pytest.mark.parametrize(
+    ("steps", "decision"), [((), Exceeds()), ((CLAMP,), Exceeds()), ((REFUSE,), Refused())]
+)
+def test_at_an_unknown_price_it_fits_nowhere(steps, decision):
+    assert decided(ceiling(100, *steps), None, nowhere) == decision
+
+
+@pytest.mark.parametrize(
+    ("asked", "usual", "choices", "needs", "fewest"),
+    [
+        (4096, None, 1, 1, 1024),
+        (4097, None, 3, 1, 1025),
+        (0, None, 1, 1, 1024),
+        (4096, 250, 1, 1, 250),
+        (4096, 250, 3, 1, 84),
+        (4096, 250, 1, 2049, 2049),
+        (0, 0, 1, 0, 1),
+    ],
+)
+def test_a_call_keeps_what_its_answers_mostly_need(asked, usual, choices, needs, fewest):
+    assert least(asked, usual, choices, needs) == fewest
+
+
+@pytest.mark.parametrize(
+    ("team", "feature", "of", "is_meant"),
+    [
+        ("*", "*", ("a", ""), True),
+        ("a", "*", ("a", "x"), True),
+        ("a", "*", ("b", "x"), False),
+        ("*", "x", ("b", "x"), True),
+        ("*", "", ("b", ""), True),
+        ("*", "", ("b", "x"), False),
+    ],
+)
+def test_a_ceiling_is_for_some_calls(team, feature, of, is_meant):
+    found = Ceiling(name="c", team=team, feature=feature, limit=1)
+
+    assert found.applies(*of) is is_meant
+
+
+COSTS = st.integers(0, 10**12)
+TOKENS = st.integers(0, 200_000)
+OFFERS = st.builds(offer, COSTS, st.integers(0, 10**6), TOKENS, st.integers(1, 200_000))
+STEPS = st.lists(st.sampled_from(Step), unique=True, max_size=3).map(tuple)
+MODELS = st.lists(st.one_of(st.none(), OFFERS), max_size=3)
+
+
+@given(OFFERS, st.integers(1, 10**13))
+def test_a_clamp_fits_and_one_token_more_would_not(found, limit):
+    decision = decided(ceiling(limit, CLAMP), found, nowhere)
+
+    if isinstance(decision, Clamped):
+        clamp = found.clamp
+        assert clamp is not None
+        assert clamp.least <= decision.tokens < clamp.most
+        assert clamp.price(decision.tokens) <= limit < clamp.price(decision.tokens + 1)
+
+
+@given(OFFERS, MODELS, STEPS, st.integers(1, 10**13), st.integers(0, 10**13))
+def test_a_higher_ceiling_never_makes_a_decision_worse(found, models, steps, limit, more):
+    names = tuple(map(str, range(len(models))))
+    offers = dict(zip(names, models, strict=True))
+
+    def at(limit: int) -> tuple[int, int]:
+        """How bad the decision is: by its step, then by how much it takes away."""
+        said = decided(ceiling(limit, *steps, cheaper=names), found, offers.get)
+        if isinstance(said, Clamped):
+            return steps.index(CLAMP), -said.tokens
+        if isinstance(said, Cheaper):
+            return steps.index(CHEAPER), int(said.model)
+        return (-1 if isinstance(said, Fits) else 3), 0
+
+    if REFUSE in steps[:-1]:
+        steps = steps[: steps.index(REFUSE) + 1]
+    assert at(limit + more) <= at(limit)
