@@ -19,7 +19,9 @@ Source: Redis documentation, "Scripting with Lua" and "Redis cluster specificati
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from redis.asyncio import ConnectionPool, Redis
@@ -45,9 +47,11 @@ from slo.reservations import (
 DEADLINE: Final = 0.1
 """Seconds after which a Redis that has not answered is lost."""
 
-_QUEUE = 10  # deadlines that one may wait for its turn, while Redis answers others
+_PATIENCE = 5  # deadlines that an operation takes at most, the wait for its turn included
 _STEPS = 4  # in which a deadline passes
 _ROUNDS = 10  # of a hundred holds; see the module
+_PAGE, _PAGES = 1000, 1000  # keys that are looked at in one step, and steps
+_PATTERN = re.compile(r"[*?\[\]\\^]")  # what means something else in Redis' patterns
 
 # KEYS: settled, then counter and holds of each counter. ARGV: now in ms or '', then the operation's
 # own. Numbers stay below 2^53 wherever they are compared; sums are added by Redis, as int64.
@@ -179,13 +183,18 @@ end
 return levels()
 """
 
-# ARGV[2]: what was spent of the one counter. Returns what it said before.
-_CORRECT: Final = """
-local sums = counter(1)
-local before = level(sums)
-call('HSET', sums, 's', ARGV[2])
-bound(sums)
-return before
+# ARGV[2..]: the least that was spent of each counter. Returns what each said before.
+_LIFT: Final = """
+local found = {}
+for i = 1, count do
+  local sums = counter(i)
+  found[i] = level(sums)
+  if tonumber(found[i]) < tonumber(ARGV[i + 1]) then
+    call('HSET', sums, 's', ARGV[i + 1])
+    bound(sums)
+  end
+end
+return found
 """
 
 
@@ -197,7 +206,7 @@ class Shared:
         organization: Whose; a name without braces.
         prefix: What its keys begin with.
         deadline: Seconds after which a Redis that has not answered is lost. While it answers
-            others, one may wait for its turn ten times as long.
+            others, one may wait for its turn; no operation takes longer than five deadlines.
         connections: How many operations Redis is asked for at once.
         trusts_callers: Whether callers tell the time, not Redis. For tests: with it, processes
             whose clocks differ do not agree.
@@ -231,7 +240,7 @@ class Shared:
         self._settle = self._redis.register_script(_HEAD + _SETTLE)
         self._extend = self._redis.register_script(_HEAD + _EXTEND)
         self._levels = self._redis.register_script(_HEAD + _LEVELS)
-        self._correct = self._redis.register_script(_HEAD + _CORRECT)
+        self._lift = self._redis.register_script(_HEAD + _LIFT)
 
     async def reserve(
         self, name: str, claims: Sequence[Claim], now: float, until: float
@@ -267,10 +276,34 @@ class Shared:
         """What was spent and is held of each."""
         return _levels(await self._run(self._levels, counters, now))
 
-    async def correct(self, counter: str, spent: int, now: float) -> int:
-        """Set what was spent; what it said before."""
-        within(spent)
-        return int(await self._run(self._correct, [counter], now, spent))
+    async def lift(self, amounts: Mapping[str, int], now: float) -> list[int]:
+        """Let no less have been spent of each counter; what it said before, of each."""
+        for amount in amounts.values():
+            within(amount)
+        found = await self._run(self._lift, list(amounts), now, *amounts.values())
+        return [int(each) for each in found]
+
+    async def named(self, beginning: str, most: int) -> list[str]:
+        """The counters whose names begin so, in no order and at most so many.
+
+        It walks over all keys of the database, a million at most: for people who ask, not for
+        calls.
+
+        Raises:
+            StoreLost: Redis cannot be asked.
+        """
+        found: set[str] = set()
+        start = f"{self._keys}counter:".encode()
+        sought = _PATTERN.sub(r"\\\g<0>", f"{self._keys}counter:{beginning}")
+        cursor = 0
+        for _ in range(_PAGES):
+            async with self._turn():
+                page = self._redis.scan(cursor, match=f"{sought}*", count=_PAGE)
+                cursor, keys = await _patiently(page, self._deadline)
+            found.update(key.removeprefix(start).decode(errors="replace") for key in keys)
+            if not cursor or len(found) >= most:
+                break
+        return sorted(found)[:most]
 
     async def aclose(self) -> None:
         """Let go of all connections."""
@@ -282,22 +315,31 @@ class Shared:
         """What the script returns.
 
         Raises:
-            StoreLost: It did not within the deadline.
+            StoreLost: It did not in time.
         """
         keys = [f"{self._keys}settled"]
         for counter in counters:
             keys += (f"{self._keys}counter:{counter}", f"{self._keys}holds:{counter}")
         time = _ms(now) if self._trusts_callers else ""
+        async with self._turn():
+            return await _patiently(script(keys=keys, args=(time, *arguments)), self._deadline)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """A block in which Redis may be asked once.
+
+        Raises:
+            StoreLost: It was lost here, or while waiting for the turn, or none came.
+        """
         losses = self._losses
         try:
-            async with asyncio.timeout(self._deadline * _QUEUE):
-                await self._turns.acquire()
+            await _patiently(self._turns.acquire(), self._deadline * (_PATIENCE - 1))
         except TimeoutError as error:
             raise StoreLost("too many operations wait for Redis") from error
         try:
             if losses < self._losses:
                 raise StoreLost("Redis was lost while others waited for it")
-            return await _patiently(script(keys=keys, args=(time, *arguments)), self._deadline)
+            yield
         except TimeoutError as error:
             self._losses += 1
             raise StoreLost(f"Redis did not answer within {self._deadline} s") from error

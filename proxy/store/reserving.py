@@ -8,7 +8,7 @@ this process: exact as long as no other process serves the same budgets. ``Share
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from slo.reservations import Claim, Granted, Level, Refused, Reservations
+from slo.reservations import Claim, Granted, Level, Refused, Reservations, within
 
 
 class StoreLost(Exception):
@@ -83,11 +83,14 @@ class Reserving(Protocol):
         """
         ...
 
-    async def correct(self, counter: str, spent: int, now: float) -> int:
-        """Set what was spent; what it said before. What is held stays held.
+    async def lift(self, amounts: Mapping[str, int], now: float) -> list[int]:
+        """Let no less have been spent of each counter; what it said before, of each.
+
+        In one step, so that doing it twice, or two at once, is doing it once. What is held stays
+        held.
 
         Raises:
-            ValueError: If the amount is out of bounds.
+            ValueError: If an amount is out of bounds.
             StoreLost: If the counters are out of reach.
         """
         ...
@@ -123,9 +126,15 @@ class Private:
         """What was spent and is held of each."""
         return self._reservations.levels(counters, now)
 
-    async def correct(self, counter: str, spent: int, now: float) -> int:
-        """Set what was spent; what it said before."""
-        return self._reservations.correct(counter, spent, now)
+    async def lift(self, amounts: Mapping[str, int], now: float) -> list[int]:
+        """Let no less have been spent of each counter."""
+        for amount in amounts.values():
+            within(amount)
+        before = [level.spent for level in self._reservations.levels(list(amounts), now)]
+        for (counter, amount), spent in zip(amounts.items(), before, strict=True):
+            if spent < amount:
+                self._reservations.correct(counter, amount, now)
+        return before
 
     async def aclose(self) -> None:
         """Nothing; there is nothing to let go of."""

@@ -1,17 +1,40 @@
-"""What the ledger says was used, by whom, from rollups alone: what budgets are compared with."""
+"""What the ledger says was used, by whom: what budgets are compared with.
 
-from typing import Final
+Rollups answer for dollars and tokens by the quarter of an hour. Receipts answer for all else, by a
+range of their ids, which sort by time, and never more of them at once than ``MOST_CALLS``.
+"""
+
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import BigInteger, Engine, cast, func, literal, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Engine,
+    FromClause,
+    Select,
+    case,
+    cast,
+    func,
+    literal,
+    select,
+)
 
+from proxy.receipt import Outcome
 from proxy.store import schema
 from proxy.store.database import reading
+from proxy.store.ids import id_floor
 from slo.budget import EVERY
 
 _DAY = 86_400
-#: Teams, keys and features that one budget is compared for, those that used most.
+_READ = (
+    *("final", "outcome", "team", "key_id", "feature", "user_hash", "cost_nanos"),
+    *schema.BUCKETS,
+)
+#: Teams, keys, features and users that one budget is compared for, those that used most.
 MOST: Final = 5_000
+#: Receipts that one question reads; of more the first in time. SQLite takes a quarter of a second.
+MOST_CALLS: Final = 250_000
 
 
 class Spending(msgspec.Struct, frozen=True):
@@ -20,20 +43,35 @@ class Spending(msgspec.Struct, frozen=True):
     Attributes:
         nanos: In 1e-9 US dollars, as far as prices were known.
         tokens: In all buckets together.
+        requests: Calls that were sent; 0 where rollups were asked, which do not know.
     """
 
     nanos: int
     tokens: int
+    requests: int = 0
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """What was used, by whose; where it is not whole, there was more than one question reads."""
+
+    by: dict[str, Spending]
+    is_whole: bool
 
 
 class Spendings:
-    """What was used, over one database."""
+    """What was used, over one database.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        engine: The database.
+        most_calls: How many receipts one question reads.
+    """
+
+    def __init__(self, engine: Engine, most_calls: int = MOST_CALLS) -> None:
         self._engine = engine
+        self._most_calls = most_calls
 
     def of(self, scope: str, start: float, end: float) -> dict[str, Spending]:
-        """By the names that budgets of this scope know: of teams, keys and features.
+        """By the names that budgets of this scope know, from rollups.
 
         Rollups have no requests that were sent, no end users and no labels.
 
@@ -43,29 +81,71 @@ class Spendings:
             end: The same, not included.
         """
         table = schema.rollups
-        whose = {
-            "organization": literal(EVERY),
-            "team": schema.teams.c.name,
-            "key": table.c.key_id,
-            "feature": table.c.feature,
-        }.get(scope)
-        if whose is None:
+        query = _by(scope, table)
+        if query is None:
             return {}
-        tokens = sum((table.c[bucket] for bucket in schema.BUCKETS), literal(0))
-        nanos = cast(func.coalesce(func.sum(table.c.cost_nanos), 0), BigInteger).label("nanos")
-        source = table
-        query = select(whose.label("whose"), nanos, cast(func.sum(tokens), BigInteger).label("n"))
-        if scope == "team":
-            query = query.select_from(source.join(schema.teams, schema.teams.c.id == source.c.team))
-        query = (
-            query.where(
-                table.c.day.between(int(start) // _DAY, int(end) // _DAY),
-                table.c.quarter >= int(start),
-                table.c.quarter < int(end),
-            )
-            .group_by("whose")
-            .order_by(nanos.desc())
-            .limit(MOST)
+        # A step down the key for each team, where days are in order, finds a short time at once.
+        query = query.where(
+            table.c.team.in_(select(schema.teams.c.id)),
+            table.c.day.between(int(start) // _DAY, int(end) // _DAY),
+            table.c.quarter >= int(start),
+            table.c.quarter < int(end),
         )
         with reading(self._engine) as connection:
             return {row.whose: Spending(row.nanos, row.n) for row in connection.execute(query)}
+
+    def of_calls(self, scope: str, start: float, end: float) -> Listed:
+        """The same from receipts, which know requests, end users by their keyed hash, and minutes.
+
+        Args:
+            scope: As for rollups, or ``user``; {} for labels.
+            start: Seconds since the epoch, to the millisecond.
+            end: The same, not included.
+        """
+        table, ids = schema.calls, schema.calls.c.call_id
+        read = (
+            select(*(table.c[name] for name in _READ))
+            .where(ids >= id_floor(start), ids < id_floor(end))
+            .order_by(ids)
+            .limit(self._most_calls)
+            .subquery("read")
+        )
+        query = _by(scope, read)
+        if query is None:
+            return Listed({}, is_whole=True)
+        is_sent = (read.c.final == 1) & (read.c.outcome != Outcome.REFUSED.value)
+        query = query.add_columns(
+            _sum(case((is_sent, 1), else_=0)).label("sent"),
+            func.sum(func.count()).over().label("calls"),
+        )
+        with reading(self._engine) as connection:
+            rows = connection.execute(query).all()
+        return Listed(
+            {row.whose: Spending(row.nanos, row.n, row.sent) for row in rows},
+            is_whole=not rows or rows[0].calls < self._most_calls,
+        )
+
+
+def _by(scope: str, source: FromClause) -> Select[Any] | None:
+    """Sums of a source by a scope's names, most dollars first; None where it knows none."""
+    columns = source.c
+    whose: ColumnElement[str] | None = {
+        "organization": literal(EVERY),
+        "team": schema.teams.c.name,
+        "key": columns.key_id,
+        "feature": columns.feature,
+        "user": columns.get("user_hash"),
+    }.get(scope)
+    if whose is None:
+        return None
+    tokens = sum((func.coalesce(columns[bucket], 0) for bucket in schema.BUCKETS), literal(0))
+    nanos = _sum(columns.cost_nanos).label("nanos")
+    sums: list[ColumnElement[Any]] = [whose.label("whose"), nanos, _sum(tokens).label("n")]
+    query = select(*sums).select_from(source)
+    if scope == "team":
+        query = query.join(schema.teams, schema.teams.c.id == columns.team)
+    return query.group_by("whose").order_by(nanos.desc()).limit(MOST)
+
+
+def _sum(column: ColumnElement[Any]) -> ColumnElement[int]:
+    return cast(func.coalesce(func.sum(column), 0), BigInteger)

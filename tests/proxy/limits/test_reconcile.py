@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -6,17 +7,45 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from sqlalchemy.exc import OperationalError
 
-from proxy.limits.reconcile import Reconciler
+from proxy.limits.reconcile import SETTLED, Reconciler, levels
 from proxy.receipt import Receipt
 from proxy.store.inserts import inserter
 from proxy.store.store import Store
 from slo.budget import Budget, Unit
-from slo.reservations import Level
+from slo.reservations import Level, Reservations
 from slo.window import Window
+from tests.fakes.clock import played, ticks
 from tests.fakes.limited import NOW, Losable, budget
 from tests.fakes.receipts import a_receipt
 
 COUNTER = "b/team/usd/2026-09-21/acme"
+
+
+class Away(Losable):
+    """Counters of all processes, which can be away, and forget everything.
+
+    Attributes:
+        is_shared: Whether they say that they are.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_shared = False
+
+    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+        await self._found()
+        return await super().levels(counters, now)
+
+    async def lift(self, amounts: Mapping[str, int], now: float) -> list[int]:
+        await self._found()
+        return await super().lift(amounts, now)
+
+    def unseen(self, counter: str) -> int:
+        """What was spent, though they are away."""
+        return self._reservations.levels([counter], 0.0)[0].spent
+
+    def forget(self) -> None:
+        self._reservations = Reservations()
 
 
 class Books:
@@ -25,11 +54,20 @@ class Books:
     def __init__(self, folder: Path, *budgets: Budget) -> None:
         self.store = Store.open(f"sqlite:///{folder}/thriftgate.db", folder / "journal")
         self.team = self.store.teams.create("acme", now=NOW).id
-        self.counters = Losable()
+        self.counters = Away()
         self.now = NOW
         self.reconciler = Reconciler(
             budgets or (budget(),), self.counters, self.store, lambda: self.now
         )
+
+    def passing(self) -> None:
+        """Let its time be the running loop's from now on."""
+        began, loop = self.now - ticks(), asyncio.get_running_loop()
+        self.reconciler._now = lambda: began + loop.time()
+        self.store.ask = self._ask  # type: ignore[assignment,method-assign]
+
+    async def _ask(self, question: Callable[..., Any], *args: Any) -> Any:
+        return question(*args)
 
     def keep(self, *costs: int) -> None:
         inserter(self.store._engine)(
@@ -122,7 +160,9 @@ def test_nothing_is_ever_taken_off(made):
         ({"window": Window.HOUR}, "b/team/usd/2026-09-21T14/acme"),
     ],
 )
-def test_every_scope_that_rollups_know_is_compared(made, fields: dict[str, Any], counter: str):
+def test_every_scope_that_rollups_know_is_compared_with_them(
+    made, fields: dict[str, Any], counter: str
+):
     async def story(books: Books) -> None:
         books.keep(7)
         await books.reconciler.begin()
@@ -145,15 +185,182 @@ def test_tokens_are_compared_too(made):
 
 
 @pytest.mark.parametrize(
-    "fields", [{"unit": Unit.REQUESTS}, {"window": Window.MINUTE}, {"scope": "user"}]
+    ("fields", "counter", "amount"),
+    [
+        ({"unit": Unit.REQUESTS}, "b/team/requests/2026-09-21/acme", 2),
+        ({"unit": Unit.REQUESTS, "window": Window.HOUR}, "b/team/requests/2026-09-21T14/acme", 2),
+        ({"window": Window.MINUTE}, "b/team/usd/2026-09-21T14:13/acme", 7),
+        ({"scope": "user"}, f"b/user/usd/2026-09-21/{'5f' * 16}", 7),
+        ({"scope": "user", "of": "5f" * 16}, f"b/user/usd/2026-09-21/{'5f' * 16}", 7),
+    ],
 )
-def test_what_rollups_do_not_know_is_left_alone(made, fields):
+def test_what_only_receipts_know_is_compared_with_them(made, fields, counter, amount):
+    async def story(books: Books) -> None:
+        books.keep(3, 4)
+        await books.reconciler.begin()
+        assert await books.level(counter) == Level(amount, 0)
+
+    asyncio.run(story(made(budget(**fields))))
+
+
+def test_what_nobody_wrote_down_is_left_alone(made):
     async def story(books: Books) -> None:
         books.keep(7)
         await books.reconciler.begin()
         assert not books.reconciler.drifts
 
-    asyncio.run(story(made(budget(**fields))))
+    asyncio.run(story(made(budget(scope="label:project"))))
+
+
+def test_where_the_ledger_holds_more_than_is_read_counters_are_given_what_is_and_no_drift_is_told(
+    made,
+):
+    async def story(books: Books) -> None:
+        books.keep(3, 4, 5)
+        books.store.spendings._most_calls = 2
+        await books.reconciler.begin()
+        assert await books.level("b/user/usd/2026-09-21/" + "5f" * 16) == Level(7, 0)
+        assert not books.reconciler.drifts
+
+    asyncio.run(story(made(budget(scope="user"))))
+
+
+def test_of_many_counters_each_is_given_its_own(made):
+    async def story(books: Books) -> None:
+        inserter(books.store._engine)(
+            [a_receipt(n, team=books.team, cost_nanos=n, feature=f"f{n}") for n in range(250)]
+        )
+        await books.reconciler.begin()
+        names = [f"b/feature/usd/2026-09-21/f{n}" for n in range(250)]
+        said = await levels(books.counters, names, NOW)
+        assert [level.spent for level in said] == list(range(250))
+
+    asyncio.run(story(made(budget(scope="feature"))))
+
+
+def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soon(made):
+    async def story(books: Books) -> None:
+        books.counters.is_shared = True
+        books.passing()
+        books.keep(7)
+        await books.reconciler.begin()
+        running = asyncio.ensure_future(books.reconciler.run())
+        await asyncio.sleep(20)
+        assert await books.level() == Level(7, 0)
+
+        books.counters.forget()
+        inserter(books.store._engine)([books.receipt(50, 5)])
+        await asyncio.sleep(1.5)
+        assert await books.level() == Level(7, 0)
+        await asyncio.sleep(SETTLED + 2)
+        assert await books.level() == Level(12, 0)
+        running.cancel()
+
+    played(story(made()))
+
+
+def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_they_went(made):
+    async def story(books: Books) -> None:
+        books.counters.is_shared = True
+        books.passing()
+        await books.reconciler.begin()
+        running = asyncio.ensure_future(books.reconciler.run())
+        await asyncio.sleep(40)
+        await books.counters.settle("call_1/0", {COUNTER: 7}, NOW)
+        books.keep(7)
+        books.counters.is_lost = True
+        await asyncio.sleep(3)
+        inserter(books.store._engine)([books.receipt(50, 5)])
+        books.counters.forget()
+        books.counters.is_lost = False
+        await asyncio.sleep(1.5)
+        assert await books.level() == Level(7, 0)
+        await books.counters.settle("call_50/0", {COUNTER: 5}, NOW)
+        await asyncio.sleep(4 * SETTLED)
+        assert await books.level() == Level(12, 0)
+        running.cancel()
+
+    played(story(made()))
+
+
+def test_under_load_a_lost_counter_ends_where_the_ledger_is(made):
+    """Two calls a second of 10: the ledger hears of each a second after it was settled."""
+
+    async def story(books: Books) -> None:
+        books.counters.is_shared = True
+        books.passing()
+        await books.reconciler.begin()
+        running = asyncio.ensure_future(books.reconciler.run())
+
+        async def call(number: int) -> None:
+            await books.counters.settle(f"call_{number}/0", {COUNTER: 10}, NOW)
+            await asyncio.sleep(1)
+            inserter(books.store._engine)([books.receipt(number, 10)])
+
+        async with asyncio.TaskGroup() as calls:
+            for number in range(260):
+                calls.create_task(call(number))
+                await asyncio.sleep(0.5)
+                if number == 150:
+                    books.counters.forget()
+        assert 2600 - 40 <= books.counters.unseen(COUNTER) <= 2600
+        running.cancel()
+
+    played(story(made()))
+
+
+def test_what_is_on_its_way_to_counters_that_are_back_is_not_counted_twice(made):
+    async def story(books: Books) -> None:
+        books.counters.is_shared = True
+        books.passing()
+        await books.reconciler.begin()
+        running = asyncio.ensure_future(books.reconciler.run())
+        await asyncio.sleep(20)
+        books.keep(7)
+        books.counters.forget()
+        await asyncio.sleep(SETTLED - 2)
+        await books.counters.settle("call_1/0", {COUNTER: 7}, NOW)
+        await asyncio.sleep(4 * SETTLED)
+        assert books.counters.unseen(COUNTER) == 7
+        running.cancel()
+
+    played(story(made()))
+
+
+def test_what_was_spent_while_counters_were_away_is_added_when_they_are_back(made):
+    async def story(books: Books) -> None:
+        books.counters.is_shared = True
+        books.passing()
+        await books.reconciler.begin()
+        running = asyncio.ensure_future(books.reconciler.run())
+        await asyncio.sleep(100)
+        books.counters.is_lost = True
+        books.keep(7)
+        await asyncio.sleep(40)
+        assert books.counters.unseen(COUNTER) == 0
+        books.counters.is_lost = False
+        await asyncio.sleep(1.5)
+        assert await books.level() == Level(7, 0)
+        running.cancel()
+
+    played(story(made()))
+
+
+def test_what_this_process_counts_alone_is_compared_every_minute_and_nothing_asked_between(made):
+    async def story(books: Books) -> None:
+        books.passing()
+        await books.reconciler.begin()
+        running = asyncio.ensure_future(books.reconciler.run())
+        await asyncio.sleep(SETTLED + 1)
+        books.counters.is_lost = True
+        await asyncio.sleep(58)
+        books.counters.is_lost = False
+        books.keep(7)
+        await asyncio.sleep(3)
+        assert books.reconciler.drifts == {budget(): 7}
+        running.cancel()
+
+    played(story(made()))
 
 
 def test_without_ledger_or_counters_it_says_so_and_goes_on(made, caplog):

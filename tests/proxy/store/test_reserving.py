@@ -262,12 +262,22 @@ def test_a_heartbeat_extends_what_there_is_even_where_a_part_has_gone(played):
     played(story)
 
 
-def test_a_correction_sets_what_was_spent_and_leaves_what_is_held(played):
+def test_what_was_spent_is_lifted_and_never_lowered_and_what_is_held_stays(played):
     async def story(store: Reserving) -> None:
         await store.reserve("a", [claim(60)], NOW, LATER)
-        assert await store.correct("team", 40, NOW) == 0
-        assert await store.correct("team", 30, NOW) == 40
-        assert await store.levels(["team"], NOW) == [Level(30, 60)]
+        assert await store.lift({"team": 40, "user": 0}, NOW) == [0, 0]
+        assert await store.lift({"team": 30, "user": 7}, NOW) == [40, 0]
+        assert await store.levels(["team", "user"], NOW) == [Level(40, 60), Level(7, 0)]
+        assert await store.lift({}, NOW) == []
+
+    played(story)
+
+
+def test_lifting_twice_at_once_is_lifting_once_and_what_is_settled_later_is_added(played):
+    async def story(store: Reserving) -> None:
+        await asyncio.gather(*(store.lift({"team": 40}, NOW) for _ in range(20)))
+        await store.settle("a", {"team": 2}, NOW)
+        assert await store.levels(["team"], NOW) == [Level(42, 0)]
 
     played(story)
 
@@ -304,7 +314,7 @@ def test_what_makes_no_sense_is_refused_with_words(played):
         with pytest.raises(ValueError, match="not between 0 and"):
             await store.settle("a", {"team": -1}, NOW)
         with pytest.raises(ValueError, match="not between 0 and"):
-            await store.correct("team", MOST + 1, NOW)
+            await store.lift({"team": MOST + 1}, NOW)
 
     played(story)
 

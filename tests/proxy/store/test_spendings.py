@@ -1,12 +1,16 @@
+import msgspec
 import pytest
 
+from proxy.receipt import Outcome
+from proxy.store.ids import id_floor
 from proxy.store.inserts import inserter
-from proxy.store.spendings import Spending, Spendings
+from proxy.store.spendings import Listed, Spending, Spendings
 from proxy.store.teams import Teams
 from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt
 
 DAY = START // 86_400 * 86_400
+BEFORE = id_floor(START - 86_400)
 
 
 @pytest.fixture
@@ -20,7 +24,7 @@ def spendings(engine):
             )
             for n in range(4)
         ]
-        + [a_receipt(9, team=teams[0], started=START - 86_400, **fields)]
+        + [a_receipt(9, team=teams[0], call_id=BEFORE, started=START - 86_400, **fields)]
     )
     return Spendings(engine)
 
@@ -45,6 +49,51 @@ def test_where_nothing_was_used_nothing_is_told(spendings):
 
 
 def test_what_has_no_known_price_costs_nothing(engine):
-    inserter(engine)([a_receipt(0, cost_nanos=None, list_nanos=None)])
+    team = Teams(engine).create("acme", now=START).id
+    inserter(engine)([a_receipt(0, team=team, cost_nanos=None, list_nanos=None)])
 
     assert Spendings(engine).of("key", DAY, DAY + 86_400)["key_0"].nanos == 0
+    assert Spendings(engine).of_calls("user", DAY, DAY + 86_400).by["5f" * 16].nanos == 0
+
+
+@pytest.mark.parametrize(
+    ("scope", "found"),
+    [
+        ("organization", {"*": Spending(6, 60, 4)}),
+        ("team", {"acme": Spending(2, 30, 2), "other": Spending(4, 30, 2)}),
+        ("feature", {"a": Spending(1, 30, 2), "b": Spending(5, 30, 2)}),
+        ("key", {"k": Spending(6, 60, 4)}),
+        ("user", {"5f" * 16: Spending(6, 60, 4)}),
+        ("label:project", {}),
+    ],
+)
+def test_receipts_know_requests_and_users_too(spendings, scope, found):
+    assert spendings.of_calls(scope, DAY, DAY + 86_400) == Listed(found, is_whole=True)
+
+
+def test_receipts_are_told_to_the_millisecond(spendings):
+    assert spendings.of_calls("key", START, START + 0.999).by["k"].requests == 1
+    assert spendings.of_calls("key", START + 1, START + 3).by == {"k": Spending(3, 30, 2)}
+    assert spendings.of_calls("key", START + 60, START + 120) == Listed({}, is_whole=True)
+
+
+def test_a_request_is_a_call_that_was_sent_however_many_attempts_it_took(engine):
+    first = a_receipt(0)
+    inserter(engine)(
+        [
+            msgspec.structs.replace(first, final=False, outcome=Outcome.FAILED, usage=None),
+            msgspec.structs.replace(first, attempt=1, key_id=first.key_id),
+            a_receipt(3, outcome=Outcome.REFUSED, usage=None, cost_nanos=None),
+            a_receipt(6, outcome=Outcome.HUNG_UP),
+        ]
+    )
+
+    assert Spendings(engine).of_calls("key", DAY, DAY + 86_400).by["key_0"].requests == 2
+
+
+def test_of_more_receipts_than_one_question_reads_the_first_are_told_and_that_there_are_more(
+    spendings, engine
+):
+    few = Spendings(engine, most_calls=3).of_calls("key", DAY, DAY + 86_400)
+
+    assert few == Listed({"k": Spending(3, 45, 3)}, is_whole=False)

@@ -1,0 +1,24 @@
+"""A gateway killed with calls under way: what it held counts until its time is over.
+
+That it is free afterwards takes the minute that holds last. ``python -m tests.bench.budget_faults``
+waits for it; here the same is told of the counters alone, whose time is a test's own
+(``tests/proxy/store/test_redis_reserving.py``).
+"""
+
+import pytest
+
+from proxy.limits.admission import TTL
+from tests.bench.budget_faults import HALF, killed
+from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
+
+
+@pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
+def test_what_a_killed_gateway_held_counts_for_the_others_until_its_time_is_over(tmp_path):
+    with own_redis(tmp_path) as redis:
+        came = killed(tmp_path, redis, waits=False)
+
+    assert came.held == ("5", "5")
+    assert 0 < came.frees <= TTL + 0.1
+    assert came.admitted == 0
+    assert came.level.held == HALF * 100_000_000
+    assert came.level.spent == came.spent == 0

@@ -1,0 +1,67 @@
+"""Redis lost under load: what callers see, and that counters find back to the ledger.
+
+``python -m tests.bench.budget_faults`` does it for longer, and prints the table.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bench.budget_faults import LIMITS, NEARLY, PHASES, TEAMS, Loss, Row, lost
+from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
+
+_LOST = ("silent", "dead")
+
+
+@pytest.fixture(scope="module")
+def loss(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loss]:
+    """What came of it, once for all tests of the module."""
+    if PROGRAM is None:
+        pytest.skip(ABSENT)
+    folder: Path = tmp_path_factory.mktemp("lost")
+    with own_redis(folder) as redis:
+        yield lost(folder, redis, lead=3.0, away=3.0)
+
+
+def rows(loss: Loss, team: str, *phases: str) -> list[Row]:
+    return [each for each in loss.rows if each.team == team and each.phase in phases]
+
+
+def test_nothing_hangs_and_nobody_is_left_without_an_answer(loss):
+    for each in loss.rows:
+        assert sum(each.statuses.values()) > 10, each
+        assert set(each.statuses) <= {200, 429, 503}, each
+        assert each.refused < 1.0, each
+    assert {each.phase for each in loss.rows} == set(PHASES)
+
+
+def test_open_lets_calls_pass_unseen(loss):
+    for each in rows(loss, "open", *_LOST):
+        assert set(each.statuses) == {200}, each
+
+
+def test_closed_refuses_every_call_and_says_why(loss):
+    (silent, dead) = rows(loss, "closed", *_LOST)
+
+    assert set(dead.statuses) == {503}
+    assert silent.statuses[503] > silent.statuses[200]
+    assert silent.codes == dead.codes == {"budgets_unavailable"}
+    assert dead.spent == 0
+
+
+def test_a_local_quota_lets_a_part_of_what_was_left_pass_and_refuses_the_rest(loss):
+    passed = sum(each.spent for each in rows(loss, "local_quota", *_LOST))
+    refused = sum(each.statuses[503] for each in rows(loss, "local_quota", *_LOST))
+
+    assert 0 < passed < LIMITS["local_quota"] / 4
+    assert refused > 0
+
+
+def test_counters_that_came_back_empty_are_given_what_the_ledger_knows_and_the_drift_is_told(loss):
+    assert all(lacked > 0 for lacked in loss.lacked.values())
+    assert loss.drift
+    assert set(loss.spent) == set(TEAMS)
+    for ledger, counter in loss.spent.values():
+        assert ledger > 1_000_000_000
+        assert ledger <= counter <= ledger + NEARLY

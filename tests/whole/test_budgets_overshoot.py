@@ -1,0 +1,111 @@
+"""A hard budget that holds what is likely, under calls of all lengths at once, over HTTP.
+
+What may pass it is what settles late: a call whose hold had ended before it did, for a gateway that
+died or could not extend it (``tests/proxy/store/test_reserving.py`` counts it to the last unit).
+Nothing settles late here, so nothing passes.
+"""
+
+import asyncio
+import math
+import random
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+
+from tests.fakes.budgeted import DIME, FIVE, Budgeted, budgeted
+
+USERS = FIVE.replace('"team"', '"user"').replace('"worst"', '"p95"')
+LIMIT = 5_000_000_000
+#: At once: their worst cases together are more than the whole limit.
+_CALLERS = 64
+_LEARNERS = 16
+#: Refusals after which a caller goes home.
+_ENOUGH = 4
+
+
+@dataclass
+class Evening:
+    """A user's callers, each calling again at once until refused for good.
+
+    Attributes:
+        refusals: What was told, in order.
+        answered: How many calls were.
+    """
+
+    town: Budgeted
+    user: str
+    seed: int
+    refusals: list[dict[str, str]] = field(default_factory=list)
+    answered: int = 0
+
+    async def calls(
+        self, client: httpx.AsyncClient, callers: int = _CALLERS, each: int | None = None
+    ) -> None:
+        """So many callers at once; each calls so often, or until it was refused often."""
+        dice = random.Random(self.seed)  # noqa: S311 - repeatable, not secret
+        async with asyncio.TaskGroup() as group:
+            for _ in range(callers):
+                group.create_task(self._call_on(client, dice, each))
+
+    async def _call_on(
+        self, client: httpx.AsyncClient, dice: random.Random, each: int | None
+    ) -> None:
+        refused = made = 0
+        while refused < _ENOUGH and made != each:
+            made += 1
+            answer = await self._call(client, words(dice))
+            if answer.status_code == 429:
+                refused += 1
+                self.refusals.append(answer.json()["error"])
+                await asyncio.sleep(0.1)
+            else:
+                assert answer.status_code == 200, answer.text
+                self.answered += 1
+
+    async def _call(self, client: httpx.AsyncClient, words: int) -> httpx.Response:
+        said = [{"role": "user", "content": f"[[fault:words={words}]] Tell me."}]
+        return await client.post(
+            f"{self.town.url}/chat/completions",
+            json=DIME | {"messages": said, "user": self.user},
+            headers=self.town.headers(),
+        )
+
+
+def words(dice: random.Random) -> int:
+    """Of an answer: half have up to 50, one in twenty more than 180, one in a thousand 500."""
+    return min(max(1, round(dice.lognormvariate(math.log(50), 0.78))), 500)
+
+
+async def evening(town: Budgeted, seed: int) -> Evening:
+    """What became of one user's calls, once the lengths of such calls were learned of another's."""
+    limits = httpx.Limits(max_connections=_CALLERS)
+    async with httpx.AsyncClient(trust_env=False, timeout=60, limits=limits) as client:
+        learned = Evening(town, f"first-{seed}", seed + 100)
+        await learned.calls(client, _LEARNERS, each=12)
+        assert not learned.refusals
+        found = Evening(town, f"second-{seed}", seed)
+        await found.calls(client)
+    return found
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspent(
+    monkeypatch, tmp_path, seed
+):
+    monkeypatch.setenv("LAB_KEY", "lab-key")
+    with budgeted(tmp_path, USERS) as town:
+
+        async def slow(seconds: float) -> None:
+            await asyncio.sleep(0.12)
+
+        town.lab.sleep = slow
+        found = asyncio.run(evening(town, seed))
+        town.costs()
+        spent = town.gateway.store.spendings.of_calls("user", 0, 2e10).by
+
+    most = max(each.nanos for each in spent.values())
+    assert 0.95 * LIMIT < most <= LIMIT
+    assert found.answered > 5 * _CALLERS
+    assert min(float(each["spent"]) for each in found.refusals) >= 2.5
+    assert max(float(each["spent"]) + float(each["held"]) for each in found.refusals) <= 5
