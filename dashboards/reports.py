@@ -8,10 +8,12 @@ from zoneinfo import ZoneInfo
 
 from slo.usage import Usage
 
-Part = Literal["team", "feature", "model", "route"]
-"""What a report can be split by."""
+Part = Literal["team", "feature", "model", "route", "key", "user"]
+"""What a report can be split by; a key by its id, an end user by its keyed hash."""
 
 BY_TEAM: tuple[Part, ...] = ("team",)
+#: Rows of a report that is split by user.
+MOST_USERS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ class Spend:
 
     Attributes:
         team: The team's id; None where the report is not split by team. The same holds for
-            ``feature``, ``model`` and ``route``.
+            ``feature``, ``model``, ``route``, ``key`` and ``user``.
         calls: Calls, however many attempts each took.
         attempts: Attempts to answer them.
         errors: Calls that were refused, failed or broke off.
@@ -85,6 +87,8 @@ class Spend:
     feature: str | None = None
     model: str | None = None
     route: str | None = None
+    key: str | None = None
+    user: str | None = None
     calls: int
     attempts: int
     errors: int
@@ -98,12 +102,14 @@ class Spend:
 
 
 class Reports(Protocol):
-    """Cost reports, answered from rollups however large the ledger is."""
+    """Cost reports, answered from rollups however large the ledger is, but for users."""
 
     def spend(self, period: Period, by: Collection[Part] = BY_TEAM) -> Sequence[Spend]:
         """One row for each combination of parts that made a call, in their order.
 
-        With no parts at all it is one row, or none where there were no calls.
+        With no parts at all it is one row, or none where there were no calls. Split by user, it is
+        read from receipts, takes as long as there are many, and has the dearest rows, in that
+        order, as many as ``MOST_USERS``.
         """
         ...
 

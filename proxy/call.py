@@ -41,6 +41,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         conversation: What the caller calls its conversation; "" where it does not say.
         slots: What the caller's header says of its texts' slots; "" for nothing.
         arrived: When, in seconds since the epoch (UTC).
+        notes: What of it was read otherwise than it was said, in short sentences.
         salt: What keeps its team out of others' caches, a secret; "" where teams share them.
     """
 
@@ -56,6 +57,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     conversation: str = ""
     slots: str = ""
     arrived: float
+    notes: tuple[str, ...] = ()
     salt: str = ""
 
     @property

@@ -4,7 +4,10 @@ from typing import Final
 
 from proxy.call import Call
 from proxy.catalog.entries import Route
+from proxy.prefix.layouts.named import FIELD, named
 from proxy.prefix.planned import Asked, Unplanned
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.prompt import parsed
 from proxy.prefix.prompts.tagged import tagged
 
 CHAT: Final = "chat/completions"
@@ -15,6 +18,9 @@ ENDPOINTS: Final = frozenset({CHAT, RESPONSES})
 SMALL: Final = 2 * 1024
 #: Bytes above which a prompt is sent as it came.
 HUGE: Final = 2 * 1024 * 1024
+#: Wrong slots of one small prompt that are named.
+_NAMED: Final = 4
+_WORDS: Final = 200
 
 
 def passed(call: Call, route: Route | None = None) -> Unplanned | None:
@@ -30,7 +36,7 @@ def passed(call: Call, route: Route | None = None) -> Unplanned | None:
     if call.endpoint == RESPONSES and route is not None and not _speaks(route):
         return Unplanned()
     if size < SMALL and not tagged(call.body):
-        return Unplanned()
+        return Unplanned(_left(call))
     return Unplanned("the prompt is too large to plan") if size > HUGE else None
 
 
@@ -45,6 +51,18 @@ def asked(call: Call) -> Asked:
         body=call.body,
         shows=call.key.keeps_prompts,
     )
+
+
+def _left(call: Call) -> str:
+    """Why the slots that a caller names beside a small prompt move nothing; "" for none named."""
+    if not call.slots.strip() and FIELD.encode() not in call.body:
+        return ""
+    try:
+        found = named(parsed(call.body), call.slots)
+    except Unplannable as why:
+        return str(why)[:_WORDS]
+    said = "slots move nothing in a prompt under 2 KB, which no cache keeps"
+    return "; ".join([*found.notes[:_NAMED], *([said] if found.wish else [])])
 
 
 def _speaks(route: Route) -> bool:

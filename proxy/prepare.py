@@ -34,10 +34,10 @@ def prepare(call: Call, route: Route, planned: Planned | Unplanned = _AS_IT_CAME
         body = stripped(call.body) if call.endpoint in ENDPOINTS else call.body
         if body is not call.body:
             call = msgspec.structs.replace(call, body=body)
-        return _noted(wire.request(call, route), (planned.why,) if planned.why else ())
+        return _noted(wire.request(call, route), (*call.notes, *filter(None, (planned.why,))))
     changed = planned.body is not call.body
     sent = msgspec.structs.replace(call, body=planned.body) if changed else call
-    prepared = _noted(wire.request(sent, route), planned.notes)
+    prepared = _noted(wire.request(sent, route), (*call.notes, *planned.notes))
     if planned.headers:
         headers = {**prepared.headers, **planned.headers}
         prepared = msgspec.structs.replace(prepared, headers=headers)

@@ -5,6 +5,7 @@ The only module that reads the environment.
 
 import os
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -15,6 +16,8 @@ PREFIX = "THRIFTGATE_"
 
 #: Read by the tests, not by the gateway.
 _FOREIGN = frozenset({"THRIFTGATE_TEST_POSTGRES", "THRIFTGATE_TEST_REDIS"})
+_KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"))
+_LIMITS = {"gt": "above", "ge": "from", "le": "to"}
 
 
 class InvalidSettings(ValueError):
@@ -97,11 +100,29 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        lines = (
-            f"{PREFIX}{str(e['loc'][0]).upper()}: {e['msg']} (got {e['input']!r})"
-            for e in error.errors()
-        )
+        lines = (_wrong(str(each["loc"][0]), each["input"]) for each in error.errors())
         raise InvalidSettings("\n".join(lines)) from None
+
+
+def _wrong(name: str, given: object) -> str:
+    """What a setting has to be, in place of what it is, and what it is for."""
+    field = Settings.model_fields[name]
+    needed = " ".join(filter(None, (_kind(field.annotation), _limits(field.metadata))))
+    return f"{PREFIX}{name.upper()}: it must be {needed} (got {given!r}). {field.description}"
+
+
+def _kind(kind: object) -> str:
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return f"one of {', '.join(each.value for each in kind)}"
+    return next((said for each, said in _KINDS if each is kind), "a text")
+
+
+def _limits(constraints: Iterable[object]) -> str:
+    """The least and the most a number may be."""
+    found: dict[str, object] = {}
+    for each in constraints:
+        found |= {name: getattr(each, name) for name in _LIMITS if hasattr(each, name)}
+    return " ".join(f"{word} {found[name]}" for name, word in _LIMITS.items() if name in found)
 
 
 def upstream_keys(names: Iterable[str]) -> dict[str, str]:

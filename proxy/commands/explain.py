@@ -22,7 +22,7 @@ def explain(terminal: Terminal) -> Callable[..., None]:
     def explain_command(
         call_id: Annotated[str, typer.Argument(help="The call's id, call_….")],
     ) -> None:
-        """What one call was, what its cache should have known, and why it did not."""
+        """What one call was, what its cache gave and could have given, and why not more."""
         with terminal.store() as store:
             names = terminal.names(store)
             receipts = store.ledger.attempts(call_id)

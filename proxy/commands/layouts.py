@@ -8,7 +8,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from proxy.commands.terminal import Terminal, grid, moment, named, sentence
+from proxy.commands import documents
+from proxy.commands.terminal import AsJson, Terminal, grid, moment, named, sentence
 from proxy.prefix.layouts.layout import Layout, story
 from proxy.prefix.standing import Mode, Place, Standing, Standings
 from proxy.store.layout_rows import Proposal, State
@@ -44,30 +45,38 @@ class _Desk:
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
 
-    def all(self) -> None:
+    def all(self, *, as_json: AsJson = False) -> None:
         """All features that have a mode, a layout or a proposal."""
-        table = grid("team", "feature", "family", "mode", "layout", "proposals", "state")
         with self._terminal.store() as store:
             standings = store.layouts.standings()
             names = self._terminal.names(store)
-            for place in sorted(standings.places):
-                states = [each.state for each in store.layouts.proposals(place)]
-                standing = standings.of(place)
-                table.add_row(
-                    names.get(place.team, place.team),
-                    named(place.feature),
-                    place.family or "all",
-                    f"{standing.mode}",
-                    str(standing.version or "none"),
-                    str(states.count(State.PROPOSED)),
-                    _state(standing),
-                )
+            found = [
+                (place, standings.of(place), store.layouts.proposals(place))
+                for place in sorted(standings.places)
+            ]
+        if as_json:
+            self._terminal.document(documents.features(found, names))
+            return
+        table = grid("team", "feature", "family", "mode", "layout", "proposals", "state")
+        for place, standing, proposals in found:
+            states = [each.state for each in proposals]
+            table.add_row(
+                names.get(place.team, place.team),
+                named(place.feature),
+                place.family or "all",
+                f"{standing.mode}",
+                str(standing.version or "none"),
+                str(states.count(State.PROPOSED)),
+                _state(standing),
+            )
         if table.row_count:
             self._terminal.show(table)
         else:
             self._terminal.say("No feature has a layout yet; every one is observed.")
 
-    def show(self, team: _Team, feature: _Feature, *, family: _Family = "") -> None:
+    def show(
+        self, team: _Team, feature: _Feature, *, family: _Family = "", as_json: AsJson = False
+    ) -> None:
         """What holds for a feature, and each version of its layout with its moves."""
         with self._terminal.store() as store:
             standings = store.layouts.standings()
@@ -78,6 +87,10 @@ class _Desk:
             place = self._place(standings, whole, family)
             standing = standings.of(place)
             proposals = store.layouts.proposals(place)
+            names = self._terminal.names(store)
+        if as_json:
+            self._terminal.document(documents.feature(place, standing, proposals, names))
+            return
         self._terminal.say(
             f"Feature {named(feature)} of team {team}, {_on(place)}: {_state(standing)}.",
             f"Mode {standing.mode}; layout {standing.version or 'none'},"

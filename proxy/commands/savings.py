@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from proxy.commands.terminal import Days, Terminal, grid, named
+from proxy.commands import documents
+from proxy.commands.terminal import AsJson, Days, Terminal, grid, named
 from proxy.prefix.explaining.explanations import MENDS
 from proxy.prefix.guard import Finding, Interval, Sample
-from proxy.routes.relay import dollars
 from proxy.store.savings import Comparison, MissSum
 
 _COUNTS = ("planned", "control")
@@ -23,7 +23,7 @@ _MISSES = ("calls", "tokens", "USD")
 def savings(terminal: Terminal) -> Callable[..., None]:
     """The command that says what was saved."""
 
-    def savings_command(*, days: Days = 30) -> None:
+    def savings_command(*, days: Days = 30, as_json: AsJson = False) -> None:
         """What planning saved by feature, measured against conversations sent as they came.
 
         The interval beside it holds the truth in 95 of 100 such reports.
@@ -31,6 +31,9 @@ def savings(terminal: Terminal) -> Callable[..., None]:
         with terminal.store() as store:
             names = terminal.names(store)
             found = store.savings.compare(terminal.since(days))
+        if as_json:
+            terminal.document(documents.savings(days, found, names))
+            return
         if not found:
             terminal.say(f"No planned calls in the last {days} days.")
             return
@@ -50,17 +53,21 @@ def misses(terminal: Terminal) -> Callable[..., None]:
         *,
         days: Days = 30,
         team: Annotated[str | None, typer.Option(help="One team's only: its name or id.")] = None,
+        as_json: AsJson = False,
     ) -> None:
         """Why caches were read less than they could be: the dearest feature and reason first."""
         with terminal.store() as store:
             names = terminal.names(store)
             wanted = None if team is None else terminal.team(store, team)
-            found = store.savings.misses(terminal.since(days), team=wanted)
+            found = _dearest(store.savings.misses(terminal.since(days), team=wanted))
+        if as_json:
+            terminal.document(documents.misses(days, found, names))
+            return
         if not found:
             terminal.say(f"No cache was missed in the last {days} days, as far as is known.")
             return
         table = grid("team", "feature", "reason", *_MISSES, "example", right=_MISSES)
-        for each in _dearest(found):
+        for each in found:
             table.add_row(*map(Text, (names.get(each.team, each.team), *_miss(each))))
         terminal.show(table)
         for reason in dict.fromkeys(each.reason for each in found):
@@ -105,8 +112,7 @@ def _rate(sample: Sample) -> str:
 
 def _saved(cost: int, part: float) -> str:
     """What the treated calls would have cost more, in dollars and cents; an estimate."""
-    cents = round(cost * part / (1 - part) / 1e7)
-    return f"{cents / 100:,.2f}"
+    return f"{documents.saved(cost, part) / 1e9:,.2f}"
 
 
 def _miss(found: MissSum) -> tuple[str, ...]:
@@ -115,6 +121,6 @@ def _miss(found: MissSum) -> tuple[str, ...]:
         found.reason,
         f"{found.calls:,}",
         f"{found.tokens:,}",
-        "unknown" if found.nanos is None else dollars(found.nanos),
+        documents.usd(found.nanos) or "unknown",
         found.example,
     )

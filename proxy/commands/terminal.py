@@ -8,16 +8,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Final, NoReturn
 
+import msgspec
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleRenderable
 from rich.table import Column, Table
 
 from proxy.store.store import Store
 
 _DRAIN = 5.0
-_ENDLESS: Final = 10_000
+#: Columns of what has no edge, such as a pipe.
+_WIDE: Final = 10_000
 
 Days = Annotated[int, typer.Option(help="How many days back.", min=1)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,10 @@ class Terminal:
             for part in _folded(line, self.out.width) if self.out.is_terminal else [line]:
                 self.out.print(part, soft_wrap=True)
 
+    def document(self, what: object) -> None:
+        """Print a value as one JSON document, on one line."""
+        self.out.print(msgspec.json.encode(what).decode(), soft_wrap=True)
+
     def show(self, table: Table) -> None:
         """Print a table, a row in a line.
 
@@ -65,15 +72,27 @@ class Terminal:
         while self.out.is_terminal and len(table.columns) > 1 and self._lacks_room(table):
             below.insert(0, table.columns.pop())
         tails = [[each.header, *each.cells] for each in below]
-        wide = self.out.options.update(width=_ENDLESS)
-        for n, line in enumerate(self.out.render_lines(table, wide, pad=False)):
-            text = "".join(segment.text for segment in line).rstrip()
+        for n, text in enumerate(self._spread(table)):
             self.out.print(text, style="" if n else "bold", soft_wrap=True)
             if tails and 0 < n <= table.row_count:
                 self.say("  " + "; ".join(f"{tail[0]}: {tail[n]}" for tail in tails))
 
+    def fit(self, what: ConsoleRenderable) -> None:
+        """Print what arranges itself by the room there is; a pipe has no edge."""
+        if self.out.is_terminal:
+            self.out.print(what)
+            return
+        for text in self._spread(what):
+            self.out.print(text, soft_wrap=True)
+
+    def _spread(self, what: ConsoleRenderable) -> Iterator[str]:
+        """Its lines where there is room for all of them."""
+        wide = self.out.options.update(width=_WIDE)
+        for line in self.out.render_lines(what, wide, pad=False):
+            yield "".join(segment.text for segment in line).rstrip()
+
     def _lacks_room(self, table: Table) -> bool:
-        wide = self.out.options.update(width=_ENDLESS)
+        wide = self.out.options.update(width=_WIDE)
         return self.out.measure(table, options=wide).maximum > self.out.width
 
     def names(self, store: Store) -> dict[str, str]:

@@ -7,7 +7,7 @@ from proxy.lab.models import MODELS, Simulated, of_models
 from proxy.wire.kinds import credentials
 
 #: Made up; the lab takes any.
-_KEY = "sk-simulated"
+KEY = "sk-simulated"
 
 
 def pointing(shipped: Catalog, base_url: str) -> str:
@@ -15,7 +15,8 @@ def pointing(shipped: Catalog, base_url: str) -> str:
 
     No upstream keeps the environment variable of its key, so no real key can leave the machine.
     """
-    return "\n".join(_upstream(upstream, base_url) for upstream in shipped.upstreams.values())
+    lines = (_upstream(upstream, base_url) for upstream in shipped.upstreams.values())
+    return "\n".join(("[upstreams]", *lines, ""))
 
 
 def simulated(shipped: Catalog) -> Mapping[str, Simulated]:
@@ -25,10 +26,6 @@ def simulated(shipped: Catalog) -> Mapping[str, Simulated]:
 
 
 def _upstream(upstream: Upstream, base_url: str) -> str:
-    header, value = credentials(upstream, _KEY)
-    return (
-        f"[upstreams.{upstream.name}]\n"
-        f'base_url = "{base_url}"\n'
-        'key_env = ""\n'
-        f'headers = {{ {header} = "{value}" }}\n'
-    )
+    header, value = credentials(upstream, KEY)
+    told = f'base_url = "{base_url}", key_env = "", headers = {{ {header} = "{value}" }}'
+    return f"{upstream.name} = {{ {told} }}"

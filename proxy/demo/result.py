@@ -1,15 +1,16 @@
 """What the demo found: the ledger's account of the calls, set against what the client saw."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
 
 from dashboards.reports import Period, Spend
-from proxy.demo.spending import hit_rate
+from proxy.demo.otherwise import Otherwise, Sum
 from proxy.demo.traffic import Sent
+from proxy.prefix.standing import Place
 from proxy.routes.relay import dollars
 from proxy.store.store import Store
 
@@ -28,6 +29,8 @@ class Result:
         names: The teams' names by id.
         ledger_calls: How many calls the ledger holds.
         lacking: Answered calls that are not in the ledger exactly once.
+        otherwise: What the calls would have come to, sent in other ways.
+        proposed: The features that a layout was learned for, under their teams' names.
     """
 
     sent: tuple[Sent, ...]
@@ -37,6 +40,8 @@ class Result:
     names: Mapping[str, str]
     ledger_calls: int
     lacking: tuple[str, ...]
+    otherwise: Otherwise = field(default_factory=Otherwise)
+    proposed: tuple[Place, ...] = ()
 
     @property
     def failed(self) -> tuple[Sent, ...]:
@@ -53,12 +58,19 @@ class Result:
 
         ``cost_usd`` is a number with every digit the ledger has, so that a reader of decimals
         loses nothing; null where no price was known. ``unpriced`` counts what the cost leaves out.
-        ``hit_rate`` is cache-read tokens ÷ input tokens.
+        ``hit_rate`` is cache-read tokens ÷ input tokens. ``direct_…`` is reckoned for the same
+        calls sent directly, ``arranged_…`` for layouts applied as soon as they are learned.
         """
-        per_team = {self.names.get(row.team or "", ""): _account(row) for row in self.rows}
+        others = self.otherwise
+        per_team = {
+            name: _account(row) | _otherwise(others, [name])
+            for row in self.rows
+            for name in [self.names.get(row.team or "", "")]
+        }
         account = _account(self.total[0]) if self.total else {"hit_rate": 0.0, "cost_usd": 0}
         line = {
             **account,
+            **_otherwise(others, others.direct),
             "calls": len(self.sent),
             "ledger_calls": self.ledger_calls,
             "ledger_complete": not self.lacking,
@@ -107,20 +119,57 @@ def of_store(
     )
 
 
+def proposed(store: Store, names: Mapping[str, str]) -> tuple[Place, ...]:
+    """The features that a layout was learned for, under their teams' names; blocks."""
+    return tuple(
+        sorted(
+            Place(names.get(place.team, place.team), place.feature, place.family)
+            for place in store.layouts.standings().places
+            if store.layouts.proposals(place)
+        )
+    )
+
+
 def days(since: datetime) -> Period:
     """The day the demo began and the one after, in case it runs over midnight."""
     day = since.astimezone(UTC).date()
     return Period(first=day, end=day + timedelta(days=2), zone="UTC")
 
 
+def _otherwise(found: Otherwise, teams: Iterable[str]) -> dict[str, Any]:
+    """What those teams' calls would have come to."""
+    names = list(teams)
+    direct, arranged = (total(each, names) for each in (found.direct, found.arranged))
+    return {
+        "direct_hit_rate": round(direct.hit_rate, 4),
+        "direct_cost_usd": _usd(direct.nanos),
+        "arranged_hit_rate": round(arranged.hit_rate, 4),
+        "arranged_cost_usd": _usd(arranged.nanos),
+    }
+
+
+def total(sums: Mapping[str, Sum], teams: Iterable[str]) -> Sum:
+    """All of those teams together."""
+    return sum((sums.get(team, Sum()) for team in teams), Sum())
+
+
+def ledgered(row: Spend) -> Sum:
+    """A row of the ledger beside which sums of other ways can be shown."""
+    return Sum(row.usage.prompt, row.usage.cache_read, row.cost_nanos)
+
+
 def _account(row: Spend) -> dict[str, Any]:
-    cost = None if row.cost_nanos is None else orjson.Fragment(dollars(row.cost_nanos))
     return {
         "calls": row.calls,
         "input_tokens": row.usage.prompt,
         "cached_tokens": row.usage.cache_read,
-        "hit_rate": round(hit_rate(row.usage), 4),
+        "hit_rate": round(ledgered(row).hit_rate, 4),
         "output_tokens": row.usage.generated,
-        "cost_usd": cost,
+        "cost_usd": _usd(row.cost_nanos),
         "unpriced": row.unpriced,
     }
+
+
+def _usd(nanos: int | None) -> orjson.Fragment | None:
+    """A number with every digit."""
+    return None if nanos is None else orjson.Fragment(dollars(nanos))

@@ -3,14 +3,16 @@
 import asyncio
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import uvloop
 from rich.console import Console
 
 from proxy.demo import plan, words
+from proxy.demo.otherwise import otherwise
 from proxy.demo.progress import progress
-from proxy.demo.result import Result, of_store
+from proxy.demo.result import Result, of_store, proposed
 from proxy.demo.stage import TEAMS, Stage, stage
 from proxy.demo.traffic import send
 
@@ -85,7 +87,8 @@ async def demo(
         words.outcome(console, result)
         tell(result)
         if stays:
-            words.invitation(console, staged.base_url, staged.keys[TEAMS[0]], staged.folder)
+            key = staged.keys[TEAMS[0]]
+            words.invitation(console, staged.base_url, key, staged.folder, result)
             await asyncio.wait([staged.served])
     return result
 
@@ -101,6 +104,12 @@ async def _result(console: Console, staged: Stage, count: int) -> Result:
         )
     seconds = ticks() - began
     store = staged.gateway.store
-    return await store.ask(
+    result = await store.ask(
         of_store, store, sent, seconds=seconds, names=staged.names, since=staged.since
     )
+    # While it reckons, the last lessons are learned: proposals are asked for after it.
+    others = await asyncio.to_thread(
+        otherwise, sent, staged.gateway.catalog, staged.since.timestamp()
+    )
+    learned = await store.ask(proposed, store, staged.names)
+    return replace(result, otherwise=others, proposed=learned)

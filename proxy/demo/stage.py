@@ -123,7 +123,15 @@ def _settings(folder: Path, catalog: str) -> Settings:
     """Settings of their own: what is set for a real gateway is no business of the demo's."""
     path = folder / "catalog.toml"
     path.write_text(catalog, encoding="utf8")
-    return read({"THRIFTGATE_FOLDER": str(folder), "THRIFTGATE_CATALOG": str(path)})
+    return read(
+        {
+            "THRIFTGATE_FOLDER": str(folder),
+            "THRIFTGATE_CATALOG": str(path),
+            # The same calls sent directly are reckoned for each team; with a control arm besides,
+            # a dozen conversations a team would come to something else in every run.
+            "THRIFTGATE_CONTROL_SHARE": "0",
+        }
+    )
 
 
 async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
@@ -31,6 +31,7 @@ class Sent:
         input: Prompt tokens, as the answer says.
         cached: Those of them read from a cache.
         output: Generated tokens.
+        message: The assistant's, as the chat wire has it; empty where there is none.
     """
 
     planned: Planned
@@ -40,6 +41,7 @@ class Sent:
     input: int = 0
     cached: int = 0
     output: int = 0
+    message: Mapping[str, Any] = field(default_factory=dict)
 
 
 Tell = Callable[[Sent], None]
@@ -119,6 +121,7 @@ async def _sent(client: AsyncOpenAI, planned: Planned) -> Sent:
         input=answer.usage.get("prompt_tokens", 0),
         cached=details.get("cached_tokens", 0),
         output=answer.usage.get("completion_tokens", 0),
+        message=answer.message,
     )
 
 

@@ -1,24 +1,36 @@
 """What the demo says."""
 
+import shlex
+from collections.abc import Iterator
 from statistics import median
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from proxy.demo.result import Result
-from proxy.demo.spending import hit_rate, spending
+from proxy.demo.otherwise import Sum
+from proxy.demo.result import Result, ledgered, total
+from proxy.demo.spending import spending
 from proxy.demo.traffic import AT_ONCE
 
 _ERRORS_SHOWN = 5
-#: Below this hit rate it is said why.
-_LOW = 0.05
-_WHY_LOW = (
-    "Hit rate: prompts go out as these applications build them, with the time first and tools\n"
-    "in any order, so the providers' caches find next to nothing to read."
+#: Ways a call can be sent, as they are called in the table.
+_DIRECTLY = "directly"
+_THROUGH = "through Thriftgate"
+_ARRANGED = "and its layouts applied"
+_RECKONED = (
+    "Directly: the same calls as their applications write them, with the time first and tools in\n"
+    "any order; reckoned as `thriftgate replay` does, with the same cache rules and prices."
+)
+_LEARNED = (
+    "Layouts: what it learned from these calls should move behind what stays the same. They wait\n"
+    "for `thriftgate layout approve`, or for the mode auto; applied at once, they come to this."
 )
 _SIMULATED = (
     "The upstream is [bold]simulated[/bold]: names, prices and cache rules are the providers',\n"
     "answers and waits are not."
 )
+_NANOS = 1_000_000_000
 _MODELS = ("gpt-5.4-mini", "claude-sonnet-5-5")
 
 
@@ -45,25 +57,37 @@ def outcome(console: Console, result: Result) -> None:
         console.print(f"Failed: {sent.planned.model}: {sent.error}", style="red", markup=False)
     if len(result.failed) > _ERRORS_SHOWN:
         console.print(f"… and {len(result.failed) - _ERRORS_SHOWN} more failed.", style="red")
-    if any(hit_rate(row.usage) < _LOW for row in result.total):
-        console.print(_WHY_LOW, soft_wrap=True)
+    if result.otherwise.direct:
+        console.print()
+        console.print(_comparison(result))
+        console.print()
+        console.print(_RECKONED, soft_wrap=True, markup=False)
+    if result.proposed:
+        console.print(_LEARNED, soft_wrap=True, markup=False)
     console.print(_SIMULATED, soft_wrap=True)
 
 
-def invitation(console: Console, base_url: str, key: str, folder: str) -> None:
-    """Say how to make a call of one's own."""
+def invitation(console: Console, base_url: str, key: str, folder: str, result: Result) -> None:
+    """Say how to make a call of one's own, and how to ask about all of them."""
     curl, snippet = commands(base_url, key)
     console.print("\nIt is your turn. In another terminal:\n")
     console.print(curl, soft_wrap=True, markup=False)
     console.print("\nWhat the ledger and planning know of all calls:\n")
-    console.print(
-        f"export THRIFTGATE_FOLDER={folder}; thriftgate misses; thriftgate savings",
-        soft_wrap=True,
-        markup=False,
-    )
+    for line in _questions(folder, result):
+        console.print(line, soft_wrap=True, markup=False)
     console.print("\nOr in Python (pip install openai):\n")
     console.print(snippet, soft_wrap=True, markup=False)
     console.print("Ctrl-C to stop; nothing is left behind.")
+
+
+def _questions(folder: str, result: Result) -> Iterator[str]:
+    """Commands that ask about the calls, one a line."""
+    yield f"export THRIFTGATE_FOLDER={folder}"
+    yield "thriftgate report --by feature"
+    yield "thriftgate misses"
+    for each in result.proposed[-1:]:
+        family = ("--family", each.family)
+        yield shlex.join(("thriftgate", "layout", "show", each.team, each.feature, *family))
 
 
 def commands(base_url: str, key: str) -> tuple[str, str]:
@@ -83,6 +107,41 @@ def commands(base_url: str, key: str) -> tuple[str, str]:
         "print(answer.choices[0].message.content)\n"
     )
     return curl, snippet
+
+
+def _comparison(result: Result) -> Table:
+    """Each team's hit rate and cost as its calls were sent, between other ways to send them."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("team", "sent"):
+        table.add_column(column)
+    for column in ("hit rate", "cost USD", ""):
+        table.add_column(column, justify="right", no_wrap=True)
+    rows = [(result.names.get(row.team or "", ""), row) for row in result.rows]
+    every = list(result.otherwise.direct)
+    for name, teams, row in (
+        *((name, [name], row) for name, row in rows),
+        *(("all", every, row) for row in result.total),
+    ):
+        direct = total(result.otherwise.direct, teams)
+        ways = [(_DIRECTLY, direct), (_THROUGH, ledgered(row))]
+        if result.proposed:
+            ways.append((_ARRANGED, total(result.otherwise.arranged, teams)))
+        for number, (way, found) in enumerate(ways):
+            shown = Text(name if number == 0 else "")
+            style = "bold" if name == "all" else ""
+            table.add_row(shown, way, *_figures(found, direct), style=style)
+    return table
+
+
+def _figures(found: Sum, direct: Sum) -> tuple[str, str, str]:
+    """Hit rate, cost to the cent, and how much less that is than directly."""
+    if found.nanos is None:
+        return f"{found.hit_rate:.1%}", "unknown", ""
+    less = ""
+    if found is not direct and direct.nanos:
+        share = round(100 * (direct.nanos - found.nanos) / direct.nanos)
+        less = f"{abs(share)} % {'more' if share < 0 else 'less'}"
+    return f"{found.hit_rate:.1%}", f"{found.nanos / _NANOS:,.2f}", less
 
 
 def _pace(result: Result) -> str:

@@ -10,6 +10,7 @@ The last is a receipt as JSON; its prompt is there where the team keeps prompts.
 receipts only the final one counts, and its usage tells how much was generated.
 """
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +24,14 @@ _NONE: Final = msgspec.Raw(b"null")
 _LATEST: Final = 1e11
 #: Characters of a reason.
 _WORDS: Final = 200
+#: What msgspec says.
+_EXPECTED: Final = re.compile(r"Expected `(\w+)[^`]*`, got `(\w+)`(?: - at `\$\.([\w.]+)[^`]*`)?")
+_MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
+_BYTE: Final = re.compile(r"\(byte (\d+)\)")
+_KINDS: Final = {
+    "array": "a list", "bool": "true or false", "float": "a number", "int": "a number",
+    "null": "null", "object": "an object", "str": "a text",
+}  # fmt: skip
 
 
 class Unreadable(ValueError):
@@ -40,6 +49,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
         body: The chat body.
         reply: The assistant's message as JSON; "null" where it was not recorded.
         generated: Tokens of the answer, where they are known without its text; None if not.
+        where: The file and the line it comes from, as ``file:line``; "" for nowhere.
     """
 
     at: float | None
@@ -49,6 +59,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     reply: bytes = b"null"
     generated: int | None = None
+    where: str = ""
 
 
 class _Row(msgspec.Struct):
@@ -84,13 +95,17 @@ def line(raw: bytes) -> Line:
     Raises:
         Unreadable: If it is none, or one that cannot be replayed.
     """
+    what = "it"
     try:
         row = _row(raw)
+        what = "its body" if row.prompt is None else "its prompt"
         body = row.prompt.encode() if row.prompt is not None else bytes(row.body)
+        if body == b"null":
+            raise Unreadable("it has neither a body nor a prompt")
         empty = not _body(body).messages
         body, reply = _mended(body), _mended_reply(bytes(row.reply))
     except (msgspec.DecodeError, orjson.JSONDecodeError, UnicodeError, RecursionError) as error:
-        raise Unreadable(str(error)[:_WORDS]) from None
+        raise Unreadable(f"{what} {_wrong(error)}"[:_WORDS]) from None
     if empty:
         raise Unreadable("its body has no messages")
     _check(row)
@@ -106,6 +121,28 @@ def line(raw: bytes) -> Line:
         reply=reply,
         generated=None if row.usage is None else row.usage.generated,
     )
+
+
+def _wrong(error: Exception) -> str:
+    """What is wrong, as a sentence about it goes on; nothing of what the line says is quoted."""
+    said = str(error)
+    if found := _EXPECTED.fullmatch(said):
+        wanted, got, path = found.groups()
+        other = f"{_KINDS.get(got, 'something')} where {_KINDS.get(wanted, 'another')} is needed"
+        return f"has as `{path}` {other}" if path else f"is {other}"
+    if found := _MISSING.match(said):
+        return f"has no `{found[1]}`"
+    if isinstance(error, RecursionError):
+        return "is nested too deeply"
+    return f"is not JSON{_from(said)}"
+
+
+def _from(said: str) -> str:
+    """Where JSON ends to be some, as far as that is told."""
+    if "truncated" in said:
+        return ": it ends too early"
+    at = _BYTE.search(said)
+    return f", from byte {int(at[1]) + 1} on" if at else ""
 
 
 def _check(row: _Row) -> None:

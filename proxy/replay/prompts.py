@@ -21,6 +21,8 @@ _KEY: Final = Key(id="", team="", team_name="")
 _ACCOUNT: Final = "replay"
 #: Characters of a reason.
 _WORDS: Final = 200
+#: Characters of a name in one.
+_NAME: Final = 40
 #: Blocks whose tokens a model generates.
 _SPOKEN: Final = frozenset({"text", "tool_use"})
 #: What reading a part of the wrong shape raises.
@@ -67,8 +69,10 @@ class Reading:
             return chat_bodies.prompt(sent, self._context)
         except CallerError as error:
             raise Unsayable(str(error)[:_WORDS]) from None
+        except Refusal as error:
+            raise Unsayable(str(error)[:_WORDS]) from None
         except _MISSHAPEN as error:
-            raise Unsayable(f"a part of it has the wrong shape: {error}"[:_WORDS]) from None
+            raise Unsayable(_misshapen(error)) from None
 
     def generated(self, reply: bytes) -> tuple[int, ...]:
         """The tokens of an assistant's message as the next prompt holds it.
@@ -92,3 +96,11 @@ class Reading:
             ask=ask(body),
             arrived=now,
         )
+
+
+def _misshapen(error: Exception) -> str:
+    """What is wrong with a part that no API would take, as far as the mistake tells it."""
+    if isinstance(error, KeyError) and isinstance(error.args[0], str):
+        named = error.args[0][:_NAME]
+        return f"a message, a part of one or a tool is wrong at `{named}`"
+    return "a message, a part of one or a tool has the wrong form"

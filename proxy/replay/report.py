@@ -29,6 +29,7 @@ def told(
         "calls": outcome.calls,
         "unanswered": outcome.unanswered,
         "left_out": outcome.left_out,
+        "left_out_first": outcome.left_out_first,
         "bad_lines": source.bad_count,
         "bad": source.bad,
         "variants": outcome.variants,
@@ -58,18 +59,21 @@ def remarks(outcome: Outcome, source: Source, unmoved: Sequence[Unmoved] = ()) -
             yield f"{row.refused:,} calls of {row.name} would have been refused for their marks."
     for each in unmoved:
         named = f"feature {_short(each.feature)}" if each.feature else "calls without a feature"
-        yield f"Nothing arranged, {named} ({each.calls:,} calls): {_short(each.why)}."
+        yield f"Nothing arranged, {named} ({_counted(each.calls, 'call')}): {_short(each.why)}."
     if outcome.unanswered:
-        yield f"{outcome.unanswered:,} calls have no recorded answer; their output costs nothing."
+        calls = _counted(outcome.unanswered, "call")
+        yield f"Without a recorded answer: {calls}; the output of such calls costs nothing here."
     for why, count in outcome.left_out.items():
-        yield f"{count:,} calls left out: {why}"
+        first = outcome.left_out_first.get(why, "")
+        yield f"{_counted(count, 'call')} left out{f', first {first}' if first else ''}: {why}."
     yield from _no_calls(source)
 
 
 def _no_calls(source: Source) -> Iterator[str]:
     """The lines that are no calls; of many, the first."""
     if source.bad_count:
-        yield f"{source.bad_count:,} lines are no calls:"
+        verb = "is no call" if source.bad_count == 1 else "are no calls"
+        yield f"{_counted(source.bad_count, 'line')} {verb}:"
     for bad in source.bad:
         yield f"  {bad.file}:{bad.line}: {bad.why}"
     if source.bad_count > len(source.bad):
@@ -89,7 +93,11 @@ def _figures(row: Row) -> tuple[str, ...]:
 
 def _reason(each: Misses) -> str:
     words = " ".join(filter(None, (each.reason.replace("_", " "), each.detail)))
-    return f"{each.tokens:,} tokens {words} ({each.calls:,} calls)"
+    return f"{each.tokens:,} tokens {words} ({_counted(each.calls, 'call')})"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _short(said: str) -> str:

@@ -33,6 +33,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         calls: Calls replayed.
         unanswered: Of these, without a recorded answer: they count as answered with nothing.
         left_out: Calls that cannot be sent on this route, by the reason.
+        left_out_first: Where the first of them stands, by the reason, as ``file:line``.
         variants: One row each; the last is the ceiling.
     """
 
@@ -40,6 +41,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     unanswered: int
     left_out: dict[str, int]
     variants: tuple[Row, ...]
+    left_out_first: dict[str, str] = {}
 
 
 def replay(
@@ -84,6 +86,7 @@ class _Run:
         self._ceiling = Ceiling(self._limits, self._units)
         self._best = Sums()
         self._left_out: Counter[str] = Counter()
+        self._left_out_first: dict[str, str] = {}
         self._unanswered = 0
 
     def call(self, line: Line, now: float) -> None:
@@ -95,6 +98,7 @@ class _Run:
             reason = str(why)
             few = reason in self._left_out or len(self._left_out) < _REASONS
             self._left_out[reason if few else _OTHERS] += 1
+            self._left_out_first.setdefault(reason if few else _OTHERS, line.where)
             return
         generated = self._reading.generated(line.reply)
         length = len(generated) if line.generated is None else line.generated
@@ -118,6 +122,7 @@ class _Run:
             calls=self._best.calls,
             unanswered=self._unanswered,
             left_out=dict(self._left_out),
+            left_out_first=self._left_out_first,
             variants=placed([*rows, self._best.row("ceiling")]),
         )
 

@@ -91,7 +91,7 @@ class Source:
         next_at = 0.0
         for number, raw in _lines(file, self._longest, self._tell):
             try:
-                found = line(raw)
+                found = msgspec.structs.replace(line(raw), where=f"{name}:{number}")
             except Unreadable as why:
                 self._note(Bad(name, number, str(why)))
                 continue

@@ -173,6 +173,7 @@ def _good(key: Key | None) -> Key:
 
 
 def _call(call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float, seal: Seal) -> Call:
+    feature = head.feature or key.feature
     return Call(
         id=call_id,
         key=key,
@@ -182,10 +183,11 @@ def _call(call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float, se
         headers=_scoped(head.forwarded, key, seal),
         body=sent,
         ask=None,
-        feature=_label(head.feature or key.feature),
+        feature=_label(feature),
         conversation=head.conversation,
         slots=head.slots,
         arrived=arrived,
+        notes=_cut(feature),
     )
 
 
@@ -226,8 +228,10 @@ def _asked(call: Call, head: Arrival) -> Call:
             code="missing_model",
             param="model",
         )
-    feature = call.feature if head.feature or not read.feature else _label(read.feature)
-    return msgspec.structs.replace(call, ask=read, feature=feature)
+    if head.feature or not read.feature:
+        return msgspec.structs.replace(call, ask=read)
+    feature, notes = _label(read.feature), _cut(read.feature)
+    return msgspec.structs.replace(call, ask=read, feature=feature, notes=notes)
 
 
 def _glance(call: Call, head: Arrival) -> Ask | None:
@@ -244,6 +248,13 @@ def _label(text: str) -> str:
     """A feature label that is safe to store and show."""
     text = text[:_FEATURE]
     return (text if text.isprintable() else "".join(c for c in text if c.isprintable())).strip()
+
+
+def _cut(text: str) -> tuple[str, ...]:
+    """What is said of a feature label that is longer than one may be."""
+    if len(text) <= _FEATURE:
+        return ()
+    return (f"the feature's name is cut to {_FEATURE} characters",)
 
 
 def _stopping() -> ProxyError:

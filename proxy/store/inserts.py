@@ -56,7 +56,7 @@ def _key(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 _NAMES = ", ".join(COLUMNS)
 
-_SUMS = {
+SUMS = {
     "calls": "sum(final)",
     "attempts": "count(*)",
     "errors": "sum(CASE WHEN final = 1 AND outcome IN ('refused', 'failed', 'broken') "
@@ -71,6 +71,7 @@ _SUMS = {
     "ttft_count": "count(CASE WHEN final = 1 THEN ttft END)",
     "duration_sum": "sum(final * duration)",
 }
+"""What rollups sum of calls, by their column."""
 _GROUP = tuple(column.name for column in schema.rollups.primary_key.columns)
 _GROUP_NAMES = ", ".join(_GROUP)
 _TIMES = {
@@ -91,11 +92,11 @@ def _added(name: str) -> str:
 def rolled_up(source: str) -> str:
     """The statement that adds the calls in ``source`` to the rollups, in the order of their key."""
     return f"""
-        INSERT INTO rollups ({_GROUP_NAMES}, {", ".join(_SUMS)})
-        SELECT {_GROUPED}, {", ".join(_SUMS.values())}
+        INSERT INTO rollups ({_GROUP_NAMES}, {", ".join(SUMS)})
+        SELECT {_GROUPED}, {", ".join(SUMS.values())}
         FROM {source}
         GROUP BY {_GROUP_NAMES} ORDER BY {_GROUP_NAMES}
-        ON CONFLICT ({_GROUP_NAMES}) DO UPDATE SET {", ".join(map(_added, _SUMS))}
+        ON CONFLICT ({_GROUP_NAMES}) DO UPDATE SET {", ".join(map(_added, SUMS))}
     """  # noqa: S608 - made of the schema's own names
 
 

@@ -25,6 +25,10 @@ from proxy.store.moments import seconds
 LAYOUT_CHANGES: Final = "layout changes"
 """The name of the fact that counts changes to what holds, for whoever caches it."""
 
+UNKNOWN_MODE: Final = "the database holds a mode that this version does not know"
+"""Why a place is suspended that nobody suspended."""
+
+_MODES = frozenset(Mode)
 _UNDECIDED = 20
 _BEGUN = sql(
     "INSERT INTO features (team, feature, family, mode, version, former, active_from, "
@@ -77,9 +81,19 @@ def place_of(row: Row[Any]) -> Place:
 
 
 def standing(row: Row[Any]) -> Standing:
-    """What a row of ``features`` says holds."""
+    """What a row of ``features`` says holds; with a mode nobody knows, prompts go as they came."""
+    is_known = not row.mode or row.mode in _MODES
+    found = _standing(row, row.mode if is_known else Mode.OFF)
+    if is_known or found.suspended:
+        return found
+    return msgspec.structs.replace(
+        found, suspended=UNKNOWN_MODE, suspended_at=found.changed_at or found.active_from
+    )
+
+
+def _standing(row: Row[Any], mode: str) -> Standing:
     return Standing(
-        mode=Mode(row.mode) if row.mode else None,
+        mode=Mode(mode) if mode else None,
         version=row.version,
         former=row.former,
         active_from=seconds(row.active_from),

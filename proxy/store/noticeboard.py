@@ -1,8 +1,18 @@
 """What holds for every feature, in memory, at most some seconds old."""
 
-from proxy.prefix.standing import Standings
+import logging
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from proxy.prefix.layouts.layout import Layout
+from proxy.prefix.standing import Place, Standings
+from proxy.store.layout_rows import UNKNOWN_MODE
 from proxy.store.layouts import Layouts
 from proxy.store.lookout import EVERY, Lookout
+
+_log = logging.getLogger("thriftgate.layouts")
 
 
 class Noticeboard:
@@ -19,7 +29,7 @@ class Noticeboard:
 
     def start(self) -> None:
         """Learn what holds, and watch it change."""
-        self.standings = self._layouts.standings()
+        self._learn()
         self._lookout.start()
 
     def close(self) -> None:
@@ -37,4 +47,47 @@ class Noticeboard:
 
     def _changed(self) -> None:
         if self._layouts.changes() != self.standings.changes:
-            self.standings = self._layouts.standings()
+            self._learn()
+
+    def _learn(self) -> None:
+        """Take over what holds; what of it cannot be read is told.
+
+        A place whose mode cannot be read keeps what was last known of it, if anything.
+        """
+        found, known = self._layouts.standings(), self.standings.places
+        for flaw in _flaws(found):
+            _log.error("%s", flaw)
+        places = {
+            place: known.get(place, each) if each.suspended == UNKNOWN_MODE else each
+            for place, each in found.places.items()
+        }
+        self.standings = msgspec.structs.replace(found, places=places)
+
+
+def _flaws(standings: Standings) -> Iterator[str]:
+    """What no version of ours would have written, each with the command that mends it."""
+    for place, standing in standings.places.items():
+        if standing.suspended == UNKNOWN_MODE:
+            yield (
+                f"The mode of {_named(place)} cannot be read: {UNKNOWN_MODE}. What was known of it"
+                " before holds; where nothing was, its prompts go as they came."
+                f" To choose a mode: {_command('mode', place, 'observe')}"
+            )
+    for (place, version), moves in standings.moves.items():
+        try:
+            msgspec.json.decode(moves, type=Layout)
+        except msgspec.DecodeError:
+            yield (
+                f"Layout {version} of {_named(place)} moves no text: what the database holds of it"
+                f" cannot be read. To be rid of it: {_command('rollback', place)}"
+            )
+
+
+def _named(place: Place) -> str:
+    family = f" on {place.family}" if place.family else ""
+    return f"feature {place.feature!r} of team {place.team}{family}"
+
+
+def _command(verb: str, place: Place, *words: str) -> str:
+    family = ("--family", place.family) if place.family else ()
+    return shlex.join(("thriftgate", "layout", verb, place.team, place.feature, *words, *family))

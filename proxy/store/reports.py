@@ -1,17 +1,30 @@
-"""Cost reports from the rollups alone; they satisfy ``dashboards.reports.Reports``."""
+"""Cost reports from the rollups, by user from receipts; see ``dashboards.reports.Reports``."""
 
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Engine, Row, Select, cast, func, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Engine,
+    Row,
+    Select,
+    cast,
+    func,
+    literal_column,
+    select,
+)
 
-from dashboards.reports import BY_TEAM, Part, Period, Spend
+from dashboards.reports import BY_TEAM, MOST_USERS, Part, Period, Spend
 from proxy.store import schema
 from proxy.store.database import reading
+from proxy.store.ids import id_floor
+from proxy.store.inserts import SUMS
 from proxy.store.moments import seconds
 from slo.usage import Usage
 
-_PARTS: tuple[Part, ...] = ("team", "feature", "model", "route")
+_PARTS: tuple[Part, ...] = ("team", "feature", "model", "route", "key")
+_COLUMNS: dict[Part, str] = {"key": "key_id", "user": "user_hash"}
 _DAY = 86_400
 _COUNTS = ("calls", "attempts", "errors", "estimated", "unpriced")
 _SUMMED = (
@@ -34,13 +47,18 @@ class LedgerReports:
     def spend(self, period: Period, by: Collection[Part] = BY_TEAM) -> list[Spend]:
         """See ``Reports.spend``."""
         parts = [part for part in _PARTS if part in by]
+        query = _query(parts, *period.bounds)
+        if "user" in by:
+            parts.append("user")
+            query = _by_user(parts, *period.bounds)
         with reading(self._engine) as connection:
-            rows = connection.execute(_query(parts, *period.bounds))
+            rows = connection.execute(query)
             return [_spend(parts, row) for row in rows if row.attempts]
 
     def unpriced(self, period: Period) -> list[Spend]:
         """See ``Reports.unpriced``."""
-        return [row for row in self.spend(period, _PARTS) if row.unpriced]
+        by: tuple[Part, ...] = ("team", "feature", "model", "route")
+        return [row for row in self.spend(period, by) if row.unpriced]
 
     def features(self, team: str) -> list[str]:
         """The features of all calls the team ever made, in order; "" for calls that named none."""
@@ -54,7 +72,7 @@ def _query(parts: list[Part], start: int, end: int) -> Select[Any]:
     """Sums of days along the primary key, which need no sorting, and then the sums of those."""
     table = schema.rollups.c
     deepest = max((_PARTS.index(part) for part in parts), default=0)
-    first, *others = (table[part] for part in _PARTS[: deepest + 1])
+    first, *others = (table[_COLUMNS.get(part, part)] for part in _PARTS[: deepest + 1])
     days = (
         select(first, table.day, *others, *(_sum(table[name]) for name in _SUMMED))
         .where(
@@ -67,9 +85,24 @@ def _query(parts: list[Part], start: int, end: int) -> Select[Any]:
         .subquery("days")
         .c
     )
-    groups = [days[part] for part in parts]
+    groups = [days[_COLUMNS.get(part, part)].label(part) for part in parts]
     return (
         select(*groups, *(_sum(days[name]) for name in _SUMMED)).group_by(*groups).order_by(*groups)
+    )
+
+
+def _by_user(parts: list[Part], start: int, end: int) -> Select[Any]:
+    """Sums of receipts, the dearest first; ids sort by time, which bounds what is read."""
+    table = schema.calls.c
+    groups = [table[_COLUMNS.get(part, part)].label(part) for part in parts]
+    sums = [cast(literal_column(told), BigInteger).label(name) for name, told in SUMS.items()]
+    dearest = func.coalesce(func.sum(table.cost_nanos), 0).desc()
+    return (
+        select(*groups, *sums)
+        .where(table.call_id >= id_floor(start), table.call_id < id_floor(end))
+        .group_by(*groups)
+        .order_by(dearest, *groups)
+        .limit(MOST_USERS)
     )
 
 

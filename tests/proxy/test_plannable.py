@@ -28,6 +28,41 @@ def test_tags_are_taken_off_however_small_the_prompt_is():
     assert passed(call(body(said("user", "<tg:stable>x</tg:stable>")))) is None
 
 
+HELLO = body(said("user", "Hello!"))
+
+
+@pytest.mark.parametrize("slots", ["0=fickle", "1=stable", ",".join(["0=fickle"] * 200)])
+def test_wrong_slots_of_a_small_prompt_are_told(slots):
+    found = passed(call(HELLO, slots=slots))
+
+    assert found is not None
+    assert f"slot '{slots.split(',')[0]}' is passed over" in found.why
+    assert "2 KB" not in found.why
+    assert len(found.why) < 400
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_slots_of_a_small_prompt_are_told_to_move_nothing(*, beside):
+    slots = "0=stable"
+    within = orjson.loads(HELLO) | {"metadata": {"thriftgate_slots": slots}}
+    small = call(HELLO, slots=slots) if beside else call(orjson.dumps(within))
+    found = passed(small)
+
+    assert found is not None
+    assert "in a prompt under 2 KB" in found.why
+
+
+def test_slots_beside_what_is_no_prompt_are_told():
+    found = passed(call(b'{"model": "m"}', slots="0=stable"))
+
+    assert found is not None
+    assert "not a chat body" in found.why
+
+
+def test_a_small_prompt_that_only_speaks_of_slots_has_none():
+    assert passed(call(body(said("user", "What is thriftgate_slots?")))) == Unplanned()
+
+
 def test_what_is_too_large_goes_as_it_came_and_says_so():
     found = passed(call(body(said("user", "x" * HUGE))))
 

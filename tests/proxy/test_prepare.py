@@ -87,6 +87,20 @@ def test_why_a_prompt_was_not_planned_is_noted():
     assert prepare(call(raw), route("up"), planned(raw, notes=notes)).notes == notes
 
 
+def test_what_is_to_be_said_of_the_call_itself_comes_first():
+    raw = b'{"messages":[]}'
+    told = call(raw, notes=("a name is cut",))
+
+    assert prepare(told, route("up"), Unplanned("too large")).notes == (
+        "a name is cut",
+        "too large",
+    )
+    assert prepare(told, route("up"), planned(raw, notes=("a tag stays",))).notes == (
+        "a name is cut",
+        "a tag stays",
+    )
+
+
 def test_notes_of_planning_follow_those_of_the_wire():
     raw = body(*talk(0), seed=7)
     to = route("up", kind="anthropic")

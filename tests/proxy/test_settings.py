@@ -80,6 +80,25 @@ def test_a_wrong_value_is_told_with_its_variable(name, text):
         read({variable(name): text})
 
 
+@pytest.mark.parametrize(
+    ("name", "needed"),
+    [
+        ("port", "a whole number from 0 to 65535"),
+        ("body_limit", "a whole number above 0"),
+        ("control_share", "a number from 0 to 1"),
+        ("retry_wait", "a number from 0"),
+        ("log_calls", "true or false"),
+        ("planning", "one of off, observe, apply, auto"),
+    ],
+)
+def test_a_wrong_value_is_told_in_words_with_what_it_is_for(name, needed):
+    with pytest.raises(InvalidSettings) as caught:
+        read({variable(name): "x"})
+
+    told = Settings.model_fields[name].description
+    assert str(caught.value) == f"{variable(name)}: it must be {needed} (got 'x'). {told}"
+
+
 def test_all_wrong_values_are_told_at_once():
     with pytest.raises(InvalidSettings) as caught:
         read({variable("port"): "x", variable("retries"): "y"})

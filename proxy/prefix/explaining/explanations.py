@@ -48,11 +48,12 @@ _REASONS: Final[Mapping[Reason, str]] = MappingProxyType(
         Reason.DIVERGED: "the prompt parted from what was sent before",
         Reason.UNMARKED: "nothing was stored, or looked for, where it was needed",
         Reason.PARAMETER_CHANGED: "a parameter changed that is part of the prefix",
-        Reason.ELSEWHERE: "it went to another cache",
+        Reason.ELSEWHERE: "what it repeats lies in another cache",
         Reason.COMPACTED: "the conversation was shortened",
         Reason.PROVIDER_SIDE: "the provider did not read what should have been there",
     }
 )
+_NOTHING: Final = "Nothing to mend"
 _NANOS: Final = 1_000_000_000
 
 
@@ -69,13 +70,15 @@ def story(miss: Miss | None, expected: int | None, usage: Usage | None) -> list[
     share = f", {100 * usage.cache_read / usage.prompt:.0f} %" if usage.prompt else ""
     lines = [f"Read from the cache: {usage.cache_read:,} of {usage.prompt:,} tokens{share}."]
     if expected is not None:
-        lines.append(f"Expected: {expected:,} tokens.")
+        could = f"{expected:,} tokens" if expected else "none"
+        lines.append(f"To be expected, as the prompt was sent: {could}.")
     if miss is None:
         return lines
     lines += [_why(miss)]
     if miss.tokens:
-        lines.append(f"Lost: {miss.tokens:,} tokens, {_price(miss.nanos)}.")
-    return [*lines, f"Mend: {MENDS[miss.reason]}"]
+        lines.append(f"Could have been read besides: {miss.tokens:,} tokens; {_price(miss.nanos)}.")
+    mend = MENDS[miss.reason]
+    return [*lines, mend if mend.startswith(_NOTHING) else f"Mend: {mend}"]
 
 
 def _why(miss: Miss) -> str:
@@ -85,9 +88,10 @@ def _why(miss: Miss) -> str:
 
 
 def _price(nanos: int | None) -> str:
-    """Dollars; a saving is told as one."""
+    """What reading the tokens would have changed, in dollars."""
     if nanos is None:
-        return "at no known price"
+        return "what that would have saved is not known"
     whole, rest = divmod(abs(nanos), _NANOS)
     cents = f"{rest:09d}".rstrip("0").ljust(2, "0")
-    return f"${whole:,}.{cents} {'more' if nanos >= 0 else 'less'} than if they had been read"
+    verb = "saved" if nanos >= 0 else "cost another"
+    return f"that would have {verb} ${whole:,}.{cents}"

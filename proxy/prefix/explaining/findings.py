@@ -130,7 +130,11 @@ def _other_prefix(case: Case) -> Finding | None:
         return None
     sure = Confidence.CERTAIN if before.same(sent) else Confidence.LIKELY
     if sent.place != before.place:
-        return Finding(Reason.ELSEWHERE, "another account, upstream or replica", sure)
+        return Finding(
+            Reason.ELSEWHERE,
+            "the call before it went to another account, upstream or replica",
+            sure,
+        )
     at = change(sent, before)
     names = _differing(sent, before, late=at is None or at.place.startswith("messages"))
     if names:

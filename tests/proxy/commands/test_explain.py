@@ -36,9 +36,9 @@ def test_a_call_is_told_attempt_by_attempt(tmp_path: Path) -> None:
     assert "Attempt 2 of" in said
     assert f"Conversation {'ab' * 16} is planned, with layout 2." in said
     assert "Read from the cache: 1,000 of 4,000 tokens, 25 %." in said
-    assert "Expected: 3,500 tokens." in said
+    assert "To be expected, as the prompt was sent: 3,500 tokens." in said
     assert "system line 4 changed." in said
-    assert "Lost: 2,500 tokens, $0.006" in said
+    assert "Could have been read besides: 2,500 tokens; that would have saved $0.006" in said
     assert "Mend: Move what varies behind" in said
 
 

@@ -252,3 +252,12 @@ def test_a_proposal_that_waits_comes_with_the_command_that_applies_it(
 def test_what_cannot_be_done_is_told_in_a_sentence(typed: Typed, place: Place) -> None:
     assert typed.refused(layouts, "approve", "acme", "support", "7").startswith("No layout of")
     assert typed.refused(layouts, "rollback", "acme", "support").startswith("No layout is")
+
+
+def test_as_json_a_list_and_a_feature_are_one_document_each(typed: Typed, place: Place) -> None:
+    (listed,) = msgspec.json.decode(typed.said(layouts, "list", "--json"))["features"]
+    shown = msgspec.json.decode(typed.said(layouts, "show", "acme", "support", "--json"))
+
+    assert (listed["team"], listed["feature"], listed["proposals"]) == ("acme", "support", 1)
+    assert shown["family"] == place.family
+    assert shown["versions"][0]["moves"][0]["saves_usd_per_1k_calls"] == "1.25"

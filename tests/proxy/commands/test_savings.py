@@ -1,6 +1,7 @@
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from proxy.commands.savings import misses, savings
@@ -119,3 +120,16 @@ def test_on_a_narrow_terminal_ids_and_findings_stay_whole(typed: Typed) -> None:
     assert f"  example: {missed.call_id}\n" in misses_said
     assert "smaller arm; 50 are needed" in " ".join(savings_said.split())
     assert all(len(line) <= 80 for line in (misses_said + savings_said).splitlines())
+
+
+def test_as_json_both_are_one_document_each(typed: Typed) -> None:
+    assert orjson.loads(typed.said(MISSES, "--json")) == {"days": 30, "misses": []}
+    typed.keep(
+        *(a_call(n) for n in range(300)),
+        a_call(301, miss="expired", miss_tokens=500, miss_nanos=1_500_000_000),
+    )
+    (saving,) = orjson.loads(typed.said(SAVINGS, "--json"))["savings"]
+    (miss,) = orjson.loads(typed.said(MISSES, "--json", "--days", "3"))["misses"]
+
+    assert (saving["team"], saving["feature"], saving["finding"]) == ("team_0", "", "measured")
+    assert (miss["reason"], miss["tokens"], miss["cost_usd"]) == ("expired", 500, "1.5")

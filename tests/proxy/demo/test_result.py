@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -7,8 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.demo.result import Result, of_store
+from proxy.demo.otherwise import Otherwise, Sum
+from proxy.demo.result import Result, of_store, proposed
 from proxy.demo.traffic import Sent
+from proxy.prefix.standing import Mode, Place
 from proxy.store.store import Store
 from tests.fakes.receipts import START, a_receipt
 from tests.proxy.demo.scripts import Says, plan
@@ -106,3 +109,29 @@ def test_errors_are_listed(store: Store) -> None:
     line = orjson.loads(result(store, a_sent(0, error="broke off")).json())
 
     assert [error["error"] for error in line["errors"]] == ["broke off"]
+
+
+def test_other_ways_stand_beside_the_ledger_by_team_and_in_all(store: Store) -> None:
+    for n in range(2):
+        store.keep(a_receipt(n))
+    ways = Otherwise(
+        {"acme-support": Sum(100, 10, 2_500_000_001), "acme-engineering": Sum(300, 30, 5)},
+        {"acme-support": Sum(100, 90, 1), "acme-engineering": Sum(300, 30, None)},
+    )
+    line = orjson.loads(replace(result(store, a_sent(0), a_sent(1)), otherwise=ways).json())
+    team = line["teams"]["acme-support"]
+
+    assert (line["direct_hit_rate"], line["direct_cost_usd"]) == (0.1, 2.500000006)
+    assert (line["arranged_hit_rate"], line["arranged_cost_usd"]) == (0.3, None)
+    assert (team["direct_hit_rate"], team["direct_cost_usd"]) == (0.1, 2.500000001)
+    assert (team["arranged_hit_rate"], team["arranged_cost_usd"]) == (0.9, 1e-9)
+
+
+def test_features_with_a_layout_are_named(store: Store) -> None:
+    place = Place("team_0", "chat", "gpt")
+    store.layouts.switch(place.whole, Mode.AUTO, "anna", START)
+    assert proposed(store, NAMES) == ()
+
+    store.layouts.propose(place, "digest", "{}", START)
+
+    assert proposed(store, NAMES) == (Place("acme-support", "chat", "gpt"),)

@@ -61,6 +61,14 @@ def test_the_ledger_says_what_the_sdk_was_told(played: tuple[Result, str]) -> No
     assert not total.estimated
 
 
+def test_other_ways_are_reckoned_from_the_same_calls(played: tuple[Result, str]) -> None:
+    result, text = played
+    (total,) = result.total
+
+    assert sum(each.prompt for each in result.otherwise.direct.values()) == total.usage.prompt
+    assert "directly" in text
+
+
 def test_both_teams_are_shown(played: tuple[Result, str]) -> None:
     _, text = played
 
@@ -110,6 +118,8 @@ def test_json_is_the_only_line() -> None:
     assert found["calls"] == found["ledger_calls"] == COUNT
     assert found["ledger_complete"] is True
     assert found["cost_usd"] > 0
+    assert found["direct_cost_usd"] > 0
+    assert 0 <= found["direct_hit_rate"] <= 1
 
 
 def output(command: list[str]) -> str:

@@ -8,9 +8,10 @@ import pytest
 from rich.console import Console
 
 from proxy.demo import words
+from proxy.demo.otherwise import Otherwise, Sum
 from proxy.demo.result import Result
 from proxy.demo.traffic import Sent
-from slo.usage import Usage
+from proxy.prefix.standing import Place
 from tests.proxy.demo.scripts import Says, plan
 from tests.proxy.demo.test_spending import a_spend
 
@@ -49,11 +50,50 @@ def test_the_outcome_says_that_the_upstream_is_simulated() -> None:
     assert "after 50 ms" in text
 
 
-def test_a_low_hit_rate_is_explained() -> None:
-    low = a_spend(team=None, usage=Usage(input=100))
+def compared(**changes: Any) -> list[list[str]]:
+    """The words of each line of the comparison."""
+    sums = {"acme": Sum(prompt=4000, read=400, nanos=5_000_000_000)}
+    applied = {"acme": Sum(prompt=4000, read=3000, nanos=1_000_000_000)}
+    fields = {"otherwise": Otherwise(sums, applied), "proposed": (Place("acme", "chat", "gpt"),)}
+    text = said(a_result(a_sent(), **(fields | changes)))
+    return [line.split() for line in text.splitlines()]
 
-    assert "Hit rate: " in said(a_result(a_sent(), total=(low,)))
-    assert "Hit rate: " not in said(a_result(a_sent()))
+
+def test_what_a_team_paid_stands_beside_what_it_would_have_paid_directly() -> None:
+    lines = compared()
+
+    assert ["acme", "directly", "10.0%", "5.00"] in lines
+    assert ["through", "Thriftgate", "25.0%", "2.50", "50", "%", "less"] in lines
+    assert ["and", "its", "layouts", "applied", "75.0%", "1.00", "80", "%", "less"] in lines
+    assert ["all", "directly", "10.0%", "5.00"] in lines
+
+
+def test_layouts_are_not_spoken_of_where_none_was_learned() -> None:
+    words = [word for line in compared(proposed=()) for word in line]
+
+    assert "through" in words
+    assert "layouts" not in words
+
+
+def test_what_came_dearer_is_said_too_and_an_unknown_price_is_unknown() -> None:
+    cheap, unknown = (Otherwise({"acme": Sum(4000, 0, nanos)}) for nanos in (2_000_000_000, None))
+
+    assert compared(otherwise=cheap, proposed=())[-8][-3:] == ["25", "%", "more"]
+    assert ["acme", "directly", "0.0%", "unknown"] in compared(otherwise=unknown, proposed=())
+    assert ["through", "Thriftgate", "25.0%", "2.50"] in compared(otherwise=unknown, proposed=())
+
+
+def test_without_an_answer_nothing_is_compared() -> None:
+    assert "directly" not in said(a_result(a_sent()))
+
+
+def test_the_invitation_asks_about_a_layout_where_one_is_proposed() -> None:
+    out = StringIO()
+    result = a_result(proposed=(Place("acme", "support chat", "gpt"),))
+    words.invitation(Console(file=out, width=40), URL, KEY, "folder", result)
+
+    assert "export THRIFTGATE_FOLDER=folder\n" in out.getvalue()
+    assert "thriftgate layout show acme 'support chat' --family gpt\n" in out.getvalue()
 
 
 def test_what_the_ledger_lacks_is_named() -> None:
@@ -101,7 +141,7 @@ def test_the_snippet_is_python() -> None:
 @pytest.mark.parametrize("width", [40, 80])
 def test_commands_are_printed_unbroken(width: int) -> None:
     out = StringIO()
-    words.invitation(Console(file=out, width=width), URL, KEY, "folder")
+    words.invitation(Console(file=out, width=width), URL, KEY, "folder", a_result())
     curl, snippet = words.commands(URL, KEY)
 
     assert curl in out.getvalue()

@@ -64,15 +64,19 @@ def test_an_exported_receipt_is_a_call_whose_answer_has_a_length_only():
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"t": 1}, "array|object|null"),
+        ({"t": 1}, "it has neither a body nor a prompt"),
+        ({"body": 5}, "its body is a number where an object is needed"),
+        ({"body": {"messages": 5}}, "its body has as `messages` a number where a list is needed"),
         ({"body": {"messages": []}}, "no messages"),
-        ({"body": {"prompt": "Hi"}}, "messages"),
-        ({"t": "soon", "body": BODY}, "float"),
+        ({"body": {"prompt": "Hi"}}, "its body has no `messages`"),
+        ({"t": "soon", "body": BODY}, "it has as `t` a text where a number is needed"),
+        ({"usage": {"input": "x"}}, "it has as `usage.input` a text where a number is needed"),
         ({"url": "/v1/embeddings", "body": BODY}, "no chat completion"),
         ({"method": "GET", "body": BODY}, "no chat completion"),
         ({"endpoint": "responses", "prompt": orjson.dumps(BODY).decode()}, "no chat completion"),
         ({"final": False, "prompt": orjson.dumps(BODY).decode()}, "before the final one"),
-        ({"prompt": "Hi"}, "malformed"),
+        ({"prompt": "Hi"}, "its prompt is not JSON, from byte 1 on"),
+        ({"prompt": '{"messages"'}, "its prompt is not JSON: it ends too early"),
     ],
 )
 def test_a_line_that_cannot_be_replayed_says_why(fields, why):
@@ -93,8 +97,10 @@ def test_a_line_that_cannot_be_replayed_says_why(fields, why):
     ],
 )
 def test_what_is_no_json_is_unreadable_and_nothing_worse(raw):
-    with pytest.raises(Unreadable):
+    with pytest.raises(Unreadable) as caught:
         line(raw)
+    assert "`" not in str(caught.value)
+    assert "malformed" not in str(caught.value)
 
 
 @pytest.mark.parametrize("t", [b"1e999", b"-1e300", b"1790000000000"])

@@ -48,6 +48,7 @@ def test_what_cannot_be_sent_says_why(name, asked, vocabulary):
         reading(name, vocabulary).prompt(asked, 0.0)
 
     assert str(found.value)
+    assert "' object" not in str(found.value)
 
 
 def test_an_answer_is_the_tokens_that_the_next_prompt_holds(vocabulary):

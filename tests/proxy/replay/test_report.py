@@ -76,16 +76,23 @@ def test_everything_that_was_not_replayed_is_said():
         Misses(Reason.EXPIRED, "", 9, 1),
     )
     row = msgspec.structs.replace(ROW, misses=misses, refused=3)
-    outcome = Outcome(calls=5, unanswered=1, left_out={"no wizard": 2}, variants=(row, ROW))
+    outcome = Outcome(
+        calls=5,
+        unanswered=1,
+        left_out={"no wizard": 2, "no witch": 1},
+        left_out_first={"no wizard": "a:7"},
+        variants=(row, ROW),
+    )
 
     said = list(remarks(outcome, source(Bad("a", 3, "no call"))))
 
     assert said == [
-        "Not read, as sent: 70 tokens first seen (2 calls); 9 tokens expired (1 calls).",
+        "Not read, as sent: 70 tokens first seen (2 calls); 9 tokens expired (1 call).",
         "3 calls of as sent would have been refused for their marks.",
-        "1 calls have no recorded answer; their output costs nothing.",
-        "2 calls left out: no wizard",
-        "1 lines are no calls:",
+        "Without a recorded answer: 1 call; the output of such calls costs nothing here.",
+        "2 calls left out, first a:7: no wizard.",
+        "1 call left out: no witch.",
+        "1 line is no call:",
         "  a:3: no call",
     ]
 

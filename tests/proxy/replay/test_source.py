@@ -34,6 +34,12 @@ def test_calls_come_in_the_order_of_their_times(written):
     assert read(Source([path])) == [(1, "first"), (5, "second"), (9, "third")]
 
 
+def test_a_call_knows_its_file_and_line(written):
+    path = written("a", b"nothing", b"", a_row(1, "first"))
+
+    assert [line.where for _, line in Source([path])] == ["a:3"]
+
+
 def test_beyond_the_window_the_order_is_the_files_and_time_never_goes_back(written):
     late = [a_row(float(n + 10), "") for n in range(source._WINDOW + 1)]
 

@@ -174,6 +174,20 @@ def test_a_feature_is_named_by_header_body_or_key_in_this_order(header, metadata
     assert house.receipts[0].feature == feature
 
 
+@pytest.mark.parametrize(
+    ("header", "metadata", "is_cut"),
+    [("x" * 129, "", True), ("", "x" * 129, True), ("x" * 128, "y" * 129, False), ("", "", False)],
+)
+def test_a_feature_that_is_cut_says_so(header, metadata, is_cut):
+    house = House()
+    body = ASKED[:-1] + b',"metadata":{"feature":"' + metadata.encode() + b'"}}'
+    answered = house.ask(body, headers={"x-thriftgate-feature": header})
+    notes = ("the feature's name is cut to 128 characters",) if is_cut else ()
+
+    assert house.receipts[0].notes == notes
+    assert answered.headers.get("x-thriftgate-notes") == (notes[0] if notes else None)
+
+
 GONE = Scripted([b"{}"], headers=JSON)
 
 

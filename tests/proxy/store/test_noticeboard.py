@@ -1,12 +1,13 @@
 import time
 from pathlib import Path
 
+import pytest
 from sqlalchemy import Engine, update
 
 from proxy.prefix.standing import Mode, Place
 from proxy.store import schema
 from proxy.store.database import writing
-from proxy.store.layout_rows import write
+from proxy.store.layout_rows import UNKNOWN_MODE, write
 from proxy.store.layouts import Layouts
 from proxy.store.noticeboard import Noticeboard
 from proxy.store.store import Store
@@ -80,4 +81,30 @@ def test_with_a_mode_of_a_later_version_the_last_known_holds(engine: Engine) -> 
     board.refresh()
 
     assert board.standings.of(PLACE).mode is Mode.AUTO
-    assert board.trouble == "changes to layouts go unnoticed: a row cannot be read"
+    assert board.trouble is None
+
+
+def test_a_row_that_cannot_be_read_is_told_with_its_mend_and_stops_nothing(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    layouts = Layouts(engine)
+    layouts.switch(PLACE, Mode.APPLY, "ann", NOW)
+    family = Place(PLACE.team, PLACE.feature, "gpt")
+    layouts.propose(family, "digest", "{broken", NOW)
+    layouts.approve(family, 1, "ann", NOW)
+    with writing(engine) as connection:
+        write(connection, PLACE, mode="bold")
+    board = Noticeboard(layouts, every=60)
+    board.start()
+    board.close()
+
+    assert board.trouble is None
+    assert board.standings.of(PLACE).is_off
+    assert board.standings.of(PLACE).suspended == UNKNOWN_MODE
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert told[0].startswith("The mode of feature 'support' of team team_1 cannot be read: ")
+    assert told[0].endswith("thriftgate layout mode team_1 support observe")
+    assert told[1].startswith("Layout 1 of feature 'support' of team team_1 on gpt moves no text")
+    assert told[1].endswith("thriftgate layout rollback team_1 support --family gpt")
+    layouts.switch(PLACE, Mode.OBSERVE, "ann", NOW)
+    assert not layouts.standings().of(PLACE).is_off

@@ -6,6 +6,7 @@ from sqlalchemy import Engine
 
 from dashboards.reports import Part, Period, Reports
 from proxy.receipt import Outcome
+from proxy.store.ids import call_ids
 from proxy.store.inserts import inserter
 from proxy.store.reports import LedgerReports
 from slo.usage import Usage
@@ -137,3 +138,46 @@ def test_a_teams_features_are_those_its_calls_named(engine: Engine) -> None:
     assert found.features("a") == ["", "search"]
     assert found.features("b") == ["chat"]
     assert found.features("c") == []
+
+
+def test_keys_and_users_have_rows_of_their_own_and_add_up(engine: Engine) -> None:
+    make, start = call_ids(), MONTH.bounds[0]
+    receipts = [
+        a_receipt(
+            n,
+            call_id=make(start + n),
+            started=start + n,
+            team="t",
+            key_id=f"key_{n % 3}",
+            user=f"user{n % 5}",
+            cost_nanos=n,
+        )
+        for n in range(60)
+    ]
+    inserter(engine)(receipts)
+    reports = LedgerReports(engine)
+
+    by_key = reports.spend(MONTH, ("team", "key"))
+    by_user = reports.spend(MONTH, ("team", "user"))
+
+    assert [(row.key, row.cost_nanos) for row in by_key] == [
+        (f"key_{key}", sum(range(key, 60, 3))) for key in range(3)
+    ]
+    assert [(row.user, row.cost_nanos) for row in by_user] == [
+        (f"user{user}", sum(range(user, 60, 5))) for user in (4, 3, 2, 1, 0)
+    ]
+    assert sum(row.usage.prompt for row in by_user) == sum(row.usage.prompt for row in by_key)
+
+
+def test_a_report_by_user_leaves_out_what_was_before_and_after(engine: Engine) -> None:
+    make, (start, end) = call_ids(), MONTH.bounds
+    inserter(engine)(
+        [
+            a_receipt(n, call_id=make(at), started=at, team="t", user="u")
+            for n, at in enumerate((start - 1.0, float(start), end - 1.0, float(end)))
+        ]
+    )
+
+    (row,) = LedgerReports(engine).spend(MONTH, ("user",))
+
+    assert row.attempts == 2

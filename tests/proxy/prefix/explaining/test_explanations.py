@@ -15,11 +15,15 @@ MISS = Miss(
 def test_a_miss_is_told_in_five_lines():
     assert story(MISS, 7_500, USAGE) == [
         "Read from the cache: 2,500 of 10,000 tokens, 25 %.",
-        "Expected: 7,500 tokens.",
+        "To be expected, as the prompt was sent: 7,500 tokens.",
         "Why not more: what was stored had expired (likely): idle for 612 s; entries live 300 s.",
-        "Lost: 5,000 tokens, $0.01125 more than if they had been read.",
+        "Could have been read besides: 5,000 tokens; that would have saved $0.01125.",
         f"Mend: {MENDS[Reason.EXPIRED]}",
     ]
+
+
+def test_where_nothing_was_to_be_expected_it_says_none():
+    assert story(None, 0, USAGE)[1] == "To be expected, as the prompt was sent: none."
 
 
 def test_what_is_not_known_is_not_told():
@@ -29,7 +33,7 @@ def test_what_is_not_known_is_not_told():
     assert story(None, None, Usage()) == ["Read from the cache: 0 of 0 tokens."]
     assert story(bare, None, USAGE)[1:] == [
         "Why not more: it was seen for the first time.",
-        f"Mend: {MENDS[Reason.FIRST_SEEN]}",
+        MENDS[Reason.FIRST_SEEN],
     ]
 
 
@@ -37,10 +41,22 @@ def test_prices_are_told_in_dollars():
     def told(nanos: int | None) -> str:
         return story(Miss(reason=Reason.DIVERGED, tokens=5, nanos=nanos), None, USAGE)[2]
 
-    assert told(None) == "Lost: 5 tokens, at no known price."
-    assert told(2_000_000_000) == "Lost: 5 tokens, $2.00 more than if they had been read."
-    assert told(1_500_000_000) == "Lost: 5 tokens, $1.50 more than if they had been read."
-    assert told(-3) == "Lost: 5 tokens, $0.000000003 less than if they had been read."
+    assert (
+        told(None)
+        == "Could have been read besides: 5 tokens; what that would have saved is not known."
+    )
+    assert (
+        told(2_000_000_000)
+        == "Could have been read besides: 5 tokens; that would have saved $2.00."
+    )
+    assert (
+        told(1_500_000_000)
+        == "Could have been read besides: 5 tokens; that would have saved $1.50."
+    )
+    assert (
+        told(-3)
+        == "Could have been read besides: 5 tokens; that would have cost another $0.000000003."
+    )
 
 
 def test_a_certain_reason_needs_no_word_for_it():

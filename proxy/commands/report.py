@@ -1,0 +1,70 @@
+"""``thriftgate report``: what was spent, by team and what else."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+import typer
+
+from dashboards.reports import Part, Period
+from proxy.commands import documents
+from proxy.commands.terminal import AsJson, Terminal
+from proxy.demo.spending import spending
+
+
+class _Part(StrEnum):
+    FEATURE = "feature"
+    MODEL = "model"
+    ROUTE = "route"
+    KEY = "key"
+    USER = "user"
+
+
+_PARTS: dict[_Part, Part] = {
+    _Part.FEATURE: "feature",
+    _Part.MODEL: "model",
+    _Part.ROUTE: "route",
+    _Part.KEY: "key",
+    _Part.USER: "user",
+}
+
+
+def report(terminal: Terminal) -> Callable[..., None]:
+    """The command."""
+
+    def report_command(
+        *,
+        days: Annotated[int, typer.Option(help="How many days, today included.", min=1)] = 30,
+        zone: Annotated[str, typer.Option(help="IANA time zone the days are in.")] = "UTC",
+        by: Annotated[list[_Part] | None, typer.Option(help="What else to split by.")] = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Cost, tokens and hit rate by team, and by feature, model, route, key or user if asked.
+
+        Users are keyed hashes; split by them, it has the 1,000 dearest rows.
+        """
+        period = _period(terminal, days, zone)
+        parts: list[Part] = [_PARTS[part] for part in dict.fromkeys(by or ())]
+        with terminal.store() as opened:
+            names = terminal.names(opened)
+            rows = opened.reports.spend(period, ("team", *parts))
+            total = opened.reports.spend(period, ())
+        if as_json:
+            terminal.document(documents.report(period, rows, total, names, parts))
+        elif not rows:
+            terminal.say(f"No calls in the last {days} days.")
+        else:
+            terminal.fit(spending(rows, names, total, parts))
+
+    return report_command
+
+
+def _period(terminal: Terminal, days: int, zone: str) -> Period:
+    """So many days to the end of today; ends the command where there is no such zone."""
+    try:
+        end = datetime.fromtimestamp(terminal.now(), ZoneInfo(zone)).date() + timedelta(days=1)
+    except (ValueError, KeyError, OSError):
+        return terminal.fail(f"--zone {zone}: there is no such time zone; one is Europe/Berlin.")
+    return Period(first=end - timedelta(days=days), end=end, zone=zone)

@@ -1,0 +1,54 @@
+from pathlib import Path
+
+import orjson
+import pytest
+
+from proxy.commands.report import report
+from tests.fakes.receipts import START, a_receipt
+from tests.fakes.typed import Typed, alone
+
+REPORT = alone(report)
+LONG = "a-feature-with-a-name-that-leaves-no-room-for-figures-in-eighty-columns"
+
+
+@pytest.fixture
+def typed(tmp_path: Path) -> Typed:
+    made = Typed(tmp_path, START + 60)
+    made.keep(*(a_receipt(n, feature=LONG) for n in range(3)))
+    return made
+
+
+def test_in_a_pipe_each_row_is_one_line_however_long(typed: Typed) -> None:
+    head, *rows = typed.said(REPORT, "--by", "feature", "--by", "model").splitlines()
+
+    assert head.split()[:3] == ["team", "feature", "model"]
+    assert "cost USD" in head
+    assert all(LONG in row for row in rows[:-1])
+    assert rows[-1].startswith("all")
+
+
+def test_on_a_terminal_it_is_folded(typed: Typed) -> None:
+    typed.width = 60
+    lines = typed.said(REPORT, "--by", "feature").splitlines()
+
+    assert max(map(len, lines)) <= 60
+
+
+def test_as_json_it_is_one_document(typed: Typed) -> None:
+    found = orjson.loads(typed.said(REPORT, "--json", "--by", "feature"))
+
+    assert [row["feature"] for row in found["rows"]] == [LONG] * len(found["rows"])
+    assert found["total"]["calls"] == 3
+    assert isinstance(found["total"]["cost_usd"], str)
+
+
+def test_without_calls_it_says_so(tmp_path: Path) -> None:
+    empty = Typed(tmp_path, START)
+
+    assert "No calls in the last 7 days." in empty.said(REPORT, "--days", "7")
+    assert orjson.loads(empty.said(REPORT, "--json"))["rows"] == []
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "/etc", ""])
+def test_a_zone_that_is_none_is_refused(typed: Typed, zone: str) -> None:
+    assert "there is no such time zone" in typed.refused(REPORT, "--zone", zone)
