@@ -11,7 +11,6 @@ Everything kept is bounded; time comes with each call. One thread at a time may 
 
 from collections.abc import Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from itertools import accumulate
 from typing import Final
 
@@ -36,6 +35,7 @@ from proxy.prefix.expected.sent import Sent
 from proxy.prefix.explaining.findings import Evidence
 from proxy.prefix.explaining.misses import miss
 from proxy.prefix.explaining.reasons import Miss, Said
+from proxy.prefix.keyed import keyed
 from proxy.prefix.layouts.canonical import named
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.toolsets import Toolsets
@@ -343,15 +343,7 @@ def _lacks(sent: Sent, talk: _Talk, *, answered: bool, extends: bool | None) -> 
 @lru_cache(_TEAMS)
 def fingerprint(secret: bytes, team: str) -> Fingerprint:
     """The keyed hash of one team: 16 bytes; no other team's are equal."""
-    key = blake2b(team.encode(errors="replace"), key=secret[:64]).digest()
-    blank = blake2b(key=key, digest_size=16)
-
-    def digest(raw: bytes) -> bytes:
-        found = blank.copy()
-        found.update(raw)
-        return found.digest()
-
-    return digest
+    return keyed(secret, team)
 
 
 def _kind(way: Way, at: int) -> str:
