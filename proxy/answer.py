@@ -67,6 +67,11 @@ class Answer:
             self.first = await self._read()
         self._timeline.begun()
 
+    def handed(self, timeline: Timeline) -> None:
+        """Go on in another timeline, that of the call whose race it won."""
+        self._timeline = timeline
+        timeline.begun()
+
     async def next(self) -> bytes:
         """The next piece, for a stream whole events; b"" at the end.
 

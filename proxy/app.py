@@ -26,6 +26,8 @@ from fastapi import FastAPI, Request
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
+from proxy import desk as desks
+from proxy.alerts.standing import alerting
 from proxy.call import Key
 from proxy.catalog.entries import Catalog
 from proxy.catalog.load import load
@@ -33,8 +35,8 @@ from proxy.decide import Patience
 from proxy.desk import Desk
 from proxy.errors import Unready
 from proxy.estimates import Estimates
-from proxy.limits.admission import Admission
-from proxy.limits.standing import standing
+from proxy.lanes import Lanes
+from proxy.limits.standing import promised, standing
 from proxy.planning import Planning
 from proxy.prefix.planner import Planner
 from proxy.receipt import Receipt
@@ -46,8 +48,11 @@ from proxy.routes.pages import tell_errors
 from proxy.routes.room import Room
 from proxy.settings import Settings, upstream_keys
 from proxy.settle import Seal
+from proxy.steering.lanes import LaneFigures
+from proxy.steering.standing import steering
 from proxy.store.ids import call_ids
 from proxy.store.store import Store
+from proxy.surroundings import Surroundings
 from proxy.telemetry import Telemetry
 from proxy.upkeep import guard, retain
 from proxy.upstream.http import transport
@@ -82,19 +87,29 @@ class Tasks:
 
 
 class Receipts:
-    """Hands each receipt to all who read receipts: the journal before all that count."""
+    """Hands each receipt to all who read receipts: the journal before all that count.
 
-    def __init__(self, store: Store, telemetry: Telemetry, limits: Admission | None = None) -> None:
+    Args:
+        store: Keeps them.
+        telemetry: Counts them.
+        others: What else hears of each, also where it cannot be kept.
+    """
+
+    def __init__(
+        self, store: Store, telemetry: Telemetry, others: Sequence[Callable[[Receipt], None]] = ()
+    ) -> None:
         self._store = store
         self._telemetry = telemetry
-        self._limits = limits
+        self._others = others
 
     def keep(self, receipt: Receipt) -> None:
         """Keep the receipt; once this returns, the process may die and it is not lost."""
-        if self._limits is not None:
-            self._limits.settled(receipt)  # later, and also where it cannot be kept
-        self._store.keep(receipt)
-        self._telemetry.observe(receipt)
+        try:
+            self._store.keep(receipt)
+            self._telemetry.observe(receipt)
+        finally:
+            for hear in self._others:
+                hear(receipt)
 
     async def receipts(self, call_id: str, team: str) -> Sequence[Receipt]:
         """The receipts of a team's call, by attempt; none if it made no such call.
@@ -161,6 +176,7 @@ async def gateway(
     settings: Settings,
     opened: Store | None = None,
     clock: Callable[[], float] = time.time,  # noqa: TID251 - the one clock
+    ticks: Callable[[], float] = time.perf_counter,
 ) -> AsyncIterator[Gateway]:
     """A gateway that is ready for calls; leaving waits for its background tasks.
 
@@ -168,6 +184,7 @@ async def gateway(
         settings: How it runs.
         opened: The store, which is closed with the gateway; None for the one of the settings.
         clock: Seconds since the epoch.
+        ticks: Seconds of a clock that goes forward, by which calls are timed.
     """
     known = catalog(settings)
     opened = opened or store(settings)
@@ -179,31 +196,67 @@ async def gateway(
             tasks = Tasks(group)
             days = settings.retention_days
             upkeep = [tasks.start(partial(work, opened, days, clock)) for work in (retain, guard)]
-            async with (
-                standing(settings, opened, estimates, tasks, clock, telemetry.also) as limits,
-                AsyncExitStack() as stack,
-            ):
-                kept = Receipts(opened, telemetry, limits)
-                planning = stack.enter_context(closing(_planning(settings, opened, tasks, clock)))
-                desk = Desk(
+            promises = promised(settings)
+            async with alerting(promises.sinks, opened, tasks, clock, promises.budgets) as alerts:
+                around = Surroundings(
+                    settings=settings,
+                    promises=promises,
                     catalog=known,
-                    transport=pool,
-                    ledger=kept,
+                    opened=opened,
                     estimator=estimates,
-                    planning=planning,
-                    seal=Seal(opened.secret),
-                    patience=_patience(settings),
                     tasks=tasks,
-                    limits=limits,
+                    now=clock,
+                    publish=telemetry.also,
+                    say=alerts.say,
                 )
-                pages = _pages(known, opened, kept, telemetry)
-                yield Gateway(Front(pages, desk, _door(settings, opened, clock)), opened, known)
+                async with _desk(around, pool, telemetry, ticks) as (desk, kept):
+                    pages = _pages(known, opened, kept, telemetry)
+                    door = _door(settings, opened, clock, ticks)
+                    yield Gateway(Front(pages, desk, door), opened, known)
             for work in upkeep:
                 work.cancel()
     finally:
         estimates.close()
         if not opened.close(settings.drain_grace):
             _log.warning("Receipts stay in the journal; the next start puts them into the ledger")
+
+
+@asynccontextmanager
+async def _desk(
+    around: Surroundings, pool: Transport, telemetry: Telemetry, ticks: Callable[[], float]
+) -> AsyncIterator[tuple[Desk, Receipts]]:
+    """The desk, and what keeps its receipts."""
+    settings, opened, lanes = around.settings, around.opened, Lanes()
+    around.publish(LaneFigures(lanes, ticks))
+    async with (
+        standing(around) as entry,
+        steering(around) as wheel,
+        AsyncExitStack() as stack,
+    ):
+        others = [each.settled for each in (entry, wheel) if each is not None]
+        kept = Receipts(opened, telemetry, (*others, partial(_spent, lanes, ticks)))
+        planning = _planning(settings, opened, around.tasks, around.now)
+        stack.enter_context(closing(planning))
+        desk = Desk(
+            catalog=around.catalog,
+            transport=pool,
+            ledger=kept,
+            estimator=around.estimator,
+            planning=planning,
+            seal=Seal(opened.secret),
+            patience=_patience(settings),
+            tasks=around.tasks,
+            limits=entry,
+            steering=wheel,
+            lanes=lanes,
+        )
+        yield desk, kept
+
+
+def _spent(lanes: Lanes, ticks: Callable[[], float], receipt: Receipt) -> None:
+    """Let hedges have their part of what a call cost."""
+    if receipt.final:
+        lanes.hedges.called(receipt.cost_nanos, ticks())
 
 
 def listener(settings: Settings) -> socket.socket:
@@ -277,7 +330,7 @@ def _transport(settings: Settings, known: Catalog) -> AbstractAsyncContextManage
 
 
 def _planning(
-    settings: Settings, opened: Store, tasks: Tasks, clock: Callable[[], float]
+    settings: Settings, opened: Store, tasks: desks.Tasks, clock: Callable[[], float]
 ) -> Planning:
     return Planning(
         Planner(opened.secret, share=settings.control_share),
@@ -296,12 +349,14 @@ def _patience(settings: Settings) -> Patience:
     )
 
 
-def _door(settings: Settings, opened: Store, clock: Callable[[], float]) -> Door:
+def _door(
+    settings: Settings, opened: Store, clock: Callable[[], float], ticks: Callable[[], float]
+) -> Door:
     return Door(
         keys=opened.keyring,
         capacity=Capacity(opened),
         now=clock,
-        ticks=time.perf_counter,
+        ticks=ticks,
         call_id=call_ids(),
         room=Room(each=settings.body_limit, all_together=settings.bodies_limit),
         max_calls=settings.max_calls,

@@ -6,11 +6,9 @@ import logging
 import signal
 import socket
 import time
-from datetime import UTC, datetime, timedelta
-from enum import StrEnum
+from datetime import UTC, datetime
 from importlib import metadata
 from typing import Annotated, NoReturn
-from zoneinfo import ZoneInfo
 
 import typer
 import uvloop
@@ -19,19 +17,19 @@ from rich.text import Text
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from dashboards.reports import Part, Period
 from proxy import app
+from proxy.alerts.outlets import outlets, variables
 from proxy.catalog.entries import Catalog
 from proxy.catalog.problems import BadCatalog, report
-from proxy.commands import budgets, explain, layouts, savings
-from proxy.commands.terminal import Terminal, grid, sentence
-from proxy.demo.spending import spending
+from proxy.commands import alerts, budgets, explain, keys, lab, layouts, objectives, savings
+from proxy.commands import report as reporting
+from proxy.commands.terminal import Terminal
+from proxy.limits.ceilings import strangers
 from proxy.limits.standing import NotAlone, check_counters, promised
 from proxy.replay import command as replay
 from proxy.settings import InvalidSettings, Settings, read, upstream_keys
 from proxy.store.database import open_database
 from proxy.store.store import Store
-from proxy.store.teams import Team
 from slo.promises.file import Promises
 from slo.promises.table import BadPromises
 
@@ -41,28 +39,9 @@ _commands = typer.Typer(
     pretty_exceptions_enable=False,
     help="A gateway in front of language models. Settings are THRIFTGATE_… environment variables.",
 )
-_keys = typer.Typer(no_args_is_help=True, help="Make, list and revoke callers' keys.")
-_teams = typer.Typer(no_args_is_help=True, help="Make and list teams.")
-_commands.add_typer(_keys, name="key")
-_commands.add_typer(_teams, name="team")
-
 # Names that people chose are printed, and none of them is markup.
 _err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 _out = Console(highlight=False, markup=False, emoji=False)
-
-
-class _Part(StrEnum):
-    FEATURE = "feature"
-    MODEL = "model"
-    ROUTE = "route"
-
-
-_PARTS: dict[_Part, Part] = {
-    _Part.FEATURE: "feature",
-    _Part.MODEL: "model",
-    _Part.ROUTE: "route",
-}
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print the result and nothing else.")]
 
 
 def _told(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
@@ -98,7 +77,7 @@ def serve() -> None:
     """
     settings = _settings()
     known = _catalog(settings)
-    _promises(settings)
+    _climbable(_promises(settings), known)
     with _listener(settings) as listener:
         opened = _open(settings)
         try:
@@ -136,13 +115,7 @@ def _welcome(opened: Store) -> None:
 
 def _introduce(settings: Settings, known: Catalog, port: int) -> None:
     """Print what a person who starts it has to know."""
-    keyed = upstream_keys(upstream.key_env for upstream in known.upstreams.values())
-    having, lacking = [], []
-    for upstream in known.upstreams.values():
-        if not upstream.key_env or upstream.key_env in keyed:
-            having.append(upstream.name)
-        else:
-            lacking.append(f"{upstream.name} ({upstream.key_env})")
+    having, lacking = _keyed(known)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     file = f" and {settings.catalog}" if settings.catalog else ""
     for line in (
@@ -199,13 +172,37 @@ def check() -> None:
     except ValueError as error:
         _fail(f"THRIFTGATE_DATABASE_URL: {error}")
     promises = _promises(settings)
+    _climbable(promises, known)
     if known.warnings:
         _out.print(report(known.warnings), soft_wrap=True)
-    _out.print(
-        f"Settings and catalog are sound:"
-        f" {len(known.models)} models, {len(known.upstreams)} upstreams,"
-        f" {len(promises.budgets)} budgets."
-    )
+    if lacking := _keyed(known)[1]:
+        # Few have an account with each, so it is no mistake.
+        said = f"Note: no key is set for {', '.join(lacking)}: calls that go there would fail."
+        _out.print(said, soft_wrap=True)
+    for why in outlets(promises.sinks, upstream_keys(variables(promises.sinks)))[1]:
+        _out.print(f"Note: {why}", soft_wrap=True)
+    counts = {
+        "models": known.models,
+        "upstreams": known.upstreams,
+        "budgets": promises.budgets,
+        "ceilings": promises.ceilings,
+        "objectives": promises.objectives,
+        "sinks": promises.sinks,
+    }
+    told = ", ".join(f"{len(each)} {name}" for name, each in counts.items() if each)
+    _out.print(f"Settings and catalog are sound: {told}.", soft_wrap=True)
+
+
+def _keyed(known: Catalog) -> tuple[list[str], list[str]]:
+    """The upstreams that have the key they need, and those without, with the variable to set."""
+    keyed = upstream_keys(upstream.key_env for upstream in known.upstreams.values())
+    having, lacking = [], []
+    for upstream in known.upstreams.values():
+        if not upstream.key_env or upstream.key_env in keyed:
+            having.append(upstream.name)
+        else:
+            lacking.append(f"{upstream.name} ({upstream.key_env})")
+    return having, lacking
 
 
 @_commands.command()
@@ -213,102 +210,6 @@ def migrate() -> None:
     """Bring the database to the newest schema; every other command does so too when it opens it."""
     with _terminal.store():
         _out.print("The database has the newest schema.")
-
-
-@_commands.command(name="report")
-def report_command(
-    *,
-    days: Annotated[int, typer.Option(help="How many days, today included.", min=1)] = 30,
-    zone: Annotated[str, typer.Option(help="IANA time zone the days are in.")] = "UTC",
-    by: Annotated[list[_Part] | None, typer.Option(help="What else to split by.")] = None,
-) -> None:
-    """Cost, tokens and hit rate by team, and by feature, model or route if asked."""
-    try:
-        today = datetime.fromtimestamp(_now(), ZoneInfo(zone)).date() + timedelta(days=1)
-    except (ValueError, KeyError) as error:
-        _fail(f"--zone {zone}: {error}")
-    period = Period(first=today - timedelta(days=days), end=today, zone=zone)
-    parts: list[Part] = [_PARTS[part] for part in dict.fromkeys(by or ())]
-    with _terminal.store() as opened:
-        names = _terminal.names(opened)
-        rows = opened.reports.spend(period, ("team", *parts))
-        total = opened.reports.spend(period, ())
-    if rows:
-        _out.print(spending(rows, names, total, parts))
-    else:
-        _out.print(f"No calls in the last {days} days.")
-
-
-@_keys.command("create")
-def key_create(
-    *,
-    team: Annotated[str, typer.Option(help="The team's name; made if there is none.")],
-    name: Annotated[str, typer.Option(help="What to call the key.")] = "",
-    feature: Annotated[str, typer.Option(help="The feature of calls that name none.")] = "",
-    quiet: Quiet = False,
-) -> None:
-    """Make a key and print it; it is shown this once."""
-    with _terminal.store() as opened:
-        owner = _team(opened, team) or opened.teams.create(team, now=_now())
-        key, secret = opened.teams.create_key(owner.id, name, now=_now(), feature=feature)
-    if quiet:
-        print(secret)
-        return
-    _out.print(f"Key {key.id} of team {owner.name}:", _bold(secret), soft_wrap=True)
-    _out.print("It is shown this once; only its hash is kept.")
-
-
-@_keys.command("list")
-def key_list() -> None:
-    """All keys, by team; never their secrets."""
-    table = grid("team", "key", "name", "ends in", "feature", "state")
-    with _terminal.store() as opened:
-        for team in opened.teams.all():
-            for key in opened.teams.keys(team.id):
-                state = "open" if key.revoked_at is None else "revoked"
-                table.add_row(team.name, key.id, key.name, key.hint, key.feature, state)
-    _terminal.show(table)
-
-
-@_keys.command("revoke")
-def key_revoke(key: Annotated[str, typer.Argument(help="The key's id, key_….")]) -> None:
-    """Close a key for good; running gateways notice within seconds."""
-    with _terminal.store() as opened:
-        revoked = opened.teams.revoke(key, now=_now())
-    if not revoked:
-        _fail(f"There is no open key with the id {key}. `thriftgate key list` shows them.")
-    _out.print(f"Key {key} is revoked.")
-
-
-@_teams.command("create")
-def team_create(
-    name: Annotated[str, typer.Argument(help="The team's name.")],
-    *,
-    keep_prompts: Annotated[
-        bool, typer.Option("--keep-prompts", help="Store the text of its prompts.")
-    ] = False,
-) -> None:
-    """Make a team."""
-    with _terminal.store() as opened:
-        try:
-            made = opened.teams.create(name, now=_now(), keeps_prompts=keep_prompts)
-        except ValueError as error:
-            _fail(f"{sentence(error)}.")
-    _out.print(f"Team {made.name} has the id {made.id}.")
-
-
-@_teams.command("list")
-def team_list() -> None:
-    """All teams."""
-    table = grid("team", "id", "keeps prompts")
-    with _terminal.store() as opened:
-        for team in opened.teams.all():
-            table.add_row(team.name, team.id, "yes" if team.keeps_prompts else "no")
-    _terminal.show(table)
-
-
-def _team(opened: Store, name: str) -> Team | None:
-    return next((team for team in opened.teams.all() if team.name == name), None)
 
 
 def _settings() -> Settings:
@@ -337,6 +238,13 @@ def _promises(settings: Settings) -> Promises:
         _fail(f"THRIFTGATE_REDIS_URL: {error}")
     except OSError as error:
         _fail(f"The promises cannot be read: {error}. THRIFTGATE_PROMISES names them.")
+
+
+def _climbable(promises: Promises, known: Catalog) -> None:
+    """End the command where ladders or ceilings name models that the catalog has not."""
+    wrong = objectives.strangers(promises.objectives, known) + strangers(promises.ceilings, known)
+    if wrong:
+        _fail("\n".join(wrong))
 
 
 def _listener(settings: Settings) -> socket.socket:
@@ -376,8 +284,14 @@ def _fail(message: str) -> NoReturn:
 
 _commands.command(name="replay")(replay.command(lambda: _catalog(_settings()), _now))
 _terminal = Terminal(lambda: _open(_settings()), _now, _out, _fail)
+_commands.add_typer(keys.keys(_terminal), name="key")
+_commands.add_typer(keys.teams(_terminal), name="team")
+_commands.command(name="report")(reporting.report(_terminal))
 _commands.add_typer(layouts.layouts(_terminal), name="layout")
 _commands.command(name="savings")(savings.savings(_terminal))
 _commands.command(name="misses")(savings.misses(_terminal))
 _commands.command(name="budgets")(budgets.budgets(_terminal, _settings, _promises))
+_commands.add_typer(objectives.objectives(_terminal, _settings, _promises), name="objectives")
+_commands.add_typer(alerts.alerts(_terminal, _settings, _promises), name="alerts")
 _commands.command(name="explain")(explain.explain(_terminal))
+_commands.command(name="lab")(lab.lab(_terminal, lambda: app.catalog(read({}))))

@@ -1,12 +1,8 @@
-"""Which routes a call may take, and whether a failed attempt is worth another; pure."""
-
-import difflib
+"""Whether a failed attempt is worth another; pure."""
 
 import msgspec
 
-from proxy.call import Call
-from proxy.catalog.entries import Catalog, Route
-from proxy.errors import NotFound, UpstreamError
+from proxy.errors import UpstreamError
 
 #: Endpoints that generate or embed, and so have usage even when the upstream does not say.
 GENERATING = frozenset({"chat/completions", "responses", "completions", "embeddings"})
@@ -45,24 +41,3 @@ class Patience(msgspec.Struct, frozen=True):
         again = number + 1 - routes
         pause = failure.retry_after if failure.retry_after is not None else 0.25 * 2.0**again
         return pause if pause <= self.longest_pause else None
-
-
-def routes(call: Call, catalog: Catalog) -> tuple[Route, ...]:
-    """The routes of the model the call names, in the order they are tried; at least one.
-
-    Raises:
-        NotFound: If the catalog has no such model.
-    """
-    model = catalog.find(call.model) if call.model else None
-    if model is not None:
-        return model.routes
-    if not call.model or call.endpoint not in GENERATING:
-        return (catalog.default,)
-    near = difflib.get_close_matches(call.model[:100], list(catalog.models)[:200], n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    raise NotFound(
-        f"The model `{call.model[:100]}` is not in the gateway's catalog.{hint}"
-        " GET /v1/models lists what is; whoever runs the gateway can add it in the catalog file.",
-        code="model_not_found",
-        param="model",
-    )

@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
 
 from proxy.call import Call
 from proxy.catalog.entries import Catalog, Route
+from proxy.choices import Choice, Decision
 from proxy.decide import Patience
+from proxy.lanes import Lanes
 from proxy.meter import Meter
 from proxy.prefix.explaining.diagnostics import Heard
 from proxy.prefix.explaining.reasons import Miss
@@ -18,7 +20,7 @@ from proxy.receipt import Receipt
 from proxy.settle import Attempt, Seal
 from proxy.timeline import Timeline
 from proxy.upstream.port import Transport
-from proxy.watch import Watch
+from proxy.watch import Unwatched, Watch
 from proxy.wire.port import Prepared
 from slo.usage import Usage
 
@@ -110,15 +112,60 @@ class Planning(Protocol):
         ...
 
 
-class Limits(Protocol):
-    """Holds of every budget what an attempt may use of it."""
+class Admitted(msgspec.Struct, frozen=True):
+    """An attempt that may go.
 
-    async def admit(self, attempt: Attempt, prepared: Prepared) -> Mapping[str, str]:
-        """Hold it; headers that tell the caller what is left.
+    Attributes:
+        prepared: Its request, with less to generate where a ceiling asks for that.
+        headers: What the caller is told of its limits.
+        notes: What was changed, in short sentences.
+    """
+
+    prepared: Prepared
+    headers: Mapping[str, str] = {}
+    notes: tuple[str, ...] = ()
+
+
+class Elsewhere(msgspec.Struct, frozen=True):
+    """An attempt that is too dear here, and fits on another model.
+
+    Attributes:
+        model: Its public name.
+        why: What the caller is told.
+    """
+
+    model: str
+    why: str
+
+
+class Limits(Protocol):
+    """Holds of every budget what an attempt may use of it, and keeps calls below their ceilings."""
+
+    async def admit(
+        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | Elsewhere:
+        """Hold it, or say where it fits.
+
+        Args:
+            attempt: The attempt.
+            prepared: Its request.
+            fits: Whether a model of the catalog can answer the call.
 
         Raises:
             CallerError: It does not fit.
             Unready: Nobody can say whether it fits.
+        """
+        ...
+
+
+class Steering(Protocol):
+    """Moves calls to other routes while objectives are missed."""
+
+    def decide(self, call: Call, asked: tuple[Choice, ...]) -> Decision:
+        """The routes a call takes.
+
+        Raises:
+            ProxyError: It is not to be sent anywhere just now.
         """
         ...
 
@@ -143,7 +190,9 @@ class Desk:
     seal: Seal
     patience: Patience
     tasks: Tasks
+    lanes: Lanes = field(default_factory=Lanes)
     limits: Limits | None = None
+    steering: Steering | None = None
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -152,5 +201,5 @@ class Line(msgspec.Struct, frozen=True):
     call: Call
     caller: Caller
     desk: Desk
-    watch: Watch
+    watch: Watch | Unwatched
     timeline: Timeline

@@ -59,6 +59,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         miss_detail: The evidence, in a short sentence.
         miss_tokens: Tokens that were not read and should have been.
         miss_nanos: What that cost in 1e-9 US dollars; None when the price is unknown.
+        moved: Why it went to another route than the one asked for, such as ``chat-ttft: level 1``;
+            "" where it did not.
     """
 
     call_id: str
@@ -96,3 +98,4 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     miss_detail: str = ""
     miss_tokens: int | None = None
     miss_nanos: int | None = None
+    moved: str = ""

@@ -177,6 +177,20 @@ class Watch:
             self._task.cancel()
 
 
+class Unwatched:
+    """What stands in a watch's place for one of several attempts at once: their race is watched."""
+
+    def expect(self, wait: Wait, seconds: float) -> None:
+        """Let the wait last as long as it does."""
+
+    def rest(self) -> None:
+        """Go on as before."""
+
+    def told(self) -> None:
+        """Nothing: whoever cancelled the attempt knows why."""
+        return
+
+
 def _late(wait: Wait) -> ProxyError:
     if wait is Wait.BODY:
         return InvalidCall("The body did not arrive in time.", code="body_timeout")

@@ -35,7 +35,9 @@ PARAMETER_WALL = 6
 #: is an optimiser: whatever goes wrong there, the call is sent as it came.
 BROAD = {"proxy/routes/front.py", "proxy/app.py", "proxy/planning.py"}
 #: Sources without a twin of their own, and where they are tested instead.
-TESTED_ELSEWHERE: dict[str, str] = {}
+TESTED_ELSEWHERE: dict[str, str] = {
+    "proxy/surroundings.py": "tests/proxy/limits/test_standing.py",
+}
 
 
 def sources(*roots: str) -> list[Path]:

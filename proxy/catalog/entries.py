@@ -28,6 +28,8 @@ class Upstream:
         serves_responses: Whether it has the Responses API; if not, it is asked in chat completions.
         tells_misses: Whether it says, when asked, why its prompt cache missed.
         headers: Sent with every request.
+        adapts: Whether calls in flight are held to what it answers swiftly; for engines that
+            queue what they cannot serve at once.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Upstream:
     serves_responses: bool = True
     tells_misses: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
+    adapts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ class Route:
         block: Tokens per cache block where the regime counts in blocks.
         min_cache_tokens: Prompts below this are never cached; None when unknown.
         traits: What the model accepts; see ``TRAITS``.
+        can: What the model is able to do, of ``ABILITIES``; None where nobody said.
     """
 
     name: str
@@ -72,6 +76,7 @@ class Route:
     block: int | None = None
     min_cache_tokens: int | None = None
     traits: frozenset[str] = frozenset()
+    can: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +88,16 @@ class Model:
         routes: At least one.
         created: When it was published, in seconds since the epoch; 0 when unknown.
         retires: The day its provider stops serving it; None for none announced.
+        fallbacks: Models that answer in its place when all its routes fail, in order.
+        when_too_long: Models that answer in its place when a prompt is too long for it, in order.
     """
 
     id: str
     routes: tuple[Route, ...]
     created: int = 0
     retires: date | None = None
+    fallbacks: tuple[str, ...] = ()
+    when_too_long: tuple[str, ...] = ()
 
 
 #: What a dated snapshot adds to its model's name: 2024-08-06, 20250929 or latest.
@@ -140,4 +149,12 @@ TRAITS = {
     "mid_system": "system messages are accepted after the first user turn",
     "prefill": "the last message may be the assistant's",
     "structured": "output_config.format is accepted",
+}
+
+
+#: What a model may be able to do, as far as it decides whether it can answer in another's place.
+ABILITIES = {
+    "tools": "calls tools",
+    "schema": "keeps to a JSON schema",
+    "vision": "sees images and reads files",
 }

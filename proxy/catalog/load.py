@@ -7,7 +7,7 @@ from datetime import date
 from fractions import Fraction
 
 from proxy.catalog import layers, numbers, prices
-from proxy.catalog.entries import REGIMES, TRAITS, Catalog, Kind, Model, Route, Upstream
+from proxy.catalog.entries import ABILITIES, REGIMES, TRAITS, Catalog, Kind, Model, Route, Upstream
 from proxy.catalog.fields import Fields, chosen, typed
 from proxy.catalog.layers import Table
 from proxy.catalog.problems import BadCatalog, Problem
@@ -18,12 +18,12 @@ _KINDS: dict[str, Kind] = {"openai": "openai", "anthropic": "anthropic"}
 _TOP = ("default", "upstreams", "models")
 _UPSTREAM = (
     "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage",
-    "serves_responses", "tells_misses", "headers",
+    "serves_responses", "tells_misses", "headers", "adapts",
     "discount",
 )  # fmt: skip
-_LIMITS = ("window", "max_output", "regime", "block", "min_cache_tokens", "traits")
+_LIMITS = ("window", "max_output", "regime", "block", "min_cache_tokens", "traits", "can")
 _ROUTE = ("upstream", "model", "price", "discount", *_LIMITS)
-_MODEL = (*_ROUTE, "id", "like", "routes", "created", "retires")
+_MODEL = (*_ROUTE, "id", "like", "routes", "created", "retires", "fallbacks", "when_too_long")
 
 #: Upstreams by name, each with where it says the discount of its routes.
 _Places = Mapping[str, tuple[Upstream, Node | None]]
@@ -53,7 +53,8 @@ def load(
         for name, node in layers.upstreams(files).items()
     }
     upstreams = {name: upstream for name, (upstream, _) in places.items()}
-    models = [_model(name, node, places, problems) for name, node in layers.models(files).items()]
+    nodes = layers.models(files)
+    models = [_model(name, node, places, nodes, problems) for name, node in nodes.items()]
     default = _default(files, upstreams)
     found = tuple(dict.fromkeys(problems))
     if not all(problem.warning for problem in found):
@@ -99,10 +100,17 @@ def _upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
         serves_responses=table.get("serves_responses", bool) is not False,
         tells_misses=table.get("tells_misses", bool) is True,
         headers=headers,
+        adapts=table.get("adapts", bool) is True,
     )
 
 
-def _model(name: str, node: Node, places: _Places, problems: list[Problem]) -> Model:
+def _model(
+    name: str,
+    node: Node,
+    places: _Places,
+    known: Collection[str],
+    problems: list[Problem],
+) -> Model:
     table = Fields(node, _MODEL, problems)
     own = {key: each for key, each in table.nodes.items() if key in _ROUTE}
     nodes = table.elements("routes")
@@ -118,7 +126,19 @@ def _model(name: str, node: Node, places: _Places, problems: list[Problem]) -> M
         routes=_named(routes, node, problems),
         created=table.get("created", int) or 0,
         retires=table.get("retires", date),
+        fallbacks=_others(table, "fallbacks", name, known),
+        when_too_long=_others(table, "when_too_long", name, known),
     )
+
+
+def _others(table: Fields, key: str, name: str, known: Collection[str]) -> tuple[str, ...]:
+    """Names of other models of the catalog."""
+    places = table.elements(key)
+    found = [chosen(place, known, table.problems) for place in places]
+    for place, other in zip(places, found, strict=True):
+        if other == name:
+            table.problems.append(place.problem("is the model itself", "name another"))
+    return tuple(other for other in found if other not in {"", name})
 
 
 def _inheriting(own: Table, route: Node, problems: list[Problem]) -> Node:
@@ -147,6 +167,7 @@ def _route(name: str, node: Node, places: _Places, problems: list[Problem]) -> R
         block=block,
         min_cache_tokens=table.get("min_cache_tokens", int),
         traits=_traits(table),
+        can=_abilities(table),
     )
 
 
@@ -165,6 +186,13 @@ def _tariff(table: Fields, discount: Node | None) -> Tariff | None:
 
 def _traits(table: Fields) -> frozenset[str]:
     found = {chosen(node, TRAITS, table.problems) for node in table.elements("traits")}
+    return frozenset(found - {""})
+
+
+def _abilities(table: Fields) -> frozenset[str] | None:
+    if "can" not in table.nodes:
+        return None
+    found = {chosen(node, ABILITIES, table.problems) for node in table.elements("can")}
     return frozenset(found - {""})
 
 

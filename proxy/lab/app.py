@@ -137,13 +137,13 @@ def _cues(lab: Lab, request: Request, body: Body) -> Cues:
     Raises:
         Refusal: If one is unknown.
     """
-    model = body.get("model")
-    behind = model.partition("+")[2] if isinstance(model, str) else ""
+    said = body.get("model")
+    model, _, behind = said.partition("+") if isinstance(said, str) else ("", "", "")
     try:
         cues = _headed(request) + parse(behind) + spoken(closing_text(body))
     except ValueError as unknown:
         raise Refusal(400, str(unknown)) from unknown
-    return cues if cues.entries else lab.scripted()
+    return (cues if cues.entries else lab.scripted()) + lab.suffered(model)
 
 
 def _headed(request: Request) -> Cues:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
+from math import prod
 
 import orjson
 
@@ -88,6 +89,7 @@ def generated(lab: Lab, speech: Speech, given: Body, key: str, cues: Cues) -> Ac
     given = _continued(lab, speech, given)
     model = _model(lab, given, speech.wire)
     asked = _asked(speech, given, Context(lab.vocabulary, model, key))
+    _check_length(model, asked.prompt.tokens)
     cache, now = lab.cache(_name(given)), lab.clock()
     try:
         served = cache.serve(asked.prompt, now)
@@ -172,6 +174,27 @@ def _asked(speech: Speech, given: Body, context: Context) -> Asked:
         return speech.asked(given, context)
 
 
+def _check_length(model: Simulated, tokens: int) -> None:
+    """Pass a prompt that the model's window has room for.
+
+    Source: OpenAI API reference, error codes; Anthropic, errors (2026-11).
+
+    Raises:
+        Refusal: If it is too long.
+    """
+    if model.window is None or tokens <= model.window:
+        return
+    if model.wire == "anthropic":
+        raise Refusal(400, f"prompt is too long: {tokens} tokens > {model.window} maximum")
+    raise Refusal(
+        400,
+        f"This model's maximum context length is {model.window} tokens. However, your messages"
+        f" resulted in {tokens} tokens. Please reduce the length of the messages.",
+        code="context_length_exceeded",
+        param="messages",
+    )
+
+
 @contextmanager
 def _shaped() -> Iterator[None]:
     """Refuse a body, or a schema in it, whose parts have the wrong shape."""
@@ -224,8 +247,7 @@ def _seconds(told: Told) -> float:
 
 def _scale(lab: Lab, cues: Cues) -> float:
     """Real seconds per simulated one."""
-    slow = cues.number("slow", 10) if "slow" in cues else 1.0
-    return lab.settings.time_scale * slow
+    return lab.settings.time_scale * prod(float(slow or 10) for slow in cues.values("slow"))
 
 
 def _whole(lab: Lab, answer: Json, cues: Cues, usage: Usage | None, timing: _Timing) -> Act:

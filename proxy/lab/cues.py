@@ -2,7 +2,8 @@
 
 A cue is ``name`` or ``name=value``; several are joined by commas. They come from the header
 ``x-lab-fault``, from ``[[fault:…]]`` in the text of a closing user message, from the lab's own
-script (one entry per call), or from the model's name after a plus sign (``gpt-5.5+death``).
+script (one entry per call), or from the model's name after a plus sign (``gpt-5.5+death``). What
+all calls to a model suffer until they are let be comes on top.
 """
 
 import re
@@ -19,7 +20,7 @@ NAMES: Mapping[str, str] = {
     "silence": "headers, then nothing, ever",
     "keepalives": "keep-alives only, for ever; with a value that many, then the answer",
     "stall": "nothing more, ever, after that many content events (2)",
-    "slow": "everything takes that many times as long (10)",
+    "slow": "everything takes that many times as long (10); of several, all together",
     "death": "the connection is reset after that many content events (2); half of a JSON body",
     "death-before-content": "the connection is reset after the headers",
     "short": "the answer ends cleanly after that many content events (2), unfinished",

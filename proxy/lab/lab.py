@@ -107,6 +107,7 @@ class Lab:
         self.tokens = Allowance(settings.tokens_per_minute, clock())
         self._caches = {name: caches(model) for name, model in settings.models.items()}
         self._script: deque[Cues] = deque()
+        self._suffers: dict[str, Cues] = {}
         self._numbers = 0
 
     def script(self, cues: Iterable[str]) -> None:
@@ -120,6 +121,20 @@ class Lab:
     def scripted(self) -> Cues:
         """The next entry of the script; none when it has run out."""
         return self._script.popleft() if self._script else Cues()
+
+    def suffer(self, model: str, cue: str) -> None:
+        """Let every call to the model of that name suffer this from now on; "" lets them be.
+
+        Raises:
+            ValueError: If the cue is unknown, or no such model is served.
+        """
+        if model not in self.settings.models:
+            raise ValueError(f"The lab serves no model {model!r}.")
+        self._suffers[model] = parse(cue)
+
+    def suffered(self, model: str) -> Cues:
+        """What the calls to the model of that name suffer just now."""
+        return self._suffers.get(model, Cues())
 
     def number(self) -> str:
         """A number no answer has had."""

@@ -23,6 +23,7 @@ class Simulated:
         itl: Time between two tokens.
         words: About how long an answer is when nothing bounds it.
         max_output: Most generated tokens.
+        window: Most tokens of a prompt; None for any.
         traits: What the model accepts, by the names of ``proxy.catalog.entries.TRAITS``.
         dimensions: Length of its vectors; 0 for a model that writes text.
     """
@@ -36,6 +37,7 @@ class Simulated:
     itl: float = 0.012
     words: int = 60
     max_output: int = 16_384
+    window: int | None = None
     traits: frozenset[str] = frozenset()
     dimensions: int = 0
 

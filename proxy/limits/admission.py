@@ -3,16 +3,20 @@
 ::
 
     admit ─┬─ OverBudget, Unready                    nothing is held
-           └─ held ── beat, every third of TTL ── settled, by the attempt's receipt
+           └─ held ── beat, every ten seconds ── settled, by the attempt's receipt
 
 One reservation covers every budget a call counts in, in one step. Settling never makes a caller
 wait. A process that dies settles nothing: what it held goes at its end.
+
+Counters that have lost everything are as good as away to hard budgets, but for those whose
+``on_loss`` is ``open``, until they have been given what the ledger knows. Within one beat they know
+again what is held for calls under way.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -20,34 +24,38 @@ import msgspec
 
 from proxy.call import Call
 from proxy.catalog.entries import Route
-from proxy.desk import Estimator, Tasks
+from proxy.decide import GENERATING
+from proxy.desk import Tasks
 from proxy.errors import ProxyError
 from proxy.limits.claims import (
+    UNKNOWN,
     Counted,
-    billed,
     claim,
     counted,
+    is_unseen,
     needs,
-    output_limit,
     subject,
     used,
 )
-from proxy.limits.refusals import away, left, refusal
-from proxy.receipt import Outcome, Receipt
-from proxy.settle import Attempt, Seal, terms
-from proxy.store.reserving import Reserving, StoreLost
+from proxy.limits.predicting import Predictor
+from proxy.limits.pricing import Alternative, billed
+from proxy.limits.refusals import away, left, refusal, unpriced
+from proxy.receipt import Receipt
+from proxy.settle import Attempt, Seal
+from proxy.store.reserving import Emptied, Reserving, StoreLost
 from proxy.wire.port import Prepared
+from slo.alert import Alert
+from slo.alerting import Thresholds
 from slo.budget import LABEL, Budget, Budgets, OnLoss, Unit
-from slo.hold import Need, Quote
-from slo.lengths import Lengths
+from slo.hold import Need
 from slo.reservations import MOST, Claim, Granted, Level, Refused, Reservations
 
 _log = logging.getLogger("thriftgate.budgets")
 
 #: Seconds that a hold outlives the last sign of its call.
 TTL: Final = 60.0
-#: Bodies up to this size are not counted: a fourth of their bytes is more tokens than they have.
-_SMALL: Final = 16 * 1024
+#: Seconds between two signs of a call: fewer than emptied counters take to be whole again.
+_BEAT: Final = 10.0
 #: Seconds for which counters that were lost are not asked again.
 _PAUSE: Final = 1.0
 #: Seconds between the attempts to settle while counters are lost; the reconciler does the rest.
@@ -67,14 +75,14 @@ class _Open(msgspec.Struct):
         name: Of its reservation.
         counted: The budgets it counts in.
         wanted: What it may use.
-        kind: What calls of like length have in common.
+        cheapest: The cheapest model with which it would fit, asked where it does not.
         sent: Whether it went to an upstream.
     """
 
     name: str
     counted: list[Counted]
     wanted: dict[Unit, Need]
-    kind: Hashable
+    cheapest: Callable[[Counted, Level], Alternative | None]
     sent: bool = False
 
 
@@ -84,10 +92,13 @@ class Admission:
     Args:
         budgets: All there are.
         store: The counters.
-        estimator: Counts prompts.
+        predictor: Says what attempts may use.
         seal: Hides who end users are.
         tasks: Where settling runs.
         now: Seconds since the epoch.
+
+    Attributes:
+        say: Takes alerts; None where nobody does.
     """
 
     def __init__(
@@ -95,7 +106,7 @@ class Admission:
         budgets: Collection[Budget],
         store: Reserving,
         *,
-        estimator: Estimator,
+        predictor: Predictor,
         seal: Seal,
         tasks: Tasks,
         now: Callable[[], float],
@@ -103,11 +114,12 @@ class Admission:
         self._budgets = Budgets(budgets)
         self._labelled = any(budget.scope.startswith(LABEL) for budget in budgets)
         self._store = store
-        self._estimator = estimator
+        self._predictor = predictor
         self._seal = seal
         self._tasks = tasks
         self._now = now
-        self._lengths = Lengths()
+        self.say: Callable[[Alert], object] | None = None
+        self._thresholds = Thresholds()
         self._open: dict[tuple[str, int], _Open] = {}
         self._settling: dict[str, asyncio.Task[None]] = {}
         self._heard: OrderedDict[str, Level] = OrderedDict()
@@ -118,8 +130,8 @@ class Admission:
         """Hold what the attempt may use; headers that tell the caller what is left.
 
         Raises:
-            OverBudget: It does not fit into a budget.
-            Unready: The counters are away, and a budget is not to be passed unseen.
+            OverBudget: It does not fit into a budget, or nobody knows its price.
+            Unready: The counters are away or empty, and a budget is not to be passed unseen.
         """
         call, route = attempt.call, attempt.route
         who = subject(call, self._seal, labelled=self._labelled)
@@ -140,12 +152,10 @@ class Admission:
 
     def settled(self, receipt: Receipt) -> None:
         """Settle an attempt with its receipt, in the background."""
+        self._predictor.settled(receipt)
         opened = self._open.pop((receipt.call_id, receipt.attempt), None)
         if opened is None:
             return
-        usage = receipt.usage
-        if usage is not None and receipt.outcome is Outcome.ANSWERED and not receipt.estimated:
-            self._lengths.add(opened.kind, usage.generated)
         amounts = {
             each.counter: used(each.budget.unit, receipt) if opened.sent else 0
             for each in opened.counted
@@ -159,12 +169,10 @@ class Admission:
     async def beat(self) -> None:
         """Let what is held for calls under way end later, for ever."""
         while True:
-            await asyncio.sleep(TTL / 3)
+            await asyncio.sleep(_BEAT)
             try:
                 for each in list(self._open.values()):
-                    now = self._now()
-                    names = [one.counter for one in each.counted]
-                    await self._store.extend(each.name, names, now, now + TTL)
+                    await self._keep(each)
             except StoreLost as error:
                 _log.warning("What calls hold was not extended: %s", error)
 
@@ -172,6 +180,16 @@ class Admission:
         """Wait until all that has ended is settled, or is given up."""
         while self._settling:
             await asyncio.wait(set(self._settling.values()))
+
+    async def _keep(self, opened: _Open) -> None:
+        """Let what is held for an attempt end later; hold it again where the counters lost it."""
+        now = self._now()
+        names = [each.counter for each in opened.counted]
+        if await self._store.extend(opened.name, names, now, now + TTL) or not opened.sent:
+            return
+        claims = (self._claim(each, opened) for each in opened.counted)
+        sent = [msgspec.structs.replace(each, hard=False) for each in claims]
+        await self._store.reserve(opened.name, sent, now, now + TTL)
 
     async def _settled_before(self, call: Call, number: int) -> None:
         """Wait until what the attempt before this one held is free, not for long."""
@@ -184,25 +202,28 @@ class Admission:
     ) -> _Open:
         call = attempt.call
         units = {each.budget.unit for each in found}
-        limit, tokens = 0, 0
-        if units != {Unit.REQUESTS}:
-            limit = output_limit(call, route)
-            tokens = await self._tokens(call, route)
-        kind = (call.key.team, call.feature, call.model, limit.bit_length())
-        wanted = needs(
-            units,
-            call,
-            billed(tokens, route, prepared.body),
-            self._lengths.output(kind, limit),
-            Quote(tariff=route.tariff, at=call.arrived, terms=terms(attempt, "", {})),
-        )
-        return _Open(f"{call.id}/{attempt.number}", found, wanted, kind)
+        wanted, tokens = dict.fromkeys(units, UNKNOWN), 0
+        if call.endpoint in GENERATING and units != {Unit.REQUESTS}:
+            said = await self._predictor.predicted(attempt, prepared, route)
+            prompt, tokens = billed(said.tokens, route, prepared.body), said.tokens
+            wanted = needs(units, call, prompt, said.output, said.quote)
+        if wanted.get(Unit.USD) is UNKNOWN:
+            _check_unseen(call, route, found)
+        cheapest = partial(self._cheapest, attempt, tokens)
+        return _Open(f"{call.id}/{attempt.number}", found, wanted, cheapest)
 
-    async def _tokens(self, call: Call, route: Route) -> int:
-        """Tokens of the prompt, counted off the event loop where it is not small."""
-        if len(call.body) <= _SMALL:
-            return -(-len(call.body) // 4)
-        return (await self._estimator.usage(call, route, None)).prompt
+    def _cheapest(
+        self, attempt: Attempt, tokens: int, each: Counted, level: Level
+    ) -> Alternative | None:
+        """The cheapest model with which the attempt would fit into what is left of dollars."""
+        if each.budget.unit is not Unit.USD or not tokens:
+            return None
+
+        def cost_of(need: Need) -> int | None:
+            asked = claim(each, need, level)
+            return asked.amount if level.spent + level.held + asked.amount <= asked.limit else None
+
+        return self._predictor.cheapest(attempt, tokens, cost_of)
 
     async def _held(self, opened: _Open) -> Sequence[Level]:
         """What the counters say with what is held now.
@@ -215,6 +236,8 @@ class Admission:
             return self._unseen(opened)
         try:
             levels = await self._asked_twice(opened)
+        except Emptied:
+            return self._unseen(opened)
         except StoreLost as error:
             self._lost_until = self._now() + _PAUSE
             _log.warning("Budgets are not counted just now: %s", error)
@@ -230,41 +253,49 @@ class Admission:
             return await self._asked(opened)
 
     async def _asked(self, opened: _Open) -> Sequence[Level]:
+        only_whole = any(_minds_loss(each.budget) for each in opened.counted)
         for rest in reversed(range(_ROUNDS)):
             claims = [self._claim(each, opened) for each in opened.counted]
             now = self._now()
-            said = await self._store.reserve(opened.name, claims, now, now + TTL)
+            said = await self._store.reserve(
+                opened.name, claims, now, now + TTL, only_whole=only_whole
+            )
             if isinstance(said, Granted):
-                for asked, level in zip(claims, said.levels, strict=True):
-                    self._hear(asked.counter, level)
+                for each, level in zip(opened.counted, said.levels, strict=True):
+                    self._hear(each, level, now)
                 return said.levels
             each = opened.counted[said.claim]
             asked = claims[said.claim]
-            self._hear(asked.counter, said.level)
+            self._hear(each, said.level, now)
             again = self._claim(each, opened)
             if not rest or (again.amount >= asked.amount and again.limit <= asked.limit):
-                raise refusal(each, said, asked.amount, now)
+                cheapest = opened.cheapest(each, said.level)
+                raise refusal(each, said, asked.amount, now, cheapest)
         raise AssertionError  # the last round returns or raises
 
     def _claim(self, each: Counted, opened: _Open) -> Claim:
         return claim(each, opened.wanted[each.budget.unit], self._heard.get(each.counter))
 
-    def _hear(self, counter: str, level: Level) -> None:
-        self._heard[counter] = level
-        self._heard.move_to_end(counter)
+    def _hear(self, each: Counted, level: Level, now: float) -> None:
+        """Remember what a counter said, and tell of a threshold that it passed."""
+        self._heard[each.counter] = level
+        self._heard.move_to_end(each.counter)
         if len(self._heard) > _HEARD:
             self._heard.popitem(last=False)
+        budget, whose = each.budget, each.whose
+        alert = self._thresholds.crossed(budget, whose, each.counter, level, each.ends, now)
+        if alert is not None and self.say is not None:
+            self.say(alert)
 
     def _unseen(self, opened: _Open) -> Sequence[Level]:
-        """Admit a call while the counters are away, if each of its budgets lets it pass.
+        """Admit a call while the counters are away or empty, if each of its budgets lets it pass.
 
         Raises:
             Unready: One of them does not.
         """
-        hard = [each for each in opened.counted if each.budget.hard]
-        if any(each.budget.on_loss is OnLoss.CLOSED for each in hard):
+        bounded = [each for each in opened.counted if _minds_loss(each.budget)]
+        if any(each.budget.on_loss is OnLoss.CLOSED for each in bounded):
             raise away()
-        bounded = [each for each in hard if each.budget.on_loss is OnLoss.LOCAL_QUOTA]
         if bounded:
             self._local = self._local or _Local()
             wanted = opened.wanted
@@ -287,6 +318,25 @@ class Admission:
                     await asyncio.sleep(wait)
             else:
                 return
+
+
+def _minds_loss(budget: Budget) -> bool:
+    """Whether calls do not just pass the budget while its counters are away or empty."""
+    return budget.hard and budget.on_loss is not OnLoss.OPEN
+
+
+def _check_unseen(call: Call, route: Route, found: Collection[Counted]) -> None:
+    """Nothing, if a call whose price nobody knows may pass its hard budgets of dollars.
+
+    Raises:
+        OverBudget: It may not.
+    """
+    for each in found:
+        budget = each.budget
+        is_limited = budget.hard and budget.unit is Unit.USD
+        if is_limited and is_unseen(budget.unpriced, call, route):
+            details = {"budget": budget.name, "scope": budget.scope, "of": each.whose}
+            raise unpriced(f"The budget `{budget.name}`", details, route)
 
 
 class _Local:

@@ -8,15 +8,19 @@ that was spent. Nothing is ever taken off::
                 lost, and away ──── at once, every SETTLED ────── learn what the ledger knows
                 back, or empty ──── at once ───────────────────── compare
                   from then on ──── every SETTLED, some times ─── compare, and add what both lacked
+    empty         SETTLED later ─── once ──────────────────────── compare, and call them whole
 
 While calls go on, a counter that was lost has always settled some that the ledger knew not long
 ago, so that the first rule leaves it behind by as much. What it lacks at two looks, once all that
 was on its way through the loss has come, it lacks for good. Amounts are lifted, not added:
 whichever processes do it, it is done once.
 
-A counter of shared counters' own, the mark, tells whether they have lost everything. Then all that
-the ledger knew when they were seen to go is theirs at once. What was on its way in that quarter of
-a second may then count twice, which refuses a little early rather than a little late.
+The counters' mark tells whether they have lost everything. Then all that the ledger knew when they
+were seen to go is theirs at once. What was on its way in that quarter of a second may then count
+twice, which refuses a little early rather than a little late. When all that was on its way through
+the loss has come, they get all that the ledger knows by then, and only then count as whole: to most
+hard budgets they are as good as away before (``proxy.limits.admission``). Where a process begins
+and finds no mark, or nobody else counts, nothing is on its way, and its first look makes them so.
 What the ledger knows, and of what, is said in ``proxy.limits.accounts``.
 """
 
@@ -24,7 +28,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from enum import Enum
+from contextlib import suppress
 from itertools import islice
 from typing import Final
 
@@ -35,7 +39,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.limits.accounts import Accounts, is_compared
-from proxy.store.reserving import Reserving, StoreLost
+from proxy.store.reserving import Condition, Reserving, StoreLost
 from proxy.store.store import Store
 from slo.budget import Budget, Unit, counter
 from slo.reservations import MOST, Level
@@ -51,16 +55,17 @@ SETTLED: Final = 12.0
 _NANOS: Final = 1_000_000_000
 #: Counters asked for at once.
 _BATCH: Final = 100
-#: No budget's counter: theirs have slashes.
-_MARK: Final = "mark"
+#: Seconds between two times that the mark is renewed; it lasts for several.
+_RENEWED: Final = 5.0
+#: Seconds after which counters that could not be made whole are looked at again.
+_AGAIN: Final = 1.0
+#: Seconds that the ledger gets to take up what this process has written down for it.
+_FLUSH: Final = 5.0
+_LACKING: Final = (Condition.EMPTY, Condition.MENDING)
 
 
-class _Stand(Enum):
-    """How the counters stand."""
-
-    HERE = "here"
-    AWAY = "away"
-    EMPTY = "empty"
+class _Behind(Exception):
+    """The ledger does not know yet all that this process has written down for it."""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -112,29 +117,46 @@ class Reconciler(Collector):
         self._before: deque[_Known] = deque(maxlen=32)
         self._last: _Known | None = None
         self._is_away = False
-        self._is_empty = False
+        self._is_lacking = False
         self._back: float | None = None
         self.drifts: dict[Budget, int] = {}
 
     async def begin(self) -> None:
-        """Give counters that only this process has, and that begin at 0, what the ledger knows."""
-        await self._looked(at_once=not self._counters.is_shared)
+        """Give counters that nobody has begun yet what the ledger knows."""
+        is_new = await self._stand() is Condition.EMPTY
+        await self._looked(is_new=is_new, at_once=is_new)
 
     async def run(self) -> None:
-        """Compare now and then, for ever."""
-        before, rest = _Stand.HERE, SETTLED
+        """Compare now and then, and renew the mark whatever the ledger does, for ever."""
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._watch())
+            both.create_task(self._renew())
+
+    async def _watch(self) -> None:
+        """Look when counters come back, are empty, or have not been looked at for long."""
+        before: Condition | None = Condition.WHOLE
+        rest = SETTLED
         while True:
             await asyncio.sleep(_GLANCE)
             stand = await self._stand()
             rest -= _GLANCE
-            if stand is not before and before is not _Stand.EMPTY:
-                self._back, rest = self._now(), 0.0
-            if rest <= 0:
-                self._is_empty = stand is _Stand.EMPTY
-                await self._looked(at_once=False)
-                rest = _EVERY if self._back is None else SETTLED
-            self._is_away = stand is _Stand.AWAY
+            is_new = stand is Condition.EMPTY or (stand is not before and before not in _LACKING)
+            if is_new:
+                self._back = self._now()
+            if is_new or rest <= 0:
+                self._is_lacking = stand in _LACKING
+                at_once = self._is_lacking and not (is_new and self._counters.is_shared)
+                done = await self._looked(is_new=stand is Condition.EMPTY, at_once=at_once)
+                rest = self._rest(is_whole=done or not at_once)
+            self._is_away = stand is None
             before = stand
+
+    async def _renew(self) -> None:
+        """Say again and again of counters that are whole that they are."""
+        while True:
+            await asyncio.sleep(_RENEWED)
+            with suppress(StoreLost):
+                await self._turn(Condition.WHOLE, Condition.WHOLE)
 
     async def look(self, *, at_once: bool = False) -> None:
         """Compare now.
@@ -147,7 +169,7 @@ class Reconciler(Collector):
             StoreLost: The counters are.
         """
         now = self._now()
-        before, last = self._settled(now), self._last if self._is_empty else None
+        before, last = self._settled(now), self._last if self._is_lacking else None
         read, known = await self._opened.ask(self._read, now)
         self._remember(_Known(now, known, {}))
         newest = max(filter(None, (before, last)), key=lambda look: look.at, default=None)
@@ -162,8 +184,6 @@ class Reconciler(Collector):
                 self.drifts.pop(budget, None)
         if is_second:
             self._back = None
-        if at_once or newest is not None:
-            await self._counters.lift({_MARK: 1}, now)
 
     def collect(self) -> Iterator[Metric]:
         """The drift, as Prometheus' own types."""
@@ -250,20 +270,51 @@ class Reconciler(Collector):
             return {}
         return dict(zip(least, await self._counters.lift(least, self._now()), strict=True))
 
-    async def _stand(self) -> _Stand:
-        if not self._counters.is_shared:
-            return _Stand.HERE
+    async def _stand(self) -> Condition | None:
+        """What the counters' mark says; None while they are away."""
         try:
-            (mark,) = await self._counters.levels([_MARK], self._now())
+            return await self._counters.condition(self._now())
         except StoreLost:
-            return _Stand.AWAY
-        return _Stand.HERE if mark.spent else _Stand.EMPTY
+            return None
 
-    async def _looked(self, *, at_once: bool) -> None:
+    async def _looked(self, *, is_new: bool, at_once: bool) -> bool:
+        """Whether a look went well.
+
+        Args:
+            is_new: Whether the counters were not known before to be empty.
+            at_once: Whether it makes them whole.
+        """
         try:
+            if is_new:
+                await self._turn(Condition.EMPTY, Condition.MENDING)
+            if at_once:
+                await self._caught_up()
             await self.look(at_once=at_once)
-        except (SQLAlchemyError, StoreLost) as error:
+            if at_once:
+                await self._turn(Condition.MENDING, Condition.WHOLE)
+        except (SQLAlchemyError, StoreLost, _Behind) as error:
             _log.warning("Budgets were not compared with the ledger: %s", error)
+            return False
+        return True
+
+    async def _turn(self, before: Condition, after: Condition) -> None:
+        """Let the mark say something else, or the same for longer, if it still says that."""
+        await self._counters.turn(before, after, self._now())
+
+    async def _caught_up(self) -> None:
+        """Wait until the ledger knows what this process has written down.
+
+        Raises:
+            _Behind: It does not in time.
+        """
+        if not await self._opened.ask(self._opened.drain.flush, _FLUSH):
+            raise _Behind("it has not taken up all receipts yet")
+
+    def _rest(self, *, is_whole: bool) -> float:
+        """Seconds until the next look."""
+        if not is_whole:
+            return _AGAIN
+        return _EVERY if self._back is None else SETTLED
 
 
 def _is_since(look: _Known | None, back: float | None) -> bool:

@@ -1,23 +1,25 @@
 """Budgets as they stand in a running gateway: read, counted somewhere, admitted by, reconciled."""
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import blake2b
 
-from prometheus_client.registry import Collector
-
 from proxy.catalog.problems import BadCatalog
 from proxy.catalog.source import parse
-from proxy.desk import Estimator, Tasks
 from proxy.limits.admission import Admission
+from proxy.limits.ceilings import Ceilings
+from proxy.limits.entry import Entry
+from proxy.limits.predicting import Predictor
 from proxy.limits.reconcile import Reconciler
 from proxy.settings import Settings
 from proxy.settle import Seal
 from proxy.store.redis_reserving import Shared
 from proxy.store.reserving import Private, Reserving
 from proxy.store.store import Store
+from proxy.surroundings import Surroundings
+from slo.budget import Budget
 from slo.promises.file import Promises, read
 from slo.promises.table import BadPromises, Mistake
 
@@ -77,48 +79,51 @@ def check_counters(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def standing(
-    settings: Settings,
-    opened: Store,
-    estimator: Estimator,
-    tasks: Tasks,
-    now: Callable[[], float],
-    publish: Callable[[Collector], None],
-) -> AsyncIterator[Admission | None]:
-    """What admits calls; None where there are no budgets.
-
-    Args:
-        settings: Name the promises and the counters.
-        opened: The store, with the ledger.
-        estimator: Counts prompts.
-        tasks: Where it works in the background.
-        now: Seconds since the epoch.
-        publish: Takes what Prometheus is to read.
+async def standing(around: Surroundings) -> AsyncIterator[Entry | None]:
+    """What calls have to pass; None where nothing is promised of what they may use.
 
     Raises:
-        NotAlone: If another process on the database counts them by itself.
-        BadPromises: As ``promised``.
+        NotAlone: If another process on the database counts budgets by itself.
     """
-    budgets = promised(settings).budgets
+    promises = around.promises
+    if not promises.budgets and not promises.ceilings:
+        yield None
+        return
+    predictor = Predictor(around.estimator, around.catalog)
+    await predictor.begin(partial(around.opened.ask, around.opened.answers.last))
+    ceilings = Ceilings(promises.ceilings, predictor) if promises.ceilings else None
+    if ceilings is not None:
+        around.publish(ceilings)
+    async with _budgets(promises.budgets, predictor, around) as budgets:
+        yield Entry(ceilings, budgets)
+
+
+@asynccontextmanager
+async def _budgets(
+    budgets: Sequence[Budget], predictor: Predictor, around: Surroundings
+) -> AsyncIterator[Admission | None]:
+    """What holds and settles; None where there are no budgets."""
     if not budgets:
         yield None
         return
-    store = counters(settings, opened)
+    opened, tasks = around.opened, around.tasks
+    store = counters(around.settings, opened)
     with opened.alone() as is_alone:
-        if not (store.is_shared or is_alone or settings.private_budgets):
+        if not (store.is_shared or is_alone or around.settings.private_budgets):
             raise NotAlone
         where = "in Redis, with all other processes" if store.is_shared else "in this process alone"
         _log.info("%d budgets, counted %s", len(budgets), where)
-        reconciler = Reconciler(budgets, store, opened, now)
+        reconciler = Reconciler(budgets, store, opened, around.now)
         admission = Admission(
             budgets,
             store,
-            estimator=estimator,
+            predictor=predictor,
             seal=Seal(opened.secret),
             tasks=tasks,
-            now=now,
+            now=around.now,
         )
-        publish(reconciler)
+        admission.say = around.say
+        around.publish(reconciler)
         await reconciler.begin()
         running = [tasks.start(work) for work in (admission.beat, reconciler.run)]
         try:

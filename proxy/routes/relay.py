@@ -13,7 +13,8 @@ from proxy.errors import ProxyError, envelope
 from proxy.receipt import Receipt
 from proxy.timeline import Timeline
 
-#: Headers of an upstream's answer that are the caller's business.
+#: Headers of an upstream's answer that are the caller's business, and those that say what was
+#: decided for it.
 #: Source: OpenAI API reference, response headers; Anthropic API, response headers (2026-11).
 _PASSED: Final = frozenset(
     {
@@ -23,6 +24,8 @@ _PASSED: Final = frozenset(
         "openai-version",
         "retry-after",
         "retry-after-ms",
+        "x-thriftgate-clamped",
+        "x-thriftgate-moved",
     }
 )
 _LIMITS: Final = ("x-ratelimit-", "anthropic-ratelimit-")

@@ -7,15 +7,19 @@ tag, so they lie on one node of a cluster::
     thriftgate:{ORGANISATION}:settled          sorted set: reservation → when it was settled, in ms
     thriftgate:{ORGANISATION}:counter:COUNTER  hash: s → spent, h → held, #NAME → held for NAME
     thriftgate:{ORGANISATION}:holds:COUNTER    sorted set: NAME → when its hold ends, in ms
+    thriftgate:{ORGANISATION}:mark             string: what is known of them all
 
 Redis tells the time, so that processes whose clocks differ agree on when a hold ends; a caller's
 times only say how long. Sums are int64, compared as doubles: exact, as limits are at most 2^53 - 1.
 A script frees at most a thousand ended holds of a counter: it must end soon, for Redis does nothing
 else meanwhile. Of more than that at once, the rest stays held until the next script.
+The mark lasts for half a minute unless it is made anew: a Redis that starts empty has none, and one
+that starts from an older copy of itself has none either.
 Redis must not evict (``maxmemory-policy noeviction``): counters are no cache.
 
 Source: Redis documentation, "Scripting with Lua" and "Redis cluster specification" (7.0);
-``ZADD GT`` asks for Redis 6.2 or Valkey.
+``EXPIRE`` (a copy keeps when a key ends, not how long it lasts); ``ZADD GT`` asks for Redis 6.2 or
+Valkey.
 """
 
 import asyncio
@@ -30,172 +34,18 @@ from redis.backoff import NoBackoff
 from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
-from proxy.store.reserving import StoreLost
-from slo.reservations import (
-    KEPT,
-    MEMORY,
-    REMEMBERED,
-    UNBOUND,
-    Claim,
-    Granted,
-    Level,
-    Refused,
-    distinct,
-    within,
-)
+from proxy.store import redis_scripts as scripts
+from proxy.store.reserving import Condition, Emptied, StoreLost
+from slo.reservations import Claim, Granted, Level, Refused, distinct, within
 
 DEADLINE: Final = 0.1
 """Seconds after which a Redis that has not answered is lost."""
 
 _PATIENCE = 5  # deadlines that an operation takes at most, the wait for its turn included
 _STEPS = 4  # in which a deadline passes
-_ROUNDS = 10  # of a hundred holds; see the module
+_EMPTIED = 2  # what the script of a reservation says first where counters are not whole
 _PAGE, _PAGES = 1000, 1000  # keys that are looked at in one step, and steps
 _PATTERN = re.compile(r"[*?\[\]\\^]")  # what means something else in Redis' patterns
-
-# KEYS: settled, then counter and holds of each counter. ARGV: now in ms or '', then the operation's
-# own. Numbers stay below 2^53 wherever they are compared; sums are added by Redis, as int64.
-_HEAD: Final = f"""
-local KEPT, UNBOUND, MEMORY = {KEPT * 1000:.0f}, {UNBOUND * 1000:.0f}, {MEMORY * 1000:.0f}
-local REMEMBERED, ROUNDS = {REMEMBERED}, {_ROUNDS}
-local call, settled, count = redis.call, KEYS[1], (#KEYS - 1) / 2
-
-local function time()
-  if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
-  local t = call('TIME')
-  return t[1] * 1000 + math.floor(t[2] / 1000)
-end
-
-local function counter(i) return KEYS[2 * i], KEYS[2 * i + 1] end
-
-local function free(sums, holds, name)
-  local amount = call('HGET', sums, '#' .. name)
-  if amount then
-    call('HINCRBY', sums, 'h', 0 - amount)
-    call('HDEL', sums, '#' .. name)
-  end
-  call('ZREM', holds, name)
-end
-
-local function sweep(sums, holds, now)
-  for _ = 1, ROUNDS do
-    local gone = call('ZRANGEBYSCORE', holds, '-inf', now, 'LIMIT', 0, 100)
-    for _, name in ipairs(gone) do free(sums, holds, name) end
-    if #gone < 100 then return end
-  end
-end
-
-local function level(sums)
-  local found = call('HMGET', sums, 's', 'h')
-  return found[1] or '0', found[2] or '0'
-end
-
-local function bound(sums)
-  if call('PTTL', sums) == -1 then call('PEXPIRE', sums, UNBOUND) end
-end
-
-local function levels()
-  local found = {{}}
-  for i = 1, count do
-    local spent, held = level((counter(i)))
-    found[2 * i - 1], found[2 * i] = spent, held
-  end
-  return found
-end
-
-local now = time()
-"""
-
-# ARGV[2..]: name, ms to hold, then amount, limit ('' if soft) and end of the window in ms of each.
-# Returns {1, then spent and held of each}, or {0, claim, spent, held, ms until a hold ends or -1}.
-_RESERVE: Final = """
-local name, ttl = ARGV[2], tonumber(ARGV[3])
-local before = call('ZSCORE', settled, name)
-local known = before and tonumber(before) > now - MEMORY
-for i = 1, count do
-  local sums, holds = counter(i)
-  sweep(sums, holds, now)
-  known = known or call('HEXISTS', sums, '#' .. name) == 1
-end
-if not known then
-  local refused
-  for i = 1, count do
-    local sums, holds = counter(i)
-    local spent, held = level(sums)
-    local amount, limit = tonumber(ARGV[3 * i + 1]), tonumber(ARGV[3 * i + 2])
-    if limit and spent + held + amount > limit then
-      if spent + amount > limit then return {0, i - 1, spent, held, -1} end
-      local soonest = call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
-      refused = refused or {0, i - 1, spent, held, tonumber(soonest or now) - now}
-    end
-  end
-  if refused then return refused end
-  for i = 1, count do
-    local sums, holds = counter(i)
-    local kept = math.max(ARGV[3 * i + 3] - now, 0) + KEPT
-    call('HINCRBY', sums, 'h', ARGV[3 * i + 1])
-    call('HSET', sums, '#' .. name, ARGV[3 * i + 1])
-    call('ZADD', holds, now + ttl, name)
-    call('PEXPIRE', sums, kept)
-    call('PEXPIRE', holds, kept)
-  end
-end
-return {1, unpack(levels())}
-"""
-
-# ARGV[2..]: name, then the amount of each counter. Returns 1, or 0 if it was settled before.
-_SETTLE: Final = """
-local name = ARGV[2]
-call('ZREMRANGEBYSCORE', settled, '-inf', now - MEMORY)
-if call('ZADD', settled, 'NX', now, name) == 0 then return 0 end
-call('ZREMRANGEBYRANK', settled, 0, -(REMEMBERED + 1))
-call('PEXPIRE', settled, MEMORY)
-for i = 1, count do
-  local sums, holds = counter(i)
-  free(sums, holds, name)
-  call('HINCRBY', sums, 's', ARGV[i + 2])
-  bound(sums)
-end
-return 1
-"""
-
-# ARGV[2..]: name, ms to hold from now. Returns 1 if every counter still held, else 0.
-_EXTEND: Final = """
-local name, ttl, held = ARGV[2], tonumber(ARGV[3]), 1
-for i = 1, count do
-  local sums, holds = counter(i)
-  sweep(sums, holds, now)
-  if call('ZSCORE', holds, name) then
-    call('ZADD', holds, 'XX', 'GT', now + ttl, name)
-  else
-    held = 0
-  end
-end
-return held
-"""
-
-# Returns spent and held of each counter.
-_LEVELS: Final = """
-for i = 1, count do
-  local sums, holds = counter(i)
-  sweep(sums, holds, now)
-end
-return levels()
-"""
-
-# ARGV[2..]: the least that was spent of each counter. Returns what each said before.
-_LIFT: Final = """
-local found = {}
-for i = 1, count do
-  local sums = counter(i)
-  found[i] = level(sums)
-  if tonumber(found[i]) < tonumber(ARGV[i + 1]) then
-    call('HSET', sums, 's', ARGV[i + 1])
-    bound(sums)
-  end
-end
-return found
-"""
 
 
 class Shared:
@@ -236,14 +86,22 @@ class Shared:
         self._losses = 0
         pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 1), protocol=2)
         self._redis = Redis.from_pool(pool)
-        self._reserve = self._redis.register_script(_HEAD + _RESERVE)
-        self._settle = self._redis.register_script(_HEAD + _SETTLE)
-        self._extend = self._redis.register_script(_HEAD + _EXTEND)
-        self._levels = self._redis.register_script(_HEAD + _LEVELS)
-        self._lift = self._redis.register_script(_HEAD + _LIFT)
+        self._reserve = self._redis.register_script(scripts.HEAD + scripts.RESERVE)
+        self._settle = self._redis.register_script(scripts.HEAD + scripts.SETTLE)
+        self._extend = self._redis.register_script(scripts.HEAD + scripts.EXTEND)
+        self._levels = self._redis.register_script(scripts.HEAD + scripts.LEVELS)
+        self._lift = self._redis.register_script(scripts.HEAD + scripts.LIFT)
+        self._condition = self._redis.register_script(scripts.HEAD + scripts.CONDITION)
+        self._turn_mark = self._redis.register_script(scripts.HEAD + scripts.TURN)
 
     async def reserve(
-        self, name: str, claims: Sequence[Claim], now: float, until: float
+        self,
+        name: str,
+        claims: Sequence[Claim],
+        now: float,
+        until: float,
+        *,
+        only_whole: bool = False,
     ) -> Granted | Refused:
         """Hold every claim until then, or none."""
         distinct(claims)
@@ -255,7 +113,10 @@ class Shared:
             for each in (claim.amount, claim.limit if claim.hard else "", _ms(claim.ends))
         ]
         counters = [claim.counter for claim in claims]
-        found = await self._run(self._reserve, counters, now, name, _ms(until - now), *asked)
+        words = (name, _ms(until - now), *asked)
+        found = await self._run(self._reserve, counters, now, *words, marked=only_whole)
+        if found[0] == _EMPTIED:
+            raise Emptied
         if found[0]:
             return Granted(tuple(_levels(found[1:])))
         _, claim, spent, held, wait = found
@@ -282,6 +143,15 @@ class Shared:
             within(amount)
         found = await self._run(self._lift, list(amounts), now, *amounts.values())
         return [int(each) for each in found]
+
+    async def condition(self, now: float) -> Condition:
+        """What the mark says."""
+        found = await self._run(self._condition, (), now, marked=True)
+        return Condition(found.decode())
+
+    async def turn(self, before: Condition, after: Condition, now: float) -> bool:
+        """Let the mark say something else, or the same for longer; False if it says another."""
+        return bool(await self._run(self._turn_mark, (), now, before, after, marked=True))
 
     async def named(self, beginning: str, most: int) -> list[str]:
         """The counters whose names begin so, in no order and at most so many.
@@ -310,9 +180,14 @@ class Shared:
         await self._redis.aclose()
 
     async def _run(
-        self, script: AsyncScript, counters: Sequence[str], now: float, *arguments: str | int
+        self,
+        script: AsyncScript,
+        counters: Sequence[str],
+        now: float,
+        *arguments: str | int,
+        marked: bool = False,
     ) -> Any:  # noqa: ANN401 - what a script returns is its own
-        """What the script returns.
+        """What the script returns; it is given the mark where that matters.
 
         Raises:
             StoreLost: It did not in time.
@@ -320,6 +195,8 @@ class Shared:
         keys = [f"{self._keys}settled"]
         for counter in counters:
             keys += (f"{self._keys}counter:{counter}", f"{self._keys}holds:{counter}")
+        if marked:
+            keys.append(f"{self._keys}mark")
         time = _ms(now) if self._trusts_callers else ""
         async with self._turn():
             return await _patiently(script(keys=keys, args=(time, *arguments)), self._deadline)

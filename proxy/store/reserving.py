@@ -3,12 +3,17 @@
 The rules are those of ``slo.reservations``, whichever way they are kept. ``Private`` keeps them in
 this process: exact as long as no other process serves the same budgets. ``Shared``
 (``proxy.store.redis_reserving``) keeps them in Redis for all.
+
+Counters that have lost everything look like counters nobody has used. So they carry a mark, which
+goes with them: whoever gave them what the ledger knows writes there that they are whole, and a
+reservation can ask for whole counters, in the same step.
 """
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Protocol
 
-from slo.reservations import Claim, Granted, Level, Refused, Reservations, within
+from slo.reservations import Claim, Granted, Level, Refused, Reservations, distinct, within
 
 
 class StoreLost(Exception):
@@ -17,6 +22,18 @@ class StoreLost(Exception):
     What was asked for may still have been done: a hold then goes at its end, and whatever is asked
     again under the same name is done once.
     """
+
+
+class Emptied(Exception):
+    """The counters answer, but lack what the ledger knows; nothing is held."""
+
+
+class Condition(StrEnum):
+    """What the counters' mark says of them all."""
+
+    EMPTY = ""  # there is no mark: they have just begun, or have lost everything
+    MENDING = "mending"  # somebody has seen it, and is about to give them what they lack
+    WHOLE = "whole"  # they were given what the ledger knows; to be said again every few seconds
 
 
 class Reserving(Protocol):
@@ -35,14 +52,28 @@ class Reserving(Protocol):
         ...
 
     async def reserve(
-        self, name: str, claims: Sequence[Claim], now: float, until: float
+        self,
+        name: str,
+        claims: Sequence[Claim],
+        now: float,
+        until: float,
+        *,
+        only_whole: bool = False,
     ) -> Granted | Refused:
         """Hold every claim until then, or none.
 
         What is held or was settled under this name already stays as it is, and is granted.
 
+        Args:
+            name: The reservation's.
+            claims: On a counter each; of none, nothing is asked.
+            now: The time.
+            until: When the hold ends.
+            only_whole: Whether counters that are not whole are not to be reserved from.
+
         Raises:
             ValueError: If two claims are for the same counter.
+            Emptied: If the counters are not whole, and only whole ones will do.
             StoreLost: If the counters are out of reach.
         """
         ...
@@ -95,6 +126,24 @@ class Reserving(Protocol):
         """
         ...
 
+    async def condition(self, now: float) -> Condition:
+        """What the mark says.
+
+        Raises:
+            StoreLost: If the counters are out of reach.
+        """
+        ...
+
+    async def turn(self, before: Condition, after: Condition, now: float) -> bool:
+        """Let the mark say something else, or the same for longer; False if it says another thing.
+
+        Nobody turns it to ``EMPTY``: that is what losing everything does.
+
+        Raises:
+            StoreLost: If the counters are out of reach.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Let go of connections, if there are any."""
         ...
@@ -107,11 +156,21 @@ class Private:
 
     def __init__(self) -> None:
         self._reservations = Reservations()
+        self._condition = Condition.EMPTY
 
     async def reserve(
-        self, name: str, claims: Sequence[Claim], now: float, until: float
+        self,
+        name: str,
+        claims: Sequence[Claim],
+        now: float,
+        until: float,
+        *,
+        only_whole: bool = False,
     ) -> Granted | Refused:
         """Hold every claim until then, or none."""
+        distinct(claims)
+        if only_whole and claims and self._condition is not Condition.WHOLE:
+            raise Emptied
         return self._reservations.reserve(name, claims, now, until)
 
     async def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:
@@ -135,6 +194,17 @@ class Private:
             if spent < amount:
                 self._reservations.correct(counter, amount, now)
         return before
+
+    async def condition(self, now: float) -> Condition:
+        """What the mark says."""
+        return self._condition
+
+    async def turn(self, before: Condition, after: Condition, now: float) -> bool:
+        """Let the mark say something else; False if it says another thing than before."""
+        if self._condition is not before:
+            return False
+        self._condition = after
+        return True
 
     async def aclose(self) -> None:
         """Nothing; there is nothing to let go of."""

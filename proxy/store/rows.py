@@ -42,6 +42,24 @@ def row(receipt: Receipt) -> tuple[Any, ...]:
         if number is not None and not -_ROOM < number < _ROOM:
             raise OverflowError(f"{number} cannot be a number of tokens, dollars or seconds")
     return (
+        *_asked(receipt),
+        *usage,
+        int(receipt.estimated),
+        receipt.list_nanos,
+        receipt.cost_nanos,
+        ttft,
+        duration,
+        micros(receipt.overhead),
+        receipt.fingerprint,
+        receipt.upstream_id,
+        _encode_notes(receipt.notes).decode() if receipt.notes else "[]",
+        *_decided(receipt),
+    )
+
+
+def _asked(receipt: Receipt) -> tuple[Any, ...]:
+    """What was asked, by whom, and how it ended."""
+    return (
         receipt.call_id,
         receipt.attempt,
         int(receipt.final),
@@ -58,16 +76,12 @@ def row(receipt: Receipt) -> tuple[Any, ...]:
         receipt.status,
         receipt.outcome.value,
         receipt.error,
-        *usage,
-        int(receipt.estimated),
-        receipt.list_nanos,
-        receipt.cost_nanos,
-        ttft,
-        duration,
-        micros(receipt.overhead),
-        receipt.fingerprint,
-        receipt.upstream_id,
-        _encode_notes(receipt.notes).decode() if receipt.notes else "[]",
+    )
+
+
+def _decided(receipt: Receipt) -> tuple[Any, ...]:
+    """What was planned and decided, and what came of it; null where nothing was."""
+    return (
         receipt.conversation or None,
         receipt.arm or None,
         receipt.layout or None,
@@ -76,6 +90,7 @@ def row(receipt: Receipt) -> tuple[Any, ...]:
         receipt.miss_detail or None,
         receipt.miss_tokens,
         receipt.miss_nanos,
+        receipt.moved or None,
     )
 
 

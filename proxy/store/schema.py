@@ -115,6 +115,7 @@ calls = Table(
     Column("miss_detail", TEXT),
     Column("miss_tokens", BIG),
     Column("miss_nanos", BIG),
+    Column("moved", TEXT),
     sqlite_strict=True,
 )
 """One row per receipt.
@@ -224,3 +225,47 @@ features = Table(
     sqlite_strict=True,
 )
 """How each feature is planned now: its mode, its layout, and whether it is suspended."""
+
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("id", TEXT, primary_key=True),
+    Column("text", TEXT, nullable=False),
+    Column("began", BIG, nullable=False),
+    Column("ended", BIG),
+    Column("expires", BIG),
+    Index("alerts_began", "began"),
+    sqlite_strict=True,
+)
+"""What people are told, in JSON, as it stands now; ``ended`` is null while it goes on."""
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("alert", TEXT, primary_key=True),
+    Column("sink", TEXT, primary_key=True),
+    Column("phase", TEXT, nullable=False),
+    Column("due", BIG),
+    Column("tries", Integer, nullable=False),
+    Column("sent", BIG),
+    Column("why", TEXT, nullable=False),
+    Index("outbox_due", "sink", "due"),
+    sqlite_strict=True,
+)
+"""What each sink is told of each alert.
+
+``due`` is when the phase is to be told next, null for never again; ``sent`` is when the sink last
+took something, and ``why`` the reason that it took nothing since.
+"""
+
+pins = Table(
+    "pins",
+    metadata,
+    Column("objective", TEXT, primary_key=True),
+    Column("level", Integer, nullable=False),
+    Column("until", BIG, nullable=False),
+    Column("why", TEXT, nullable=False),
+    Column("made", BIG, nullable=False),
+    sqlite_strict=True,
+)
+"""The level that people gave objectives, and until when."""

@@ -4,7 +4,7 @@
 
     receipt ─ journal (a file, on the event loop) ─ drain (a thread) ─ calls and rollups
     keyring (memory) ─ keys                 board (memory) ─ layouts
-    ledger, reports, teams, plans, savings ─ the same database, on threads
+    ledger, reports, teams, plans, outbox, savings ─ the same database, on threads
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from proxy.prefix.standing import Mode
 from proxy.receipt import Receipt
 from proxy.store import schema
 from proxy.store.alone import alone
+from proxy.store.answers import Answers
 from proxy.store.database import migrate, open_database, writing
 from proxy.store.drain import Drain
 from proxy.store.inserts import inserter
@@ -30,6 +31,8 @@ from proxy.store.layouts import Layouts
 from proxy.store.ledger import Ledger
 from proxy.store.lines import encode
 from proxy.store.noticeboard import Noticeboard
+from proxy.store.outbox import Outbox
+from proxy.store.pins import Pins
 from proxy.store.plans import Plans
 from proxy.store.reports import LedgerReports
 from proxy.store.savings import Savings
@@ -63,6 +66,9 @@ class Store:
         self.spendings = Spendings(engine)
         self.teams = Teams(engine)
         self.plans = Plans(engine)
+        self.answers = Answers(engine)
+        self.outbox = Outbox(engine)
+        self.pins = Pins(engine)
         self.layouts = Layouts(engine, mode=mode)
         self.board = Noticeboard(self.layouts)
         self.savings = Savings(engine)

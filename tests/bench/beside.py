@@ -93,9 +93,9 @@ def main() -> None:
                     taken = measured(target, load, chosen.seconds)
                     found.setdefault(name, {}).setdefault(target[0], []).append(taken)
     for name, by_target in found.items():
-        for target_name, taken in by_target.items():
-            rate, cost, wait = (median(each) for each in zip(*taken, strict=True))
-            best = max(each[0] for each in taken)
+        for target_name, rounds in by_target.items():
+            rate, cost, wait = (median(each) for each in zip(*rounds, strict=True))
+            best = max(each[0] for each in rounds)
             print(  # noqa: T201 - a script's result
                 f"{name:<20}{target_name:<30}{rate:>8,.0f} calls/s (best {best:,.0f})"
                 f"{cost:>8,.0f} µs of processor{wait:>8,.0f} µs p50"

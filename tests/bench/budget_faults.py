@@ -2,7 +2,8 @@
 """Budgets while Redis dies and while a gateway does: what callers saw, what was spent.
 
 First a Redis of its own is held up, killed and started again, empty, under calls of three teams,
-one for each ``on_loss``. Then two gateways hold calls that do not end, and one is killed: what it
+one for each ``on_loss``. Then it is killed and started again at once, empty, when a closed budget
+is nearly spent. Then two gateways hold calls that do not end, and one is killed: what it
 held counts until its time is over, then is free. Usage: python -m tests.bench.budget_faults
 """
 
@@ -56,6 +57,8 @@ HALF = 25
 _NANOS = 1_000_000_000
 #: What a counter may lack under load when it is repaired: what is spent in less than a second.
 NEARLY = _NANOS // 2
+#: Of 20 dollars, what is spent when Redis is killed.
+NEAR = 18 * _NANOS
 _DIME = _NANOS // 10
 
 
@@ -187,6 +190,71 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
         drift=drift,
         spent={team: (spent[team], said[n].spent) for n, team in enumerate(TEAMS)},
     )
+
+
+@dataclass(frozen=True)
+class Restarted:
+    """What came of a Redis that was back at once, and empty, when a closed budget was nearly spent.
+
+    Attributes:
+        before: Nano-dollars in the ledger when it was killed.
+        spent: In the end.
+        counter: What the counter said then.
+        refused: Seconds from the kill until the last call that was refused for it had begun.
+        rows: What the callers met, before and after.
+    """
+
+    before: int
+    spent: int
+    counter: int
+    refused: float
+    rows: Sequence[Row]
+
+
+def restarted(folder: Path, redis: OwnRedis, *, near: int, after: float) -> Restarted:
+    """Kill Redis under the load of two gateways and start it again at once, empty.
+
+    Args:
+        folder: Where everything is.
+        redis: The Redis.
+        near: Nano-dollars after which it is killed; at most 20 dollars may be spent.
+        after: Seconds of load from then on.
+    """
+    team = "closed"
+    budget = BUDGET.format(name=team, limit=LIMITS[team])
+    with ExitStack() as stack:
+        made = stack.enter_context(gateways(folder, budget, redis.url, count=2))
+        ledger = Ledger(made[0], redis.url)
+        stack.callback(ledger.store.close, 5)
+        key = {team: keys(ledger.store)[team]}
+        crowds = [Crowd(each.url, key, long_body) for each in made]
+        with crowds[0].calling(), crowds[1].calling():
+            end = time.monotonic() + 60
+            while (before := ledger.spent().get(team, 0)) < near and time.monotonic() < end:
+                time.sleep(0.05)
+            for crowd in crowds:
+                crowd.phase = "back"
+            began = time.monotonic()
+            redis.kill()
+            redis.start()
+            refused = 0.0
+            while (past := time.monotonic() - began) < after:
+                time.sleep(0.05)
+                if any(each.met[-1].code == "budgets_unavailable" for each in crowds):
+                    refused = past
+        (level,) = ledger.levels([team])
+        for each in made:
+            each.stop()
+        spent = ledger.spent()[team]
+    everyone = Crowd("", key, long_body, met=[one for each in crowds for one in each.met])
+    rows = [row(everyone, phase, team) for phase in ("here", "back")]
+    return Restarted(before, spent, level.spent, refused, rows)
+
+
+def long_body(number: int) -> bytes:
+    """A call of some nine hundred tokens."""
+    said = [{"role": "user", "content": f"[[fault:words=600]] Call {number}."}]
+    return orjson.dumps(DIME | {"messages": said})
 
 
 def gaps(ledger: Ledger) -> list[int]:
@@ -350,6 +418,18 @@ async def call(
     )
 
 
+def tell_restarted(came: Restarted) -> None:
+    """Print what came of a Redis that was back at once."""
+    before, back = came.rows
+    print(
+        f"\nKilled at ${came.before / _NANOS:.3f} of ${LIMITS['closed']} and back at once, empty:"
+        f" {back.statuses[503]} calls refused for {came.refused:.1f} s, then {back.statuses[200]}"
+        f" answered and {back.statuses[429]} over the budget; in the end"
+        f" ${came.spent / _NANOS:.6f} in the ledger, ${came.counter / _NANOS:.6f} counted"
+        f" ({before.statuses[200]} calls before, codes {', '.join(sorted(back.codes))})"
+    )
+
+
 def tell(loss: Loss) -> None:
     """Print the table."""
     print("| on_loss | Redis | answered | refused | codes | refusal p99 | slowest | spent |")
@@ -377,9 +457,10 @@ def main() -> None:
     parser.add_argument("--away", type=float, default=4.0)
     options = parser.parse_args()
     with ExitStack() as stack:
-        folders = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2)]
+        folders = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(3)]
         redis = stack.enter_context(own_redis(folders[0]))
         tell(lost(folders[0], redis, lead=options.lead, away=options.away))
+        tell_restarted(restarted(folders[2], redis, near=NEAR, after=SETTLED + 8))
         came = killed(folders[1], redis, waits=True)
     print(
         f"\nKill -9 of one of two gateways with {HALF} calls each: ${came.held[0]} held"

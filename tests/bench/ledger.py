@@ -75,6 +75,7 @@ MADE = {
     "miss_detail": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 'idle for ' || (n % 900) || ' s' END",
     "miss_tokens": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 2048 END",
     "miss_nanos": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 2000000 + n % 911 END",
+    "moved": "NULL",
 }
 NUMBERS = {
     "sqlite": "WITH RECURSIVE made(n) AS "

@@ -13,7 +13,7 @@ from time import perf_counter_ns
 from typing import Any, Final
 
 from proxy.store.redis_reserving import Shared
-from proxy.store.reserving import Private, Reserving
+from proxy.store.reserving import Condition, Private, Reserving
 from slo.reservations import Claim, Granted
 from tests.fakes.redis_keys import SERVER, prefix
 
@@ -34,13 +34,14 @@ async def timed(work: Callable[[int], Awaitable[Any]], rounds: int) -> str:
 
 async def row(store: Reserving, label: str, counters: int, rounds: int) -> None:
     """Print what reserving and settling cost with so many counters."""
+    await store.turn(await store.condition(NOW), Condition.WHOLE, NOW)
     claims = [
         Claim(f"{counters}-{each}", 1000, _LIMIT, hard=True, ends=NOW) for each in range(counters)
     ]
     amounts = {claim.counter: 900 for claim in claims}
 
     async def reserve(number: int) -> None:
-        await store.reserve(f"{counters}-{number}", claims, NOW, NOW + 300)
+        await store.reserve(f"{counters}-{number}", claims, NOW, NOW + 300, only_whole=True)
 
     async def settle(number: int) -> None:
         await store.settle(f"{counters}-{number}", amounts, NOW)

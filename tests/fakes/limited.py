@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from proxy.catalog.entries import Catalog, Route
 from proxy.limits.admission import Admission
+from proxy.limits.predicting import Predictor
 from proxy.prepare import prepare
 from proxy.receipt import Receipt
 from proxy.settle import Attempt, End, Seal, receipt
-from proxy.store.reserving import Private, StoreLost
+from proxy.store.reserving import Condition, Private, StoreLost
 from proxy.timeline import Timeline
 from slo.budget import Budget, Hold, Unit
-from slo.reservations import Claim, Granted, Level, Refused
+from slo.reservations import Claim, Granted, Level, Refused, Reservations
 from slo.window import Window
 from tests.fakes.clock import ticks
 from tests.fakes.desk import FakeEstimator, LoopTasks, call, route
@@ -43,19 +45,37 @@ class Losable(Private):
     Attributes:
         is_lost: Whether they are.
         asked: How often they were asked to reserve.
+        delay: Seconds that a reservation of whole counters takes.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.is_lost = False
         self.asked = 0
+        self.delay = 0.0
+
+    def forget(self) -> None:
+        """Lose everything."""
+        self._reservations = Reservations()
+        self._condition = Condition.EMPTY
+
+    def mend(self) -> None:
+        """Be whole, as they are."""
+        self._condition = Condition.WHOLE
 
     async def reserve(
-        self, name: str, claims: Sequence[Claim], now: float, until: float
+        self,
+        name: str,
+        claims: Sequence[Claim],
+        now: float,
+        until: float,
+        *,
+        only_whole: bool = False,
     ) -> Granted | Refused:
         self.asked += 1
         await self._found()
-        return await super().reserve(name, claims, now, until)
+        await asyncio.sleep(self.delay if only_whole else 0)
+        return await super().reserve(name, claims, now, until, only_whole=only_whole)
 
     async def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:
         await self._found()
@@ -74,14 +94,15 @@ class Losable(Private):
 class Office:
     """Admission at work; its time is the running loop's."""
 
-    def __init__(self, *budgets: Budget) -> None:
+    def __init__(self, *budgets: Budget, known: Catalog | None = None) -> None:
         self.began = ticks()
         self.store = Losable()
+        self.store.mend()
         self.estimator = FakeEstimator()
         self.admission = Admission(
             budgets,
             self.store,
-            estimator=self.estimator,
+            predictor=Predictor(self.estimator, known),
             seal=Seal(b"secret"),
             tasks=LoopTasks(),
             now=self.now,
@@ -90,12 +111,14 @@ class Office:
     def now(self) -> float:
         return NOW + ticks() - self.began
 
-    def attempt(self, number: int, body: bytes = BODY, **fields: Any) -> Attempt:
+    def attempt(
+        self, number: int, body: bytes = BODY, over: Route = ROUTE, **fields: Any
+    ) -> Attempt:
         made = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
-        return Attempt(call=made, route=ROUTE)
+        return Attempt(call=made, route=over)
 
     async def admit(self, attempt: Attempt) -> Mapping[str, str]:
-        return await self.admission.admit(attempt, prepare(attempt.call, ROUTE))
+        return await self.admission.admit(attempt, prepare(attempt.call, attempt.route or ROUTE))
 
     def end(self, attempt: Attempt, end: End) -> Receipt:
         """Settle an attempt that ended so."""

@@ -3,8 +3,9 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from proxy.store.redis_reserving import Shared
 from slo.reservations import Claim, Granted
@@ -50,6 +51,19 @@ def tell(process: "subprocess.Popen[str]") -> None:
 def opened(prefix: str, *, trusts_callers: bool = False) -> Shared:
     """The counters that the processes reserve from."""
     return Shared(SERVER, ORGANIZATION, prefix=prefix, deadline=30.0, trusts_callers=trusts_callers)
+
+
+def asked(prefix: str, story: Callable[[Shared], Awaitable[Any]], *, trusts: bool = False) -> Any:
+    """What the story returns of the counters that start with this prefix."""
+
+    async def play() -> Any:
+        store = opened(prefix, trusts_callers=trusts)
+        try:
+            return await story(store)
+        finally:
+            await store.aclose()
+
+    return asyncio.run(play())
 
 
 async def _reserve(prefix: str, name: str, times: int) -> None:

@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.decide import Patience, routes
-from proxy.errors import NotFound, UpstreamError
-from tests.fakes.desk import call, catalog, route
+from proxy.decide import Patience
+from proxy.errors import UpstreamError
 
 PATIENCE = Patience(retries=3, longest_pause=2.0)
 
@@ -13,53 +12,6 @@ def failed(
     *, code: str = "upstream_error", wait: float | None = None, retryable: bool = True
 ) -> UpstreamError:
     return UpstreamError("", status=503, code=code, retryable=retryable, retry_after=wait)
-
-
-def asking(model: str) -> bytes:
-    return b'{"model":"' + model.encode() + b'"}'
-
-
-def test_the_routes_of_a_model_are_tried_in_their_order():
-    one, two = route("one"), route("two")
-
-    assert routes(call(asking("m")), catalog(one, two)) == (one, two)
-
-
-def test_a_dated_snapshot_takes_its_models_routes():
-    assert routes(call(asking("m-2026-01-31")), catalog())[0].name == "one/m"
-
-
-def test_a_call_that_names_no_model_takes_the_default_route():
-    known = catalog()
-
-    assert routes(call(b"{}"), known) == (known.default,)
-    assert routes(call(b"\x00", ask=None), known) == (known.default,)
-
-
-def test_what_is_passed_through_names_models_the_catalog_need_not_know():
-    one, known = route("one"), catalog()
-
-    assert routes(call(asking("omni-moderation-latest"), "moderations"), known) == (known.default,)
-    assert routes(call(asking("m"), "moderations"), catalog(one)) == (one,)
-
-
-@pytest.mark.parametrize(
-    ("asked", "hint"), [("mm", "Did you mean m?"), ("other", "GET /v1/models")]
-)
-def test_an_unknown_model_is_told_with_the_nearest_known_one(asked, hint):
-    with pytest.raises(NotFound, match="not in the gateway's catalog") as caught:
-        routes(call(asking(asked)), catalog())
-
-    assert hint in caught.value.message
-    assert ("Did you mean" in caught.value.message) is ("Did you mean" in hint)
-    assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
-
-
-def test_a_long_name_is_cut_short_in_what_is_told():
-    with pytest.raises(NotFound) as caught:
-        routes(call(asking("x" * 500)), catalog())
-
-    assert len(caught.value.message) < 300
 
 
 def test_the_next_route_is_tried_at_once_and_the_last_one_after_growing_pauses():

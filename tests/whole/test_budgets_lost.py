@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.budget_faults import LIMITS, NEARLY, PHASES, TEAMS, Loss, Row, lost
+from proxy.limits.reconcile import SETTLED
+from tests.bench.budget_faults import (
+    LIMITS,
+    NEAR,
+    NEARLY,
+    PHASES,
+    TEAMS,
+    Loss,
+    Row,
+    lost,
+    restarted,
+)
 from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 
 _LOST = ("silent", "dead")
@@ -65,3 +76,18 @@ def test_counters_that_came_back_empty_are_given_what_the_ledger_knows_and_the_d
     for ledger, counter in loss.spent.values():
         assert ledger > 1_000_000_000
         assert ledger <= counter <= ledger + NEARLY
+
+
+def test_a_closed_budget_is_not_passed_where_redis_is_back_at_once_and_empty(tmp_path):
+    if PROGRAM is None:
+        pytest.skip(ABSENT)
+    with own_redis(tmp_path) as redis:
+        came = restarted(tmp_path, redis, near=NEAR, after=SETTLED + 6)
+
+    limit = LIMITS["closed"] * 1_000_000_000
+    (_, back) = came.rows
+    assert set(back.statuses) <= {200, 429, 503}
+    assert back.statuses[503] > 0
+    assert SETTLED - 1 < came.refused < SETTLED + 4
+    assert NEAR <= came.before < came.spent <= limit
+    assert came.spent <= came.counter <= limit

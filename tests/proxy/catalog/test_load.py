@@ -277,3 +277,83 @@ def judged(user: str) -> tuple[Problem, ...]:
 def test_an_upstream_tells_its_misses_only_where_the_catalog_says_so() -> None:
     assert not load(SHIPPED, AZURE).upstreams["azure"].tells_misses
     assert load(SHIPPED, AZURE + "tells_misses = true\n").upstreams["azure"].tells_misses
+
+
+OTHERS = """\
+[[models]]
+id = "small"
+upstream = "openai"
+price = { input = "1", output = "5" }
+[[models]]
+id = "long"
+upstream = "openai"
+price = { input = "1", output = "5" }
+"""
+
+
+def test_a_model_says_who_answers_in_its_place() -> None:
+    user = OTHERS + '[[models]]\nid = "gpt-x"\nfallbacks = ["small"]\nwhen_too_long = ["long"]\n'
+    found = load(SHIPPED, user).models["gpt-x"]
+
+    assert (found.fallbacks, found.when_too_long) == (("small",), ("long",))
+    assert found.routes[0].window == 1000
+
+
+def test_nobody_answers_in_the_place_of_who_names_nobody() -> None:
+    found = load(SHIPPED, None).models["gpt-x"]
+
+    assert (found.fallbacks, found.when_too_long) == ((), ())
+
+
+@pytest.mark.parametrize("key", ["fallbacks", "when_too_long"])
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [('["gpt-x"]', "is the model itself"), ('["smal"]', "smal"), ('"small"', "array")],
+)
+def test_who_answers_in_its_place_is_another_model_of_the_catalog(
+    key: str, names: str, problem: str
+) -> None:
+    (told,) = said(OTHERS + f'[[models]]\nid = "gpt-x"\n{key} = {names}\n')
+
+    assert problem in told
+    assert "catalog.toml:9" in told or "catalog.toml:11" in told
+
+
+@pytest.mark.parametrize(
+    ("told", "can"),
+    [("", None), ("can = []", frozenset()), ('can = ["vision", "tools"]', {"tools", "vision"})],
+)
+def test_what_a_model_can_do_is_known_only_where_it_is_said(told: str, can: object) -> None:
+    user = f'[[models]]\nid = "own"\nupstream = "openai"\nprice = {{ input = "1" }}\n{told}\n'
+
+    assert routes(load(SHIPPED, user), "own")[0].can == can
+
+
+def test_a_route_may_do_less_than_its_model() -> None:
+    user = """\
+[[models]]
+id = "own"
+price = { input = "1", output = "5" }
+can = ["tools", "schema"]
+[[models.routes]]
+upstream = "openai"
+[[models.routes]]
+upstream = "openai"
+model = "plain"
+can = []
+"""
+    assert [each.can for each in routes(load(SHIPPED, user), "own")] == [
+        frozenset({"tools", "schema"}), frozenset(),
+    ]  # fmt: skip
+
+
+def test_an_ability_that_nobody_knows_is_told() -> None:
+    (told,) = said('[[models]]\nid = "gpt-x"\ncan = ["tool"]\n')
+
+    assert "tools" in told
+
+
+def test_an_upstream_adapts_only_where_the_catalog_says_so() -> None:
+    known = load(SHIPPED, AZURE + "adapts = true\n").upstreams
+
+    assert (known["azure"].adapts, known["openai"].adapts) == (True, False)

@@ -108,6 +108,39 @@ def test_slow_is_slower(scene: Scene) -> None:
     assert scene.clock.slept == [pytest.approx(4 * usual)]
 
 
+def test_slow_twice_is_slower_still(scene: Scene) -> None:
+    scene.chat()
+    scene.lab.suffer("gpt-6.1-sol", "slow=3")
+    scene.chat(cues="slow=4")
+
+    first, second = scene.clock.slept
+    assert second == pytest.approx(12 * first)
+
+
+def test_a_prompt_beyond_the_window_is_refused_as_each_provider_does(
+    vocabulary: Vocabulary,
+) -> None:
+    scene = Scene(
+        vocabulary,
+        {
+            "gpt-6.1-sol": Simulated(window=20),
+            "claude-haiku-4-5": Simulated(wire="anthropic", window=20),
+        },
+    )
+
+    assert scene.chat("Hello").status_code == 200
+    refused = scene.chat("Hello there. " * 20)
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"]) == (400, "context_length_exceeded")
+    assert "maximum context length is 20 tokens" in error["message"]
+
+    refused = scene.anthropic({"messages": [user("Hello there. " * 20)]})
+    error = refused.json()["error"]
+    assert (refused.status_code, error["type"]) == (400, "invalid_request_error")
+    assert error["message"].startswith("prompt is too long: ")
+    assert error["message"].endswith(" tokens > 20 maximum")
+
+
 def test_a_scale_of_nothing_never_waits(vocabulary: Vocabulary) -> None:
     scene = Scene(vocabulary, time_scale=0)
     scene.chat(stream=True)

@@ -27,6 +27,25 @@ def test_a_script_with_an_unknown_cue_is_refused_whole(scene: Scene) -> None:
     assert scene.lab.scripted() == Cues()
 
 
+def test_what_a_model_suffers_it_suffers_until_it_is_let_be(scene: Scene) -> None:
+    scene.lab.suffer("gpt-6.1-sol", "503")
+
+    statuses = [scene.chat(cues=cues).status_code for cues in ("", "", "words=3")]
+    others = scene.chat(model="gpt-5.5").status_code
+    scene.lab.suffer("gpt-6.1-sol", "")
+
+    assert (statuses, others) == ([503, 503, 503], 200)
+    assert scene.chat().status_code == 200
+
+
+@pytest.mark.parametrize(("model", "cue"), [("gpt-6.1-sol", "dearth"), ("gpt-0", "503")])
+def test_nobody_suffers_what_is_unknown(scene: Scene, model: str, cue: str) -> None:
+    with pytest.raises(ValueError, match=r"dearth|gpt-0"):
+        scene.lab.suffer(model, cue)
+
+    assert scene.lab.suffered(model) == Cues()
+
+
 def test_no_number_is_given_twice(scene: Scene) -> None:
     assert len({scene.lab.number() for _ in range(50)}) == 50
 

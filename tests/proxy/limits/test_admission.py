@@ -1,25 +1,36 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 
 import msgspec
 import pytest
 
+from proxy.catalog.entries import Catalog, Model
 from proxy.errors import ProxyError, Unready
 from proxy.limits.refusals import OverBudget
 from proxy.receipt import Outcome
 from proxy.settle import Attempt, End
-from slo.budget import Budget, Hold, OnLoss, Unit
+from slo.budget import Budget, Hold, OnLoss, Unit, Unpriced
+from slo.price import Period, Rates, Sheet, Tariff
 from slo.reservations import Level
 from slo.usage import Usage
 from slo.window import Window
+from tests.fakes.ceilinged import model
 from tests.fakes.clock import played
-from tests.fakes.limited import BODY, WORST, Office, budget
+from tests.fakes.limited import BODY, ROUTE, WORST, Office, budget
 
 COUNTER = "b/team/usd/2026-09-21/acme"
 USED = Usage(input=10, output=100)
 ANSWERED = End(outcome=Outcome.ANSWERED, status=200, usage=USED)
 COST = 10 * 1_000 + 100 * 4_000
+
+#: A model of the same provider at a quarter of the price.
+CHEAP = model("cheap", 1_000)
+TOWN = Catalog(
+    models={"m": Model(id="m", routes=(ROUTE,)), "cheap": CHEAP}, upstreams={}, default=ROUTE
+)
+FREE = Period(sheets={"": Sheet(rates=Rates(input=0, output=0))})
 
 
 def told(story: Callable[[Office], Awaitable[None]], *budgets: Budget) -> None:
@@ -266,6 +277,83 @@ def test_counters_that_were_lost_are_asked_again_a_little_later():
     told(story, budget(on_loss=OnLoss.OPEN))
 
 
+def test_emptied_counters_are_as_good_as_away_where_the_budget_is_closed_and_asked_every_time():
+    async def story(office: Office) -> None:
+        office.store.forget()
+        for number in range(3):
+            with pytest.raises(Unready) as refused:
+                await office.admit(office.attempt(number))
+            assert refused.value.code == "budgets_unavailable"
+        assert office.store.asked == 3
+        assert await office.level(COUNTER) == Level(0, 0)
+
+        office.store.mend()
+        await office.admit(office.attempt(9))
+        assert await office.level(COUNTER) == Level(0, WORST)
+
+    told(story, budget(on_loss=OnLoss.CLOSED), budget(name="other", on_loss=OnLoss.OPEN))
+
+
+@pytest.mark.parametrize("fields", [{"on_loss": OnLoss.OPEN}, {"hard": False}])
+def test_emptied_counters_still_count_where_nothing_is_closed(fields):
+    async def story(office: Office) -> None:
+        office.store.forget()
+        await office.admit(office.attempt(1))
+        assert await office.level(COUNTER) == Level(0, WORST)
+
+    told(story, budget(**fields))
+
+
+def test_with_emptied_counters_each_process_spends_a_part_of_what_was_left():
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(0))
+        office.store.forget()
+        admitted = await until_refused(office, Unready)
+        assert len(admitted) == 3
+        for attempt in admitted:
+            office.end(attempt, ANSWERED)
+        await settled(office)
+        assert await office.level(COUNTER) == Level(3 * COST, 0)
+
+    told(story, budget(on_loss=OnLoss.LOCAL_QUOTA, limit=31 * WORST))
+
+
+def test_emptied_counters_soon_know_again_what_is_held_for_calls_under_way():
+    async def story(office: Office) -> None:
+        beating = asyncio.ensure_future(office.admission.beat())
+        attempts = [office.attempt(number) for number in range(10)]
+        for attempt in attempts:
+            await office.admit(attempt)
+        office.store.forget()
+        office.end(attempts.pop(), ANSWERED)
+        await asyncio.sleep(11)
+        assert await office.level(COUNTER) == Level(COST, 9 * WORST)
+        office.store.mend()
+        with pytest.raises(OverBudget):
+            await office.admit(office.attempt(10))
+
+        for attempt in attempts:
+            office.end(attempt, ANSWERED)
+        await settled(office)
+        assert await office.level(COUNTER) == Level(10 * COST, 0)
+        beating.cancel()
+
+    told(story, budget())
+
+
+def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(0))
+        office.store.delay = 15.0
+        beating = asyncio.ensure_future(office.admission.beat())
+        with pytest.raises(OverBudget):
+            await office.admit(office.attempt(1))
+        assert await office.level(COUNTER) == Level(0, WORST)
+        beating.cancel()
+
+    told(story, budget(limit=WORST))
+
+
 def test_without_counters_each_process_spends_a_part_of_what_was_left():
     async def story(office: Office) -> None:
         await office.admit(office.attempt(0))
@@ -279,3 +367,84 @@ def test_without_counters_each_process_spends_a_part_of_what_was_left():
         assert await office.level(COUNTER) == Level(3 * COST, WORST)
 
     told(story, budget(on_loss=OnLoss.LOCAL_QUOTA, limit=31 * WORST))
+
+
+SOLD = replace(ROUTE, tariff=None, upstream=replace(ROUTE.upstream, key_env="KEY"))
+
+
+@pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
+def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_price(endpoint):
+    async def story(office: Office) -> None:
+        with pytest.raises(OverBudget) as refused:
+            await office.admit(office.attempt(1, over=SOLD, endpoint=endpoint))
+        error = refused.value
+        assert (error.code, error.is_worth_retrying) == ("price_unknown", False)
+        assert error.details == {"budget": "b", "scope": "team", "of": "acme", "upstream": "one"}
+        assert "The budget `b` limits dollars" in error.message
+        assert await office.level(COUNTER) == Level(0, 0)
+
+    told(story, budget())
+
+
+@pytest.mark.parametrize(
+    ("over", "fields"),
+    [
+        (SOLD, {"unpriced": Unpriced.ALLOW}),
+        (SOLD, {"hard": False}),
+        (SOLD, {"unit": Unit.TOKENS, "limit": 10_000}),
+        (replace(ROUTE, tariff=None), {}),
+        (replace(SOLD, tariff=Tariff(periods=(FREE,))), {"unpriced": Unpriced.REFUSE}),
+    ],
+)
+def test_a_call_at_an_unknown_price_passes_where_that_is_meant_and_at_none_always(over, fields):
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(1, over=over))
+
+    told(story, budget(**fields))
+
+
+def test_what_is_known_to_cost_nothing_passes():
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(1, over=SOLD, endpoint="files"))
+
+    told(story, budget())
+
+
+def test_what_an_attempt_may_cost_is_what_it_may_cost_on_its_own_route():
+    async def story(office: Office) -> None:
+        dear = msgspec.structs.replace(office.attempt(1), number=0)
+        await office.admit(dear)
+        office.end(dear, End(outcome=Outcome.FAILED, status=502, final=False))
+        await settled(office)
+        other = replace(CHEAP.routes[0], max_output=500)
+        await office.admit(msgspec.structs.replace(dear, route=other, number=1))
+        assert await office.level(COUNTER) == Level(0, (14 + 500) * 1_000)
+
+    told(story, budget())
+
+
+def test_a_refusal_names_a_model_with_which_the_call_would_fit():
+    async def run() -> None:
+        office = Office(budget(limit=2 * WORST + COST - 1), known=TOWN)
+        first, second = office.attempt(1), office.attempt(2)
+        await office.admit(first)
+        office.end(first, ANSWERED)
+        await settled(office)
+        await office.admit(second)
+        with pytest.raises(OverBudget) as refused:
+            await office.admit(office.attempt(3))
+        found = {"model": "cheap", "predicted": "0.001014"}
+        assert refused.value.details["cheapest_alternative"] == found
+        assert "On `cheap` it may cost $0.001014 and fits." in refused.value.message
+
+    played(run())
+
+
+def test_a_refusal_of_tokens_names_no_other_model():
+    async def run() -> None:
+        office = Office(budget(limit=5, unit=Unit.TOKENS), known=TOWN)
+        with pytest.raises(OverBudget) as refused:
+            await office.admit(office.attempt(1))
+        assert refused.value.details["cheapest_alternative"] is None
+
+    played(run())

@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ from sqlalchemy.exc import OperationalError
 from proxy.limits.reconcile import SETTLED, Reconciler, levels
 from proxy.receipt import Receipt
 from proxy.store.inserts import inserter
+from proxy.store.redis_scripts import MARKED
+from proxy.store.reserving import Condition, Emptied
 from proxy.store.store import Store
 from slo.budget import Budget, Unit
-from slo.reservations import Level, Reservations
+from slo.reservations import Claim, Level
 from slo.window import Window
 from tests.fakes.clock import played, ticks
 from tests.fakes.limited import NOW, Losable, budget
@@ -40,12 +43,28 @@ class Away(Losable):
         await self._found()
         return await super().lift(amounts, now)
 
+    async def condition(self, now: float) -> Condition:
+        if self.is_shared:
+            await self._found()
+        return await super().condition(now)
+
+    async def turn(self, before: Condition, after: Condition, now: float) -> bool:
+        if self.is_shared:
+            await self._found()
+        return await super().turn(before, after, now)
+
     def unseen(self, counter: str) -> int:
         """What was spent, though they are away."""
         return self._reservations.levels([counter], 0.0)[0].spent
 
-    def forget(self) -> None:
-        self._reservations = Reservations()
+    async def passes(self, name: str) -> bool:
+        """Whether they are whole, to a reservation that asks for it."""
+        claim = Claim("passing", 0, 1, hard=True, ends=NOW)
+        try:
+            await self.reserve(name, [claim], NOW, NOW, only_whole=True)
+        except Emptied:
+            return False
+        return True
 
 
 class Books:
@@ -107,6 +126,111 @@ def test_counters_that_begin_at_nothing_are_given_what_the_ledger_knows(made):
         assert await books.level() == Level(7, 0)
 
     asyncio.run(story(made()))
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_counters_that_nobody_began_yet_are_whole_after_the_first_look(made, is_shared):
+    async def story(books: Books) -> None:
+        books.counters.is_shared = is_shared
+        books.keep(3, 4)
+        assert not await books.counters.passes("before")
+        await books.reconciler.begin()
+        assert await books.level() == Level(7, 0)
+        assert await books.counters.passes("after")
+
+    asyncio.run(story(made()))
+
+
+def test_a_process_that_begins_while_others_mend_does_not_call_the_counters_whole(made):
+    async def story(books: Books) -> None:
+        books.counters.is_shared = True
+        books.passing()
+        books.keep(7)
+        await books.counters.turn(Condition.EMPTY, Condition.MENDING, NOW)
+        await books.reconciler.begin()
+        assert not await books.counters.passes("begun")
+
+        running = asyncio.ensure_future(books.reconciler.run())
+        await asyncio.sleep(SETTLED)
+        assert not await books.counters.passes("soon")
+        await asyncio.sleep(1)
+        assert await books.counters.passes("where nobody else did")
+        assert await books.level() == Level(7, 0)
+        running.cancel()
+
+    played(story(made()))
+
+
+def test_counters_that_are_lost_again_while_they_are_mended_are_mended_anew(made):
+    async def story(books: Books) -> None:
+        books.counters.is_shared = True
+        books.passing()
+        books.keep(7)
+        await books.reconciler.begin()
+        running = asyncio.ensure_future(books.reconciler.run())
+        for wait in (20, SETTLED - 2):
+            await asyncio.sleep(wait)
+            books.counters.forget()
+        await asyncio.sleep(SETTLED - 1)
+        assert not await books.counters.passes("soon")
+        await asyncio.sleep(2)
+        assert await books.counters.passes("then")
+        assert await books.level() == Level(7, 0)
+        running.cancel()
+
+    played(story(made()))
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_counters_are_not_whole_before_the_ledger_knows_all_and_are_soon_after(made, is_shared):
+    async def story(books: Books) -> None:
+        books.counters.is_shared = is_shared
+        books.passing()
+        knows = False
+
+        def flush(timeout: float) -> bool:
+            assert timeout > 0
+            return knows
+
+        books.store.drain.flush = flush  # type: ignore[method-assign]
+        await books.reconciler.begin()
+        running = asyncio.ensure_future(books.reconciler.run())
+        await asyncio.sleep(100)
+        assert not await books.counters.passes("before")
+        knows = True
+        books.keep(7)
+        await asyncio.sleep(1.5)
+        assert await books.counters.passes("after")
+        assert await books.level() == Level(7, 0)
+        running.cancel()
+
+    played(story(made()))
+
+
+def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_hangs(made):
+    async def story(books: Books) -> None:
+        turns: list[float] = []
+
+        async def turn(before: Condition, after: Condition, now: float) -> bool:
+            turns.append(now)
+            return await Away.turn(books.counters, before, after, now)
+
+        books.counters.is_shared = True
+        books.passing()
+        await books.reconciler.begin()
+        running = asyncio.ensure_future(books.reconciler.run())
+        books.counters.turn = turn  # type: ignore[method-assign]
+
+        async def ask(*_: object) -> None:
+            await asyncio.Event().wait()
+
+        books.store.ask = ask  # type: ignore[assignment,method-assign]
+        await asyncio.sleep(200)
+        assert len(turns) > 200 / MARKED
+        assert max(after - before for before, after in pairwise(turns)) < MARKED / 3
+        running.cancel()
+
+    played(story(made()))
 
 
 def test_what_is_still_lacking_a_minute_later_is_added_once(made):
@@ -248,11 +372,16 @@ def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soo
         await asyncio.sleep(20)
         assert await books.level() == Level(7, 0)
 
+        assert await books.counters.passes("before")
         books.counters.forget()
+        assert not await books.counters.passes("at once")
         inserter(books.store._engine)([books.receipt(50, 5)])
         await asyncio.sleep(1.5)
         assert await books.level() == Level(7, 0)
-        await asyncio.sleep(SETTLED + 2)
+        await asyncio.sleep(SETTLED - 2)
+        assert not await books.counters.passes("soon")
+        await asyncio.sleep(2)
+        assert await books.counters.passes("then")
         assert await books.level() == Level(12, 0)
         running.cancel()
 

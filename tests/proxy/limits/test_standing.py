@@ -11,8 +11,7 @@ from proxy.limits.standing import NotAlone, check_counters, counters, promised, 
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.promises.table import BadPromises
-from tests.fakes.desk import FakeEstimator, LoopTasks
-from tests.fakes.limited import NOW
+from tests.fakes.around import Heard, around
 
 ONE = """
 [[budgets]]
@@ -31,7 +30,7 @@ def chosen(folder: Path, text: str = ONE, **fields: Any) -> Settings:
 
 def stood(folder: Path, *settings: Settings) -> tuple[list[Any], list[Collector]]:
     """What stands after each of these gateways began on one database."""
-    published: list[Collector] = []
+    heard = Heard()
 
     async def run() -> list[Any]:
         async with AsyncExitStack() as stack:
@@ -39,21 +38,11 @@ def stood(folder: Path, *settings: Settings) -> tuple[list[Any], list[Collector]
             for number, each in enumerate(settings):
                 opened = Store.open(f"sqlite:///{folder}/thriftgate.db", folder / f"{number}")
                 stack.callback(opened.close, 5)
-                found.append(
-                    await stack.enter_async_context(
-                        standing(
-                            each,
-                            opened,
-                            FakeEstimator(),
-                            LoopTasks(),
-                            lambda: NOW,
-                            published.append,
-                        )
-                    )
-                )
+                here = around(each, opened, heard)
+                found.append(await stack.enter_async_context(standing(here)))
             return found
 
-    return asyncio.run(run()), published
+    return asyncio.run(run()), heard.published
 
 
 def test_without_promises_nothing_stands(tmp_path):
@@ -109,3 +98,11 @@ def test_counters_are_shared_where_redis_is_named(tmp_path):
         assert not counters(Settings(), opened).is_shared
     finally:
         opened.close(5)
+
+
+def test_ceilings_stand_also_without_budgets(tmp_path):
+    text = '[[ceilings]]\nname = "small"\nlimit = "0.01"\n'
+    (entry,), published = stood(tmp_path, chosen(tmp_path, text))
+
+    assert entry is not None
+    assert len(published) == 1

@@ -2,38 +2,22 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import redis
-from redis.asyncio import Redis
-from redis.crc import key_slot
 
 from proxy.store.redis_reserving import DEADLINE, Shared, _patiently
-from proxy.store.reserving import Private, StoreLost
-from slo.reservations import KEPT, MEMORY, REMEMBERED, UNBOUND, Claim, Granted, Level, Refused
+from proxy.store.reserving import Condition, Private, StoreLost
+from slo.reservations import Claim, Granted, Level, Refused
 from tests.fakes.clock import InstantLoop, played
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.reservers import CENTS_10, CLAIM, DOLLARS_5, opened, reserver, said, tell
+from tests.fakes.reservers import CENTS_10, CLAIM, DOLLARS_5, asked, reserver, said, tell
 from tests.fakes.slow_wire import SlowWire
 
 NOW: Final = 1000.0
 COUNTER: Final = CLAIM.counter
-
-
-def asked(prefix: str, story: Callable[[Shared], Awaitable[Any]], *, trusts: bool = False) -> Any:
-    """What the story returns of the counters that start with this prefix."""
-
-    async def play() -> Any:
-        store = opened(prefix, trusts_callers=trusts)
-        try:
-            return await story(store)
-        finally:
-            await store.aclose()
-
-    return asyncio.run(play())
 
 
 def test_four_processes_with_a_thousand_reservations_admit_exactly_fifty(redis_prefix):
@@ -61,18 +45,6 @@ def test_the_holds_of_a_process_that_is_killed_free_themselves(redis_prefix):
         assert before == Refused(0, Level(0, DOLLARS_5), NOW + 30)
         after = await store.reserve("a", [CLAIM], NOW + 30, NOW + 60)
         assert after == Granted((Level(0, CENTS_10),))
-
-    asked(redis_prefix, story, trusts=True)
-
-
-def test_one_script_frees_a_thousand_holds_and_leaves_the_rest_to_the_next(redis_prefix):
-    async def story(store: Shared) -> None:
-        for number in range(1100):
-            claim = Claim(COUNTER, 1, 2000, hard=True, ends=NOW)
-            await store.reserve(f"dead-{number}", [claim], NOW, NOW + 10)
-
-        assert await store.levels([COUNTER], NOW + 10) == [Level(0, 100)]
-        assert await store.levels([COUNTER], NOW + 10) == [Level(0, 0)]
 
     asked(redis_prefix, story, trusts=True)
 
@@ -212,6 +184,8 @@ def test_every_operation_says_that_redis_is_lost():
             store.levels([COUNTER], NOW),
             store.lift({COUNTER: 1}, NOW),
             store.named("b", 5),
+            store.condition(NOW),
+            store.turn(Condition.EMPTY, Condition.MENDING, NOW),
         ):
             with pytest.raises(StoreLost):
                 await work
@@ -296,86 +270,3 @@ def test_counters_are_found_by_how_their_names_begin(redis_prefix):
         assert len(await store.named("many/", 2000)) == 1500
 
     asked(redis_prefix, story)
-
-
-async def heard(store: Shared, work: Awaitable[Any]) -> Sequence[Sequence[str]]:
-    """The commands that Redis ran for the work: what was sent, then what its scripts called."""
-    commands: list[list[str]] = []
-    async with Redis.from_url(SERVER) as other, other.monitor() as monitor:
-        await work
-        await store._redis.echo(f"{store._keys}end")
-        while True:
-            said = (await monitor.next_command())["command"].split(" ")
-            if said == ["ECHO", f"{store._keys}end"]:
-                return commands
-            if any(store._keys in word for word in said):
-                commands.append(said)
-
-
-def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_prefix):
-    async def story(store: Shared) -> None:
-        user = Claim("user:{odd}:name", 1, 10, hard=True, ends=NOW)
-        counters = [CLAIM.counter, user.counter]
-
-        async def work() -> None:
-            for name in "abc":
-                await store.reserve(name, [CLAIM, user], NOW, NOW + (0 if name == "c" else 60))
-            await store.reserve("d", [Claim(COUNTER, 1, 0, hard=True, ends=NOW)], NOW, NOW)
-            await store.extend("a", counters, NOW, NOW + 60)
-            await store.settle("a", dict.fromkeys(counters, 3), NOW)
-            await store.levels(counters, NOW)
-            await store.lift({COUNTER: 30}, NOW)
-
-        given: set[str] = set()
-        touched = 0
-        for command, *words in await heard(store, work()):
-            if command == "EVALSHA":
-                given = set(words[2 : 2 + int(words[1])])
-                assert len({key_slot(key.encode()) for key in given}) == 1
-            elif command not in {"SCRIPT", "EVAL"}:
-                assert words[0] in given
-                touched += 1
-        assert touched > 50
-
-    asked(redis_prefix, story)
-
-
-def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
-    async def story(store: Shared) -> None:
-        seconds, _ = await store._redis.time()
-        month = Claim("month", 1, 10, hard=True, ends=seconds + 1000.0)
-        ended = Claim("ended", 1, 10, hard=True, ends=seconds - 1000.0)
-        await store.reserve("a", [month, ended], NOW, NOW + 60)
-        await store.settle("b", {"unknown": 1}, NOW)
-        await store.lift({"lifted": 1}, NOW)
-
-        async def left(key: str) -> float:
-            return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
-
-        for key, expected in {
-            "counter:month": 1000 + KEPT,
-            "holds:month": 1000 + KEPT,
-            "counter:ended": KEPT,
-            "holds:ended": KEPT,
-            "counter:unknown": UNBOUND,
-            "counter:lifted": UNBOUND,
-            "settled": MEMORY,
-        }.items():
-            assert expected - 120 < await left(key) <= expected + 1
-        assert len([key async for key in store._redis.scan_iter(f"{redis_prefix}*")]) == 7
-
-    asked(redis_prefix, story)
-
-
-def test_only_so_many_settled_names_are_remembered(redis_prefix):
-    many = "for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], i, 'old-' .. i) end"
-
-    async def story(store: Shared) -> None:
-        key = f"{store._keys}settled"
-        await store._redis.eval(many, 1, key, str(REMEMBERED))
-        assert await store.settle("new", {COUNTER: 1}, NOW)
-        assert await store._redis.zcard(key) == REMEMBERED
-        assert await store._redis.zscore(key, "old-1") is None
-        assert not await store.settle("new", {COUNTER: 1}, NOW)
-
-    asked(redis_prefix, story, trusts=True)

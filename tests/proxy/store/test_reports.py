@@ -178,6 +178,7 @@ def test_a_report_by_user_leaves_out_what_was_before_and_after(engine: Engine) -
         ]
     )
 
-    (row,) = LedgerReports(engine).spend(MONTH, ("user",))
+    by_user: tuple[Part, ...] = ("user",)
+    (row,) = LedgerReports(engine).spend(MONTH, by_user)
 
     assert row.attempts == 2

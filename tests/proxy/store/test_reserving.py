@@ -18,8 +18,8 @@ from hypothesis.stateful import (
 )
 
 from proxy.store.redis_reserving import Shared
-from proxy.store.reserving import Private, Reserving
-from slo.reservations import MEMORY, MOST, Claim, Granted, Level, Refused
+from proxy.store.reserving import Condition, Emptied, Private, Reserving
+from slo.reservations import MEMORY, MOST, Claim, Granted, Level, Refused, Reservations
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reserved import Books
 
@@ -319,14 +319,74 @@ def test_what_makes_no_sense_is_refused_with_words(played):
     played(story)
 
 
+def test_counters_that_have_just_begun_are_not_whole_until_somebody_says_so(played):
+    async def story(store: Reserving) -> None:
+        assert await store.condition(NOW) is Condition.EMPTY
+        with pytest.raises(Emptied):
+            await store.reserve("a", [claim(60)], NOW, LATER, only_whole=True)
+        assert await store.levels(["team"], NOW) == [NONE]
+
+        assert await store.turn(Condition.EMPTY, Condition.MENDING, NOW)
+        await store.lift({"team": 40}, NOW)
+        with pytest.raises(Emptied):
+            await store.reserve("a", [claim(60)], NOW, LATER, only_whole=True)
+
+        assert await store.turn(Condition.MENDING, Condition.WHOLE, NOW)
+        assert await store.condition(NOW) is Condition.WHOLE
+        said = await store.reserve("a", [claim(60)], NOW, LATER, only_whole=True)
+        assert said == Granted((Level(40, 60),))
+
+    played(story)
+
+
+def test_what_does_not_ask_for_whole_counters_is_counted_by_any(played):
+    async def story(store: Reserving) -> None:
+        assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(0, 60),))
+        assert await store.reserve("b", [], NOW, LATER, only_whole=True) == Granted(())
+
+    played(story)
+
+
+def test_a_mark_that_says_another_thing_is_not_turned(played):
+    async def story(store: Reserving) -> None:
+        for before in (Condition.MENDING, Condition.WHOLE):
+            assert not await store.turn(before, Condition.WHOLE, NOW)
+        assert await store.condition(NOW) is Condition.EMPTY
+        once = await asyncio.gather(
+            *(store.turn(Condition.EMPTY, Condition.MENDING, NOW) for _ in range(20))
+        )
+        assert sum(once) == 1
+        assert await store.turn(Condition.MENDING, Condition.WHOLE, NOW)
+        assert not await store.turn(Condition.EMPTY, Condition.MENDING, NOW)
+        assert await store.turn(Condition.WHOLE, Condition.WHOLE, NOW)
+        assert await store.condition(NOW) is Condition.WHOLE
+
+    played(story)
+
+
 COUNTERS = ("organization", "team", "user")
 LIMITS = {"organization": 100, "team": 70, "user": 40}
 NAMES = st.sampled_from([f"call-{number}" for number in range(8)])
 AMOUNTS = st.dictionaries(st.sampled_from(COUNTERS), st.integers(0, 60), min_size=1)
 
 
+CONDITIONS = st.sampled_from(list(Condition))
+
+
+async def emptied(store: Reserving) -> None:
+    """Let a store lose everything, as it does when it starts again."""
+    if isinstance(store, Shared):
+        names = [f"{part}:{counter}" for part in ("counter", "holds") for counter in COUNTERS]
+        await store._redis.delete(*(f"{store._keys}{name}" for name in (*names, "settled", "mark")))
+    else:
+        assert isinstance(store, Private)
+        store._reservations, store._condition = Reservations(), Condition.EMPTY
+
+
 class LifeOfCounters(RuleBasedStateMachine):
     """Calls reserve, settle late or never, say things twice, and die; a naive account agrees.
+
+    Now and then the counters lose everything, or somebody turns their mark.
 
     The user's counter is soft. What holds for the hard ones: spent and held together are never
     over the limit, but for what was settled beyond its hold.
@@ -338,6 +398,7 @@ class LifeOfCounters(RuleBasedStateMachine):
         self._runner = asyncio.Runner()
         self.now = NOW
         self.books = Books()
+        self.condition = Condition.EMPTY
 
     def ask(self, work: Any) -> Any:
         return self._runner.run(work)
@@ -346,14 +407,21 @@ class LifeOfCounters(RuleBasedStateMachine):
     def open(self) -> None:
         self.store = self._make()
 
-    @rule(name=NAMES, amounts=AMOUNTS, seconds=st.integers(1, 50))
-    def reserve(self, name: str, amounts: dict[str, int], seconds: int) -> None:
+    @rule(name=NAMES, amounts=AMOUNTS, seconds=st.integers(1, 50), only_whole=st.booleans())
+    def reserve(
+        self, name: str, amounts: dict[str, int], seconds: int, *, only_whole: bool
+    ) -> None:
         claims = [
             Claim(each, amount, LIMITS[each], hard=each != "user", ends=NOW + 1e6)
             for each, amount in amounts.items()
         ]
         until = self.now + seconds
-        said = self.ask(self.store.reserve(name, claims, self.now, until))
+        asking = self.store.reserve(name, claims, self.now, until, only_whole=only_whole)
+        if only_whole and self.condition is not Condition.WHOLE:
+            with pytest.raises(Emptied):
+                self.ask(asking)
+            return
+        said = self.ask(asking)
         assert said == self.books.reserve(name, claims, self.now, until)
 
     @rule(name=NAMES, amounts=AMOUNTS)
@@ -371,6 +439,17 @@ class LifeOfCounters(RuleBasedStateMachine):
     def wait(self, seconds: int) -> None:
         self.now += seconds
 
+    @rule(before=CONDITIONS, after=st.sampled_from([Condition.MENDING, Condition.WHOLE]))
+    def turn(self, before: Condition, after: Condition) -> None:
+        is_so = self.condition is before
+        assert self.ask(self.store.turn(before, after, self.now)) is is_so
+        self.condition = after if is_so else self.condition
+
+    @rule()
+    def lose_everything(self) -> None:
+        self.ask(emptied(self.store))
+        self.books, self.condition = Books(), Condition.EMPTY
+
     @precondition(lambda self: self.books.holds)
     @rule()
     def die_and_be_waited_for(self) -> None:
@@ -382,6 +461,7 @@ class LifeOfCounters(RuleBasedStateMachine):
     def the_levels_are_those_of_the_books(self) -> None:
         levels = self.ask(self.store.levels(COUNTERS, self.now))
         assert levels == [self.books.level(each, self.now) for each in COUNTERS]
+        assert self.ask(self.store.condition(self.now)) is self.condition
         for counter, level in zip(COUNTERS[:2], levels, strict=False):
             excess = self.books.excess[counter]
             assert level.spent + level.held <= LIMITS[counter] + excess

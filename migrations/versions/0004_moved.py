@@ -1,0 +1,29 @@
+"""Why a call went to another route than the one it asked for, and what people pinned."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+
+BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
+
+def upgrade() -> None:
+    # Nullable: neither database rewrites the calls that are there.
+    op.add_column("calls", sa.Column("moved", TEXT))
+    op.create_table(
+        "pins",
+        sa.Column("objective", TEXT, primary_key=True),
+        sa.Column("level", sa.Integer, nullable=False),
+        sa.Column("until", BIG, nullable=False),
+        sa.Column("why", TEXT, nullable=False),
+        sa.Column("made", BIG, nullable=False),
+        sqlite_strict=True,
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("pins")
+    op.drop_column("calls", "moved")

@@ -1,0 +1,109 @@
+"""Which routes a call may take, in which order, and what was decided besides; pure."""
+
+import difflib
+import re
+from dataclasses import replace
+
+import msgspec
+
+from proxy.call import Call
+from proxy.catalog.entries import Catalog, Model, Route
+from proxy.decide import GENERATING
+from proxy.errors import NotFound, UpstreamError
+
+#: How upstreams say that a prompt is too long, by code or in words.
+#: Source: OpenAI API reference, error codes; Anthropic, errors; vLLM, serving (2026-11).
+_OVERFLOWS = frozenset({"context_length_exceeded", "request_too_large", "string_above_max_length"})
+_OVERFLOWING = re.compile(
+    r"maximum context length|prompt is too long|context window"
+    r"|input token count.{0,40}exceeds|longer than the maximum model length",
+    re.IGNORECASE,
+)
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """A route a call may take.
+
+    Attributes:
+        route: The route.
+        model: The public name of the model it serves.
+        moved: Why it is another model's, or not the first; "" for what the caller asked for.
+        is_last_resort: Whether it is taken only once others failed, and not because they are late.
+    """
+
+    route: Route
+    model: str
+    moved: str = ""
+    is_last_resort: bool = False
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided for a call before its first attempt.
+
+    Attributes:
+        choices: The routes it takes, in order; at least one.
+        deadline: Seconds to the first content byte, after which the next route is tried if there
+            is one; None for as long as patience lasts.
+        level: The rung of the ladder it runs on; 0 for what the caller asked for.
+        is_trial: Whether it is to show how what was asked for does: its routes keep their order,
+            though some of them fail just now.
+    """
+
+    choices: tuple[Choice, ...]
+    deadline: float | None = None
+    level: int = 0
+    is_trial: bool = False
+
+
+def asked(call: Call, catalog: Catalog) -> tuple[Choice, ...]:
+    """The routes of the model the call names, in the order they are tried; at least one.
+
+    Raises:
+        NotFound: If the catalog has no such model.
+    """
+    model = catalog.find(call.model) if call.model else None
+    if model is not None:
+        return tuple(Choice(route, model.id) for route in model.routes)
+    if not call.model or call.endpoint not in GENERATING:
+        return (Choice(catalog.default, call.model),)
+    near = difflib.get_close_matches(call.model[:100], list(catalog.models)[:200], n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise NotFound(
+        f"The model `{call.model[:100]}` is not in the gateway's catalog.{hint}"
+        " GET /v1/models lists what is; whoever runs the gateway can add it in the catalog file.",
+        code="model_not_found",
+        param="model",
+    )
+
+
+def instead(model: Model, why: str) -> tuple[Choice, ...]:
+    """The routes of a model that serves a call in place of another."""
+    return tuple(Choice(_named(route, model.id), model.id, why) for route in model.routes)
+
+
+def fallbacks(call: Call, catalog: Catalog, failure: UpstreamError) -> tuple[Model, ...]:
+    """The models that may answer in place of the one asked for, once it failed like this.
+
+    What is too long for one model goes to those with room; what an upstream failed at, to those
+    its model names for that. A call that is wrong in itself goes nowhere.
+    """
+    model = catalog.find(call.model) if call.model else None
+    if model is None or call.endpoint not in GENERATING:
+        return ()
+    if is_overflow(failure):
+        names = model.when_too_long
+    else:
+        names = model.fallbacks if failure.retryable else ()
+    return tuple(found for name in names if (found := catalog.models.get(name)) is not None)
+
+
+def is_overflow(failure: UpstreamError) -> bool:
+    """Whether the prompt was too long for the model."""
+    if failure.code in _OVERFLOWS:
+        return True
+    return failure.status in {400, 413, 422} and bool(_OVERFLOWING.search(failure.message))
+
+
+def _named(route: Route, model: str) -> Route:
+    """The route, with the model's name where it would forward the caller's."""
+    return route if route.model else replace(route, model=model)

@@ -1,0 +1,115 @@
+"""A call's way from attempt to attempt: what was tried, what is left, when it is given up."""
+
+from proxy.choices import Choice, Decision, fallbacks, instead, is_overflow
+from proxy.desk import Elsewhere, Line
+from proxy.errors import UpstreamError
+from proxy.opening import Opening
+from proxy.prefix.planned import Planned
+from proxy.wants import unfit
+
+
+class Course:
+    """The way of one call.
+
+    Attributes:
+        decision: What was decided before it began.
+        refused: What planning made of the prompt, where the attempt under way goes without it
+            because an upstream refused it.
+    """
+
+    def __init__(self, line: Line, decision: Decision) -> None:
+        """Begin with what was decided; routes that fail just now come last, but in a trial."""
+        now = line.timeline.now()
+        self._line = line
+        self.decision = decision
+        choices = decision.choices
+        self._choices = list(
+            choices if decision.is_trial else line.desk.lanes.ordered(choices, now)
+        )
+        self._tried = 0
+        self._number = self._at_once = 0
+        self._is_extended = self._is_moved = False
+        self.refused: Planned | None = None
+        line.desk.lanes.retries.called(now)
+
+    @property
+    def number(self) -> int:
+        """How many attempts there were."""
+        return self._number
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no other route is left to be tried."""
+        return self._tried + 1 >= len(self._choices)
+
+    @property
+    def may_be_late(self) -> bool:
+        """Whether another route is to be tried where this one is late: not one that fails now."""
+        following = self.following
+        if following is None or following.is_last_resort:
+            return False
+        desk, now = self._line.desk, self._line.timeline.now()
+        return desk.lanes.lane(following.route).breaker.opens_again(now) <= 0
+
+    @property
+    def following(self) -> Choice | None:
+        """The route that is tried next; None where there is no other."""
+        return None if self.is_last else self._choices[self._tried + 1]
+
+    def opening(self, line: Line | None = None) -> Opening:
+        """The next attempt, with the choice whose turn it is.
+
+        Args:
+            line: Its line, where that is not the call's own.
+        """
+        choice = self._choices[min(self._tried, len(self._choices) - 1)]
+        again = self.refused is not None
+        made = Opening(line or self._line, choice, self._number, again=again)
+        made.may_move = not self._is_moved
+        self._number += 1
+        self._at_once += 1
+        return made
+
+    def passed(self) -> None:
+        """Go on to the next choice."""
+        self._tried += 1
+
+    def moved(self, elsewhere: Elsewhere) -> None:
+        """Go on with another model, for this one is too dear."""
+        model = self._line.desk.catalog.models[elsewhere.model]
+        self._choices[self._tried :] = instead(model, elsewhere.why)
+        self._is_moved = True
+        if self._at_once == 1:  # it left no receipt; of several, others may have
+            self._number -= 1
+        self._at_once = 0
+
+    def failed(self, opening: Opening, failure: UpstreamError) -> float | None:
+        """Seconds to wait before the next attempt; None if there is to be none."""
+        self._at_once = 0
+        self.refused = opening.refused(failure)
+        if self.refused is not None:
+            return 0.0
+        desk = self._line.desk
+        if self.is_last:
+            self._extend(failure)
+        tried, routes = self._tried, len(self._choices)
+        self._tried += 1
+        if self._tried < routes:
+            return 0.0 if failure.retryable or is_overflow(failure) else None
+        pause = desk.patience.pause(failure, tried, routes)
+        if pause is None or not desk.lanes.retries.may(self._line.timeline.now()):
+            return None
+        return pause
+
+    def _extend(self, failure: UpstreamError) -> None:
+        """Let the models follow that may answer in place of the one asked for, once."""
+        if self._is_extended:
+            return
+        self._is_extended = True
+        call, catalog = self._line.call, self._line.desk.catalog
+        region = self._choices[0].route.upstream.region
+        why = "context_length_exceeded" if is_overflow(failure) else failure.code
+        known = {choice.model for choice in self._choices}
+        for model in fallbacks(call, catalog, failure):
+            if model.id not in known and not unfit(call, model, region):
+                self._choices += instead(model, f"fallback: {why}")

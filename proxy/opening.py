@@ -1,0 +1,229 @@
+"""One attempt, from its choice to the first content byte of its answer.
+
+::
+
+    planned → prepared → within its ceiling → held → open → first byte ═ commit point
+
+It keeps no receipt: whoever let it run knows how the call goes on, and so what became of it.
+"""
+
+import asyncio
+from typing import Final
+
+import msgspec
+
+from proxy.answer import Answer
+from proxy.choices import Choice
+from proxy.decide import GENERATING
+from proxy.desk import Elsewhere, Line
+from proxy.errors import UpstreamError
+from proxy.lanes import went
+from proxy.prefix.planned import Planned, Unplanned
+from proxy.prepare import prepare
+from proxy.settle import Attempt, crude
+from proxy.upstream.port import Exchange, Unsent
+from proxy.wants import unfit
+from proxy.watch import Wait
+from proxy.wire.kinds import WIRES
+from proxy.wire.port import Prepared, Reader
+
+#: The longest error body that is read.
+_FAILURE: Final = 64 * 1024
+#: Statuses of a request that is wrong in itself; it may be what planning made of it.
+_REFUSED: Final = frozenset({400, 413, 422})
+#: Statuses that say nothing of a question in a request: those of the key, and of its limits.
+_UNASKED: Final = frozenset({401, 429})
+_AGAIN: Final = Unplanned("the planned prompt was refused, so it went as it came")
+#: Bodies from this size on are prepared on a thread, for that takes milliseconds.
+_LARGE: Final = 256 * 1024
+
+
+class Opening:
+    """An attempt at one route.
+
+    Attributes:
+        choice: The route, and why.
+        attempt: What is known of it for its receipt.
+        planned: What planning made of the call, or why it goes as it came.
+        answer: Once it began.
+        reader: Translates the answer; None passes it on as it comes.
+        may_move: Whether it may go to another model where it is too dear here.
+        was_sent: Whether anything went to the upstream.
+        was_taken: Whether the upstream was at work on it, and so may bill it.
+    """
+
+    __slots__ = (
+        "_again", "_began", "_is_planned", "_status", "_ttft", "answer", "attempt", "choice",
+        "line", "may_move", "planned", "reader", "was_sent", "was_taken",
+    )  # fmt: skip
+
+    def __init__(self, line: Line, choice: Choice, number: int, *, again: bool = False) -> None:
+        """Nothing is done yet.
+
+        Args:
+            line: The call.
+            choice: Where it goes.
+            number: Counts the call's attempts, from 0.
+            again: Whether it was refused once planning had changed it, and goes as it came.
+        """
+        self.line = line
+        self.choice = choice
+        self.attempt = Attempt(
+            call=line.call,
+            route=choice.route,
+            number=number,
+            moved=choice.moved,
+            headers={"x-thriftgate-moved": choice.moved} if choice.moved else {},
+        )
+        self.planned: Planned | Unplanned = _AGAIN
+        self.answer: Answer | None = None
+        self.reader: Reader | None = None
+        self.may_move = True
+        self.was_sent = self.was_taken = False
+        self._again = self._is_planned = again
+        self._began = 0.0
+        self._status = 0
+        self._ttft: float | None = None
+
+    async def run(self) -> UpstreamError | Elsewhere | None:
+        """Bring it to its commit point: None; or why another route may be tried.
+
+        Raises:
+            CallerError: If the call cannot be said to this route's upstream, or does not fit.
+            Unready: If nobody can say whether it fits.
+            CancelledError: If it was cancelled; nothing is left open.
+        """
+        planning = self.line.desk.planning
+        if not self._again:
+            self.planned = await planning.planned(self.line.call, self.choice.route)
+            self._is_planned = True
+        prepared = await self._prepared()
+        self.reader = prepared.reader
+        self.attempt = msgspec.structs.replace(
+            self.attempt, notes=prepared.notes, planned=self.planned
+        )
+        limits = self.line.desk.limits
+        if limits is not None:
+            admitted = await limits.admit(self.attempt, prepared, self._fits)
+            if isinstance(admitted, Elsewhere):
+                return admitted
+            prepared = admitted.prepared
+            self.attempt = msgspec.structs.replace(
+                self.attempt,
+                headers={**self.attempt.headers, **admitted.headers},
+                notes=(*self.attempt.notes, *admitted.notes),
+            )
+        try:
+            self.answer = await self._begun(prepared)
+        except UpstreamError as failure:
+            return failure
+        planning.begun(self.planned)
+        return None
+
+    @property
+    def changed(self) -> Planned | None:
+        """What planning made of the caller's prompt; None where it left it as it came."""
+        planned = self.planned
+        is_changed = isinstance(planned, Planned) and planned.changes(self.line.call.body)
+        return planned if is_changed and isinstance(planned, Planned) else None
+
+    def refused(self, failure: UpstreamError) -> Planned | None:
+        """What planning made of the prompt, where the upstream may have refused just that.
+
+        A question besides may not be allowed, known or free to every account.
+        """
+        changed = self.changed
+        if changed is None or failure.status in _REFUSED:
+            return changed
+        is_about_it = 400 <= self._status < 500 and self._status not in _UNASKED
+        return changed if changed.question is not None and is_about_it else None
+
+    def close(self, failure: BaseException | None = None) -> None:
+        """Let go of all it holds; said once, however it ended.
+
+        Args:
+            failure: Why it ended before its commit point; None where it got there.
+        """
+        if self.answer is not None:
+            self.answer.exchange.close()
+        if self.was_sent:
+            self._left(failure)
+        if self._is_planned:
+            self.line.desk.planning.ended(self.planned)
+
+    def _left(self, failure: BaseException | None) -> None:
+        """Give the route's place back, with how it did."""
+        lanes, route, now = self.line.desk.lanes, self.choice.route, self.line.timeline.now()
+        if failure is not None:
+            lanes.ended(route, failure, self._began, now)
+        usage = self.answer.meter.usage if self.answer is not None else None
+        usage = usage or crude(self.line.call, "")
+        uncached = usage.prompt - usage.cache_read
+        lanes.lane(route).leave(self._ttft, uncached, now, ok=went(failure))
+
+    def _fits(self, model: str) -> bool:
+        """Whether a model can answer the call."""
+        found = self.line.desk.catalog.models.get(model)
+        if found is None or not self.may_move:
+            return False
+        return not unfit(self.line.call, found, self.choice.route.upstream.region)
+
+    async def _prepared(self) -> Prepared:
+        call, route = self.line.call, self.choice.route
+        if len(call.body) < _LARGE:
+            return prepare(call, route, self.planned)
+        return await asyncio.to_thread(prepare, call, route, self.planned)
+
+    async def _begun(self, prepared: Prepared) -> Answer:
+        """The answer, at its commit point.
+
+        Raises:
+            UpstreamError: If it did not get there, or not in time.
+        """
+        line, route = self.line, self.choice.route
+        lanes = line.desk.lanes
+        await lanes.lane(route).enter(line.timeline.now())
+        self.was_sent = True
+        self._began = line.timeline.now()
+        answer = await self._opened(prepared)
+        now = line.timeline.now()
+        self._ttft = now - self._began
+        lanes.ended(route, None, self._began, now)
+        return answer
+
+    async def _opened(self, prepared: Prepared) -> Answer:
+        line, route = self.line, self.choice.route
+        wire = WIRES[route.upstream.kind]
+        generates = line.call.method == "POST" and line.call.endpoint in GENERATING
+        exchange = beginning = answer = None
+        line.watch.expect(Wait.FIRST_BYTE, line.desk.patience.first_byte)
+        try:
+            self.was_taken = True
+            with line.timeline.waiting:
+                exchange = await line.desk.transport.open(route.upstream, prepared)
+            self._status = exchange.status
+            self.was_taken = exchange.status < 300
+            if not self.was_taken:
+                body = await self._failure_body(exchange)
+                raise wire.failure(exchange.status, exchange.headers, body)
+            beginning = Answer(exchange, wire, line.timeline, generates=generates)
+            await beginning.commit()
+            answer = beginning
+        except UpstreamError:
+            self.was_taken = beginning is not None and not beginning.meter.broken
+            raise
+        except Unsent:
+            self.was_taken = False
+            raise
+        finally:
+            if answer is None and exchange is not None:
+                exchange.close()
+        return answer
+
+    async def _failure_body(self, exchange: Exchange) -> bytes:
+        """The body of an error; b"" if it is too long or breaks off, for its status says enough."""
+        try:
+            with self.line.timeline.waiting:
+                return await exchange.read_all(_FAILURE)
+        except UpstreamError:
+            return b""

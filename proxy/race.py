@@ -1,0 +1,262 @@
+"""Attempts at once, while an answer is late; the first whose answer begins is the call's.
+
+::
+
+    first ──────┬─ 0.6 of the deadline: the same model's next route, if the hedge budget allows
+                └─ the deadline: given up for the next route, unless two are under way already
+
+The last route left has no deadline: a late answer is better than none. Each attempt that lost is
+cancelled at once and leaves a receipt of its own, with what it may be billed.
+"""
+
+import asyncio
+import logging
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from proxy.course import Course
+from proxy.desk import Elsewhere, Line
+from proxy.errors import ProxyError, UpstreamError
+from proxy.opening import Opening
+from proxy.receipt import Outcome
+from proxy.settle import Attempt, End, crude, price
+from proxy.timeline import Timeline
+from proxy.unanswered import cut, refused, spent
+from proxy.watch import Interrupted, Unwatched, Wait
+from slo.breaker import State
+from slo.hedges import after, is_worth
+
+_log = logging.getLogger("thriftgate.upstreams")
+
+_Leg = asyncio.Task[UpstreamError | Elsewhere | None]
+_BYTES: Final = 4
+#: Seconds after which a late attempt that had to stay, for want of retries, is looked at again.
+_AGAIN: Final = 1.0
+
+
+class Late(UpstreamError):
+    """An attempt was given up for another route, because it was late."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The upstream was late, and another route was tried.",
+            status=504,
+            code="ttft_deadline",
+            retryable=True,
+        )
+
+
+class Lost(UpstreamError):
+    """An attempt was given up, because another one's answer began first."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another attempt was answered first.", status=504, code="hedge_lost", retryable=True
+        )
+
+
+class Race:
+    """The attempts of one call that are under way at once.
+
+    Args:
+        line: The call.
+        course: What may be tried.
+        deadline: Seconds to the first content byte.
+
+    Attributes:
+        opening: The attempt that its run ended with, also where it ended in an exception.
+    """
+
+    def __init__(self, line: Line, course: Course, deadline: float) -> None:
+        self._line = line
+        self._course = course
+        self._deadline = deadline
+        self._legs: dict[_Leg, Opening] = {}
+        self._is_late = False
+        self._start()
+
+    async def run(self) -> UpstreamError | Elsewhere | None:
+        """Why no attempt began, of the last one; None once one did.
+
+        The attempt it ended with is then the call's own, with its watch and its timeline.
+
+        Raises:
+            ProxyError: As ``Opening.run``.
+            CancelledError: The call was cancelled; no attempt is left under way.
+        """
+        try:
+            while True:
+                leg = await self._ended()
+                if leg is None:
+                    await self._late()
+                    continue
+                self.opening = self._legs.pop(leg)
+                if not self._legs or _began(leg):
+                    break
+                self._fallen(leg, self.opening)
+                self.opening = next(iter(self._legs.values()))
+        finally:
+            try:
+                await self._stop()
+            finally:
+                self._hand_over()
+        return leg.result()
+
+    def _start(self) -> None:
+        """Begin the attempt whose turn it is, with time of its own that goes on from the call's."""
+        line = self._line
+        now = line.timeline.now()
+        line.watch.expect(Wait.FIRST_BYTE, line.desk.patience.first_byte)
+        timeline = Timeline(line.timeline.now)
+        timeline.started = line.timeline.started
+        timeline.waiting.seconds = line.timeline.waited
+        own = msgspec.structs.replace(line, watch=Unwatched(), timeline=timeline)
+        self.opening = self._course.opening(own)
+        leg = asyncio.create_task(self.opening.run())  # noqa: TID251 - no race ends before its legs
+        self._legs[leg] = self.opening
+        self._late_at = now + after(self._deadline)
+        self._due = now + self._deadline
+
+    def _hand_over(self) -> None:
+        """Make the attempt it ended with the call's own: what it waited for is what was waited for.
+
+        Others' waits went by meanwhile, and so did the time in which it was prepared.
+        """
+        line, opening = self._line, self.opening
+        line.timeline.waiting.seconds = opening.line.timeline.waited
+        line.timeline.first = opening.line.timeline.first
+        opening.line = line
+        if opening.answer is not None:
+            opening.answer.handed(line.timeline)
+
+    async def _ended(self) -> _Leg | None:
+        """The attempt that ended first; None if it is time to do something about them."""
+        wake = None
+        if self._course.may_be_late and len(self._legs) == 1:
+            wake = (self._due if self._is_late else self._late_at) - self._line.timeline.now()
+        with self._line.timeline.waiting:
+            done, _ = await asyncio.wait(
+                self._legs,
+                timeout=None if wake is None else max(wake, 0.0),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        began = sorted(done, key=lambda leg: (not _began(leg), self._legs[leg].attempt.number))
+        return began[0] if began else None
+
+    async def _late(self) -> None:
+        """Send a hedge; give the late one up for the next route once its deadline is over."""
+        now = self._line.timeline.now()
+        lanes = self._line.desk.lanes
+        if now < self._due:
+            self._is_late = True
+            if self._may_hedge():
+                self._course.passed()
+                self._start()
+        elif self._is_hopeless(now) or lanes.retries.may(now):
+            for leg in list(self._legs):
+                await self._given_up(leg, Late())
+            self._course.passed()
+            self._is_late = False
+            self._start()
+        else:
+            self._due = now + _AGAIN
+
+    def _is_hopeless(self, now: float) -> bool:
+        """Whether every route under way is one that fails just now: nobody retries there."""
+        lanes = self._line.desk.lanes
+        routes = [opening.choice.route for opening in self._legs.values()]
+        return all(lanes.lane(each).breaker.state(now) is not State.CLOSED for each in routes)
+
+    def _may_hedge(self) -> bool:
+        """Whether the same call may go to the next route too: its model, its length, the budget."""
+        choice, call = self._course.following, self._line.call
+        tokens = len(call.body) // _BYTES
+        if choice is None or choice.model != self.opening.choice.model:
+            return False
+        if not is_worth(tokens, is_warm_there=False):
+            return False
+        end = End(outcome=Outcome.FAILED, status=0, usage=crude(call, ""))
+        paid = price(Attempt(call=call, route=choice.route), end)
+        nanos = None if paid is None else paid.effective_nanos
+        return self._line.desk.lanes.hedges.may(nanos, self._line.timeline.now())
+
+    def _fallen(self, leg: _Leg, opening: Opening) -> None:
+        """Keep the receipt of an attempt that failed while another is under way."""
+        error = leg.exception()
+        failure = leg.result() if error is None else error
+        opening.close(failure if isinstance(failure, BaseException) else None)
+        if isinstance(failure, UpstreamError):
+            self._count(opening, failure)
+        elif isinstance(failure, ProxyError):
+            refused(opening, failure, final=False)
+        elif isinstance(failure, BaseException):
+            _log.error("An attempt of call %s failed", self._line.call.id, exc_info=failure)
+            cut(opening, Interrupted(), final=False)
+
+    async def _given_up(self, leg: _Leg, why: UpstreamError) -> None:
+        """Cancel an attempt and keep its receipt; what it came to meanwhile is closed.
+
+        Raises:
+            CancelledError: The call was cancelled; the attempt has ended all the same.
+        """
+        leg.cancel()
+        over = await _end(leg)
+        opening = self._legs.pop(leg)
+        if over is not None and opening is self.opening:  # the call ends with it
+            raise over
+        if not leg.cancelled() and not _began(leg):  # it failed by itself
+            self._fallen(leg, opening)
+        else:
+            # That another answer came first says nothing of this route.
+            opening.close(asyncio.CancelledError() if isinstance(why, Lost) else why)
+            # At once, so that what it held is free for the next, and the call's cost is whole.
+            cut(opening, why, final=False)
+        if over is not None:
+            raise over
+
+    async def _stop(self) -> None:
+        """Cancel what is still under way; where no attempt ended by itself, the last is told of.
+
+        Raises:
+            CancelledError: The call was cancelled once more; all have ended all the same.
+        """
+        over = None
+        for leg, opening in list(self._legs.items()):
+            if opening is self.opening:
+                leg.cancel()
+                over = await _end(leg) or over
+                del self._legs[leg]
+                continue
+            try:
+                await self._given_up(leg, Lost())
+            except asyncio.CancelledError as again:
+                over = again
+        if over is not None:
+            raise over
+
+    def _count(self, opening: Opening, failure: UpstreamError) -> None:
+        """Keep a receipt in the background: the call does not wait for its tokens to be counted."""
+        self._line.desk.tasks.start(partial(spent, opening, failure))
+
+
+async def _end(leg: _Leg) -> asyncio.CancelledError | None:
+    """Wait until a cancelled attempt has let go of all it had open.
+
+    What cancels the call meanwhile is handed back: no attempt is left behind for it.
+    """
+    over = None
+    while not leg.done():
+        try:
+            await asyncio.wait({leg})
+        except asyncio.CancelledError as again:
+            over = again
+    if not leg.cancelled():
+        leg.exception()  # asked for, so that nobody complains of one that nobody asked for
+    return over
+
+
+def _began(leg: _Leg) -> bool:
+    """Whether the attempt came to an answer."""
+    return leg.done() and not leg.cancelled() and leg.exception() is None and leg.result() is None

@@ -1,0 +1,169 @@
+"""The judge: from what all replicas counted, where each objective stands; pure.
+
+One replica judges at a time. It remembers counts in slots of ten seconds for two hours, and in
+slots of ten minutes for three days, which is as far back as alerts look; a replica that takes over
+begins to remember anew.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from proxy.steering.tracks import Track
+from slo.controller.evaluate import evaluate
+from slo.controller.moves import Move, moves
+from slo.controller.pins import frozen, pinned, thawed, unpinned
+from slo.controller.standing import Standing, State, arm
+from slo.tally import Counts, Tally
+
+#: How many times as long as those of the short memory the slots of the long one are.
+_COARSE: Final = 60
+_KEPT: Final = 7200.0
+_LONG: Final = 3 * 86_400.0
+#: Seconds without a call after which a level that is not the first is no longer judged.
+_SILENT: Final = 900.0
+#: Seconds by which the clock may go on between two rounds before it is taken to have jumped.
+_JUMP: Final = 60.0
+
+
+class Pinned(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person said of an objective.
+
+    Attributes:
+        level: Which new conversations get.
+        until: When that ends, in seconds since the epoch.
+        why: In that person's words.
+    """
+
+    level: int
+    until: float
+    why: str
+
+
+class Judge:
+    """Where the objectives of all replicas stand.
+
+    Args:
+        tracks: The objectives.
+
+    Attributes:
+        standings: By name; absent is healthy.
+    """
+
+    def __init__(self, tracks: Iterable[Track]) -> None:
+        self._tracks = tuple(tracks)
+        self._short = Tally(_KEPT)
+        self._long = Tally(_LONG / _COARSE)
+        self._last: float | None = None
+        self.standings: dict[str, Standing] = {}
+
+    @property
+    def arms(self) -> list[str]:
+        """What calls are counted under: every level of every objective."""
+        return [
+            track.arm(level) for track in self._tracks for level in range(track.rules.rungs + 1)
+        ]
+
+    def take(self, standings: Mapping[str, Standing], now: float) -> None:
+        """Go on from where another judge says that the objectives stand.
+
+        What it says may be of longer ladders than there are now.
+        """
+        self._last = None
+        self.standings = {
+            track.name: _fitted(standings[track.name], track.rules.rungs, now)
+            for track in self._tracks
+            if track.name in standings
+        }
+
+    def forget(self) -> None:
+        """Forget what was counted lately: it will be counted again."""
+        self._short = Tally(_KEPT)
+
+    def count(self, increments: Mapping[tuple[str, int], tuple[int, int]]) -> None:
+        """Remember what was counted since the last time: (arm, slot) to (good, bad)."""
+        self._short.merge(increments)
+        coarse: dict[tuple[str, int], tuple[int, int]] = {}
+        for (key, slot), (good, bad) in increments.items():
+            had = coarse.get((key, slot // _COARSE), (0, 0))
+            coarse[key, slot // _COARSE] = (had[0] + good, had[1] + bad)
+        self._long.merge(coarse)
+
+    def counts(self, track: Track, now: float, seconds: float) -> Counts:
+        """How the calls of an objective went, whichever level they ran on.
+
+        Args:
+            track: The objective.
+            now: The time.
+            seconds: How far back, at most three days; rounded up to slots.
+        """
+        memory, scale = (self._short, 1) if seconds <= _KEPT else (self._long, _COARSE)
+        found = [
+            memory.counts(track.arm(level), now / scale, seconds / scale)
+            for level in range(track.rules.rungs + 1)
+        ]
+        return Counts(sum(each.good for each in found), sum(each.bad for each in found))
+
+    def judge(self, pins: Mapping[str, Pinned], now: float) -> list[tuple[Track, Move]]:
+        """Judge every objective; what moved.
+
+        Args:
+            pins: What people said, by objective.
+            now: The time.
+        """
+        has_jumped = self._last is not None and not -_JUMP < now - self._last < _JUMP
+        self._last = now
+        found = []
+        for track in self._tracks:
+            before = self.standings.get(track.name) or Standing(since=now)
+            after = self._judged(track, before, pins.get(track.name), now, has_jumped=has_jumped)
+            self.standings[track.name] = after
+            if (move := moves(before, after)) is not None:
+                found.append((track, move))
+        self._short.forget(now)
+        self._long.forget(now / _COARSE)
+        return found
+
+    def _judged(
+        self, track: Track, before: Standing, pin: Pinned | None, now: float, *, has_jumped: bool
+    ) -> Standing:
+        if pin is not None and pin.until > now:
+            level = min(max(pin.level, 0), track.rules.rungs)
+            said = (State.PINNED, level, pin.until)
+            is_so = (before.state, before.level, before.until) == said
+            return before if is_so else pinned(before, level, pin.until, now, pin.why)
+        here = unpinned(before, now, track.rules) if before.state is State.PINNED else before
+        held = self._held(track, here, now, has_jumped=has_jumped)
+        if held is not None or not track.rules.rungs:
+            return held or here
+        arms = {
+            level: arm(self._short, track.arm(level), now) for level in range(track.rules.rungs + 1)
+        }
+        return evaluate(here, arms, track.rules, now)
+
+    def _held(
+        self, track: Track, here: Standing, now: float, *, has_jumped: bool
+    ) -> Standing | None:
+        """The standing, frozen or thawed, where there is nothing to judge by; None where there is.
+
+        What is healthy needs no evidence to stay so.
+        """
+        if here.state is State.HEALTHY:
+            return None
+        if has_jumped:
+            return replace(frozen(here, now, "the clock jumped"), since=now)
+        is_silent = not self.counts(track, now, _SILENT).n
+        if here.state is State.FROZEN:
+            return here if is_silent or now - here.since < _JUMP else thawed(here, now)
+        if is_silent and now - max(here.since, here.step_since) > _SILENT:
+            return frozen(here, now, "no calls for 15 minutes")
+        return here if is_silent else None
+
+
+def _fitted(standing: Standing, rungs: int, now: float) -> Standing:
+    """The standing, on a ladder of so many rungs; healthy where there are none."""
+    if standing.level <= rungs:
+        return standing
+    return replace(standing, level=rungs) if rungs else Standing(since=now)

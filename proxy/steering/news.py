@@ -1,0 +1,216 @@
+"""What people are told of objectives: moves, burning budgets, floors that are missed; pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from proxy.steering.judge import Judge
+from proxy.steering.tracks import Track
+from slo import burn
+from slo.alert import Alert, Severity, duration, identity, resolved
+from slo.controller.moves import Move
+from slo.controller.standing import State
+from slo.objective import BurnAlert, Enforce, Metric
+
+_PERCENT = 100
+
+
+class _Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is wrong with an objective now."""
+
+    kind: Literal["burn", "floor"]
+    severity: Severity
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    mend: str = ""
+
+
+class News:
+    """What is open of objectives, so that each thing is told when it begins and when it ends."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Alert] = {}
+        self._before: dict[str, int] = {}
+        self._resumed = float("-inf")
+
+    def resume(self, tracks: Iterable[Track], told: Iterable[Alert], now: float) -> None:
+        """Go on from what was told and has not ended, by another process or before a restart.
+
+        Args:
+            tracks: The objectives.
+            told: Alerts that are open, of any kind.
+            now: The time. What burnt before does not end until there is evidence that it has.
+        """
+        mine: dict[str, list[Alert]] = {}
+        for alert in told:
+            mine.setdefault(alert.subject, []).append(alert)
+        self._open = {
+            key: alert
+            for track in tracks
+            for alert in mine.get(track.name, ())
+            for key in (_move(track), *_watched(track))
+            if alert.id == identity(key, f"{alert.began:.0f}")
+        }
+        self._before.clear()
+        self._resumed = now
+
+    def moved(self, track: Track, move: Move, calls: int) -> list[Alert]:
+        """What is to be told of a move: that it began, that it changed, or that all is as before.
+
+        Args:
+            track: The objective.
+            move: What it did.
+            calls: How many calls it moved since the process began.
+        """
+        if track.objective.enforce is Enforce.OBSERVE:
+            return []
+        key = _move(track)
+        told = self._open.pop(key, None)
+        if move.after is State.HEALTHY:
+            if told is None:
+                return []
+            moved = calls - self._before.pop(key, 0)
+            return [resolved(told, move.at, f"{moved} calls were moved here, and no more are.")]
+        began = told.began if told is not None else move.at
+        self._before.setdefault(key, calls)
+        alert = Alert(
+            id=identity(key, f"{began:.0f}"),
+            kind="move",
+            subject=track.name,
+            severity=Severity.TICKET if track.acts else Severity.NOTE,
+            title=_moved(track, move),
+            facts=(("state", move.after.value), ("why", move.reason)),
+            action=_done(track, move),
+            mend=f"`thriftgate objectives pin {track.name} 0 --for 1h` sends calls as they ask.",
+            began=began,
+        )
+        self._open[key] = alert
+        return [alert]
+
+    def judged(
+        self, tracks: Iterable[Track], judge: Judge, costs: Mapping[str, int], now: float
+    ) -> list[Alert]:
+        """What began and what ended of budgets that burn, and of floors.
+
+        Args:
+            tracks: The objectives.
+            judge: Knows how their calls went.
+            costs: What calls that missed each have cost, in nano-dollars, since the process began.
+            now: The time.
+        """
+        told: list[Alert] = []
+        for track in tracks:
+            if track.objective.enforce is Enforce.OBSERVE:
+                continue
+            standing, move = judge.standings.get(track.name), _move(track)
+            if move in self._open and standing is not None and standing.state is State.HEALTHY:
+                told.append(resolved(self._open.pop(move), now, "New calls go where they ask to."))
+            for key, each in _watched(track).items():
+                if each is None:
+                    finding = _floor(track, judge, now, is_open=key in self._open)
+                else:
+                    finding = _burn(track, each, judge, now)
+                if finding is None and now - self._resumed < _needed(each):
+                    continue  # nothing is known yet of the time before
+                told += self._changed(track, key, finding, costs.get(track.name, 0), now)
+        return told
+
+    def _changed(
+        self, track: Track, key: str, finding: _Finding | None, cost: int, now: float
+    ) -> list[Alert]:
+        """What is to be told of one thing that is wrong now, or is not."""
+        if (key in self._open) == (finding is not None):
+            return []
+        if finding is None:
+            spent = max(cost - self._before.pop(key, 0), 0)
+            return [resolved(self._open.pop(key), now, cost_nanos=spent)]
+        alert = Alert(
+            id=identity(key, f"{now:.0f}"),
+            kind=finding.kind,
+            subject=track.name,
+            severity=finding.severity,
+            title=finding.title,
+            facts=finding.facts,
+            action="Its ladder moves calls." if track.acts else "Nothing: it only alerts.",
+            mend=finding.mend,
+            began=now,
+        )
+        self._open[key] = alert
+        self._before[key] = cost
+        return [alert]
+
+
+def _move(track: Track) -> str:
+    """What its moves are known by."""
+    return f"move/{track.name}"
+
+
+def _watched(track: Track) -> dict[str, BurnAlert | None]:
+    """What else is told of an objective, by what it is known by; None for its floor."""
+    found: dict[str, BurnAlert | None] = {
+        f"burn/{track.name}/{each.burn:g}/{each.over:g}": each
+        for each in burn.alerts(track.objective)
+    }
+    return found | ({f"floor/{track.name}": None} if _has_floor(track) else {})
+
+
+def _has_floor(track: Track) -> bool:
+    return track.objective.metric is Metric.CACHE
+
+
+def _needed(each: BurnAlert | None) -> float:
+    """Seconds that have to be known for it to be over."""
+    return burn.CLEARED_OVER if each is None else burn.short(each)
+
+
+def _burn(track: Track, each: BurnAlert, judge: Judge, now: float) -> _Finding | None:
+    objective, window = track.objective, duration(each.over)
+    over = judge.counts(track, now, each.over)
+    lately = judge.counts(track, now, burn.short(each))
+    if not burn.burning(each, objective, over, lately):
+        return None
+    return _Finding(
+        kind="burn",
+        severity=each.severity,
+        title=f"{track.name} burns its error budget {each.burn:g} times too fast over {window}",
+        facts=(
+            ("burn", f"{burn.rate(over, objective):.1f} over {window}"),
+            ("missed", f"{over.bad} of {over.n}"),
+            ("allowed", f"{(1 - objective.target) * _PERCENT:.3g} %"),
+        ),
+    )
+
+
+def _floor(track: Track, judge: Judge, now: float, *, is_open: bool) -> _Finding | None:
+    objective = track.objective
+    hour = judge.counts(track, now, burn.MISSED_OVER)
+    is_cleared = burn.is_cleared(objective, judge.counts(track, now, burn.CLEARED_OVER))
+    # What was over well within the hour does not begin again for the rest of it.
+    is_wrong = not is_cleared and (is_open or burn.is_missed(objective, hour))
+    if not is_wrong:
+        return None
+    return _Finding(
+        kind="floor",
+        severity=Severity.TICKET,
+        title=f"{track.name} reads less from caches than its floor",
+        facts=(
+            ("read", f"{(1 - hour.share) * _PERCENT:.1f} % of {hour.n} eligible tokens an hour"),
+            ("floor", f"{objective.target * _PERCENT:.3g} %"),
+        ),
+        mend="`thriftgate misses` says why.",
+    )
+
+
+def _moved(track: Track, move: Move) -> str:
+    if not move.level:
+        return f"{track.name} is {move.after.value}"
+    return f"{track.name} is {move.after.value}, on level {move.level}: {track.rung(move.level)}"
+
+
+def _done(track: Track, move: Move) -> str:
+    if not track.acts:
+        return "Nothing: it is not enforced. This is what would have been done."
+    if not move.level:
+        return "New conversations go where they ask to."
+    return f"New conversations go to {track.rung(move.level)}, but for those that try."

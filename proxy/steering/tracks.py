@@ -1,0 +1,74 @@
+"""An objective as it is kept: its rules, its arms, and where it stands; pure."""
+
+import msgspec
+
+from slo.burn import largest
+from slo.controller.standing import Rules, Standing
+from slo.objective import Enforce, Metric, Objective
+
+#: Rungs that are no model's name.
+ELSEWHERE, CACHE_ONLY, SHED = "elsewhere", "cache-only", "shed"
+#: What acts on calls; the others only tell.
+_ACTING = frozenset({Enforce.DEGRADE, Enforce.SHED})
+
+
+class Track(msgspec.Struct, frozen=True):
+    """One objective and how it moves.
+
+    Attributes:
+        objective: The promise.
+        rules: How its standing moves.
+    """
+
+    objective: Objective
+    rules: Rules
+
+    @property
+    def name(self) -> str:
+        """The objective's, by which replicas speak of it."""
+        return self.objective.name
+
+    @property
+    def acts(self) -> bool:
+        """Whether calls are moved, and not only counted."""
+        return self.objective.enforce in _ACTING
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether conversations under way are moved, too: what fails is lost where it is."""
+        return self.objective.metric is Metric.ERRORS
+
+    @property
+    def is_cost(self) -> bool:
+        """Whether conversations under way are moved where that saves money."""
+        return self.objective.metric is Metric.COST
+
+    def arm(self, level: int) -> str:
+        """What the calls of a level are counted under."""
+        return f"{self.name}#{level}"
+
+    def rung(self, level: int) -> str:
+        """What a level above 0 is."""
+        return self.objective.ladder[min(level, len(self.objective.ladder)) - 1]
+
+
+def track(objective: Objective) -> Track:
+    """The objective, with the rules its target makes.
+
+    The calls that trip it must be enough for its share of bad ones to be told from chance.
+    """
+    few = max(50, round(largest(objective.target)))
+    rules = Rules(target=objective.target, rungs=len(objective.ladder), trip_least=few)
+    return Track(objective, rules)
+
+
+class Told(msgspec.Struct, frozen=True):
+    """A standing as the replicas' leader publishes it.
+
+    Attributes:
+        at: When, in seconds since the epoch.
+        standing: Where the objective stands.
+    """
+
+    at: float
+    standing: Standing

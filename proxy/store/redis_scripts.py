@@ -1,0 +1,173 @@
+"""The scripts by which Redis keeps counters; ``proxy.store.redis_reserving`` says what they keep.
+
+Each is ``HEAD`` and one of the others.
+"""
+
+from typing import Final
+
+from proxy.store.reserving import Condition
+from slo.reservations import KEPT, MEMORY, REMEMBERED, UNBOUND
+
+MARKED: Final = 30.0
+"""Seconds for which a mark says that counters are whole, unless it is made anew."""
+
+_ROUNDS = 10  # of a hundred holds that are freed: a script must end soon
+
+# KEYS: settled, then counter and holds of each counter, then the mark where it matters. ARGV: now
+# in ms or '', then the operation's own. Numbers stay below 2^53 wherever they are compared; sums
+# are added by Redis, as int64.
+HEAD: Final = f"""
+local KEPT, UNBOUND, MEMORY = {KEPT * 1000:.0f}, {UNBOUND * 1000:.0f}, {MEMORY * 1000:.0f}
+local REMEMBERED, ROUNDS = {REMEMBERED}, {_ROUNDS}
+local WHOLE, MARKED = '{Condition.WHOLE}', {MARKED * 1000:.0f}
+local call, settled, count = redis.call, KEYS[1], math.floor((#KEYS - 1) / 2)
+local mark = #KEYS % 2 == 0 and KEYS[#KEYS]
+
+local function time()
+  if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+  local t = call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+local function counter(i) return KEYS[2 * i], KEYS[2 * i + 1] end
+
+local function free(sums, holds, name)
+  local amount = call('HGET', sums, '#' .. name)
+  if amount then
+    call('HINCRBY', sums, 'h', 0 - amount)
+    call('HDEL', sums, '#' .. name)
+  end
+  call('ZREM', holds, name)
+end
+
+local function sweep(sums, holds, now)
+  for _ = 1, ROUNDS do
+    local gone = call('ZRANGEBYSCORE', holds, '-inf', now, 'LIMIT', 0, 100)
+    for _, name in ipairs(gone) do free(sums, holds, name) end
+    if #gone < 100 then return end
+  end
+end
+
+local function level(sums)
+  local found = call('HMGET', sums, 's', 'h')
+  return found[1] or '0', found[2] or '0'
+end
+
+local function bound(sums)
+  if call('PTTL', sums) == -1 then call('PEXPIRE', sums, UNBOUND) end
+end
+
+local function levels()
+  local found = {{}}
+  for i = 1, count do
+    local spent, held = level((counter(i)))
+    found[2 * i - 1], found[2 * i] = spent, held
+  end
+  return found
+end
+
+local now = time()
+"""
+
+# ARGV[2..]: name, ms to hold, then amount, limit ('' if soft) and end of the window in ms of each.
+# Returns {1, then spent and held of each}, or {0, claim, spent, held, ms until a hold ends or -1},
+# or {2} if the mark matters and does not say that the counters are whole.
+RESERVE: Final = """
+if mark and call('GET', mark) ~= WHOLE then return {2} end
+local name, ttl = ARGV[2], tonumber(ARGV[3])
+local before = call('ZSCORE', settled, name)
+local known = before and tonumber(before) > now - MEMORY
+for i = 1, count do
+  local sums, holds = counter(i)
+  sweep(sums, holds, now)
+  known = known or call('HEXISTS', sums, '#' .. name) == 1
+end
+if not known then
+  local refused
+  for i = 1, count do
+    local sums, holds = counter(i)
+    local spent, held = level(sums)
+    local amount, limit = tonumber(ARGV[3 * i + 1]), tonumber(ARGV[3 * i + 2])
+    if limit and spent + held + amount > limit then
+      if spent + amount > limit then return {0, i - 1, spent, held, -1} end
+      local soonest = call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
+      refused = refused or {0, i - 1, spent, held, tonumber(soonest or now) - now}
+    end
+  end
+  if refused then return refused end
+  for i = 1, count do
+    local sums, holds = counter(i)
+    local kept = math.max(ARGV[3 * i + 3] - now, 0) + KEPT
+    call('HINCRBY', sums, 'h', ARGV[3 * i + 1])
+    call('HSET', sums, '#' .. name, ARGV[3 * i + 1])
+    call('ZADD', holds, now + ttl, name)
+    call('PEXPIRE', sums, kept)
+    call('PEXPIRE', holds, kept)
+  end
+end
+return {1, unpack(levels())}
+"""
+
+# ARGV[2..]: name, then the amount of each counter. Returns 1, or 0 if it was settled before.
+SETTLE: Final = """
+local name = ARGV[2]
+call('ZREMRANGEBYSCORE', settled, '-inf', now - MEMORY)
+if call('ZADD', settled, 'NX', now, name) == 0 then return 0 end
+call('ZREMRANGEBYRANK', settled, 0, -(REMEMBERED + 1))
+call('PEXPIRE', settled, MEMORY)
+for i = 1, count do
+  local sums, holds = counter(i)
+  free(sums, holds, name)
+  call('HINCRBY', sums, 's', ARGV[i + 2])
+  bound(sums)
+end
+return 1
+"""
+
+# ARGV[2..]: name, ms to hold from now. Returns 1 if every counter still held, else 0.
+EXTEND: Final = """
+local name, ttl, held = ARGV[2], tonumber(ARGV[3]), 1
+for i = 1, count do
+  local sums, holds = counter(i)
+  sweep(sums, holds, now)
+  if call('ZSCORE', holds, name) then
+    call('ZADD', holds, 'XX', 'GT', now + ttl, name)
+  else
+    held = 0
+  end
+end
+return held
+"""
+
+# Returns spent and held of each counter.
+LEVELS: Final = """
+for i = 1, count do
+  local sums, holds = counter(i)
+  sweep(sums, holds, now)
+end
+return levels()
+"""
+
+# ARGV[2..]: the least that was spent of each counter. Returns what each said before.
+LIFT: Final = """
+local found = {}
+for i = 1, count do
+  local sums = counter(i)
+  found[i] = level(sums)
+  if tonumber(found[i]) < tonumber(ARGV[i + 1]) then
+    call('HSET', sums, 's', ARGV[i + 1])
+    bound(sums)
+  end
+end
+return found
+"""
+
+# Returns what the mark says, or ''.
+CONDITION: Final = "return call('GET', mark) or ''"
+
+# ARGV[2..]: what the mark says before, or '', and after. Returns 1, or 0 if it says another thing.
+TURN: Final = """
+if (call('GET', mark) or '') ~= ARGV[2] then return 0 end
+call('SET', mark, ARGV[3], 'PX', ARGV[3] == WHOLE and MARKED or UNBOUND)
+return 1
+"""

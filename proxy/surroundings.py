@@ -1,0 +1,40 @@
+"""What the rooms of a running gateway stand in: its settings, its store, its clock, its tasks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prometheus_client.registry import Collector
+
+from proxy.catalog.entries import Catalog
+from proxy.desk import Estimator, Tasks
+from proxy.settings import Settings
+from proxy.store.store import Store
+from slo.alert import Alert
+from slo.promises.file import Promises
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """One for the process.
+
+    Attributes:
+        settings: How it runs.
+        promises: What teams are promised.
+        catalog: The models there are.
+        opened: The store.
+        estimator: Counts prompts.
+        tasks: Where rooms work in the background.
+        now: Seconds since the epoch.
+        publish: Takes what Prometheus is to read.
+        say: Takes alerts; False if too many wait already.
+    """
+
+    settings: Settings
+    promises: Promises
+    catalog: Catalog
+    opened: Store
+    estimator: Estimator
+    tasks: Tasks
+    now: Callable[[], float]
+    publish: Callable[[Collector], None]
+    say: Callable[[Alert], bool]

@@ -1,0 +1,43 @@
+"""A running gateway's surroundings, for its rooms."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from prometheus_client.registry import Collector
+
+from proxy.limits.standing import promised
+from proxy.settings import Settings
+from proxy.store.store import Store
+from proxy.surroundings import Surroundings
+from slo.alert import Alert
+from tests.fakes.desk import FakeEstimator, LoopTasks, catalog
+from tests.fakes.limited import NOW
+
+
+@dataclass
+class Heard:
+    """What rooms told those around them."""
+
+    published: list[Collector] = field(default_factory=list)
+    said: list[Alert] = field(default_factory=list)
+
+    def say(self, alert: Alert) -> bool:
+        self.said.append(alert)
+        return True
+
+
+def around(settings: Settings, opened: Store, heard: Heard, **fields: Any) -> Surroundings:
+    return Surroundings(
+        **{
+            "settings": settings,
+            "promises": promised(settings),
+            "catalog": catalog(),
+            "opened": opened,
+            "estimator": FakeEstimator(),
+            "tasks": LoopTasks(),
+            "now": lambda: NOW,
+            "publish": heard.published.append,
+            "say": heard.say,
+            **fields,
+        }
+    )

@@ -1,0 +1,141 @@
+"""Several gateways that steer by what they share, in time that is set."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from sqlalchemy.exc import OperationalError
+
+from proxy.steering.steering import Steering
+from proxy.steering.tracks import Track, track
+from proxy.steering.wheel import Wheel
+from proxy.store.pins import PinRow
+from proxy.store.reserving import StoreLost
+from proxy.store.steering import Alone, Counters
+from proxy.store.store import Store
+from slo.alert import Alert
+from slo.controller.standing import State
+from slo.objective import Enforce, Metric, Objective
+from tests.fakes.turmoil import town
+
+START = 1_790_000_000.0
+
+
+def objective(**fields: Any) -> Objective:
+    said: dict[str, Any] = {
+        "name": "chat-ttft",
+        "metric": Metric.TTFT,
+        "target": 0.95,
+        "under": 0.5,
+        "enforce": Enforce.DEGRADE,
+        "ladder": ("elsewhere", "small"),
+    }
+    return Objective(**{**said, **fields})
+
+
+def tracks(*objectives: Objective) -> dict[str, Track]:
+    return {each.name: track(each) for each in objectives or (objective(),)}
+
+
+class Losable:
+    """Counters that can be out of reach."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self.is_lost = False
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._world.counters, name)
+        if not self.is_lost:
+            return found
+
+        async def lost(*_: Any) -> Any:
+            raise StoreLost("it is away")
+
+        return lost
+
+
+class Kept:
+    """The part of a store that steering reads: pins and open alerts."""
+
+    def __init__(self) -> None:
+        self.pinned: dict[str, PinRow] = {}
+        self.alerts: dict[str, Alert] = {}
+        self.is_away = self.is_slow = False
+        self.pins = self.outbox = self
+
+    async def ask(self, question: Callable[..., Any], *args: Any) -> Any:
+        if self.is_slow:
+            await asyncio.sleep(3600)
+        if self.is_away:
+            raise OperationalError("", {}, Exception("away"))
+        return question(*args)
+
+    def held(self, now: float) -> Mapping[str, PinRow]:
+        return {name: pin for name, pin in self.pinned.items() if pin.until > now}
+
+    def open(self, most: int) -> list[Alert]:
+        return [alert for alert in self.alerts.values() if alert.is_open][:most]
+
+
+class Replica:
+    """One of the gateways."""
+
+    def __init__(self, world: "World", who: str) -> None:
+        self._world = world
+        self.said: list[Alert] = []
+        self.counters = Losable(world)
+        self.wheel = Wheel(world.tracks, town())
+        self.steering = Steering(
+            self.wheel,
+            cast(Counters, self.counters),
+            opened=cast(Store, world.kept),
+            now=lambda: world.now,
+            say=self._say,
+            who=who,
+        )
+
+    def _say(self, alert: Alert) -> bool:
+        self.said.append(alert)
+        if not alert.is_open or alert.id not in self._world.kept.alerts:
+            self._world.kept.alerts[alert.id] = alert
+        return True
+
+    @property
+    def state(self) -> tuple[State, int]:
+        """Of the first objective."""
+        standing = self.wheel.standings.get(next(iter(self._world.tracks)))
+        return (State.HEALTHY, 0) if standing is None else (standing.state, standing.level)
+
+    def answers(self, good: int, bad: int, level: int = 0) -> None:
+        """So many calls end, now."""
+        first = next(iter(self._world.tracks.values()))
+        self.wheel.tally.add(first.arm(level), good, bad, self._world.now)
+
+
+class World:
+    """Replicas that share counters, a store and a clock."""
+
+    def __init__(self, *objectives: Objective, counters: Counters | None = None) -> None:
+        self.now = START
+        self.tracks = tracks(*objectives)
+        self.counters: Counters = counters or Alone(lambda: self.now)
+        self.kept = Kept()
+
+    def replica(self, who: str) -> Replica:
+        return Replica(self, who)
+
+    def forget(self) -> None:
+        """The counters lose all they kept."""
+        self.counters = Alone(lambda: self.now)
+
+    async def goes_on(
+        self, seconds: float, *replicas: Replica, good: int = 0, bad: int = 0, level: int = 0
+    ) -> None:
+        """Time passes; each second every replica answers so many calls, and takes its turn."""
+        for _ in range(int(seconds)):
+            self.now += 1.0
+            for each in replicas:
+                if good or bad:
+                    each.answers(good, bad, level)
+                await each.steering.turn()

@@ -1,0 +1,214 @@
+"""Many calls at once through a desk where anything may happen at any time."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proxy.call import Call
+from proxy.catalog.entries import Catalog, Model, Route, Upstream
+from proxy.decide import Patience
+from proxy.desk import Admitted, Desk, Elsewhere
+from proxy.errors import CallerError, ProxyError
+from proxy.lanes import Lanes
+from proxy.prefix.explaining.diagnostics import Heard
+from proxy.prefix.planned import Planned, Unplanned
+from proxy.receipt import Receipt
+from proxy.settle import Attempt, Seal
+from proxy.steering.wheel import Wheel
+from proxy.timeline import Timeline
+from proxy.wire.port import Prepared
+from slo.concurrency import Limit
+from slo.usage import Usage
+from tests.fakes.answers import STREAM, chunk, failing, stream
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import ticks
+from tests.fakes.desk import FakeEstimator, LoopTasks, call, route, served
+from tests.fakes.upstream import SILENCE, After, FakeExchange, Scripted, broken, unreachable
+
+#: When the loop's clock says 1000; calls arrive in seconds since 1970.
+EPOCH = 1_790_000_000.0 - 1000.0
+HURRIED = Patience(first_byte=20.0, stall=10.0, retries=1, longest_pause=4.0)
+MODELS = ("m", "small")
+
+ANSWERS: Mapping[str, Callable[[float], Scripted]] = {
+    "answers": lambda wait: stream(After(wait, STREAM)),
+    "chats": lambda wait: stream(After(wait, chunk("a")), After(wait, STREAM)),
+    "breaks": lambda wait: stream(After(wait, chunk("a")), broken()),
+    "ends early": lambda wait: stream(After(wait, b": beat\n\n")),
+    "is silent": lambda wait: stream(After(wait, b": beat\n\n"), SILENCE),
+    "is busy": lambda _: failing(503),
+    "limits": lambda _: failing(429, {"retry-after": "1"}),
+    "refuses": lambda _: failing(400),
+    "is too small": lambda _: failing(400, said="the prompt is too long"),
+}
+NEVER, UNREACHABLE = "never", "unreachable"
+PLAYS = (*ANSWERS, NEVER, UNREACHABLE)
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What one attempt meets, with the seconds that each step of it takes.
+
+    Attributes:
+        play: What its upstream does, of ``PLAYS``.
+        answers_in: Seconds until it does.
+        opens_in: Seconds to its headers.
+        planned_in: Seconds that planning takes.
+        admitted_in: Seconds that admission takes.
+        admission: "" for yes; else ``no``, ``small`` for another model, or ``mistake``.
+    """
+
+    play: str = "answers"
+    answers_in: float = 0.0
+    opens_in: float = 0.0
+    planned_in: float = 0.0
+    admitted_in: float = 0.0
+    admission: str = ""
+
+
+@dataclass
+class Asked:
+    """One call, and what became of it."""
+
+    call: Call
+    fates: list[Fate]
+    caller: FakeCaller
+    task: "asyncio.Task[None]"
+    began: float
+    over: float | None = None
+    receipts: list[Receipt] = field(default_factory=list)
+
+    def fate(self, number: int) -> Fate:
+        return self.fates[min(number, len(self.fates) - 1)]
+
+
+class Turmoil:
+    """The desk, and all calls that came to it; it is every port but the caller."""
+
+    def __init__(self, wheel: Wheel, known: Catalog, *, room: int | None = None) -> None:
+        self.wheel = wheel
+        self.calls: dict[str, Asked] = {}
+        self.exchanges: list[FakeExchange] = []
+        self.planned_ended: Counter[int] = Counter()
+        self._plans: list[Unplanned] = []
+        self._sent: Counter[str] = Counter()
+        self._planned: Counter[str] = Counter()
+        self.tasks = LoopTasks()
+        self.lanes = Lanes()
+        if room is not None:
+            for each in routes(known):
+                self.lanes.lane(each).limit = Limit(room, room, room)
+        self.desk = Desk(
+            catalog=known,
+            transport=self,
+            ledger=self,
+            estimator=FakeEstimator(takes=1.0),
+            planning=self,
+            seal=Seal(b"secret"),
+            patience=HURRIED,
+            tasks=self.tasks,
+            lanes=self.lanes,
+            limits=self,
+            steering=wheel,
+        )
+
+    def begin(self, fates: list[Fate], body: str, **caller: float | None) -> Asked:
+        """A call comes."""
+        number = f"call_{len(self.calls)}"
+        text = f'{{"model":"m","stream":true,"user":"{number}","messages":[{body}]}}'.encode()
+        taker = FakeCaller(**caller)  # type: ignore[arg-type]
+        asked = call(text, id=number, arrived=EPOCH + ticks())
+        line = served(asked, taker, self.desk, Timeline(ticks))
+        task = asyncio.get_running_loop().create_task(self._watched(number, line))
+        self.calls[number] = Asked(asked, fates, taker, task, ticks())
+        return self.calls[number]
+
+    async def _watched(self, number: str, line: object) -> None:
+        try:
+            await line  # type: ignore[misc]
+        finally:
+            self.calls[number].over = ticks()
+
+    def keep(self, receipt: Receipt) -> None:
+        self.calls[receipt.call_id].receipts.append(receipt)
+        self.wheel.settled(receipt)
+        if receipt.final:
+            self.lanes.hedges.called(receipt.cost_nanos, ticks())
+
+    async def planned(self, call: Call, route: Route) -> Unplanned:
+        number = self._planned[call.id]
+        self._planned[call.id] += 1
+        await asyncio.sleep(self.calls[call.id].fate(number).planned_in)
+        self._plans.append(Unplanned(f"{call.id}/{number}"))
+        return self._plans[-1]
+
+    def begun(self, planned: Planned | Unplanned) -> None:
+        assert not self.planned_ended[id(planned)]
+
+    def ended(self, planned: Planned | Unplanned) -> None:
+        self.planned_ended[id(planned)] += 1
+
+    def refused(self, planned: Planned) -> None:
+        raise AssertionError("nothing was planned")
+
+    async def kept(self, planned: Planned | Unplanned) -> None:
+        await asyncio.sleep(0.5)
+
+    def settled(self, planned: Planned | Unplanned, usage: Usage | None, heard: Heard) -> None:
+        assert not self.planned_ended[id(planned)]
+
+    @property
+    def plans_left(self) -> list[str]:
+        """What was planned and not ended once."""
+        return [each.why for each in self._plans if self.planned_ended[id(each)] != 1]
+
+    async def admit(
+        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | Elsewhere:
+        fate = self.calls[attempt.call.id].fate(attempt.number)
+        await asyncio.sleep(fate.admitted_in)
+        if fate.admission == "no":
+            raise CallerError("It does not fit.", code="budget_exceeded")
+        if fate.admission == "mistake":
+            raise ZeroDivisionError
+        if fate.admission == "small" and fits("small"):
+            return Elsewhere("small", "it is cheaper there")
+        return Admitted(prepared, headers={"x-thriftgate-left": "1"})
+
+    async def open(self, upstream: Upstream, prepared: Prepared) -> FakeExchange:
+        number = next(each for each in self.calls if f'"{each}"'.encode() in prepared.body)
+        fate = self.calls[number].fate(self._sent[number])
+        self._sent[number] += 1
+        await asyncio.sleep(fate.opens_in)
+        if fate.play == UNREACHABLE:
+            raise unreachable()
+        if fate.play == NEVER:
+            await asyncio.get_running_loop().create_future()
+        self.exchanges.append(FakeExchange(ANSWERS[fate.play](fate.answers_in)))
+        return self.exchanges[-1]
+
+
+def town() -> Catalog:
+    """Two routes to the model that is asked for, one to a smaller one."""
+    offered: dict[str, Any] = {"window": 100_000, "max_output": 10_000, "can": frozenset()}
+    here = (route("one", **offered), route("two", **offered))
+    small = (route("small", **offered),)
+    return Catalog(
+        models={
+            "m": Model(id="m", routes=here, fallbacks=("small",), when_too_long=("small",)),
+            "small": Model(id="small", routes=small),
+        },
+        upstreams={each.upstream.name: each.upstream for each in (*here, *small)},
+        default=route("default", tariff=None),
+    )
+
+
+def routes(known: Catalog) -> list[Route]:
+    return [each for model in known.models.values() for each in model.routes]
+
+
+def is_told(error: BaseException | None) -> bool:
+    """Whether the call ended in a way that its front knows how to tell."""
+    return error is None or isinstance(error, ProxyError | ZeroDivisionError)

@@ -1,0 +1,88 @@
+"""Objectives as they stand in a running gateway."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from prometheus_client.registry import Collector
+
+from proxy.steering.figures import Figures
+from proxy.steering.standing import steering
+from proxy.steering.wheel import Wheel
+from proxy.store.steering import Alone
+from proxy.surroundings import Surroundings
+from tests.fakes.clock import played
+from tests.fakes.desk import FakeEstimator, LoopTasks
+from tests.fakes.redis_keys import SERVER
+from tests.fakes.replicas_steered import START, Kept, objective
+from tests.fakes.turmoil import town
+
+
+def surroundings(*objectives: Any, url: str = "") -> tuple[Surroundings, list[Collector]]:
+    published: list[Collector] = []
+    kept: Any = Kept()
+    kept.secret = b"secret"
+    around = Surroundings(
+        settings=cast(Any, SimpleNamespace(redis_url=url)),
+        promises=cast(Any, SimpleNamespace(objectives=objectives)),
+        catalog=town(),
+        opened=kept,
+        estimator=FakeEstimator(),
+        tasks=LoopTasks(),
+        now=lambda: START,
+        publish=published.append,
+        say=lambda _: True,
+    )
+    return around, published
+
+
+def test_without_objectives_nothing_steers():
+    async def play() -> None:
+        around, published = surroundings()
+        async with steering(around) as wheel:
+            assert wheel is None
+            assert len(asyncio.all_tasks()) == 1
+        assert published == []
+
+    played(play())
+
+
+def test_calls_are_judged_every_second_until_the_gateway_ends(caplog):
+    async def play() -> None:
+        around, published = surroundings(objective())
+        with caplog.at_level("INFO"):
+            async with steering(around) as wheel:
+                assert isinstance(wheel, Wheel)
+                await asyncio.sleep(2.5)
+                assert set(wheel.standings) == {"chat-ttft"}
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert [type(each) for each in published] == [Figures]
+
+    played(play())
+    assert "1 objectives, judged in this process alone" in caplog.text
+
+
+def test_a_rung_that_is_no_model_of_the_catalog_is_warned_of(caplog):
+    async def play() -> None:
+        around, _ = surroundings(objective(ladder=("elsewhere", "gone", "small", "shed")))
+        async with steering(around):
+            pass
+
+    played(play())
+    warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert warned == ["chat-ttft: its rung 'gone' is no model of the catalog: passed over"]
+
+
+@pytest.mark.parametrize(("url", "is_shared"), [("", False), (SERVER, True)])
+def test_where_there_is_redis_all_processes_are_judged_together(url, is_shared, caplog):
+    async def play() -> None:
+        around, _ = surroundings(objective(), url=url)
+        async with steering(around) as wheel:
+            assert wheel is not None
+
+    with caplog.at_level("INFO"):
+        asyncio.run(play())
+    assert ("in Redis, with all other processes" in caplog.text) is is_shared
+    assert Alone.is_shared is False

@@ -1,0 +1,109 @@
+"""What a call needs of a model, and whether one has it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.catalog.entries import Model, Upstream
+from proxy.wants import amiss, offers, unfit, wants
+from slo.ladder import SCHEMA, TOOLS, VISION, Offers, Wants
+from tests.fakes.desk import call, route
+
+
+def model(*abilities: str, window: int | None = 8_000, output: int | None = 1_000) -> Model:
+    can = frozenset(abilities)
+    return Model(id="small", routes=(route("s", window=window, max_output=output, can=can),))
+
+
+@pytest.mark.parametrize(
+    ("body", "needed"),
+    [
+        (b"{}", Wants()),
+        (b'{"tools":[{"type":"function"}]}', Wants(tools=True)),
+        (b'{"functions":[{}]}', Wants(tools=True)),
+        (b'{"tools":[],"functions":null}', Wants()),
+        (b'{"response_format":{"type":"json_schema","json_schema":{}}}', Wants(schema=True)),
+        (b'{"response_format":{"type":"json_object"}}', Wants()),
+        (b'{"response_format":"json_schema"}', Wants()),
+        (b'{"text":{"format":{"schema":{},"type":"json_schema"}}}', Wants(schema=True)),
+        (b'{"text":{"format":{"type":"text"}}}', Wants()),
+        (b'{"messages":[{"content":[{"type":"image_url"}]}]}', Wants(vision=True)),
+        (b'{"input":[{"content":[{"type":"input_file"}]}]}', Wants(vision=True)),
+        (b'{"max_tokens":10}', Wants(output=10)),
+        (b'{"max_tokens":10,"max_completion_tokens":20}', Wants(output=20)),
+        (b'{"max_output_tokens":30,"max_tokens":"many"}', Wants(output=30)),
+        (b"\xff\x00", Wants()),
+        (b"[1]", Wants()),
+    ],
+)
+def test_what_a_call_needs_is_read_from_its_body(body, needed):
+    found = wants(call(body, ask=None))
+
+    assert found == Wants(
+        tools=needed.tools,
+        schema=needed.schema,
+        vision=needed.vision,
+        output=needed.output,
+        tokens=len(body) // 4,
+    )
+
+
+def test_a_long_schema_before_its_type_is_a_schema_all_the_same():
+    long = b'{"text":{"format":{"schema":{"a":"' + b"x" * 9_000 + b'"},"type":"json_schema"}}}'
+
+    assert wants(call(long, ask=None)).schema
+
+
+def test_a_call_is_bound_to_its_region():
+    assert wants(call(b"{}"), "eu").region == "eu"
+
+
+@given(st.binary(max_size=200))
+def test_whatever_the_bytes_are_something_is_said(body):
+    assert wants(call(body, ask=None)).tokens == len(body) // 4
+
+
+@pytest.mark.parametrize(
+    ("body", "fits"),
+    [
+        (b'{"model":"m"}', True),
+        (b'{"model":"m","tools":[{}]}', True),
+        (b'{"model":"m","response_format":{"type":"json_schema"}}', False),
+        (b'{"model":"m","messages":[{"type":"image_url"}]}', False),
+        (b'{"model":"m","max_tokens":2000}', False),
+        (b'{"model":"m","user":"' + b"x" * 40_000 + b'"}', False),
+    ],
+)
+def test_a_model_that_cannot_do_it_is_unfit(body, fits):
+    assert (unfit(call(body), model(TOOLS)) == "") is fits
+
+
+def test_one_route_that_can_is_enough():
+    able = route("able", window=8_000, max_output=10, can=frozenset({TOOLS, SCHEMA, VISION}))
+    asked = call(b'{"model":"m","tools":[{}]}')
+
+    assert unfit(asked, Model(id="x", routes=(route("unknown"), able))) == ""
+    assert unfit(asked, Model(id="x", routes=(route("unknown"),)))
+
+
+def test_a_model_elsewhere_is_unfit_for_what_is_bound_to_a_region():
+    assert unfit(call(b'{"model":"m"}'), model(), "eu")
+    assert amiss(Wants(tokens=9_000), model())
+
+
+@pytest.mark.parametrize(
+    "field", [b'"previous_response_id":"resp_1"', b'"conversation":"c"', b'"background":true']
+)
+def test_what_another_upstream_keeps_cannot_be_gone_on_with(field):
+    asked = call(b'{"model":"m",' + field + b"}", "responses")
+
+    assert "keeps" in unfit(asked, model())
+
+
+def test_what_a_route_offers_is_its_own_and_its_upstreams():
+    upstream = Upstream(
+        name="eu", kind="openai", base_url="http://eu/v1", provider="p", region="eu"
+    )
+    made = route("one", upstream=upstream, window=5, max_output=2, can=frozenset({TOOLS}))
+
+    assert offers(made) == Offers(can=frozenset({TOOLS}), window=5, max_output=2, region="eu")
