@@ -56,26 +56,26 @@ class News:
         self._resumed = now
 
     def moved(self, track: Track, move: Move, calls: int) -> list[Alert]:
-        """What is to be told of a move: that it began, that it changed, or that all is as before.
+        """What is to be told of a move: that it began, that it went on, or that all is as before.
 
         Args:
             track: The objective.
             move: What it did.
             calls: How many calls it moved since the process began.
         """
+        key = _move(track)
+        told = self._open.get(key)
         if track.objective.enforce is Enforce.OBSERVE:
             return []
-        key = _move(track)
-        told = self._open.pop(key, None)
         if move.after is State.HEALTHY:
-            if told is None:
-                return []
-            moved = calls - self._before.pop(key, 0)
-            return [resolved(told, move.at, f"{moved} calls were moved here, and no more are.")]
-        began = told.began if told is not None else move.at
+            moved = calls - self._before.pop(key, calls)
+            done = f"{moved} calls were moved here, and no more are."
+            return [] if told is None else [resolved(self._open.pop(key), move.at, done)]
+        if told is not None and move.level == move.level_before:
+            return []  # where calls go is what was told
         self._before.setdefault(key, calls)
         alert = Alert(
-            id=identity(key, f"{began:.0f}"),
+            id=identity(key, f"{move.at:.0f}"),
             kind="move",
             subject=track.name,
             severity=Severity.TICKET if track.acts else Severity.NOTE,
@@ -83,10 +83,11 @@ class News:
             facts=(("state", move.after.value), ("why", move.reason)),
             action=_done(track, move),
             mend=f"`thriftgate objectives pin {track.name} 0 --for 1h` sends calls as they ask.",
-            began=began,
+            began=move.at,
         )
         self._open[key] = alert
-        return [alert]
+        on = f"It went on to level {move.level}."
+        return [alert] if told is None else [resolved(told, move.at, on), alert]
 
     def judged(
         self, tracks: Iterable[Track], judge: Judge, costs: Mapping[str, int], now: float

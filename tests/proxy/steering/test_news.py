@@ -21,8 +21,10 @@ FLOOR = track(
 )
 
 
-def move(after: State, level: int = 0, at: float = START) -> Move:
-    return Move(before=State.HEALTHY, after=after, level_before=0, level=level, at=at, reason="why")
+def move(after: State, level: int = 0, at: float = START, before: int = 0) -> Move:
+    return Move(
+        before=State.HEALTHY, after=after, level_before=before, level=level, at=at, reason="why"
+    )
 
 
 class Story:
@@ -103,19 +105,31 @@ def test_a_move_that_is_not_enforced_is_a_note():
     assert told.action.startswith("Nothing")
 
 
-def test_moves_up_and_down_are_one_alert_that_ends_with_how_many_were_moved():
+def test_moves_on_one_level_are_one_alert_that_ends_with_how_many_were_moved():
     news = News()
     told = [
         *news.moved(TRACK, move(State.DEGRADED, 1), 10),
-        *news.moved(TRACK, move(State.RECOVERING, 1, START + 200), 20),
-        *news.moved(TRACK, move(State.DEGRADED, 1, START + 300), 25),
-        *news.moved(TRACK, move(State.HEALTHY, 0, START + 900), 35),
+        *news.moved(TRACK, move(State.RECOVERING, 1, START + 200, before=1), 20),
+        *news.moved(TRACK, move(State.DEGRADED, 1, START + 300, before=1), 25),
+        *news.moved(TRACK, move(State.HEALTHY, 0, START + 900, before=1), 35),
     ]
 
     assert len({alert.id for alert in told}) == 1
-    assert [alert.is_open for alert in told] == [True, True, True, False]
+    assert [alert.is_open for alert in told] == [True, False]
     assert told[-1].action == "25 calls were moved here, and no more are."
     assert news.moved(TRACK, move(State.HEALTHY), 35) == []
+
+
+def test_a_move_to_another_level_ends_what_was_told_and_is_told_anew():
+    news = News()
+    news.moved(TRACK, move(State.DEGRADED, 1), 0)
+
+    ended, begun = news.moved(TRACK, move(State.DEGRADED, 2, START + 200, before=1), 5)
+
+    assert ended.action == "It went on to level 2."
+    assert begun.title == "chat-ttft is degraded, on level 2: small"
+    assert (ended.is_open, begun.is_open) == (False, True)
+    assert ended.id != begun.id
 
 
 def test_a_pin_to_what_is_asked_for_is_told():
