@@ -5,6 +5,7 @@ that follows how fast it answers. Retries and hedges have one budget for the pro
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
@@ -17,6 +18,8 @@ from slo.breaker import Breaker, State, order
 from slo.concurrency import Limit
 from slo.hedges import HedgeBudget
 from slo.retries import RetryBudget
+
+_log = logging.getLogger("thriftgate.upstreams")
 
 #: Seconds a call waits for its turn on a route that is full, and calls that do.
 _TURN: Final = 2.0
@@ -126,7 +129,12 @@ class Lanes:
 
     def ended(self, route: Route, failure: BaseException | None, began: float, now: float) -> None:
         """Count how an attempt ended that was sent; None for one that was answered."""
-        self.lane(route).breaker.ended(now, ok=went(failure), began=began)
+        breaker = self.lane(route).breaker
+        before = breaker.ejections
+        breaker.ended(now, ok=went(failure), began=began)
+        if breaker.ejections > before:
+            left = breaker.opens_again(now)
+            _log.warning("Route %s fails and is tried last for %.0f s", route.name, left)
 
     def states(self) -> Iterable[tuple[str, Lane]]:
         """Each route's lane, by the route's name."""

@@ -16,7 +16,7 @@ from slo.controller.evaluate import evaluate
 from slo.controller.moves import Move, moves
 from slo.controller.pins import frozen, pinned, thawed, unpinned
 from slo.controller.standing import Standing, State, arm
-from slo.tally import Counts, Tally
+from slo.tally import SLOT, Counts, Tally
 
 #: How many times as long as those of the short memory the slots of the long one are.
 _COARSE: Final = 60
@@ -57,6 +57,7 @@ class Judge:
         self._short = Tally(_KEPT)
         self._long = Tally(_LONG / _COARSE)
         self._last: float | None = None
+        self._since: float | None = None
         self.standings: dict[str, Standing] = {}
 
     @property
@@ -65,6 +66,10 @@ class Judge:
         return [
             track.arm(level) for track in self._tracks for level in range(track.rules.rungs + 1)
         ]
+
+    def known(self, now: float) -> float:
+        """Seconds since the first of what was counted; of the time before it knows nothing."""
+        return 0.0 if self._since is None else max(now - self._since, 0.0)
 
     def take(self, standings: Mapping[str, Standing], now: float) -> None:
         """Go on from where another judge says that the objectives stand.
@@ -85,6 +90,9 @@ class Judge:
     def count(self, increments: Mapping[tuple[str, int], tuple[int, int]]) -> None:
         """Remember what was counted since the last time: (arm, slot) to (good, bad)."""
         self._short.merge(increments)
+        first = min((slot * SLOT for _, slot in increments), default=self._since)
+        if first is not None:
+            self._since = first if self._since is None else min(self._since, first)
         coarse: dict[tuple[str, int], tuple[int, int]] = {}
         for (key, slot), (good, bad) in increments.items():
             had = coarse.get((key, slot // _COARSE), (0, 0))

@@ -69,7 +69,7 @@ class News:
             return []
         if move.after is State.HEALTHY:
             moved = calls - self._before.pop(key, calls)
-            done = f"{moved} calls were moved here, and no more are."
+            done = f"{moved} calls were moved here; new ones go where they ask to."
             return [] if told is None else [resolved(self._open.pop(key), move.at, done)]
         if told is not None and move.level == move.level_before:
             return []  # where calls go is what was told
@@ -166,7 +166,10 @@ def _needed(each: BurnAlert | None) -> float:
 
 
 def _burn(track: Track, each: BurnAlert, judge: Judge, now: float) -> _Finding | None:
-    objective, window = track.objective, duration(each.over)
+    objective, known = track.objective, judge.known(now)
+    if known < burn.short(each):
+        return None
+    window = duration(min(each.over, known))
     over = judge.counts(track, now, each.over)
     lately = judge.counts(track, now, burn.short(each))
     if not burn.burning(each, objective, over, lately):

@@ -116,7 +116,7 @@ def test_moves_on_one_level_are_one_alert_that_ends_with_how_many_were_moved():
 
     assert len({alert.id for alert in told}) == 1
     assert [alert.is_open for alert in told] == [True, False]
-    assert told[-1].action == "25 calls were moved here, and no more are."
+    assert told[-1].action == "25 calls were moved here; new ones go where they ask to."
     assert news.moved(TRACK, move(State.HEALTHY), 35) == []
 
 
@@ -193,3 +193,11 @@ def test_whatever_happens_each_alert_begins_once_and_ends_once(phases, about):
     assert len(set(ended)) == len(ended)
     assert set(ended) <= set(begun)
     assert len(begun) - len(ended) == len(story.news._open)
+
+
+def test_a_gateway_that_is_a_minute_old_says_nothing_of_three_days():
+    story = Story()
+    told = story.goes_on(900, bad=9)
+
+    assert told
+    assert not any(alert.title.endswith((" over 6 h", " over 3 d")) for alert in told)

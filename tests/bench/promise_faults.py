@@ -1,0 +1,230 @@
+# ruff: noqa: T201 - a script prints its result
+"""What becomes of calls and promises while something fails: callers, ledger, decisions.
+
+Usage: python -m tests.bench.promise_faults [--quick]
+
+The faults of an upstream and of a clock are played over HTTP in time that leaps, two calls a second
+for ten minutes, all streams; the fault is there for two of them. Those of Redis, the database and a
+leading gateway are real, and so is their time (``tests.bench.promise_losses``).
+"""
+
+import argparse
+import asyncio
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proxy.receipt import Receipt
+from slo.alert import Alert
+from tests.bench import promise_losses
+from tests.fakes.dialler import Heard
+from tests.fakes.leaps import leaping
+from tests.fakes.virtual import Virtual, question, virtual
+
+TTFT = """
+[[objectives]]
+name = "chat-ttft"
+metric = "ttft"
+p = 95
+under = "500ms"
+"""
+ERRORS = """
+[[objectives]]
+name = "chat-errors"
+metric = "errors"
+at_most = "2%"
+"""
+LADDER = 'enforce = "degrade"\nladder = ["small"]\n'
+#: What is promised: nothing but an alert, or to go to another model.
+PROMISES = {
+    "alert": TTFT + ERRORS,
+    "degrade": TTFT + LADDER + ERRORS + LADDER,
+}
+#: What ``big`` suffers.
+CUES = {
+    "hang before headers": "hang",
+    "slow first byte": "slow=20",
+    "keep-alives only": "keepalives",
+    "429 storm": "429=20",
+}
+#: By how many seconds the clock is wrong from the middle of the fault on; ``big`` is slow then.
+JUMPS = {"clock jumps ahead 1 h": 3600.0, "clock jumps back 1 h": -3600.0}
+_SLOWER = "slow=5"
+_NANOS = 1_000_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A fault, and what is promised while it lasts.
+
+    Attributes:
+        begins: When, in seconds.
+        ends: The same.
+        over: When the last call is made.
+        rate: Calls a second.
+    """
+
+    name: str
+    promise: str = "degrade"
+    begins: float = 60.0
+    ends: float = 180.0
+    over: float = 600.0
+    rate: float = 2.0
+
+    @property
+    def cue(self) -> str:
+        """What ``big`` suffers."""
+        return CUES.get(self.name, _SLOWER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Met:
+    """What became of a fault.
+
+    Attributes:
+        heard: What callers heard.
+        receipts: All that the ledger holds.
+        charged: Nano-dollars that the lab charged.
+        moves: When objectives moved, and what the log said.
+        breaker: What the breaker of ``big`` was when the fault ended, and in the end.
+        alerts: What was told.
+        errors: What the log said that is worse than a warning.
+    """
+
+    fault: Fault
+    heard: Sequence[Heard]
+    receipts: Sequence[Receipt]
+    charged: int
+    moves: Sequence[tuple[float, str]]
+    breaker: tuple[str, str]
+    alerts: Sequence[Alert]
+    errors: Sequence[str]
+
+    @property
+    def meanwhile(self) -> list[Heard]:
+        """The calls that were made while it lasted."""
+        return [each for each in self.heard if self.fault.begins <= each.began < self.fault.ends]
+
+    @property
+    def got(self) -> Counter[str]:
+        """What the callers of that time got, in a few words, and how often."""
+        return Counter(map(got, self.meanwhile))
+
+    @property
+    def exact(self) -> int:
+        """Nano-dollars of what upstreams told."""
+        return sum(each.cost_nanos or 0 for each in self.receipts if not each.estimated)
+
+    @property
+    def estimated(self) -> int:
+        """Nano-dollars of what they may bill for attempts that were given up."""
+        return sum(each.cost_nanos or 0 for each in self.receipts if each.estimated)
+
+    @property
+    def finals(self) -> dict[str, Receipt]:
+        """The receipt that each call ended with; there is exactly one."""
+        found = {each.call_id: each for each in self.receipts if each.final}
+        assert len(found) == sum(each.final for each in self.receipts)
+        return found
+
+
+def got(heard: Heard) -> str:
+    """What a caller got, in a few words."""
+    if heard.status == 200:
+        said = "answer" if heard.is_whole and b"[DONE]" in heard.body else "part of an answer"
+        return f"{said}, moved ({heard.moved.partition(': ')[2]})" if heard.moved else said
+    after = heard.headers.get("retry-after", "")
+    return f"{heard.status} {heard.error['code']}" + (f", retry-after {after}" if after else "")
+
+
+def meet(fault: Fault) -> Met:
+    """Let it happen."""
+    with tempfile.TemporaryDirectory() as folder:
+        return leaping(lambda: _met(Path(folder), fault))
+
+
+async def _met(folder: Path, fault: Fault) -> Met:
+    async with virtual(folder, PROMISES[fault.promise]) as world:
+        loop = asyncio.get_running_loop()
+        breakers: list[str] = []
+        loop.call_at(fault.begins, world.lab.suffer, "big", fault.cue)
+        loop.call_at(fault.ends - 0.1, lambda: breakers.append(world.breaker("big")))
+        loop.call_at(fault.ends, world.lab.suffer, "big", "")
+        if fault.name in JUMPS:
+            at = (fault.begins + fault.ends) / 2
+            loop.call_at(at, setattr, world.clock, "ahead", JUMPS[fault.name])
+        heard = await _called(world, fault)
+        breakers.append(world.breaker("big"))
+        await asyncio.sleep(5)
+        return Met(
+            fault=fault,
+            heard=heard,
+            receipts=world.receipts(),
+            charged=world.charged(),
+            moves=world.moves(),
+            breaker=(breakers[0], breakers[1]),
+            alerts=world.alerts(),
+            errors=world.said.worse,
+        )
+
+
+async def _called(world: Virtual, fault: Fault) -> list[Heard]:
+    calls: list[asyncio.Task[Heard]] = []
+    async with asyncio.TaskGroup() as group:
+        for number in range(round(fault.over * fault.rate)):
+            calls.append(group.create_task(world.dialler.ask(question(number))))
+            await asyncio.sleep(1 / fault.rate)
+    return [call.result() for call in calls]
+
+
+def row(met: Met) -> tuple[str, ...]:
+    """The cells of the table."""
+    firsts = sorted(each.first for each in met.meanwhile if each.first is not None)
+    slowest = max(each.took for each in met.meanwhile)
+    middle = f"{firsts[len(firsts) // 2] * 1000:.0f} ms" if firsts else "-"
+    lost = {each.call for each in met.heard} - met.finals.keys()
+    alerts = Counter(f"{each.kind} {'open' if each.is_open else 'ended'}" for each in met.alerts)
+    return (
+        met.fault.name,
+        met.fault.promise,
+        "; ".join(f"{count} {what}" for what, count in met.got.most_common()),
+        middle,
+        f"{slowest:.1f} s",
+        f"${met.exact / _NANOS:.6f}" + ("" if met.exact == met.charged else " WRONG"),
+        f"${met.estimated / _NANOS:.6f}",
+        f"{len(met.receipts)} of {len(met.heard)} calls, {len(lost)} lost",
+        "; ".join(f"{at:.0f} s {line.partition(':')[0]}" for at, line in met.moves) or "-",
+        " → ".join(met.breaker),
+        ", ".join(f"{count} {what}" for what, count in alerts.items()) or "-",
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="only what takes no real time")
+    options = parser.parse_args()
+    print(
+        "| fault | promise | callers of these two minutes got | first word, p50 | slowest | spent,"
+        " as the upstream told | spent on what was given up, estimated | receipts | moves | breaker"
+        " | alerts |\n|---|---|---|--:|--:|--:|--:|--:|---|---|---|"
+    )
+    for fault in faults():
+        met = meet(fault)
+        print(f"| {' | '.join(row(met))} |", flush=True)
+        for line in met.errors:
+            print(f"  ERROR {line}")
+    if not options.quick:
+        promise_losses.tell()
+
+
+def faults() -> list[Fault]:
+    """Those of the table whose time leaps."""
+    both = [Fault(name=name, promise=promise) for name in CUES for promise in PROMISES]
+    return both + [Fault(name=name) for name in JUMPS]
+
+
+if __name__ == "__main__":
+    main()

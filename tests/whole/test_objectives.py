@@ -1,0 +1,257 @@
+"""Objectives, fallback lists, ceilings and alerts as callers and operators meet them, over HTTP.
+
+``python -m tests.bench.incident_http`` lets the whole hour pass, and prints what came of it.
+"""
+
+import asyncio
+import hmac
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from tests.bench.incident_http import LEVEL, PROMISE, Hour, Outcome, outcome
+from tests.fakes.alerts import posted
+from tests.fakes.leaps import leaping
+from tests.fakes.second import LONG, Second, second
+from tests.fakes.server import Got, head
+from tests.fakes.server import serving as receiving
+from tests.fakes.virtual import START, Virtual, question, virtual
+
+CEILINGS = """
+[[ceilings]]
+name = "cent"
+feature = "clamped"
+limit = "0.01"
+on_exceed = ["clamp"]
+
+[[ceilings]]
+name = "mill"
+feature = "cheap"
+limit = "0.002"
+on_exceed = ["cheaper", "refuse"]
+cheaper = ["spare"]
+
+[[ceilings]]
+name = "nothing"
+feature = "refused"
+limit = "0.000001"
+on_exceed = ["clamp", "cheaper", "refuse"]
+cheaper = ["spare"]
+"""
+SINK = """
+[[sinks]]
+name = "on-call"
+kind = "webhook"
+url_env = "ALERTS_URL"
+secret_env = "ALERTS_SECRET"
+"""
+SECRET = "s3cret"
+
+
+@pytest.fixture(scope="module")
+def came() -> Outcome:
+    """What came of an incident of two and a half minutes, once for all tests.
+
+    Delays scatter less than in the whole hour: chance is to decide nothing here.
+    """
+    return outcome(Hour(rate=12.0, scatter=0.3, begins=60.0, ends=210.0, over=630.0))
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Second]:
+    """Models with others in their place, and ceilings."""
+    with second(tmp_path_factory.mktemp("second"), CEILINGS) as made:
+        yield made
+
+
+def test_every_caller_of_an_incident_is_answered_in_full(came):
+    assert len(came.heard) > 5_000
+    assert all(each.status == 200 and b"[DONE]" in each.body for each in came.heard)
+
+
+def test_an_incident_moves_calls_down_once_and_back_once(came):
+    assert len(came.moves) <= 4
+    assert 0 < came.noticed <= 30
+    assert "is degraded" in came.moves[0][1]
+    assert "is healthy" in came.moves[-1][1]
+
+
+def test_all_is_as_before_six_minutes_after_the_end(came):
+    assert came.whole <= 360
+    assert came.settled <= 420
+
+
+def test_few_calls_are_slow_while_the_model_is(came):
+    hour = came.hour
+    meanwhile = [each for each in came.heard if hour.begins + 30 <= each.began < hour.ends]
+    slow = [each for each in meanwhile if each.first is None or each.first > 0.5]
+
+    assert len(slow) / len(meanwhile) < 0.15
+
+
+def test_every_moved_call_says_so(came):
+    assert {each.call: each.moved for each in came.heard} == came.receipts
+    moved = len(came.heard) - came.reasons[""]
+    assert came.reasons[LEVEL] > 1_000
+    assert came.counted == moved
+    for each in came.heard:
+        model = each.headers["x-thriftgate-model"]
+        assert model == ("small" if each.moved else "big")
+
+
+def test_people_are_told_of_a_move_once_and_that_it_is_over(came):
+    (alert,) = [each for each in came.alerts if each.kind == "move"]
+
+    assert alert.subject == "chat-ttft"
+    assert alert.began - START == came.moves[0][0]
+    assert alert.ended is not None
+    assert alert.ended - START == came.moves[-1][0]
+
+
+@pytest.mark.parametrize("cue", ["503", "429=30", "death-before-content"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_models_fallback_answers_where_its_upstream_fails(here, cue, streamed):
+    here.lab.suffer("main", cue)
+    try:
+        answer = here.ask("main", stream=streamed)
+        assert list(answer.parse())
+    finally:
+        here.lab.suffer("main", "")
+
+    assert answer.headers["x-thriftgate-model"] == "spare"
+    (first, last) = here.receipts(answer.headers["x-request-id"])
+    assert (first.route, first.final, first.moved) == ("lab/main", False, "")
+    assert (last.route, last.final) == ("lab/spare", True)
+    assert last.moved == answer.headers["x-thriftgate-moved"] == f"fallback: {first.error}"
+
+
+@pytest.mark.parametrize("model", ["narrow", "narrow-claude"])
+def test_a_prompt_that_is_too_long_goes_to_a_model_with_room(here, model):
+    answer = here.ask(model, LONG)
+
+    assert answer.parse().choices[0].message.content
+    receipts = here.receipts(answer.headers["x-request-id"])
+    assert [each.final for each in receipts] == [False] * (len(receipts) - 1) + [True]
+    assert answer.headers["x-thriftgate-model"] == "spare"
+    assert answer.headers["x-thriftgate-moved"] == "fallback: context_length_exceeded"
+    assert receipts[-1].moved == "fallback: context_length_exceeded"
+    assert sum(each.cost_nanos or 0 for each in receipts) == receipts[-1].cost_nanos
+
+
+def test_without_a_model_with_room_the_caller_is_told_what_the_upstream_said(here):
+    with pytest.raises(openai.BadRequestError) as refused:
+        here.ask("alone", LONG)
+
+    assert refused.value.code == "context_length_exceeded"
+    assert "maximum context length is 50 tokens" in refused.value.message
+
+
+def test_a_call_that_is_wrong_in_itself_goes_nowhere_else(here):
+    with pytest.raises(openai.BadRequestError) as refused:
+        here.ask("main", "[[fault:400]] Well?")
+
+    (only,) = here.receipts(refused.value.response.headers["x-request-id"])
+    assert only.route == "lab/main"
+
+
+def under(feature: str) -> dict[str, str]:
+    return {"x-thriftgate-feature": feature}
+
+
+def test_a_ceiling_lowers_the_output_limit_and_says_so(here):
+    answer = here.ask(
+        "main",
+        "[[fault:words=400]] Well?",
+        max_completion_tokens=300,
+        extra_headers=under("clamped"),
+    )
+
+    name, _, tokens = answer.headers["x-thriftgate-clamped"].partition("=")
+    assert name == "max_completion_tokens"
+    assert answer.parse().usage.completion_tokens <= int(tokens) < 100
+    assert answer.parse().choices[0].finish_reason == "length"
+    assert float(answer.headers["x-thriftgate-cost-usd"]) <= 0.01
+    (only,) = here.receipts(answer.headers["x-request-id"])
+    assert only.notes == (f"lowered {name} to {tokens}: the ceiling cent of $0.01 a call",)
+
+
+def test_a_ceiling_sends_a_call_to_a_cheaper_model_and_says_so(here):
+    answer = here.ask("main", max_completion_tokens=1000, extra_headers=under("cheap"))
+
+    moved = answer.headers["x-thriftgate-moved"]
+    assert answer.headers["x-thriftgate-model"] == "spare"
+    assert moved.startswith("the ceiling mill of $0.002 a call")
+    assert float(answer.headers["x-thriftgate-cost-usd"]) <= 0.002
+    (only,) = here.receipts(answer.headers["x-request-id"])
+    assert (only.route, only.moved) == ("lab/spare", moved)
+
+
+def test_a_ceiling_that_nothing_fits_under_refuses_and_says_what_it_would_cost(here):
+    seen = len(here.lab.exchanges)
+    with pytest.raises(openai.RateLimitError) as refused:
+        here.ask("main", max_completion_tokens=1000, extra_headers=under("refused"))
+
+    error: Any = refused.value.body
+    assert error["code"] == "cost_ceiling"
+    assert (error["ceiling"], error["limit"]) == ("nothing", "0.000001")
+    assert float(error["predicted"]) > float(error["sure"]) > 0.000001
+    assert refused.value.response.headers["x-should-retry"] == "false"
+    assert len(here.lab.exchanges) == seen
+
+
+def test_a_webhook_is_told_of_a_move_and_of_its_end_with_a_signature(tmp_path, monkeypatch):
+    got = leaping(lambda: _told(tmp_path, monkeypatch))
+
+    told = [posted(each) for each in got]
+    (moved, over) = [
+        (each["type"], alert)
+        for each in told
+        for alert in each["data"]["alerts"]
+        if alert["kind"] == "move"
+    ]
+    assert moved[0] == "thriftgate.alerts.open"
+    assert over[0] == "thriftgate.alerts.resolved"
+    assert moved[1]["id"] == over[1]["id"]
+    assert moved[1]["subject"] == "chat-ttft"
+    assert moved[1]["title"] == "chat-ttft is degraded, on level 1: small"
+    assert over[1]["seconds"] > 60
+    assert len({each["id"] for each in told}) == len(told)
+
+
+async def _told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Got]:
+    """What a webhook got of an incident of one minute."""
+    async with receiving([head(200, "content-length: 0")]) as server:
+        monkeypatch.setenv("ALERTS_URL", f"http://127.0.0.1:{server.port}/hook")
+        monkeypatch.setenv("ALERTS_SECRET", SECRET)
+        async with virtual(folder, PROMISE + SINK) as world:
+            loop = asyncio.get_running_loop()
+            loop.call_at(30.0, world.lab.suffer, "big", "slow=3")
+            loop.call_at(90.0, world.lab.suffer, "big", "")
+            await _called(world, 650.0)
+            await asyncio.sleep(60)
+        for each in server.got:
+            _check_signature(each)
+        return server.got
+
+
+async def _called(world: Virtual, seconds: float) -> None:
+    """Four calls a second, a third of which are late while the model is slow.
+
+    Were they all, its route would be left alone, and there would be nothing to move.
+    """
+    async with asyncio.TaskGroup() as group:
+        for number in range(round(seconds * 4)):
+            cue = "slow=0.5" if number % 3 else ""
+            group.create_task(world.dialler.ask(question(number, cue=cue)))
+            await asyncio.sleep(0.25)
+
+
+def _check_signature(got: Got) -> None:
+    """Check it as a receiver would."""
+    at = got.headers["x-thriftgate-timestamp"]
+    signed = hmac.digest(SECRET.encode(), at.encode() + b"." + got.body, "sha256").hex()
+    assert hmac.compare_digest(got.headers["x-thriftgate-signature"], f"sha256={signed}")
+    assert abs(int(at) - START) < 3600
