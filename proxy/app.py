@@ -4,11 +4,9 @@ Everything is built here and handed down as arguments; leaving the context close
 """
 
 import asyncio
-import gc
 import logging
-import socket
-import sys
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
@@ -21,7 +19,6 @@ from functools import partial
 from importlib import resources
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI, Request
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
@@ -42,13 +39,12 @@ from proxy.prefix.planner import Planner
 from proxy.receipt import Receipt
 from proxy.routes import health, models, receipts
 from proxy.routes.arrival import token, unauthenticated
-from proxy.routes.cycle import Calls
 from proxy.routes.front import Door, Front
 from proxy.routes.pages import tell_errors
 from proxy.routes.room import Room
 from proxy.settings import Settings, upstream_keys
 from proxy.settle import Seal
-from proxy.steering.lanes import LaneFigures
+from proxy.steering.lanes import LaneFigures, LaneNews
 from proxy.steering.standing import steering
 from proxy.store.ids import call_ids
 from proxy.store.store import Store
@@ -60,10 +56,10 @@ from proxy.upstream.port import Transport
 
 _log = logging.getLogger("thriftgate")
 
-#: Connections that wait to be taken.
-BACKLOG = 4096
-#: Seconds that calls get to leave their receipts once they are cut off.
-_SETTLING = 5.0
+#: Seconds after which a task that was cancelled is cancelled once more.
+_AGAIN = 1.0
+#: Seconds after which a task that is to go on for ever and failed begins again.
+_REST = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +80,17 @@ class Tasks:
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
         """Start a task in the group."""
         return self._group.create_task(_guarded(work))
+
+    def keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """Start a task that goes on for ever: where it fails, it begins again after a rest."""
+        return self._group.create_task(_kept(work))
+
+    def end(self, *tasks: asyncio.Task[None]) -> None:
+        """Cancel tasks of the group until they have ended; nobody waits for that here.
+
+        One cancellation may be lost in a library that takes it for its own timeout.
+        """
+        self._group.create_task(_ended(tasks))
 
 
 class Receipts:
@@ -195,7 +202,7 @@ async def gateway(
         async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
             tasks = Tasks(group)
             days = settings.retention_days
-            upkeep = [tasks.start(partial(work, opened, days, clock)) for work in (retain, guard)]
+            upkeep = [tasks.keep(partial(work, opened, days, clock)) for work in (retain, guard)]
             promises = promised(settings)
             async with alerting(promises.sinks, opened, tasks, clock, promises.budgets) as alerts:
                 around = Surroundings(
@@ -213,8 +220,7 @@ async def gateway(
                     pages = _pages(known, opened, kept, telemetry)
                     door = _door(settings, opened, clock, ticks)
                     yield Gateway(Front(pages, desk, door), opened, known)
-            for work in upkeep:
-                work.cancel()
+            tasks.end(*upkeep)
     finally:
         estimates.close()
         if not opened.close(settings.drain_grace):
@@ -228,11 +234,13 @@ async def _desk(
     """The desk, and what keeps its receipts."""
     settings, opened, lanes = around.settings, around.opened, Lanes()
     around.publish(LaneFigures(lanes, ticks))
+    watching = around.tasks.keep(LaneNews(lanes, ticks, around.now, around.say).run)
     async with (
         standing(around) as entry,
         steering(around) as wheel,
         AsyncExitStack() as stack,
     ):
+        stack.callback(around.tasks.end, watching)
         others = [each.settled for each in (entry, wheel) if each is not None]
         kept = Receipts(opened, telemetry, (*others, partial(_spent, lanes, ticks)))
         planning = _planning(settings, opened, around.tasks, around.now)
@@ -257,69 +265,6 @@ def _spent(lanes: Lanes, ticks: Callable[[], float], receipt: Receipt) -> None:
     """Let hedges have their part of what a call cost."""
     if receipt.final:
         lanes.hedges.called(receipt.cost_nanos, ticks())
-
-
-def listener(settings: Settings) -> socket.socket:
-    """A socket bound to where these settings say; it takes no connections yet.
-
-    Raises:
-        OSError: The address is taken, or is none of this machine's.
-    """
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    bound = socket.socket(family)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((settings.host, settings.port))
-    except OSError:
-        bound.close()
-        raise
-    return bound
-
-
-def server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
-    """The HTTP server for the app; uvloop and httptools, no access log."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            host=settings.host,
-            port=settings.port,
-            loop="uvloop",
-            http=Calls,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level=logging.WARNING,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=int(settings.drain_grace) or 1,
-            backlog=BACKLOG,
-        )
-    )
-
-
-async def stop(stopped: uvicorn.Server) -> None:
-    """End the calls that still run when the server has stopped; each leaves its receipt."""
-    calls = set(stopped.server_state.tasks)
-    for call in calls:
-        call.cancel()
-    if calls:
-        await asyncio.wait(calls, timeout=_SETTLING)
-
-
-def tune() -> None:
-    """Tell the interpreter that what is loaded now stays, and that calls leave little garbage.
-
-    A full collection walks everything that is alive, for a tenth of a second once the gateway is
-    loaded, and a call's objects are freed by their counts. Background threads hold the interpreter
-    for a millisecond at most while a call waits for it.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(5_000, 10, 10)
-    sys.setswitchinterval(0.001)
 
 
 def _transport(settings: Settings, known: Catalog) -> AbstractAsyncContextManager[Transport]:
@@ -392,8 +337,38 @@ def _pages(known: Catalog, opened: Store, kept: Receipts, telemetry: Telemetry) 
     return pages
 
 
+async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
+    while pending := {task for task in tasks if not task.done()}:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=_AGAIN)
+
+
 async def _guarded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     try:
         await work()
     except Exception:  # noqa: BLE001 - the background runner: logged, and it harms no other
         _log.exception("A background task failed")
+
+
+async def _kept(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    told: set[str] = set()
+    while True:
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - the background runner: logged, and it goes on
+            kind = _kind(error)
+            if kind not in told:
+                told.add(kind)
+                _log.exception("A background task failed and begins again, as often as it fails so")
+        else:
+            return
+        await asyncio.sleep(_REST)
+
+
+def _kind(error: Exception) -> str:
+    """What an error has in common with those of the same mistake: its type, and where it arose."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__qualname__} {last.filename}:{last.lineno}"

@@ -8,7 +8,7 @@ import socket
 import time
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Annotated, NoReturn
+from typing import Annotated, Final, NoReturn
 
 import typer
 import uvloop
@@ -17,15 +17,16 @@ from rich.text import Text
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from proxy import app
+from proxy import app, serving
 from proxy.alerts.outlets import outlets, variables
 from proxy.catalog.entries import Catalog
 from proxy.catalog.problems import BadCatalog, report
 from proxy.commands import alerts, budgets, explain, keys, lab, layouts, objectives, savings
 from proxy.commands import report as reporting
+from proxy.commands.doubts import doubts, teams
 from proxy.commands.terminal import Terminal
 from proxy.limits.ceilings import strangers
-from proxy.limits.standing import NotAlone, check_counters, promised
+from proxy.limits.standing import NotAlone, away, check_counters, promised
 from proxy.replay import command as replay
 from proxy.settings import InvalidSettings, Settings, read, upstream_keys
 from proxy.store.database import open_database
@@ -42,6 +43,7 @@ _commands = typer.Typer(
 # Names that people chose are printed, and none of them is markup.
 _err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 _out = Console(highlight=False, markup=False, emoji=False)
+_AWAY: Final = "THRIFTGATE_REDIS_URL names a Redis that is away, and budgets may refuse calls"
 
 
 def _told(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
@@ -89,17 +91,19 @@ def serve() -> None:
 async def _serve(
     settings: Settings, opened: Store, listener: socket.socket, known: Catalog
 ) -> None:
+    if why := await away(settings):
+        logging.getLogger("thriftgate").warning("%s: %s", _AWAY, why)
     async with app.gateway(settings, opened) as gateway:
         _welcome(opened)
-        server = app.server(gateway.app, settings)
-        app.tune()
+        server = serving.server(gateway.app, settings)
+        serving.tune()
         # The server raises the signal again once it has stopped; the journal is to be drained yet.
         for each in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(each, lambda: None)
-        listener.listen(app.BACKLOG)
+        listener.listen(serving.BACKLOG)
         _introduce(settings, known, listener.getsockname()[1])
         await server.serve(sockets=[listener])
-        await app.stop(server)
+        await serving.stop(server)
     _err.print("Thriftgate stopped.")
 
 
@@ -179,7 +183,11 @@ def check() -> None:
         # Few have an account with each, so it is no mistake.
         said = f"Note: no key is set for {', '.join(lacking)}: calls that go there would fail."
         _out.print(said, soft_wrap=True)
-    for why in outlets(promises.sinks, upstream_keys(variables(promises.sinks)))[1]:
+    for why in (
+        *outlets(promises.sinks, upstream_keys(variables(promises.sinks)))[1],
+        *doubts(promises, known, teams(app.database_url(settings))),
+        *_away(settings),
+    ):
         _out.print(f"Note: {why}", soft_wrap=True)
     counts = {
         "models": known.models,
@@ -191,6 +199,12 @@ def check() -> None:
     }
     told = ", ".join(f"{len(each)} {name}" for name, each in counts.items() if each)
     _out.print(f"Settings and catalog are sound: {told}.", soft_wrap=True)
+
+
+def _away(settings: Settings) -> list[str]:
+    """What is to be known of a Redis that is away; [] where it is not."""
+    why = asyncio.run(away(settings))
+    return [f"{_AWAY}: {why}"] if why else []
 
 
 def _keyed(known: Catalog) -> tuple[list[str], list[str]]:
@@ -249,7 +263,7 @@ def _climbable(promises: Promises, known: Catalog) -> None:
 
 def _listener(settings: Settings) -> socket.socket:
     try:
-        return app.listener(settings)
+        return serving.listener(settings)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             why = "it is taken. THRIFTGATE_PORT names another; 0 takes any that is free."

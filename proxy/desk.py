@@ -57,6 +57,10 @@ class Caller(Protocol):
         """What a stream says of its cost before it ends; b"" where the caller did not ask."""
         ...
 
+    def attempted(self, receipt: Receipt) -> None:
+        """Another attempt of the call ended like this: what it cost is the call's cost, too."""
+        ...
+
     async def gone(self) -> None:
         """Return once the caller has left."""
         ...
@@ -175,6 +179,14 @@ class Tasks(Protocol):
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
         """Start a task in the group."""
+        ...
+
+    def keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """Start a task that goes on for ever: where it fails, it begins again after a rest."""
+        ...
+
+    def end(self, *tasks: asyncio.Task[None]) -> None:
+        """Cancel tasks of the group until they have ended; nobody waits for that here."""
         ...
 
 

@@ -103,7 +103,7 @@ async def _opened(line: Line, course: Course) -> tuple[Opening, UpstreamError | 
         CancelledError: The same.
     """
     deadline = course.decision.deadline
-    is_alone = deadline is None or not course.may_be_late
+    is_alone = deadline is None or course.is_last
     run = course.opening() if is_alone else Race(line, course, deadline or 0.0)
     try:
         failure = await run.run()

@@ -3,7 +3,8 @@
 ::
 
     first ──────┬─ 0.6 of the deadline: the same model's next route, if the hedge budget allows
-                └─ the deadline: given up for the next route, unless two are under way already
+                ├─ the deadline, of the hedge if there is one: given up for the next route
+                └─ ten deadlines, where only last resorts are left: it hangs, and is given up
 
 The last route left has no deadline: a late answer is better than none. Each attempt that lost is
 cancelled at once and leaves a receipt of its own, with what it may be billed.
@@ -16,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.choices import Choice
 from proxy.course import Course
 from proxy.desk import Elsewhere, Line
 from proxy.errors import ProxyError, UpstreamError
@@ -25,15 +27,16 @@ from proxy.settle import Attempt, End, crude, price
 from proxy.timeline import Timeline
 from proxy.unanswered import cut, refused, spent
 from proxy.watch import Interrupted, Unwatched, Wait
-from slo.breaker import State
 from slo.hedges import after, is_worth
 
 _log = logging.getLogger("thriftgate.upstreams")
 
 _Leg = asyncio.Task[UpstreamError | Elsewhere | None]
 _BYTES: Final = 4
-#: Seconds after which a late attempt that had to stay, for want of retries, is looked at again.
-_AGAIN: Final = 1.0
+#: How many deadlines, and seconds, an attempt may take at least before it is taken to hang: then
+#: also conversations under way are moved, and the route's breaker counts a failure.
+_HANGS: Final = 10
+_HANG: Final = 10.0
 
 
 class Late(UpstreamError):
@@ -44,6 +47,18 @@ class Late(UpstreamError):
             "The upstream was late, and another route was tried.",
             status=504,
             code="ttft_deadline",
+            retryable=True,
+        )
+
+
+class Hung(UpstreamError):
+    """An attempt was given up for the last resort, because it was so late that it hangs."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The upstream hung, and another route was tried.",
+            status=504,
+            code="ttft_hang",
             retryable=True,
         )
 
@@ -75,6 +90,7 @@ class Race:
         self._deadline = deadline
         self._legs: dict[_Leg, Opening] = {}
         self._is_late = False
+        self._predicted: int | None = None
         self._start()
 
     async def run(self) -> UpstreamError | Elsewhere | None:
@@ -118,6 +134,7 @@ class Race:
         self._legs[leg] = self.opening
         self._late_at = now + after(self._deadline)
         self._due = now + self._deadline
+        self._hung_at = now + max(_HANGS * self._deadline, _HANG)
 
     def _hand_over(self) -> None:
         """Make the attempt it ended with the call's own: what it waited for is what was waited for.
@@ -134,8 +151,11 @@ class Race:
     async def _ended(self) -> _Leg | None:
         """The attempt that ended first; None if it is time to do something about them."""
         wake = None
-        if self._course.may_be_late and len(self._legs) == 1:
-            wake = (self._due if self._is_late else self._late_at) - self._line.timeline.now()
+        if self._course.may_be_late:
+            at = self._late_at if len(self._legs) == 1 and not self._is_late else self._due
+            wake = at - self._line.timeline.now()
+        elif not self._course.is_last:
+            wake = self._hung_at - self._line.timeline.now()
         with self._line.timeline.waiting:
             done, _ = await asyncio.wait(
                 self._legs,
@@ -146,28 +166,19 @@ class Race:
         return began[0] if began else None
 
     async def _late(self) -> None:
-        """Send a hedge; give the late one up for the next route once its deadline is over."""
-        now = self._line.timeline.now()
-        lanes = self._line.desk.lanes
-        if now < self._due:
+        """Send a hedge; give what is late, or hangs, up for the next route."""
+        may_be_late = self._course.may_be_late
+        if may_be_late and self._line.timeline.now() < self._due:
             self._is_late = True
             if self._may_hedge():
                 self._course.passed()
                 self._start()
-        elif self._is_hopeless(now) or lanes.retries.may(now):
-            for leg in list(self._legs):
-                await self._given_up(leg, Late())
-            self._course.passed()
-            self._is_late = False
-            self._start()
-        else:
-            self._due = now + _AGAIN
-
-    def _is_hopeless(self, now: float) -> bool:
-        """Whether every route under way is one that fails just now: nobody retries there."""
-        lanes = self._line.desk.lanes
-        routes = [opening.choice.route for opening in self._legs.values()]
-        return all(lanes.lane(each).breaker.state(now) is not State.CLOSED for each in routes)
+            return
+        for leg in list(self._legs):
+            await self._given_up(leg, Late() if may_be_late else Hung())
+        self._course.passed()
+        self._is_late = False
+        self._start()
 
     def _may_hedge(self) -> bool:
         """Whether the same call may go to the next route too: its model, its length, the budget."""
@@ -177,10 +188,15 @@ class Race:
             return False
         if not is_worth(tokens, is_warm_there=False):
             return False
+        self._predicted = self._nanos(choice)
+        return self._line.desk.lanes.hedges.may(self._predicted, self._line.timeline.now())
+
+    def _nanos(self, choice: Choice) -> int | None:
+        """What an attempt costs that is given up before it says anything; None if unknown."""
+        call = self._line.call
         end = End(outcome=Outcome.FAILED, status=0, usage=crude(call, ""))
         paid = price(Attempt(call=call, route=choice.route), end)
-        nanos = None if paid is None else paid.effective_nanos
-        return self._line.desk.lanes.hedges.may(nanos, self._line.timeline.now())
+        return None if paid is None else paid.effective_nanos
 
     def _fallen(self, leg: _Leg, opening: Opening) -> None:
         """Keep the receipt of an attempt that failed while another is under way."""
@@ -209,8 +225,11 @@ class Race:
         if not leg.cancelled() and not _began(leg):  # it failed by itself
             self._fallen(leg, opening)
         else:
-            # That another answer came first says nothing of this route.
-            opening.close(asyncio.CancelledError() if isinstance(why, Lost) else why)
+            # That it was late, or another came first, is no failure: objectives judge of time.
+            opening.close(why if isinstance(why, Hung) else asyncio.CancelledError())
+            if isinstance(why, Lost):
+                hedges, now = self._line.desk.lanes.hedges, self._line.timeline.now()
+                hedges.hedged(self._nanos(opening.choice), self._predicted, now)
             # At once, so that what it held is free for the next, and the call's cost is whole.
             cut(opening, why, final=False)
         if over is not None:

@@ -1,5 +1,6 @@
 """The record of one attempt to answer a call; ledger, metrics, logs and pages all read it."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -99,3 +100,19 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     miss_tokens: int | None = None
     miss_nanos: int | None = None
     moved: str = ""
+
+    @property
+    def spent(self) -> int | None:
+        """What it cost in 1e-9 US dollars: 0 where it used nothing, None where nobody knows."""
+        is_nothing = self.usage is None and self.ttft is None
+        return 0 if self.cost_nanos is None and is_nothing else self.cost_nanos
+
+
+def total(costs: Iterable[int | None]) -> int | None:
+    """The sum of costs; None where one of them is unknown."""
+    found = 0
+    for cost in costs:
+        if cost is None:
+            return None
+        found += cost
+    return found

@@ -62,7 +62,10 @@ def kept(
         terms=terms(attempt, "", {}),
         final=final,
     )
-    line.desk.ledger.keep(receipt(attempt, end, line.timeline, line.desk.seal))
+    told = receipt(attempt, end, line.timeline, line.desk.seal)
+    line.desk.ledger.keep(told)
+    if not final:
+        line.caller.attempted(told)
 
 
 async def _usage(opening: Opening) -> Usage | None:

@@ -7,7 +7,8 @@
 
 The worst case is what must fit, not the likely one: the output limit is the only thing that bounds
 what an answer costs. A clamp never cuts what answers of the kind mostly need, for half an answer
-is worth nothing and was paid for.
+is worth nothing and was paid for. Where nothing is learned of them it may cut them: a refusal would
+teach nothing, and all that follow would be refused, too.
 """
 
 from bisect import bisect_right
@@ -19,11 +20,10 @@ import msgspec
 
 from slo.budget import EVERY, Unpriced
 
-#: The part of what a call asked for that it keeps where little is learned of such answers. Of
-#: answers with a median of 250 tokens and a limit of 4,096, 19 of 20 stay below a quarter.
+#: What a call keeps where little is learned of such answers: so many tokens, or a quarter of what
+#: it asked for where that is less. Half the answers with a median of 250 tokens are no longer.
 _QUARTER: Final = 4
-#: What a call keeps that names no limit: what 19 of 20 of the same answers stay below.
-_UNTOLD: Final = 1024
+_UNLEARNED: Final = 256
 
 
 class Step(StrEnum):
@@ -135,14 +135,15 @@ def least(asked: int, usual: int | None, choices: int, needs: int) -> int:
     Args:
         asked: The output limit it names, of each choice; 0 where it names none.
         usual: What nine of ten such calls generate at most, all choices together; None where
-            little is learned.
+            little is learned, and then it may be clamped down to 256 tokens, or to a quarter of
+            what it names.
         choices: How many answers it asks for.
         needs: The fewest its model takes, such as one more than it is told to think.
     """
     if usual is not None:
         kept = -(-usual // choices)
     else:
-        kept = -(-asked // _QUARTER) if asked else _UNTOLD
+        kept = min(-(-asked // _QUARTER), _UNLEARNED) if asked else _UNLEARNED
     return max(kept, needs, 1)
 
 

@@ -4,18 +4,24 @@ Holding what each call can cost at most makes a budget useless to many calls at 
 them hold more than all of it before anything is spent. Holding what 19 of 20 calls stay below
 refuses little, but the twentieth call may cost more, and the last dollars of a hard limit need room
 for it. So a call's likely cost is held while what is free covers such surprises; where it does not,
-the worst case is held, or what the calls that run may need besides, whichever is more.
+the worst case is held, and what the calls that run may need besides must be free. No call holds
+more than it can cost: what must be free is not held, so that nothing locks what is not spent.
 
 Surprises do not come together. The calls that run hold, together, more than they will cost, and
-that surplus grows with their number faster than the sum of their costs varies. It must cover, with
-what is free, one worst case and three standard deviations. The deviation is not learned but is
-the largest that costs of this mean and this worst case can have: sqrt(mean (worst - mean)) per
-call (Bhatia and Davis, 2000). Asking instead for twice the worst case of every call that runs would
-hold a tight budget with many calls to worst cases from the first call on.
+that surplus grows with their number, which the counter tells, faster than the sum of their costs
+varies. It must cover, with what is free, one worst case and three standard deviations. The
+deviation is not learned but is the largest that costs of this mean and this worst case can have:
+sqrt(mean (worst - mean)) per call (Bhatia and Davis, 2000). Asking instead for twice the worst case
+of every call that runs would hold a tight budget with many calls to worst cases from the first call
+on.
 
 This bounds chance, not change: outputs that from one moment on are all long, against everything
 learned, may pass a limit by what the calls that then run had not held. ``Hold.WORST`` is for the
 budgets to which not even that may happen.
+
+Of calls of which nothing is learned a length is guessed. A guess may be wrong for all of them, so
+it is held only while half of the limit is free; beyond that the worst case is, until some twenty
+answers have said more. Those that start together on a wrong guess may pass a limit in the same way.
 """
 
 from math import ceil, isqrt
@@ -28,9 +34,11 @@ from slo.spread import Spread
 from slo.usage import Usage
 
 #: Answers to be seen before their lengths say anything of one in twenty.
-_FEW = 20
+FEW = 20
 _LIKELY = 0.95
 _DEVIATIONS = 3
+#: The part of a limit up to which a guess is held.
+_ROOMY = 2
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,11 +48,13 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
         typical: On average.
         likely: What 19 calls of 20 stay at or below.
         worst: The output limit.
+        is_guessed: Whether it is what calls of another kind generate.
     """
 
     typical: int
     likely: int
     worst: int
+    is_guessed: bool = False
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,16 +78,32 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     typical: int
     likely: int
     worst: int
+    is_guessed: bool = False
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """How a counter stood: what was spent, what was held besides, and for how many calls."""
+
+    spent: int = 0
+    held: int = 0
+    running: int = 0
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """How much to hold for a call, and how much may be spent and held at once with it."""
+
+    amount: int
+    limit: int
 
 
 def output(lengths: Spread | None, limit: int) -> Output:
-    """What may be generated within this limit; the limit itself where little is learned.
+    """What may be generated within this limit; all of it where little is learned.
 
     Args:
         lengths: How many tokens such calls generated; None where nothing is learned.
         limit: The most that may be generated.
     """
-    if lengths is None or lengths.count < _FEW:
+    if lengths is None or lengths.count < FEW:
         return Output(typical=limit, likely=limit, worst=limit)
     return Output(
         typical=min(ceil(lengths.mean()), limit),
@@ -98,59 +124,74 @@ def need(unit: Unit, prompt: Usage, output: Output, quote: Quote) -> Need | None
     if unit is Unit.REQUESTS:
         return Need(sure=1, typical=1, likely=1, worst=1)
     lengths = (0, output.typical, output.likely, output.worst)
+    guessed = output.is_guessed
     if unit is Unit.TOKENS:
-        return _need([prompt.prompt + length for length in lengths])
+        return _need([prompt.prompt + length for length in lengths], is_guessed=guessed)
     known = [nanos for n in lengths if (nanos := _nanos(prompt, n, quote)) is not None]
-    return _need(known) if len(known) == len(lengths) else None
+    return _need(known, is_guessed=guessed) if len(known) == len(lengths) else None
 
 
-def amount(budget: Budget, need: Need, spent: int, held: int) -> int:
-    """How much to hold of the budget for a call.
+def asked(budget: Budget, need: Need, seen: Seen) -> Asked:
+    """How much to hold of the budget for a call, and within what; never more than its worst case.
 
-    What is spent and held must be what the store will find; where it is known late, hold what is
-    likely and have the store ask for the ``room``.
+    What the calls that run may need besides is not held but left free: it is taken off the limit.
+    So a store holds, in one step, what fits by what it finds, and what was ``seen`` late makes
+    nobody hold more than a call can cost.
 
     Args:
         budget: Which.
         need: What the call may use of the budget's unit.
-        spent: What is spent in the counter it counts in.
-        held: What is held there for the calls that run.
+        seen: How the counter stood when last heard.
     """
-    if budget.hold is Hold.WORST:
-        return need.worst
+    limit = budget.limit
     if not budget.hard:
-        return need.likely
-    asked = room(budget, need, spent, held)
-    return need.likely if asked <= budget.limit - spent - held else max(need.worst, asked)
+        return Asked(amount=need.likely, limit=limit)
+    if budget.hold is Hold.WORST:
+        return Asked(amount=need.worst, limit=limit)
+    beside = room(budget, need, seen) - need.likely
+    within = min(limit - beside, limit // _ROOMY if need.is_guessed else limit)
+    if seen.spent + seen.held + need.likely <= within:
+        return Asked(amount=need.likely, limit=within)
+    spare = limit - seen.spent - need.worst
+    beside = min(_surprise(need, _running(need, seen)), spare)
+    return Asked(amount=need.worst, limit=limit - max(beside, 0))
 
 
-def room(budget: Budget, need: Need, spent: int, held: int) -> int:
+def room(budget: Budget, need: Need, seen: Seen) -> int:
     """How much must be free for a call of which the likely use is held; that at least.
 
-    The calls that run are taken to be like this one, as many as what is held pays for. With none
-    it is the worst case. It is never more than what will be free once they have ended, so that
-    who is refused for them is told to come back. A store that claims the likely use against
-    ``limit - (room - likely)`` asks for it and holds in one step.
+    The calls that run are taken to be like this one: as many as hold something, but not more than
+    what is held pays for. With none it is the worst case. It is never more than what will be free
+    once they have ended, so that who is refused for them is told to come back.
 
     Args:
         budget: Which.
         need: What the call may use of the budget's unit.
-        spent: What was spent when last heard.
-        held: What was held then.
+        seen: How the counter stood when last heard.
     """
     if need.likely == 0:
         return need.worst
-    calls = 1 - (-held // need.likely)
+    surprise = _surprise(need, _running(need, seen) + 1)
+    return min(
+        need.likely + max(surprise, 0), max(budget.limit - seen.spent, need.worst, need.likely)
+    )
+
+
+def _running(need: Need, seen: Seen) -> int:
+    """How many calls like this one run, at most."""
+    return min(seen.running, -(-seen.held // need.likely)) if need.likely else seen.running
+
+
+def _surprise(need: Need, calls: int) -> int:
+    """What so many calls may need beside what they hold, where that is what is likely."""
     mean, reach = need.typical - need.sure, need.worst - need.typical
-    surprise = min(reach + _DEVIATIONS * isqrt(calls * mean * reach), calls * reach)
-    surplus = calls * (need.likely - need.typical)
-    asked = max(need.likely - surplus + surprise, need.likely)
-    return min(asked, max(budget.limit - spent, need.worst))
+    most = min(reach + _DEVIATIONS * isqrt(calls * mean * reach), calls * reach)
+    return most - calls * (need.likely - need.typical)
 
 
-def _need(amounts: list[int]) -> Need:
+def _need(amounts: list[int], *, is_guessed: bool) -> Need:
     sure, typical, likely, worst = amounts
-    return Need(sure=sure, typical=typical, likely=likely, worst=worst)
+    return Need(sure=sure, typical=typical, likely=likely, worst=worst, is_guessed=is_guessed)
 
 
 def _nanos(prompt: Usage, length: int, quote: Quote) -> int | None:

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from math import ceil
 
-from slo.hold import Output, output
+from slo.hold import FEW, Output, output
 from slo.reservations import MOST
 from slo.spread import Spread
 
@@ -64,16 +64,15 @@ class Lengths:
         learned.add(length)
 
     def output(self, kind: Hashable, limit: int) -> Output:
-        """What a call of this kind may generate; the limit where little is learned.
+        """What a call of this kind may generate; a guess where little is learned.
 
         Args:
             kind: Whatever calls of like length have in common.
             limit: The most that may be generated.
         """
-        learned = self._kinds.get(kind)
-        if learned is None:
+        if not self.knows(kind):
             return output(None, limit)
-        said = learned.output()
+        said = self._kinds[kind].output()
         return Output(typical=min(said.typical, limit), likely=min(said.likely, limit), worst=limit)
 
     def quantile(self, kind: Hashable, part: float) -> int | None:
@@ -85,4 +84,4 @@ class Lengths:
     def knows(self, kind: Hashable) -> bool:
         """Whether enough is learned of a kind to say how long its answers are."""
         learned = self._kinds.get(kind)
-        return learned is not None and learned.output().worst > learned.output().typical
+        return learned is not None and learned.spread.count >= FEW

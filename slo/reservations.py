@@ -72,9 +72,15 @@ class Level(msgspec.Struct, frozen=True):
 
 
 class Granted(msgspec.Struct, frozen=True):
-    """All claims are held. The levels are the claims' counters afterwards, in their order."""
+    """All claims are held.
+
+    Attributes:
+        levels: The claims' counters afterwards, in their order.
+        running: For how many reservations each of them holds something then.
+    """
 
     levels: tuple[Level, ...]
+    running: tuple[int, ...] = ()
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -86,11 +92,13 @@ class Refused(msgspec.Struct, frozen=True):
         level: Its counter, as it stands.
         frees: When the first hold of that counter ends, in seconds since 1970, if the claim is
             over the limit for what is held alone; None if waiting for holds cannot help.
+        running: For how many reservations the counter holds something.
     """
 
     claim: int
     level: Level
     frees: float | None
+    running: int = 0
 
 
 class _Counter:
@@ -146,7 +154,8 @@ class _Counter:
         if not claim.hard or self.spent + self.held + claim.amount <= claim.limit:
             return None
         fits_alone = self.spent + claim.amount <= claim.limit
-        return Refused(number, self.level, self.queue[0][0] if fits_alone else None)
+        frees = self.queue[0][0] if fits_alone else None
+        return Refused(number, self.level, frees, len(self.holds))
 
 
 class Reservations:
@@ -194,7 +203,10 @@ class Reservations:
                 return min(refusals, key=lambda refused: refused.frees is not None)
             for counter, claim in zip(counters, claims, strict=True):
                 counter.hold(name, claim.amount, until)
-        return Granted(tuple(counter.level for counter in counters))
+        return Granted(
+            tuple(counter.level for counter in counters),
+            tuple(len(counter.holds) for counter in counters),
+        )
 
     def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:
         """Add what was spent of each counter and let go of what was held there.

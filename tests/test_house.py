@@ -36,6 +36,7 @@ PARAMETER_WALL = 6
 BROAD = {"proxy/routes/front.py", "proxy/app.py", "proxy/planning.py"}
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {
+    "proxy/serving.py": "tests/proxy/test_app.py",
     "proxy/surroundings.py": "tests/proxy/limits/test_standing.py",
 }
 

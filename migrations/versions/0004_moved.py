@@ -16,10 +16,11 @@ def upgrade() -> None:
     op.create_table(
         "pins",
         sa.Column("objective", TEXT, primary_key=True),
+        sa.Column("made", BIG, primary_key=True, autoincrement=False),
         sa.Column("level", sa.Integer, nullable=False),
         sa.Column("until", BIG, nullable=False),
         sa.Column("why", TEXT, nullable=False),
-        sa.Column("made", BIG, nullable=False),
+        sa.Column("who", TEXT, nullable=False),
         sqlite_strict=True,
     )
 

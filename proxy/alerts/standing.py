@@ -51,11 +51,11 @@ async def alerting(
         alerts = Alerts(found, opened, now, post=post, salt=token_hex(4))
         if budgets is not None:
             await _review(alerts, budgets, opened, now())
-        running = tasks.start(alerts.run)
+        running = tasks.keep(alerts.run)
         try:
             yield alerts
         finally:
-            running.cancel()
+            tasks.end(running)
             await asyncio.wait({running})
 
 

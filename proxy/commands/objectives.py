@@ -12,6 +12,7 @@ from rich.text import Text
 
 from proxy.catalog.entries import Catalog
 from proxy.commands import pins
+from proxy.commands.standings import COLUMNS, Standings, standings
 from proxy.commands.terminal import AsJson, Terminal, grid, named
 from proxy.settings import Settings
 from slo import rungs
@@ -52,9 +53,13 @@ def objectives(
 
     @commands.callback(invoke_without_command=True)
     def shown(context: typer.Context, *, as_json: AsJson = False) -> None:
-        """Every objective: what is promised of which calls, and what is done if it is missed."""
+        """Every objective: what is promised of which calls, what is done if missed, how it stands.
+
+        Where each stands (state, level, since when, why) is what gateways that share a Redis say.
+        """
         if context.invoked_subcommand is None:
-            _show(terminal, promises(settings()).objectives, as_json=as_json)
+            chosen = settings()
+            _show(terminal, chosen, promises(chosen).objectives, as_json=as_json)
 
     @commands.command("export")
     def exported(*, form: _Format = Format.OPENSLO) -> None:
@@ -99,19 +104,27 @@ def _advice(model: str, known: Catalog) -> str:
     )
 
 
-def _show(terminal: Terminal, every: tuple[Objective, ...], *, as_json: bool) -> None:
+def _show(
+    terminal: Terminal, settings: Settings, every: tuple[Objective, ...], *, as_json: bool
+) -> None:
+    names = [each.name for each in every]
+    stand = standings(terminal, settings, names) if every else Standings()
     if as_json:
-        terminal.document({"objectives": [_document(each) for each in every]})
+        shown = [{**_document(each), "standing": stand.document(each.name)} for each in every]
+        terminal.document({"objectives": shown})
         return
     if not every:
         terminal.say("There are no objectives. THRIFTGATE_PROMISES names the file they are in.")
         return
-    table = grid("objective", "team", "feature", "calls", "what", "target", "enforce", "ladder")
+    columns = ("objective", "team", "feature", "calls", "what", "target", "enforce", "ladder")
+    table = grid(*columns, *(COLUMNS if stand.told else ()))
     for each in every:
-        cells = (each.name, each.team, named(each.feature), each.calls, _measured(each))
-        ladder = ", ".join(each.ladder) or "none"
-        table.add_row(*map(Text, (*cells, _target(each), each.enforce, ladder)))
+        what = (each.name, each.team, named(each.feature), each.calls, _measured(each))
+        done = (_target(each), each.enforce, ", ".join(each.ladder) or "none")
+        told = stand.cells(each.name) if stand.told else ()
+        table.add_row(*map(Text, (*what, *done, *told)))
     terminal.show(table)
+    terminal.say(*stand.notes)
 
 
 def _measured(objective: Objective) -> str:

@@ -1,6 +1,6 @@
 """``thriftgate objectives pin``: a person's word on which level an objective is, for a while."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Final
 
 import typer
@@ -16,8 +16,11 @@ from slo.promises.file import Promises
 
 _LONGEST: Final = 30 * 86_400.0
 _WHY: Final = 200
+#: Pins that are shown of the past.
+_LAST: Final = 20
 
 _Name = Annotated[str, typer.Argument(help="The objective.")]
+_By = Annotated[str, typer.Option(envvar="USER", help="Who sets it.")]
 
 
 def add(
@@ -27,6 +30,7 @@ def add(
     promises: Callable[[Settings], Promises],
 ) -> None:
     """Give the group of commands about objectives those about pins."""
+    _add_listed(commands, terminal)
 
     @commands.command("pin")
     def pinned(
@@ -34,6 +38,7 @@ def add(
         level: Annotated[int, typer.Argument(help="0: as calls ask; 1 and on: down its ladder.")],
         span: Annotated[str, typer.Option("--for", help="How long, such as 30m or 4h.")] = "1h",
         why: Annotated[str, typer.Option(help="Why, for others to read.")] = "",
+        by: _By = "",
     ) -> None:
         """Send new conversations to one level, whatever is measured; gateways hear in seconds."""
         objective = _found(terminal, promises(settings()), name)
@@ -43,7 +48,14 @@ def add(
         now = terminal.now()
         with terminal.store() as store:
             store.pins.set(
-                PinRow(objective=name, level=level, until=now + lasts, why=why[:_WHY], made=now)
+                PinRow(
+                    objective=name,
+                    level=level,
+                    until=now + lasts,
+                    why=why[:_WHY],
+                    made=now,
+                    who=by[:_WHY],
+                )
             )
         what = objective.ladder[level - 1] if level else "what calls ask for"
         terminal.say(f"{name} is pinned to level {level} ({what}) until {moment(now + lasts)}.")
@@ -52,24 +64,38 @@ def add(
     def released(name: _Name) -> None:
         """Take a pin back: from its level on, the objective goes by what is measured."""
         with terminal.store() as store:
-            was = store.pins.release(name)
+            was = store.pins.release(name, terminal.now())
         if not was:
             terminal.fail(f"{name} is not pinned.")
         terminal.say(f"{name} goes by what is measured again.")
 
+
+def _add_listed(commands: typer.Typer, terminal: Terminal) -> None:
+    """The command that lists them."""
+
     @commands.command("pins")
-    def listed() -> None:
-        """What is pinned now."""
+    def listed(
+        *,
+        every: Annotated[
+            bool, typer.Option("--all", help="The last 20, also those that ended.")
+        ] = False,
+    ) -> None:
+        """What is pinned now, and by whom."""
         with terminal.store() as store:
-            held = store.pins.held(terminal.now())
-        if not held:
-            terminal.say("Nothing is pinned.")
-            return
-        table = grid("objective", "level", "until", "set", "why", right=("level",))
-        for pin in held.values():
-            cells = (pin.objective, str(pin.level), moment(pin.until), moment(pin.made), pin.why)
-            table.add_row(*map(Text, cells))
-        terminal.show(table)
+            held = store.pins.held(terminal.now()).values()
+            found = store.pins.last(_LAST) if every else list(held)
+        if found:
+            _show(terminal, found)
+        else:
+            terminal.say("Nothing was pinned." if every else "Nothing is pinned.")
+
+
+def _show(terminal: Terminal, pins: Iterable[PinRow]) -> None:
+    table = grid("objective", "level", "until", "set", "by", "why", right=("level",))
+    for pin in pins:
+        what = (pin.objective, str(pin.level), moment(pin.until), moment(pin.made))
+        table.add_row(*map(Text, (*what, pin.who or "?", pin.why)))
+    terminal.show(table)
 
 
 def _found(terminal: Terminal, promised: Promises, name: str) -> Objective:

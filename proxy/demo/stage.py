@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import uvicorn
 
 from proxy import app
+from proxy import serving as servers
 from proxy.app import Gateway
 from proxy.demo.catalog import pointing, simulated
 from proxy.lab.app import app as lab_app
@@ -100,7 +101,7 @@ async def stage(*, now: datetime, start: datetime, port: int) -> AsyncIterator[S
         async with serving(lab_app(lab)) as upstream:
             settings = _settings(Path(name), pointing(shipped, upstream))
             async with app.gateway(settings) as gateway, asyncio.TaskGroup() as group:
-                server = app.server(gateway.app, settings)
+                server = servers.server(gateway.app, settings)
                 served = group.create_task(_serve(server, listener))
                 keys, names = _teams(gateway, now.timestamp())
                 try:

@@ -47,7 +47,7 @@ from proxy.wire.port import Prepared
 from slo.alert import Alert
 from slo.alerting import Thresholds
 from slo.budget import LABEL, Budget, Budgets, OnLoss, Unit
-from slo.hold import Need
+from slo.hold import Need, Seen
 from slo.reservations import MOST, Claim, Granted, Level, Refused, Reservations
 
 _log = logging.getLogger("thriftgate.budgets")
@@ -64,6 +64,8 @@ _AGAIN: Final = (0.2, 0.8, 2.0, 5.0)
 _QUOTA: Final = 10
 #: Counters whose levels are remembered.
 _HEARD: Final = 20_000
+#: Seconds for which what was held then says what is held now.
+_FRESH: Final = 3.0
 #: How often a reservation is tried with what the refusal before it told.
 _ROUNDS: Final = 4
 
@@ -82,8 +84,22 @@ class _Open(msgspec.Struct):
     name: str
     counted: list[Counted]
     wanted: dict[Unit, Need]
-    cheapest: Callable[[Counted, Level], Alternative | None]
+    cheapest: Callable[[Counted, Seen], Alternative | None]
     sent: bool = False
+
+
+class _Heard(msgspec.Struct, frozen=True):
+    """What a counter said, and when."""
+
+    level: Level
+    running: int
+    at: float
+
+    def seen(self, now: float) -> Seen:
+        """How the counter stands; of what was heard long ago only what was spent is still so."""
+        if now - self.at > _FRESH:
+            return Seen(spent=self.level.spent)
+        return Seen(spent=self.level.spent, held=self.level.held, running=self.running)
 
 
 class Admission:
@@ -122,7 +138,7 @@ class Admission:
         self._thresholds = Thresholds()
         self._open: dict[tuple[str, int], _Open] = {}
         self._settling: dict[str, asyncio.Task[None]] = {}
-        self._heard: OrderedDict[str, Level] = OrderedDict()
+        self._heard: OrderedDict[str, _Heard] = OrderedDict()
         self._lost_until = float("-inf")
         self._local: _Local | None = None
 
@@ -187,7 +203,7 @@ class Admission:
         names = [each.counter for each in opened.counted]
         if await self._store.extend(opened.name, names, now, now + TTL) or not opened.sent:
             return
-        claims = (self._claim(each, opened) for each in opened.counted)
+        claims = (self._claim(each, opened, now) for each in opened.counted)
         sent = [msgspec.structs.replace(each, hard=False) for each in claims]
         await self._store.reserve(opened.name, sent, now, now + TTL)
 
@@ -213,15 +229,15 @@ class Admission:
         return _Open(f"{call.id}/{attempt.number}", found, wanted, cheapest)
 
     def _cheapest(
-        self, attempt: Attempt, tokens: int, each: Counted, level: Level
+        self, attempt: Attempt, tokens: int, each: Counted, seen: Seen
     ) -> Alternative | None:
         """The cheapest model with which the attempt would fit into what is left of dollars."""
         if each.budget.unit is not Unit.USD or not tokens:
             return None
 
         def cost_of(need: Need) -> int | None:
-            asked = claim(each, need, level)
-            return asked.amount if level.spent + level.held + asked.amount <= asked.limit else None
+            asked = claim(each, need, seen)
+            return asked.amount if seen.spent + seen.held + asked.amount <= asked.limit else None
 
         return self._predictor.cheapest(attempt, tokens, cost_of)
 
@@ -255,35 +271,39 @@ class Admission:
     async def _asked(self, opened: _Open) -> Sequence[Level]:
         only_whole = any(_minds_loss(each.budget) for each in opened.counted)
         for rest in reversed(range(_ROUNDS)):
-            claims = [self._claim(each, opened) for each in opened.counted]
             now = self._now()
+            claims = [self._claim(each, opened, now) for each in opened.counted]
             said = await self._store.reserve(
                 opened.name, claims, now, now + TTL, only_whole=only_whole
             )
             if isinstance(said, Granted):
-                for each, level in zip(opened.counted, said.levels, strict=True):
-                    self._hear(each, level, now)
+                heard = zip(opened.counted, said.levels, said.running, strict=True)
+                for each, level, running in heard:
+                    self._hear(each, _Heard(level, running, now))
                 return said.levels
             each = opened.counted[said.claim]
-            asked = claims[said.claim]
-            self._hear(each, said.level, now)
-            again = self._claim(each, opened)
-            if not rest or (again.amount >= asked.amount and again.limit <= asked.limit):
-                cheapest = opened.cheapest(each, said.level)
-                raise refusal(each, said, asked.amount, now, cheapest)
+            told = _Heard(said.level, said.running, now)
+            self._hear(each, told)
+            again = self._claim(each, opened, now)
+            if not rest or not _is_worth_asking(again, said):
+                cheapest = opened.cheapest(each, told.seen(now))
+                raise refusal(each, said, again.amount, now, cheapest)
         raise AssertionError  # the last round returns or raises
 
-    def _claim(self, each: Counted, opened: _Open) -> Claim:
-        return claim(each, opened.wanted[each.budget.unit], self._heard.get(each.counter))
+    def _claim(self, each: Counted, opened: _Open, now: float) -> Claim:
+        heard = self._heard.get(each.counter)
+        seen = heard.seen(now) if heard is not None else Seen()
+        return claim(each, opened.wanted[each.budget.unit], seen)
 
-    def _hear(self, each: Counted, level: Level, now: float) -> None:
+    def _hear(self, each: Counted, heard: _Heard) -> None:
         """Remember what a counter said, and tell of a threshold that it passed."""
-        self._heard[each.counter] = level
+        self._heard[each.counter] = heard
         self._heard.move_to_end(each.counter)
         if len(self._heard) > _HEARD:
             self._heard.popitem(last=False)
-        budget, whose = each.budget, each.whose
-        alert = self._thresholds.crossed(budget, whose, each.counter, level, each.ends, now)
+        alert = self._thresholds.crossed(
+            each.budget, each.whose, each.counter, heard.level, each.ends, heard.at
+        )
         if alert is not None and self.say is not None:
             self.say(alert)
 
@@ -299,10 +319,11 @@ class Admission:
         if bounded:
             self._local = self._local or _Local()
             wanted = opened.wanted
-            claims = [
-                self._local.claim(each, wanted[each.budget.unit], self._heard.get(each.counter))
-                for each in bounded
-            ]
+            claims = []
+            for each in bounded:
+                heard = self._heard.get(each.counter)
+                level = heard.level if heard is not None else None
+                claims.append(self._local.claim(each, wanted[each.budget.unit], level))
             if not self._local.reserve(opened.name, claims, self._now()):
                 raise away()
         return ()
@@ -323,6 +344,13 @@ class Admission:
 def _minds_loss(budget: Budget) -> bool:
     """Whether calls do not just pass the budget while its counters are away or empty."""
     return budget.hard and budget.on_loss is not OnLoss.OPEN
+
+
+def _is_worth_asking(again: Claim, said: Refused) -> bool:
+    """Whether a claim fits by what was just told, or would fit at another time than was told."""
+    spent, held = said.level.spent, said.level.held
+    fits_alone = spent + again.amount <= again.limit
+    return held + spent + again.amount <= again.limit or fits_alone is (said.frees is None)
 
 
 def _check_unseen(call: Call, route: Route, found: Collection[Counted]) -> None:

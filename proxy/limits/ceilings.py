@@ -67,7 +67,8 @@ class Ceilings(Collector):
     """
 
     def __init__(self, ceilings: Iterable[Ceiling], predictor: Predictor) -> None:
-        self._ceilings = tuple(sorted(ceilings, key=lambda each: each.limit))
+        meant = (_meant(each, predictor) for each in ceilings)
+        self._ceilings = tuple(sorted(meant, key=lambda each: each.limit))
         self._predictor = predictor
         self._applying: dict[tuple[str, str], tuple[Ceiling, ...]] = {}
         self._open: OrderedDict[str, _Open] = OrderedDict()
@@ -95,18 +96,9 @@ class Ceilings(Collector):
         if not found or route is None or call.method != "POST":
             return Admitted(prepared)
         opened = self._opened(call, found)
-        case = await self._case(attempt, prepared, route, opened)
-        for ceiling in found:
-            decision = case.decided(ceiling, fits)
-            self._decisions[ceiling.name, type(decision)] += 1
-            if isinstance(decision, Clamped):
-                return self._clamped(ceiling, decision.tokens, case, opened)
-            if isinstance(decision, Cheaper):
-                return Elsewhere(decision.model, case.why(ceiling))
-            if isinstance(decision, Refused):
-                raise case.refusal(ceiling, fits)
-        opened.predicted = case.likely()
-        return Admitted(prepared)
+        with clamps.at_hand(prepared.body, call.body):
+            case = await self._case(attempt, prepared, route, opened)
+            return self._judged(case, fits, opened)
 
     def settled(self, receipt: Receipt) -> None:
         """Note what an attempt cost, and with a call's last how well that was foreseen."""
@@ -193,6 +185,27 @@ class Ceilings(Collector):
             case.learn(await self._predictor.predicted(attempt, prepared, route, exactly=True))
         return case
 
+    def _judged(
+        self, case: Case, fits: Callable[[str], bool], opened: _Open
+    ) -> Admitted | Elsewhere:
+        """What its ceilings say, the lowest first.
+
+        Raises:
+            OverCeiling: As ``checked``.
+            OverBudget: The same.
+        """
+        for ceiling in opened.ceilings:
+            decision = case.decided(ceiling, fits)
+            self._decisions[ceiling.name, type(decision)] += 1
+            if isinstance(decision, Clamped):
+                return self._clamped(ceiling, decision.tokens, case, opened)
+            if isinstance(decision, Cheaper):
+                return Elsewhere(decision.model, case.why(ceiling))
+            if isinstance(decision, Refused):
+                raise case.refusal(ceiling, fits)
+        opened.predicted = case.likely()
+        return Admitted(case.prepared)
+
     def _clamped(self, ceiling: Ceiling, tokens: int, case: Case, opened: _Open) -> Admitted:
         """The request with its output limit lowered, and what is told of that."""
         attempt, route = case.attempt, case.route
@@ -205,6 +218,13 @@ class Ceilings(Collector):
             {"x-thriftgate-clamped": f"{field}={tokens}"},
             (clamps.note(field, tokens, f"{ceiling.name} of ${dollars(ceiling.limit)} a call"),),
         )
+
+
+def _meant(ceiling: Ceiling, predictor: Predictor) -> Ceiling:
+    """The ceiling with the catalog's own names of its models, each once: some name a snapshot."""
+    found = ((predictor.model(name), name) for name in ceiling.cheaper)
+    names = dict.fromkeys(name if model is None else model.id for model, name in found)
+    return msgspec.structs.replace(ceiling, cheaper=tuple(names))
 
 
 def strangers(ceilings: Iterable[Ceiling], catalog: Catalog) -> list[str]:

@@ -13,9 +13,9 @@ from proxy.receipt import Outcome, Receipt
 from proxy.settle import Seal
 from slo import budget as budgets
 from slo import window
-from slo.budget import Budget, Budgets, Hold, Subject, Unit, Unpriced
-from slo.hold import Need, Output, Quote, need, room
-from slo.reservations import MOST, Claim, Level
+from slo.budget import Budget, Budgets, Subject, Unit, Unpriced
+from slo.hold import Need, Output, Quote, Seen, asked, need
+from slo.reservations import MOST, Claim
 from slo.usage import Usage
 
 #: Of what nobody can tell in advance something is held all the same: of what is used up it gets
@@ -26,7 +26,6 @@ _FREE: Final = re.compile(
     r"(files|uploads|moderations|conversations)(/.+)?"
     r"|chat/completions/.+|responses/input_tokens|[a-z_]+/[^/]+/cancel"
 )
-_NOTHING_YET: Final = Level(0, 0)
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -115,24 +114,11 @@ def is_unseen(rule: Unpriced, call: Call, route: Route) -> bool:
     return not (rule is Unpriced.OWN and is_own)
 
 
-def claim(each: Counted, wanted: Need, level: Level | None) -> Claim:
-    """What the call claims of a budget, by what its counter said last; None for nothing yet.
-
-    Where what is likely is held, the claim asks for the room that surprises need beside it.
-    """
-    budget, limit = each.budget, each.budget.limit
-    spent, held = (level or _NOTHING_YET).spent, (level or _NOTHING_YET).held
-    if not budget.hard:
-        amount = wanted.likely
-    elif budget.hold is Hold.WORST:
-        amount = wanted.worst
-    else:
-        asked = room(budget, wanted, spent, held)
-        if asked <= limit - spent - held:
-            amount, limit = wanted.likely, limit - (asked - wanted.likely)
-        else:
-            amount = max(wanted.worst, asked)
-    return Claim(each.counter, min(amount, MOST), limit, budget.hard, each.ends)
+def claim(each: Counted, wanted: Need, seen: Seen) -> Claim:
+    """What the call claims of a budget, by what was last heard of its counter."""
+    found = asked(each.budget, wanted, seen)
+    amount, limit = min(found.amount, MOST), found.limit
+    return Claim(each.counter, amount, limit, each.budget.hard, each.ends)
 
 
 def used(unit: Unit, receipt: Receipt) -> int:

@@ -2,7 +2,8 @@
 
 Prompts are counted once for each call and model, however many budgets and ceilings ask. How long
 answers are is learned of each team's feature, model and output limit; until that says something,
-what the ledger knew at the start does.
+what the ledger knew at the start does. Until then what the model's answers to whoever else are like
+says how far an answer may be cut, and is the guess by which budgets hold.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt, terms
 from proxy.store.answers import Answer
 from proxy.wire.port import Prepared
-from slo.hold import Need, Quote
+from slo.hold import Need, Output, Quote
 from slo.lengths import Lengths
 
 _log = logging.getLogger("thriftgate.budgets")
@@ -116,13 +117,12 @@ class Predictor:
         allowed = allowance(prepared.body, clamps.endpoint(prepared), route)
         kind = _kind(attempt, route, allowed.total, known)
         kind.sent = allowed.total
-        lengths, name = self._learned(kind.name)
         return Prediction(
             tokens=tokens,
             cached=_cached(attempt, tokens),
             allowance=allowed,
-            output=lengths.output(name, allowed.total),
-            usual=_usual(lengths, name, allowed.total) if exactly else None,
+            output=self._output(kind.name, allowed.total),
+            usual=self._usual(kind.name, allowed.total) if exactly else None,
             quote=Quote(tariff=route.tariff, at=call.arrived, terms=terms(attempt, "", {})),
         )
 
@@ -144,15 +144,13 @@ class Predictor:
         if route.window is not None and tokens > route.window:
             return None
         allowed = allowance(call.body, call.endpoint, route)
-        lengths, name = self._learned(
-            _name(call.key.team, call.feature, served(route) or model.id, allowed.total)
-        )
+        kind = _name(call.key.team, call.feature, served(route) or model.id, allowed.total)
         moved = msgspec.structs.replace(attempt, route=route)
         return Prediction(
             tokens=tokens,
             allowance=allowed,
-            output=lengths.output(name, allowed.total),
-            usual=_usual(lengths, name, allowed.total),
+            output=self._output(kind, allowed.total),
+            usual=self._usual(kind, allowed.total),
             quote=Quote(tariff=route.tariff, at=call.arrived, terms=terms(moved, "", {})),
         )
 
@@ -201,7 +199,9 @@ class Predictor:
         if receipt.outcome is Outcome.ANSWERED:
             # What was cut off by a clamp is taken to be as long as it might have been.
             is_cut = usage.generated >= kind.sent < kind.asked
-            self._lengths.add(kind.name, kind.asked if is_cut else usage.generated)
+            length = kind.asked if is_cut else usage.generated
+            self._lengths.add(kind.name, length)
+            self._lengths.add(_anyones(kind.name), length)
 
     def _known(self, call_id: str) -> _Known:
         known = self._calls.get(call_id)
@@ -227,6 +227,29 @@ class Predictor:
         if not self._lengths.knows(name) and self._before.knows(before):
             return self._before, before
         return self._lengths, name
+
+    def _output(self, name: Name, limit: int) -> Output:
+        """What such a call may generate within a limit.
+
+        Where nothing is learned of the kind it is a guess by all others' calls to its model.
+        """
+        lengths, kind = self._learned(name)
+        if lengths.knows(kind):
+            return lengths.output(kind, limit)
+        lengths, kind = self._learned(_anyones(name))
+        found = lengths.output(kind, limit)
+        return msgspec.structs.replace(found, is_guessed=found.likely < limit)
+
+    def _usual(self, name: Name, limit: int) -> int | None:
+        """What nine of ten such calls generate within a limit; None where little is learned.
+
+        What is not learned of the kind is taken of all others' calls to its model.
+        """
+        lengths, kind = self._learned(name)
+        if not lengths.knows(kind):
+            lengths, kind = self._learned(_anyones(name))
+        found = lengths.quantile(kind, _MOSTLY)
+        return None if found is None else min(found, limit)
 
     def _alike(self, attempt: Attempt) -> list[Model]:
         """Models of the provider, but for the one that is asked and those that are retired."""
@@ -260,10 +283,9 @@ def _name(team: str, feature: str, model: str, limit: int) -> Name:
     return (team, feature, model, limit.bit_length())
 
 
-def _usual(lengths: Lengths, name: Name, limit: int) -> int | None:
-    """What nine of ten such calls generate within a limit; None where little is learned."""
-    found = lengths.quantile(name, _MOSTLY)
-    return None if found is None else min(found, limit)
+def _anyones(name: Name) -> Name:
+    """The kind of all calls to the same model, whoever's they are."""
+    return name[2:]
 
 
 def _cached(attempt: Attempt, tokens: int) -> int:
@@ -274,14 +296,15 @@ def _cached(attempt: Attempt, tokens: int) -> int:
 
 
 def _learned(answers: Iterable[Answer]) -> Lengths:
-    """How long answers were, by team, feature and model."""
+    """How long answers were, by team, feature and model, and by model."""
     lengths = Lengths()
     for each in answers:
         model = each.route.partition("/")[2].partition("#")[0] or each.model
         limit = clamps.noted(each.notes)
         is_cut = limit is not None and each.generated >= limit
         length = each.generated * _CUT if is_cut else each.generated
-        lengths.add((each.team, each.feature, model), length)
+        for name in ((each.team, each.feature, model), (model,)):
+            lengths.add(name, length)
     return lengths
 
 

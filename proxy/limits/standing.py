@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import blake2b
+from typing import Final
 
 from proxy.catalog.problems import BadCatalog
 from proxy.catalog.source import parse
@@ -16,7 +17,8 @@ from proxy.limits.reconcile import Reconciler
 from proxy.settings import Settings
 from proxy.settle import Seal
 from proxy.store.redis_reserving import Shared
-from proxy.store.reserving import Private, Reserving
+from proxy.store.redis_steering import Together
+from proxy.store.reserving import Private, Reserving, StoreLost
 from proxy.store.store import Store
 from proxy.surroundings import Surroundings
 from slo.budget import Budget
@@ -24,6 +26,9 @@ from slo.promises.file import Promises, read
 from slo.promises.table import BadPromises, Mistake
 
 _log = logging.getLogger("thriftgate.budgets")
+
+#: Seconds that Redis has to answer whoever only asks whether it is there.
+_REACHED: Final = 1.0
 
 
 class NotAlone(Exception):
@@ -78,6 +83,24 @@ def check_counters(settings: Settings) -> None:
         Shared(settings.redis_url, "check")
 
 
+async def away(settings: Settings) -> str:
+    """Why the Redis that the settings name cannot be asked; "" where it can, or they name none.
+
+    Raises:
+        ValueError: If THRIFTGATE_REDIS_URL is none.
+    """
+    if not settings.redis_url:
+        return ""
+    shared = Together(settings.redis_url, "check", deadline=_REACHED)
+    try:
+        await shared.standings()
+    except StoreLost as error:
+        return str(error)
+    finally:
+        await shared.aclose()
+    return ""
+
+
 @asynccontextmanager
 async def standing(around: Surroundings) -> AsyncIterator[Entry | None]:
     """What calls have to pass; None where nothing is promised of what they may use.
@@ -125,12 +148,11 @@ async def _budgets(
         admission.say = around.say
         around.publish(reconciler)
         await reconciler.begin()
-        running = [tasks.start(work) for work in (admission.beat, reconciler.run)]
+        running = [tasks.keep(work) for work in (admission.beat, reconciler.run)]
         try:
             yield admission
         finally:
-            for work in running:
-                work.cancel()
+            tasks.end(*running)
             tasks.start(partial(_close, store, admission))
 
 

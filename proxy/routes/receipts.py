@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request
 
 from proxy.call import Key
 from proxy.errors import NotFound
-from proxy.receipt import Receipt
+from proxy.receipt import Receipt, total
 from proxy.routes.relay import dollars
 
 #: Nothing else is looked for: it would cost a search of the journal.
@@ -33,12 +33,20 @@ def router(kept: Kept, authenticate: Authenticate) -> APIRouter:
 
     @routes.get("/v1/thriftgate/calls/{call_id}")
     async def call(call_id: str, key: caller) -> dict[str, Any]:
-        """The receipts of one call; another key's call is not found."""
+        """The receipts of one call, and what it cost so far; another key's call is not found.
+
+        The cost is null where that of one attempt is unknown.
+        """
         found = await kept.receipts(call_id, key.team) if _CALL_ID.fullmatch(call_id) else ()
         receipts = [receipt for receipt in found if receipt.key_id == key.id]
         if not receipts:
             raise NotFound("This key made no call with this id.", code="call_not_found")
-        return {"id": call_id, "attempts": [_shown(receipt) for receipt in receipts]}
+        cost = total(receipt.spent for receipt in receipts)
+        return {
+            "id": call_id,
+            "cost_usd": None if cost is None else dollars(cost),
+            "attempts": [_shown(receipt) for receipt in receipts],
+        }
 
     return routes
 

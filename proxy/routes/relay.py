@@ -10,7 +10,7 @@ from starlette.types import Receive, Send
 
 from proxy.desk import Head
 from proxy.errors import ProxyError, envelope
-from proxy.receipt import Receipt
+from proxy.receipt import Receipt, total
 from proxy.timeline import Timeline
 
 #: Headers of an upstream's answer that are the caller's business, and those that say what was
@@ -44,7 +44,9 @@ class Relay:
         is_begun: Whether anything was sent.
     """
 
-    __slots__ = ("_call_id", "_receive", "_send", "_timeline", "is_begun", "wants_trailer")
+    __slots__ = (
+        "_before", "_call_id", "_receive", "_send", "_timeline", "is_begun", "wants_trailer",
+    )  # fmt: skip
 
     def __init__(
         self, call_id: str, receive: Receive, send: Send, timeline: Timeline | None = None
@@ -61,6 +63,7 @@ class Relay:
         self._call_id = call_id.encode()
         self._receive = receive
         self._send = send
+        self._before: int | None = 0
         self.wants_trailer = False
         self.is_begun = False
 
@@ -84,7 +87,7 @@ class Relay:
         """Send an answer that is complete, with what it used and cost in its head."""
         headers = self._headers(head)
         headers.append((b"content-length", b"%d" % len(body)))
-        await self._start(head.status, headers + _account(receipt))
+        await self._start(head.status, headers + self._account(receipt))
         await self.end(body)
 
     async def refuse(self, error: ProxyError) -> None:
@@ -97,8 +100,12 @@ class Relay:
         """A comment with the call's account; b"" unless the caller asked for it."""
         if not self.wants_trailer:
             return b""
-        account = {name.decode(): value.decode() for name, value in _account(receipt)}
+        account = {name.decode(): value.decode() for name, value in self._account(receipt)}
         return b": thriftgate " + orjson.dumps(account) + b"\n\n"
+
+    def attempted(self, receipt: Receipt) -> None:
+        """Count what another attempt of the call cost to what the call is said to cost."""
+        self._before = total((self._before, receipt.spent))
 
     async def gone(self) -> None:
         """Return once the caller has left."""
@@ -112,6 +119,16 @@ class Relay:
         if head.notes:
             headers.append((b"x-thriftgate-notes", _value("; ".join(head.notes)[:_NOTES])))
         return headers
+
+    def _account(self, receipt: Receipt) -> Headers:
+        """What the call used and cost; a price that is unknown is not told."""
+        account = [_overhead(receipt.overhead)]
+        if receipt.usage is not None:
+            account.append((b"x-thriftgate-cached-tokens", b"%d" % receipt.usage.cache_read))
+        cost, before = receipt.cost_nanos, self._before
+        if cost is not None and before is not None:
+            account.append((b"x-thriftgate-cost-usd", dollars(before + cost).encode()))
+        return account
 
     def _start(self, status: int, headers: Headers) -> Awaitable[None]:
         self.is_begun = True
@@ -151,16 +168,6 @@ def dollars(nanos: int) -> str:
     """Nano-dollars as US dollars, in full and without an exponent."""
     whole, part = divmod(nanos, 1_000_000_000)
     return f"{whole}.{part:09d}".rstrip("0").rstrip(".")
-
-
-def _account(receipt: Receipt) -> Headers:
-    """What the call used and cost; a price that is unknown is not told."""
-    account = [_overhead(receipt.overhead)]
-    if receipt.usage is not None:
-        account.append((b"x-thriftgate-cached-tokens", b"%d" % receipt.usage.cache_read))
-    if receipt.cost_nanos is not None:
-        account.append((b"x-thriftgate-cost-usd", dollars(receipt.cost_nanos).encode()))
-    return account
 
 
 def _overhead(seconds: float) -> tuple[bytes, bytes]:

@@ -134,15 +134,29 @@ class Judge:
         self._long.forget(now / _COARSE)
         return found
 
+    def hold(self, pins: Mapping[str, Pinned], now: float, why: str) -> list[tuple[Track, Move]]:
+        """Follow pins, and freeze all else; what moved.
+
+        Args:
+            pins: What people said, by objective.
+            now: The time.
+            why: Why nothing is judged.
+        """
+        found = []
+        for track in self._tracks:
+            before = self.standings.get(track.name) or Standing(since=now)
+            after = frozen(_pinned(track, before, pins.get(track.name), now), now, why)
+            self.standings[track.name] = after
+            if (move := moves(before, after)) is not None:
+                found.append((track, move))
+        return found
+
     def _judged(
         self, track: Track, before: Standing, pin: Pinned | None, now: float, *, has_jumped: bool
     ) -> Standing:
-        if pin is not None and pin.until > now:
-            level = min(max(pin.level, 0), track.rules.rungs)
-            said = (State.PINNED, level, pin.until)
-            is_so = (before.state, before.level, before.until) == said
-            return before if is_so else pinned(before, level, pin.until, now, pin.why)
-        here = unpinned(before, now, track.rules) if before.state is State.PINNED else before
+        here = _pinned(track, before, pin, now)
+        if here.state is State.PINNED:
+            return here
         held = self._held(track, here, now, has_jumped=has_jumped)
         if held is not None or not track.rules.rungs:
             return held or here
@@ -168,6 +182,15 @@ class Judge:
         if is_silent and now - max(here.since, here.step_since) > _SILENT:
             return frozen(here, now, "no calls for 15 minutes")
         return here if is_silent else None
+
+
+def _pinned(track: Track, before: Standing, pin: Pinned | None, now: float) -> Standing:
+    """The standing, pinned as somebody said; without its pin where nobody says so any more."""
+    if pin is None or pin.until <= now:
+        return unpinned(before, now, track.rules)
+    level = min(max(pin.level, 0), track.rules.rungs)
+    is_so = (before.state, before.level, before.until) == (State.PINNED, level, pin.until)
+    return before if is_so else pinned(before, level, pin.until, now, pin.why)
 
 
 def _fitted(standing: Standing, rungs: int, now: float) -> Standing:

@@ -1,13 +1,21 @@
-"""What Prometheus reads of routes; their names are the catalog's."""
+"""What is told of routes that fail: figures for Prometheus, and alerts to people."""
 
+import asyncio
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from proxy.lanes import Lanes
+from slo.alert import Alert, Severity, identity, resolved
 from slo.breaker import State
+
+#: Seconds between two looks.
+_EVERY: Final = 5.0
+#: Seconds for which a route has to have been well again before people are told so.
+_WELL: Final = 60.0
 
 
 class LaneFigures(Collector):
@@ -34,3 +42,61 @@ class LaneFigures(Collector):
                 limit.add_metric([name], lane.limit.limit)
                 flying.add_metric([name], lane.limit.in_flight)
         yield from (opened, limit, flying)
+
+
+class LaneNews:
+    """Tells people which routes are left alone, and once they have been well for a while.
+
+    Args:
+        lanes: Of all routes.
+        ticks: Seconds of the clock that lanes are timed by.
+        now: Seconds since the epoch.
+        say: Takes alerts.
+    """
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        ticks: Callable[[], float],
+        now: Callable[[], float],
+        say: Callable[[Alert], object],
+    ) -> None:
+        self._lanes = lanes
+        self._ticks = ticks
+        self._now = now
+        self._say = say
+        self._open: dict[str, Alert] = {}
+        self._well: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Look now and then, for ever."""
+        while True:
+            self.look()
+            await asyncio.sleep(_EVERY)
+
+    def look(self) -> None:
+        """Tell what has changed since the last time."""
+        now, ticks = self._now(), self._ticks()
+        for name, lane in self._lanes.states():
+            is_closed = lane.breaker.state(ticks) is State.CLOSED
+            if not is_closed:
+                self._well.pop(name, None)
+                if name not in self._open:
+                    self._open[name] = alert = _left_alone(name, now)
+                    self._say(alert)
+            elif name in self._open and now - self._well.setdefault(name, now) >= _WELL:
+                ended = self._well.pop(name)
+                self._say(resolved(self._open.pop(name), ended))
+
+
+def _left_alone(name: str, now: float) -> Alert:
+    return Alert(
+        id=identity("route", name, f"{now:.0f}"),
+        kind="move",
+        subject=f"route {name}",
+        severity=Severity.TICKET,
+        title=f"The route {name} fails, and is tried last",
+        action="Calls go to other routes and models that may take them; one at a time tries it.",
+        mend="The log says what it answered. The breaker closes by itself once a call succeeds.",
+        began=now,
+    )

@@ -6,8 +6,8 @@
          ▲                                                      │ standings, under its epoch
     wheel.standings ◀──────────── all replicas ◀────────────────┘
 
-Without its counters a replica keeps what it last heard for five minutes, and judges by its own
-counts after that: objectives fail open, unlike budgets.
+Without its counters a replica keeps what it last heard for five minutes, frozen but for pins, and
+judges by its own counts after that: objectives fail open, unlike budgets.
 """
 
 import asyncio
@@ -28,9 +28,10 @@ from proxy.store.steerable import MOST as MOST_COUNTED
 from proxy.store.steerable import MOST_CELLS, MOST_KEYS
 from proxy.store.steering import Counters
 from proxy.store.store import Store
-from slo.alert import Alert
-from slo.controller.moves import moves
-from slo.controller.standing import Standing
+from slo.alert import Alert, resolved
+from slo.controller.moves import Move, moves
+from slo.controller.pins import thawed
+from slo.controller.standing import Standing, State
 from slo.tally import slot_of
 
 _log = logging.getLogger("thriftgate.objectives")
@@ -43,6 +44,9 @@ _NEWS_EVERY: Final = 10.0
 _PINS_EVERY: Final = 3.0
 #: Seconds for which what was heard last holds without counters.
 _HEARSAY: Final = 300.0
+#: Why what is not judged meanwhile is frozen, and what a standing says of that.
+_AWAY: Final = "its counters are away"
+_FROZEN: Final = f"Frozen: {_AWAY}"
 #: Seconds after which what was published before a restart is old.
 _OLD: Final = 600.0
 #: Slots that a leader reads again, for they may have grown, and those it reads to begin with.
@@ -88,6 +92,7 @@ class Steering:
         self._pinned_at = self._told_at = float("-inf")
         self._heard = now()
         self._is_lost = self._leads = False
+        self._frozen: dict[str, Alert] = {}
 
     async def run(self) -> None:
         """Go on, for ever."""
@@ -110,7 +115,7 @@ class Steering:
             else:
                 await self._lead(epoch, now)
             self._heard = now
-            self._is_lost = False
+            self._found(now)
         except StoreLost as error:
             self._alone(fresh, now, error)
         self._wheel.forget(now)
@@ -124,7 +129,7 @@ class Steering:
             _, told = await self._counters.standings()
             heard = {name: each.standing for name, each in self._read(told) if now - each.at < _OLD}
             # Counters that come back empty know less than we do.
-            self._judge.take({**self._wheel.standings, **heard}, now)
+            self._judge.take({**_thawed(self._wheel.standings, now), **heard}, now)
             self._judge.forget()
             self._seen = {}
             await self._count(last, _BACK)
@@ -203,13 +208,43 @@ class Steering:
         """Keep what was heard last for a while, and judge by our own counts after that."""
         if not self._is_lost:
             _log.warning("Objectives are kept as they stand, for a while: %s", error)
+            self._judge.take(self._wheel.standings, now)
         self._is_lost, self._leads = True, False
         self._judge.count(fresh)
         if now - self._heard < _HEARSAY:
-            self._judge.take(self._wheel.standings, now)
-            return
-        self._judged(now)
+            for track, move in self._judge.hold(self._pins, now, _AWAY):
+                self._freeze(track, move)
+        else:
+            self._thaw(now)
+            self._judged(now)
         self._wheel.standings = dict(self._judge.standings)
+
+    def _freeze(self, track: Track, move: Move) -> None:
+        """Tell what moved; of a level that is kept, whoever led has told already."""
+        _log.warning("%s is %s: %s", track.name, move.after.value, move.reason)
+        if move.after is State.FROZEN and not move.level:
+            for alert in News().moved(track, move, 0):  # counters lost anew are told of anew
+                self._frozen[alert.id] = alert
+                self._say(alert)
+
+    def _thaw(self, now: float) -> None:
+        """Let what is frozen for want of counters be judged by our own counts."""
+        if any(each.reason == _FROZEN for each in self._judge.standings.values()):
+            _log.warning("Objectives are judged by this process's own counts: %s", _AWAY)
+            self._judge.take(_thawed(self._judge.standings, now), now)
+            self._melt(now, "It is judged by each process's own counts.")
+
+    def _found(self, now: float) -> None:
+        """The counters answer, and all is as it was."""
+        if self._is_lost:
+            self._is_lost = False
+            _log.warning("Objectives are judged again by what all processes count")
+            self._melt(now, "Its counters are back.")
+
+    def _melt(self, now: float, how: str) -> None:
+        """What was told of freezing is over."""
+        while self._frozen:
+            self._say(resolved(self._frozen.popitem()[1], now, how))
 
     async def _look_at_pins(self, now: float) -> None:
         if now - self._pinned_at < _PINS_EVERY:
@@ -224,6 +259,14 @@ class Steering:
             name: Pinned(level=pin.level, until=pin.until, why=pin.why)
             for name, pin in held.items()
         }
+
+
+def _thawed(standings: Mapping[str, Standing], now: float) -> dict[str, Standing]:
+    """The standings, those that froze for want of counters as they were before."""
+    return {
+        name: thawed(each, now) if each.reason == _FROZEN else each
+        for name, each in standings.items()
+    }
 
 
 def _countable(

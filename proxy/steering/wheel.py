@@ -241,7 +241,9 @@ class Wheel:
     def _rung(
         self, call: Call, asked: tuple[Choice, ...], track: Track, level: int, opened: _Open
     ) -> tuple[Choice, ...] | None:
-        """The routes of a level, with what was asked for behind them; None where it cannot serve.
+        """The routes of a level; None where it cannot serve.
+
+        What was asked for stands behind them for when they fail, not for when they are late.
 
         Raises:
             NotServed: It serves nobody.
@@ -254,11 +256,11 @@ class Wheel:
             return asked
         if rung == ELSEWHERE:
             others = tuple(msgspec.structs.replace(each, moved=why) for each in asked[1:])
-            return (*others, asked[0]) if others else None
+            return (*others, *_at_last(asked[:1])) if others else None
         model = self._catalog.models.get(rung)
         if model is None or model.id == asked[0].model or amiss(_wants(call, asked), model):
             return None
-        return (*instead(model, why), *asked)
+        return (*instead(model, why), *_at_last(asked))
 
     def _with_rungs(
         self, call: Call, asked: tuple[Choice, ...], opened: _Open
@@ -302,6 +304,11 @@ def _by_route(track: Track, catalog: Catalog) -> dict[str, int]:
         for route in model.routes if model is not None else ():
             found.setdefault(route.name, level)
     return found
+
+
+def _at_last(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """The choices, for when all others failed."""
+    return tuple(msgspec.structs.replace(each, is_last_resort=True) for each in choices)
 
 
 def _wants(call: Call, asked: tuple[Choice, ...]) -> Wants:

@@ -25,7 +25,7 @@ Valkey.
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from redis.asyncio import ConnectionPool, Redis
@@ -46,6 +46,9 @@ _STEPS = 4  # in which a deadline passes
 _EMPTIED = 2  # what the script of a reservation says first where counters are not whole
 _PAGE, _PAGES = 1000, 1000  # keys that are looked at in one step, and steps
 _PATTERN = re.compile(r"[*?\[\]\\^]")  # what means something else in Redis' patterns
+
+#: Seconds that letting go of connections may take.
+LAST: Final = 1.0
 
 
 class Shared:
@@ -118,10 +121,11 @@ class Shared:
         if found[0] == _EMPTIED:
             raise Emptied
         if found[0]:
-            return Granted(tuple(_levels(found[1:])))
-        _, claim, spent, held, wait = found
+            after = 1 + 2 * len(claims)
+            return Granted(tuple(_levels(found[1:after])), tuple(found[after:]))
+        _, claim, spent, held, wait, running = found
         frees = None if wait < 0 else now + wait / 1000
-        return Refused(claim, Level(int(spent), int(held)), frees)
+        return Refused(claim, Level(int(spent), int(held)), frees, running)
 
     async def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:
         """Add what was spent of each counter and let go of what was held there."""
@@ -169,15 +173,17 @@ class Shared:
         for _ in range(_PAGES):
             async with self._turn():
                 page = self._redis.scan(cursor, match=f"{sought}*", count=_PAGE)
-                cursor, keys = await _patiently(page, self._deadline)
+                cursor, keys = await patiently(page, self._deadline)
             found.update(key.removeprefix(start).decode(errors="replace") for key in keys)
             if not cursor or len(found) >= most:
                 break
         return sorted(found)[:most]
 
     async def aclose(self) -> None:
-        """Let go of all connections."""
-        await self._redis.aclose()
+        """Let go of all connections, and do not wait long for a Redis that does not answer."""
+        with suppress(RedisError, OSError, TimeoutError):
+            async with asyncio.timeout(LAST):
+                await self._redis.aclose()
 
     async def _run(
         self,
@@ -199,7 +205,7 @@ class Shared:
             keys.append(f"{self._keys}mark")
         time = _ms(now) if self._trusts_callers else ""
         async with self._turn():
-            return await _patiently(script(keys=keys, args=(time, *arguments)), self._deadline)
+            return await patiently(script(keys=keys, args=(time, *arguments)), self._deadline)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -210,7 +216,7 @@ class Shared:
         """
         losses = self._losses
         try:
-            await _patiently(self._turns.acquire(), self._deadline * (_PATIENCE - 1))
+            await patiently(self._turns.acquire(), self._deadline * (_PATIENCE - 1))
         except TimeoutError as error:
             raise StoreLost("too many operations wait for Redis") from error
         try:
@@ -226,7 +232,7 @@ class Shared:
             self._turns.release()
 
 
-async def _patiently(answer: Awaitable[Any], deadline: float) -> Any:  # noqa: ANN401 - any answer
+async def patiently(answer: Awaitable[Any], deadline: float) -> Any:  # noqa: ANN401 - any answer
     """The answer, if it comes within the deadline.
 
     The deadline passes in steps, each with a turn of the event loop: an answer that lies there

@@ -70,8 +70,9 @@ local now = time()
 """
 
 # ARGV[2..]: name, ms to hold, then amount, limit ('' if soft) and end of the window in ms of each.
-# Returns {1, then spent and held of each}, or {0, claim, spent, held, ms until a hold ends or -1},
-# or {2} if the mark matters and does not say that the counters are whole.
+# Returns {1, then spent and held of each, then the number of holds of each}, or {0, claim, spent,
+# held, ms until a hold ends or -1, number of holds}, or {2} if the mark matters and does not say
+# that the counters are whole.
 RESERVE: Final = """
 if mark and call('GET', mark) ~= WHOLE then return {2} end
 local name, ttl = ARGV[2], tonumber(ARGV[3])
@@ -89,9 +90,10 @@ if not known then
     local spent, held = level(sums)
     local amount, limit = tonumber(ARGV[3 * i + 1]), tonumber(ARGV[3 * i + 2])
     if limit and spent + held + amount > limit then
-      if spent + amount > limit then return {0, i - 1, spent, held, -1} end
+      local running = call('ZCARD', holds)
+      if spent + amount > limit then return {0, i - 1, spent, held, -1, running} end
       local soonest = call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
-      refused = refused or {0, i - 1, spent, held, tonumber(soonest or now) - now}
+      refused = refused or {0, i - 1, spent, held, tonumber(soonest or now) - now, running}
     end
   end
   if refused then return refused end
@@ -105,7 +107,12 @@ if not known then
     call('PEXPIRE', holds, kept)
   end
 end
-return {1, unpack(levels())}
+local said = {1, unpack(levels())}
+for i = 1, count do
+  local _, holds = counter(i)
+  said[1 + 2 * count + i] = call('ZCARD', holds)
+end
+return said
 """
 
 # ARGV[2..]: name, then the amount of each counter. Returns 1, or 0 if it was settled before.

@@ -26,6 +26,7 @@ Source: Redis documentation, "Scripting with Lua" and "Redis cluster specificati
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -35,7 +36,7 @@ from redis.backoff import NoBackoff
 from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
-from proxy.store.redis_reserving import _patiently
+from proxy.store.redis_reserving import LAST, patiently
 from proxy.store.reserving import StoreLost
 from proxy.store.steerable import (
     DRIFT,
@@ -297,8 +298,10 @@ class Together:
         return {key.decode(): said for key, said in zip(found[::2], found[1::2], strict=True)}
 
     async def aclose(self) -> None:
-        """Let go of all connections."""
-        await self._redis.aclose()
+        """Let go of all connections, and do not wait long for a Redis that does not answer."""
+        with suppress(RedisError, OSError, TimeoutError):
+            async with asyncio.timeout(LAST):
+                await self._redis.aclose()
 
     async def _ask(
         self, script: AsyncScript, keys: Sequence[str], *arguments: str | bytes | int
@@ -328,7 +331,7 @@ class Together:
                 return await work()
 
         try:
-            return await _patiently(in_turn(), self._deadline)
+            return await patiently(in_turn(), self._deadline)
         except TimeoutError as error:
             raise StoreLost(f"Redis did not answer within {self._deadline} s") from error
         except (RedisError, OSError) as error:

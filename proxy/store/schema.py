@@ -262,10 +262,11 @@ pins = Table(
     "pins",
     metadata,
     Column("objective", TEXT, primary_key=True),
+    Column("made", BIG, primary_key=True, autoincrement=False),
     Column("level", Integer, nullable=False),
     Column("until", BIG, nullable=False),
     Column("why", TEXT, nullable=False),
-    Column("made", BIG, nullable=False),
+    Column("who", TEXT, nullable=False),
     sqlite_strict=True,
 )
-"""The level that people gave objectives, and until when."""
+"""The levels that people gave objectives, and until when: those that ended are kept, too."""

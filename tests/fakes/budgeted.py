@@ -1,4 +1,7 @@
-"""A town with budgets: one dear model, whose calls of a thousand tokens may cost ten cents."""
+"""A town with budgets: one dear model, whose calls of a thousand tokens may cost ten cents.
+
+Another is cheap, but may generate very much.
+"""
 
 import asyncio
 import threading
@@ -25,6 +28,13 @@ upstream = "lab"
 model = "gpt-lab"
 price = { input = "0", output = "100" }
 max_output = 4096
+
+[[models]]
+id = "long-lab"
+upstream = "lab"
+model = "gpt-lab"
+price = { input = "0.75", output = "4.50" }
+max_output = 128000
 """
 #: What a team may spend in a day: fifty calls of ten cents.
 FIVE = """

@@ -32,6 +32,7 @@ class FakeCaller:
         self.pieces: list[bytes] = []
         self.observed: list[object] = []
         self.receipt: Receipt | None = None
+        self.attempts: list[Receipt] = []
         self.is_ended = False
 
     @property
@@ -59,6 +60,9 @@ class FakeCaller:
     def closing(self, receipt: Receipt) -> bytes:
         self.receipt = receipt
         return self._trailer
+
+    def attempted(self, receipt: Receipt) -> None:
+        self.attempts.append(receipt)
 
     async def gone(self) -> None:
         if self._leaves_after is None:

@@ -130,6 +130,12 @@ class LoopTasks:
         self._tasks.append(task)
         return task
 
+    keep = start
+
+    def end(self, *tasks: asyncio.Task[None]) -> None:
+        for task in tasks:
+            task.cancel()
+
 
 def desk(
     transport: Transport,

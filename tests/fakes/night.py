@@ -44,7 +44,7 @@ def cost(length: int) -> int:
 def night(
     callers: int,
     seed: int,
-    hold: Callable[[int, int], int],
+    hold: Callable[[int, int, int], int | None],
     length: Callable[[random.Random], int] = length,
 ) -> Night:
     """A night of this many callers, each of whom calls again at once; the refused wait a second.
@@ -52,7 +52,8 @@ def night(
     Args:
         callers: How many calls run at once.
         seed: Of what they generate.
-        hold: What is held for a call, given what is spent and held; 0 admits while any is left.
+        hold: What is held for a call, given what is spent, held, and for how many; None for a call
+            that is refused, 0 for one that is admitted while any is left.
         length: How many tokens a call generates.
     """
     dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
@@ -66,8 +67,8 @@ def night(
         if ran is not None:
             held, spent, running = held - ran[0], spent + ran[1], running - 1
             refused.clear()
-        amount = hold(spent, held)
-        if spent + held + max(amount, 1) <= LIMIT:
+        amount = hold(spent, held, running)
+        if amount is not None and spent + held + max(amount, 1) <= LIMIT:
             held, running = held + amount, running + 1
             ran = (amount, cost(length(dice)))
             heapq.heappush(agenda, (now + DURATION * dice.uniform(0.5, 1.5), caller, ran))

@@ -28,6 +28,9 @@ class Books:
         )
         return Level(self._spent[counter], held)
 
+    def running(self, counter: str, now: float) -> int:
+        return sum(of == counter and until > now for (of, _), (_, until) in self.holds.items())
+
     def held_by(self, name: str, now: float) -> list[str]:
         return [of for (of, by), (_, until) in self.holds.items() if by == name and until > now]
 
@@ -48,11 +51,15 @@ class Books:
             ]
             for number, claim, level in over:
                 if level.spent + claim.amount > claim.limit:
-                    return Refused(number, level, None)
+                    return Refused(number, level, None, self.running(claim.counter, now))
             for number, claim, level in over:
-                return Refused(number, level, self._first_end(claim.counter, now))
+                frees = self._first_end(claim.counter, now)
+                return Refused(number, level, frees, self.running(claim.counter, now))
             self.holds |= {(claim.counter, name): (claim.amount, until) for claim in claims}
-        return Granted(tuple(self.level(claim.counter, now) for claim in claims))
+        return Granted(
+            tuple(self.level(claim.counter, now) for claim in claims),
+            tuple(self.running(claim.counter, now) for claim in claims),
+        )
 
     def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:
         if name in self._settled:

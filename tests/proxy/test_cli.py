@@ -69,6 +69,26 @@ def test_check_notes_which_upstreams_have_no_key(monkeypatch):
     assert "OPENAI_API_KEY" not in said
 
 
+def test_check_notes_what_may_not_do_what_was_meant(tmp_path):
+    promises = tmp_path / "promises.toml"
+    promises.write_text(
+        "[[budgets]]\n"
+        'name = "b"\nscope = "team"\nof = "acmee"\nunit = "usd"\nwindow = "day"\nlimit = "1"\n'
+    )
+    told("team", "create", "acme")
+    said = told("check", promises=str(promises), redis_url="redis://:secret@127.0.0.1:1/0")
+
+    assert "Note: budgets.b.of: there is no team acmee; did you mean acme?" in said
+    assert "Note: THRIFTGATE_REDIS_URL names a Redis that is away" in said
+    assert "secret" not in said
+
+
+def test_check_makes_no_database(folder):
+    told("check")
+
+    assert not folder.exists()
+
+
 def test_check_names_line_and_mend_of_a_bad_catalog(tmp_path):
     bad = tmp_path / "mine.toml"
     bad.write_text('[upstreams.mine]\nkind = "openai"\nbase_url = "up"\n')
@@ -254,6 +274,15 @@ def found(pattern: str, said: str) -> str:
     match = re.search(pattern, said)
     assert match is not None, said
     return match[1]
+
+
+def test_serving_warns_of_a_redis_that_is_away(tmp_path):
+    with serving(tmp_path, {"THRIFTGATE_REDIS_URL": "redis://:secret@127.0.0.1:1/0"}) as process:
+        introduction(process)
+    warned = (tmp_path / "stderr").read_text()
+
+    assert "WARNING thriftgate THRIFTGATE_REDIS_URL names a Redis that is away" in warned
+    assert "secret" not in warned
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

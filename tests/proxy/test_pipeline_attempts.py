@@ -40,6 +40,13 @@ def test_a_route_that_does_not_begin_leaves_the_call_to_the_next_one(first):
     assert [each.route for each in done.receipts] == ["one/m", "two/m"]
 
 
+def test_the_caller_hears_of_each_attempt_but_the_one_that_answered():
+    done = play(stream(BEAT, broken()), Scripted([COMPLETION]), routes=(ONE, TWO))
+
+    assert done.caller.attempts == done.receipts[:1]
+    assert play(Scripted([COMPLETION]), routes=(ONE, TWO)).caller.attempts == []
+
+
 def test_each_attempt_starts_from_the_callers_own_bytes():
     other = route("two", model="their-name")
     done = play(failing(500), Scripted([COMPLETION]), routes=(ONE, other))

@@ -32,6 +32,7 @@ THREE = route("three")
 #: Deadline of the races here, in seconds.
 DEADLINE = 10.0
 LONG = Patience(first_byte=100.0, retries=0)
+PATIENT = Patience(first_byte=600.0, retries=0)
 
 
 class Decided:
@@ -166,32 +167,11 @@ def test_without_a_hedge_in_the_budget_the_deadline_gives_the_late_one_up():
     assert done.told == [(0, "failed", "ttft_deadline", False), (1, "answered", "", True)]
 
 
-def test_a_late_attempt_that_had_to_stay_leaves_once_there_are_retries_again():
-    done = race(late(50.0), late(1.0), calls_before=0, before=_without_retries)
-
-    assert done.took == pytest.approx(20.0, abs=2.0)  # those were spent ten seconds before
-    assert done.told == [(0, "failed", "ttft_deadline", False), (1, "answered", "", True)]
-
-
-def test_a_late_attempt_leaves_a_route_that_fails_just_now_without_a_retry():
-    def before(table: Desk) -> None:
-        _without_retries(table)
-        asyncio.get_running_loop().call_later(9.5, _leave_alone, table, ONE)
-
-    done = race(late(50.0), late(1.0), calls_before=0, before=before)
+def test_going_on_to_another_route_is_no_retry():
+    done = race(late(50.0), late(1.0), calls_before=0, before=_spend_retries)
 
     assert done.took == pytest.approx(11.0)
     assert done.told == [(0, "failed", "ttft_deadline", False), (1, "answered", "", True)]
-
-
-def _without_retries(table: Desk) -> None:
-    """Spend all retries shortly before the deadline."""
-
-    def spend() -> None:
-        while table.lanes.retries.may(ticks()):
-            pass
-
-    asyncio.get_running_loop().call_later(9.0, spend)
 
 
 def test_the_last_route_has_no_deadline():
@@ -279,12 +259,31 @@ def test_a_hedge_that_lost_says_nothing_of_its_route():
     assert done.table.lanes.lane(TWO).breaker.state(2e9 + 2) is State.CLOSED
 
 
-def test_a_route_that_was_given_up_for_its_lateness_is_known_for_it():
+def test_a_route_that_was_given_up_for_its_lateness_is_not_taken_to_fail():
     done = race(late(50.0), late(2.0), calls_before=0)
     for _ in range(4):
         done.table.lanes.ended(ONE, broken(), 2e9, 2e9 + 1)
 
+    assert done.table.lanes.lane(ONE).breaker.state(2e9 + 2) is State.CLOSED
+
+
+def test_what_hangs_is_given_up_for_the_last_resort_and_is_taken_to_fail():
+    small = Choice(TWO, "small", "chat-ttft: in its place", is_last_resort=True)
+    done = race(SILENCE, late(1.0), choices=(Choice(ONE, "m"), small), patience=PATIENT)
+    for _ in range(4):
+        done.table.lanes.ended(ONE, broken(), 2e9, 2e9 + 1)
+
+    assert done.took == pytest.approx(10 * DEADLINE + 1)
+    assert done.told == [(0, "failed", "ttft_hang", False), (1, "answered", "", True)]
     assert done.table.lanes.lane(ONE).breaker.state(2e9 + 2) is State.OPEN
+
+
+def test_where_a_hedge_is_late_too_a_third_route_follows():
+    choices = tuple(Choice(each, "m") for each in (ONE, TWO, THREE))
+    done = race(SILENCE, SILENCE, late(1.0), choices=choices, patience=PATIENT)
+
+    assert done.took == pytest.approx(6.0 + DEADLINE + 1)  # the hedge, its deadline, a second
+    assert [error for _, _, error, _ in done.told] == ["ttft_deadline", "ttft_deadline", ""]
 
 
 def test_a_caller_that_leaves_after_a_hedge_failed_leaves_the_first():
@@ -422,15 +421,6 @@ def test_a_long_prompt_is_not_read_twice():
     done = race(late(9.0), asking=call(long))
 
     assert done.told == [(0, "answered", "", True)]
-
-
-def test_in_an_outage_late_answers_are_waited_for_until_there_may_be_more():
-    waited = race(late(15.0), calls_before=0, before=_spend_retries)
-    given_up = race(late(50.0), late(1.0), calls_before=0, before=_spend_retries)
-
-    assert waited.told == [(0, "answered", "", True)]
-    assert [error for _, _, error, _ in given_up.told] == ["ttft_deadline", ""]
-    assert 10.0 < given_up.took < 30.0
 
 
 def _spend_retries(table: Desk) -> None:

@@ -100,9 +100,11 @@ def test_at_an_unknown_price_it_fits_nowhere(steps, decision):
 @pytest.mark.parametrize(
     ("asked", "usual", "choices", "needs", "fewest"),
     [
-        (4096, None, 1, 1, 1024),
-        (4097, None, 3, 1, 1025),
-        (0, None, 1, 1, 1024),
+        (4096, None, 1, 1, 256),
+        (1024, None, 3, 1, 256),
+        (1001, None, 3, 1, 251),
+        (0, None, 1, 1, 256),
+        (0, None, 1, 300, 300),
         (4096, 250, 1, 1, 250),
         (4096, 250, 3, 1, 84),
         (4096, 250, 1, 2049, 2049),

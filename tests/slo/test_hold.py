@@ -1,3 +1,5 @@
+import heapq
+import math
 import random
 from collections.abc import Callable
 from fractions import Fraction
@@ -9,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo.budget import Budget, Hold, Unit
-from slo.hold import Need, Output, Quote, amount, need, output, room
+from slo.hold import Asked, Need, Output, Quote, Seen, asked, need, output, room
+from slo.lengths import Lengths
 from slo.price import Period, Rates, Sheet, Tariff, cost
+from slo.reservations import Claim, Granted, Reservations
 from slo.spread import Spread
 from slo.usage import Usage
 from slo.window import Window
@@ -101,7 +105,7 @@ class TestWhatACallMayUse:
 
 class TestLearnedLengths:
     @pytest.mark.parametrize("lengths", [None, Spread(), learned(answers=19)])
-    def test_with_little_learned_the_output_limit_is_expected(self, lengths: Spread | None) -> None:
+    def test_with_little_learned_the_worst_case_is_likely(self, lengths: Spread | None) -> None:
         assert output(lengths, 4_096) == Output(typical=4_096, likely=4_096, worst=4_096)
 
     def test_with_enough_learned_the_mean_and_the_twentieth_longest_are_known(self) -> None:
@@ -114,105 +118,135 @@ class TestLearnedLengths:
         assert output(learned(), 200) == Output(typical=200, likely=200, worst=200)
 
 
+def held(budget: Budget, need: Need, seen: Seen) -> int | None:
+    """What is held for the call; None where it is refused."""
+    found = asked(budget, need, seen)
+    is_admitted = not budget.hard or seen.spent + seen.held + found.amount <= found.limit
+    return found.amount if is_admitted else None
+
+
+USES = st.tuples(*[st.integers(0, 1_000)] * 4).map(sorted)
+SURE = USES.map(lambda uses: Need(sure=uses[0], typical=uses[1], likely=uses[2], worst=uses[3]))
+GUESSED = SURE.map(lambda need: msgspec.structs.replace(need, is_guessed=True))
+LEVELS = st.builds(
+    Seen, spent=st.integers(0, 9_999), held=st.integers(0, 9_999), running=st.integers(0, 99)
+)
+
+
 class TestHowMuchIsHeld:
     NEED = Need(sure=2, typical=5, likely=11, worst=42)
+    RARELY_LONG = Need(sure=0, typical=5, likely=4, worst=100)
 
     def test_while_there_is_room_what_is_likely(self) -> None:
-        assert amount(budget(), self.NEED, spent=0, held=0) == 11
+        assert held(budget(), self.NEED, Seen()) == 11
 
-    def test_near_a_hard_limit_the_worst(self) -> None:
-        assert amount(budget(limit=1_000), self.NEED, spent=958, held=0) == 11
-        assert amount(budget(limit=1_000), self.NEED, spent=959, held=0) == 42
+    def test_near_a_hard_limit_there_is_room_for_the_worst(self) -> None:
+        assert held(budget(limit=1_000), self.NEED, Seen(spent=958)) == 11
+        assert held(budget(limit=1_000), self.NEED, Seen(spent=959)) is None
+        assert asked(budget(limit=1_000), self.NEED, Seen(spent=959)).amount == 42
 
     def test_a_soft_limit_has_no_near(self) -> None:
         soft = budget(limit=1_000, hard=False)
-        assert amount(soft, self.NEED, spent=959, held=0) == 11
-        assert amount(soft, self.NEED, spent=2_000, held=0) == 11
+        assert held(soft, self.NEED, Seen(spent=959)) == 11
+        assert held(soft, self.NEED, Seen(spent=2_000)) == 11
 
     def test_a_budget_that_holds_the_worst_always_does(self) -> None:
         worst = budget(hold=Hold.WORST)
-        assert amount(worst, self.NEED, spent=0, held=0) == 42
+        assert held(worst, self.NEED, Seen()) == 42
 
     def test_many_calls_cover_each_other_s_surprises(self) -> None:
         limit = 10_000
-        alone = amount(budget(limit=limit), self.NEED, spent=limit - 20, held=0)
-        among_many = amount(budget(limit=limit), self.NEED, spent=limit - 20 - 2_200, held=2_200)
-        assert (alone, among_many) == (42, 11)
+        many = Seen(spent=limit - 20 - 2_200, held=2_200, running=200)
+        assert held(budget(limit=limit), self.NEED, Seen(spent=limit - 20)) is None
+        assert held(budget(limit=limit), self.NEED, many) == 11
 
     def test_what_is_held_covers_nothing_where_the_likely_is_less_than_the_mean(self) -> None:
-        rarely_long = Need(sure=0, typical=5, likely=4, worst=100)
-        args = {"spent": 0, "held": 4_000}
-        assert amount(budget(limit=5_000), rarely_long, **args) > 1_000
-        assert amount(budget(limit=8_000), rarely_long, **args) == 4
+        many = Seen(held=4_000, running=1_000)
+        assert held(budget(limit=5_000), self.RARELY_LONG, many) is None
+        assert held(budget(limit=8_000), self.RARELY_LONG, many) == 4
+
+    def test_one_call_of_which_much_is_held_is_one_call(self) -> None:
+        limit = 1_000
+        assert held(budget(limit=limit), self.RARELY_LONG, Seen(held=400, running=4)) == 4
+        assert held(budget(limit=limit), self.RARELY_LONG, Seen(held=400, running=100)) is None
+
+    def test_calls_that_hold_less_than_this_one_would_are_fewer_like_it(self) -> None:
+        many = Seen(held=8, running=1_000)
+        assert room(budget(), self.RARELY_LONG, many) < 4 + 3 * 100
 
     def test_who_is_refused_for_the_calls_that_run_would_fit_once_they_end(self) -> None:
-        rarely_long = Need(sure=0, typical=5, likely=4, worst=100)
-        limit, spent, held = 1_000, 700, 200
-        asked = amount(budget(limit=limit), rarely_long, spent=spent, held=held)
-        assert spent + held + asked > limit
-        assert spent + asked <= limit
-        late = amount(budget(limit=limit), rarely_long, spent=901, held=0)
-        assert late == 100
+        tight = budget(limit=1_000)
+        found = asked(tight, self.RARELY_LONG, Seen(spent=700, held=200, running=50))
+        assert 900 + found.amount > found.limit
+        assert 700 + found.amount <= found.limit
+        late = asked(tight, self.RARELY_LONG, Seen(spent=901))
+        assert late == Asked(amount=100, limit=1_000)
 
     def test_a_call_that_is_likely_free_is_held_nothing_for_while_its_worst_fits(self) -> None:
         free = Need(sure=0, typical=0, likely=0, worst=5)
-        assert amount(budget(limit=10), free, spent=5, held=0) == 0
-        assert amount(budget(limit=10), free, spent=6, held=0) == 5
+        assert held(budget(limit=10), free, Seen(spent=5)) == 0
+        assert held(budget(limit=10), free, Seen(spent=6)) is None
 
-    @given(
-        st.tuples(*[st.integers(0, 1_000)] * 4).map(sorted),
-        st.integers(0, 10_000),
-        st.integers(0, 10_000),
-    )
+    @given(SURE | GUESSED, st.integers(0, 10_000), st.integers(0, 10_000))
     def test_a_call_alone_never_passes_a_hard_limit(
-        self, uses: list[int], limit: int, spent: int
+        self, wanted: Need, limit: int, spent: int
     ) -> None:
-        sure, typical, likely, worst = uses
-        asked = Need(sure=sure, typical=typical, likely=likely, worst=worst)
-        held = amount(budget(limit=limit), asked, spent=spent, held=0)
-        is_admitted = spent + held <= limit
-        assert not is_admitted or spent + worst <= limit
+        is_admitted = held(budget(limit=limit), wanted, Seen(spent=spent)) is not None
+        assert is_admitted == (spent + wanted.worst <= limit)
 
-    @given(
-        st.tuples(*[st.integers(0, 1_000)] * 4).map(sorted), st.tuples(*[st.integers(0, 9_999)] * 3)
-    )
-    def test_the_likely_is_held_as_long_as_the_room_is_free(
-        self, uses: list[int], level: tuple[int, int, int]
+    @given(SURE | GUESSED, st.integers(0, 9_999), LEVELS)
+    def test_no_more_than_the_worst_case_is_held_whatever_was_heard(
+        self, wanted: Need, limit: int, seen: Seen
     ) -> None:
-        sure, typical, likely, worst = uses
-        limit, spent, held = level
-        asked = Need(sure=sure, typical=typical, likely=likely, worst=worst)
-        wanted = room(budget(limit=limit), asked, spent, held)
-        kept = amount(budget(limit=limit), asked, spent, held)
-        assert wanted >= likely
-        assert kept == (likely if spent + held + wanted <= limit else max(worst, wanted))
+        found = asked(budget(limit=limit), wanted, seen)
+        assert found.amount in {wanted.likely, wanted.worst}
+        assert found.limit <= limit
+
+    @given(SURE, st.integers(0, 9_999), LEVELS)
+    def test_the_likely_is_held_as_long_as_the_room_is_free(
+        self, wanted: Need, limit: int, seen: Seen
+    ) -> None:
+        free = room(budget(limit=limit), wanted, seen)
+        assert free >= wanted.likely
+        is_free = seen.spent + seen.held + free <= limit
+        found = asked(budget(limit=limit), wanted, seen)
+        assert found.amount == (wanted.likely if is_free else wanted.worst)
+
+    @given(GUESSED, st.integers(0, 9_999), LEVELS)
+    def test_a_guess_is_held_in_the_first_half_alone(
+        self, guess: Need, limit: int, seen: Seen
+    ) -> None:
+        kept = held(budget(limit=limit), guess, seen)
+        is_roomy = seen.spent + seen.held + guess.likely <= limit // 2
+        assert kept in ({None, guess.likely, guess.worst} if is_roomy else {None, guess.worst})
 
     def test_requests_are_held_one_by_one_to_the_last(self) -> None:
         one = Need(sure=1, typical=1, likely=1, worst=1)
         requests = budget(unit=Unit.REQUESTS, limit=100)
-        assert [amount(requests, one, spent=n, held=99 - n) for n in (0, 50, 99)] == [1, 1, 1]
+        seen = [Seen(spent=n, held=99 - n, running=99 - n) for n in (0, 50, 99)]
+        assert [held(requests, one, each) for each in seen] == [1, 1, 1]
 
 
 #: Nights with each way of holding; the same seeds for all.
-POLICIES: dict[str, Callable[[Need, int, int], int]] = {
-    "none": lambda _need, _spent, _held: 0,
-    "mean": lambda need, _spent, _held: need.typical,
-    "p95": lambda need, _spent, _held: need.likely,
-    "p99": lambda _need, _spent, _held: night.cost(1_575),
-    "worst": lambda need, _spent, _held: need.worst,
-    "rule": lambda need, spent, held: amount(budget(), need, spent, held),
+POLICIES: dict[str, Callable[[Need, Seen], int | None]] = {
+    "none": lambda _need, _seen: 0,
+    "mean": lambda need, _seen: need.typical,
+    "p95": lambda need, _seen: need.likely,
+    "p99": lambda _need, _seen: night.cost(1_575),
+    "worst": lambda need, _seen: need.worst,
+    "rule": lambda need, seen: held(budget(), need, seen),
 }
 NIGHTS = 8
 
 
 @cache
 def nights(policy: str, callers: int, length: Length = night.length) -> list[Night]:
-    asked = needed(length)
-    hold = POLICIES[policy]
-    return [
-        night.night(callers, seed, lambda spent, held: hold(asked, spent, held), length)
-        for seed in range(NIGHTS)
-    ]
+    wanted = needed(length)
+
+    def hold(spent: int, held: int, running: int) -> int | None:
+        return POLICIES[policy](wanted, Seen(spent=spent, held=held, running=running))
+
+    return [night.night(callers, seed, hold, length) for seed in range(NIGHTS)]
 
 
 def mean(policy: str, callers: int, what: str) -> float:
@@ -268,6 +302,96 @@ class TestANight:
 def short_or_longest(dice: random.Random) -> int:
     """The hardest case: one answer in 25 is as long as can be, so that the mean is over the p95."""
     return night.OUTPUT_LIMIT if dice.random() < 0.04 else 100
+
+
+#: Calls that name no limit of a model that generates up to 128,000 tokens at $4.50 a million.
+UNLIMITED = 128_000
+CHEAP = Quote(
+    tariff=Tariff(
+        periods=(Period(sheets={"": Sheet(rates=Rates(input=750_000_000, output=4_500_000_000))}),),
+    ),
+    at=0.0,
+)
+
+
+class Town:
+    """Callers of several processes against one budget, each with what it heard last.
+
+    Attributes:
+        early: How many calls were refused while half of the limit was unspent.
+        most: The most that was held for one call.
+    """
+
+    def __init__(self, processes: int, seed: int) -> None:
+        self.counters = Reservations()
+        self.lengths = Lengths()
+        self.early = self.most = self.spent = 0
+        self._heard = [Seen()] * processes
+        self._dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
+
+    def afternoon(self) -> None:
+        """One caller after the other, until something is learned."""
+        for number in range(20):
+            assert self._is_admitted(f"first-{number}", 0, 0.0)
+            self._settle(f"first-{number}", 0.0)
+
+    def evening(self, callers: int) -> None:
+        """Each caller calls again at once, until all are refused."""
+        agenda = [(self._dice.random(), caller, "") for caller in range(callers)]
+        heapq.heapify(agenda)
+        refused: set[int] = set()
+        number = 0
+        while len(refused) < callers:
+            now, caller, name = heapq.heappop(agenda)
+            if name:
+                self._settle(name, now)
+                refused.clear()
+            name = f"call-{(number := number + 1)}"
+            if not self._is_admitted(name, caller, now):
+                self.early += self.spent * 2 < night.LIMIT
+                refused.add(caller)
+                name = ""
+            heapq.heappush(agenda, (now + self._dice.uniform(0.5, 2.0), caller, name))
+
+    def _is_admitted(self, name: str, caller: int, now: float) -> bool:
+        wanted = need(Unit.USD, Usage(input=10), self.lengths.output("a", UNLIMITED), CHEAP)
+        assert wanted is not None
+        at = caller % len(self._heard)
+        for _ in range(3):
+            found = asked(budget(), wanted, self._heard[at])
+            claim = Claim("c", found.amount, found.limit, hard=True, ends=1e9)
+            said = self.counters.reserve(name, [claim], now, now + 60)
+            is_granted = isinstance(said, Granted)
+            level = said.levels[0] if isinstance(said, Granted) else said.level
+            running = said.running[0] if isinstance(said, Granted) else said.running
+            self._heard[at] = Seen(spent=level.spent, held=level.held, running=running)
+            if is_granted:
+                self.most = max(self.most, found.amount)
+                return True
+        return False
+
+    def _settle(self, name: str, now: float) -> None:
+        length = min(max(1, round(self._dice.lognormvariate(math.log(50), 0.78))), UNLIMITED)
+        self.lengths.add("a", length)
+        used = need(Unit.USD, Usage(input=10), output(None, length), CHEAP)
+        assert used is not None
+        self.counters.settle(name, {"c": used.worst}, now)
+        self.spent += used.worst
+
+
+class TestAnswersThatMayBeAThousandTimesAsLong:
+    @pytest.mark.parametrize(("callers", "processes"), [(8, 1), (64, 4), (200, 2)])
+    def test_nothing_is_refused_while_half_is_unspent_once_twenty_answers_are_learned(
+        self, callers: int, processes: int
+    ) -> None:
+        town = Town(processes, seed=callers)
+        town.afternoon()
+        town.evening(callers)
+        expected = town.lengths.output("a", UNLIMITED)
+        assert expected.worst > 1_000 * expected.typical
+        assert town.early == 0
+        assert 0.75 * night.LIMIT < town.spent <= night.LIMIT
+        assert town.most <= 576_007_500
 
 
 def test_the_night_costs_what_the_tariff_says() -> None:

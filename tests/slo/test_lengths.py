@@ -2,8 +2,16 @@ from slo.hold import Output
 from slo.lengths import Lengths
 
 
-def test_of_an_unknown_kind_the_limit_is_expected():
-    assert Lengths().output("chat", 500) == Output(typical=500, likely=500, worst=500)
+def test_of_an_unknown_kind_the_limit_is_likely():
+    assert Lengths().output("chat", 4096) == Output(typical=4096, likely=4096, worst=4096)
+
+
+def test_a_kind_of_which_little_is_learned_is_unknown():
+    lengths = Lengths()
+    lengths.add("chat", 9)
+
+    assert not lengths.knows("chat")
+    assert lengths.output("chat", 4096) == Lengths().output("chat", 4096)
 
 
 def test_twenty_answers_say_how_long_the_next_is_likely():

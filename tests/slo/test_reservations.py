@@ -99,9 +99,9 @@ def test_a_counter_remembers_no_more_ends_than_about_twice_its_holds():
 
     assert len(reservations._counters["team"].queue) < 70
     reservations.reserve("a", [claim(99)], NOW, HOUR)
-    refused = Refused(0, Level(0, 100), NOW + 10)
+    refused = Refused(0, Level(0, 100), NOW + 10, 2)
     assert reservations.reserve("b", [claim(1)], NOW, HOUR) == refused
-    refused = Refused(0, Level(0, 99), HOUR)
+    refused = Refused(0, Level(0, 99), HOUR, 1)
     assert reservations.reserve("b", [claim(2)], NOW + 10, HOUR) == refused
 
 
@@ -113,5 +113,5 @@ def test_a_name_that_holds_again_after_its_end_holds_once():
 
     again = reservations.reserve("a", [claim(30)], NOW + 100, NOW + 110)
 
-    assert again == Granted((Level(0, 30),))
+    assert again == Granted((Level(0, 30),), (1,))
     assert reservations.levels(["team"], NOW + 110) == [NONE]

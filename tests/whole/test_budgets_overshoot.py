@@ -15,6 +15,7 @@ import pytest
 
 from tests.fakes.budgeted import DIME, FIVE, Budgeted, budgeted
 
+TEAM = FIVE.replace('"worst"', '"p95"')
 USERS = FIVE.replace('"team"', '"user"').replace('"worst"', '"p95"')
 LIMIT = 5_000_000_000
 #: At once: their worst cases together are more than the whole limit.
@@ -109,3 +110,43 @@ def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspe
     assert found.answered > 5 * _CALLERS
     assert min(float(each["spent"]) for each in found.refusals) >= 2.5
     assert max(float(each["spent"]) + float(each["held"]) for each in found.refusals) <= 5
+
+
+async def answered(town: Budgeted, each: int, callers: int = _CALLERS) -> int:
+    """How many short answers the callers got that name no limit, so often each."""
+    said = [{"role": "user", "content": "[[fault:words=50]] Tell me."}]
+    asks = {"model": "long-lab", "messages": said}
+    limits = httpx.Limits(max_connections=_CALLERS)
+    async with httpx.AsyncClient(trust_env=False, timeout=60, limits=limits) as client:
+
+        async def call_on() -> int:
+            found = 0
+            for _ in range(each):
+                where = f"{town.url}/chat/completions"
+                answer = await client.post(where, json=asks, headers=town.headers())
+                found += answer.status_code == 200
+            return found
+
+        return sum(await asyncio.gather(*(call_on() for _ in range(callers))))
+
+
+def test_calls_that_name_no_limit_all_pass_while_half_of_it_is_unspent(monkeypatch, tmp_path):
+    monkeypatch.setenv("LAB_KEY", "lab-key")
+    with budgeted(tmp_path, TEAM) as town:
+
+        async def slow(seconds: float) -> None:
+            await asyncio.sleep(0.12)
+
+        town.lab.sleep = slow
+        assert asyncio.run(answered(town, 21, callers=1)) == 21  # of which lengths are learned
+        assert asyncio.run(answered(town, 6)) == 6 * _CALLERS
+        of_short = town.costs()
+        dear = [{"role": "user", "content": "[[fault:words=600]] Tell me."}]
+        while (spent := town.costs()) < 0.45 * LIMIT:
+            assert town.call(messages=dear).status_code == 200
+        assert asyncio.run(answered(town, 3)) == 3 * _CALLERS
+        assert spent < town.costs() < LIMIT / 2
+
+    worst = 128_000 * 4_500
+    assert worst > 1000 * of_short / (6 * _CALLERS)
+    assert _CALLERS * worst > 7 * LIMIT

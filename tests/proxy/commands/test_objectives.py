@@ -64,6 +64,10 @@ def test_each_objective_has_a_line(typed):
             " at least 0.7, again from 0.73 alert none"
         ),
         "cost [red]é\U0001f600 * all cost within $0.05 99% alert none",
+        (
+            "Where each stands is known to the gateway alone: its /metrics has"
+            " thriftgate_objective_state and _level. With THRIFTGATE_REDIS_URL it is shown here."
+        ),
     ]
 
 
@@ -81,6 +85,7 @@ def test_as_json_each_says_when_it_alerts(typed):
         "enforce": "degrade",
         "ladder": ["elsewhere", "small", "shed"],
         "alerts": [{"burn": 6.0, "over": "30m", "severity": "page"}],
+        "standing": None,
     }
     assert len(told[1]["alerts"]) == len(alerts(ERRORS)) == 3
 

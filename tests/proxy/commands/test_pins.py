@@ -43,6 +43,21 @@ def test_a_pin_is_set_shown_and_taken_back(typed):
     assert "Nothing is pinned." in typed.said(group, "pins")
 
 
+def test_what_was_pinned_stays_to_be_seen_with_who_set_it(typed):
+    assert "Nothing was pinned." in typed.said(group, "pins", "--all")
+    typed.said(group, "pin", "chat-ttft", "1", "--why", "a launch")
+    typed.now += 60
+    typed.said(group, "pin", "chat-ttft", "2", "--by", "[red]bob")
+    typed.now += 60
+    typed.said(group, "release", "chat-ttft")
+
+    lines = [line.split() for line in typed.said(group, "pins", "--all").splitlines()]
+    assert [(line[1], *line[8:]) for line in lines[1:]] == [
+        ("2", "[red]bob"),
+        ("1", "ann", "a", "launch"),
+    ]
+
+
 def test_level_0_is_what_calls_ask_for(typed):
     assert "level 0 (what calls ask for)" in typed.said(group, "pin", "chat-ttft", "0")
 

@@ -83,12 +83,45 @@ def test_clamps_that_cut_answers_off_are_given_up():
         hall.checked(hall.attempt())
 
 
-def test_a_caller_that_names_no_limit_is_clamped_to_no_less_than_a_usual_answer():
+def test_where_nothing_is_learned_an_answer_is_cut_to_no_less_than_a_short_one():
     body = b'{"model":"m","messages":[]}'
-    for tokens, fits in ((1024, True), (1023, False)):
+    for tokens, fits in ((256, True), (255, False)):
         hall = Hall(ceiling(11_000 + 4_000 * tokens, on_exceed=(CLAMP,)))
         found = hall.checked(hall.attempt(body=body))
         assert limit(found, "max_tokens") == (tokens if fits else None)
+
+
+FEW = 11_000 + 4_000 * 300
+LONG = BODY.replace(b"1000", b"4096")
+
+
+def test_a_ceiling_far_below_what_is_asked_learns_whether_that_is_enough():
+    for length, is_enough in ((40, True), (300, False)):
+        hall = Hall(ceiling(FEW, on_exceed=(CLAMP, REFUSE)))
+        for number in range(20):
+            assert limit(hall.checked(hall.attempt(number, LONG))) == 300
+            hall.end(number, 0, length)
+        if is_enough:
+            assert limit(hall.checked(hall.attempt(50, LONG))) == 300
+        else:
+            with pytest.raises(OverCeiling):
+                hall.checked(hall.attempt(50, LONG))
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(100, True), (600, False)])
+def test_what_others_calls_to_the_model_generate_counts_until_more_is_learned(length, is_cut):
+    hall = Hall(
+        ceiling(11_000 + 4_000 * 200, feature="x", on_exceed=(CLAMP, REFUSE)),
+        ceiling(10 * WORST, name="roomy"),
+    )
+    hall.teach(*[length] * 20)
+    asked = hall.attempt(feature="x")
+
+    if is_cut:
+        assert limit(hall.checked(asked)) == 200
+    else:
+        with pytest.raises(OverCeiling):
+            hall.checked(asked)
 
 
 def test_thinking_keeps_its_room():
@@ -140,6 +173,20 @@ def test_the_first_cheaper_model_that_fits_and_can_is_told():
 
     found = hall.checked(hall.attempt(), "b")
     assert found == Elsewhere("c", "the ceiling c of $0.001 a call, and it may cost $0.004011")
+
+
+def test_a_dated_snapshot_is_its_model():
+    hall = Hall(
+        ceiling(1_000_000, on_exceed=(CHEAPER, REFUSE), cheaper=("a-2026-01-31", "b-latest", "b")),
+        models=(model("a", 1_000), model("b", 800)),
+    )
+
+    assert hall.checked(hall.attempt()) == Elsewhere(
+        "b", "the ceiling c of $0.001 a call, and it may cost $0.004011"
+    )
+    with pytest.raises(OverCeiling, match="On `b` it may cost"):
+        hall.checked(Attempt(call=hall.attempt(2).call, route=model("b", 2_000).routes[0]))
+    assert strangers([ceiling(cheaper=("a-2026-01-31", "b-latest"))], hall.catalog) == []
 
 
 def test_on_the_cheaper_model_it_is_checked_again():

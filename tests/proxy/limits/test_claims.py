@@ -7,8 +7,8 @@ from proxy.limits.claims import Counted, claim, counted, is_unseen, needs, subje
 from proxy.receipt import Outcome
 from proxy.settle import Seal
 from slo.budget import Budgets, Hold, Unit, Unpriced
-from slo.hold import Need, Output, Quote
-from slo.reservations import Level
+from slo.hold import Need, Output, Quote, Seen
+from slo.reservations import MOST
 from slo.usage import Usage
 from slo.window import Window
 from tests.fakes.desk import TARIFF, call, route
@@ -78,18 +78,25 @@ def test_a_write_whose_price_is_unknown_is_priced_as_a_prompt():
 
 
 def test_while_there_is_room_the_likely_is_claimed_beside_room_for_the_rest():
-    found = claim(counting(limit=10_000, hold=Hold.P95), NEED, Level(100, 200))
+    seen = Seen(spent=100, held=200, running=10)
+    found = claim(counting(limit=10_000, hold=Hold.P95), NEED, seen)
 
     assert found.amount == 20
     assert 9_000 < found.limit < 10_000
 
 
 def test_near_the_limit_the_worst_is_claimed():
-    assert claim(counting(limit=150, hold=Hold.P95), NEED, Level(100, 0)).amount == 100
+    assert claim(counting(limit=150, hold=Hold.P95), NEED, Seen(spent=100)).amount == 100
+
+
+def test_no_more_is_claimed_than_can_be_counted():
+    huge = Need(sure=0, typical=0, likely=0, worst=2 * MOST)
+
+    assert claim(counting(limit=MOST), huge, Seen()).amount == MOST
 
 
 def test_a_soft_budget_refuses_nothing():
-    found = claim(counting(limit=1, hard=False), NEED, None)
+    found = claim(counting(limit=1, hard=False), NEED, Seen())
 
     assert (found.amount, found.hard) == (20, False)
 

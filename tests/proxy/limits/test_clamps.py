@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route
+from proxy.limits import clamps
 from proxy.limits.clamps import (
     Allowance,
     allowance,
+    at_hand,
     clamped,
     endpoint,
     is_limitable,
@@ -65,6 +67,29 @@ def body(prepared: Prepared) -> dict[str, Any]:
 )
 def test_as_much_may_be_generated_as_the_call_asks_and_the_route_allows(total, fields):
     assert allowed(**fields).total == total
+
+
+def test_what_is_asked_of_bodies_at_hand_is_what_is_asked_of_others():
+    long = orjson.dumps({"model": "m", "user": "x" * 70_000, "max_tokens": 5})
+    other = orjson.dumps({"model": "m", "user": "x" * 70_000, "max_tokens": 6})
+
+    with at_hand(long, long, b"{}"), at_hand(long):
+        found = [allowance(each, "chat/completions", OTHER).asked for each in (long, long, other)]
+
+    assert found == [5, 5, 6]
+    assert allowance(long, "chat/completions", OTHER).asked == 5
+
+
+def test_a_body_at_hand_is_read_once():
+    long = orjson.dumps({"model": "m", "user": "x" * 70_000, "thinking": {"type": "adaptive"}})
+
+    with at_hand(long):
+        assert clamps._read(long) is clamps._read(long)
+        with at_hand(long):
+            assert clamps._read(long) is clamps._read(long)
+        assert clamps._read(long) is clamps._read(long)
+    assert clamps._read(long) is not clamps._read(long)
+    assert clamps._at_hand == {}
 
 
 def test_what_is_no_json_may_generate_what_the_route_allows():

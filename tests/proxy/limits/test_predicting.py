@@ -127,8 +127,39 @@ def test_lengths_are_learned_of_a_features_calls_to_a_model():
 
     found = predicted(predictor, attempt(), exactly=True)
     assert (found.output.likely, found.usual) == (10, 10)
-    for other in (attempt(feature="x"), attempt(over=named("two/other"))):
-        assert predicted(predictor, msgspec.structs.replace(other, number=9)).output.likely == 1000
+    other = msgspec.structs.replace(attempt(over=named("two/other")), number=9)
+    assert predicted(predictor, other).output.likely == 1000
+
+
+def test_of_a_feature_of_which_nothing_is_learned_others_calls_to_its_model_are_a_guess():
+    predictor = Predictor(FakeEstimator())
+    taught(predictor, *[10] * 20)
+
+    assert not predicted(predictor, attempt()).output.is_guessed
+    found = predicted(predictor, attempt(2, feature="x")).output
+    assert (found.likely, found.worst, found.is_guessed) == (10, 1000, True)
+
+
+def test_where_nothing_at_all_is_learned_the_limit_is_likely():
+    body = b'{"model":"m","messages":[]}'
+    found = predicted(Predictor(FakeEstimator()), attempt(body=body)).output
+
+    assert (found.likely, found.worst, found.is_guessed) == (4096, 4096, False)
+
+
+def test_what_is_usual_is_taken_of_all_calls_to_a_model_until_it_is_learned():
+    predictor = Predictor(FakeEstimator())
+    taught(predictor, *[10] * 20)
+    other = attempt(feature="x")
+
+    assert predicted(predictor, other, exactly=True).usual == 10
+    assert predicted(predictor, attempt(2, over=named("two/other")), exactly=True).usual is None
+    for number in range(100, 120):
+        predicted(predictor, attempt(number, feature="x"))
+        settled(predictor, number, 70)
+    found = predicted(predictor, attempt(3, feature="x"), exactly=True).usual
+    assert found is not None
+    assert 68 <= found <= 72
 
 
 @pytest.mark.parametrize(
@@ -226,6 +257,8 @@ def test_a_restart_goes_on_from_the_ledger_until_more_is_learned():
 
     over = named("one/m", max_output=4096)
     assert predicted(predictor, attempt(over=over)).output.likely in {30, 31}
+    stranger = predicted(predictor, attempt(3, over=over, feature="x"), exactly=True)
+    assert stranger.usual in {30, 31}
     taught(predictor, *[10] * 20)
     assert predicted(predictor, attempt(2, over=over)).output.likely == 10
 

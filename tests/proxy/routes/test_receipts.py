@@ -47,6 +47,21 @@ def test_a_call_is_told_with_all_its_attempts():
     assert "cost_nanos" not in second
 
 
+@pytest.mark.parametrize(
+    ("parts", "cost"),
+    [
+        (({"usage": Usage(input=1), "cost_nanos": 1_500}, {"cost_nanos": 2_000}), "0.0000035"),
+        (({"usage": None, "ttft": None, "cost_nanos": None}, {"cost_nanos": 2_000}), "0.000002"),
+        (({"usage": Usage(input=1), "cost_nanos": None}, {"cost_nanos": 2_000}), None),
+        (({"cost_nanos": 2_000}, {"usage": None, "ttft": 0.5, "cost_nanos": None}), None),
+    ],
+)
+def test_what_a_call_cost_is_what_all_its_attempts_did(parts, cost):
+    _, told, _ = shown(*(a_receipt(**OURS, attempt=n, **part) for n, part in enumerate(parts)))
+
+    assert told["cost_usd"] == cost
+
+
 def test_what_planning_did_is_told_with_the_price_of_a_miss():
     planned = a_receipt(
         **OURS,

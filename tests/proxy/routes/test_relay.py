@@ -49,6 +49,20 @@ def test_a_whole_answer_says_what_it_took_and_cost():
     }
 
 
+def test_what_earlier_attempts_cost_is_part_of_what_the_call_did():
+    connection = Connection()
+    caller = relay(connection)
+    caller.wants_trailer = True
+    caller.attempted(a_receipt(cost_nanos=765_500))
+    caller.attempted(a_receipt(usage=None, ttft=None, cost_nanos=None))
+    played(caller.whole(HEAD, COMPLETION, RECEIPT))
+
+    assert connection.headers["x-thriftgate-cost-usd"] == "0.002"
+    assert b'"x-thriftgate-cost-usd":"0.002"' in caller.closing(RECEIPT)
+    caller.attempted(a_receipt(cost_nanos=None))
+    assert b"cost-usd" not in caller.closing(RECEIPT)
+
+
 def test_a_price_nobody_knows_is_not_told():
     headers = whole(HEAD, a_receipt(usage=None, cost_nanos=None)).headers
 

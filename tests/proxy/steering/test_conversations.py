@@ -34,6 +34,8 @@ def response(said: Any, **fields: Any) -> Call:
         (response("Hello"), True),
         (response([USER, ANSWER, USER]), False),
         (response([{"type": "function_call_output", "output": "1"}]), False),
+        (call(b'{"model":"m","messages":["x",{"role" :\n"assistant"}]}'), False),
+        (chat({"role": "user", "content": "x", "told": {"role": "assistant"}}), True),
         (call(b"\xff", ask=None), True),
     ],
 )
@@ -60,6 +62,13 @@ def test_what_is_first_said_for_all_does_not_make_one_conversation_of_all():
     assert named(chat(SYSTEM, USER)) != named(chat(SYSTEM, other))
     assert named(response([SYSTEM, USER])) != named(response([SYSTEM, other]))
     assert named(response("Hello")) != named(response("Another"))
+
+
+def test_a_conversation_keeps_its_name_when_it_grows_long():
+    long = {**ANSWER, "content": "y" * 500_000}
+
+    short, grown = chat(SYSTEM, USER), chat(SYSTEM, USER, long, USER, id="call_grown")
+    assert named(short) == named(grown)
 
 
 def test_a_conversation_that_has_a_name_is_known_by_it():

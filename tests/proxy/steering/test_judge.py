@@ -156,6 +156,27 @@ def test_what_another_judge_said_is_gone_on_with_without_a_jump():
     assert day.judge.standings == {"chat-ttft": said}
 
 
+def test_what_is_not_judged_freezes_but_for_pins():
+    judge = Judge([TRACK, BARE])
+    judge.take({"chat-ttft": Standing(state=State.DEGRADED, level=1, since=START)}, START)
+
+    moved = judge.hold({}, START + 1, "it is away")
+    assert [(track.name, move.after) for track, move in moved] == [
+        ("chat-ttft", State.FROZEN),
+        ("bare", State.FROZEN),
+    ]
+    assert judge.standings["chat-ttft"].reason == "Frozen: it is away"
+    assert judge.hold({}, START + 2, "it is away") == []
+    judge.hold(pinned(2, START + 5), START + 3, "it is away")
+    assert (judge.standings["chat-ttft"].state, judge.standings["chat-ttft"].level) == (
+        State.PINNED,
+        2,
+    )
+    judge.hold(pinned(2, START + 5), START + 5, "it is away")
+    assert judge.standings["chat-ttft"].state is State.FROZEN
+    assert judge.standings["chat-ttft"].was is State.DEGRADED
+
+
 def test_what_stood_on_a_longer_ladder_stands_on_this_one():
     said = Standing(state=State.DEGRADED, level=7, since=START)
     judge = Judge([TRACK, BARE])
@@ -182,6 +203,7 @@ def test_whatever_clocks_and_people_do_a_level_is_on_the_ladder(rounds):
         now += gone
         judge.count({(TRACK.arm(good % 3), int(now // 10)): (good, bad)})
         pins = {} if level is None else pinned(level, now + 30)
-        for _, move in judge.judge({**pins}, now):
+        found = judge.hold({**pins}, now, "so") if bad % 5 == 1 else judge.judge({**pins}, now)
+        for _, move in found:
             assert 0 <= move.level <= 2
         assert all(0 <= each.level <= 2 for each in judge.standings.values())

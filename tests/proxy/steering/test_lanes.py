@@ -3,7 +3,8 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry, generate_latest
 
 from proxy.lanes import Lanes
-from proxy.steering.lanes import LaneFigures
+from proxy.steering.lanes import LaneFigures, LaneNews
+from slo.alert import Alert
 from tests.fakes.desk import route
 from tests.fakes.upstream import broken
 
@@ -34,3 +35,43 @@ def test_limits_are_shown_of_routes_that_adapt_alone():
     assert 'thriftgate_route_limit{route="gpu/m"} 100.0' in text
     assert 'thriftgate_route_in_flight{route="gpu/m"} 0.0' in text
     assert 'thriftgate_route_limit{route="one/m"}' not in text
+
+
+class Watched:
+    """A route whose breaker people hear of."""
+
+    def __init__(self):
+        self.now = 100.0
+        self.told: list[Alert] = []
+        self.lanes, self.one = Lanes(), route("one")
+        self.news = LaneNews(self.lanes, lambda: self.now, lambda: self.now, self.told.append)
+
+    def after(self, seconds, *ended):
+        self.now += seconds
+        for failure in ended:
+            self.lanes.ended(self.one, failure, self.now, self.now)
+        self.news.look()
+
+
+def test_people_hear_once_that_a_route_fails_and_once_that_it_has_been_well_for_a_minute():
+    watched = Watched()
+    watched.after(5, *[broken()] * 5)
+    watched.after(5)
+    watched.after(30, None)
+    watched.after(30)
+    assert [alert.is_open for alert in watched.told] == [True]
+    watched.after(31)
+    watched.after(5)
+
+    assert [alert.is_open for alert in watched.told] == [True, False]
+    assert watched.told[0].title == "The route one/m fails, and is tried last"
+    assert watched.told[1].ended == 140.0
+
+
+def test_a_relapse_is_the_same_trouble():
+    watched = Watched()
+    watched.after(5, *[broken()] * 5)
+    watched.after(35, None)
+    watched.after(5, *[broken()] * 5)
+
+    assert len(watched.told) == 1

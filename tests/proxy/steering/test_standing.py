@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.registry import Collector
 
 from proxy.steering.figures import Figures
-from proxy.steering.standing import steering
+from proxy.steering.standing import meant, steering
 from proxy.steering.wheel import Wheel
 from proxy.store.steering import Alone
 from proxy.surroundings import Surroundings
@@ -86,3 +86,9 @@ def test_where_there_is_redis_all_processes_are_judged_together(url, is_shared, 
         asyncio.run(play())
     assert ("in Redis, with all other processes" in caplog.text) is is_shared
     assert Alone.is_shared is False
+
+
+def test_a_dated_snapshot_in_a_ladder_is_the_model_that_it_is_of():
+    named = objective(ladder=("elsewhere", "small-2026-08-06", "nothing"))
+
+    assert meant(named, town()).ladder == ("elsewhere", "small", "nothing")

@@ -15,6 +15,7 @@ from tests.fakes.replicas_steered import START, Replica, World, objective
 from tests.fakes.steered import opened
 
 DOWN = (State.DEGRADED, 1)
+FROZEN = (State.FROZEN, 1)
 WELL = (State.HEALTHY, 0)
 
 
@@ -156,9 +157,11 @@ def test_without_counters_what_was_heard_holds_for_five_minutes_then_ones_own_co
         await world.goes_on(60, first, second, good=1, bad=1)
         first.counters.is_lost = second.counters.is_lost = True
         await world.goes_on(290, second, good=10)
-        assert second.state == DOWN
-        assert second.wheel.standings["chat-ttft"].state is State.DEGRADED
-        await world.goes_on(600, second, good=10)
+        assert second.state == FROZEN
+        assert second.wheel.standings["chat-ttft"].reason == "Frozen: its counters are away"
+        await world.goes_on(20, second, good=10)
+        assert second.state[0] is not State.FROZEN
+        await world.goes_on(580, second, good=10)
         assert second.state == WELL
         await world.goes_on(60, second, good=1, bad=9)
         assert second.state == DOWN
@@ -176,11 +179,93 @@ def test_a_replica_that_never_reached_its_counters_judges_by_itself():
         alone = world.replica("alone")
         alone.counters.is_lost = True
         await world.goes_on(299, alone, good=1, bad=1)
-        assert alone.state == WELL
+        assert alone.state == (State.FROZEN, 0)
         await world.goes_on(10, alone, good=1, bad=1)
         assert alone.state == DOWN
 
     played(play())
+
+
+def test_pins_are_followed_without_counters():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=1, bad=1)
+        first.counters.is_lost = second.counters.is_lost = True
+        await world.goes_on(5, first, second)
+        world.kept.pinned = {"chat-ttft": pin(2, world.now + 500)}
+        await world.goes_on(5, first, second)
+        assert first.state == second.state == (State.PINNED, 2)
+        world.kept.pinned = {"chat-ttft": pin(0, world.now + 500)}
+        await world.goes_on(5, first, second)
+        assert second.state == (State.PINNED, 0)
+        world.kept.pinned = {}
+        await world.goes_on(5, first, second)
+        assert first.state == second.state == (State.FROZEN, 0)
+
+    two(story)
+
+
+def test_that_nothing_is_judged_without_counters_is_told_until_they_are_back(caplog):
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(30, first, second, good=9)
+        for times in (1, 2):
+            first.counters.is_lost = second.counters.is_lost = True
+            await world.goes_on(5, first, second)
+            assert first.state == second.state == (State.FROZEN, 0)
+            assert [alert.title for alert in second.said if alert.is_open] == [
+                "chat-ttft is frozen"
+            ] * times
+            first.counters.is_lost = second.counters.is_lost = False
+            await world.goes_on(12, first, second, good=9)
+            assert first.state == second.state == WELL
+            for each in (first, second):
+                ended = {alert.id for alert in each.said if not alert.is_open}
+                assert ended == {alert.id for alert in each.said}
+                assert len(ended) == times
+        assert caplog.text.count("judged again by what all processes count") == 4
+
+    two(story)
+
+
+def test_a_level_that_was_told_is_kept_without_telling_again():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=1, bad=1)
+        first.counters.is_lost = second.counters.is_lost = True
+        await world.goes_on(100, first, second, good=1, bad=1)
+        assert first.state == second.state == FROZEN
+        first.counters.is_lost = second.counters.is_lost = False
+        await world.goes_on(2, first, second, good=1, bad=1)
+        assert first.state == second.state == DOWN
+        assert [alert.kind for alert in first.said].count("move") == 1
+        assert second.said == []
+
+    two(story)
+
+
+def test_counters_that_come_back_empty_thaw_what_froze_without_them():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=1, bad=1)
+        began = first.wheel.standings["chat-ttft"].level
+        first.counters.is_lost = second.counters.is_lost = True
+        await world.goes_on(5, first, second)
+        world.forget()
+        first.counters.is_lost = second.counters.is_lost = False
+        await world.goes_on(1, first, second)
+        assert first.state == second.state == (State.DEGRADED, began)
+
+    two(story)
+
+
+def test_five_minutes_without_counters_end_the_freeze_and_its_alert():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(30, first, second, good=9)
+        second.counters.is_lost = True
+        await world.goes_on(299, second, good=9)
+        assert second.state == (State.FROZEN, 0)
+        await world.goes_on(3, second, good=9)
+        assert second.state == WELL
+        assert [alert.is_open for alert in second.said] == [True, False]
+
+    two(story)
 
 
 def test_a_clock_that_jumps_freezes_what_is_not_healthy_for_a_minute():

@@ -461,3 +461,14 @@ def test_a_conversation_that_costs_too_much_moves_midway_only_where_that_saves_m
 
     assert decide(made, chat(long, ANSWER, USER), known).level == level
     assert decide(made, chat(), known).level == 1
+
+
+@pytest.mark.parametrize("ladder", [("small",), ("elsewhere",)])
+def test_who_was_moved_down_goes_back_up_only_where_the_rung_fails(ladder):
+    made = wheel(objective(ladder=ladder))
+    made.standings["chat-ttft"] = down(1)
+    decision = decide(made)
+
+    assert [each.is_last_resort for each in decision.choices if not each.moved]
+    assert all(each.is_last_resort for each in decision.choices if not each.moved)
+    assert not decision.choices[0].is_last_resort

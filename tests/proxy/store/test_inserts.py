@@ -78,7 +78,7 @@ def test_writers_that_race_with_the_same_receipts_count_each_once(url: str, engi
         insert = inserter(own)
         mine = random.Random(seed).sample(receipts, len(receipts))  # noqa: S311 - as above
         for start in range(0, len(mine), 30):
-            _patiently(insert, mine[start : start + 30])
+            patiently(insert, mine[start : start + 30])
         own.dispose()
 
     with ThreadPoolExecutor(8) as threads:
@@ -88,7 +88,7 @@ def test_writers_that_race_with_the_same_receipts_count_each_once(url: str, engi
     assert rollups_of(engine) == rolled_up(receipts)
 
 
-def _patiently(insert: Insert, some: list[Receipt]) -> None:
+def patiently(insert: Insert, some: list[Receipt]) -> None:
     """Try again what the database asks to be tried again, as the drain does."""
     for _ in range(50):
         try:

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 import redis
 
-from proxy.store.redis_reserving import DEADLINE, Shared, _patiently
+from proxy.store.redis_reserving import DEADLINE, Shared, patiently
 from proxy.store.reserving import Condition, Private, StoreLost
 from slo.reservations import Claim, Granted, Level, Refused
 from tests.fakes.clock import InstantLoop, played
@@ -42,9 +42,9 @@ def test_the_holds_of_a_process_that_is_killed_free_themselves(redis_prefix):
 
     async def story(store: Shared) -> None:
         before = await store.reserve("a", [CLAIM], NOW + 29.999, NOW + 60)
-        assert before == Refused(0, Level(0, DOLLARS_5), NOW + 30)
+        assert before == Refused(0, Level(0, DOLLARS_5), NOW + 30, 50)
         after = await store.reserve("a", [CLAIM], NOW + 30, NOW + 60)
-        assert after == Granted((Level(0, CENTS_10),))
+        assert after == Granted((Level(0, CENTS_10),), (1,))
 
     asked(redis_prefix, story, trusts=True)
 
@@ -224,7 +224,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
 
             assert await hasty.levels([COUNTER], NOW) == [Level(7, CENTS_10)]
             again = await hasty.reserve("a", [CLAIM], NOW, NOW + 60)
-            assert again == Granted((Level(7, CENTS_10),))
+            assert again == Granted((Level(7, CENTS_10),), (1,))
             await hasty.aclose()
 
     asyncio.run(story())
@@ -241,7 +241,7 @@ def test_a_loop_that_was_busy_elsewhere_does_not_make_redis_late():
                 await asyncio.sleep(0)
             return "here"
 
-        found: str = await _patiently(answer(), DEADLINE)
+        found: str = await patiently(answer(), DEADLINE)
         return found
 
     assert played(story()) == "here"

@@ -72,7 +72,7 @@ def test_a_thousand_reservations_of_ten_cents_against_five_dollars_admit_exactly
         full = Level(0, 5_000_000_000)
         assert len(granted) == 50
         assert [each for each in answers if isinstance(each, Refused)] == [
-            Refused(0, full, LATER)
+            Refused(0, full, LATER, 50)
         ] * 950
         for number in granted:
             assert await store.settle(f"call-{number}", {"team": 100_000_000}, NOW)
@@ -86,7 +86,7 @@ def test_a_thousand_reservations_of_ten_cents_against_five_dollars_admit_exactly
 def test_what_was_held_goes_and_what_was_spent_stays(played):
     async def story(store: Reserving) -> None:
         assert await store.levels(["team"], NOW) == [NONE]
-        assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(0, 60),))
+        assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(0, 60),), (1,))
         assert await store.settle("a", {"team": 25}, NOW)
         assert await store.levels(["team"], NOW) == [Level(25, 0)]
 
@@ -129,7 +129,7 @@ def test_a_refusal_for_holds_alone_says_when_the_first_of_them_ends(played):
         await store.reserve("b", [claim(40)], NOW, NOW + 10)
 
         refused = await store.reserve("c", [claim(40)], NOW + 1, LATER)
-        assert refused == Refused(0, Level(0, 80), NOW + 10)
+        assert refused == Refused(0, Level(0, 80), NOW + 10, 2)
 
     played(story)
 
@@ -156,13 +156,28 @@ def test_a_hold_ends_by_itself_and_what_it_cost_is_added_all_the_same(played):
     played(story)
 
 
+def test_how_many_hold_of_each_counter_is_told(played):
+    async def story(store: Reserving) -> None:
+        await store.reserve("a", [claim(40, "team")], NOW, LATER)
+        await store.reserve("b", [claim(0, "team")], NOW, NOW + 5)
+        both = [claim(9, "user"), claim(9, "team")]
+
+        said = await store.reserve("c", both, NOW, LATER)
+        assert said == Granted((Level(0, 9), Level(0, 49)), (1, 3))
+        assert await store.settle("a", {"team": 95}, NOW)
+        refused = await store.reserve("d", both, NOW + 5, LATER)
+        assert refused == Refused(1, Level(95, 9), None, 1)
+
+    played(story)
+
+
 def test_holds_that_have_ended_make_room_at_once_however_many_they_are(played):
     async def story(store: Reserving) -> None:
         for number in range(250):
             await store.reserve(f"dead-{number}", [claim(1, limit=250)], NOW, NOW + 10)
 
         assert await store.reserve("a", [claim(250, limit=250)], NOW + 10, LATER) == Granted(
-            (Level(0, 250),)
+            (Level(0, 250),), (1,)
         )
 
     played(story)
@@ -172,7 +187,7 @@ def test_reserving_twice_under_one_name_holds_once(played):
     async def story(store: Reserving) -> None:
         await store.reserve("a", [claim(60)], NOW, LATER)
 
-        assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(0, 60),))
+        assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(0, 60),), (1,))
 
     played(story)
 
@@ -201,7 +216,7 @@ def test_a_reservation_that_arrives_after_it_was_settled_holds_nothing(played):
     async def story(store: Reserving) -> None:
         await store.settle("a", {"team": 30}, NOW)
 
-        assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(30, 0),))
+        assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(30, 0),), (0,))
 
     played(story)
 
@@ -214,7 +229,7 @@ def test_after_a_day_a_settled_name_is_forgotten(played):
         assert not await store.settle("a", {"team": 30}, nearly)
         assert await store.settle("a", {"team": 30}, nearly + 1)
         again = await store.reserve("a", [claim(1)], nearly + 1 + MEMORY, NOW + 3 * MEMORY)
-        assert again == Granted((Level(60, 1),))
+        assert again == Granted((Level(60, 1),), (1,))
 
     played(story)
 
@@ -285,9 +300,9 @@ def test_lifting_twice_at_once_is_lifting_once_and_what_is_settled_later_is_adde
 def test_the_largest_amounts_are_exact(played):
     async def story(store: Reserving) -> None:
         most = claim(MOST, limit=MOST)
-        assert await store.reserve("a", [most], NOW, LATER) == Granted((Level(0, MOST),))
+        assert await store.reserve("a", [most], NOW, LATER) == Granted((Level(0, MOST),), (1,))
         over = await store.reserve("b", [claim(1, limit=MOST)], NOW, LATER)
-        assert over == Refused(0, Level(0, MOST), LATER)
+        assert over == Refused(0, Level(0, MOST), LATER, 1)
         for name in ("a", "c", "d"):
             await store.settle(name, {"team": MOST}, NOW)
         assert await store.levels(["team"], NOW) == [Level(3 * MOST, 0)]
@@ -334,14 +349,14 @@ def test_counters_that_have_just_begun_are_not_whole_until_somebody_says_so(play
         assert await store.turn(Condition.MENDING, Condition.WHOLE, NOW)
         assert await store.condition(NOW) is Condition.WHOLE
         said = await store.reserve("a", [claim(60)], NOW, LATER, only_whole=True)
-        assert said == Granted((Level(40, 60),))
+        assert said == Granted((Level(40, 60),), (1,))
 
     played(story)
 
 
 def test_what_does_not_ask_for_whole_counters_is_counted_by_any(played):
     async def story(store: Reserving) -> None:
-        assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(0, 60),))
+        assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(0, 60),), (1,))
         assert await store.reserve("b", [], NOW, LATER, only_whole=True) == Granted(())
 
     played(story)

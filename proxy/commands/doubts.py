@@ -1,0 +1,101 @@
+"""What is sound, and yet may not do what was meant: notes of ``thriftgate check``."""
+
+from collections.abc import Collection, Iterable, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+from sqlalchemy import make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.catalog.entries import Catalog, Model
+from proxy.store.database import open_database
+from proxy.store.teams import Teams
+from slo import rungs
+from slo.budget import EVERY
+from slo.promises.file import Promises
+
+
+def doubts(promises: Promises, known: Catalog, teams: Collection[str] | None) -> list[str]:
+    """What promises say that nothing can come of as things are, in sentences; [] for nothing.
+
+    Args:
+        promises: What teams are promised.
+        known: The catalog.
+        teams: The names of all teams; None where they cannot be told.
+    """
+    return [*_nowhere(promises, known), *_unsaid(promises, known), *_nobodys(promises, teams)]
+
+
+def teams(url: str) -> set[str] | None:
+    """The names of the teams in the database at this URL; None where there is none to be read.
+
+    It is neither made nor migrated.
+
+    Raises:
+        ValueError: It is neither a SQLite file nor PostgreSQL.
+    """
+    where = make_url(url)
+    if where.get_backend_name() == "sqlite" and not Path(where.database or "").is_file():
+        return None
+    engine = open_database(url)
+    try:
+        return {team.name for team in Teams(engine).all()}
+    except SQLAlchemyError:
+        return None
+    finally:
+        engine.dispose()
+
+
+def _nowhere(promises: Promises, known: Catalog) -> Iterator[str]:
+    """Ladders that lead to other routes where no model has any."""
+    if any(len(model.routes) > 1 for model in known.models.values()):
+        return
+    for each in promises.objectives:
+        if rungs.ELSEWHERE in each.ladder:
+            yield (
+                f'objectives.{each.name}.ladder: no model has a second route, so "elsewhere"'
+                " moves no call; give one `routes` in the catalog"
+            )
+
+
+def _unsaid(promises: Promises, known: Catalog) -> Iterator[str]:
+    """Models to which calls are to go, of which nobody said whether they can take them."""
+    found = {
+        f"objectives.{each.name}.ladder": rungs.models(each) for each in promises.objectives
+    } | {f"ceilings.{each.name}.cheaper": each.cheaper for each in promises.ceilings}
+    for where, names in found.items():
+        for name in names:
+            model = known.find(name)
+            for what in _lacks(model) if model is not None else ():
+                yield f"{where}: nobody said {what}; write it in the catalog"
+
+
+def _lacks(model: Model) -> Iterator[str]:
+    """What nobody said of a model, and what comes of it."""
+    name, routes = model.id, model.routes
+    if all(route.window is None for route in routes):
+        yield f"the `window` of {name}, so it takes no calls"
+    if all(route.can is None for route in routes):
+        yield f"what {name} `can` do, so it takes none with tools, schemas or images"
+    if all(route.max_output is None for route in routes):
+        yield f"the `max_output` of {name}, so it takes none that limit their output"
+
+
+def _nobodys(promises: Promises, teams: Collection[str] | None) -> Iterator[str]:
+    """What is promised of teams that do not exist."""
+    named: list[tuple[str, str]] = [
+        *((f"budgets.{b.name}.of", b.of) for b in promises.budgets if b.scope == "team"),
+        *_of(("ceilings", each.name, each.team) for each in promises.ceilings),
+        *_of(("objectives", each.name, each.team) for each in promises.objectives),
+    ]
+    for where, team in named:
+        if teams is None or team in {*teams, EVERY, ""}:
+            continue
+        close = get_close_matches(team, teams, n=1)
+        mend = f"did you mean {close[0]}?" if close else "`thriftgate team list` shows them"
+        yield f"{where}: there is no team {team}; {mend}"
+
+
+def _of(found: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:
+    for table, name, team in found:
+        yield f"{table}.{name}.team", team

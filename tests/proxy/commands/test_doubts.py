@@ -1,0 +1,102 @@
+from dataclasses import replace
+
+import pytest
+
+from proxy.catalog.entries import Catalog, Model, Route
+from proxy.commands.doubts import doubts, teams
+from proxy.store.store import Store
+from slo.ceiling import Ceiling
+from slo.promises.file import Promises
+from tests.fakes.desk import route
+from tests.fakes.limited import budget
+from tests.fakes.promised import objective
+
+KNOWN = replace(
+    route("one"), window=1000, max_output=100, can=frozenset({"tools", "schema", "vision"})
+)
+
+
+def catalog(**models: tuple[Route, ...]) -> Catalog:
+    known = {name: Model(id=name, routes=routes) for name, routes in models.items()}
+    return Catalog(models=known, upstreams={}, default=KNOWN)
+
+
+def test_a_ladder_leads_nowhere_where_no_model_has_two_routes():
+    promises = Promises(objectives=(objective(ladder=("elsewhere", "shed")), objective(name="p")))
+
+    assert doubts(promises, catalog(m=(KNOWN,)), None) == [
+        (
+            'objectives.o.ladder: no model has a second route, so "elsewhere" moves no call;'
+            " give one `routes` in the catalog"
+        )
+    ]
+    assert doubts(promises, catalog(m=(KNOWN, KNOWN)), None) == []
+
+
+def test_a_model_of_which_little_is_said_takes_few_calls():
+    promises = Promises(
+        objectives=(objective(ladder=("elsewhere", "small-2026-01-31", "none", "shed")),),
+        ceilings=(Ceiling(name="c", limit=1, cheaper=("small",)),),
+    )
+    bare = replace(KNOWN, window=None, max_output=None, can=None)
+    found = doubts(promises, catalog(small=(bare, bare)), None)
+
+    assert found[:3] == [
+        (
+            "objectives.o.ladder: nobody said the `window` of small, so it takes no calls;"
+            " write it in the catalog"
+        ),
+        (
+            "objectives.o.ladder: nobody said what small `can` do, so it takes none with tools,"
+            " schemas or images; write it in the catalog"
+        ),
+        (
+            "objectives.o.ladder: nobody said the `max_output` of small, so it takes none that"
+            " limit their output; write it in the catalog"
+        ),
+    ]
+    assert len(found) == 6
+    assert found[3].startswith("ceilings.c.cheaper: nobody said the `window`")
+    assert doubts(promises, catalog(small=(bare, KNOWN)), None) == []
+
+
+def test_what_is_promised_of_a_team_that_does_not_exist_is_told():
+    promises = Promises(
+        budgets=(
+            budget(of="acmee"),
+            budget(name="every"),
+            budget(name="none", of=""),
+            budget(name="f", scope="feature", of="acmee"),
+        ),
+        ceilings=(Ceiling(name="c", team="acme", limit=1), Ceiling(name="d", team="z", limit=1)),
+        objectives=(objective(team="acme"), objective(name="p", team="acm")),
+    )
+
+    assert doubts(promises, catalog(), ["acme"]) == [
+        "budgets.b.of: there is no team acmee; did you mean acme?",
+        "ceilings.d.team: there is no team z; `thriftgate team list` shows them",
+        "objectives.p.team: there is no team acm; did you mean acme?",
+    ]
+    assert doubts(promises, catalog(), None) == []
+
+
+def test_teams_are_read_where_there_is_a_database_and_none_is_made(tmp_path):
+    url = f"sqlite:///{tmp_path}/made/thriftgate.db"
+
+    assert teams(url) is None
+    assert not (tmp_path / "made").exists()
+    store = Store.open(url, tmp_path / "journal")
+    store.teams.create("acme", now=0.0)
+    store.close(5)
+    assert teams(url) == {"acme"}
+
+
+@pytest.mark.parametrize("text", [b"", b"no database at all, but a text of some length"])
+def test_a_file_that_is_no_ledger_has_no_teams(tmp_path, text):
+    (tmp_path / "other.db").write_bytes(text)
+
+    assert teams(f"sqlite:///{tmp_path}/other.db") is None
+
+
+def test_a_database_that_is_away_is_passed_over():
+    assert teams("postgresql://me:secret@127.0.0.1:1/ledger") is None
