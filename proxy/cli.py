@@ -125,6 +125,7 @@ def _introduce(settings: Settings, known: Catalog, port: int) -> None:
     for line in (
         f"Ledger: {make_url(app.database_url(settings)).render_as_string()}",
         f"Catalog: {len(known.models)} models, as shipped{file}",
+        _promised(settings),
         f"Upstreams ready: {', '.join(having) or 'none, so no call can be answered yet'}",
         *([f"Upstreams without a key, and what to set: {', '.join(lacking)}"] if lacking else []),
         f"Thriftgate listens: set base_url to http://{host}:{port}/v1",
@@ -165,6 +166,23 @@ def demo(
     raise typer.Exit(status)
 
 
+def _promised(settings: Settings) -> str:
+    promises = _promises(settings)
+    if settings.promises is None:
+        return "Promises: none; THRIFTGATE_PROMISES names a file of budgets and objectives"
+    return f"Promises: {_counted(promises)}, from {settings.promises}"
+
+
+def _counted(promises: Promises) -> str:
+    counts = {
+        "budgets": promises.budgets,
+        "ceilings": promises.ceilings,
+        "objectives": promises.objectives,
+        "sinks": promises.sinks,
+    }
+    return ", ".join(f"{len(each)} {name}" for name, each in counts.items() if each) or "none"
+
+
 @_commands.command()
 def check() -> None:
     """Validate settings and catalog; name file, line and mend of each problem."""
@@ -189,15 +207,9 @@ def check() -> None:
         *_away(settings),
     ):
         _out.print(f"Note: {why}", soft_wrap=True)
-    counts = {
-        "models": known.models,
-        "upstreams": known.upstreams,
-        "budgets": promises.budgets,
-        "ceilings": promises.ceilings,
-        "objectives": promises.objectives,
-        "sinks": promises.sinks,
-    }
-    told = ", ".join(f"{len(each)} {name}" for name, each in counts.items() if each)
+    told = f"{len(known.models)} models, {len(known.upstreams)} upstreams"
+    if settings.promises is not None:
+        told = f"{told}, {_counted(promises)}"
     _out.print(f"Settings and catalog are sound: {told}.", soft_wrap=True)
 
 

@@ -5,6 +5,7 @@ The only module that reads the environment.
 
 import os
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 
@@ -89,8 +90,11 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
     known = {PREFIX + name.upper() for name in Settings.model_fields} | _FOREIGN
     unknown = sorted(n for n in names if n.upper().startswith(PREFIX) and n not in known)
     if unknown:
+        near = get_close_matches(unknown[0].upper(), known - _FOREIGN, n=1)
+        mend = f"Did you mean {near[0]}? " if near else ""
         raise InvalidSettings(
-            f"Unknown setting {', '.join(unknown)}. Known: {', '.join(sorted(known - _FOREIGN))}."
+            f"Unknown setting {', '.join(unknown)}. {mend}"
+            f"Known: {', '.join(sorted(known - _FOREIGN))}."
         )
     values = {
         name: names[PREFIX + name.upper()]

@@ -9,7 +9,7 @@ import typer
 from proxy.commands.terminal import Terminal, moment, named
 from proxy.prefix.explaining.explanations import story
 from proxy.prefix.explaining.reasons import Miss, Reason
-from proxy.receipt import Receipt
+from proxy.receipt import Outcome, Receipt
 from proxy.routes.relay import dollars
 
 #: By its text: the ledger may hold one of another version.
@@ -42,8 +42,14 @@ def told(receipt: Receipt, team: str) -> Iterator[str]:
         f" team {team}, feature {named(receipt.feature)}, {receipt.model or receipt.endpoint}."
     )
     how = f" ({receipt.error})" if receipt.error else ""
-    where = f" by {receipt.route}" if receipt.route else ""
-    yield f"It was {receipt.outcome.replace('_', ' ')}{where} with {receipt.status}{how}; {cost}."
+    if receipt.outcome is Outcome.REFUSED:
+        yield f"The gateway refused it with {receipt.status}{how}, and sent it nowhere."
+    else:
+        where = f" by {receipt.route}" if receipt.route else ""
+        done = receipt.outcome.replace("_", " ")
+        yield f"It was {done}{where} with {receipt.status}{how}; {cost}."
+    if receipt.moved:
+        yield f"It went there in place of what it asked for: {receipt.moved}."
     yield _planning(receipt)
     yield from _cache(receipt)
     if receipt.miss == Reason.DIVERGED.value:

@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 
 from proxy.call import Call
 from proxy.catalog.entries import Catalog, Route
+from proxy.catalog.fields import advice
 from proxy.decide import GENERATING
 from proxy.desk import Admitted, Elsewhere
 from proxy.limits import clamps
@@ -230,7 +231,8 @@ def _meant(ceiling: Ceiling, predictor: Predictor) -> Ceiling:
 def strangers(ceilings: Iterable[Ceiling], catalog: Catalog) -> list[str]:
     """What is wrong with the models that ceilings go to, in sentences; [] where all are known."""
     return [
-        f"ceilings.{ceiling.name}.cheaper: the catalog has no model `{name}`"
+        f"ceilings.{ceiling.name}.cheaper: the catalog has no {name};"
+        f" {advice(name, catalog.models)}"
         for ceiling in ceilings
         for name in ceiling.cheaper
         if catalog.find(name) is None

@@ -41,6 +41,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from proxy.limits.accounts import Accounts, is_compared
 from proxy.store.reserving import Condition, Reserving, StoreLost
 from proxy.store.store import Store
+from slo import alert
 from slo.budget import Budget, Unit, counter
 from slo.reservations import MOST, Level
 
@@ -255,13 +256,9 @@ class Reconciler(Collector):
             drift += sum(by[name] - said[name] for name in batch)
             given += sum(spent[name] - said[name] for name in batch)
         if given:
-            unit = "nano-dollars" if budget.unit is Unit.USD else budget.unit.value
-            _log.warning(
-                "Counters of the budget %s lacked %d %s that the ledger knows, and were given them",
-                budget.name,
-                given,
-                unit,
-            )
+            level = logging.WARNING if self._counters.is_shared else logging.INFO
+            told = alert.amount(budget.unit, given)
+            _log.log(level, "The budget %s was given %s that the ledger knows", budget.name, told)
         return drift
 
     async def _lifted(self, least: Mapping[str, int]) -> dict[str, int]:

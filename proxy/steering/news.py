@@ -71,7 +71,8 @@ class News:
             moved = calls - self._before.pop(key, calls)
             done = f"{moved} calls were moved here; new ones go where they ask to."
             return [] if told is None else [resolved(self._open.pop(key), move.at, done)]
-        if told is not None and move.level == move.level_before:
+        is_pin = State.PINNED in (move.before, move.after)
+        if told is not None and move.level == move.level_before and not is_pin:
             return []  # where calls go is what was told
         self._before.setdefault(key, calls)
         alert = Alert(
@@ -82,11 +83,11 @@ class News:
             title=_moved(track, move),
             facts=(("state", move.after.value), ("why", move.reason)),
             action=_done(track, move),
-            mend=f"`thriftgate objectives pin {track.name} 0 --for 1h` sends calls as they ask.",
+            mend=_undone(track, move),
             began=move.at,
         )
         self._open[key] = alert
-        on = f"It went on to level {move.level}."
+        on = f"It went on: {move.after.value}, level {move.level}."
         return [alert] if told is None else [resolved(told, move.at, on), alert]
 
     def judged(
@@ -210,6 +211,12 @@ def _moved(track: Track, move: Move) -> str:
     if not move.level:
         return f"{track.name} is {move.after.value}"
     return f"{track.name} is {move.after.value}, on level {move.level}: {track.rung(move.level)}"
+
+
+def _undone(track: Track, move: Move) -> str:
+    if move.after is State.PINNED:
+        return f"`thriftgate objectives release {track.name}` lets it go by what is measured."
+    return f"`thriftgate objectives pin {track.name} 0 --for 1h` sends calls as they ask."
 
 
 def _done(track: Track, move: Move) -> str:

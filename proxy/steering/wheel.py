@@ -248,10 +248,13 @@ class Wheel:
         Raises:
             NotServed: It serves nobody.
         """
-        rung, why = track.rung(level), f"{track.name}: level {level}"
+        standing = self.standings.get(track.name)
+        is_pinned = standing is not None and standing.state is State.PINNED
+        rung = track.rung(level)
+        why = f"{track.name}: level {level}{', pinned' if is_pinned else ''}"
         if rung == SHED or (rung == CACHE_ONLY and opened.is_first):
             self.moved[track.name, rung] += 1
-            raise _not_served(track)
+            raise _not_served(track, is_pinned=is_pinned)
         if rung == CACHE_ONLY:
             return asked
         if rung == ELSEWHERE:
@@ -346,10 +349,12 @@ def _ended(opened: _Open, receipt: Receipt) -> Ended:
     )
 
 
-def _not_served(track: Track) -> NotServed:
+def _not_served(track: Track, *, is_pinned: bool) -> NotServed:
+    why = "is pinned to a level that serves nobody new" if is_pinned else "is missed"
+    until = "it is released" if is_pinned else "others are served in time again"
     error = NotServed(
-        f"The objective `{track.name}` is missed, so this call is refused until others are served"
-        " in time again. Try again shortly.",
+        f"The objective `{track.name}` {why}, so this call is refused until {until}."
+        " Try again shortly.",
         code="objective_shed",
         retry_after=_SOON,
     )

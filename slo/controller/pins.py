@@ -37,21 +37,22 @@ def pinned(standing: Standing, level: int, until: float, now: float, why: str) -
         relapses=standing.relapses,
         share=0.0,
         until=until,
+        was=standing.was if standing.state in (State.PINNED, State.FROZEN) else standing.state,
     )
 
 
 def unpinned(standing: Standing, now: float, rules: Rules) -> Standing:
     """The standing without its pin; the same one if it has none.
 
-    From level 0 it is healthy. From a higher one it is degraded, and comes back as from any other
-    trouble: by evidence, step by step.
+    What was healthy before it was pinned, or was pinned to level 0, is healthy. All else is
+    degraded on its level, and comes back as from any other trouble: by evidence, step by step.
     """
     if standing.state is not State.PINNED:
         return standing
-    degraded = standing.level > 0
+    degraded = standing.level > 0 and standing.was is not State.HEALTHY
     return Standing(
         state=State.DEGRADED if degraded else State.HEALTHY,
-        level=standing.level,
+        level=standing.level if degraded else 0,
         since=now,
         reason=f"The pin to level {standing.level} has ended.",
         relapses=standing.relapses,

@@ -103,7 +103,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         step_since: When a recovering one began to give level 0 this share.
         until: While degraded, when it may move again; while pinned, when the pin ends; while
             healthy, when its relapses are forgotten; None if there is nothing to forget.
-        was: What a frozen one was and will be; None of the others.
+        was: What a frozen one was and will be, and what a pinned one was; None of the others.
     """
 
     state: State = State.HEALTHY

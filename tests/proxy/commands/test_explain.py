@@ -74,3 +74,19 @@ def test_a_prompt_that_diverged_names_the_command_that_shows_its_layout() -> Non
 
     assert any("`thriftgate layout show acme 'the chat'`" in line for line in diverged)
     assert not any("thriftgate layout" in line for line in expired)
+
+
+def test_what_the_gateway_refused_is_nobody_elses_refusal():
+    refused = a_receipt(
+        1, outcome=Outcome.REFUSED, status=429, error="budget_exceeded", route="openai/m"
+    )
+    lines = list(told(refused, "acme"))
+
+    assert "The gateway refused it with 429 (budget_exceeded), and sent it nowhere." in lines
+    assert not any("openai" in line for line in lines)
+
+
+def test_a_call_that_was_moved_says_so():
+    lines = list(told(a_receipt(1, moved="chat-ttft: level 2"), "acme"))
+
+    assert "It went there in place of what it asked for: chat-ttft: level 2." in lines

@@ -419,4 +419,6 @@ def test_a_model_that_the_catalog_lacks_is_told():
     hall = Hall(models=(model("a", 1),))
     found = [ceiling(cheaper=("a", "b"))]
 
-    assert strangers(found, hall.catalog) == ["ceilings.c.cheaper: the catalog has no model `b`"]
+    assert strangers(found, hall.catalog) == [
+        "ceilings.c.cheaper: the catalog has no b; known are: a, m"
+    ]

@@ -123,7 +123,7 @@ def test_a_pin_holds_until_it_ends():
     assert (day.state, day.judge.standings["chat-ttft"].level) == (State.PINNED, 2)
     assert "a launch" in day.judge.standings["chat-ttft"].reason
     day.goes_on(60, pins=pins)
-    assert day.state is State.DEGRADED  # from there it comes back by evidence
+    assert day.state is State.HEALTHY  # as it was before
 
 
 def test_a_pin_that_is_released_ends_at_once():

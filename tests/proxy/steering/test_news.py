@@ -126,7 +126,7 @@ def test_a_move_to_another_level_ends_what_was_told_and_is_told_anew():
 
     ended, begun = news.moved(TRACK, move(State.DEGRADED, 2, START + 200, before=1), 5)
 
-    assert ended.action == "It went on to level 2."
+    assert ended.action == "It went on: degraded, level 2."
     assert begun.title == "chat-ttft is degraded, on level 2: small"
     assert (ended.is_open, begun.is_open) == (False, True)
     assert ended.id != begun.id

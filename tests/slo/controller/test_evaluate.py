@@ -194,7 +194,16 @@ def test_a_pin_stays_until_its_end_whatever_is_counted():
 
     assert evaluate(pin, {0: steady(90, 100), 1: steady(90, 100)}, RULES, NOW + 599) is pin
     after = evaluate(pin, {}, RULES, NOW + 600)
-    assert (after.state, after.level, after.until) == (State.DEGRADED, 1, NOW + 720)
+    assert (after.state, after.level) == (State.HEALTHY, 0)  # as it was before it was pinned
+
+
+def test_what_was_degraded_before_it_was_pinned_comes_back_by_evidence():
+    pin = pinned(DEGRADED, 1, NOW + 600, NOW, "a test")
+
+    after = evaluate(pin, {}, RULES, NOW + 600)
+    assert (after.state, after.level) == (State.DEGRADED, 1)
+    assert after.until is not None
+    assert after.until >= NOW + 720
 
 
 @pytest.mark.parametrize("back", [1.0, 3600.0])

@@ -28,6 +28,7 @@ def test_a_pin_sends_every_conversation_to_its_level():
         relapses=1,
         share=0.0,
         until=NOW + 600,
+        was=State.DEGRADED,
     )
     assert {level_for(standing, draw, RULES) for draw in (0.0, 0.5, 0.99)} == {1}
 
