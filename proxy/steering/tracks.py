@@ -1,4 +1,10 @@
-"""An objective as it is kept: its rules, its arms, and where it stands; pure."""
+"""An objective as it is kept: its rules, its arms, and where it stands; pure.
+
+An arm is a level of the objective's ladder, not a route: level 0 is whatever calls asked for. That
+an operator can name every arm keeps counts few and replicas agreed, and moves are made by level. A
+feature whose calls ask for several models has them in one arm: give each an objective of its own
+where one must not move the other. What fails on one route is its breaker's business.
+"""
 
 import msgspec
 
