@@ -345,25 +345,28 @@ async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
 
 
 async def _guarded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    try:
-        await work()
-    except Exception:  # noqa: BLE001 - the background runner: logged, and it harms no other
-        _log.exception("A background task failed")
+    await _is_done(work, set())
 
 
 async def _kept(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     told: set[str] = set()
     while True:
-        try:
-            await work()
-        except Exception as error:  # noqa: BLE001 - the background runner: logged, and it goes on
-            kind = _kind(error)
-            if kind not in told:
-                told.add(kind)
-                _log.exception("A background task failed and begins again, as often as it fails so")
-        else:
+        if await _is_done(work, told):
             return
         await asyncio.sleep(_REST)
+
+
+async def _is_done(work: Callable[[], Coroutine[Any, Any, None]], told: set[str]) -> bool:
+    """Whether the work came to its end; a failure is logged, once for each kind not told of."""
+    try:
+        await work()
+    except Exception as error:  # noqa: BLE001 - the background runner: logged, harming no other
+        kind = _kind(error)
+        if kind not in told:
+            told.add(kind)
+            _log.exception("A background task failed")
+        return False
+    return True
 
 
 def _kind(error: Exception) -> str:

@@ -37,6 +37,7 @@ BROAD = {"proxy/routes/front.py", "proxy/app.py", "proxy/planning.py"}
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/serving.py": "tests/proxy/test_app.py",
+    "proxy/store/redis_asking.py": "tests/proxy/store/test_redis_reserving.py",
     "proxy/surroundings.py": "tests/proxy/limits/test_standing.py",
 }
 

@@ -24,17 +24,15 @@ Valkey.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from redis.asyncio import ConnectionPool, Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
 from proxy.store import redis_scripts as scripts
+from proxy.store.redis_asking import client, let_go, patiently, tagged
 from proxy.store.reserving import Condition, Emptied, StoreLost
 from slo.reservations import Claim, Granted, Level, Refused, distinct, within
 
@@ -42,13 +40,9 @@ DEADLINE: Final = 0.1
 """Seconds after which a Redis that has not answered is lost."""
 
 _PATIENCE = 5  # deadlines that an operation takes at most, the wait for its turn included
-_STEPS = 4  # in which a deadline passes
 _EMPTIED = 2  # what the script of a reservation says first where counters are not whole
 _PAGE, _PAGES = 1000, 1000  # keys that are looked at in one step, and steps
 _PATTERN = re.compile(r"[*?\[\]\\^]")  # what means something else in Redis' patterns
-
-#: Seconds that letting go of connections may take.
-LAST: Final = 1.0
 
 
 class Shared:
@@ -80,15 +74,12 @@ class Shared:
         connections: int = 32,
         trusts_callers: bool = False,
     ) -> None:
-        if not organization or set("{}") & set(organization + prefix):
-            raise ValueError(f"{prefix}:{organization} cannot be part of a Redis key's hash tag")
-        self._keys = f"{prefix}:{{{organization}}}:"
+        self._keys = tagged(prefix, organization)
         self._deadline = deadline
         self._trusts_callers = trusts_callers
         self._turns = asyncio.Semaphore(connections)
         self._losses = 0
-        pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 1), protocol=2)
-        self._redis = Redis.from_pool(pool)
+        self._redis = client(url, retries=1)
         self._reserve = self._redis.register_script(scripts.HEAD + scripts.RESERVE)
         self._settle = self._redis.register_script(scripts.HEAD + scripts.SETTLE)
         self._extend = self._redis.register_script(scripts.HEAD + scripts.EXTEND)
@@ -181,9 +172,7 @@ class Shared:
 
     async def aclose(self) -> None:
         """Let go of all connections, and do not wait long for a Redis that does not answer."""
-        with suppress(RedisError, OSError, TimeoutError):
-            async with asyncio.timeout(LAST):
-                await self._redis.aclose()
+        await let_go(self._redis)
 
     async def _run(
         self,
@@ -230,33 +219,6 @@ class Shared:
             raise StoreLost(f"Redis cannot be asked: {error}") from error
         finally:
             self._turns.release()
-
-
-async def patiently(answer: Awaitable[Any], deadline: float) -> Any:  # noqa: ANN401 - any answer
-    """The answer, if it comes within the deadline.
-
-    The deadline passes in steps, each with a turn of the event loop: an answer that lies there
-    while the loop was busy elsewhere is no answer missed.
-
-    Raises:
-        TimeoutError: It did not come.
-    """
-    loop = asyncio.get_running_loop()
-    timer: asyncio.TimerHandle
-    async with asyncio.timeout(None) as limit:
-
-        def step(left: int) -> None:
-            nonlocal timer
-            if left:
-                timer = loop.call_later(deadline / _STEPS, step, left - 1)
-            else:
-                limit.reschedule(loop.time())
-
-        step(_STEPS)
-        try:
-            return await answer
-        finally:
-            timer.cancel()
 
 
 def _levels(found: Sequence[bytes]) -> list[Level]:

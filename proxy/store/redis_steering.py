@@ -7,13 +7,11 @@ cluster::
     thriftgate:{ORGANISATION}:steering:slot:NUMBER  hash: key → bad x 2^32 + good
     thriftgate:{ORGANISATION}:steering:lease        hash: who, ends in ms, epoch
     thriftgate:{ORGANISATION}:steering:told         hash: epoch, said → every standing, as msgpack
-    thriftgate:{ORGANISATION}:steering:pins         hash: key → what was said
-    thriftgate:{ORGANISATION}:steering:ends         sorted set: key → when its pin ends, in ms
 
 Redis tells the time, so that replicas whose clocks differ agree on who leads, and one whose clock
 is an hour off adds nothing. Good and bad share a number because that halves what is added, kept and
 read; it holds as long as no slot sees 2^32 events, 400 million a second. A slot goes by itself two
-hours after its end and pins after at most a month; lease and standings stay, a key each.
+hours after its end; lease and standings stay, a key each.
 
 An epoch is the time in milliseconds, or one more than the last where that is more: so it grows even
 where Redis lost what it knew, as long as its clock is not put back as well.
@@ -26,23 +24,18 @@ Source: Redis documentation, "Scripting with Lua" and "Redis cluster specificati
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
-from redis.asyncio import ConnectionPool, Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
-from proxy.store.redis_reserving import LAST, patiently
+from proxy.store.redis_asking import client, let_go, patiently, tagged
 from proxy.store.reserving import StoreLost
 from proxy.store.steerable import (
     DRIFT,
     KEPT,
     LONGEST_LEASE,
-    LONGEST_PIN,
     MOST_KEYS,
     SLOT,
     Cell,
@@ -51,10 +44,8 @@ from proxy.store.steerable import (
     is_kept,
     leasable,
     numbered,
-    pinnable,
     readable,
     sayable,
-    too_many_pins,
 )
 
 DEADLINE: Final = 0.5
@@ -67,7 +58,7 @@ _BAD: Final = 2**32
 # ARGV: now in ms or '', then the operation's own. Numbers stay below 2^53 wherever Lua counts.
 _HEAD: Final = f"""
 local SLOT, KEPT, DRIFT = {SLOT * 1000:.0f}, {KEPT * 1000:.0f}, {DRIFT * 1000:.0f}
-local LEASE, PIN, MOST = {LONGEST_LEASE * 1000:.0f}, {LONGEST_PIN * 1000:.0f}, {MOST_KEYS}
+local LEASE, MOST = {LONGEST_LEASE * 1000:.0f}, {MOST_KEYS}
 local call = redis.call
 
 local function time()
@@ -137,33 +128,6 @@ call('HSET', KEYS[2], 'epoch', epoch, 'said', ARGV[3])
 return 1
 """
 
-_SWEEP: Final = """
-local pins, ends = KEYS[1], KEYS[2]
-for _, key in ipairs(call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, MOST)) do
-  call('HDEL', pins, key)
-  call('ZREM', ends, key)
-end
-"""
-
-# KEYS: pins, ends. ARGV[2..]: key, ms, what was said. Returns 1, or 0 if there are too many.
-_PIN: Final = """
-if call('HEXISTS', pins, ARGV[2]) == 0 and call('HLEN', pins) >= MOST then return 0 end
-call('HSET', pins, ARGV[2], ARGV[4])
-call('ZADD', ends, now + ARGV[3], ARGV[2])
-call('PEXPIRE', pins, PIN)
-call('PEXPIRE', ends, PIN)
-return 1
-"""
-
-# KEYS: pins, ends. ARGV[2]: key.
-_UNPIN: Final = """
-call('HDEL', pins, ARGV[2])
-call('ZREM', ends, ARGV[2])
-"""
-
-# KEYS: pins, ends. Returns each key and what was said of it.
-_PINS: Final = "return call('HGETALL', pins)"
-
 _Said = msgspec.msgpack.Decoder(dict[str, bytes])
 
 
@@ -196,22 +160,15 @@ class Together:
         connections: int = 4,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        if not organization or set("{}") & set(organization + prefix):
-            raise ValueError(f"{prefix}:{organization} cannot be part of a Redis key's hash tag")
-        self._keys = f"{prefix}:{{{organization}}}:steering:"
+        self._keys = f"{tagged(prefix, organization)}steering:"
         self._deadline = deadline
         self._clock = clock
         self._turns = asyncio.Semaphore(connections)
-        # Asked twice, Redis would add twice.
-        pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2)
-        self._redis = Redis.from_pool(pool)
+        self._redis = client(url, retries=0)  # asked twice, Redis would add twice
         self._add = self._redis.register_script(_HEAD + _ADD)
         self._cells = self._redis.register_script(_HEAD + _CELLS)
         self._lead = self._redis.register_script(_HEAD + _LEAD)
         self._publish = self._redis.register_script(_HEAD + _PUBLISH)
-        self._pin = self._redis.register_script(_HEAD + _SWEEP + _PIN)
-        self._unpin = self._redis.register_script(_HEAD + _SWEEP + _UNPIN)
-        self._pins = self._redis.register_script(_HEAD + _SWEEP + _PINS)
 
     async def add(self, increments: Mapping[Cell, Count]) -> None:
         """Add so many good and bad to each key's count in a slot."""
@@ -284,24 +241,9 @@ class Together:
         except ValueError as error:
             raise StoreLost(f"{key} in Redis is nobody's standings: {error}") from error
 
-    async def pin(self, key: str, said: bytes | None, seconds: float) -> None:
-        """Keep what a person said of the key for so long."""
-        pinnable(key, said, seconds)
-        if said is None:
-            await self._ask(self._unpin, ["pins", "ends"], key)
-        elif not await self._ask(self._pin, ["pins", "ends"], key, _ms(seconds), said):
-            raise too_many_pins()
-
-    async def pins(self) -> Mapping[str, bytes]:
-        """What was pinned, and has neither ended nor been taken back."""
-        found = await self._ask(self._pins, ["pins", "ends"])
-        return {key.decode(): said for key, said in zip(found[::2], found[1::2], strict=True)}
-
     async def aclose(self) -> None:
         """Let go of all connections, and do not wait long for a Redis that does not answer."""
-        with suppress(RedisError, OSError, TimeoutError):
-            async with asyncio.timeout(LAST):
-                await self._redis.aclose()
+        await let_go(self._redis)
 
     async def _ask(
         self, script: AsyncScript, keys: Sequence[str], *arguments: str | bytes | int

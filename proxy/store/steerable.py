@@ -21,7 +21,7 @@ MOST: Final = 2**24
 """How many of a kind one increment adds at most."""
 
 MOST_KEYS: Final = 1000
-"""How many keys a slot counts, a read asks for, and a publication or the pins speak of."""
+"""How many keys a slot counts, a read asks for, and a publication speaks of."""
 
 MOST_CELLS: Final = 20_000
 """How many increments one addition has at most, and for how many counts one read asks."""
@@ -30,13 +30,10 @@ LONGEST_NAME: Final = 256
 """Bytes of the longest key, and of who leads."""
 
 LONGEST_SAID: Final = 1024
-"""Bytes of the longest standing or pin."""
+"""Bytes of the longest standing."""
 
 LONGEST_LEASE: Final = 300.0
 """Seconds for which one may lead without saying so again."""
-
-LONGEST_PIN: Final = 30 * 86_400.0
-"""Seconds for which a pin holds at most."""
 
 MOST_EPOCHS: Final = 2**52
 """The largest epoch. Epochs follow the time in milliseconds, so they end after 140,000 years."""
@@ -103,20 +100,6 @@ def sayable(standings: Mapping[str, bytes]) -> None:
         _few("bytes", len(said), LONGEST_SAID)
 
 
-def pinnable(key: str, said: bytes | None, seconds: float) -> None:
-    """Nothing, where this may be pinned.
-
-    Raises:
-        ValueError: If something is out of bounds.
-    """
-    named(key)
-    if said is None:
-        return
-    _few("bytes", len(said), LONGEST_SAID)
-    if not 0 < seconds <= LONGEST_PIN:
-        raise ValueError(f"{seconds} s is not between 0 and {LONGEST_PIN} s")
-
-
 def leasable(who: str, seconds: float) -> None:
     """Nothing, where one of this name may lead for so long.
 
@@ -146,11 +129,6 @@ def named(name: str) -> None:
     """
     if not 0 < len(name.encode()) <= LONGEST_NAME:
         raise ValueError(f"a name has 1 to {LONGEST_NAME} bytes, not {len(name.encode())}")
-
-
-def too_many_pins() -> ValueError:
-    """What is raised where every pin there may be is in use."""
-    return ValueError(f"{MOST_KEYS} keys have pins already; take one back first")
 
 
 def _few(what: str, count: int, most: int) -> None:

@@ -22,10 +22,8 @@ from proxy.store.steerable import (
     is_taken,
     leasable,
     numbered,
-    pinnable,
     readable,
     sayable,
-    too_many_pins,
 )
 
 
@@ -118,28 +116,6 @@ class Counters(Protocol):
         """
         ...
 
-    async def pin(self, key: str, said: bytes | None, seconds: float) -> None:
-        """Keep what a person said of the key for so long, in place of what was said before.
-
-        Args:
-            key: Of at most ``MOST_KEYS`` that have pins at once.
-            said: At most ``LONGEST_SAID`` bytes; None takes the pin back, if there is one.
-            seconds: More than 0, at most ``LONGEST_PIN``; without meaning where one is taken back.
-
-        Raises:
-            ValueError: If something is out of bounds, or too many keys have pins.
-            StoreLost: If the store is out of reach; it may be pinned all the same.
-        """
-        ...
-
-    async def pins(self) -> Mapping[str, bytes]:
-        """What was pinned, and has neither ended nor been taken back.
-
-        Raises:
-            StoreLost: If the store is out of reach.
-        """
-        ...
-
     async def aclose(self) -> None:
         """Let go of connections, if there are any."""
         ...
@@ -147,11 +123,6 @@ class Counters(Protocol):
 
 class _Lease(NamedTuple):
     who: str
-    ends: float
-
-
-class _Pin(NamedTuple):
-    said: bytes
     ends: float
 
 
@@ -173,7 +144,6 @@ class Alone:
         self._epoch = 0
         self._lease = _NOBODY
         self._told: tuple[int, Mapping[str, bytes]] = (0, {})
-        self._pins: dict[str, _Pin] = {}
 
     async def add(self, increments: Mapping[Cell, Count]) -> None:
         """Add so many good and bad to each key's count in a slot."""
@@ -225,23 +195,6 @@ class Alone:
     async def standings(self) -> tuple[int, Mapping[str, bytes]]:
         """What was published last, and under which epoch."""
         return self._told
-
-    async def pin(self, key: str, said: bytes | None, seconds: float) -> None:
-        """Keep what a person said of the key for so long."""
-        pinnable(key, said, seconds)
-        now = self._clock()
-        self._pins = {each: pin for each, pin in self._pins.items() if pin.ends > now}
-        if said is None:
-            self._pins.pop(key, None)
-        elif key in self._pins or len(self._pins) < MOST_KEYS:
-            self._pins[key] = _Pin(said, now + seconds)
-        else:
-            raise too_many_pins()
-
-    async def pins(self) -> Mapping[str, bytes]:
-        """What was pinned, and has neither ended nor been taken back."""
-        now = self._clock()
-        return {key: pin.said for key, pin in self._pins.items() if pin.ends > now}
 
     async def aclose(self) -> None:
         """Nothing; there is nothing to let go of."""

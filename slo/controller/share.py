@@ -1,6 +1,6 @@
 """Which level a new conversation gets, and how many of them try level 0."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from slo.controller.standing import SHORT, Arm, Rules, Standing
@@ -22,11 +22,6 @@ def level_for(standing: Standing, draw: float, rules: Rules) -> int:
         rules: How many levels there are.
     """
     return 0 if draw < standing.share else min(standing.level, rules.rungs)
-
-
-def effective(levels: Iterable[int]) -> int:
-    """The level of a call that several objectives propose levels for: the highest; 0 of none."""
-    return max(levels, default=0)
 
 
 def canary_share(before: float, arms: Mapping[int, Arm], rules: Rules) -> float:

@@ -8,7 +8,8 @@ from typing import Final
 import pytest
 import redis
 
-from proxy.store.redis_reserving import DEADLINE, Shared, patiently
+from proxy.store.redis_asking import patiently
+from proxy.store.redis_reserving import DEADLINE, Shared
 from proxy.store.reserving import Condition, Private, StoreLost
 from slo.reservations import Claim, Granted, Level, Refused
 from tests.fakes.clock import InstantLoop, played

@@ -14,7 +14,7 @@ from redis.crc import key_slot
 
 from proxy.store.redis_steering import DEADLINE, Together
 from proxy.store.reserving import StoreLost
-from proxy.store.steerable import DRIFT, KEPT, LONGEST_PIN, MOST_KEYS, SLOT
+from proxy.store.steerable import DRIFT, KEPT, MOST_KEYS, SLOT
 from tests.fakes.clock import played
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reservers import said, tell
@@ -134,19 +134,17 @@ def test_epochs_grow_even_where_redis_forgets_the_last(redis_prefix):
     asked(redis_prefix, story)
 
 
-def test_another_process_finds_what_was_published_and_pinned(redis_prefix):
+def test_another_process_finds_what_was_published(redis_prefix):
     async def speak(store: Together) -> int:
         epoch = await store.lead("a", 5.0)
         assert epoch is not None
         await store.publish(epoch, {"chat": b"2"})
-        await store.pin("mail", b"0", 60.0)
         return epoch
 
     epoch: int = asked(redis_prefix, speak)
 
     async def hear(store: Together) -> None:
         assert await store.standings() == (epoch, {"chat": b"2"})
-        assert await store.pins() == {"mail": b"0"}
 
     asked(redis_prefix, hear)
 
@@ -168,9 +166,6 @@ EVERY: Final[dict[str, Callable[[Together], Awaitable[Any]]]] = {
     "lead": lambda store: store.lead("a", 5.0),
     "publish": lambda store: store.publish(1, {}),
     "standings": lambda store: store.standings(),
-    "pin": lambda store: store.pin("chat", b"", 60.0),
-    "unpin": lambda store: store.pin("chat", None, 60.0),
-    "pins": lambda store: store.pins(),
 }
 
 
@@ -207,7 +202,7 @@ def test_every_operation_says_at_its_deadline_that_redis_says_nothing(work):
 def test_waiting_for_a_turn_is_within_the_deadline():
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         port = silent.getsockname()[1]
-        assert lost(port, EVERY["pins"], times=100) == pytest.approx(DEADLINE)
+        assert lost(port, EVERY["standings"], times=100) == pytest.approx(DEADLINE)
 
 
 def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
@@ -226,7 +221,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
             await wire.stopped.wait()
             wire.flows.set()
 
-            assert await hasty.pins() == {}
+            assert await hasty.standings() == (0, {})
             assert await hasty.read(["chat"], slot, slot) == {("chat", slot): (2, 0)}
             await hasty.aclose()
 
@@ -294,11 +289,7 @@ def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_pre
             epoch = await store.lead("a", 5.0)
             assert epoch is not None
             await store.publish(epoch, {"chat": b"1"})
-            await store.pin("{odd}", b"1", 0.001)
             await asyncio.sleep(0.01)
-            await store.pin("chat", b"1", 60.0)
-            await store.pins()
-            await store.pin("chat", None, 0.0)
 
         given: set[str] = set()
         touched = 0
@@ -336,14 +327,13 @@ def test_no_script_does_more_than_its_share(redis_prefix):
     asked(redis_prefix, story)
 
 
-def test_slots_and_pins_go_by_themselves_and_what_was_said_stays(redis_prefix):
+def test_slots_go_by_themselves_and_what_was_said_stays(redis_prefix):
     async def story(store: Together) -> None:
         here = await slot_of(store)
         await store.add({("chat", here + at): (1, 0) for at in (-350, 0, 350)})
         epoch = await store.lead("a", 5.0)
         assert epoch is not None
         await store.publish(epoch, {"chat": b"1"})
-        await store.pin("chat", b"1", 60.0)
 
         async def left(key: str) -> float:
             return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
@@ -352,12 +342,10 @@ def test_slots_and_pins_go_by_themselves_and_what_was_said_stays(redis_prefix):
             f"slot:{here - 350}": KEPT - 3500 + SLOT,
             f"slot:{here}": KEPT + SLOT,
             f"slot:{here + 350}": KEPT + 3500 + SLOT,
-            "pins": LONGEST_PIN,
-            "ends": LONGEST_PIN,
         }.items():
             assert expected - 120 < await left(key) <= expected + 1
         for key in ("lease", "told"):
             assert await store._redis.pttl(f"{store._keys}{key}") == -1
-        assert len([key async for key in store._redis.scan_iter(f"{redis_prefix}*")]) == 7
+        assert len([key async for key in store._redis.scan_iter(f"{redis_prefix}*")]) == 5
 
     asked(redis_prefix, story)

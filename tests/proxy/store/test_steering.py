@@ -14,7 +14,6 @@ from proxy.store.steerable import (
     DRIFT,
     KEPT,
     LONGEST_LEASE,
-    LONGEST_PIN,
     LONGEST_SAID,
     MOST,
     MOST_CELLS,
@@ -357,48 +356,6 @@ def test_what_is_published_stays(played):
     played(story)
 
 
-def test_a_pin_holds_until_its_end_or_until_it_is_taken_back(played):
-    async def story(pair: Pair) -> None:
-        await pair.one.pin("chat", b"level 2", 60.0)
-        await pair.one.pin("mail", b"", 30.0)
-        assert await pair.other.pins() == {"chat": b"level 2", "mail": b""}
-
-        pair.watch.now += 30
-        assert await pair.other.pins() == {"chat": b"level 2"}
-        await pair.other.pin("chat", None, 0.0)
-        await pair.other.pin("nobody's", None, 0.0)
-        assert await pair.one.pins() == {}
-
-    played(story)
-
-
-def test_a_second_pin_takes_the_firsts_place_and_its_end(played):
-    async def story(pair: Pair) -> None:
-        await pair.one.pin("chat", b"1", 600.0)
-        await pair.other.pin("chat", b"2", 10.0)
-        assert await pair.one.pins() == {"chat": b"2"}
-        pair.watch.now += 10
-        assert await pair.one.pins() == {}
-
-    played(story)
-
-
-def test_so_many_keys_have_pins_and_no_more(played):
-    async def story(pair: Pair) -> None:
-        await pair.one.pin("short", b"", 1.0)
-        for each in range(MOST_KEYS - 1):
-            await pair.one.pin(f"key-{each}", b"", 60.0)
-        with pytest.raises(ValueError, match="have pins already"):
-            await pair.one.pin("new", b"", 60.0)
-        await pair.one.pin("key-7", b"again", 60.0)
-
-        pair.watch.now += 1
-        await pair.one.pin("new", b"", 60.0)
-        assert len(await pair.one.pins()) == MOST_KEYS
-
-    played(story)
-
-
 BAD: dict[str, Callable[[Counters], Awaitable[Any]]] = {
     "no name": lambda each: each.add({("", HERE): (1, 0)}),
     "a long name": lambda each: each.add({("é" * 129, HERE): (1, 0)}),
@@ -423,11 +380,6 @@ BAD: dict[str, Callable[[Counters], Awaitable[Any]]] = {
     "too many standings": lambda each: each.publish(
         1, {f"{at}": b"" for at in range(MOST_KEYS + 1)}
     ),
-    "a pin of nobody": lambda each: each.pin("", b"", 60.0),
-    "a long pin": lambda each: each.pin("chat", b"x" * (LONGEST_SAID + 1), 60.0),
-    "a pin that ends at once": lambda each: each.pin("chat", b"", 0.0),
-    "a pin for ever": lambda each: each.pin("chat", b"", LONGEST_PIN + 1),
-    "to take back nobody's": lambda each: each.pin("", None, 0.0),
 }
 
 
@@ -437,7 +389,6 @@ def test_what_has_no_bounds_is_refused_with_words(played, bad):
         with pytest.raises(ValueError, match=r"not|more than"):
             await bad(pair.one)
         assert await pair.one.standings() == (0, {})
-        assert await pair.one.pins() == {}
 
     played(story)
 
@@ -452,8 +403,6 @@ ASKED = st.one_of(
     st.tuples(st.just("lead"), st.sampled_from("abc"), st.sampled_from([0.0, 5.0, 300.0])),
     st.tuples(st.just("publish"), st.integers(0, 2), st.dictionaries(KEYS, SAID)),
     st.tuples(st.just("standings")),
-    st.tuples(st.just("pin"), KEYS, SAID | st.none(), st.sampled_from([1.0, 30.0, 9000.0])),
-    st.tuples(st.just("pins")),
     st.tuples(st.just("wait"), st.sampled_from([1.0, 5.0, 30.0, 3000.0])),
 )
 

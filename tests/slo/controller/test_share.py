@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.controller.share import canary_share, effective, level_for, next_share, ramp_share
+from slo.controller.share import canary_share, level_for, next_share, ramp_share
 from slo.controller.standing import Arm, Rules, Standing, State
 from slo.tally import Counts
 
@@ -42,14 +42,6 @@ def test_who_gets_level_0_at_some_share_gets_it_at_every_larger_one(draw, one, o
     )
 
     assert larger <= smaller
-
-
-@given(st.lists(st.integers(0, 9)))
-def test_the_effective_level_is_the_highest_that_is_proposed(levels):
-    highest = effective(levels)
-
-    assert all(level <= highest for level in levels)
-    assert highest in levels or highest == 0
 
 
 def test_with_much_traffic_one_conversation_in_twenty_tries_level_0():
