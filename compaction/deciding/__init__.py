@@ -1,0 +1,1 @@
+"""Whether folding pays, when, and whether it did."""

@@ -1,0 +1,243 @@
+"""Whether folding now costs less than leaving the conversation as it stands.
+
+A conversation costs a reading of its cache on every call. A fold makes each later call shorter and
+pays for that once: what stands behind the cut is written to the cache anew. Everything here follows
+from the prefix and the policy alone: every replica and every restart must decide the same, so a
+cache that went cold cannot be seen, and prices count as if it were warm.
+
+Sums are in tokens of uncached input.
+"""
+
+from enum import StrEnum
+from math import inf, sqrt
+from typing import Final
+
+import msgspec
+
+from compaction.policy import Policy, Prices
+
+#: Calls before which nothing is known of how a conversation goes on.
+FEW_CALLS: Final = 4
+#: How often over a fold must be paid back, if as many calls follow as there were so far: one
+#: session in about so many ends in between and is dearer for it. 104 recorded sessions on 8
+#: routes, what all cost less and how many of those folded were dearer: at 1, 37 % and 51 of 403;
+#: at 4, 35 % and 21 of 325; at 10, 30 % and 7 of 199; at 20, 23 % and 4 of 108; at 30, 20 % and
+#: none of 73; at 40, 18 % and none of 60. See tests/bench/compaction_policies.py.
+SAFETY: Final = 30.0
+#: The same where the bank pays: wherever such a session ends it is no dearer than as it came, but
+#: what was saved may be lost again. Real folds of 20 τ-bench's conversations in a row on three
+#: routes cost 2 % less than at 0, and at 12 as much as without folds; mini-swe-agent's runs, which
+#: end after 30 calls, lose a third less. See tests/bench/compaction_costs.py.
+SPENDING: Final = 5.0
+#: Part of the whole prompt that a fold must take away at least.
+PROGRESS: Final = 0.15
+#: Part of the window that is left free; the answer's longest is taken off the window already.
+MARGIN: Final = 0.05
+#: Calls that must still fit into the window; else it is time.
+AHEAD: Final = 2
+#: How much larger a part must be than the one that brought nothing, before it is tried again.
+AGAIN: Final = 2
+
+
+class Reason(StrEnum):
+    """Why a conversation is folded, or is not."""
+
+    PAYS = "pays"  #: Calls enough are to be expected.
+    BANKED = "banked"  #: What was saved so far pays for it, should no call follow.
+    FORCED = "forced"  #: The policy says so.
+    WINDOW = "window"  #: It would soon not fit into the model's window.
+    NOTHING_TO_FOLD = "nothing_to_fold"  #: All of it stays: authority, kept turns, open calls.
+    NO_PROGRESS = "no_progress"  #: It would hardly be shorter, or was not when last tried.
+    BELOW_LEAST = "below_least"  #: It is too short to be worth it, or would be to be cached.
+    BELOW_TARGET = "below_target"  #: It is as short as it should become.
+    FLOOR = "floor"  #: What cannot be folded is too long by itself.
+    TOO_FEW_CALLS = "too_few_calls"  #: Nothing is known yet of how it goes on.
+    COOLING_DOWN = "cooling_down"  #: It was folded a short while ago.
+    TOO_EARLY = "too_early"  #: A larger fold, later, costs less.
+    DOES_NOT_PAY = "does_not_pay"  #: It may end before the fold is paid back.
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a conversation stands at a call.
+
+    Attributes:
+        calls: Calls so far, this one included.
+        since: Those since the last fold; ``calls`` where there was none.
+        fixed: Tokens of the system text and the tools.
+        folded: Tokens of the segments that stand.
+        region: Tokens of what would be folded now, as it is sent so far.
+        segment: Tokens of what would stand for it, measured or estimated.
+        tail: Tokens behind the cut.
+        fresh: Those of the tail that no call has sent before: they are written in any case.
+        growth: Tokens a call adds, the mean since the last fold.
+        bank: What shortening has saved so far, less what it cost.
+        failed: Tokens of the region when a fold was last tried and brought nothing; 0 for never.
+    """
+
+    calls: int
+    since: int
+    fixed: int
+    folded: int
+    region: int
+    segment: int
+    tail: int
+    growth: float
+    fresh: int = 0
+    bank: float = 0.0
+    failed: int = 0
+
+    @property
+    def total(self) -> int:
+        """Tokens of the prompt as it stands."""
+        return self.fixed + self.folded + self.region + self.tail
+
+    @property
+    def gain(self) -> int:
+        """Tokens by which a fold shortens it; below 0 where it would be longer."""
+        return self.region - self.segment
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What is done with a conversation, and why.
+
+    Attributes:
+        folds: Whether it is folded now.
+        reason: Why, or why not.
+        break_even: Calls that pay the fold back, this one included; None where none do.
+    """
+
+    folds: bool
+    reason: Reason
+    break_even: float | None
+
+
+def verdict(policy: Policy, at: Standing) -> Verdict:
+    """Whether the conversation is folded now."""
+    reason = _hopeless(at) or _must(policy, at) or _not_now(policy, at) or _pays(policy, at)
+    calls = break_even(policy.prices, at)
+    return Verdict(reason in _FOLDS, reason, None if calls == inf else calls)
+
+
+_FOLDS: Final = frozenset({Reason.PAYS, Reason.BANKED, Reason.FORCED, Reason.WINDOW})
+
+
+def cost(prices: Prices, at: Standing, asked: float = 0.0) -> float:
+    """What a fold costs once: its segment and the tail are written where they could be read.
+
+    Args:
+        prices: What tokens cost.
+        at: How the conversation stands.
+        asked: What a model was paid to write the segment; 0 for rules alone.
+    """
+    return max(prices.write - prices.read, 0.0) * (at.segment + at.tail - at.fresh) + asked
+
+
+def break_even(prices: Prices, at: Standing, asked: float = 0.0) -> float:
+    """Calls that pay a fold back, this one included; infinite where it saves nothing.
+
+    Source: N* in the design of compaction, for segments that are only ever appended.
+    """
+    saved = prices.read * at.gain
+    return cost(prices, at, asked) / saved if saved > 0 else inf
+
+
+def repaid(prices: Prices, at: Standing, asked: float = 0.0) -> float:
+    """Calls after which the conversation cost no more than as it came, this one included.
+
+    What the bank holds was saved already and pays first: 0 where it pays all. A bank that owes
+    something for earlier folds is made good too.
+    """
+    owed = cost(prices, at, asked) - at.bank
+    saved = prices.read * at.gain
+    return 0.0 if owed <= 0 else (owed / saved if saved > 0 else inf)
+
+
+def period(prices: Prices, at: Standing, asked: float = 0.0) -> float:
+    """Calls between two folds that cost the least together; infinite where waiting is free.
+
+    Rare folds let the prompt grow, frequent ones write it often: the same balance as between
+    storing and ordering goods. Source: F. W. Harris, How many parts to make at once, 1913.
+    """
+    carried = prices.read * at.growth
+    return sqrt(2 * cost(prices, at, asked) / carried) if carried > 0 else inf
+
+
+def high_water(prices: Prices, at: Standing, asked: float = 0.0) -> float:
+    """Tokens of the prompt at which the next fold is due: a period's growth above the lowest."""
+    low = at.total - at.gain
+    if prices.read <= 0:
+        return inf
+    return low + sqrt(2 * cost(prices, at, asked) * max(at.growth, 0.0) / prices.read)
+
+
+def earned(prices: Prices, shorter_before: int, shorter_now: int) -> float:
+    """What a call adds to the bank.
+
+    Args:
+        prices: What tokens cost.
+        shorter_before: Tokens by which the part of the prompt that earlier calls had sent is
+            shorter than as it came: each would have been read.
+        shorter_now: Tokens by which the new part is shorter: each would have been written.
+    """
+    return prices.read * shorter_before + prices.write * shorter_now
+
+
+def ceiling(window: int, growth: float) -> float:
+    """Tokens of a prompt that leave room for the answer and calls to come; else infinite."""
+    return window * (1 - MARGIN) - AHEAD * growth if window else inf
+
+
+def _hopeless(at: Standing) -> Reason | None:
+    """Why a fold could not even shorten it."""
+    if at.region <= 0:
+        return Reason.NOTHING_TO_FOLD
+    return Reason.NO_PROGRESS if at.gain <= 0 else None
+
+
+def _must(policy: Policy, at: Standing) -> Reason | None:
+    """Why it is folded whether that pays or not; or why that would be in vain."""
+    if policy.force:
+        return Reason.FORCED
+    most = ceiling(policy.window, at.growth)
+    if at.total < most:
+        return None
+    if at.total - at.gain >= most:
+        return Reason.FLOOR
+    return Reason.NO_PROGRESS if _stuck(at) else Reason.WINDOW
+
+
+def _stuck(at: Standing) -> bool:
+    """Whether a fold brings too little, or the same part brought nothing before."""
+    return at.gain < PROGRESS * at.total or at.region < AGAIN * at.failed
+
+
+def _not_now(policy: Policy, at: Standing) -> Reason | None:
+    """Why it is not the time, whatever the prices."""
+    if at.total < policy.least or at.total - at.gain < policy.prices.least:
+        return Reason.BELOW_LEAST
+    if policy.target and at.total <= policy.target:
+        return Reason.BELOW_TARGET
+    if policy.target and at.fixed + at.folded + at.tail >= policy.target:
+        return Reason.FLOOR
+    if _stuck(at):
+        return Reason.NO_PROGRESS
+    return Reason.TOO_FEW_CALLS if at.calls < FEW_CALLS else None
+
+
+def _pays(policy: Policy, at: Standing) -> Reason:
+    """Whether it pays now, later, or perhaps never.
+
+    A conversation that had many calls has many to come: as many again, by experience with
+    whatever ends without notice (Lindy). What the bank holds may be spent even on a fold that
+    later calls might not pay back, but not where they hardly could.
+    """
+    prices = policy.prices
+    if at.since < at.calls and at.since < period(prices, at) / 2:
+        return Reason.COOLING_DOWN
+    if at.total < high_water(prices, at):
+        return Reason.TOO_EARLY
+    calls = repaid(prices, at)
+    if calls == 0 < cost(prices, at):
+        likely = at.calls >= SPENDING * break_even(prices, at)
+        return Reason.BANKED if likely else Reason.DOES_NOT_PAY
+    return Reason.PAYS if at.calls >= SAFETY * calls else Reason.DOES_NOT_PAY

@@ -1,0 +1,103 @@
+"""Tool calls: how they are said in a line, when two are the same, and which change something."""
+
+import re
+from hashlib import blake2b
+from typing import Any, Final
+
+import orjson
+
+from compaction.facts.flat import capped, flat
+from compaction.facts.unquoted import unquoted
+from compaction.reading.message import Called
+
+#: Words that a value without quotes may be made of: no comma or bracket that would end it.
+_PLAIN: Final = re.compile(r"[\w./@:+#$%~*&!?|-]+(?: [\w./@:+#$%~*&!?|-]+)*\Z")
+#: A name that is longer is no name.
+_LONGEST: Final = 128
+#: A key that is longer is kept as what stands for it.
+_LONGEST_KEY: Final = 200
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+#: Verbs of tools that change something.
+_changes: Final = re.compile(
+    r"accept|add|append|apply|approve|assign|block|book|buy|cancel|change|charge|clear"
+    r"|close|commit|complete|confirm|copy|create|deactivate|decline|delete|deploy|deposit"
+    r"|disable|edit|enable|enroll|exchange|execute|fill|forward|grant|insert|install"
+    r"|invite|issue|launch|make|merge|modify|move|open|order|overwrite|patch|pay|place"
+    r"|post|publish|purchase|push|put|record|refund|register|reject|release|remove|rename"
+    r"|reply|report|request|reschedule|reserve|reset|restart|resume|return|revoke|save"
+    r"|schedule|sell|send|set|share|shutdown|start|stop|submit|subscribe|swap|transfer"
+    r"|trigger|undo|unsubscribe|update|upgrade|upload|withdraw|write"
+).fullmatch
+#: Verbs of tools that only look.
+_reads: Final = re.compile(
+    r"ask|browse|calculate|check|compare|compute|convert|count|describe|display|estimate"
+    r"|evaluate|explain|fetch|find|get|grep|has|inspect|is|list|load|look|lookup|open"
+    r"|peek|preview|query|read|retrieve|search|select|show|think|validate|verify|view"
+).fullmatch
+
+
+def arguments(called: Called) -> Any:  # noqa: ANN401 # whatever JSON the model wrote
+    """A call's arguments as they were meant; None for none that can be read."""
+    try:
+        return orjson.loads(called.arguments)
+    except ValueError:
+        return None
+
+
+def said(called: Called, most: int, known: str = "") -> str:
+    """A call on one line: ``name(key=value, …)``, each value at most so many characters.
+
+    Args:
+        called: The call.
+        most: Characters of a value that stay.
+        known: What stands behind it on its line; what that says of a key is not said twice.
+    """
+    read = arguments(called)
+    if isinstance(read, dict):
+        given = [(flat(key), _value(value, most)) for key, value in read.items()]
+        inner = ", ".join(
+            [f"{key}={value}" for key, value in given if f"{key}:{value}" not in known]
+        )
+    else:
+        inner = capped(flat(called.arguments), most)
+    return f"{flat(called.name)[:_LONGEST]}({inner})"
+
+
+def _value(value: Any, most: int) -> str:  # noqa: ANN401
+    """A value on one line, without quotes where nothing is unclear without them."""
+    if isinstance(value, str):
+        text = capped(value, most)
+        return text if _PLAIN.match(text) else _json(text)
+    return capped(unquoted(_json(value)), most)
+
+
+def _json(value: Any) -> str:  # noqa: ANN401
+    """A value as JSON, on one line whatever it holds."""
+    try:
+        return flat(orjson.dumps(value).decode())
+    except (TypeError, ValueError):  # nested deeper than is written
+        return "…"
+
+
+def same(called: Called) -> str:
+    """What two calls share that ask the same of the same tool; "" where it is not known."""
+    if not called.name and not called.arguments:
+        return ""
+    read = arguments(called)
+    try:
+        text = orjson.dumps(read, option=orjson.OPT_SORT_KEYS).decode() if read is not None else ""
+    except (TypeError, ValueError):
+        text = ""
+    key = f"{called.name} {text or called.arguments}"
+    if len(key) <= _LONGEST_KEY:
+        return key
+    digest = blake2b(key.encode(errors="replace"), digest_size=16).hexdigest()
+    return f"{called.name[:_LONGEST]} {digest}"
+
+
+def changes(called: Called) -> bool:
+    """Whether a call changes something, by the verb of its name."""
+    words = [word.lower() for word in _WORD.findall(called.name[:_LONGEST])]
+    if not words or _reads(words[0]):
+        return False
+    return any(map(_changes, words))

@@ -1,0 +1,108 @@
+"""Paths, and what was done to them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from compaction.facts.calls import arguments
+from compaction.facts.fact import Fact, Kind
+from compaction.facts.part import Exchange, Part
+from compaction.results.masks import is_file
+
+#: A path with a folder, or a file's name; bounded, so that it is found in one pass.
+_PATH: Final = re.compile(
+    r"(?<![\w.@:/*?+$)}-])(?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){1,20}[\w.@+-]{0,80}"
+    r"|(?<![\w.@:/*?+$)}-])/?[\w@+-]{1,80}(?:\.[\w-]{1,40}){1,4}(?![(/\w])"
+)
+#: An expression of sed is no path, and what stands in a text that a shell is given is none either.
+_EDIT: Final = re.compile(r"\b[sy]/")
+#: Arguments that a shell is told.
+_COMMANDS: Final = frozenset({"command", "cmd", "commands", "script", "args", "input"})
+#: Characters of a call that are searched for paths.
+_SEEN: Final = 4_000
+#: Paths of one call.
+_MOST: Final = 12
+_WORD: Final = re.compile(r"[a-z]+")
+_DONE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("create", "touch", "mkdir", "new"), "created"),
+    **dict.fromkeys(
+        (
+            "edit",
+            "write",
+            "replace",
+            "insert",
+            "patch",
+            "sed",
+            "append",
+            "update",
+            "apply",
+            "overwrite",
+        ),
+        "edited",
+    ),
+    **dict.fromkeys(("delete", "remove", "rm", "unlink"), "deleted"),
+    **dict.fromkeys(("move", "rename", "mv"), "moved"),
+    **dict.fromkeys(
+        ("python", "python3", "pytest", "node", "make", "npm", "cargo", "go", "run", "execute"),
+        "run",
+    ),
+}
+
+
+def files(part: Part) -> Iterator[Fact]:
+    """Each path that calls named, with what they did to it, in the order of first appearance."""
+    done: dict[str, dict[str, None]] = {}
+    turns: dict[str, dict[int, None]] = {}
+    last: dict[str, int] = {}
+    for each in part.exchanges:
+        verb = _verb(each)
+        for path in _paths(each):
+            done.setdefault(path, {})[verb] = None
+            turns.setdefault(path, {})[each.turn] = None
+            last[path] = each.messages[-1]
+    for path, verbs in done.items():
+        yield Fact(
+            kind=Kind.FILE,
+            text=f"{path} {', '.join(verbs)}",
+            turns=tuple(turns[path]),
+            messages=(last[path],),
+            key=path,
+        )
+
+
+def _verb(each: Exchange) -> str:
+    """What a call does to the files that it names."""
+    read = arguments(each.called)
+    words = _WORD.findall(each.called.name[:128].lower())
+    if isinstance(read, dict):
+        words += _WORD.findall(str(read.get("command", ""))[:200].lower())
+    else:
+        words += _WORD.findall(each.called.arguments[:200].lower())
+    return next((_DONE[word] for word in words if word in _DONE), "read")
+
+
+def _paths(each: Exchange) -> dict[str, None]:
+    """The paths that a call names, each once."""
+    found: dict[str, None] = {}
+    for text in _strings(arguments(each.called), each.called.arguments):
+        for path in _PATH.finditer(text[:_SEEN]):
+            if len(found) == _MOST:
+                return found
+            if _is_path(path[0]):
+                found[path[0]] = None
+    return found
+
+
+def _is_path(word: str) -> bool:
+    """Whether a word that may be a path is one: with a folder, or a file's ending."""
+    return not _EDIT.match(word) if "/" in word else is_file(word) is not None
+
+
+def _strings(read: Any, raw: str) -> Iterator[str]:  # noqa: ANN401
+    """What of a call's arguments names files: paths alone, and what a shell is told."""
+    if not isinstance(read, dict):
+        yield raw
+        return
+    for key, value in read.items():
+        if isinstance(value, str) and (key in _COMMANDS or _PATH.fullmatch(value)):
+            yield value

@@ -1,0 +1,184 @@
+"""A region as a segment: as much of it as there is room for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Final
+
+from compaction.facts.actions import actions
+from compaction.facts.asked import asked
+from compaction.facts.columns import shared
+from compaction.facts.commands import NAMES, commands
+from compaction.facts.errors import errors
+from compaction.facts.exchanged import Say
+from compaction.facts.fact import Fact
+from compaction.facts.files import files
+from compaction.facts.fitted import fitted
+from compaction.facts.goals import goals
+from compaction.facts.mentioned import mentioned
+from compaction.facts.part import Part, part
+from compaction.facts.plans import plans
+from compaction.facts.records import records
+from compaction.facts.region import Region
+from compaction.facts.rendering import rendered
+from compaction.facts.rules import rules
+from compaction.facts.segment import Rung, Segment
+from compaction.facts.standing import standing
+from compaction.facts.users import users
+from compaction.facts.values import Told, asked_with, bag, gathered, told, values
+from compaction.reading.message import Count, Voice
+from compaction.results.leaves import ids, leaves
+from compaction.results.profile import Profile, profile
+from compaction.results.record import pruned, record
+
+__all__ = ["Region", "climbed", "segment"]
+
+#: Characters of the names in what a command said that a rung keeps.
+_NAMES: Final[Mapping[Rung, int]] = {
+    Rung.FACTS: NAMES,
+    Rung.PRUNED: NAMES // 2,
+    Rung.VALUES: NAMES // 4,
+}
+#: Whose messages hold values that no line of their own says.
+_TOLD: Final = (Voice.RESULT, Voice.ASSISTANT)
+#: Pruning is left out where facts take so many times the room there is: of records, of commands.
+_FAR, _FAR_AGAIN = 1.6, 1.25
+#: The share of a part that is spent on more than users' words where those are too much already.
+_LEAST: Final = 16
+#: What the last rung takes of the one before it, where nothing else is asked of it.
+_HALF: Final = 2
+
+
+def segment(region: Region, rung: Rung, count: Count) -> Segment:
+    """What stands for a region on a rung of the ladder; equal regions give equal bytes."""
+    ladder = _Ladder(region, count)
+    if rung is not Rung.BARE:
+        return ladder.made(rung)
+    return ladder.bare(ladder.made(Rung.VALUES).tokens // _HALF)
+
+
+def climbed(region: Region, most: int, count: Count) -> Segment:
+    """The first rung on which a region is at most so many tokens; the last is cut to fit.
+
+    Args:
+        region: What is folded.
+        most: Tokens; 0 for no bound.
+        count: Counts them.
+    """
+    ladder = _Ladder(region, count)
+    made = ladder.made(Rung.FACTS)
+    if not most or made.tokens <= most:
+        return made
+    if made.tokens <= ladder.far * most and (made := ladder.made(Rung.PRUNED)).tokens <= most:
+        return made
+    made = ladder.made(Rung.VALUES)
+    return made if made.tokens <= most else ladder.bare(most)
+
+
+class _Ladder:
+    """A region, read once for all rungs."""
+
+    def __init__(self, region: Region, count: Count) -> None:
+        messages = region.messages[region.start : region.end]
+        self._count = count
+        self._read = part(region)
+        self._known: dict[Rung, tuple[Fact, ...]] = {}
+        self._again = profile(messages) is Profile.REREADABLE
+        self._stands = () if self._again else standing(self._read.exchanges)
+        self._before = sum(
+            message.tokens
+            for at, message in enumerate(messages, region.start)
+            if at not in region.held
+        )
+
+    @property
+    def far(self) -> float:
+        """How many times the room facts may take for pruning to be worth a try."""
+        return _FAR_AGAIN if self._again else _FAR
+
+    def made(self, rung: Rung) -> Segment:
+        """What stands for it on a rung that is as long as it is."""
+        return self._segment(rung, tuple(self._facts(rung)))
+
+    def bare(self, most: int) -> Segment:
+        """What stands for it in so much room."""
+        read, found = self._read, self._found(Rung.VALUES)
+        named = ids if self._again else leaves
+        said = told(read, _TOLD, ids) if self._again else self._told
+        them = [*said, *asked_with(read, named), *told(read, (Voice.USER,), named)]
+        least = self._before // _LEAST
+        return self._segment(Rung.BARE, fitted(read, found, most, least, self._count, them))
+
+    @cached_property
+    def _told(self) -> Sequence[Told]:
+        """The values that results and the assistant's words tell."""
+        return tuple(told(self._read, _TOLD))
+
+    @cached_property
+    def _spoken(self) -> Sequence[Fact]:
+        """What users said."""
+        return (*goals(self._read), *rules(self._read), *users(self._read))
+
+    def _segment(self, rung: Rung, facts: tuple[Fact, ...]) -> Segment:
+        region = self._read.region
+        text = rendered(facts, region.notes)
+        return Segment(
+            start=region.start,
+            end=region.end,
+            rung=rung,
+            facts=facts,
+            text=text,
+            tokens=self._count(text),
+            before=self._before,
+        )
+
+    def _facts(self, rung: Rung) -> Iterator[Fact]:
+        """The facts of a rung in the order of their messages, then values that stand in none."""
+        found = self._found(rung)
+        yield from found
+        kept = "\n".join([fact.text for fact in found])
+        if rung < Rung.VALUES:
+            yield from values(self._read, kept)
+        elif not self._again:
+            yield from bag(self._read, gathered(self._told, kept))
+
+    def _found(self, rung: Rung) -> tuple[Fact, ...]:
+        """What was said and what came back, in the order of their messages."""
+        if rung not in self._known:
+            of_results = self._masked(rung) if self._again else self._records(rung)
+            unordered = chain(self._spoken, _replies(self._read, rung), of_results)
+            found = sorted(unordered, key=lambda fact: fact.messages[-1])
+            self._known[rung] = shared(found)
+        return self._known[rung]
+
+    def _masked(self, rung: Rung) -> Iterator[Fact]:
+        """What was run, read and changed, where results can be had again."""
+        yield from commands(self._read, _NAMES[rung])
+        yield from errors(self._read)
+        yield from files(self._read)
+
+    def _records(self, rung: Rung) -> Iterator[Fact]:
+        """What was done, and what tools gave back."""
+        say = self._say(rung)
+        yield from actions(self._read, say, self._stands)
+        yield from records(self._read, say, self._stands)
+
+    def _say(self, rung: Rung) -> Say:
+        """How a rung says what came back."""
+        if rung is Rung.PRUNED:
+            said = mentioned(self._read)
+            return lambda result: pruned(result, said)
+        return record if rung is Rung.FACTS else _nothing
+
+
+def _nothing(_: str) -> str:
+    return ""
+
+
+def _replies(read: Part, rung: Rung) -> Iterator[Fact]:
+    """What the assistant said."""
+    if rung < Rung.VALUES:
+        yield from asked(read)
+        yield from plans(read)
+    else:
+        yield from asked(read, 0)

@@ -1,0 +1,13 @@
+"""What was spoken of: what in a result somebody cared for."""
+
+from compaction.facts.part import Part
+from compaction.reading.message import Voice
+from compaction.results.pruned import Mentioned, spoken_of
+
+
+def mentioned(part: Part) -> Mentioned:
+    """The words of users, of the assistant and of the arguments of calls."""
+    texts = [message.text for _, message in part.spoken(Voice.USER)]
+    texts += [message.text for _, message in part.spoken(Voice.ASSISTANT)]
+    texts += [each.called.arguments for each in part.exchanges]
+    return spoken_of(texts)

@@ -1,0 +1,114 @@
+"""A region read once: who said what in it, and which result answers which call."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from compaction.facts.region import Region
+from compaction.facts.secrets import redacted
+from compaction.reading.message import Called, Message, Voice
+
+_NONE: Final = Called(id="", name="", arguments="")
+
+
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """A call and what came back.
+
+    Attributes:
+        called: The call; one without a name where a result answers none.
+        result: What came back; "" for nothing.
+        turn: The turn it is part of.
+        messages: The messages of both.
+    """
+
+    called: Called
+    result: str
+    turn: int
+    messages: tuple[int, ...]
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """What a region holds.
+
+    Attributes:
+        region: It.
+        turns: The turn of each of its messages, from the first on.
+        exchanges: Its calls with their results, in the order in which they were answered.
+        said: The messages that become part of the segment, by who speaks.
+    """
+
+    region: Region
+    turns: tuple[int, ...]
+    exchanges: tuple[Exchange, ...]
+    said: Mapping[Voice, Sequence[tuple[int, Message]]]
+
+    def spoken(self, voice: Voice) -> Sequence[tuple[int, Message]]:
+        """The messages of a voice that become part of the segment, each with its index.
+
+        Keys and passwords are taken out of all but the user's own words.
+        """
+        return self.said.get(voice, ())
+
+    def turn(self, at: int) -> int:
+        """The turn of a message of the region."""
+        return self.turns[at - self.region.start]
+
+
+def part(region: Region) -> Part:
+    """What a region holds, read once."""
+    turns = _turns(region)
+    said: dict[Voice, list[tuple[int, Message]]] = {}
+    for at in range(region.start, region.end):
+        message = region.messages[at]
+        if at not in region.held:
+            safe = message if message.voice is Voice.USER else _safe(message)
+            said.setdefault(message.voice, []).append((at, safe))
+    results = dict(said.get(Voice.RESULT, ()))
+    exchanges = tuple(_exchanges(region, turns, results))
+    return Part(region=region, turns=turns, exchanges=exchanges, said=said)
+
+
+def _safe(message: Message) -> Message:
+    """The message without keys and passwords."""
+    text = redacted(message.text)
+    return message if text is message.text else msgspec.structs.replace(message, text=text)
+
+
+def _turns(region: Region) -> tuple[int, ...]:
+    """The turn of each message of a region."""
+    turns = [0] * (region.end - region.start)
+    for unit in region.units:
+        for at in range(max(unit.start, region.start), min(unit.end, region.end)):
+            turns[at - region.start] = unit.turn
+    return tuple(turns)
+
+
+def _exchanges(
+    region: Region, turns: tuple[int, ...], results: Mapping[int, Message]
+) -> Iterator[Exchange]:
+    """Calls with their results; then those that nothing answered."""
+    asked: list[tuple[Called, int]] = []
+    for at in range(region.start, region.end):
+        message = region.messages[at]
+        if at in region.held:
+            continue
+        asked += [(called, at) for called in message.calls]
+        if message.voice is Voice.RESULT:
+            called, where = _asked(asked, message.answers)
+            yield Exchange(
+                called=called,
+                result=results[at].text,
+                turn=turns[at - region.start],
+                messages=(at,) if where < 0 else (where, at),
+            )
+    for called, at in asked:
+        yield Exchange(called=called, result="", turn=turns[at - region.start], messages=(at,))
+
+
+def _asked(asked: list[tuple[Called, int]], answers: str) -> tuple[Called, int]:
+    """The call that a result answers, taken from those open; one without a name for none."""
+    for at, (called, _) in enumerate(asked):
+        if called.id == answers:
+            return asked.pop(at)
+    return _NONE, -1

@@ -1,0 +1,77 @@
+"""What the assistant settled on, and what of it is done."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from compaction.facts.fact import Fact, Kind
+from compaction.facts.flat import headed
+from compaction.facts.part import Part
+from compaction.facts.sentences import sentences
+from compaction.reading.message import Voice
+
+#: Characters of a line that stay.
+_LONGEST: Final = 200
+#: Lines of a message.
+_MOST: Final = 4
+#: Characters of a message that are looked through.
+_SEEN: Final = 20_000
+_DONE: Final = re.compile(r"[-*]? ?\[[xX✓]\] |(?:DONE|✅|✓)[: ]")
+_TODO: Final = re.compile(
+    r"[-*]? ?\[ \] |TODO\b|(?:Next(?: steps?)?|Remaining|Still to do)\b ?[:,]"
+)
+_DECIDES: Final = (
+    *("decided", "decision", "chose", "instead of", "rather than", "root cause", "turns out"),
+    *(
+        "bug is",
+        "bug was",
+        "fix is",
+        "fix was",
+        "problem is",
+        "problem was",
+        "issue is",
+        "issue was",
+    ),
+)
+#: A text without any of these has nothing to tell, in small letters.
+_SIGNS: Final = (
+    *_DECIDES,
+    "[x]",
+    "[ ]",
+    "[✓]",
+    "todo",
+    "next",
+    "done",
+    "✅",
+    "✓",
+    "remaining",
+    "still to do",
+)
+_KINDS: Final = ((Kind.DONE, _DONE.match), (Kind.TODO, _TODO.match))
+
+
+def plans(part: Part) -> Iterator[Fact]:
+    """Lines of the assistant's that say what is done, to be done or decided; four a message."""
+    for at, message in part.spoken(Voice.ASSISTANT):
+        found = 0
+        text = message.text[:_SEEN]
+        small = text.lower()
+        if not any(map(small.__contains__, _SIGNS)):
+            continue
+        for sentence in sentences(text):
+            kind = _kind(sentence[:_LONGEST])
+            if kind is not None:
+                found += 1
+                said = headed(sentence, _LONGEST)
+                yield Fact(kind=kind, text=said, turns=(part.turn(at),), messages=(at,))
+            if found == _MOST:
+                break
+
+
+def _kind(sentence: str) -> Kind | None:
+    """What a sentence tells of; None for neither."""
+    for kind, tells in _KINDS:
+        if tells(sentence):
+            return kind
+    small = sentence.lower()
+    return Kind.DECISION if any(map(small.__contains__, _DECIDES)) else None

@@ -1,0 +1,152 @@
+"""The names in results that stay: one room, shared out over a whole part."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import log2
+from typing import Final
+
+from compaction.facts.calls import arguments
+from compaction.facts.part import Exchange, Part
+from compaction.facts.secrets import redacted
+from compaction.reading.size import estimate
+from compaction.results.leaves import strings
+from compaction.results.masks import PATH, Names, shown
+from compaction.results.values import Unreadable
+
+#: The share of a part's tokens that paths and names may take, and of that room the paths'.
+_SHARE: Final = 0.15
+_PATHS: Final = 0.75
+#: Tokens that a short part has in any case.
+_LEAST: Final = 100
+#: After so many further calls a name counts half.
+_HALF: Final = 6
+#: Folders of a path that are looked at.
+_DEEPEST: Final = 16
+_words = re.compile(r"[\w.@/+~%#-]+").findall
+_parts = re.compile(r"\w+").findall
+
+
+class _Seen:
+    """A name: how telling it is, how many calls told of it, and the last that stays."""
+
+    __slots__ = ("last", "times", "weight")
+
+    def __init__(self) -> None:
+        self.weight = 0
+        self.times = 0
+        self.last = 0
+
+
+def names(
+    part: Part, said: Mapping[int, str], latest: Sequence[int], share: float
+) -> dict[int, list[str]]:
+    """The names that stay for each exchange, the most telling ones of the part.
+
+    A name counts more the later it was shown, the more calls told of it, and where it was defined
+    or called. It stays with the exchange that showed it last, unless that says it already.
+
+    Args:
+        part: What is folded.
+        said: What is said of each exchange that stays, by its place.
+        latest: The place of the last call that is equal to each.
+        share: How much of the room that there is may be taken.
+    """
+    seen = _seen(part, said, latest)
+    here = len(part.exchanges)
+    ranked = sorted(seen, key=lambda name: _score(seen[name], here), reverse=True)
+    room = _Room(seen, said)
+    paths = [name for name in ranked if seen[name].weight == PATH]
+    size = _size(part) * share
+    left = room.take(paths, size * _PATHS)
+    left = room.take(
+        (name for name in ranked if seen[name].weight != PATH), size - size * _PATHS + left
+    )
+    room.take(paths, left)
+    told: dict[int, list[str]] = {}
+    for name, each in seen.items():
+        if name in room.kept:
+            told.setdefault(each.last, []).append(name)
+    return told
+
+
+class _Room:
+    """What of the names is taken."""
+
+    def __init__(self, seen: Mapping[str, _Seen], said: Mapping[int, str]) -> None:
+        self.kept: set[str] = set()
+        self._seen = seen
+        self._said = {at: _covered(text) for at, text in said.items()}
+
+    def take(self, ranked: Iterable[str], room: float) -> float:
+        """Take what the room holds and what does not stand on its line yet; what room is left."""
+        for name in ranked:
+            covered = self._said[self._seen[name].last]
+            cost = estimate(name) + 1
+            if cost < room and name not in covered:
+                room -= cost
+                self.kept.add(name)
+                _cover(name, covered)
+        return room
+
+
+def _size(part: Part) -> float:
+    """The tokens that the names of a part may take."""
+    region = part.region
+    held = enumerate(region.messages[region.start : region.end], region.start)
+    tokens = sum(message.tokens for at, message in held if at not in region.held)
+    return max(_LEAST, tokens * _SHARE)
+
+
+def _score(name: _Seen, here: int) -> float:
+    """How much a name counts; equal ones stay in the order of their first appearance."""
+    return name.weight * (1 + log2(name.times)) / (1 + (here - 1 - name.last) / _HALF)
+
+
+def _seen(part: Part, said: Mapping[int, str], latest: Sequence[int]) -> dict[str, _Seen]:
+    """The names of a part; those of a call that was made again stand with the last one like it."""
+    seen: dict[str, _Seen] = {}
+    known: dict[str, Names] = {}
+    for each, stands in zip(part.exchanges, latest, strict=True):
+        if stands in said:
+            for name, weight in _told(part, each, known).items():
+                held = seen.get(name)
+                if held is None:
+                    held = seen[name] = _Seen()
+                held.weight = max(held.weight, weight)
+                held.times += 1
+                held.last = stands
+    return seen
+
+
+def _told(part: Part, each: Exchange, known: dict[str, Names]) -> dict[str, int]:
+    """The names in what the assistant said and asked and in what came back."""
+    return shown("\n".join(_texts(part, each)), known)
+
+
+def _texts(part: Part, each: Exchange) -> Iterator[str]:
+    yield redacted(part.region.messages[each.messages[0]].text)
+    read = arguments(each.called)
+    try:
+        asked = "\n".join(strings(read)) if read is not None else each.called.arguments
+    except Unreadable:
+        asked = each.called.arguments
+    yield redacted(asked)
+    yield each.result
+
+
+def _covered(text: str) -> set[str]:
+    """All that stands in a text as a name."""
+    covered: set[str] = set()
+    for word in _words(text):
+        _cover(word, covered)
+    return covered
+
+
+def _cover(word: str, covered: set[str]) -> None:
+    """Note what stands where a name does: its parts, and the ends of a path."""
+    covered.add(word)
+    covered.update(_parts(word))
+    steps = word.split("/", _DEEPEST)
+    for at in range(1, len(steps)):
+        covered.add("/".join(steps[at:]))
+        covered.add("/".join(steps[:at]))

@@ -1,0 +1,135 @@
+"""Values that stand nowhere else: what the assistant worked out or quoted."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from compaction.facts.fact import Fact, Kind
+from compaction.facts.flat import flat
+from compaction.facts.part import Part
+from compaction.facts.secrets import redacted
+from compaction.reading.message import Voice
+from compaction.results.leaves import identifies, leaves
+
+_MONEY: Final = "$€£"
+_DIGIT: Final = re.compile(r"\d")
+#: What stands around a value in a sentence, and what only says that it is an amount.
+_AROUND: Final = re.compile(r"^[^\w/~.$€£-]+|[^\w%/]+$")
+#: Figures that are none of what was worked out: the number of a line, a time of the day.
+_PASSING: Final = re.compile(r"\d|\d{1,2}:\d\d").fullmatch
+_WORD: Final = re.compile(r"[^\s,;()\[\]{}\"'=|]+")
+#: How often a value must have come for more of that to make no difference.
+_AGAIN: Final = 3
+#: The values of a text.
+Named = Callable[[str], Iterable[str]]
+#: A message, and the values that it tells.
+Told = tuple[int, Sequence[str]]
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Where a value stands.
+
+    Attributes:
+        times: In how many messages.
+        last: The last of them.
+    """
+
+    times: int
+    last: int
+
+
+class _Kept:
+    """The words of lines, to see which values stand in them."""
+
+    __slots__ = ("_lines", "_words")
+
+    def __init__(self, lines: str) -> None:
+        self._lines = lines
+        self._words = set(_WORD.findall(lines))
+        self._words.update([word.partition(":")[2] for word in self._words if ":" in word])
+
+    def __contains__(self, value: object) -> bool:
+        bare = str(value).lstrip(_MONEY)
+        if bare in self._words:
+            return True
+        words = _WORD.findall(bare)
+        return len(words) > 1 and self._words.issuperset(words) and bare in self._lines
+
+    def add(self, value: str) -> None:
+        """A line more that holds this value alone."""
+        self._words.add(value.lstrip(_MONEY))
+
+
+def values(part: Part, kept: str) -> Iterator[Fact]:
+    """The values of each of the assistant's texts that stand in none of what is kept.
+
+    Args:
+        part: What is folded.
+        kept: All lines there are so far.
+    """
+    stands = _Kept(kept)
+    for at, message in part.spoken(Voice.ASSISTANT):
+        new = [each for each in _figures(message.text) if each not in stands]
+        for each in new:
+            stands.add(each)
+        if new:
+            text = flat(", ".join(new))
+            yield Fact(kind=Kind.VALUE, text=text, turns=(part.turn(at),), messages=(at,))
+
+
+def bag(part: Part, found: Iterable[str]) -> Iterator[Fact]:
+    """These values on one line; nothing for none."""
+    last = part.region.end - 1
+    text = flat(" ".join(found))
+    if text:
+        yield Fact(kind=Kind.VALUE, text=text, turns=(part.turn(last),), messages=(last,))
+
+
+def told(part: Part, voices: Iterable[Voice], named: Named = leaves) -> Iterator[Told]:
+    """The values that messages tell, voice by voice; each with its message.
+
+    Args:
+        part: What is folded.
+        voices: Whose messages are looked through.
+        named: The values of a result, or of a user's words.
+    """
+    for voice in voices:
+        of = _figures if voice is Voice.ASSISTANT else named
+        for at, message in part.spoken(voice):
+            yield at, tuple(of(message.text))
+
+
+def asked_with(part: Part, named: Named = leaves) -> Iterator[Told]:
+    """The values that calls were made with, each with its message."""
+    for each in part.exchanges:
+        yield each.messages[0], tuple(named(redacted(each.called.arguments)))
+
+
+def gathered(them: Iterable[Told], kept: str) -> Mapping[str, Seen]:
+    """Those of the values that stand in no line that is kept, in their order."""
+    stands = _Kept(kept)
+    new: dict[str, Seen] = {}
+    for at, found in them:
+        for each in found:
+            if each in new:
+                new[each] = Seen(new[each].times + 1, at)
+            elif each not in stands:
+                new[each] = Seen(1, at)
+    return new
+
+
+def ranked(found: Mapping[str, Seen]) -> list[str]:
+    """The values by what they are worth: those that came again, then the newest."""
+    return sorted(
+        found, key=lambda value: (min(found[value].times, _AGAIN), found[value].last), reverse=True
+    )
+
+
+def _figures(text: str) -> Iterator[str]:
+    """The words of a text that hold a figure or name something, as they may stand in a result."""
+    for word in dict.fromkeys(text.split()):
+        value = _AROUND.sub("", word)
+        if (_DIGIT.search(value) and not _PASSING(value)) or ("_" in value and identifies(value)):
+            yield value

@@ -1,0 +1,78 @@
+"""What was folded away and is not sent any more: what of it was needed, and what of it is gone."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from compaction.deciding.proof import Evidence
+from compaction.reading.message import Message, Voice
+from compaction.results.leaves import ids, leaves
+from compaction.tail import present
+from compaction.walk import State, Walk
+
+#: Names of one call that are looked up.
+_NAMES: Final = 64
+#: Losses that are named.
+_NAMED: Final = 200
+
+
+def needed(walk: Walk, state: State) -> Evidence | None:
+    """What the newest tool calls needed of what was folded before they were made.
+
+    A name counts that stood in the folded part and not in what was sent as it came; it is lost
+    where the segments do not hold it either. None where no call was made since the last point.
+
+    Args:
+        walk: The conversation.
+        state: How it stands.
+    """
+    here = state.tail.end
+    folds = [each for each in state.folds if each.at < here]
+    newest = list(_newest(walk, here))
+    if not folds or not newest:
+        return None
+    cut = folds[-1].segment.end
+    names = [
+        name
+        for message in newest
+        for call in message.calls
+        for name in ids(call.arguments)[:_NAMES]
+    ]
+    before = here - _behind(walk, here)
+    segments = "\n".join(each.segment.text for each in folds)
+    kept = (walk.talk.messages[at].text for each in folds for at in each.kept)
+    as_it_came = present(walk.talk, 0, walk.talk.lead) + present(walk.talk, cut, before)
+    as_it_came += "\n".join(kept)
+    folded = present(walk.talk, walk.talk.lead, cut)
+    recalled = "\n".join(each.raw.decode() for each in state.tail.said.values())
+    asked = [name for name in dict.fromkeys(names) if name not in as_it_came and name in folded]
+    lost = sum(name not in segments and name not in recalled for name in asked)
+    return Evidence(needed=len(asked), lost=lost)
+
+
+def losses(walk: Walk, state: State) -> tuple[str, ...]:
+    """Values and names that stood in the folded part and are not sent any more, in their order."""
+    talk = walk.talk
+    folded = range(talk.lead, state.folds[-1].segment.end)
+    sent = walk.sent_before(state) + present(talk, state.tail.start, state.tail.end)
+    sent += "\n".join(each.raw.decode() for each in state.tail.said.values())
+    found: dict[str, None] = {}
+    for at in folded:
+        message = talk.messages[at]
+        names = leaves(message.text) if message.voice is Voice.RESULT else ids(message.text)
+        found |= dict.fromkeys(name for name in names if name not in sent)
+        if len(found) > _NAMED:
+            break
+    return tuple(found)[:_NAMED]
+
+
+def _newest(walk: Walk, here: int) -> Iterator[Message]:
+    """What the assistant said last before a point."""
+    for message in walk.talk.messages[here - _behind(walk, here) : here]:
+        if message.voice is Voice.ASSISTANT and message.calls:
+            yield message
+
+
+def _behind(walk: Walk, here: int) -> int:
+    """How many messages came since the assistant was asked last, the last of them at a point."""
+    points = [at for at in walk.talk.points(0) if at < here]
+    return here - points[-1] if points else here - walk.talk.lead

@@ -1,0 +1,54 @@
+"""What folding remembers between calls: how messages read, and how conversations stand.
+
+Nothing depends on it but time: what is forgotten is decided again, the same way.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+from compaction.reading.readings import Readings
+from compaction.walk import State
+
+#: Conversations remembered, and messages that their states hold in other words.
+_TALKS: Final = 4_096
+_BYTES: Final = 64 * 2**20
+
+
+class Memory:
+    """Bounded; one thread at a time may use it.
+
+    Args:
+        talks: Conversations remembered.
+        most: Bytes of what is sent in place of messages that are remembered with them.
+    """
+
+    def __init__(self, talks: int = _TALKS, most: int = _BYTES) -> None:
+        self.readings = Readings()
+        self._talks = talks
+        self._most = most
+        self._held = 0
+        self._states: OrderedDict[bytes, State] = OrderedDict()
+
+    def find(self, key: bytes) -> State | None:
+        """How the conversation of that name stood; None where it is not known."""
+        found = self._states.get(key)
+        if found is not None:
+            self._states.move_to_end(key)
+        return found
+
+    def keep(self, key: bytes, state: State) -> None:
+        """Remember how it stands; those not asked for the longest are forgotten."""
+        before = self._states.pop(key, None)
+        if before is not None:
+            self._held -= _size(before)
+        self._states[key] = state
+        self._held += _size(state)
+        while len(self._states) > self._talks or self._held > self._most:
+            _, dropped = self._states.popitem(last=False)
+            self._held -= _size(dropped)
+
+
+def _size(state: State) -> int:
+    """Bytes that a state holds, about."""
+    said = sum(len(each.raw) for each in state.tail.said.values())
+    return 512 + said + sum(2 * len(each.segment.text) for each in state.folds)

@@ -1,0 +1,136 @@
+"""Whether a sentence stands on what was said: its ids, its words, its quotes."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
+from itertools import accumulate
+from typing import Final
+
+#: What a model may have around a token that is none of it.
+_AROUND: Final = "\"'`“”‘’«».,;:!?()[]{}<>…*"  # noqa: RUF001
+#: What makes a token one to be copied, not worded: digits, paths, addresses, code.
+_EXACT: Final = re.compile(r"[\d_/@\\#$€£%=~|^+]|\w[.:]\w|\w-\w+-\w")
+_QUOTED: Final = re.compile(r"\"([^\"\n]{2,200})\"|`([^`\n]{2,200})`|“([^”\n]{2,200})”")
+_WORD: Final = re.compile(r"[^\W\d_]{4,40}")
+_SPACE: Final = re.compile(r"\s+")
+#: Characters of a word that are compared: "booked" stands on "booking".
+_STEM: Final = 4
+#: The share of a sentence's words that have to have been said.
+_SAID: Final = 0.6
+#: Words of an order. Which were not said by a person are not taken from anybody else.
+_ORDERS: Final = re.compile(
+    r"(?i)\b(always|never|must|ignore|disregard|obey|instead|should|shall|forget|override"
+    r"|do not|don't|from now on|make sure|be sure|remember to|system prompt|instructions?)\b"
+)
+#: Where a sentence may end: behind its mark, or at an empty line. No run of white space is read
+#: twice.
+_END: Final = re.compile(r"[^\s.]{2}[.!?][\"')\]]?\s++|\n[^\S\n]*+\n\s*+|[。！？]")  # noqa: RUF001
+#: Behind these it goes on.
+_SHORT: Final = re.compile(r"(?i)\b(?:mrs?|ms|dr|st|vs|no|nr|ca|cf|etc|approx)\.\s*\Z")
+#: What comes next goes on with it: small letters, and the items of a list, which mean what their
+#: heading makes of them.
+_ON: Final = re.compile(r"[a-z*•–\d-]")  # noqa: RUF001
+_ESCAPE: Final = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/nrtbf]))')
+_ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+
+
+def on_one_line(text: str) -> str:
+    """The text on one line, one space between words."""
+    return _SPACE.sub(" ", text).strip()
+
+
+def unescaped(text: str) -> str:
+    """The text with the escapes of JSON strings undone: what a reader of it would copy."""
+    return _ESCAPE.sub(_meant, text) if "\\" in text else text
+
+
+def copied(sentence: str) -> Iterator[str]:
+    """What of a sentence has to stand in its source as it is: quotes, ids, numbers, paths."""
+    for found in _QUOTED.finditer(sentence):
+        yield on_one_line(found[1] or found[2] or found[3])
+    for piece in sentence.split():
+        token = piece.strip(_AROUND)
+        token = token.removesuffix("'s").removesuffix("’s")  # noqa: RUF001
+        if _EXACT.search(token) or any(map(str.isupper, token[1:])):
+            yield token
+
+
+def stands(token: str, source: str) -> bool:
+    """Whether a source holds the token by itself: "12" stands neither in "4125" nor in "12.50"."""
+    return _place(token, source) >= 0
+
+
+def stems(text: str) -> frozenset[str]:
+    """The beginnings of a text's longer words, the same in all their forms."""
+    return frozenset(word[:_STEM] for word in _WORD.findall(text.casefold()))
+
+
+def worded(sentence: str, said: Collection[str]) -> bool:
+    """Whether most words of a sentence are among the stems that were said."""
+    words = stems(sentence)
+    return sum(word in said for word in words) >= _SAID * len(words)
+
+
+def orders(sentence: str) -> frozenset[str]:
+    """The words of an order that a sentence has, in small letters."""
+    return frozenset(word.casefold() for word in _ORDERS.findall(sentence))
+
+
+def whole(quote: str, source: str) -> str:
+    """The whole sentences of a source that a quote of it is from; "" where it is not from there.
+
+    Half a sentence may say the contrary: "book first class" of "never book first class".
+    """
+    passages = [on_one_line(passage) for passage in _passages(source)]
+    text = " ".join(passages)
+    at = _place(quote, text)
+    if at < 0:
+        return ""
+    ends = list(accumulate(len(passage) + 1 for passage in passages))
+    first, last = bisect_right(ends, at), bisect_right(ends, at + len(quote) - 1)
+    return " ".join(passages[first : last + 1])
+
+
+def _passages(source: str) -> Iterator[str]:
+    """The sentences of a text, as they stand; a heading goes with what it heads."""
+    start = 0
+    for found in _END.finditer(source):
+        if _ends(source, found):
+            yield source[start : found.end()]
+            start = found.end()
+    yield source[start:]
+
+
+def _ends(source: str, found: re.Match[str]) -> bool:
+    """Whether a sentence ends there indeed."""
+    before = source[max(0, found.start() - 8) : found.start()]
+    mark = (before + found[0].rstrip())[-8:]
+    goes_on = _ON.match(source, found.end()) or mark.rstrip()[-1:] == ":" or _SHORT.search(mark)
+    return not goes_on
+
+
+def _place(token: str, source: str) -> int:
+    """Where a source holds the token by itself; -1 for nowhere."""
+    at = source.find(token)
+    while at >= 0 and not _is_apart(source, at, at + len(token)):
+        at = source.find(token, at + 1)
+    return at
+
+
+def _is_apart(source: str, start: int, end: int) -> bool:
+    """Whether what stands there is no part of a longer word or number."""
+    before, after = source[max(0, start - 2) : start], source[end : end + 2]
+    return not (_joins(before[::-1], source[start]) or _joins(after, source[end - 1]))
+
+
+def _joins(beside: str, edge: str) -> bool:
+    """Whether the characters next to a token's edge, the nearest first, go on with it."""
+    if not beside or not edge.isalnum():
+        return False
+    if beside[0].isalnum() or beside[0] == "_":
+        return True
+    return edge.isdigit() and beside[0] in ".," and beside[1:].isdigit()
+
+
+def _meant(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2])

@@ -1,0 +1,55 @@
+"""How a conversation may be folded, and at what prices."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Mode(StrEnum):
+    """How far compaction may go with a feature; each includes the ones before it, but native."""
+
+    OFF = "off"  #: Sent as it came.
+    TRIM = "trim"  #: Tool results said shorter without loss, when they first come.
+    FACTS = "facts"  #: Old turns become facts, by rules alone.
+    FACTS_MODEL = "facts+model"  #: Facts that a small model found join them at the next reset.
+    NATIVE = "native"  #: The provider compacts; nothing is folded here.
+
+
+class Prices(msgspec.Struct, frozen=True):
+    """Prices of a route, relative to a token of input that no cache knows.
+
+    Attributes:
+        read: A token read from the cache.
+        write: A token that is written to it.
+        output: A token generated.
+        least: Tokens that a prompt must have to be cached at all.
+    """
+
+    read: float = 1.0
+    write: float = 1.0
+    output: float = 4.0
+    least: int = 0
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for a conversation; equal policies fold equal conversations to equal bytes.
+
+    Attributes:
+        mode: How far it may go.
+        prices: What tokens cost.
+        keep_turns: The last turns that stay as they came; at least 1, for the request does.
+        target: Tokens the whole prompt should come down to; 0 for as far as facts go by themselves.
+        window: Most tokens that the model takes; 0 for not known.
+        force: Whether it folds as soon as there is enough to fold, whether that pays or not.
+        once: Whether only the last call decides, as if none had been made before.
+        least: Tokens below which nothing is folded.
+    """
+
+    mode: Mode = Mode.FACTS
+    prices: Prices = Prices()
+    keep_turns: int = 3
+    target: int = 0
+    window: int = 0
+    force: bool = False
+    once: bool = False
+    least: int = 2_048

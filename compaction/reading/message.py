@@ -1,0 +1,65 @@
+"""One message of a chat, as far as folding looks into it; the bytes stay the caller's."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+import msgspec
+
+#: How many tokens a text is.
+Count = Callable[[str], int]
+
+
+class Unfoldable(ValueError):
+    """A conversation that is sent as it came; says why."""
+
+
+class Voice(StrEnum):
+    """Who speaks in a message, whatever its role says."""
+
+    AUTHORITY = "authority"  #: system, developer: never folded, never moved, never reworded.
+    USER = "user"  #: A person's own words.
+    ASSISTANT = "assistant"  #: The model.
+    RESULT = "result"  #: What a tool, or a harness in the user's role, gave back.
+
+
+class Called(msgspec.Struct, frozen=True, gc=False):
+    """A tool call.
+
+    Attributes:
+        id: What its result answers; "" where calls are made in plain text.
+        name: The tool's.
+        arguments: As the model wrote them: JSON, or plain text.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A message; no cycle can pass through it, so the collector need not look at it.
+
+    Attributes:
+        raw: Its JSON as it came.
+        digest: 16 bytes that stand for ``raw``.
+        role: As it says.
+        voice: Who speaks.
+        text: All its text parts, a line end between two; "" for none.
+        calls: The tool calls it makes.
+        answers: The id of the call it is the result of; "" for none.
+        whole: Whether text and calls are all it holds: no image, file, sound or unknown part.
+        signed: Whether it carries thinking, reasoning or another opaque item that is bound to its
+            place: nothing before it may change.
+        tokens: What it weighs, all included.
+    """
+
+    raw: bytes
+    digest: bytes
+    role: str
+    voice: Voice
+    text: str = ""
+    calls: tuple[Called, ...] = ()
+    answers: str = ""
+    whole: bool = True
+    signed: bool = False
+    tokens: int = 0

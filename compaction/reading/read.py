@@ -1,0 +1,149 @@
+"""One chat message, read once; what cannot be read is not folded.
+
+Source: OpenAI, chat completions API reference (2026-11); what others add to it stands beside the
+keys below.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from compaction.reading.chain import digest
+from compaction.reading.message import Called, Count, Message, Unfoldable, Voice
+from compaction.reading.signs import is_signed
+from compaction.reading.size import estimate
+from compaction.reading.weight import weight
+
+_VOICES: Final[Mapping[str, Voice]] = {
+    "system": Voice.AUTHORITY,
+    "developer": Voice.AUTHORITY,
+    "user": Voice.USER,
+    "assistant": Voice.ASSISTANT,
+    "tool": Voice.RESULT,
+    "function": Voice.RESULT,
+}
+#: Parts that are words, and the key of these; the last two are as the Responses API says it.
+_WORDS: Final = {
+    "text": "text",
+    "refusal": "refusal",
+    "input_text": "text",
+    "output_text": "text",
+}
+#: Keys whose objects and lists are read, or say nothing that the model reads.
+_KNOWN: Final = frozenset(
+    {
+        "annotations",
+        "cache_control",
+        "content",
+        "function_call",
+        "metadata",
+        "tool_calls",
+    }
+)
+#: What stands before the name of a function of the older kind, which is all that its result names.
+_LEGACY: Final = "function_call:"
+
+_UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def read(raw: bytes, count: Count = estimate) -> Message:
+    """The message with this JSON, spoken by whom its role says.
+
+    Raises:
+        Unfoldable: If it is no message of a chat, or nests too deep.
+    """
+    try:
+        return _message(raw, _decode(raw), count)
+    except _UNREADABLE as error:
+        raise Unfoldable(f"not a message: {error}") from None
+
+
+def _message(raw: bytes, said: Mapping[str, Any], count: Count) -> Message:
+    role = said.get("role")
+    voice = _VOICES.get(role) if isinstance(role, str) else None
+    if not isinstance(role, str) or voice is None:
+        raise Unfoldable("not a message: its role is none that a chat has")
+    calls = tuple(_calls(said))
+    if calls and voice is not Voice.ASSISTANT:
+        raise Unfoldable(f"a message of role {role} makes calls")
+    parts = _parts(said)
+    texts = [_words(part) for part in parts]
+    return Message(
+        raw=raw,
+        digest=digest(raw),
+        role=role,
+        voice=voice,
+        text="\n".join([text for text in texts if text]),
+        calls=calls,
+        answers=_answers(said) if voice is Voice.RESULT else "",
+        whole=None not in texts and _is_plain(said),
+        signed=is_signed(said),
+        tokens=weight(said, count),
+    )
+
+
+def _parts(said: Mapping[str, Any]) -> list[Any]:
+    """What the message says, in parts; a refusal is what it says."""
+    content, refusal = said.get("content"), said.get("refusal")
+    parts = content if isinstance(content, list) else [] if content is None else [content]
+    return [*parts, refusal] if refusal else parts
+
+
+def _words(part: object) -> str | None:
+    """The text of a part; None for what is none."""
+    if isinstance(part, dict):
+        kind = part.get("type")
+        said = part.get(_WORDS.get(kind, "")) if isinstance(kind, str) else None
+        return said if isinstance(said, str) else None
+    return part if isinstance(part, str) else None
+
+
+def _is_plain(said: Mapping[str, Any]) -> bool:
+    """Whether no key that is not known here holds an object or a list."""
+    held = [name for name, value in said.items() if value and isinstance(value, dict | list)]
+    return _KNOWN.issuperset(held) and all(_is_plain_call(call) for call in _listed(said))
+
+
+def _is_plain_call(call: object) -> bool:
+    return isinstance(call, dict) and call.get("type", "function") in ("function", "custom")
+
+
+def _listed(said: Mapping[str, Any]) -> list[Any]:
+    """The tool calls as they stand there."""
+    calls = said.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise Unfoldable("tool_calls is no list")
+    return calls
+
+
+def _calls(said: Mapping[str, Any]) -> Iterator[Called]:
+    for call in _listed(said):
+        name = call.get("id") if isinstance(call, dict) else None
+        if not isinstance(name, str) or not name:
+            raise Unfoldable("a tool call has no id")
+        yield _called(name, call.get("function") or call.get("custom") or call)
+    if legacy := said.get("function_call"):
+        called = _called("", legacy)
+        yield Called(_LEGACY + called.name, called.name, called.arguments)
+
+
+def _called(name: str, inner: object) -> Called:
+    """What is called; what is no text in it is written as JSON."""
+    held = inner if isinstance(inner, dict) else {}
+    asked = held.get("arguments", held.get("input", ""))
+    return Called(name, _text(held.get("name") or held.get("type") or ""), _text(asked))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _answers(said: Mapping[str, Any]) -> str:
+    """The id of the call that this is the result of."""
+    found, legacy = said.get("tool_call_id"), said.get("role") == "function"
+    found = said.get("name") if legacy else found
+    if not isinstance(found, str) or not found:
+        raise Unfoldable("a result does not say what it answers")
+    return _LEGACY + found if legacy else found

@@ -1,0 +1,49 @@
+"""Values by key, bounded by how many there are and by what they weigh."""
+
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Remembered(Generic[K, V]):
+    """Values by key; what was not used for longest goes, half of all at a time.
+
+    A value that is found in the older half moves to the newer, which is all that use costs.
+
+    Args:
+        most: How many are kept.
+        heaviest: What all of them may weigh, in bytes.
+    """
+
+    def __init__(self, most: int, heaviest: int) -> None:
+        self._most = max(1, most // 2)
+        self._heaviest = heaviest // 2
+        self._weight = 0
+        self._newer: dict[K, tuple[V, int]] = {}
+        self._older: dict[K, tuple[V, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._newer.keys() | self._older.keys())
+
+    def get(self, key: K) -> V | None:
+        """The value of a key, which is used by this; None where there is none."""
+        found = self._newer.get(key)
+        if found is not None:
+            return found[0]
+        found = self._older.get(key)
+        if found is None:
+            return None
+        self._put(key, found)
+        return found[0]
+
+    def put(self, key: K, value: V, weight: int) -> None:
+        """Keep a value, if it alone does not weigh too much."""
+        if weight <= self._heaviest:
+            self._put(key, (value, weight))
+
+    def _put(self, key: K, held: tuple[V, int]) -> None:
+        if len(self._newer) >= self._most or self._weight + held[1] > self._heaviest:
+            self._older, self._newer, self._weight = self._newer, {}, 0
+        self._newer[key] = held
+        self._weight += held[1]

@@ -1,0 +1,79 @@
+"""Whether a message carries what only holds where it stands: signed thinking, opaque state.
+
+A provider checks it against what came before, so nothing before it may change.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+#: Keys that hold something opaque wherever they stand in a message, when their value is not empty.
+#: Sources: Anthropic, extended thinking and compaction (`signature`, `thinking_blocks` as LiteLLM
+#: and this gateway hand them on); OpenAI, reasoning items (`encrypted_content`); Google, thought
+#: signatures in the OpenAI form (`extra_content.google.thought_signature`); OpenRouter, reasoning
+#: tokens (`reasoning_details`). All 2026-11.
+_OPAQUE: Final = frozenset(
+    {
+        "encrypted_content",
+        "reasoning_details",
+        "reasoning_signature",
+        "redacted_thinking",
+        "signature",
+        "thinking_blocks",
+        "thinking_signature",
+        "thoughtSignature",
+        "thought_signature",
+        "thought_signatures",
+    }
+)
+#: Kinds of part that are opaque, whatever they hold.
+_KINDS: Final = frozenset(
+    {"compaction", "reasoning", "reasoning.encrypted", "redacted_thinking", "thinking"}
+)
+#: Keys under which those stand; a message's words and its calls' arguments are not looked into.
+_AROUND: Final = (
+    "content",
+    "custom",
+    "extra_content",
+    "function",
+    "function_call",
+    "google",
+    "anthropic",
+    "openai",
+    "provider_specific_fields",
+    "psf",
+    "reasoning",
+    "tool_calls",
+    "vertex",
+)
+#: Keys of messages that are words alone.
+_PLAIN: Final = frozenset({"role", "content", "tool_call_id", "name"})
+#: Deeper than any of them nests.
+_DEEPEST: Final = 8
+
+
+def is_signed(said: Mapping[str, Any]) -> bool:
+    """Whether anything in the message is bound to its place."""
+    return not _is_plain(said) and _is_bound(said, 0)
+
+
+def _is_plain(said: Mapping[str, Any]) -> bool:
+    """Whether a message is words and nothing more, as most are: that is quick to see."""
+    return said.keys() <= _PLAIN and isinstance(said.get("content"), str | None)
+
+
+def _is_bound(value: object, depth: int) -> bool:
+    """The same for what stands so deep in it; what is too deep to be looked into is bound."""
+    if depth > _DEEPEST:
+        return isinstance(value, dict | list)
+    if isinstance(value, list):
+        return any(_is_bound(one, depth + 1) for one in value)
+    return isinstance(value, dict) and _is_bound_object(value, depth)
+
+
+def _is_bound_object(value: Mapping[str, Any], depth: int) -> bool:
+    kind = value.get("type")
+    if depth and isinstance(kind, str) and kind in _KINDS:
+        return True
+    if any(value[name] for name in _OPAQUE.intersection(value)):
+        return True
+    return any(_is_bound(value[name], depth + 1) for name in _AROUND if name in value)

@@ -1,0 +1,64 @@
+"""How many tokens a text is, as near as can be told without a vocabulary.
+
+Bytes fall into classes; how often one stands right after another says where words and numbers begin
+and break. The weights are a least-squares fit, none below 0, to the o200k vocabulary over 4,500
+recorded texts: conversations, tool results, code, logs, random ids. Those of other scripts are set
+by hand.
+"""
+
+from typing import Final
+
+#: The class of each byte: lower and upper case, digits, spaces, line ends, tabs, other ASCII, and
+#: what begins a character of 2, 3 (South Asian, symbols, East Asian) or 4 bytes.
+_CLASSES: Final = bytes.maketrans(
+    bytes(range(256)),
+    b"".join(
+        [
+            b"p" * 9 + b"tn" + b"ppnpp" + b"p" * 16 + b"s" + b"p" * 15 + b"0" * 10 + b"p" * 7,
+            b"A" * 26 + b"p" * 6 + b"a" * 26 + b"p" * 5,
+            b"c" * 64 + b"x" * 32 + b"wwv" + b"y" * 13 + b"z" * 16,
+        ]
+    ),
+)
+#: Tokens for each byte, and for each time that these classes stand there, in thousandths.
+_BYTE: Final = 48
+_WEIGHTS: Final = (
+    (b"A", 508),
+    (b"0", 288),
+    (b"sa", 733),
+    (b"s0", 1_009),
+    (b"sp", 1_199),
+    (b"0a", 1_494),
+    (b"0A", 2_409),
+    (b"aA", 482),
+    (b"na", 1_181),
+    (b"ns", 1_087),
+    (b"ap", 1_102),
+    (b"0p", 1_959),
+    (b"nt", 1_509),
+    (b"np", 2_367),
+    (b"aaaaaaaaaaaaaaaa", 7_897),
+)
+_OTHER_SCRIPTS: Final = ((b"x", 230), (b"w", 240), (b"v", 450), (b"y", 470), (b"z", 2_200))
+#: Shorter texts, names and such, are told by their length.
+_SHORT: Final = 8
+#: Longer texts are looked at in slices of so many bytes, one in each step.
+_WHOLE: Final = 2_048
+_SLICE: Final = 256
+_STEP: Final = 1_024
+
+
+def estimate(text: str) -> int:
+    """About how many tokens the text is: some 5 % off for most kinds of text; 0 for none."""
+    if len(text) <= _SHORT:
+        return (len(text) + 3) // 4
+    kinds = text.encode(errors="replace").translate(_CLASSES)
+    seen = kinds if len(kinds) <= _WHOLE else _sample(kinds)
+    weights = _WEIGHTS if text.isascii() else _WEIGHTS + _OTHER_SCRIPTS
+    times = seen.count
+    thousandths = _BYTE * len(seen) + sum([weight * times(each) for each, weight in weights])
+    return 1 + thousandths * len(kinds) // (len(seen) * 1_000)
+
+
+def _sample(kinds: bytes) -> bytes:
+    return b"".join([kinds[at : at + _SLICE] for at in range(0, len(kinds), _STEP)])

@@ -1,0 +1,105 @@
+"""Units that are kept or folded whole, and the turns they make up."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from compaction.reading.message import Message, Unfoldable, Voice
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """Messages that stand or fall together: one alone, or calls with all their results.
+
+    Attributes:
+        start: Its first message, in the caller's list.
+        end: The first after it.
+        turn: The turn it is part of, from 1; 0 before the first user message.
+        is_open: Whether a call of it has no result yet.
+    """
+
+    start: int
+    end: int
+    turn: int
+    is_open: bool = False
+
+
+def units(messages: Sequence[Message]) -> tuple[Unit, ...]:
+    """The conversation in its units, in order; a turn begins with each message of a user.
+
+    Calls that were made before others were answered make one unit with them.
+
+    Raises:
+        Unfoldable: If a result answers no call, or a call is answered twice.
+    """
+    ends, waiting = _ends(messages)
+    found: list[Unit] = []
+    start = turn = 0
+    while start < len(messages):
+        turn += messages[start].voice is Voice.USER
+        at, end, is_open, begun = start, start + 1, False, turn
+        while at < end:
+            end = max(end, ends[at])
+            is_open = is_open or at in waiting
+            turn += at > start and messages[at].voice is Voice.USER
+            at += 1
+        found.append(Unit(start, end, begun, is_open))
+        start = end
+    return tuple(found)
+
+
+def points(messages: Sequence[Message]) -> tuple[int, ...]:
+    """How long the conversation was at each call of the client; at the present one it is whole.
+
+    A client calls when a user has spoken or all results are there, and an answer follows.
+
+    Raises:
+        Unfoldable: If a result answers no call, or a call is answered twice.
+    """
+    found: list[int] = []
+    waiting: dict[str, int] = {}
+    speaks = False
+    for at, message in enumerate(messages):
+        if message.voice is Voice.ASSISTANT:
+            if speaks and not waiting:
+                found.append(at)
+            speaks = False
+        elif message.voice is not Voice.AUTHORITY:
+            speaks = True
+        _step(waiting, at, message)
+    return (*found, len(messages))
+
+
+def calls(messages: Sequence[Message]) -> int:
+    """How many calls of the gateway the client must have made by now, the present one included.
+
+    Raises:
+        Unfoldable: If a result answers no call, or a call is answered twice.
+    """
+    return len(points(messages))
+
+
+def _ends(messages: Sequence[Message]) -> tuple[list[int], frozenset[int]]:
+    """Where what each message began ends, by its results so far; and which still wait for one."""
+    ends = list(range(1, len(messages) + 1))
+    waiting: dict[str, int] = {}
+    for at, message in enumerate(messages):
+        asked = _step(waiting, at, message)
+        if asked is not None:
+            ends[asked] = at + 1
+    return ends, frozenset(waiting.values())
+
+
+def _step(waiting: dict[str, int], at: int, message: Message) -> int | None:
+    """The message whose call this one answers; what then waits for a result is kept up.
+
+    An id may come again once it was answered: some clients count anew in each turn.
+    """
+    for call in message.calls:
+        if call.id in waiting:
+            raise Unfoldable(f"messages[{at}] makes a call whose id waits for a result already")
+        waiting[call.id] = at
+    if message.voice is not Voice.RESULT:
+        return None
+    if message.answers not in waiting:
+        raise Unfoldable(f"messages[{at}] answers no call that waits for a result")
+    return waiting.pop(message.answers)

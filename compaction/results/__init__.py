@@ -1,0 +1,1 @@
+"""Tool results: said shorter without loss, their records, and the values they hold."""

@@ -1,0 +1,57 @@
+"""Plain text said shorter: what a terminal would not show, and lines that repeat."""
+
+import re
+from itertools import groupby
+from typing import Final
+
+#: Runs of equal lines from this many on are said once.
+LEAST_RUN: Final = 3
+#: Lines shorter than this are cheaper said again.
+_LEAST_LINE: Final = 4
+
+_coloured = re.compile(
+    r"\x1b(?:\[[0-?]{0,32}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[@-Z\\^_=>])"
+).sub
+_moving = re.compile(r"\d|[█▏▎▍▌▋▊▉░▒▓#=]{3}|^\s*[-\\|/⠀-⣿]\s*$").search
+_wrong = re.compile(r"(?i)error|fail|fatal|panic|exception|warn|denied|abort").search
+_TIMES: Final = "\N{MULTIPLICATION SIGN}"
+_counted = re.compile(rf"\[{_TIMES}\d+\]$", re.MULTILINE).search
+
+
+def terse(text: str) -> str:
+    """The text without escape codes, overwritten progress and lines that repeat."""
+    if "\x1b" in text:
+        text = _coloured("", text)
+    if "\r" in text:
+        text = _settled(text)
+    return _folded(text)
+
+
+def _settled(text: str) -> str:
+    """Each line in the state that the terminal was left with; a file of bare returns stays."""
+    text = text.replace("\r\n", "\n")
+    if "\r" not in text or "\n" not in text:
+        return text
+    return "\n".join([_last(line) if "\r" in line else line for line in text.split("\n")])
+
+
+def _last(line: str) -> str:
+    *before, last = states = [state for state in line.split("\r") if state.strip()] or [""]
+    if any(_wrong(state) or not _moving(state) for state in before):
+        return "\r".join(states)
+    return last
+
+
+def _folded(text: str) -> str:
+    """Runs of equal lines as one with a count; nothing where such counts stand already."""
+    lines = text.split("\n")
+    if len(lines) < LEAST_RUN or _counted(text):
+        return text
+    told: list[str] = []
+    for line, run in groupby(lines):
+        times = sum(1 for _ in run)
+        if times >= LEAST_RUN and len(line.strip()) >= _LEAST_LINE:
+            told.append(f"{line} [{_TIMES}{times}]")
+        else:
+            told += [line] * times
+    return "\n".join(told)

@@ -1,0 +1,93 @@
+"""What kind of results a part holds: records, or what can be read again where it came from."""
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+from compaction.reading.message import Called, Message, Voice
+
+#: The share of the tokens of results that must be re-readable.
+LEAST_SHARE: Final = 0.7
+#: Lines of a result that are looked at.
+_LINES: Final = 80
+_WIDTH: Final = 200
+#: How much of its head and tail is searched for what only a shell says.
+_ENDS: Final = 400
+#: The share of them that must look like a file, a listing or what a shell prints.
+_LEAST_LINES: Final = 0.3
+#: One such line tells nothing: prose may hold a tag or a heading.
+_LEAST_TELLING: Final = 2
+
+
+class Profile(StrEnum):
+    """How results are folded."""
+
+    RECORDS = "records"  #: They become records: nobody will ask the same again.
+    REREADABLE = "rereadable"  #: They are masked: files, listings, what a shell prints.
+
+
+_source_line = re.compile(
+    r"[ \t]*(?:"
+    r"\d{1,6}[ \t]*[:|→\t]"  # a numbered line
+    r"|[-\w./~+@]+:\d+[:\s]"  # a hit of a search
+    r"|[-dl](?:[r-][w-][xsStT-]){3}"  # ls -l
+    r"|(?:diff --git |index [0-9a-f]{7}|@@ -|\+\+\+ |--- )"  # a diff
+    r"|(?:Traceback \(most|File \"|at \S+ ?\(|\$ |# |//|/\*|\*/|\* |#include |#define )"
+    r"|(?:import|from|package|use) [\w./:@{*\"']+(?: import\b| from\b|;|$)"
+    r"|(?:if|elif|else|for|while|try|except|finally|with|case)\b[^.]*:$"
+    r"|(?:def|class|return|if|for|while|try|async|await|const|let|var|function|export|public|private"
+    r"|protected|static|void|int|fn|pub|func|type|interface|struct|enum|switch|throw|raise|with|self)"
+    r"\b(?=.*[=({;\[]).*[\w)(:;{},\]\"']$"
+    r"|[})\]]+[,;)]*$"
+    r"|</?[a-z][\w-]*[^>]{0,200}>"
+    r"|(?:~|\.{1,2})?/?(?:[-\w.@+]+/)+[-\w.@+]*:?$"  # a path alone
+    r"|[-\w@+]+\.[A-Za-z]\w{0,7}$"
+    r"|.{0,200}[;{]$"
+    r")"
+).match
+_shell = re.compile(
+    r"bash-\$\s*\Z|\A\[File: |\(Current directory: |\bexit(?:ed with)?[ _]?(?:code|status)\b"
+    r"|<returncode>|Successfully (?:replaced|wrote)|\A\(no output\)",
+    re.IGNORECASE,
+).search
+_runs = re.compile(
+    r"(?:\w*[_-])?(?:bash|shell|terminal|console|exec|execute|run|ls|grep|rg|glob|sed|find_file"
+    r"|str_replace\w*|apply_patch|list_dir\w*|run_command\w*)(?:[_-](?:file|files|dir|directory|command|bash|shell|ipython|cell))*",
+    re.IGNORECASE,
+).fullmatch
+_reads = re.compile(
+    r"(?:\w*[_-])?(?:cat|view|open|edit|write|read|create|insert)"
+    r"(?:[_-](?:file|files|path|text|editor))*",
+    re.IGNORECASE,
+).fullmatch
+_path = re.compile(r"[\w~.-]*/[\w.-]|\w\.\w{1,5}\b|\"(?:command|cmd|path)\"").search
+_source = re.compile(
+    r"\w\.(?:py|pyi|ipynb|tsx?|jsx?|[cm]js|vue|toml|cfg|ini|lock|rst|mdx?|s?css|html?|svg|[ch]|cc|[ch]pp|go"
+    r"|rs|java|kt|swift|rb|php|pl|sh|lua|sql|json|ya?ml)\b"
+).search
+_record = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\d\]-])").match
+
+
+def profile(messages: Sequence[Message]) -> Profile:
+    """Re-readable where most of what tools gave back is; records where there is nothing."""
+    calls = {call.id: call for message in messages for call in message.calls if call.id}
+    results = [message for message in messages if message.voice is Voice.RESULT]
+    read = sum(held.tokens for held in results if is_rereadable(held.text, calls.get(held.answers)))
+    whole = sum(held.tokens for held in results)
+    return Profile.REREADABLE if whole and read >= LEAST_SHARE * whole else Profile.RECORDS
+
+
+def is_rereadable(text: str, call: Called | None = None) -> bool:
+    """Whether a result could be had again by asking again: a file, a listing, a shell's answer."""
+    if call is not None:
+        name, asked = call.name[:_WIDTH], call.arguments
+        if (_runs(name) and _path(asked)) or (_reads(name) and _source(asked)):
+            return True
+    if _record(text):
+        return False
+    if _shell(text[:_ENDS]) or _shell(text[-_ENDS:]):
+        return True
+    lines = [line for line in text.split("\n", _LINES)[:_LINES] if line.strip()]
+    telling = sum(1 for line in lines if _source_line(line[:_WIDTH]))
+    return telling >= _LEAST_TELLING and telling > _LEAST_LINES * len(lines)

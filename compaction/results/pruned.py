@@ -1,0 +1,160 @@
+"""A value by what tells in it: ids, amounts, dates, times, states and names.
+
+Members nobody spoke of that tell nothing are left out in all of a result's objects alike: parts of
+addresses, prose, counts. Of long lists of objects the first ones stay, and those spoken of.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Final
+
+from compaction.results.leaves import identifies, leaves, strings
+from compaction.results.values import DEEPEST, Number, Unreadable, Value
+
+#: The words that were spoken.
+Mentioned = frozenset[str]
+#: The names on the way to a value; its place in a list is none of them.
+_Path = tuple[str, ...]
+
+#: Objects of a list that stay whether they were spoken of or not; lists up to so long stay whole.
+_FIRST, _SHORT = 3, 8
+#: Letters of a string from which on it is prose, and what it names may be needed.
+_PROSE: Final = 40
+#: A value of fewer letters is spoken of by chance.
+_LEAST: Final = 3
+_words = re.compile(r"[^\s\"'`,;:()\[\]{}<>|=]+").findall
+_parts = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])").findall
+#: What names that tell are made of.
+_tells_of = re.compile(
+    r"ids?|uuid|number|code|date|day|time|dob|names?|status|state|title|subject|location|email"
+    r"|amounts?|prices?|total|cost|fee|fare|balance"
+).fullmatch
+#: What names are made of whose values only tell where something is.
+_places = re.compile(
+    r"address|street|zip|postal|postcode|province|country|latitude|longitude|lat|lng|url"
+).fullmatch
+_state = re.compile(r"[A-Za-z][A-Za-z_-]{0,19}").fullmatch
+_figure = re.compile(r"\d").search
+_dated = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}:\d\d|[$€£]\s?\d").match
+
+
+def spoken_of(texts: Iterable[str]) -> Mentioned:
+    """The words of texts."""
+    return frozenset([word.rstrip(".!?") for text in texts for word in _words(text)])
+
+
+def telling(value: Value, said: Mentioned, capped: Callable[[str], str]) -> Value:
+    """What tells in a value; all of it where nothing would be left.
+
+    Args:
+        value: What came back.
+        said: What was spoken of.
+        capped: Says a long string shorter.
+
+    Raises:
+        Unreadable: If it is nested too deep.
+    """
+    columns: dict[_Path, list[str]] = {}
+    _gather(value, (), columns, 0)
+    keeps = {path for path, cells in columns.items() if _tells(path, cells, said)}
+    return _kept(value, (), keeps, lambda items: _some(items, said), capped) or value
+
+
+def _gather(value: Value, path: _Path, columns: dict[_Path, list[str]], depth: int) -> None:
+    """The strings and numbers of a value by the names on the way to them."""
+    if depth > DEEPEST:
+        raise Unreadable("nested too deep")
+    if isinstance(value, str):
+        columns.setdefault(path, []).append(value)
+    elif isinstance(value, list):
+        for held in value:
+            _gather(held, path, columns, depth + 1)
+    elif isinstance(value, dict):
+        for name, held in value.items():
+            _gather(held, (*path, name), columns, depth + 1)
+
+
+def _tells(path: _Path, cells: Sequence[str], said: Mentioned) -> bool:
+    """Whether a column is kept: for its name, for what stands in it, or as it was spoken of."""
+    parts = {part.lower() for name in path for part in _parts(name[:80])}
+    if any(_is_said(cell, said) for cell in cells):
+        return True
+    if any(map(_places, parts)):
+        return False
+    return any(map(_tells_of, parts)) or any(map(_tells_itself, cells))
+
+
+def _tells_itself(cell: str) -> bool:
+    """Whether a value names something, is a state, a date, a time or money."""
+    if isinstance(cell, Number):
+        return identifies(cell)
+    return bool(_state(cell) or _dated(cell)) or identifies(cell)
+
+
+def _is_said(cell: str, said: Mentioned) -> bool:
+    return len(cell) >= _LEAST and all(word.rstrip(".!?") in said for word in _words(cell))
+
+
+def _kept(
+    value: Value,
+    path: _Path,
+    keeps: Container[_Path],
+    some: Callable[[list[Value]], list[Value]],
+    capped: Callable[[str], str],
+) -> Value:
+    if isinstance(value, str):
+        return value if isinstance(value, Number) else capped(value)
+    if isinstance(value, list):
+        stays = some(value)
+        told = [_kept(held, path, keeps, some, capped) for held in stays]
+        return told if len(stays) == len(value) else _cut(told, len(value))
+    if not isinstance(value, dict):
+        return value
+    found: dict[str, Value] = {}
+    for name, held in value.items():
+        below = (*path, name)
+        is_left = below not in keeps and _is_column(held)
+        inner = _named(held) if is_left else _kept(held, below, keeps, some, capped)
+        if inner not in _SILENT or (inner == {} and _figure(name)):
+            found[name] = inner
+    return found
+
+
+def _named(value: Value) -> Value:
+    """What prose names; nothing of shorter strings."""
+    if isinstance(value, list):
+        return [named for held in value if (named := _named(held))]
+    is_prose = isinstance(value, str) and not isinstance(value, Number) and len(value) >= _PROSE
+    return " ".join(leaves(str(value))) if is_prose else ""
+
+
+def _is_column(value: Value) -> bool:
+    """Whether it is a string, or a list of them."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(held, str) for held in value)
+    return isinstance(value, str)
+
+
+def _cut(told: list[Value], of: int) -> Value:
+    """Some of a list, and how many there were."""
+    return {"some": told, "of": Number(of)}
+
+
+def _some(items: list[Value], said: Mentioned) -> list[Value]:
+    """The first of a long list of objects, and those spoken of by what few of them say."""
+    if len(items) <= _SHORT or not all(isinstance(item, dict) for item in items):
+        return items
+    told = [{each for each in strings(item) if not isinstance(each, Number)} for item in items]
+    times = Counter([each for texts in told for each in texts])
+    named = {
+        each for each, times in times.items() if 2 * times <= len(items) and _is_said(each, said)
+    }
+    return [
+        item
+        for at, (item, texts) in enumerate(zip(items, told, strict=True))
+        if at < _FIRST or not named.isdisjoint(texts)
+    ]
+
+
+_SILENT: Final[tuple[Value, ...]] = (None, False, "", [], {})

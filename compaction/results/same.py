@@ -1,0 +1,29 @@
+"""A result that was there before: said by pointing to it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import blake3
+
+#: Below this many bytes a result is said again.
+LEAST: Final = 200
+_DIGEST: Final = 16
+
+
+def stamp(text: str) -> bytes:
+    """16 bytes that stand for a text."""
+    return blake3.blake3(text.encode(errors="surrogatepass")).digest(length=_DIGEST)
+
+
+def echo(text: str, seen: Mapping[bytes, str]) -> str | None:
+    """A pointer to the call that had this result byte for byte; None where none had.
+
+    Args:
+        text: The result.
+        seen: What was called, by the stamp of the text that came back. Only calls whose results
+            stay in the prompt as they are.
+    """
+    if len(text) < LEAST and len(text.encode(errors="surrogatepass")) < LEAST:
+        return None
+    call = seen.get(stamp(text))
+    return None if call is None else f"[same as the earlier result of {call}]"

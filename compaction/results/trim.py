@@ -1,0 +1,72 @@
+"""A result's message with its content said shorter; every other byte stays as it came."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from compaction.reading.message import Message, Voice
+from compaction.results.crush import crushed
+from compaction.results.same import echo
+
+_CONTENT: Final = "content"
+_MARK: Final = b"cache_control"
+_UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeError)
+_key = re.compile(rb'"content"[ \t\n\r]*:[ \t\n\r]*').finditer
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_fields = msgspec.json.Decoder(dict[str, str]).decode
+_string = msgspec.json.Decoder(str).decode
+_encoded = msgspec.json.encode
+
+
+def trimmed(message: Message, seen: Mapping[bytes, str]) -> bytes:
+    """The message with its text said shorter; ``message.raw`` where nothing is gained.
+
+    Args:
+        message: A result. Others, and such as are signed, marked for the provider's cache or hold
+            more than text, stay as they came.
+        seen: As in ``echo``.
+    """
+    stays = message.voice is not Voice.RESULT or message.signed or not message.whole
+    if stays or _MARK in message.raw:
+        return message.raw
+    try:
+        return _trimmed(message.raw, seen)
+    except _UNREADABLE:
+        return message.raw
+
+
+def _trimmed(raw: bytes, seen: Mapping[bytes, str]) -> bytes:
+    content = bytes(_members(raw).get(_CONTENT, b""))
+    shorter = _parts(content, seen) if content[:1] == b"[" else _reworded(content, seen)
+    places = [found.end() for found in _key(raw) if raw.startswith(content, found.end())]
+    if len(shorter) >= len(content) or len(places) != 1:
+        return raw
+    return raw[: places[0]] + shorter + raw[places[0] + len(content) :]
+
+
+def _parts(content: bytes, seen: Mapping[bytes, str]) -> bytes:
+    parts = [bytes(part) for part in _elements(content)]
+    told = [_part(part, seen if len(parts) == 1 else {}) for part in parts]
+    return content if told == parts else b"[" + b",".join(told) + b"]"
+
+
+def _part(raw: bytes, seen: Mapping[bytes, str]) -> bytes:
+    """A text part that holds nothing else, or a string, with its text said shorter."""
+    if raw[:1] == b'"':
+        return _reworded(raw, seen)
+    members = _members(raw)
+    if members.keys() != {"type", "text"} or _fields(raw)["type"] != "text":
+        return raw
+    told = _reworded(bytes(members["text"]), seen)
+    return raw if told == bytes(members["text"]) else b'{"type":"text","text":' + told + b"}"
+
+
+def _reworded(raw: bytes, seen: Mapping[bytes, str]) -> bytes:
+    if raw[:1] != b'"':
+        return raw
+    text = _string(raw)
+    told = echo(text, seen) or crushed(text)
+    return raw if told == text else _encoded(told)

@@ -1,0 +1,56 @@
+"""JSON that a tool gave back, read so that nothing is lost: numbers keep their spelling."""
+
+import json
+from typing import Final, TypeAlias
+
+#: How deep a result may be nested and still be looked into.
+DEEPEST: Final = 48
+
+
+class Unreadable(ValueError):
+    """A text that is no JSON, or JSON that could not be said again without loss."""
+
+
+class Number(str):
+    """A number as it was spelled: 1.10 is not 1.1, and no digit of a long id is lost."""
+
+    __slots__ = ()
+
+
+Value: TypeAlias = "str | bool | list[Value] | dict[str, Value] | None"
+
+
+def parsed(text: str) -> Value:
+    """The value that a text is.
+
+    Raises:
+        Unreadable: If it is none, is nested out of bounds, or has a key twice in one object.
+    """
+    try:
+        return _decoder.decode(text)  # type: ignore[no-any-return]
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(str(error)) from None
+
+
+def opened(text: str, at: int) -> tuple[Value, int]:
+    """The value that begins there, and where it ends.
+
+    Raises:
+        Unreadable: As above.
+    """
+    try:
+        return _decoder.raw_decode(text, at)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(str(error)) from None
+
+
+def _object(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Unreadable("a key stands twice")
+    return found
+
+
+_decoder: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=Number, parse_float=Number, parse_constant=Number
+)

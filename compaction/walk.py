@@ -1,0 +1,256 @@
+"""The folds of a conversation, decided call by call from what was said before each.
+
+::
+
+    point ─ newest messages told ─ proof ─ cut ─ guess ─ verdict ─┬─ no: it goes on as it is
+                                                                  └─ segment ─ verdict ─ fold
+
+A longer conversation repeats the decisions of a shorter one that it begins with: so the bytes sent
+stay the beginning of what is sent later, but at a fold, and nothing has to be kept anywhere.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from compaction.deciding.gate import Reason, Standing, Verdict, cost, earned, verdict
+from compaction.facts.ladder import Region, climbed
+from compaction.facts.segment import Segment
+from compaction.policy import Mode, Policy
+from compaction.reading.message import Count, Voice
+from compaction.tail import Tail, grown
+from compaction.talk import Talk, cut, step
+
+#: What a model found in the part folded before, by what identifies that part and the new one: the
+#: same answer whenever it is asked of the same two.
+Notes = Callable[[bytes, bytes], tuple[str, ...]]
+
+#: What a segment takes of what it stands for at best, until one was written.
+_GUESS: Final = 0.15
+#: What surrounds a message that is added.
+_MESSAGE: Final = 4
+_FOLDING: Final = frozenset({Mode.FACTS, Mode.FACTS_MODEL})
+
+
+def unnoted(_before: bytes, _here: bytes) -> tuple[str, ...]:
+    """No notes."""
+    return ()
+
+
+class Fold(msgspec.Struct, frozen=True, kw_only=True):
+    """A part that was folded.
+
+    Attributes:
+        at: The point where that was decided.
+        segment: What is sent in its place.
+        kept: Messages of the part that stay messages: those of authority, the request that was
+            under way, and a user's that hold more than text.
+        tokens: What segment and messages weigh.
+    """
+
+    at: int
+    segment: Segment
+    kept: tuple[int, ...]
+    tokens: int
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """How a conversation stands at a point.
+
+    Attributes:
+        calls: Points passed.
+        since: Points passed since the last fold.
+        folds: The parts folded, in order.
+        tail: All after them.
+        start: Tokens of the whole as it was sent right after the last fold.
+        sent: Tokens of the whole as it was sent at the last point.
+        raw: The same, as it came.
+        bank: What shortening has saved, in tokens of uncached input.
+        failed: Tokens of the part that was last tried in vain.
+        share: What a segment takes of what it stands for, as the last one that was written did.
+        verdict: What was decided at the last point.
+    """
+
+    tail: Tail
+    calls: int = 0
+    since: int = 0
+    folds: tuple[Fold, ...] = ()
+    start: int = 0
+    sent: int = 0
+    raw: int = 0
+    bank: float = 0.0
+    failed: int = 0
+    share: float = _GUESS
+    verdict: Verdict = Verdict(folds=False, reason=Reason.NOTHING_TO_FOLD, break_even=None)
+
+
+class Walk(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation and what holds for it.
+
+    Attributes:
+        talk: The conversation.
+        policy: How it may be folded.
+        fixed: Tokens of the tools.
+        count: How tokens are counted.
+        notes: What a model found in the part folded before; it joins the new one.
+        keys: What identifies each beginning of the conversation, from its first message on.
+    """
+
+    talk: Talk
+    policy: Policy
+    fixed: int
+    count: Count
+    notes: Notes
+    keys: Sequence[bytes]
+
+    def begun(self) -> State:
+        """Before its first call."""
+        lead = self.talk.lead
+        return State(tail=Tail(start=lead, end=lead))
+
+    def to_end(self, state: State) -> State:
+        """After all its calls."""
+        points = list(self.talk.points(state.tail.end))
+        for at in points[-1:] if self.policy.once else points:
+            state = self._at(state, at)
+        return self._rest(state)
+
+    def _at(self, state: State, at: int) -> State:
+        """At a point."""
+        state = self._told(state, at)
+        raw = self._head + self.talk.weight(self.talk.lead, at)
+        before, sent = state.sent, self._sent(state)
+        saved = earned(self.policy.prices, state.raw - before, (raw - state.raw) - (sent - before))
+        state = msgspec.structs.replace(
+            state,
+            calls=state.calls + 1,
+            since=state.since + 1,
+            bank=state.bank + saved,
+            sent=sent,
+            raw=raw,
+            start=state.start or sent,
+        )
+        if self.policy.mode not in _FOLDING:
+            return state
+        end = self._cut(state, at)
+        return self._decided(state, self._standing(state, end, sent - before), end)
+
+    def _decided(self, state: State, standing: Standing, end: int) -> State:
+        """With the part up to a cut folded, if that is due."""
+        at = state.tail.end
+        found = verdict(self.policy, standing)
+        if not found.folds:
+            return msgspec.structs.replace(state, verdict=found)
+        segment, kept = self._segment(state, end, standing)
+        tokens = segment.tokens + _MESSAGE + sum(self.talk.messages[i].tokens for i in kept)
+        share = min(tokens / max(1, standing.region), 1.0)
+        state = msgspec.structs.replace(state, share=share)
+        standing = msgspec.structs.replace(standing, segment=tokens)
+        found = verdict(self.policy, standing)
+        if not found.folds:
+            failed = standing.region if found.reason is Reason.NO_PROGRESS else state.failed
+            return msgspec.structs.replace(state, verdict=found, failed=failed)
+        prices = self.policy.prices
+        saved = prices.read * standing.gain - cost(prices, standing)
+        state = msgspec.structs.replace(state, verdict=found, bank=state.bank + saved)
+        return self._folded(state, Fold(at=at, segment=segment, kept=kept, tokens=tokens))
+
+    def _folded(self, state: State, fold: Fold) -> State:
+        """Right after a fold; the tail is told anew, for it is written anew."""
+        end = fold.segment.end
+        tail = Tail(start=end, end=end)
+        after = msgspec.structs.replace(state, folds=(*state.folds, fold), tail=tail)
+        after = self._told(after, fold.at)
+        sent = self._sent(after)
+        return msgspec.structs.replace(after, since=0, start=sent, sent=sent, failed=0)
+
+    def _told(self, state: State, at: int) -> State:
+        """With the messages up to a point in the tail."""
+        folded = self.sent_before(state) if state.folds else ""
+        tail = grown(self.talk, state.tail, at, folded, self.count)
+        return msgspec.structs.replace(state, tail=tail)
+
+    def _rest(self, state: State) -> State:
+        """With what stands behind the last point, where no decision is made."""
+        end = len(self.talk.messages)
+        return self._told(state, end) if state.tail.end < end else state
+
+    def key(self, end: int) -> bytes:
+        """What identifies the beginning up to a message."""
+        return self.keys[end - 1]
+
+    def sent_before(self, state: State) -> str:
+        """The text of all that is sent before the tail."""
+        messages = self.talk.messages
+        lead = [message.text for message in messages[: self.talk.lead]]
+        for fold in state.folds:
+            lead.append(fold.segment.text)
+            lead += [messages[at].text for at in fold.kept]
+        return "\n".join(lead) + "\n"
+
+    @property
+    def _head(self) -> int:
+        """Tokens before the conversation."""
+        return self.fixed + self.talk.upto[self.talk.lead]
+
+    def _sent(self, state: State) -> int:
+        return self._head + sum(each.tokens for each in state.folds) + state.tail.tokens
+
+    def _cut(self, state: State, at: int) -> int:
+        start, keep = state.tail.start, max(self.policy.keep_turns, 1)
+        end = cut(self.talk, at, start, keep)
+        if self.policy.once and end == start:
+            return step(self.talk, at, start, keep)
+        short = self.policy.force and not self.policy.once
+        if short and self.talk.weight(start, end) < self.policy.least:
+            return start
+        return end
+
+    def _standing(self, state: State, end: int, fresh: int) -> Standing:
+        behind = state.tail.weight(self.talk, end)
+        region = state.tail.tokens - behind
+        grew = (state.sent - state.start) / max(1, state.since - 1)
+        return Standing(
+            calls=state.calls,
+            since=state.since,
+            fixed=self._head,
+            folded=sum(each.tokens for each in state.folds),
+            region=region,
+            segment=int(region * state.share),
+            tail=behind,
+            fresh=min(fresh, behind),
+            growth=grew,
+            bank=state.bank,
+            failed=state.failed,
+        )
+
+    def _segment(
+        self, state: State, end: int, standing: Standing
+    ) -> tuple[Segment, tuple[int, ...]]:
+        start = state.tail.start
+        kept = self._kept(start, end, state.tail.end)
+        rest = standing.fixed + standing.folded + standing.tail
+        most = max(1, self.policy.target - rest) if self.policy.target else 0
+        region = Region(
+            messages=self.talk.messages,
+            units=self.talk.units,
+            start=start,
+            end=end,
+            part=len(state.folds) + 1,
+            held=frozenset(kept),
+            earlier=tuple(each.segment for each in state.folds),
+            notes=self.notes(self.key(start), self.key(end)) if state.folds else (),
+        )
+        return climbed(region, most, self.count), kept
+
+    def _kept(self, start: int, end: int, at: int) -> tuple[int, ...]:
+        """Messages of a part that stay messages of their own."""
+        live = self.talk.request(at)
+        return tuple(
+            index
+            for index in range(start, end)
+            if (message := self.talk.messages[index]).voice is Voice.AUTHORITY
+            or index == live
+            or (message.voice is Voice.USER and not message.whole)
+        )

@@ -1,0 +1,54 @@
+"""Regions of conversations, for tests."""
+
+import json
+from typing import Any
+
+from compaction.facts.part import Part, part
+from compaction.facts.region import Region
+from compaction.reading.read import read
+from compaction.reading.turn import units
+
+#: A message, or several.
+Said = dict[str, Any] | list[dict[str, Any]]
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def called(name: str, result: str, ref: str = "c1", **arguments: Any) -> list[dict[str, Any]]:
+    """A call and its result."""
+    return asked(name, json.dumps(arguments), result, ref)
+
+
+def asked(name: str, arguments: str, result: str, ref: str = "c1") -> list[dict[str, Any]]:
+    """A call with arguments as they are written, and its result."""
+    function = {"name": name, "arguments": arguments}
+    call = {"id": ref, "type": "function", "function": function}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": ref, "content": result},
+    ]
+
+
+def region(*said: Said, **fields: Any) -> Region:
+    """The region of all these messages; ``start``, ``end`` and the like as they are given."""
+    flat = [one for each in said for one in (each if isinstance(each, list) else [each])]
+    messages = tuple(read(json.dumps(each).encode()) for each in flat)
+    return Region(
+        messages=messages,
+        units=units(messages),
+        **{"start": 0, "end": len(messages), **fields},
+    )
+
+
+def parted(*said: Said, **fields: Any) -> Part:
+    return part(region(*said, **fields))
+
+
+def texts(facts: Any) -> list[str]:
+    return [fact.text for fact in facts]

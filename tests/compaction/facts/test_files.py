@@ -1,0 +1,42 @@
+import time
+
+from compaction.facts.files import files
+from tests.compaction.facts.regions import asked, called, parted, texts, user
+
+
+def test_each_path_is_one_line_with_what_was_done_to_it():
+    part = parted(
+        user("go"),
+        called("open", "", "a", path="src/app.py"),
+        called("edit", "", "b", path="src/app.py", text="from x import y.z"),
+        user("on"),
+        called("bash", "", "c", command="python src/app.py && rm /srv/log.txt"),
+    )
+    found = list(files(part))
+
+    assert texts(found) == ["src/app.py read, edited, run", "/srv/log.txt run"]
+    assert found[0].turns == (1, 2)
+
+
+def test_commands_in_plain_text_are_read_too():
+    assert texts(files(parted(asked("shell", "cat a/b.c", "")))) == ["a/b.c read"]
+
+
+def test_paths_of_one_call_are_bounded():
+    many = " ".join(f"d/{at}.py" for at in range(40))
+
+    assert len(list(files(parted(asked("shell", f"cat {many}", ""))))) == 12
+    assert texts(files(parted(called("add", "", a=1, b=2)))) == []
+
+
+def test_modules_globs_and_expressions_of_sed_are_no_paths():
+    said = "sed -i 's/a_b/c/' src/x.py && find . -name '*_test.py' && python -c 'import os.path'"
+
+    assert texts(files(parted(called("bash", "", command=said)))) == ["src/x.py edited"]
+
+
+def test_text_of_many_dots_and_slashes_takes_no_time():
+    before = time.process_time()
+    list(files(parted(asked("shell", "a.b-" * 50_000 + "a/" * 50_000, ""))))
+
+    assert time.process_time() - before < 1

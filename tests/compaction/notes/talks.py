@@ -1,0 +1,48 @@
+"""Parts of conversations to take notes on."""
+
+from typing import Any
+
+import orjson
+
+from compaction.facts.part import Part, part
+from compaction.facts.region import Region
+from compaction.reading.read import read
+from compaction.reading.turn import units
+
+
+def of(*said: dict[str, Any], start: int = 0, held: frozenset[int] = frozenset()) -> Part:
+    messages = tuple(read(orjson.dumps(each)) for each in said)
+    region = Region(
+        messages=messages, units=units(messages), start=start, end=len(messages), held=held
+    )
+    return part(region)
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def says(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def calls(name: str, arguments: str, ident: str = "c1") -> dict[str, Any]:
+    function = {"name": name, "arguments": arguments}
+    call = {"id": ident, "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def result(text: str, ident: str = "c1") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": ident, "content": text}
+
+
+#: Two turns: a booking looked up, a change agreed on.
+BOOKING = (
+    {"role": "system", "content": "Be brief."},
+    user("I am Mia Li. Never book basic economy. I want to move booking W7GHI8 to 2024-05-17."),
+    calls("get_booking", '{"id": "W7GHI8"}'),
+    result('{"id": "W7GHI8", "flight": "HAT012", "price": 412.50, "note": "M\\u00fcnchen"}'),
+    says("I found flight HAT012 at 412.50. Shall I move it to 2024-05-17?"),
+    user("Yes, and pay with the card ending in 4421 because the voucher expired."),
+    says("I will pay with the card ending in 4421. The seat map must still be checked."),
+)

@@ -1,0 +1,59 @@
+"""Conversations for tests, as messages and as JSON."""
+
+import json
+from collections.abc import Iterable, Sequence
+
+from hypothesis import strategies as st
+
+from compaction.reading.message import Message
+from compaction.reading.read import read
+
+
+def raws(said: Iterable[dict[str, object]]) -> list[bytes]:
+    return [json.dumps(one).encode() for one in said]
+
+
+def messages(said: Iterable[dict[str, object]]) -> list[Message]:
+    return [read(raw) for raw in raws(said)]
+
+
+def system(text: str = "Be brief.") -> dict[str, object]:
+    return {"role": "system", "content": text}
+
+
+def user(text: str = "Please") -> dict[str, object]:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str = "Yes") -> dict[str, object]:
+    return {"role": "assistant", "content": text}
+
+
+def calling(*names: str) -> dict[str, object]:
+    function = {"name": "f", "arguments": "{}"}
+    made = [{"id": name, "type": "function", "function": function} for name in names]
+    return {"role": "assistant", "content": None, "tool_calls": made}
+
+
+def result(name: str, text: str = "done") -> dict[str, object]:
+    return {"role": "tool", "tool_call_id": name, "content": text}
+
+
+@st.composite
+def exchanges(draw: st.DrawFn, number: int) -> Sequence[dict[str, object]]:
+    """A user message and all that answers it; the results of one message in any order."""
+    found = [user(draw(st.text(min_size=1, max_size=8)))]
+    for step in range(draw(st.integers(0, 3))):
+        names = [f"call_{number}_{step}_{one}" for one in range(draw(st.integers(1, 3)))]
+        found += [calling(*names), *map(result, draw(st.permutations(names)))]
+        found += draw(st.lists(st.just(system("mind")), max_size=1))
+    return [*found, *draw(st.lists(st.builds(assistant), max_size=1))]
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[dict[str, object]]:
+    """A conversation that any provider takes."""
+    found = draw(st.lists(st.builds(system), max_size=2))
+    for number in range(draw(st.integers(1, 5))):
+        found += draw(exchanges(number))
+    return [*found, user("and now?")]

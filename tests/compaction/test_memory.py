@@ -1,0 +1,39 @@
+from compaction.memory import Memory
+from compaction.tail import Said, Tail
+from compaction.walk import State
+
+
+def state(size: int = 0) -> State:
+    return State(tail=Tail(start=0, end=1, said={0: Said(b"x" * size, 1)} if size else {}))
+
+
+def test_what_is_kept_is_found():
+    memory = Memory()
+    memory.keep(b"a", state())
+
+    assert memory.find(b"a") == state()
+    assert memory.find(b"b") is None
+
+
+def test_what_was_not_asked_for_the_longest_is_forgotten_first():
+    memory = Memory(talks=2)
+    for name in (b"a", b"b"):
+        memory.keep(name, state())
+    memory.find(b"a")
+    memory.keep(b"c", state())
+
+    assert memory.find(b"a") is not None
+    assert memory.find(b"b") is None
+
+
+def test_bytes_are_bounded_too():
+    memory = Memory(most=4_000)
+    memory.keep(b"a", state(2_000))
+    memory.keep(b"a", state(1_000))
+    memory.keep(b"b", state(1_000))
+    assert memory.find(b"a") is not None
+
+    memory.keep(b"c", state(2_000))
+
+    assert memory.find(b"a") is None
+    assert memory.find(b"c") is not None

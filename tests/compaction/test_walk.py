@@ -1,0 +1,128 @@
+from itertools import pairwise
+
+from compaction.deciding.gate import Reason
+from compaction.facts.segment import Rung
+from compaction.policy import Policy, Prices
+from compaction.reading.chain import chain
+from compaction.reading.readings import Readings
+from compaction.reading.size import estimate
+from compaction.talk import talk
+from compaction.walk import Notes, State, Walk, unnoted
+from tests.fakes.talks import asked, assistant, system, user
+
+_FORCE = Policy(force=True, least=300, prices=Prices(read=0.1, write=1.25))
+_WORDS = "as I said before, in so many words, it is just as it was " * 8
+
+
+def conversation(turns: int) -> list[bytes]:
+    found = [system("You help.")]
+    for turn in range(turns):
+        found += [
+            user(f"Look at ORD-{turn}77."),
+            *asked("get_order", {"id": f"ORD-{turn}77"}, {"id": f"ORD-{turn}77", "fee": turn}),
+            assistant(f"It costs {turn} dollars. {_WORDS}"),
+        ]
+    return [*found, user("Thank you.")]
+
+
+def walk(raws: list[bytes], policy: Policy = _FORCE, notes: Notes = unnoted) -> Walk:
+    messages = Readings().messages(raws, estimate)
+    keys = chain([message.digest for message in messages], b"")
+    said = talk(messages)
+    return Walk(talk=said, policy=policy, fixed=100, count=estimate, notes=notes, keys=keys)
+
+
+def ended(way: Walk) -> State:
+    return way.to_end(way.begun())
+
+
+def test_each_point_is_a_call():
+    way = walk(conversation(5))
+
+    state = ended(way)
+
+    assert state.calls == len(list(way.talk.points(0))) == 11
+    assert state.tail.end == len(way.talk.messages)
+
+
+def test_a_walk_goes_on_where_it_ended():
+    raws = conversation(12)
+    half = walk(raws[:25])
+    whole = walk(raws)
+
+    on = whole.to_end(ended(half))
+
+    assert on.folds == ended(whole).folds
+    assert on == ended(whole)
+
+
+def test_parts_follow_each_other_without_a_gap():
+    way = walk(conversation(30))
+
+    folds = ended(way).folds
+
+    assert len(folds) > 3
+    assert folds[0].segment.start == way.talk.lead
+    for before, after in pairwise(folds):
+        assert before.segment.end == after.segment.start
+        assert before.at < after.at
+        assert before.segment.end <= before.at
+
+
+def test_what_is_sent_weighs_what_its_pieces_weigh():
+    way = walk(conversation(30))
+
+    state = ended(way)
+
+    assert state.sent == 100 + way.talk.upto[way.talk.lead] + state.tail.tokens + sum(
+        fold.tokens for fold in state.folds
+    )
+    assert state.raw == 100 + way.talk.upto[-1]
+
+
+def test_each_call_of_a_shorter_conversation_fills_the_bank_and_a_fold_takes_from_it():
+    way = walk(conversation(30), Policy(prices=Prices(read=0.1, write=1.25), least=10**9))
+    unfolded = ended(way)
+    once = walk(
+        conversation(30), Policy(force=True, once=True, prices=Prices(read=0.1, write=1.25))
+    )
+
+    assert unfolded.bank == 0
+    assert unfolded.verdict.reason in {Reason.BELOW_LEAST, Reason.TOO_EARLY}
+    assert ended(once).bank < 0
+    assert ended(walk(conversation(60))).bank > 0
+
+
+def test_what_hardly_shortens_is_tried_again_when_there_is_twice_as_much():
+    raws = [system("s")]
+    for turn in range(40):
+        raws += [user(f"{turn} " + "all of it are words of the user that have to stay " * 9),
+                 assistant("Yes.")]  # fmt: skip
+    way = walk([*raws, user("So?")], Policy(prices=Prices(read=0.1, write=0.1), least=100))
+
+    state = ended(way)
+
+    assert not state.folds
+    assert state.failed
+    assert state.share > 0.9
+
+
+def test_notes_on_a_part_join_the_next_one():
+    asked_for = []
+
+    def notes(before: bytes, here: bytes) -> tuple[str, ...]:
+        asked_for.append((before, here))
+        return ("a note",)
+
+    way = walk(conversation(30), notes=notes)
+    folds = ended(way).folds
+
+    assert "a note" not in folds[0].segment.text
+    assert all("a note" in fold.segment.text for fold in folds[1:])
+    assert asked_for[0] == (way.key(folds[1].segment.start), way.key(folds[1].segment.end))
+
+
+def test_a_target_makes_it_climb():
+    way = walk(conversation(30), Policy(force=True, once=True, target=200))
+
+    assert ended(way).folds[0].segment.rung is Rung.BARE
