@@ -12,6 +12,7 @@ from proxy.lab import calls, limits
 from proxy.lab.bodies import Body, parsed
 from proxy.lab.calls import Act
 from proxy.lab.chat import CHAT
+from proxy.lab.clearing import check_edits
 from proxy.lab.completions import COMPLETIONS
 from proxy.lab.cues import Cues, closing_text, parse, spoken
 from proxy.lab.lab import Exchange, Lab
@@ -70,6 +71,9 @@ def _post(lab: Lab, path: str, wire: WireName, acting: Acting) -> Route:
             body = parsed(exchange.body)
             exchange.cues = _cues(lab, request, body)
             calls.refuse_as_cued(exchange.cues)
+            if wire == "anthropic":
+                with calls.shaped():
+                    check_edits(body, request.headers.get("anthropic-beta", ""))
             act = acting(body, key, exchange.cues)
         except Refusal as refusal:
             return _refused(lab, wire, exchange, refusal)

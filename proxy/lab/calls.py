@@ -95,7 +95,7 @@ def generated(lab: Lab, speech: Speech, given: Body, key: str, cues: Cues) -> Ac
         served = cache.serve(asked.prompt, now)
     except ValueError as refused:
         raise Refusal(400, f"cache: {refused}") from refused
-    with _shaped():
+    with shaped():
         told = _told(lab, model, asked, served, cues)
         told = replace(told, diagnosed=lab.fingerprints.diagnosed(speech, given, told))
     _charge(lab, speech.wire, told.usage)
@@ -170,7 +170,7 @@ def _model(lab: Lab, given: Body, wire: WireName) -> Simulated:
 def _asked(speech: Speech, given: Body, context: Context) -> Asked:
     if context.model.dimensions:
         raise Refusal(400, "model: this model gives vectors only.", param="model")
-    with _shaped():
+    with shaped():
         return speech.asked(given, context)
 
 
@@ -196,7 +196,7 @@ def _check_length(model: Simulated, tokens: int) -> None:
 
 
 @contextmanager
-def _shaped() -> Iterator[None]:
+def shaped() -> Iterator[None]:
     """Refuse a body, or a schema in it, whose parts have the wrong shape."""
     try:
         yield

@@ -28,7 +28,8 @@ def answer(told: Told) -> Json:
     """The whole answer."""
     reply = told.replies[0]
     ending = {"stop_reason": _STOP[reply.finish], "stop_sequence": reply.stop or None}
-    return _object(told, _content(reply)) | ending | {"usage": counts(told.usage)}
+    whole = _object(told, _content(reply)) | ending | {"usage": counts(told.usage)}
+    return whole | dict(told.asked.echoes or {})
 
 
 def counts(usage: Usage) -> Json:
@@ -75,7 +76,8 @@ def _told(told: Told) -> Iterator[Event]:
         if index == 0:
             yield Event({}, "ping")
     ending = {"stop_reason": _STOP[reply.finish], "stop_sequence": reply.stop or None}
-    yield Event({"delta": ending, "usage": counts(told.usage)}, "message_delta")
+    edited = dict(told.asked.echoes or {})
+    yield Event({"delta": ending, "usage": counts(told.usage)} | edited, "message_delta")
     yield Event({}, "message_stop")
 
 

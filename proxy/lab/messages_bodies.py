@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from proxy.caches.port import CachedPrompt, Ttl
 from proxy.lab.bodies import EFFORTS, Body, dumped, ttl
+from proxy.lab.clearing import cleared
 from proxy.lab.cues import closing_text
 from proxy.lab.messages_rules import check
 from proxy.lab.rendering import Part, Rendering, opaque, opening
@@ -28,9 +29,10 @@ def asked(body: Body, context: Context) -> Asked:
         for tool in body.get("tools") or ()
     ]
     form = (body.get("output_config") or {}).get("format") or {}
+    seen, edits = cleared(body, lambda given: prompt(given, context).tokens)
     return Asked(
         model=body["model"],
-        prompt=prompt(body, context),
+        prompt=prompt(seen, context),
         closing=closing_text(body),
         max_tokens=min(body["max_tokens"], context.model.max_output),
         stream=bool(body.get("stream")),
@@ -40,6 +42,9 @@ def asked(body: Body, context: Context) -> Asked:
         reasoning=_reasoning(body, context),
         shows_reasoning=True,
         stops=tuple(body.get("stop_sequences") or ()),
+        echoes={"context_management": {"applied_edits": edits}}
+        if body.get("context_management")
+        else None,
     )
 
 

@@ -14,6 +14,7 @@ from proxy.lab.streams import Json
 _KNOWN = frozenset(
     {
         "cache_control",
+        "compaction",
         "container",
         "context_management",
         "diagnostics",
@@ -54,7 +55,7 @@ def check(body: Body, model: Simulated) -> None:
             raise _refused(f"{name}: Extra inputs are not permitted")
     _check_bound(body)
     messages = required(body, "messages", list)
-    _check_turns(messages, model)
+    _check_turns(messages, model, compacts=bool(body.get("compaction")))
     _check_tools(messages)
     _check_sampling(body, model)
     _check_thinking(body, model)
@@ -89,7 +90,7 @@ def _check_bound(body: Body) -> None:
         raise _refused("stop_sequences: each must hold more than whitespace")
 
 
-def _check_turns(messages: Sequence[Json], model: Simulated) -> None:
+def _check_turns(messages: Sequence[Json], model: Simulated, *, compacts: bool) -> None:
     for index, message in enumerate(messages):
         role = message.get("role")
         allowed = ("user", "assistant", "system") if "mid_system" in model.traits else ()
@@ -98,10 +99,17 @@ def _check_turns(messages: Sequence[Json], model: Simulated) -> None:
         if role == "system" and (index == 0 or messages[index - 1].get("role") != "user"):
             raise _refused(f"messages.{index}: a system message must follow a user message")
         _check_content(index, message)
-    if messages[0]["role"] != "user":
+    if messages[0]["role"] != "user" and not _is_compaction(messages[0], 0):
         raise _refused("messages: the first message must be the user's")
-    if messages[-1]["role"] == "assistant" and "prefill" not in model.traits:
+    ends = messages[-1]["role"] == "assistant" and not _is_compaction(messages[-1], -1)
+    if ends and "prefill" not in model.traits and not compacts:
         raise _refused("messages: this model does not take a prefilled assistant message")
+
+
+def _is_compaction(message: Json, place: int) -> bool:
+    """Whether the block at this place of a message stands for all before it."""
+    said = _blocks(message["content"])
+    return bool(said) and said[place].get("type") == "compaction"
 
 
 def _check_content(index: int, message: Json) -> None:

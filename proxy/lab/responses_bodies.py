@@ -66,8 +66,8 @@ def _check(given: Sequence[Json]) -> None:
     open_calls: set[str] = set()
     for item in given:
         sealed = item.get("encrypted_content")
-        if sealed is not None and sealed != signature(item["id"]):
-            reason = f"The encrypted content for item {item['id']} could not be verified."
+        if sealed is not None and sealed != signature(item.get("id", "")):
+            reason = f"The encrypted content for item {item.get('id')} could not be verified."
             raise Refusal(400, reason, code="invalid_encrypted_content")
         if item.get("type") == "function_call":
             open_calls.add(item["call_id"])

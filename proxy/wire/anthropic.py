@@ -1,7 +1,8 @@
 """The Anthropic wire: OpenAI chat completions and Responses in, Anthropic Messages out, and back.
 
 The API version is pinned: the later one refuses parameters that older models still take. The
-caller's beta features go along. Source: Anthropic, versioning (2026-11).
+caller's beta features go along, and those that its body needs. Source: Anthropic, versioning
+(2026-11).
 """
 
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from typing import Any, Final
 from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.errors import InvalidCall, UpstreamError
+from proxy.wire.compaction_blocks import HEADER, merged
 from proxy.wire.messages_answer import WholeAnswer
 from proxy.wire.messages_failure import messages_failure
 from proxy.wire.messages_request import messages_body
@@ -23,7 +25,6 @@ from slo.price import Terms
 from slo.usage import Usage
 
 _VERSION: Final = "2023-06-01"
-_BETA: Final = "anthropic-beta"
 _CHAT: Final = "chat/completions"
 _ENDPOINTS: Final = frozenset({_CHAT, "responses"})
 #: Where processing may be bound to; anything else that the usage names binds nothing.
@@ -46,12 +47,12 @@ class AnthropicWire:
         """
         if call.endpoint not in _ENDPOINTS or call.method != "POST":
             raise _unsupported(call.endpoint)
-        chat = call.body if call.endpoint == _CHAT else chat_body(call.body)
+        chat = call.body if call.endpoint == _CHAT else chat_body(call.body, compacts=True)
         said = messages_body(chat, route)
         return Prepared(
             method="POST",
             path="/messages",
-            headers=_headers(call.headers),
+            headers=_headers(call.headers, said.betas, route),
             body=said.body,
             reader=_reader(call),
             notes=said.notes,
@@ -78,10 +79,12 @@ class AnthropicWire:
         return messages_failure(status, headers, body)
 
 
-def _headers(given: Mapping[str, str]) -> dict[str, str]:
+def _headers(given: Mapping[str, str], needed: tuple[str, ...], route: Route) -> dict[str, str]:
     """What goes with a request; of the caller's headers only the beta features it asks for."""
     headers = {"content-type": "application/json", "anthropic-version": _VERSION}
-    return headers | {_BETA: given[_BETA]} if _BETA in given else headers
+    if needed:
+        return headers | {HEADER: merged(route.upstream.headers, given, needed)}
+    return headers | {HEADER: given[HEADER]} if HEADER in given else headers
 
 
 def _reader(call: Call) -> Reader:

@@ -9,23 +9,27 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
+from proxy.wire.compaction_blocks import applied
 from proxy.wire.endings import malformed
 from proxy.wire.messages_failure import stream_failure
 from proxy.wire.messages_usage import chat_usage
 
 #: Source: Anthropic, Messages API, stop reasons (2026-11).
-#: A reason we do not know ends the answer as any other.
+#: A reason we do not know ends the answer as any other, and so do a pause and a compaction: the
+#: caller sends the message back and the model goes on.
 FINISH: Final[Mapping[str | None, str]] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "pause_turn": "stop",
+    "compaction": "stop",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
 _TIERS: Final[Mapping[object, str]] = {"standard": "default", "priority": "priority"}
-_OPAQUE: Final = frozenset({"thinking", "redacted_thinking"})
+#: Blocks that the caller must send back as they are.
+OPAQUE: Final = frozenset({"thinking", "redacted_thinking", "compaction"})
 
 
 class Block(msgspec.Struct):
@@ -47,6 +51,7 @@ class Answer(msgspec.Struct):
     content: list[Raw] = []
     stop_reason: str | None = None
     usage: dict[str, Any] | None = None
+    context_management: Any = None
     error: dict[str, Any] | None = None
 
 
@@ -95,6 +100,8 @@ class WholeAnswer:
             completion["usage"] = counted
         if (tier := tier_of(usage)) is not None:
             completion["service_tier"] = tier
+        if (edits := applied(answer.context_management)) is not None:
+            completion["context_management"] = edits
         return msgspec.json.encode(completion)
 
     def end(self) -> bytes:
@@ -106,7 +113,8 @@ def message(content: list[Raw]) -> dict[str, Any]:
     """The assistant message of these blocks.
 
     Thinking stands in it twice: as text to read in ``reasoning_content``, and byte for byte in
-    ``thinking_blocks``, which a caller that sends the message back must keep.
+    ``thinking_blocks``, which a caller that sends the message back must keep. A compaction stands
+    there among it, in its place.
 
     Raises:
         UpstreamError: If a block is none.
@@ -121,7 +129,7 @@ def message(content: list[Raw]) -> dict[str, Any]:
             words += block.text
         elif block.type == "tool_use":
             calls.append(_call(block))
-        elif block.type in _OPAQUE:
+        elif block.type in OPAQUE:
             thoughts += block.thinking
             opaque.append(raw)
     said = {"role": "assistant", "content": words or (None if calls else ""), "refusal": None}

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.catalog.entries import Route
+from proxy.wire.compaction_blocks import betas, management
 from proxy.wire.messages_marks import Block, limited
 from proxy.wire.messages_pairs import paired
 from proxy.wire.messages_params import (
@@ -37,10 +38,12 @@ class Said(msgspec.Struct, frozen=True):
     Attributes:
         body: The JSON to send.
         notes: What was changed or dropped, each once.
+        betas: The beta features it needs.
     """
 
     body: bytes
     notes: tuple[str, ...]
+    betas: tuple[str, ...] = ()
 
 
 def messages_body(body: bytes, route: Route) -> Said:
@@ -58,7 +61,7 @@ def messages_body(body: bytes, route: Route) -> Said:
     if any(message.name for message in asked.messages if message.role != "tool"):
         notes.append("dropped name: this model's messages carry none")
     said = _said(asked, route, notes)
-    return Said(msgspec.json.encode(said), tuple(dict.fromkeys(notes)))
+    return Said(msgspec.json.encode(said), tuple(dict.fromkeys(notes)), betas(asked))
 
 
 def _said(asked: Body, route: Route, notes: list[str]) -> dict[str, Any]:
@@ -71,7 +74,8 @@ def _said(asked: Body, route: Route, notes: list[str]) -> dict[str, Any]:
     forced = choice is not None and choice["type"] in {"any", "tool"}
     thought = thinking(asked, traits, found, notes, room=room, forced=forced)
     output = _output(asked, traits, thought, first, notes)
-    found = ended(found, notes, prefill="prefill" in traits and not thought.is_on)
+    if not given(asked.compaction):
+        found = ended(found, notes, prefill="prefill" in traits and not thought.is_on)
     _limit(asked, offered, first, found, notes)
     user = end_user(asked)
     return _sent(
@@ -89,9 +93,7 @@ def _said(asked: Body, route: Route, notes: list[str]) -> dict[str, Any]:
             "service_tier": service_tier(asked, notes),
             "metadata": {"user_id": user} if user else None,
             "cache_control": asked.cache_control if given(asked.cache_control) else None,
-            "context_management": (
-                asked.context_management if given(asked.context_management) else None
-            ),
+            **management(asked),
         }
     ) | sampling(asked, traits, notes, thinks=thought.is_on)
 

@@ -159,6 +159,7 @@ class Body(msgspec.Struct, kw_only=True):
     thinking: Raw = Raw()
     cache_control: Raw = Raw()
     context_management: Raw = Raw()
+    compaction: Raw = Raw()
 
 
 _body = msgspec.json.Decoder(Body).decode

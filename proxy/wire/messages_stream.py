@@ -19,8 +19,9 @@ import msgspec
 import orjson
 
 from proxy.errors import UpstreamError
+from proxy.wire.compaction_blocks import applied
 from proxy.wire.endings import cut_off, error_event, malformed
-from proxy.wire.messages_answer import FINISH, annotations
+from proxy.wire.messages_answer import FINISH, OPAQUE, annotations
 from proxy.wire.messages_failure import stream_failure
 from proxy.wire.messages_usage import chat_usage
 from proxy.wire.sse import events
@@ -37,6 +38,8 @@ class _Delta(msgspec.Struct):
     signature: str = ""
     partial_json: str = ""
     citation: dict[str, Any] | None = None
+    content: str | msgspec.UnsetType | None = msgspec.UNSET
+    encrypted_content: str | msgspec.UnsetType | None = msgspec.UNSET
     stop_reason: str | None = None
 
 
@@ -53,6 +56,7 @@ class _Happening(msgspec.Struct):
     content_block: dict[str, Any] | None = None
     delta: _Delta | None = None
     usage: dict[str, Any] | None = None
+    context_management: Any = None
     error: dict[str, Any] | None = None
 
 
@@ -79,6 +83,7 @@ class AnswerStream:
     __slots__ = (
         "_calls",
         "_created",
+        "_edits",
         "_ends",
         "_head",
         "_model",
@@ -109,6 +114,7 @@ class AnswerStream:
         self._calls = 0
         self._written = 0
         self._usage: dict[str, Any] = {}
+        self._edits: dict[str, Any] | None = None
         self._reason: str | None = None
         self._ends = False
 
@@ -166,6 +172,7 @@ class AnswerStream:
             return self._chunk({"role": "assistant", "content": "", "refusal": None})
         if event.type == "message_delta":
             merge(self._usage, event.usage or {})
+            self._edits = applied(event.context_management) or self._edits
             self._reason = event.delta.stop_reason if event.delta is not None else self._reason
         return b""
 
@@ -193,6 +200,9 @@ class AnswerStream:
             self._open.signature += delta.signature
         elif delta.type == "citations_delta" and delta.citation is not None:
             self._open.citations.append(delta.citation)
+        elif delta.type == "compaction_delta":
+            told = {"content": delta.content, "encrypted_content": delta.encrypted_content}
+            self._open.block |= {k: v for k, v in told.items() if v is not msgspec.UNSET}
         return b""
 
     def _closed(self) -> bytes:
@@ -200,7 +210,7 @@ class AnswerStream:
         ended, self._open = self._open, _Open({}, 0)
         if ended.kind == "tool_use" and not ended.pieces:
             return self._argued(orjson.dumps(ended.block.get("input") or {}).decode())
-        if ended.kind in {"thinking", "redacted_thinking"}:
+        if ended.kind in OPAQUE:
             return self._chunk({"thinking_blocks": [_whole(ended)]})
         found = annotations(ended.citations, ended.start, self._written)
         return self._chunk({"annotations": found}) if found else b""
@@ -226,7 +236,8 @@ class AnswerStream:
         counted = b""
         if self._wants_usage and usage is not None:
             counted = self._head + b'[],"usage":' + orjson.dumps(usage) + b"}\n\n"
-        return self._head + _CHOICE + last + self._tail + counted + _DONE
+        told = b',"context_management":' + orjson.dumps(self._edits) if self._edits else b""
+        return self._head + _CHOICE + last + told + self._tail + counted + _DONE
 
     def _broken(self, error: UpstreamError) -> bytes:
         """The event that tells the caller, after which nothing follows."""
@@ -253,7 +264,7 @@ _OPEN_END: Final = b',"logprobs":null,"finish_reason":null}]'
 
 def _whole(ended: _Open) -> dict[str, Any]:
     """The opaque block as it would stand in an answer that is no stream."""
-    if ended.kind == "redacted_thinking":
+    if ended.kind != "thinking":
         return ended.block
     return ended.block | {
         "thinking": f"{ended.block.get('thinking') or ''}{''.join(ended.pieces)}",

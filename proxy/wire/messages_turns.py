@@ -9,6 +9,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Raw
 
+from proxy.wire.compaction_blocks import is_compaction
 from proxy.wire.messages_marks import Block, closed
 from proxy.wire.messages_parts import blocks, text, texts
 from proxy.wire.messages_shape import Message, given, unsupported, wrong
@@ -20,7 +21,7 @@ _CONTINUE: Final = "(Continue.)"
 _EMPTY: Final = "(empty message)"
 
 _SYSTEM: Final = frozenset({"system", "developer"})
-_THINKING: Final = frozenset({"thinking", "redacted_thinking"})
+_OPAQUE: Final = frozenset({"thinking", "redacted_thinking", "compaction"})
 _Speaker = Literal["user", "assistant", "system"]
 
 
@@ -62,6 +63,8 @@ def turns(
 ) -> list[Turn]:
     """The turns from message ``start`` on: the first is the user's, roles alternate.
 
+    A compaction may come first in the place of all that it stands for.
+
     Raises:
         InvalidCall: If a message cannot be said on this wire.
     """
@@ -80,7 +83,7 @@ def turns(
             _add_result(found, tool_result(message, at))
         else:
             raise wrong(f"{at}.role", f"Unknown role {message.role!r}: {_ROLES}")
-    if not found or found[0].role != "user":
+    if not found or (found[0].role != "user" and not is_compaction(found[0].content[0])):
         found.insert(0, Turn("user", [text(_OPENING)]))
         notes.append("added a first user turn: this model's conversations begin with one")
     return found
@@ -89,13 +92,15 @@ def turns(
 def ended(found: list[Turn], notes: list[str], *, prefill: bool) -> list[Turn]:
     """The turns with an end the model answers: the user's words, or the start of its own.
 
+    It goes on from a compaction at the end, for it paused after writing that.
+
     Args:
         found: The turns.
         notes: Gets a sentence when something was changed.
         prefill: Whether the model goes on from an assistant message.
     """
     last = found[-1].content[-1]
-    if found[-1].role != "assistant":
+    if found[-1].role != "assistant" or is_compaction(last):
         return found
     if prefill and isinstance(last, dict) and last["type"] == "text":
         last["text"] = last["text"].rstrip()
@@ -137,7 +142,7 @@ def _add_system(found: list[Turn], said: list[Block], notes: list[str], *, mid: 
 
 
 def _add_assistant(found: list[Turn], message: Message, at: str) -> None:
-    """What the model said: its opaque thinking first, as it came, then words, then calls."""
+    """What the model said: its opaque blocks first, as they came, then words, then calls."""
     if given(message.function_call):
         raise unsupported(f"{at}.function_call", "function_call is deprecated: send tool_calls.")
     if given(message.audio):
@@ -160,8 +165,8 @@ def _thought(raw: Raw, at: str) -> Raw:
         kind = _kind(raw).type
     except (msgspec.DecodeError, RecursionError):
         kind = ""
-    if kind not in _THINKING:
-        raise wrong(at, f"`{at}` must hold thinking blocks as an answer of this model gave them.")
+    if kind not in _OPAQUE:
+        raise wrong(at, f"`{at}` must hold blocks as an answer of this model gave them there.")
     return raw
 
 

@@ -3,8 +3,9 @@
 ::
 
     message of user, system, developer   ─▶  a message of its own
-    reasoning, message of the assistant, ┐
-    function_call, custom_tool_call      ┴▶  neighbours become one assistant message
+    compaction, reasoning,               ┐
+    message of the assistant,            ├▶  neighbours become one assistant message
+    function_call, custom_tool_call      ┘
     function_call_output and the like    ─▶  a tool message
 
 Neighbours are joined because chat wants all calls of a turn in the message that its tool messages
@@ -99,13 +100,31 @@ class Reasoning(Item, frozen=True, tag="reasoning"):
         opened(self.encrypted_content)
 
 
-AnyItem = Message | FunctionCall | CustomCall | CallOutput | CustomOutput | Reasoning
+class Compaction(Item, frozen=True, tag="compaction"):
+    """What stands for all before it; its block is sealed here, and nobody else's can be read."""
+
+    encrypted_content: str
+
+    def __post_init__(self) -> None:
+        if not opened(self.encrypted_content):
+            raise ValueError(
+                "`encrypted_content` is a compaction of another provider, which this model cannot"
+                " read; send the items that it stands for"
+            )
+
+
+AnyItem = Message | FunctionCall | CustomCall | CallOutput | CustomOutput | Reasoning | Compaction
 
 _KINDS: Final = tuple(kind.__struct_config__.tag for kind in get_args(AnyItem))
 
 
-def messages(instructions: object, given: object) -> list[Json]:
+def messages(instructions: object, given: object, *, compacts: bool = False) -> list[Json]:
     """The chat messages for ``instructions`` and ``input``.
+
+    Args:
+        instructions: As they came.
+        given: The input as it came.
+        compacts: Whether the model reads the compactions sealed here.
 
     Raises:
         InvalidCall: If they are not what the Responses API takes, or need something stored.
@@ -122,7 +141,7 @@ def messages(instructions: object, given: object) -> list[Json]:
     if isinstance(given, str):
         return [*first, {"role": "user", "content": given}]
     items = [_with_kind(item) for item in shaped(given, list[Any], "input")]
-    known_kinds(items, _KINDS, "input", _MEND)
+    known_kinds(items, _KINDS if compacts else _KINDS[:-1], "input", _MEND)
     return first + _joined(shaped(items, list[AnyItem], "input"))
 
 
@@ -150,14 +169,16 @@ def _answer(run: Iterable[AnyItem]) -> list[Json]:
     contents: list[str | list[Json]] = []
     calls: list[Json] = []
     opaque = Opaque()
+    compacted = False
     for item in run:
+        compacted = compacted or isinstance(item, Compaction)
         if isinstance(item, Message):
             contents.append(chat_content(item.content))
-        elif isinstance(item, Reasoning):
+        elif isinstance(item, Reasoning | Compaction):
             opaque = opaque.joined(opened(item.encrypted_content))
         else:
             calls.append(item.chat())
-    if not contents and not calls:
+    if not contents and not calls and not compacted:
         return []
     said: Json = {"role": "assistant", "content": _one(contents)} | msgspec.to_builtins(opaque)
     return [said | {"tool_calls": calls} if calls else said]

@@ -5,6 +5,7 @@
     message     content_part.added ─ output_text.delta… | refusal.delta… ─ ….done ─ part.done
     reasoning   reasoning_summary_part.added ─ reasoning_summary_text.delta… ─ ….done ─ part.done
     call        function_call_arguments.delta… | custom_tool_call_input.delta… ─ ….done
+    compaction  nothing: it comes whole
 
 ``output_item.added`` and ``output_item.done`` around them are the same for all and not said here.
 
@@ -172,6 +173,25 @@ class Reasoning:
     def _event(self, what: str, **said: object) -> Event:
         kind = f"response.reasoning_summary_{what}"
         return {"type": kind, **self._place, "summary_index": 0, **said}
+
+
+class Compaction:
+    """What stands for all before it, sealed: the caller must send it back."""
+
+    def __init__(self, name: str, block: msgspec.Raw) -> None:
+        self._item = {
+            "id": f"cmp_{name}",
+            "type": "compaction",
+            "encrypted_content": sealed(Opaque(thinking_blocks=[block])),
+        }
+
+    def close(self) -> Iterator[Event]:
+        """There is nothing more to say."""
+        yield from ()
+
+    def item(self, status: str) -> Json:
+        """The item, which has no status."""
+        return self._item
 
 
 class Call:

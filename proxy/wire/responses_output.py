@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from proxy.wire.compaction_blocks import is_compaction
 from proxy.wire.responses_chunk import CallPart, Citation, Custom, Delta, Function, Token
 from proxy.wire.responses_fields import Json
-from proxy.wire.responses_items import Call, Event, Item, Message, Reasoning
+from proxy.wire.responses_items import Call, Compaction, Event, Item, Message, Reasoning
 
 
 class Output:
@@ -23,9 +24,13 @@ class Output:
         self._calls: dict[int | str, Call] = {}
 
     def gain(self, delta: Delta, tokens: list[Token]) -> Iterator[Event]:
-        """What a message gains: its reasoning first, then its words, then its calls."""
-        if delta.thought or delta.thinking_blocks:
-            yield from self._think(delta.thought, delta.thinking_blocks or [])
+        """What a message gains: a compaction first, reasoning, words, then calls."""
+        opaque = delta.thinking_blocks or []
+        for block in filter(is_compaction, opaque):
+            yield from self._begin(Compaction(self._next()[0], block))
+        thoughts = [block for block in opaque if not is_compaction(block)]
+        if delta.thought or thoughts:
+            yield from self._think(delta.thought, thoughts)
         if delta.text or delta.refusal:
             yield from self._say(delta, tokens)
         for annotation in delta.annotations or ():

@@ -8,12 +8,13 @@ Source: OpenAI API reference, Responses, create (2026-11).
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 import orjson
 
 from proxy.errors import InvalidCall
+from proxy.wire.compaction_blocks import COMPACT, LEAST
 from proxy.wire.responses_fields import Json, fields, shaped
 from proxy.wire.responses_input import messages
 from proxy.wire.responses_tools import chat_tools
@@ -21,6 +22,7 @@ from proxy.wire.responses_tools import chat_tools
 _RESEND: Final = (
     "Nothing is stored for this model: send the earlier items again in `input`, with `store` false."
 )
+_MANAGEMENT: Final = "context_management"
 #: Fields that need something kept or run elsewhere, and how to do without.
 _STATEFUL: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -68,24 +70,34 @@ class _Caching(msgspec.Struct, frozen=True):
     prewarm: bool | None = None
 
 
-def chat_body(body: bytes) -> bytes:
+class _Compaction(msgspec.Struct, frozen=True):
+    type: Literal["compaction"]
+    compact_threshold: int | None = None
+
+
+def chat_body(body: bytes, *, compacts: bool = False) -> bytes:
     """The chat body that asks for the same; the same bytes for the same body.
+
+    Args:
+        body: The Responses body.
+        compacts: Whether the model takes Anthropic's ``context_management`` and its blocks.
 
     Raises:
         InvalidCall: If it is malformed, or cannot be said without state or another meaning.
     """
     asked = fields(body)
+    edits = _edits(asked.pop(_MANAGEMENT)) if compacts and asked.get(_MANAGEMENT) else {}
     _refuse_state(asked)
     _rendered({name: value for name, value in asked.items() if name != "input"})  # it is repeated
     chat: Json = {}
     for name, value in asked.items():
         if value is not None and name not in _UNSAID:
             chat |= _SAID[name](value) if name in _SAID else {name: value}
-    chat["messages"] = messages(asked.get("instructions"), asked.get("input"))
+    chat["messages"] = messages(asked.get("instructions"), asked.get("input"), compacts=compacts)
     chat |= chat_tools(
         asked.get("tools"), asked.get("tool_choice"), asked.get("parallel_tool_calls")
     )
-    return _rendered(chat | _extras(asked))
+    return _rendered(chat | _extras(asked) | edits)
 
 
 def _refuse_state(asked: Json) -> None:
@@ -96,6 +108,33 @@ def _refuse_state(asked: Json) -> None:
                 code="unsupported_parameter",
                 param=name,
             )
+
+
+def _edits(value: object) -> Json:
+    """Anthropic's edit that does what OpenAI's compaction does.
+
+    Both write a summary above so many tokens, go on from it, and answer with what must be sent
+    back. Neither threshold means anything below Anthropic's least.
+    """
+    found = shaped(value, list[_Compaction], _MANAGEMENT)
+    if len(found) > 1:
+        raise InvalidCall(
+            "`context_management` holds more than one compaction. Send one.",
+            code="invalid_value",
+            param=_MANAGEMENT,
+        )
+    edit: Json = {"type": COMPACT}
+    threshold = found[0].compact_threshold
+    if threshold is not None and threshold < LEAST:
+        raise InvalidCall(
+            f"This model cannot compact below {LEAST} tokens. Ask for a higher threshold, or leave"
+            " `context_management` out.",
+            code="unsupported_value",
+            param=f"{_MANAGEMENT}[0].compact_threshold",
+        )
+    if threshold is not None:
+        edit["trigger"] = {"type": "input_tokens", "value": threshold}
+    return {_MANAGEMENT: {"edits": [edit]}}
 
 
 def _extras(asked: Json) -> Json:

@@ -144,3 +144,24 @@ def test_a_thinking_block_keeps_its_signature_and_takes_no_mark() -> None:
         check(body(user("a"), forged, user("b")), OLDER)
     with pytest.raises(Refusal, match="cannot be marked"):
         check(body(user("a"), caught, user("b")), OLDER)
+
+
+BLOCK = {"type": "compaction", "content": "so far", "signature": "s"}
+COMPACTED = {"role": "assistant", "content": [BLOCK]}
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        body(COMPACTED, user("on")),
+        body(user("a"), COMPACTED),
+        body(user("a"), {"role": "assistant", "content": "b"}, compaction={"type": "summarize"}),
+    ],
+)
+def test_a_compaction_stands_for_what_was_before_it(good: dict[str, Any]) -> None:
+    check(good, NEWER)
+
+
+def test_only_a_compaction_may_come_before_the_user() -> None:
+    with pytest.raises(Refusal, match="the first message must be the user's"):
+        check(body({"role": "assistant", "content": [text("a"), BLOCK]}, user("on")), NEWER)

@@ -157,3 +157,57 @@ def test_what_anthropic_does_not_serve_is_told_with_a_mend(endpoint, mend):
     asked = call(b'{"model":"claude-x"}', endpoint)
     with pytest.raises(InvalidCall, match=mend):
         AnthropicWire().request(asked, route(kind="anthropic"))
+
+
+_COMPACTION = {"type": "compaction", "content": "so far", "encrypted_content": "b3BhcXVl"}
+_THRESHOLD = [{"type": "compaction", "compact_threshold": 60_000}]
+
+
+def _compacting(**fields: Any) -> Call:
+    body = {"input": "hi", "context_management": _THRESHOLD, **fields}
+    return _call(body, "responses", {"anthropic-beta": "theirs"})
+
+
+def test_what_the_body_needs_joins_the_betas_of_operator_and_caller() -> None:
+    upstream = Upstream(
+        name="a", kind="anthropic", base_url="https://a.test", headers={"Anthropic-Beta": "ours"}
+    )
+    sent = AnthropicWire().request(_compacting(), Route(name="a/c", upstream=upstream))
+
+    assert sent.headers["anthropic-beta"] == "ours,theirs,compact-2026-01-12"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, streamed: bool) -> None:
+    wire = AnthropicWire()
+    prepared = wire.request(_compacting(stream=streamed), _ROUTE)
+    edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 60_000}}
+    assert orjson.loads(prepared.body)["context_management"] == {"edits": [edit]}
+    if streamed:
+        started = {"type": "content_block_start", "content_block": {"type": "compaction"}}
+        delta = _COMPACTION | {"type": "compaction_delta"}
+        told = [started, {"type": "content_block_delta", "delta": delta}]
+        run = b"".join(b"data: " + orjson.dumps(each) + b"\n\n" for each in told)
+        head, rest = _STREAM.split(b"\n\n", 1)
+        stop = b'data: {"type":"content_block_stop"}\n\n'
+        given = _read(prepared, head + b"\n\n" + run + stop + rest)
+        last = given.split(b"data: ")[-1]
+        output = orjson.loads(last)["response"]["output"]
+        assert given.count(b"response.output_item.done") == 4  # names and types of two items
+    else:
+        answer = _ANSWER | {"content": [_COMPACTION, *_ANSWER["content"]]}
+        output = orjson.loads(_read(prepared, orjson.dumps(answer)))["output"]
+    assert [item["type"] for item in output] == ["compaction", "message"]
+
+    later = _compacting(input=[*output, {"role": "user", "content": "on"}])
+    said = orjson.loads(wire.request(later, _ROUTE).body)["messages"]
+    assert said[0]["content"] == [_COMPACTION, {"type": "text", "text": "hello"}]
+    assert [turn["role"] for turn in said] == ["assistant", "user"]
+
+
+def test_a_compaction_of_another_provider_is_refused_with_the_way_to_mend_it() -> None:
+    theirs = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAB"}
+    with pytest.raises(InvalidCall, match="send the items that it stands for") as caught:
+        AnthropicWire().request(_compacting(input=[theirs]), _ROUTE)
+
+    assert caught.value.param == "input[0]"

@@ -55,6 +55,7 @@ def test_an_answer_becomes_a_completion_under_the_name_the_caller_used() -> None
         ("end_turn", "stop"),
         ("stop_sequence", "stop"),
         ("pause_turn", "stop"),
+        ("compaction", "stop"),
         ("max_tokens", "length"),
         ("model_context_window_exceeded", "length"),
         ("tool_use", "tool_calls"),
@@ -144,3 +145,21 @@ def test_an_error_in_place_of_an_answer_is_told_as_one() -> None:
         WholeAnswer(model="m", created=0).feed(body)
 
     assert caught.value.status == 503
+
+
+def test_a_compaction_stands_opaque_in_its_place() -> None:
+    block = {"type": "compaction", "content": "so far", "signature": "c2ln", "later": None}
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    message = _message(block, thought, _text("on"))
+
+    assert message["thinking_blocks"] == [block, thought]
+    assert (message["content"], message["reasoning_content"]) == ("on", "hm")
+    assert _message(block)["content"] == ""
+
+
+def test_an_answer_tells_what_was_edited_before_it() -> None:
+    edits = {"applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": 2}]}
+
+    assert _completion(_text("a"), context_management=edits)["context_management"] == edits
+    assert "context_management" not in _completion(context_management={"applied_edits": []})
+    assert "context_management" not in _completion(context_management=[1])

@@ -442,3 +442,14 @@ def test_recorded_calls_of_an_agent_framework_can_be_said() -> None:
                 said += 1
 
     assert said > 30
+
+
+def test_a_compaction_on_demand_gets_no_turn_of_ours_behind_the_answer() -> None:
+    talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    body = orjson.dumps({"messages": talk, "compaction": {"type": "summarize"}})
+    found = messages_body(body, _route())
+    said = orjson.loads(found.body)
+
+    assert [message["role"] for message in said["messages"]] == ["user", "assistant"]
+    assert said["compaction"] == {"type": "summarize"}
+    assert (found.betas, found.notes) == (("compact-2026-09-04",), ())

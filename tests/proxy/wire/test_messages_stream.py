@@ -56,6 +56,11 @@ def _deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]
         pieces = ["", text[:5], text[5:]]
         grown = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
         return block | {"input": {}}, grown
+    if kind == "compaction" and "signature" not in block:
+        told: dict[str, Any] = {
+            name: block[name] for name in ("content", "encrypted_content") if name in block
+        }
+        return {"type": kind, "content": None}, [{"type": "compaction_delta", **told}]
     return block, []
 
 
@@ -279,3 +284,32 @@ def test_a_stream_that_says_why_it_stops_but_not_that_it_has_is_whole() -> None:
 
 def test_an_error_event_without_an_error_is_still_one() -> None:
     assert _chunks(_reader().feed(_event("error")))[0]["error"]["code"] == "upstream_error"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "compaction", "content": "so far"},
+        {"type": "compaction", "content": None},
+        {"type": "compaction", "content": "so far", "encrypted_content": "b3BhcXVl"},
+        {"type": "compaction", "content": "on demand, told whole", "signature": "c2ln"},
+    ],
+)
+def test_a_compaction_is_told_whole_when_it_ends(block: dict[str, Any]) -> None:
+    reader = _reader()
+    given = reader.feed(_stream([block, _TEXT], "compaction")) + reader.end()
+
+    assert _joined(given) == {"content": "hello", "thinking_blocks": [block]}
+    assert _chunks(given)[-1]["choices"][0]["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize("wants_usage", [True, False])
+def test_a_stream_tells_at_its_end_what_was_edited_before_it(*, wants_usage: bool) -> None:
+    edits = {"applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": 2}]}
+    reader = _reader(wants_usage=wants_usage)
+    run = _event("message_delta", delta={"stop_reason": "end_turn"}, context_management=edits)
+    chunks = _chunks(reader.feed(run + _event("message_stop")) + reader.end())
+
+    assert chunks[0]["context_management"] == edits
+    assert chunks[0]["choices"][0]["finish_reason"] == "stop"
+    ChatCompletionChunk.model_validate(chunks[0])

@@ -217,3 +217,25 @@ def test_an_end_the_model_answers_is_left_alone() -> None:
 
     assert found[-1].content == [{"type": "text", "text": "a "}]
     assert notes == []
+
+
+_COMPACTION = {"type": "compaction", "content": "so far", "signature": "c2ln"}
+
+
+def test_a_compaction_comes_first_in_the_place_of_what_it_stands_for() -> None:
+    notes: list[str] = []
+    block = _said("assistant", None, thinking_blocks=[_COMPACTION])
+    found = _turns(block, _said("assistant", "a reply"), _said("user", "on"), notes=notes)
+
+    assert [turn["role"] for turn in found] == ["assistant", "user"]
+    assert found[0]["content"] == [_COMPACTION, {"type": "text", "text": "a reply"}]
+    assert notes == []
+
+
+def test_after_a_compaction_that_paused_the_model_goes_on_by_itself() -> None:
+    paused = _messages(_said("user"), _said("assistant", "", thinking_blocks=[_COMPACTION]))
+    found = turns(paused, 0, frozenset(), [])
+    notes: list[str] = []
+
+    assert ended(found, notes, prefill=False) is found
+    assert notes == []

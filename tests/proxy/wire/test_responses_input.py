@@ -133,3 +133,41 @@ def test_every_call_and_every_word_is_said_once_and_in_order(items: Any) -> None
 
     assert calls == [item["call_id"] for item in items if item in (CALL, CUSTOM)]
     assert [m for m in said if m["role"] == "user"] == [item for item in items if item == USER]
+
+
+BLOCK = {"type": "compaction", "content": "so far", "signature": "s=="}
+COMPACTED = {
+    "type": "compaction",
+    "id": "cmp_1",
+    "encrypted_content": sealed(Opaque(thinking_blocks=[BLOCK])),
+}
+
+
+def test_a_compaction_sealed_here_is_a_message_even_alone() -> None:
+    alone = {"role": "assistant", "content": None, "thinking_blocks": [BLOCK]}
+
+    assert messages(None, [USER, COMPACTED, USER], compacts=True) == [USER, alone, USER]
+    assert messages(None, [COMPACTED, THOUGHT, SAID], compacts=True) == [
+        {"role": "assistant", "content": "Hi", "thinking_blocks": [BLOCK, *BLOCKS]}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("item", "param"),
+    [
+        (COMPACTED | {"encrypted_content": "gAAAA"}, "input[0]"),
+        (COMPACTED | {"encrypted_content": "tg1.x"}, "input[0]"),
+        (COMPACTED | {"encrypted_content": None}, "input[0].encrypted_content"),
+        ({"type": "compaction_trigger"}, "input[0].type"),
+    ],
+)
+def test_a_compaction_that_cannot_be_read_is_refused(item: Any, param: str) -> None:
+    with pytest.raises(InvalidCall) as caught:
+        messages(None, [item], compacts=True)
+
+    assert caught.value.param == param
+
+
+def test_a_compaction_is_refused_where_no_model_reads_it() -> None:
+    with pytest.raises(InvalidCall, match="`compaction` is not supported"):
+        messages(None, [COMPACTED])

@@ -6,7 +6,7 @@ from openai.types.responses import ResponseOutputItem, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from proxy.wire.responses_chunk import Citation, Token
-from proxy.wire.responses_items import Call, Event, Item, Message, Reasoning
+from proxy.wire.responses_items import Call, Compaction, Event, Item, Message, Reasoning
 from proxy.wire.responses_reasoning import Opaque, opened
 
 EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
@@ -117,3 +117,14 @@ def test_a_call_gains_what_it_is_called_with(
         field: '{"a":1}',
         "status": "completed",
     }
+
+
+def test_a_compaction_comes_whole_and_sealed() -> None:
+    compaction = Compaction("1_0", msgspec.Raw(b'{"type":"compaction","content":"so far"}'))
+
+    assert kinds(compaction.close()) == []
+    item = read(compaction)
+    assert (item["id"], item["type"]) == ("cmp_1_0", "compaction")
+    assert opened(item["encrypted_content"]).thinking_blocks == [
+        {"type": "compaction", "content": "so far"}
+    ]

@@ -151,3 +151,33 @@ def test_log_probabilities_stay_with_their_words() -> None:
     list(output.gain(Delta(content="Hi"), [token]))
 
     assert output.items()[0]["content"][0]["logprobs"] == [token.said()]
+
+
+def test_a_compaction_is_an_item_of_its_own_among_the_thoughts() -> None:
+    output = Output("1")
+    block = {"type": "compaction", "content": "so far"}
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    blocks = [msgspec.Raw(msgspec.json.encode(each)) for each in (block, thought)]
+
+    assert kinds(output.gain(Delta(thinking_blocks=blocks), [])) == [
+        "output_item.added compaction",
+        "output_item.done compaction",
+        "output_item.added reasoning",
+    ]
+    list(output.end(cut=False))
+    items = output.items()
+    assert [item["id"] for item in items] == ["cmp_1_0", "rs_1_1"]
+    assert [opened(item["encrypted_content"]).thinking_blocks for item in items] == [
+        [block],
+        [thought],
+    ]
+
+
+def test_a_compaction_alone_is_done_at_the_end() -> None:
+    output = Output("1")
+    block = msgspec.Raw(b'{"type":"compaction","content":null}')
+
+    assert kinds(output.gain(Delta(thinking_blocks=[block]), [])) == [
+        "output_item.added compaction"
+    ]
+    assert kinds(output.end(cut=False)) == ["output_item.done compaction"]

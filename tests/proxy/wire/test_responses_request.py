@@ -147,3 +147,37 @@ def test_any_json_is_either_said_or_refused(asked: Any) -> None:
 def test_any_bytes_are_either_said_or_refused(body: bytes) -> None:
     with pytest.raises(InvalidCall):
         chat_body(body)
+
+
+def test_a_compaction_is_said_in_anthropics_words_where_the_model_takes_them() -> None:
+    def said(*compactions: object) -> Any:
+        body = orjson.dumps(ASKED | {"context_management": compactions})
+        return orjson.loads(chat_body(body, compacts=True))
+
+    edit: dict[str, Any] = {"type": "compact_20260112"}
+    assert said() == CHAT
+    assert said({"type": "compaction"}) == CHAT | {"context_management": {"edits": [edit]}}
+    edit["trigger"] = {"type": "input_tokens", "value": 50_000}
+    assert said({"type": "compaction", "compact_threshold": 50_000}) == CHAT | {
+        "context_management": {"edits": [edit]}
+    }
+
+
+@pytest.mark.parametrize(
+    ("given_field", "param", "mend"),
+    [
+        ([{"type": "compaction", "compact_threshold": 49_999}],
+         "context_management[0].compact_threshold", "higher threshold"),
+        ([{"type": "compaction"}] * 2, "context_management", "Send one"),
+        ([{"type": "truncation"}], "context_management[0].type", "Invalid"),
+        ({"edits": []}, "context_management", "Expected"),
+    ],
+)  # fmt: skip
+def test_a_compaction_with_another_meaning_is_refused(
+    given_field: Any, param: str, mend: str
+) -> None:
+    body = orjson.dumps(ASKED | {"context_management": given_field})
+    with pytest.raises(InvalidCall, match=mend) as caught:
+        chat_body(body, compacts=True)
+
+    assert caught.value.param == param
