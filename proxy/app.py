@@ -32,6 +32,9 @@ from proxy.decide import Patience
 from proxy.desk import Desk
 from proxy.errors import Unready
 from proxy.estimates import Estimates
+from proxy.folding.asking import through
+from proxy.folding.folding import Folding
+from proxy.folding.notebook import notebook
 from proxy.lanes import Lanes
 from proxy.limits.standing import promised, standing
 from proxy.planning import Planning
@@ -241,7 +244,10 @@ async def _desk(
         AsyncExitStack() as stack,
     ):
         stack.callback(around.tasks.end, watching)
-        others = [each.settled for each in (entry, wheel) if each is not None]
+        folding = _folding(around)
+        stack.enter_context(closing(folding))
+        noting = notebook(around)
+        others = [each.settled for each in (entry, wheel, folding) if each is not None]
         kept = Receipts(opened, telemetry, (*others, partial(_spent, lanes, ticks)))
         planning = _planning(settings, opened, around.tasks, around.now)
         stack.enter_context(closing(planning))
@@ -256,8 +262,13 @@ async def _desk(
             tasks=around.tasks,
             limits=entry,
             steering=wheel,
+            folding=folding,
             lanes=lanes,
         )
+        if noting is not None:
+            stack.push_async_callback(noting.stop)
+            noting.serve = through(desk, ticks)
+            folding.takes(noting)
         yield desk, kept
 
 
@@ -282,6 +293,17 @@ def _planning(
         opened,
         tasks,
         now=clock,
+    )
+
+
+def _folding(around: Surroundings) -> Folding:
+    return Folding(
+        around.opened,
+        around.tasks,
+        now=around.now,
+        say=around.say,
+        default=around.settings.compaction,
+        share=around.settings.control_share,
     )
 
 

@@ -3,6 +3,7 @@
 import msgspec
 
 from proxy.chat import Ask
+from proxy.prefix.origin import Origin
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,9 +41,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         feature: From the header, the body, or the key; "" where nobody said.
         conversation: What the caller calls its conversation; "" where it does not say.
         slots: What the caller's header says of its texts' slots; "" for nothing.
+        compaction: What the caller's header says of compaction; "" for nothing.
         arrived: When, in seconds since the epoch (UTC).
         notes: What of it was read otherwise than it was said, in short sentences.
         salt: What keeps its team out of others' caches, a secret; "" where teams share them.
+        origin: Whence its body was shortened; None where it is the caller's own.
     """
 
     id: str
@@ -56,9 +59,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     feature: str = ""
     conversation: str = ""
     slots: str = ""
+    compaction: str = ""
     arrived: float
     notes: tuple[str, ...] = ()
     salt: str = ""
+    origin: Origin | None = None
 
     @property
     def streamed(self) -> bool:

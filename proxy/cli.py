@@ -21,9 +21,20 @@ from proxy import app, serving
 from proxy.alerts.outlets import outlets, variables
 from proxy.catalog.entries import Catalog
 from proxy.catalog.problems import BadCatalog, report
-from proxy.commands import alerts, budgets, explain, keys, lab, layouts, objectives, savings
+from proxy.commands import (
+    alerts,
+    budgets,
+    compact,
+    compactions,
+    explain,
+    keys,
+    lab,
+    layouts,
+    objectives,
+    savings,
+)
 from proxy.commands import report as reporting
-from proxy.commands.doubts import doubts, teams
+from proxy.commands.doubts import doubts, teams, unasked, unnoted
 from proxy.commands.terminal import Terminal
 from proxy.limits.ceilings import strangers
 from proxy.limits.standing import NotAlone, away, check_counters, promised
@@ -93,6 +104,8 @@ async def _serve(
 ) -> None:
     if why := await away(settings):
         logging.getLogger("thriftgate").warning("%s: %s", _AWAY, why)
+    if why := unnoted(settings, known):
+        logging.getLogger("thriftgate").warning("%s. No notes are taken", why)
     async with app.gateway(settings, opened) as gateway:
         _welcome(opened)
         server = serving.server(gateway.app, settings)
@@ -195,6 +208,8 @@ def check() -> None:
         _fail(f"THRIFTGATE_DATABASE_URL: {error}")
     promises = _promises(settings)
     _climbable(promises, known)
+    if why := unnoted(settings, known):
+        _fail(why)
     if known.warnings:
         _out.print(report(known.warnings), soft_wrap=True)
     if lacking := _keyed(known)[1]:
@@ -204,6 +219,7 @@ def check() -> None:
     for why in (
         *outlets(promises.sinks, upstream_keys(variables(promises.sinks)))[1],
         *doubts(promises, known, teams(app.database_url(settings))),
+        *unasked(settings, settings.compaction),
         *_away(settings),
     ):
         _out.print(f"Note: {why}", soft_wrap=True)
@@ -314,6 +330,8 @@ _commands.add_typer(keys.keys(_terminal), name="key")
 _commands.add_typer(keys.teams(_terminal), name="team")
 _commands.command(name="report")(reporting.report(_terminal))
 _commands.add_typer(layouts.layouts(_terminal), name="layout")
+compact.compact(_commands, _terminal, lambda: _catalog(_settings()))
+_commands.add_typer(compactions.compactions(_terminal, _settings), name="compaction")
 _commands.command(name="savings")(savings.savings(_terminal))
 _commands.command(name="misses")(savings.misses(_terminal))
 _commands.command(name="budgets")(budgets.budgets(_terminal, _settings, _promises))

@@ -3,6 +3,7 @@
 from proxy.choices import Choice, Decision, fallbacks, instead, is_overflow
 from proxy.desk import Elsewhere, Line
 from proxy.errors import UpstreamError
+from proxy.folds import Fold
 from proxy.opening import Opening
 from proxy.prefix.planned import Planned
 from proxy.wants import unfit
@@ -15,6 +16,7 @@ class Course:
         decision: What was decided before it began.
         refused: What planning made of the prompt, where the attempt under way goes without it
             because an upstream refused it.
+        misfolded: The same of compaction, which goes first.
     """
 
     def __init__(self, line: Line, decision: Decision) -> None:
@@ -30,6 +32,7 @@ class Course:
         self._number = self._at_once = 0
         self._is_extended = self._is_moved = False
         self.refused: Planned | None = None
+        self.misfolded: Fold | None = None
         line.desk.lanes.retries.called(now)
 
     @property
@@ -64,7 +67,9 @@ class Course:
         """
         choice = self._choices[min(self._tried, len(self._choices) - 1)]
         again = self.refused is not None
-        made = Opening(line or self._line, choice, self._number, again=again)
+        made = Opening(
+            line or self._line, choice, self._number, again=again, refused=self.misfolded
+        )
         made.may_move = not self._is_moved
         self._number += 1
         self._at_once += 1
@@ -86,8 +91,11 @@ class Course:
     def failed(self, opening: Opening, failure: UpstreamError) -> float | None:
         """Seconds to wait before the next attempt; None if there is to be none."""
         self._at_once = 0
-        self.refused = opening.refused(failure)
-        if self.refused is not None:
+        misfolded = opening.misfolded(failure)
+        self.refused = None if misfolded is not None else opening.refused(failure)
+        if misfolded is not None or self.refused is None:
+            self.misfolded = misfolded
+        if misfolded is not None or self.refused is not None:
             return 0.0
         desk = self._line.desk
         if self.is_last:

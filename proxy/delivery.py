@@ -165,9 +165,9 @@ class Delivery:
         if not self._answer.generates or route is None:
             return self._keep(reason, usage, estimated=False)
         if usage is None or reason is not None or meter.suspicious:
-            usage = await line.desk.estimator.usage(line.call, route, meter)
+            usage = await line.desk.estimator.usage(self._attempt.sent, route, meter)
             return self._keep(reason, usage, estimated=True)
-        line.desk.estimator.learn(line.call, route, usage)
+        line.desk.estimator.learn(self._attempt.sent, route, usage)
         return self._keep(reason, usage, estimated=False)
 
     def _settle_at_once(self) -> None:
@@ -177,7 +177,7 @@ class Delivery:
 
     def _keep_at_once(self, reason: ProxyError) -> None:
         if self._answer.generates:
-            usage = crude(self._line.call, self._answer.meter.delivered_text())
+            usage = crude(self._attempt.sent, self._answer.meter.delivered_text())
             self._keep(reason, usage, estimated=True)
         else:
             self._keep(reason, self._said, estimated=False)

@@ -11,6 +11,7 @@ from proxy.call import Call
 from proxy.catalog.entries import Catalog, Route
 from proxy.choices import Choice, Decision
 from proxy.decide import Patience
+from proxy.folds import Fold
 from proxy.lanes import Lanes
 from proxy.meter import Meter
 from proxy.prefix.explaining.diagnostics import Heard
@@ -116,6 +117,18 @@ class Planning(Protocol):
         ...
 
 
+class Folding(Protocol):
+    """Shortens long conversations."""
+
+    async def folded(self, call: Call, route: Route) -> Fold:
+        """What is sent of the call on this route, or why it goes as it came; never raises."""
+        ...
+
+    def refused(self, call: Call) -> None:
+        """Note that an upstream refused a call that was folded, and took it as it came."""
+        ...
+
+
 class Admitted(msgspec.Struct, frozen=True):
     """An attempt that may go.
 
@@ -205,6 +218,7 @@ class Desk:
     lanes: Lanes = field(default_factory=Lanes)
     limits: Limits | None = None
     steering: Steering | None = None
+    folding: Folding | None = None
 
 
 class Line(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 ::
 
-    planned → prepared → within its ceiling → held → open → first byte ═ commit point
+    folded → planned → prepared → within its ceiling → held → open → first byte ═ commit point
 
 It keeps no receipt: whoever let it run knows how the call goes on, and so what became of it.
 """
@@ -13,10 +13,11 @@ from typing import Final
 import msgspec
 
 from proxy.answer import Answer
-from proxy.choices import Choice
+from proxy.choices import Choice, is_overflow
 from proxy.decide import GENERATING
 from proxy.desk import Elsewhere, Line
 from proxy.errors import UpstreamError
+from proxy.folds import Fold, unfolded
 from proxy.lanes import went
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.prepare import prepare
@@ -53,11 +54,19 @@ class Opening:
     """
 
     __slots__ = (
-        "_again", "_began", "_is_planned", "_status", "_ttft", "answer", "attempt", "choice",
-        "line", "may_move", "planned", "reader", "was_sent", "was_taken",
+        "_again", "_began", "_is_planned", "_refused", "_status", "_ttft", "answer", "attempt",
+        "choice", "line", "may_move", "planned", "reader", "was_sent", "was_taken",
     )  # fmt: skip
 
-    def __init__(self, line: Line, choice: Choice, number: int, *, again: bool = False) -> None:
+    def __init__(
+        self,
+        line: Line,
+        choice: Choice,
+        number: int,
+        *,
+        again: bool = False,
+        refused: Fold | None = None,
+    ) -> None:
         """Nothing is done yet.
 
         Args:
@@ -65,6 +74,7 @@ class Opening:
             choice: Where it goes.
             number: Counts the call's attempts, from 0.
             again: Whether it was refused once planning had changed it, and goes as it came.
+            refused: What compaction had made of it when it was refused; it goes without.
         """
         self.line = line
         self.choice = choice
@@ -81,6 +91,7 @@ class Opening:
         self.may_move = True
         self.was_sent = self.was_taken = False
         self._again = self._is_planned = again
+        self._refused = refused
         self._began = 0.0
         self._status = 0
         self._ttft: float | None = None
@@ -94,17 +105,21 @@ class Opening:
             CancelledError: If it was cancelled; nothing is left open.
         """
         planning = self.line.desk.planning
+        await self._fold()
         if not self._again:
-            self.planned = await planning.planned(self.line.call, self.choice.route)
+            self.planned = await planning.planned(self.attempt.sent, self.choice.route)
             self._is_planned = True
         prepared = await self._prepared()
         self.reader = prepared.reader
         self.attempt = msgspec.structs.replace(
-            self.attempt, notes=prepared.notes, planned=self.planned
+            self.attempt,
+            notes=(*prepared.notes, *self.attempt.fold.notes),
+            planned=self.planned,
         )
         limits = self.line.desk.limits
         if limits is not None:
-            admitted = await limits.admit(self.attempt, prepared, self._fits)
+            asked = msgspec.structs.replace(self.attempt, call=self.attempt.sent)
+            admitted = await limits.admit(asked, prepared, self._fits)
             if isinstance(admitted, Elsewhere):
                 return admitted
             prepared = admitted.prepared
@@ -124,7 +139,7 @@ class Opening:
     def changed(self) -> Planned | None:
         """What planning made of the caller's prompt; None where it left it as it came."""
         planned = self.planned
-        is_changed = isinstance(planned, Planned) and planned.changes(self.line.call.body)
+        is_changed = isinstance(planned, Planned) and planned.changes(self.attempt.sent.body)
         return planned if is_changed and isinstance(planned, Planned) else None
 
     def refused(self, failure: UpstreamError) -> Planned | None:
@@ -137,6 +152,15 @@ class Opening:
             return changed
         is_about_it = 400 <= self._status < 500 and self._status not in _UNASKED
         return changed if changed.question is not None and is_about_it else None
+
+    def misfolded(self, failure: UpstreamError) -> Fold | None:
+        """What compaction made of the prompt, where the upstream may have refused just that.
+
+        A prompt that is too long as it was folded is longer as it came.
+        """
+        fold = self.attempt.fold
+        may_be = fold.sent is not None and failure.status in _REFUSED and not is_overflow(failure)
+        return fold if may_be else None
 
     def close(self, failure: BaseException | None = None) -> None:
         """Let go of all it holds; said once, however it ended.
@@ -157,7 +181,7 @@ class Opening:
         if failure is not None:
             lanes.ended(route, failure, self._began, now)
         usage = self.answer.meter.usage if self.answer is not None else None
-        usage = usage or crude(self.line.call, "")
+        usage = usage or crude(self.attempt.sent, "")
         uncached = usage.prompt - usage.cache_read
         lanes.lane(route).leave(self._ttft, uncached, now, ok=went(failure))
 
@@ -168,8 +192,22 @@ class Opening:
             return False
         return not unfit(self.line.call, found, self.choice.route.upstream.region)
 
+    async def _fold(self) -> None:
+        """Have the prompt shortened where its feature asks for that; the caller is told."""
+        folding, route = self.line.desk.folding, self.choice.route
+        if folding is None or (self._again and self._refused is None):
+            return
+        if self._refused is None:
+            fold = await folding.folded(self.line.call, route)
+        else:
+            fold = unfolded(self._refused.mode, "refused")
+        headers = dict(self.attempt.headers)
+        if fold.told:
+            headers["x-thriftgate-compaction"] = fold.told
+        self.attempt = msgspec.structs.replace(self.attempt, fold=fold, headers=headers)
+
     async def _prepared(self) -> Prepared:
-        call, route = self.line.call, self.choice.route
+        call, route = self.attempt.sent, self.choice.route
         if len(call.body) < _LARGE:
             return prepare(call, route, self.planned)
         return await asyncio.to_thread(prepare, call, route, self.planned)

@@ -48,8 +48,7 @@ async def serve(line: Line) -> None:
         opening, failure = await _opened(line, course)
         if failure is None:
             await _delivered(line, opening)
-            if course.refused is not None:
-                line.desk.planning.refused(course.refused)
+            _taken_as_it_came(line, course)
             return
         if isinstance(failure, Elsewhere):
             opening.close()
@@ -74,6 +73,15 @@ def refuse(call: Call, refusal: ProxyError, desk: Desk, timeline: Timeline) -> N
     """Keep the receipt of a call that is sent nowhere."""
     end = End(outcome=Outcome.REFUSED, status=refusal.status, error=refusal.code)
     desk.ledger.keep(receipt(Attempt(call=call), end, timeline, desk.seal))
+
+
+def _taken_as_it_came(line: Line, course: Course) -> None:
+    """Tell whoever changed the prompt that it was taken without; the one that went last."""
+    folding = line.desk.folding
+    if course.refused is not None:
+        line.desk.planning.refused(course.refused)
+    elif course.misfolded is not None and folding is not None:
+        folding.refused(line.call)
 
 
 def _decided(line: Line) -> Decision:

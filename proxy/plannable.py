@@ -50,6 +50,7 @@ def asked(call: Call) -> Asked:
         slots=call.slots,
         body=call.body,
         shows=call.key.keeps_prompts,
+        origin=call.origin,
     )
 
 

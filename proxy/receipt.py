@@ -62,6 +62,16 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         miss_nanos: What that cost in 1e-9 US dollars; None when the price is unknown.
         moved: Why it went to another route than the one asked for, such as ``chat-ttft: level 1``;
             "" where it did not.
+        compaction: The mode of compaction; "" where it had no part in the call.
+        compaction_why: Why it was folded or was not, as a code.
+        folded: Whether less was sent than came.
+        tokens_before: Tokens of the prompt as it came, by estimate; None where nobody reckoned.
+        tokens_after: Tokens of what was sent, or would have been.
+        reset: Whether it was the first call after a fold, so that its prefix moved.
+        compaction_nanos: What folding saved of it in 1e-9 US dollars, below 0 where it cost more;
+            None where nobody can say.
+        needed: Values of its newest tool calls that stood in what was folded.
+        lost: How many of them what was sent did not hold.
     """
 
     call_id: str
@@ -100,6 +110,15 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     miss_tokens: int | None = None
     miss_nanos: int | None = None
     moved: str = ""
+    compaction: str = ""
+    compaction_why: str = ""
+    folded: bool = False
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    reset: bool = False
+    compaction_nanos: int | None = None
+    needed: int = 0
+    lost: int = 0
 
     @property
     def spent(self) -> int | None:

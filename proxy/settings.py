@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from compaction.policy import Mode as Compaction
 from proxy.prefix.standing import Mode
 
 PREFIX = "THRIFTGATE_"
@@ -70,6 +71,10 @@ class Settings(BaseModel):
     """Whether teams may reach what a provider keeps for all of them, and get tokens of its own."""
     planning: Mode = Mode.OBSERVE
     """What planning may do to features without a mode: off, observe, apply or auto."""
+    compaction: Compaction = Compaction.OFF
+    """How features without a mode are compacted: off, trim, facts, facts+model or native."""
+    compaction_model: str = ""
+    """The model that facts+model asks for notes, through the gateway; empty takes none."""
     control_share: float = Field(default=0.05, ge=0, le=1)
     """The part of all conversations that is sent as it came, to measure savings against."""
     retention_days: int = Field(default=400, gt=0)

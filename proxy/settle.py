@@ -8,6 +8,7 @@ import msgspec
 
 from proxy.call import Call
 from proxy.catalog.entries import Route
+from proxy.folds import NO_FOLD, Fold, saved
 from proxy.prefix.explaining.reasons import Confidence, Miss
 from proxy.prefix.keyed import keyed
 from proxy.prefix.planned import Planned, Unplanned
@@ -26,8 +27,8 @@ _TEAMS = 1024
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One try at one route; ``route`` is None for a call refused before one was chosen.
 
-    ``headers`` tell the caller what its limits leave it; ``moved`` says why it is not the route
-    that was asked for, "" where it is.
+    ``fold`` is what compaction made of it; ``headers`` tell the caller what its limits leave it;
+    ``moved`` says why it is not the route that was asked for, "" where it is.
     """
 
     call: Call
@@ -35,8 +36,14 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 0
     notes: tuple[str, ...] = ()
     planned: Planned | Unplanned = Unplanned()
+    fold: Fold = NO_FOLD
     headers: Mapping[str, str] = {}
     moved: str = ""
+
+    @property
+    def sent(self) -> Call:
+        """The call as it is sent, shorter where it was folded."""
+        return self.fold.call(self.call)
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,9 +143,10 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
         prompt=_kept(call),
         moved=attempt.moved,
     )
-    if isinstance(attempt.planned, Unplanned):
-        return kept
-    return msgspec.structs.replace(kept, **_told(attempt.planned, end))
+    said = {} if isinstance(attempt.planned, Unplanned) else _told(attempt.planned, end)
+    if attempt.fold.mode:
+        said |= _folded(attempt, end)
+    return msgspec.structs.replace(kept, **said) if said else kept
 
 
 def _told(planned: Planned, end: End) -> dict[str, Any]:
@@ -159,6 +167,24 @@ def _told(planned: Planned, end: End) -> dict[str, Any]:
             "miss_nanos": miss.nanos,
         }
     return told
+
+
+def _folded(attempt: Attempt, end: End) -> dict[str, Any]:
+    """What a receipt says of compaction."""
+    fold, route = attempt.fold, attempt.route
+    tariff = route.tariff if route is not None else None
+    counted = None if end.estimated else end.usage
+    return {
+        "compaction": fold.mode,
+        "compaction_why": fold.why,
+        "folded": fold.is_folded,
+        "tokens_before": fold.before,
+        "tokens_after": fold.after,
+        "reset": fold.reset,
+        "compaction_nanos": saved(fold, counted, tariff, attempt.call.arrived, end.terms),
+        "needed": fold.needed,
+        "lost": fold.lost,
+    }
 
 
 def _detail(miss: Miss) -> str:

@@ -14,7 +14,11 @@ from typing import Final
 
 import msgspec
 from prometheus_client import CollectorRegistry, Metric, generate_latest
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 from prometheus_client.registry import Collector
 
 from proxy.receipt import Outcome, Receipt
@@ -25,6 +29,8 @@ _SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 1
 _OVERHEAD: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1)
 _MOST_SERIES: Final = 4096
 _OTHER: Final = "other"
+#: Reasons for which conversations went as they came that are told apart; the rest is one.
+_REASONS: Final = 32
 
 
 class Spread:
@@ -52,8 +58,8 @@ class Series:
     """What is counted of one team on one route."""
 
     __slots__ = (
-        "attempts", "cache_read", "cache_write", "duration", "estimated", "input", "missed",
-        "nanos", "output", "reasoning", "ttft", "unpriced",
+        "attempts", "cache_read", "cache_write", "duration", "estimated", "folded", "input",
+        "missed", "nanos", "output", "reasoning", "ttft", "unfolded", "unpriced",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -61,6 +67,8 @@ class Series:
         self.input = self.cache_read = self.cache_write = self.output = self.reasoning = 0
         self.nanos = self.unpriced = self.estimated = 0
         self.missed: dict[str, int] = {}
+        self.folded = Folds()
+        self.unfolded: dict[str, int] = {}
         self.ttft = Spread(_SECONDS)
         self.duration = Spread(_SECONDS)
 
@@ -73,6 +81,8 @@ class Series:
         if receipt.miss and receipt.miss_tokens:
             missed = self.missed.get(receipt.miss, 0)
             self.missed[receipt.miss] = missed + receipt.miss_tokens
+        if receipt.compaction:
+            self._fold(receipt)
         usage = receipt.usage
         if receipt.cost_nanos is not None:
             self.nanos += receipt.cost_nanos
@@ -86,6 +96,34 @@ class Series:
         self.output += usage.output
         self.reasoning += usage.reasoning
         self.estimated += receipt.estimated
+
+    def _fold(self, receipt: Receipt) -> None:
+        """Count what compaction made of it."""
+        if receipt.folded:
+            self.folded.add(receipt)
+            return
+        why = receipt.compaction_why
+        if why not in self.unfolded and len(self.unfolded) >= _REASONS:
+            why = _OTHER
+        self.unfolded[why] = self.unfolded.get(why, 0) + 1
+
+
+class Folds:
+    """What folding did on one route."""
+
+    __slots__ = ("attempts", "lost", "nanos", "needed", "resets", "tokens")
+
+    def __init__(self) -> None:
+        self.attempts = self.resets = self.tokens = self.nanos = self.needed = self.lost = 0
+
+    def add(self, receipt: Receipt) -> None:
+        """Count one attempt that was sent shorter than it came."""
+        self.attempts += 1
+        self.resets += receipt.reset
+        self.tokens += (receipt.tokens_before or 0) - (receipt.tokens_after or 0)
+        self.nanos += receipt.compaction_nanos or 0
+        self.needed += receipt.needed
+        self.lost += receipt.lost
 
 
 class Telemetry(Collector):
@@ -124,6 +162,7 @@ class Telemetry(Collector):
     def collect(self) -> Iterator[Metric]:
         """Everything, as Prometheus' own types."""
         yield from self._counters()
+        yield from self._foldings()
         for name, told in (
             ("ttft", "Arrival to first content byte"),
             ("duration", "Arrival to the end"),
@@ -172,6 +211,35 @@ class Telemetry(Collector):
             unpriced.add_metric(labels, series.unpriced)
             estimated.add_metric(labels, series.estimated)
         yield from (attempts, tokens, cost, unpriced, estimated, missed)
+
+    def _foldings(self) -> Iterator[Metric]:
+        by_route = ["team", "route"]
+        told = (
+            ("folded_attempts", "attempts", "Attempts that were sent shorter than they came"),
+            ("folded_tokens", "tokens", "Tokens that were not sent, by estimate"),
+            ("fold_resets", "resets", "Prompts that began otherwise because of a fold"),
+            ("fold_needed_values", "needed", "Values tool calls took from what was folded"),
+            ("fold_lost_values", "lost", "Those of them that were not sent"),
+        )
+        for name, held, text in told:
+            counter = CounterMetricFamily(f"thriftgate_{name}", text, labels=by_route)
+            for labels, series in self._series.items():
+                counter.add_metric(labels, getattr(series.folded, held))
+            yield counter
+        unfolded = CounterMetricFamily(
+            "thriftgate_unfolded_attempts",
+            "Attempts that compaction left as they came, by why",
+            labels=[*by_route, "reason"],
+        )
+        # It falls where folding costs more than it saves, so it is no counter.
+        saved = GaugeMetricFamily(
+            "thriftgate_fold_saved_usd", "What folding saved since the start", labels=by_route
+        )
+        for labels, series in self._series.items():
+            for reason, count in series.unfolded.items():
+                unfolded.add_metric([*labels, reason], count)
+            saved.add_metric(labels, series.folded.nanos / 1e9)
+        yield from (unfolded, saved)
 
     def _begun(self, labels: tuple[str, str]) -> Series:
         """The series that begins with this team and route; a common one where there are many."""

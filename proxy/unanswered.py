@@ -45,7 +45,7 @@ async def spent(opening: Opening, failure: ProxyError) -> None:
 
 def cut(opening: Opening, reason: ProxyError, *, final: bool) -> None:
     """Keep the receipt of an attempt that we ended ourselves, without waiting for a count."""
-    usage = crude(opening.line.call, "") if opening.was_taken else None
+    usage = crude(opening.attempt.sent, "") if opening.was_taken else None
     kept(opening.line, opening.attempt, reason, usage, final=final)
 
 
@@ -73,4 +73,4 @@ async def _usage(opening: Opening) -> Usage | None:
     if not opening.was_taken:
         return None
     line = opening.line
-    return await line.desk.estimator.usage(line.call, opening.choice.route, None)
+    return await line.desk.estimator.usage(opening.attempt.sent, opening.choice.route, None)

@@ -16,7 +16,7 @@ _log = logging.getLogger("thriftgate.upkeep")
 _RETENTION_EVERY: Final = 3_600.0
 #: Seconds one round may take.
 _RETENTION_BUDGET: Final = 30.0
-#: Days a conversation's plan is kept after its last call.
+#: Days a conversation's plan, and notes on it, are kept after they were last asked for.
 _PLAN_DAYS: Final = 14
 #: Seconds between two looks at what planning saves.
 _GUARD_EVERY: Final = 900.0
@@ -38,6 +38,7 @@ async def retain(opened: Store, days: int, now: Callable[[], float]) -> None:
         try:
             await opened.ask(opened.ledger.retain, before, _RETENTION_BUDGET)
             await opened.ask(opened.plans.retain, idle, _RETENTION_BUDGET)
+            await opened.ask(opened.notes.retain, idle, _RETENTION_BUDGET)
         except SQLAlchemyError as error:
             _log.warning("What is old stays until the next round, in an hour: %s", error)
         await asyncio.sleep(_RETENTION_EVERY)

@@ -31,9 +31,14 @@ BANNED_SUFFIXES = ("Manager", "Handler", "Helper", "Service", "Impl")
 FILE_WALL = 400
 FUNCTION_WALL = 50
 PARAMETER_WALL = 6
-#: Where `except Exception` may stand: the ASGI boundary, the background runner, and planning, which
-#: is an optimiser: whatever goes wrong there, the call is sent as it came.
-BROAD = {"proxy/routes/front.py", "proxy/app.py", "proxy/planning.py"}
+#: Where `except Exception` may stand: the ASGI boundary, the background runner, and planning and
+#: folding, which are optimisers: whatever goes wrong there, the call is sent as it came.
+BROAD = {
+    "proxy/routes/front.py",
+    "proxy/app.py",
+    "proxy/planning.py",
+    "proxy/folding/folding.py",
+}
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/serving.py": "tests/proxy/test_app.py",

@@ -10,12 +10,15 @@ from typing import Any
 
 import msgspec
 
+from compaction.policy import Mode
 from dashboards.reports import Part, Period, Spend
+from proxy.chosen import Setting
 from proxy.prefix.explaining.explanations import MENDS
 from proxy.prefix.guard import Sample
 from proxy.prefix.layouts.layout import Layout, Move
 from proxy.prefix.standing import Place, Standing
 from proxy.routes.relay import dollars
+from proxy.store.foldings import FoldSum
 from proxy.store.layout_rows import Proposal, State
 from proxy.store.savings import Comparison, MissSum
 
@@ -77,6 +80,52 @@ def misses(days: int, found: Iterable[MissSum], names: Mapping[str, str]) -> Doc
 def savings(days: int, found: Iterable[Comparison], names: Mapping[str, str]) -> Document:
     """What planning saved, by feature."""
     return {"days": days, "savings": [_comparison(each, names) for each in found]}
+
+
+def compactions(
+    days: int,
+    found: Iterable[tuple[tuple[str, str], Setting, FoldSum | None]],
+    names: Mapping[str, str],
+    default: Mode,
+) -> Document:
+    """What holds for features' compaction, and what came of it in some days."""
+    return {
+        "days": days,
+        "default_mode": default.value,
+        "compactions": [
+            _owner(place[0], names)
+            | {
+                "feature": place[1],
+                "mode": setting.in_force(default).value,
+                "chosen_mode": setting.mode.value if setting.mode is not None else None,
+                "keep_turns": setting.keep_turns,
+                "target_tokens": setting.target,
+                "stepped_back": setting.why,
+                "stepped_back_at": _moment(setting.stepped_at),
+                "changed_by": setting.changed_by,
+                "changed_at": _moment(setting.changed_at),
+            }
+            | _folded(each)
+            for place, setting, each in found
+        ],
+    }
+
+
+def _folded(found: FoldSum | None) -> Document:
+    """What came of compaction; zeros where nothing was called."""
+    if found is None:
+        return {"calls": 0, "folded": 0, "resets": 0, "tokens_saved": 0} | dict.fromkeys(
+            ("saved_usd", "notes_usd", "lost_share")
+        )
+    return {
+        "calls": found.calls,
+        "folded": found.folded,
+        "resets": found.resets,
+        "tokens_saved": found.tokens_saved,
+        "saved_usd": usd(found.net_nanos),
+        "notes_usd": usd(found.notes_nanos),
+        "lost_share": _rate(found.lost, found.needed),
+    }
 
 
 def features(

@@ -7,7 +7,9 @@ from pathlib import Path
 from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from compaction.policy import Mode
 from proxy.catalog.entries import Catalog, Model
+from proxy.settings import Settings
 from proxy.store.database import open_database
 from proxy.store.teams import Teams
 from slo import rungs
@@ -24,6 +26,23 @@ def doubts(promises: Promises, known: Catalog, teams: Collection[str] | None) ->
         teams: The names of all teams; None where they cannot be told.
     """
     return [*_nowhere(promises, known), *_unsaid(promises, known), *_nobodys(promises, teams)]
+
+
+def unnoted(settings: Settings, known: Catalog) -> str:
+    """Why no notes can be had of the model that takes them; "" where they can, or none is named."""
+    name = settings.compaction_model
+    if not name or known.find(name) is not None:
+        return ""
+    close = get_close_matches(name, known.models, n=1)
+    mend = f"did you mean {close[0]}?" if close else "the catalog lists those there are"
+    return f"THRIFTGATE_COMPACTION_MODEL: there is no model {name}; {mend}"
+
+
+def unasked(settings: Settings, mode: Mode) -> list[str]:
+    """That a mode wants notes and nobody takes them, in a sentence; [] where all is well."""
+    if settings.compaction_model or mode is not Mode.FACTS_MODEL:
+        return []
+    return ["facts+model is as facts: THRIFTGATE_COMPACTION_MODEL names no model to take notes"]
 
 
 def teams(url: str) -> set[str] | None:

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from proxy.commands import documents
 from proxy.commands.terminal import Terminal, moment, named
 from proxy.prefix.explaining.explanations import story
 from proxy.prefix.explaining.reasons import Miss, Reason
@@ -51,6 +52,7 @@ def told(receipt: Receipt, team: str) -> Iterator[str]:
     if receipt.moved:
         yield f"It went there in place of what it asked for: {receipt.moved}."
     yield _planning(receipt)
+    yield from _compaction(receipt)
     yield from _cache(receipt)
     if receipt.miss == Reason.DIVERGED.value:
         words = shlex.join(("thriftgate", "layout", "show", team, receipt.feature))
@@ -66,6 +68,31 @@ def _planning(receipt: Receipt) -> str:
         return f"Conversation {receipt.conversation} is sent as it came, to compare with."
     layout = f"layout {receipt.layout}" if receipt.layout else "no layout"
     return f"Conversation {receipt.conversation} is planned, with {layout}."
+
+
+def _compaction(receipt: Receipt) -> Iterator[str]:
+    """What became of a conversation that may be folded; nothing where none is."""
+    if not receipt.compaction:
+        return
+    before, after = receipt.tokens_before, receipt.tokens_after
+    if receipt.folded:
+        began = "; it was the first call after a fold" if receipt.reset else ""
+        yield (
+            f"Folded ({receipt.compaction}, {receipt.compaction_why}): about {before or 0:,} tokens"
+            f" came, {after or 0:,} were sent{began}."
+        )
+    else:
+        yield f"Compaction ({receipt.compaction}) left it as it came: {receipt.compaction_why}."
+        if before is not None and after is not None and after < before:
+            yield f"Of about {before:,} tokens it would have sent {after:,}."
+    if receipt.compaction_nanos is not None:
+        yield f"Saved by that, resets paid for: ${documents.usd(receipt.compaction_nanos)}."
+    if receipt.needed:
+        kept = receipt.needed - receipt.lost
+        yield (
+            f"Its last tool calls needed {receipt.needed:,} values of what was folded:"
+            f" {kept:,} of them are in what is sent."
+        )
 
 
 def _cache(receipt: Receipt) -> Iterator[str]:

@@ -62,9 +62,14 @@ class _Kind(msgspec.Struct):
 
 
 class _Known(msgspec.Struct):
-    """What is remembered of a call under way: its prompt's tokens by model, its attempts' kinds."""
+    """What is remembered of a call under way.
 
-    tokens: dict[str, int] = msgspec.field(default_factory=dict)
+    Attributes:
+        tokens: Its prompt's, by model and by the bytes it is sent in: it may be sent shorter.
+        kinds: Of its attempts.
+    """
+
+    tokens: dict[tuple[str, int], int] = msgspec.field(default_factory=dict)
     kinds: dict[int, _Kind] = msgspec.field(default_factory=dict)
 
 
@@ -113,7 +118,7 @@ class Predictor:
         tokens = self._guess(attempt, model, known, exactly=exactly)
         if tokens is None:
             tokens = (await self._estimator.usage(call, route, None)).prompt
-            known.tokens[model] = tokens
+            known.tokens[model, len(call.body)] = tokens
         allowed = allowance(prepared.body, clamps.endpoint(prepared), route)
         kind = _kind(attempt, route, allowed.total, known)
         kind.sent = allowed.total
@@ -213,10 +218,10 @@ class Predictor:
 
     def _guess(self, attempt: Attempt, model: str, known: _Known, *, exactly: bool) -> int | None:
         """Tokens of the prompt as far as they can be told at once; None where not well enough."""
-        counted = known.tokens.get(model)
+        body = attempt.call.body
+        counted = known.tokens.get((model, len(body)))
         if counted is not None:
             return counted
-        body = attempt.call.body
         if exactly or len(body) > _SMALL:
             return None
         return -(-len(body) // (4 if body.isascii() else 2))

@@ -9,6 +9,7 @@ import msgspec
 from proxy.prefix.explaining.diagnostics import Question
 from proxy.prefix.explaining.findings import Evidence
 from proxy.prefix.marking.plan import Plan
+from proxy.prefix.origin import Origin
 from proxy.prefix.prompts.prompt import Fingerprint, Prompt, Reading
 from proxy.prefix.prompts.regime import Regime
 from proxy.prefix.readings import Readings
@@ -26,6 +27,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         hint: What the caller calls the conversation; "" where it does not say.
         slots: What the caller says of its texts' slots beside them; "" for nothing.
         shows: Whether the team keeps prompts, so that its words may be quoted to it.
+        origin: Whence the body was shortened; None where it is the caller's own.
     """
 
     team: str
@@ -35,6 +37,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     slots: str = ""
     body: bytes
     shows: bool = False
+    origin: Origin | None = None
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +64,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A call that was read and whose conversation is known.
 
     Attributes:
-        turns: Answers it holds; 0 in a conversation's first call.
+        turns: Answers it held as its caller wrote it; 0 in a conversation's first call.
         known: What is known of each of its messages.
         readings: What is remembered of messages.
     """

@@ -44,6 +44,7 @@ from proxy.prefix.marking.keys import heads
 from proxy.prefix.marking.plan import Arm, Plan, Policy
 from proxy.prefix.marking.policies import Road, Shape, back, policy, reviewed, stage, vetted
 from proxy.prefix.marking.positions import is_enough
+from proxy.prefix.origin import Origin
 from proxy.prefix.planned import Asked, Draft, Planned, Way, place
 from proxy.prefix.prompts.conversation import conversation
 from proxy.prefix.prompts.prompt import (
@@ -129,15 +130,17 @@ class Planner:
         known = self._readings.of(team, prompt.messages)
         roles = [one.role for one in known]
         first = led(roles)
-        talks = first < len(roles)
-        opening = self._readings.opening(team, prompt.messages[first]) if talks else b""
+        opens = prompt.messages[first] if first < len(roles) else b""
+        # A conversation that was shortened is the same one.
+        origin = asked.origin or Origin(opening=opens, turns=roles.count(ASSISTANT))
+        opening = self._readings.opening(team, origin.opening) if origin.opening else b""
         who = (asked.team, asked.feature, asked.key, asked.hint)
         return Draft(
             asked=asked,
             prompt=prompt,
             fingerprint=team,
             conversation=conversation(prompt, who, team, opening),
-            turns=roles.count(ASSISTANT),
+            turns=origin.turns,
             known=known,
             readings=self._readings,
         )
@@ -228,7 +231,8 @@ class Planner:
         stable, begins = _stable(sent), opening(sent.blocks)
         shares = known * 10 >= total * stable * 9
         whole = not sent.regime.takes_marks or evidence.expected.same >= begins.stable
-        extends = answered and _extends(sent, talk, known) if talk.calls else None
+        follows = talk.calls > 0 and not sent.compacted  # what we shortened says nothing of habits
+        extends = answered and _extends(sent, talk, known) if follows else None
         lacks = _lacks(sent, talk, answered=answered, extends=extends)
         seen = Seen(
             before=max(talk.calls, draft.turns),
@@ -243,7 +247,7 @@ class Planner:
             layout=planned.plan.layout,
         )
         self._habits.of(planned.place, Habits).observe(evidence.now, seen)
-        talk.lefts = (*talk.lefts, lacks)[-_LEFTS:] if talk.calls and answered else talk.lefts
+        talk.lefts = (*talk.lefts, lacks)[-_LEFTS:] if follows and answered else talk.lefts
         talk.calls += 1
         talk.latest = max(talk.latest, evidence.now)
         talk.tokens = total
@@ -303,6 +307,7 @@ class Planner:
     def _evidence(
         self, draft: Draft, way: Way, found: Arranged, sending: Marked, now: float
     ) -> Evidence:
+        origin = draft.asked.origin
         where = parameters(sending.prompt, way.regime, draft.fingerprint, way.model)
         call = Sent(
             regime=way.regime,
@@ -316,6 +321,7 @@ class Planner:
             explicit=sending.explicit,
             tail=sending.prompt.tail,
             lines=found.lines,
+            compacted=origin is not None and origin.reset,
         )
         expected = self._chains.expected(call, now)
         return Evidence(sent=call, expected=expected, before=self._traces.before(call), now=now)

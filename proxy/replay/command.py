@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
 from proxy.catalog.entries import Catalog, Model
+from proxy.replay.folding import Folding
 from proxy.replay.planning import Planning
 from proxy.replay.prompts import Reading
-from proxy.replay.report import remarks, table, told
+from proxy.replay.report import Beside, remarks, table, told
 from proxy.replay.run import Outcome, replay
 from proxy.replay.source import Source
-from proxy.replay.unmoved import Unmoved
 from proxy.replay.vocabulary import Lines
 
 _MODEL: Final = "gpt-5.6-terra"
@@ -58,7 +58,7 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
         gap: _Gap = 2.0,
         as_json: _AsJson = False,
     ) -> None:
-        """What would recorded calls have cost, sent as they came and in better ways?
+        """What would recorded calls have cost, sent as they came, in better ways, and folded?
 
         No call is made: the caches of the model's provider are simulated, prices are today's.
         Where no text of a feature was arranged, it says why.
@@ -69,11 +69,13 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
             source = Source(files, gap=gap, speed=speed, tell=tell)
             day = now() // _DAY * _DAY
             marked, arranged = (Planning(reading, day, arranges=moves) for moves in (False, True))
-            outcome = replay(source, reading, (marked, arranged), day=day)
+            folding = Folding(reading, day)
+            outcome = replay(source, reading, (marked, arranged, folding), day=day)
+        beside = Beside(unmoved=arranged.unmoved(), folded=folding.folded())
         if as_json:
-            typer.echo(told(outcome, source, reading, arranged.unmoved()))
+            typer.echo(told(outcome, source, reading, beside))
         else:
-            _print(outcome, source, reading, arranged.unmoved())
+            _print(outcome, source, reading, beside)
         if not outcome.calls:
             typer.echo("No call was found that could be replayed.", err=True)
             raise typer.Exit(1)
@@ -81,7 +83,7 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
     return replay_command
 
 
-def _print(outcome: Outcome, source: Source, reading: Reading, unmoved: Sequence[Unmoved]) -> None:
+def _print(outcome: Outcome, source: Source, reading: Reading, beside: Beside) -> None:
     """Show a person what came of it."""
     out = Console(highlight=False, markup=False, emoji=False)
     if not out.is_terminal:
@@ -94,7 +96,7 @@ def _print(outcome: Outcome, source: Source, reading: Reading, unmoved: Sequence
     )
     out.print(table(outcome.variants))
     out.print()
-    for remark in remarks(outcome, source, unmoved):
+    for remark in remarks(outcome, source, beside):
         out.print(remark, soft_wrap=True)
 
 

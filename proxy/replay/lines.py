@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from proxy.prefix.origin import Origin
 from slo.usage import Usage
 
 _CHAT: Final = "chat/completions"
@@ -50,6 +51,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
         reply: The assistant's message as JSON; "null" where it was not recorded.
         generated: Tokens of the answer, where they are known without its text; None if not.
         where: The file and the line it comes from, as ``file:line``; "" for nowhere.
+        origin: Whence its body was shortened; None where it is the caller's own.
     """
 
     at: float | None
@@ -60,6 +62,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     reply: bytes = b"null"
     generated: int | None = None
     where: str = ""
+    origin: Origin | None = None
 
 
 class _Row(msgspec.Struct):

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 _SECRET: Final = b"replay"
 #: What a mistake of planning raises; one with a line must not cost the others.
-_MISTAKES: Final = (
+MISTAKES: Final = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
 #: Features that are told of.
@@ -38,6 +38,8 @@ class Planning:
         arranges: Whether text moves: declared moves, and learned ones at once.
         most: Features remembered.
     """
+
+    shortens = False
 
     def __init__(self, reading: Reading, day: float, *, arranges: bool, most: int = 4_096) -> None:
         self.name = "arranged" if arranges else "marked"
@@ -58,6 +60,7 @@ class Planning:
             key=line.key,
             hint=line.conversation,
             body=line.body,
+            origin=line.origin,
         )
         feature = self._feature(place(asked, self._way.model))
         self._planned = None
@@ -69,7 +72,7 @@ class Planning:
         except Unplannable as why:
             feature.leave(str(why))
             return line.body
-        except _MISTAKES:
+        except MISTAKES:
             self._fail("planning failed")
             feature.leave("planning failed")
             return line.body
@@ -82,7 +85,7 @@ class Planning:
             return
         try:
             self._learn(self._planned, usage)
-        except _MISTAKES:
+        except MISTAKES:
             self._fail("learning failed")
 
     def unmoved(self) -> tuple[Unmoved, ...]:

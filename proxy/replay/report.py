@@ -1,11 +1,13 @@
 """What came of a replay, as a table for people and as JSON for programs."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from proxy.replay.folding import Folded, Folding
 from proxy.replay.prompts import Reading
 from proxy.replay.run import Outcome
 from proxy.replay.source import Source
@@ -18,9 +20,22 @@ _SHOWN = 3
 _WORDS = 120
 
 
-def told(
-    outcome: Outcome, source: Source, reading: Reading, unmoved: Sequence[Unmoved] = ()
-) -> bytes:
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """What variants tell beside their rows.
+
+    Attributes:
+        unmoved: Features of which nothing was arranged.
+        folded: What folding came to; None where it was not tried.
+    """
+
+    unmoved: tuple[Unmoved, ...] = ()
+    folded: Folded | None = None
+
+
+_NOTHING: Final = Beside()
+
+
+def told(outcome: Outcome, source: Source, reading: Reading, beside: Beside = _NOTHING) -> bytes:
     """One line of JSON."""
     said = {
         "model": reading.public,
@@ -33,7 +48,8 @@ def told(
         "bad_lines": source.bad_count,
         "bad": source.bad,
         "variants": outcome.variants,
-        "arranged_why": unmoved,
+        "arranged_why": beside.unmoved,
+        "folded": _lengths(outcome, beside.folded),
     }
     return msgspec.json.encode(said)
 
@@ -49,7 +65,7 @@ def table(rows: Sequence[Row]) -> Table:
     return made
 
 
-def remarks(outcome: Outcome, source: Source, unmoved: Sequence[Unmoved] = ()) -> Iterator[str]:
+def remarks(outcome: Outcome, source: Source, beside: Beside = _NOTHING) -> Iterator[str]:
     """What else is to be said: why tokens were not read, none moved, and calls not replayed."""
     for row in outcome.variants:
         if row.misses:
@@ -57,9 +73,11 @@ def remarks(outcome: Outcome, source: Source, unmoved: Sequence[Unmoved] = ()) -
             yield f"Not read, {row.name}: {reasons}."
         if row.refused:
             yield f"{row.refused:,} calls of {row.name} would have been refused for their marks."
-    for each in unmoved:
+    for each in beside.unmoved:
         named = f"feature {_short(each.feature)}" if each.feature else "calls without a feature"
         yield f"Nothing arranged, {named} ({_counted(each.calls, 'call')}): {_short(each.why)}."
+    if beside.folded is not None:
+        yield from _folds(outcome, beside.folded)
     if outcome.unanswered:
         calls = _counted(outcome.unanswered, "call")
         yield f"Without a recorded answer: {calls}; the output of such calls costs nothing here."
@@ -67,6 +85,36 @@ def remarks(outcome: Outcome, source: Source, unmoved: Sequence[Unmoved] = ()) -
         first = outcome.left_out_first.get(why, "")
         yield f"{_counted(count, 'call')} left out{f', first {first}' if first else ''}: {why}."
     yield from _no_calls(source)
+
+
+def _lengths(outcome: Outcome, folded: Folded | None) -> dict[str, Any] | None:
+    """What folding came to, with the tokens of all prompts before and after it."""
+    after = [row.input_tokens for row in outcome.variants if row.name == Folding.name]
+    if folded is None or not after:
+        return None
+    tokens = {"tokens_before": outcome.variants[0].input_tokens, "tokens_after": after[0]}
+    return {**msgspec.structs.asdict(folded), **tokens}
+
+
+def _folds(outcome: Outcome, folded: Folded) -> Iterator[str]:
+    """What folding came to, and why it left calls alone."""
+    found = _lengths(outcome, folded)
+    if found is not None and (folded.calls or folded.trimmed):
+        before, after = found["tokens_before"], found["tokens_after"]
+        yield (
+            f"Folded: {folded.calls:,} of {_counted(outcome.calls, 'call')}, with"
+            f" {_counted(folded.resets, 'reset')}; in {folded.trimmed:,} others tool results alone"
+            f" were said shorter. All prompts: {before:,} → {after:,} tokens"
+            f" ({after / before - 1:+.1%})."
+        )
+    if folded.unfolded:
+        top = sorted(folded.unfolded.items(), key=lambda one: -one[1])
+        reasons = "; ".join(f"{_short(_plain(why))} ({count:,})" for why, count in top[:_SHOWN])
+        yield f"Not folded, {_counted(sum(folded.unfolded.values()), 'call')}: {reasons}."
+
+
+def _plain(code: str) -> str:
+    return code.replace("_", " ")
 
 
 def _no_calls(source: Source) -> Iterator[str]:

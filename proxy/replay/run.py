@@ -34,7 +34,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         unanswered: Of these, without a recorded answer: they count as answered with nothing.
         left_out: Calls that cannot be sent on this route, by the reason.
         left_out_first: Where the first of them stands, by the reason, as ``file:line``.
-        variants: One row each; the last is the ceiling.
+        variants: One row each; the last is the ceiling of the calls as they were sent.
     """
 
     calls: int
@@ -118,12 +118,13 @@ class _Run:
     def outcome(self) -> Outcome:
         """What came of it."""
         rows = [way.sums.row(way.variant.name) for way in self._ways]
+        other = {way.variant.name for way in self._ways if way.variant.shortens}
         return Outcome(
             calls=self._best.calls,
             unanswered=self._unanswered,
             left_out=dict(self._left_out),
             left_out_first=self._left_out_first,
-            variants=placed([*rows, self._best.row("ceiling")]),
+            variants=placed([*rows, self._best.row("ceiling")], other),
         )
 
     def _addressed(self, line: Line) -> Line:
@@ -143,6 +144,7 @@ class _Run:
         if sent is None or usage is None:
             sent, usage = as_sent, Usage(input=as_sent.prompt.tokens, output=as_sent.length)
         way.sums.add(usage, self._cost(usage, now))
+        known = 0 if way.variant.shortens else known  # of its own prompts, nobody else sent any
         for missed in way.world.missed(sent, usage.cache_read, known, now):
             way.sums.miss(missed)
         way.variant.served(usage)

@@ -1,7 +1,7 @@
 """What the calls of one variant came to."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -59,7 +59,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         cost_usd_per_1k: Cost of 1,000 calls; None where a price is unknown.
         refused: Calls the provider would have refused for their marks; they count as uncached.
         closed: The share of the way from as sent to the ceiling, in hit rate; None where there is
-            no way to go.
+            no way to go, or another prompt is sent.
         misses: The reasons that cost most tokens.
     """
 
@@ -134,12 +134,19 @@ def _per_1k(nanos: int | None, calls: int) -> float | None:
     return float(round(Decimal(nanos) * 1000 / calls / _NANOS, 6))
 
 
-def placed(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The rows, each with how far it got from the first to the last."""
+def placed(rows: Sequence[Row], other: Collection[str] = ()) -> tuple[Row, ...]:
+    """The rows, each with how far it got from the first to the last.
+
+    Args:
+        rows: As sent, variants, and at best.
+        other: The names of those that send other prompts, which none of this says anything of.
+    """
     least, most = rows[0].cache_read_tokens, rows[-1].cache_read_tokens
     if most <= least:
         return tuple(rows)
     return tuple(
-        msgspec.structs.replace(row, closed=(row.cache_read_tokens - least) / (most - least))
+        row
+        if row.name in other
+        else msgspec.structs.replace(row, closed=(row.cache_read_tokens - least) / (most - least))
         for row in rows
     )

@@ -11,9 +11,12 @@ class Variant(Protocol):
 
     Attributes:
         name: What its row is called.
+        shortens: Whether it sends less than came, so that what it reads of a cache says nothing of
+            how near it is to the most that could be read.
     """
 
     name: str
+    shortens: bool
 
     def body(self, line: Line, now: float) -> bytes:
         """The chat body that goes to the wire in place of the line's.
@@ -33,6 +36,7 @@ class AsSent:
     """As it came."""
 
     name = "as sent"
+    shortens = False
 
     def body(self, line: Line, now: float) -> bytes:
         """The caller's own."""

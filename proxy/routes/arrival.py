@@ -30,6 +30,7 @@ _READ: Final = frozenset(
         *_KEYS,
         b"content-encoding",
         b"content-length",
+        b"x-thriftgate-compaction",
         b"x-thriftgate-conversation",
         b"x-thriftgate-feature",
         b"x-thriftgate-slots",
@@ -54,6 +55,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
         feature: From ``x-thriftgate-feature``; "" for none.
         conversation: From ``x-thriftgate-conversation``; "" for none.
         slots: From ``x-thriftgate-slots``; "" for none.
+        compaction: From ``x-thriftgate-compaction``; "" for none.
         wants_trailer: Whether a stream is to end with a comment of what it cost.
         length: Bytes of the body, as announced; 0 where it is not.
         media: The body's media type, without parameters.
@@ -68,6 +70,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     feature: str
     conversation: str
     slots: str
+    compaction: str
     wants_trailer: bool
     length: int
     media: str
@@ -97,6 +100,7 @@ def arrival(scope: Scope) -> Arrival:
         feature=found.get(b"x-thriftgate-feature", ""),
         conversation=found.get(b"x-thriftgate-conversation", ""),
         slots=found.get(b"x-thriftgate-slots", ""),
+        compaction=found.get(b"x-thriftgate-compaction", ""),
         wants_trailer=found.get(b"x-thriftgate-trailer") == "1",
         length=int(length) if length.isdecimal() and len(length) < _NUMBER else 0,
         media=_media(found.get(b"content-type", "")),

@@ -186,6 +186,7 @@ def _call(call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float, se
         feature=_label(feature),
         conversation=head.conversation,
         slots=head.slots,
+        compaction=head.compaction,
         arrived=arrived,
         notes=_cut(feature),
     )

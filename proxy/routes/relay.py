@@ -25,6 +25,7 @@ _PASSED: Final = frozenset(
         "retry-after",
         "retry-after-ms",
         "x-thriftgate-clamped",
+        "x-thriftgate-compaction",
         "x-thriftgate-moved",
     }
 )

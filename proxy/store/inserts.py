@@ -18,7 +18,7 @@ from proxy.store import schema
 from proxy.store.database import writing
 from proxy.store.rows import COLUMNS, row
 
-_SQLITE_ROWS = 100  # 41 variables each, of the 32,766 that SQLite allows in a statement
+_SQLITE_ROWS = 100  # 50 variables each, of the 32,766 that SQLite allows in a statement
 _TOO_LARGE = "54"  # PostgreSQL's class of errors for what exceeds its limits, SQLSTATE appendix
 
 Insert = Callable[[Sequence[Receipt]], None]

@@ -37,7 +37,7 @@ def row(receipt: Receipt) -> tuple[Any, ...]:
     usage = _NO_USAGE if receipt.usage is None else msgspec.structs.astuple(receipt.usage)
     ttft = None if receipt.ttft is None else micros(receipt.ttft)
     duration = micros(receipt.duration)
-    money = (receipt.list_nanos, receipt.cost_nanos, receipt.miss_nanos)
+    money = (receipt.list_nanos, receipt.cost_nanos, receipt.miss_nanos, receipt.compaction_nanos)
     for number in (*usage, *money, receipt.expected_read, receipt.miss_tokens, ttft, duration):
         if number is not None and not -_ROOM < number < _ROOM:
             raise OverflowError(f"{number} cannot be a number of tokens, dollars or seconds")
@@ -91,6 +91,15 @@ def _decided(receipt: Receipt) -> tuple[Any, ...]:
         receipt.miss_tokens,
         receipt.miss_nanos,
         receipt.moved or None,
+        receipt.compaction or None,
+        receipt.compaction_why or None,
+        int(receipt.folded) or None,
+        receipt.tokens_before,
+        receipt.tokens_after,
+        int(receipt.reset) or None,
+        receipt.compaction_nanos,
+        receipt.needed or None,
+        receipt.lost or None,
     )
 
 
@@ -107,6 +116,8 @@ def receipt(values: Sequence[Any], prompt: str | None = None) -> Receipt:
             "final": bool(named["final"]),
             "streamed": bool(named["streamed"]),
             "estimated": bool(named["estimated"]),
+            "folded": bool(named["folded"]),
+            "reset": bool(named["reset"]),
             "started": seconds(named["started"]),
             "ttft": None if named["ttft"] is None else seconds(named["ttft"]),
             "duration": seconds(named["duration"]),

@@ -38,7 +38,7 @@ meta = Table(
     Column("number", BIG),
     sqlite_strict=True,
 )
-"""Facts about this installation: its secret, how often keys and layouts have changed."""
+"""Facts about this installation: its secret, how often keys, layouts and compactions changed."""
 
 teams = Table(
     "teams",
@@ -116,12 +116,21 @@ calls = Table(
     Column("miss_tokens", BIG),
     Column("miss_nanos", BIG),
     Column("moved", TEXT),
+    Column("compaction", TEXT),
+    Column("compaction_why", TEXT),
+    Column("folded", Integer),
+    Column("tokens_before", BIG),
+    Column("tokens_after", BIG),
+    Column("reset", Integer),
+    Column("compaction_nanos", BIG),
+    Column("needed", BIG),
+    Column("lost", BIG),
     sqlite_strict=True,
 )
 """One row per receipt.
 
-Buckets are null together, where the call used no tokens. What planning says is null where it says
-nothing: its texts are never empty.
+Buckets are null together, where the call used no tokens. What planning and compaction say is null
+where they say nothing: their texts are never empty.
 """
 
 PLANNED = calls.c.conversation.is_not(None)
@@ -225,6 +234,35 @@ features = Table(
     sqlite_strict=True,
 )
 """How each feature is planned now: its mode, its layout, and whether it is suspended."""
+
+compactions = Table(
+    "compactions",
+    metadata,
+    Column("team", TEXT, primary_key=True),
+    Column("feature", TEXT, primary_key=True),
+    Column("mode", TEXT, nullable=False),
+    Column("keep_turns", Integer),
+    Column("target_tokens", BIG),
+    Column("stepped", TEXT, nullable=False),
+    Column("why", TEXT, nullable=False),
+    Column("stepped_at", BIG, nullable=False),
+    Column("measured_from", BIG, nullable=False),
+    Column("changed_by", TEXT, nullable=False),
+    Column("changed_at", BIG, nullable=False),
+    sqlite_strict=True,
+)
+"""How each feature's conversations are folded, and whether the live proof stepped one back."""
+
+notes = Table(
+    "notes",
+    metadata,
+    Column("key", TEXT, primary_key=True),
+    Column("lines", TEXT, nullable=False),
+    Column("used", BIG, nullable=False),
+    Index("notes_used", "used"),
+    sqlite_strict=True,
+)
+"""What a model noted of parts that were folded, and what later folds took of it, as JSON."""
 
 alerts = Table(
     "alerts",

@@ -4,7 +4,8 @@
 
     receipt ─ journal (a file, on the event loop) ─ drain (a thread) ─ calls and rollups
     keyring (memory) ─ keys                 board (memory) ─ layouts
-    ledger, reports, teams, plans, outbox, savings ─ the same database, on threads
+                                            foldboard (memory) ─ compactions
+    ledger, reports, teams, plans, notes, outbox, savings ─ the same database, on threads
 """
 
 import asyncio
@@ -22,14 +23,18 @@ from proxy.receipt import Receipt
 from proxy.store import schema
 from proxy.store.alone import alone
 from proxy.store.answers import Answers
+from proxy.store.compactions import Compactions
 from proxy.store.database import migrate, open_database, writing
 from proxy.store.drain import Drain
+from proxy.store.foldboard import Foldboard
+from proxy.store.foldings import Foldings
 from proxy.store.inserts import inserter
 from proxy.store.journal import Journal
 from proxy.store.keyring import Keyring
 from proxy.store.layouts import Layouts
 from proxy.store.ledger import Ledger
 from proxy.store.lines import encode
+from proxy.store.notes import Notes
 from proxy.store.noticeboard import Noticeboard
 from proxy.store.outbox import Outbox
 from proxy.store.pins import Pins
@@ -49,8 +54,8 @@ _FACT = "installation secret"
 class Store:
     """The parts of the store, running.
 
-    All but ``journal.append``, ``keep``, ``keyring.find``, ``keyring.look`` and
-    ``board.standings`` may block: call them through ``ask``.
+    All but ``journal.append``, ``keep``, ``keyring.find``, ``keyring.look``,
+    ``board.standings`` and ``foldboard.chosen`` may block: call them through ``ask``.
 
     Attributes:
         secret: 32 random bytes of this installation, for keyed hashes.
@@ -71,6 +76,10 @@ class Store:
         self.pins = Pins(engine)
         self.layouts = Layouts(engine, mode=mode)
         self.board = Noticeboard(self.layouts)
+        self.compactions = Compactions(engine)
+        self.foldboard = Foldboard(self.compactions)
+        self.foldings = Foldings(engine)
+        self.notes = Notes(engine)
         self.savings = Savings(engine)
         self.journal = Journal(folder)
         self.drain = Drain(self.journal, inserter(engine))
@@ -91,6 +100,7 @@ class Store:
         store = cls(engine, folder, mode)
         store.keyring.start()
         store.board.start()
+        store.foldboard.start()
         store.journal.start()
         store.drain.start()
         return store
@@ -110,7 +120,7 @@ class Store:
 
     def trouble(self) -> list[str]:
         """What is wrong, in sentences; receipts are lost by none of it."""
-        running = (self.journal, self.drain, self.keyring, self.board)
+        running = (self.journal, self.drain, self.keyring, self.board, self.foldboard)
         parts = (part.trouble for part in running)
         return [trouble for trouble in parts if trouble is not None]
 
@@ -124,6 +134,7 @@ class Store:
         drained = self.drain.close(deadline)
         self.keyring.close()
         self.board.close()
+        self.foldboard.close()
         self._threads.shutdown(wait=drained, cancel_futures=True)
         self._engine.dispose()
         return drained

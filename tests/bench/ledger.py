@@ -76,6 +76,15 @@ MADE = {
     "miss_tokens": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 2048 END",
     "miss_nanos": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 2000000 + n % 911 END",
     "moved": "NULL",
+    "compaction": "NULL",
+    "compaction_why": "NULL",
+    "folded": "NULL",
+    "tokens_before": "NULL",
+    "tokens_after": "NULL",
+    "reset": "NULL",
+    "compaction_nanos": "NULL",
+    "needed": "NULL",
+    "lost": "NULL",
 }
 NUMBERS = {
     "sqlite": "WITH RECURSIVE made(n) AS "

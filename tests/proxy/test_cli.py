@@ -83,6 +83,11 @@ def test_check_notes_what_may_not_do_what_was_meant(tmp_path):
     assert "secret" not in said
 
 
+def test_check_looks_at_the_model_that_takes_notes():
+    assert "facts+model is as facts" in told("check", compaction="facts+model")
+    assert "there is no model gpt-0" in refused("check", compaction_model="gpt-0")
+
+
 def test_check_makes_no_database(folder):
     told("check")
 

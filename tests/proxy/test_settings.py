@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from compaction.policy import Mode as Compaction
 from proxy.prefix.standing import Mode
 from proxy.settings import PREFIX, InvalidSettings, Settings, read, upstream_keys
 
@@ -29,6 +30,8 @@ VALUES: dict[str, tuple[str, Any]] = {
     "retry_wait": ("0", 0.0),
     "shared_provider_state": ("true", True),
     "planning": ("auto", Mode.AUTO),
+    "compaction": ("facts+model", Compaction.FACTS_MODEL),
+    "compaction_model": ("gpt-6-luna", "gpt-6-luna"),
     "control_share": ("0.2", 0.2),
     "retention_days": ("30", 30),
     "drain_grace": ("1.5", 1.5),
@@ -48,6 +51,7 @@ WRONG = {
     "retry_wait": "-1",
     "shared_provider_state": "perhaps",
     "planning": "always",
+    "compaction": "model",
     "control_share": "5",
     "retention_days": "1.5",
     "drain_grace": "",
@@ -89,6 +93,7 @@ def test_a_wrong_value_is_told_with_its_variable(name, text):
         ("retry_wait", "a number from 0"),
         ("log_calls", "true or false"),
         ("planning", "one of off, observe, apply, auto"),
+        ("compaction", "one of off, trim, facts, facts+model, native"),
     ],
 )
 def test_a_wrong_value_is_told_in_words_with_what_it_is_for(name, needed):

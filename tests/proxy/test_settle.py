@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route, Upstream
+from proxy.folds import Fold
 from proxy.prefix.explaining.reasons import Miss, Reason
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.receipt import Outcome, Receipt
@@ -231,3 +232,21 @@ def test_a_call_that_was_not_planned_says_nothing_of_it():
     made = told(Unplanned("too large"))
 
     assert (made.conversation, made.arm, made.layout, made.expected_read) == ("", "", 0, None)
+
+
+def test_a_folded_call_says_what_was_sent_and_what_that_saved():
+    fold = Fold(mode="facts", why="pays", is_folded=True, before=600, after=150, needed=4, lost=1)
+    kept = receipt(
+        Attempt(call=call(BODY), route=there(), fold=fold), ended(), Timeline(Ticks()), SEAL
+    )
+    guessed = receipt(
+        Attempt(call=call(BODY), route=there(), fold=fold),
+        ended(estimated=True),
+        Timeline(Ticks()),
+        SEAL,
+    )
+
+    assert (kept.compaction, kept.compaction_why, kept.folded) == ("facts", "pays", True)
+    assert (kept.tokens_before, kept.tokens_after, kept.needed, kept.lost) == (600, 150, 4, 1)
+    assert kept.compaction_nanos == 450 * 90
+    assert guessed.compaction_nanos is None

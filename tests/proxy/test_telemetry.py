@@ -1,6 +1,7 @@
 import json
 import logging
 
+import msgspec
 import pytest
 
 from proxy.receipt import Outcome
@@ -109,3 +110,43 @@ def test_a_log_line_is_the_receipt_without_the_callers_text(caplog):
     line = json.loads(caplog.records[0].getMessage())
     assert line["error"] == "busy"
     assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("folded_attempts_total", 2),
+        ("folded_tokens_total", 1_200),
+        ("fold_resets_total", 1),
+        ("fold_needed_values_total", 6),
+        ("fold_lost_values_total", 1),
+        ("fold_saved_usd", -1.0),
+    ],
+)
+def test_what_folding_did_is_counted(name, expected):
+    folded = a_receipt(
+        team="t",
+        route="up/m",
+        compaction="facts",
+        folded=True,
+        tokens_before=900,
+        tokens_after=300,
+        compaction_nanos=500_000_000,
+        needed=3,
+    )
+    reset = msgspec.structs.replace(folded, reset=True, compaction_nanos=-1_500_000_000, lost=1)
+
+    line = f'thriftgate_{name}{{route="up/m",team="t"}}'
+    assert value(observed(folded, reset, CALL), line) == expected
+
+
+def test_why_conversations_went_as_they_came_is_counted_by_reason_up_to_a_bound():
+    left = [
+        a_receipt(team="t", route="up/m", compaction="facts", compaction_why=f"why {n}")
+        for n in range(40)
+    ]
+    telemetry = observed(*left, left[0])
+    line = 'thriftgate_unfolded_attempts_total{{reason="{}",route="up/m",team="t"}}'
+
+    assert value(telemetry, line.format("why 0")) == 2
+    assert value(telemetry, line.format("other")) == 8

@@ -60,7 +60,7 @@ def away(number: int, *_: object) -> list[Suspension]:
     return []
 
 
-def test_receipts_and_plans_that_are_old_are_dropped_every_hour(tmp_path):
+def test_receipts_plans_and_notes_that_are_old_are_dropped_every_hour(tmp_path):
     opened = store(tmp_path, lambda *_: 0)
     watched(opened, retain, 2.5)
     first = opened.asked[0][0]
@@ -68,9 +68,10 @@ def test_receipts_and_plans_that_are_old_are_dropped_every_hour(tmp_path):
     assert [(at - first, question) for at, question, _ in opened.asked] == [
         (hour * HOUR, question)
         for hour in range(3)
-        for question in (opened.ledger.retain, opened.plans.retain)
+        for question in (opened.ledger.retain, opened.plans.retain, opened.notes.retain)
     ]
-    assert [args[0] for _, _, args in opened.asked[:2]] == [NOW - 30 * DAY, NOW - 14 * DAY]
+    since = [args[0] for _, _, args in opened.asked[:3]]
+    assert since == [NOW - 30 * DAY, NOW - 14 * DAY, NOW - 14 * DAY]
 
 
 def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
@@ -81,6 +82,7 @@ def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
         opened.ledger.retain,
         opened.ledger.retain,
         opened.plans.retain,
+        opened.notes.retain,
     ]
     assert "next round" in caplog.text
 

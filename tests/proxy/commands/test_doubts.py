@@ -2,8 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from compaction.policy import Mode
 from proxy.catalog.entries import Catalog, Model, Route
-from proxy.commands.doubts import doubts, teams
+from proxy.commands.doubts import doubts, teams, unasked, unnoted
+from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.ceiling import Ceiling
 from slo.promises.file import Promises
@@ -100,3 +102,22 @@ def test_a_file_that_is_no_ledger_has_no_teams(tmp_path, text):
 
 def test_a_database_that_is_away_is_passed_over():
     assert teams("postgresql://me:secret@127.0.0.1:1/ledger") is None
+
+
+def test_a_model_for_notes_that_the_catalog_lacks_is_named_with_its_mend():
+    known = catalog(small=(KNOWN,))
+
+    assert unnoted(Settings(compaction_model="smal"), known) == (
+        "THRIFTGATE_COMPACTION_MODEL: there is no model smal; did you mean small?"
+    )
+    assert "the catalog lists" in unnoted(Settings(compaction_model="gpt"), known)
+    assert unnoted(Settings(compaction_model="small"), known) == ""
+    assert unnoted(Settings(), known) == ""
+
+
+def test_a_mode_that_wants_notes_of_no_model_does_less_than_it_says():
+    assert unasked(Settings(), Mode.FACTS_MODEL) == [
+        "facts+model is as facts: THRIFTGATE_COMPACTION_MODEL names no model to take notes"
+    ]
+    assert unasked(Settings(), Mode.FACTS) == []
+    assert unasked(Settings(compaction_model="small"), Mode.FACTS_MODEL) == []

@@ -90,3 +90,39 @@ def test_a_call_that_was_moved_says_so():
     lines = list(told(a_receipt(1, moved="chat-ttft: level 2"), "acme"))
 
     assert "It went there in place of what it asked for: chat-ttft: level 2." in lines
+
+
+def test_a_call_that_was_folded_says_what_was_sent_and_what_that_saved():
+    folded = a_receipt(
+        1,
+        compaction="facts",
+        compaction_why="pays",
+        folded=True,
+        tokens_before=12_034,
+        tokens_after=2_987,
+        reset=True,
+        compaction_nanos=-1_500_000,
+        needed=3,
+        lost=1,
+    )
+    lines = list(told(folded, "acme"))
+
+    assert (
+        "Folded (facts, pays): about 12,034 tokens came, 2,987 were sent;"
+        " it was the first call after a fold."
+    ) in lines
+    assert "Saved by that, resets paid for: $-0.0015." in lines
+    assert (
+        "Its last tool calls needed 3 values of what was folded: 2 of them are in what is sent."
+    ) in lines
+
+
+def test_a_call_that_was_not_folded_says_why():
+    left = a_receipt(1, compaction="facts", compaction_why="signed")
+    dry = a_receipt(
+        1, compaction="facts", compaction_why="dry_run: pays", tokens_before=9_000, tokens_after=900
+    )
+
+    assert "Compaction (facts) left it as it came: signed." in list(told(left, "acme"))
+    assert "Of about 9,000 tokens it would have sent 900." in list(told(dry, "acme"))
+    assert not any("ompaction" in line for line in told(a_receipt(1), "acme"))

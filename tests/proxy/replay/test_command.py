@@ -35,6 +35,8 @@ def test_a_file_is_replayed_into_a_table(file):
     assert result.stdout.startswith("4 calls of ")
     assert "as marks (anthropic/marks, anthropic-breakpoint)" in result.stdout
     assert "ceiling" in result.stdout
+    assert "folded" in result.stdout
+    assert "Not folded, 4 calls: " in result.stdout
     assert "calls.jsonl:5:" in result.stdout
     assert (
         "Nothing arranged, calls without a feature (4 calls):"
@@ -48,6 +50,8 @@ def test_json_is_one_line_and_nothing_else(file):
     found = orjson.loads(result.stdout)
     assert found["calls"] == 8
     assert [each["calls"] for each in found["arranged_why"]] == [8]
+    assert [each["name"] for each in found["variants"]][-2:] == ["folded", "ceiling"]
+    assert sum(found["folded"]["unfolded"].values()) == 8
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
 

@@ -7,7 +7,8 @@ import orjson
 from rich.console import Console
 
 from proxy.prefix.explaining.reasons import Reason
-from proxy.replay.report import remarks, table, told
+from proxy.replay.folding import Folded
+from proxy.replay.report import Beside, remarks, table, told
 from proxy.replay.run import Outcome, replay
 from proxy.replay.source import Bad, Source
 from proxy.replay.sums import Misses, Row
@@ -58,7 +59,12 @@ def test_the_json_has_the_same_fields_for_every_variant(vocabulary):
     why = Unmoved(feature="mail", calls=2, why="because")
 
     found = orjson.loads(
-        told(outcome, source(Bad("a", 3, "no")), reading("marks", vocabulary), [why])
+        told(
+            outcome,
+            source(Bad("a", 3, "no")),
+            reading("marks", vocabulary),
+            Beside(unmoved=(why,)),
+        )
     )
 
     assert found["arranged_why"] == [{"feature": "mail", "calls": 2, "why": "because"}]
@@ -98,13 +104,13 @@ def test_everything_that_was_not_replayed_is_said():
 
 
 def test_what_was_not_arranged_is_told_with_its_reason_on_one_short_line():
-    unmoved = [
+    unmoved = (
         Unmoved(feature="mail", calls=1_200, why="its calls have no instructions"),
         Unmoved(feature="", calls=3, why="no call could be planned: " + "a\nb " * 100),
-    ]
+    )
     outcome = Outcome(calls=1, unanswered=0, left_out={}, variants=(ROW,))
 
-    known, long = remarks(outcome, source(), unmoved)
+    known, long = remarks(outcome, source(), Beside(unmoved=unmoved))
 
     assert known == (
         "Nothing arranged, feature mail (1,200 calls): its calls have no instructions."
@@ -113,6 +119,42 @@ def test_what_was_not_arranged_is_told_with_its_reason_on_one_short_line():
     assert long.endswith("….")
     assert "\n" not in long
     assert len(long) < 200
+
+
+def test_what_was_folded_is_told_with_the_lengths_of_all_prompts(vocabulary):
+    folded = Folded(
+        calls=3,
+        resets=1,
+        trimmed=2,
+        unfolded={"too_few_calls": 4, "signed": 5, "below_least": 1, "x": 1},
+    )
+    rows = (ROW, msgspec.structs.replace(ROW, name="folded", input_tokens=800))
+    outcome = Outcome(calls=14, unanswered=0, left_out={}, variants=rows)
+
+    assert list(remarks(outcome, source(), Beside(folded=folded))) == [
+        (
+            "Folded: 3 of 14 calls, with 1 reset; in 2 others tool results alone were said"
+            " shorter. All prompts: 1,600 → 800 tokens (-50.0%)."
+        ),
+        "Not folded, 11 calls: signed (5); too few calls (4); below least (1).",
+    ]
+    found = orjson.loads(
+        told(outcome, source(), reading("marks", vocabulary), Beside(folded=folded))
+    )
+    assert found["folded"] == {
+        "calls": 3,
+        "resets": 1,
+        "trimmed": 2,
+        "unfolded": dict(folded.unfolded),
+        "tokens_before": 1_600,
+        "tokens_after": 800,
+    }
+
+
+def test_where_folding_was_not_tried_nothing_is_said_of_it():
+    outcome = Outcome(calls=1, unanswered=0, left_out={}, variants=(ROW,))
+
+    assert list(remarks(outcome, source(), Beside(folded=Folded(calls=1)))) == []
 
 
 def test_where_all_is_well_nothing_is_said():

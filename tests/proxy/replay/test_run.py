@@ -29,6 +29,7 @@ class Marked:
     """Puts a mark at the end of the system text, and remembers what it was told."""
 
     name = "marked"
+    shortens = False
 
     def __init__(self, mark: dict[str, object], *, place: int = 0) -> None:
         self._mark = mark

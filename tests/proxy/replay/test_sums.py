@@ -67,3 +67,13 @@ def test_a_row_says_how_far_it_got():
 
     assert [each.closed for each in placed([row(20), row(50), row(80)])] == [0, 0.5, 1]
     assert [each.closed for each in placed([row(20), row(20)])] == [None, None]
+
+
+def test_a_row_of_other_prompts_got_nowhere_on_that_way():
+    rows = []
+    for name, read in (("as sent", 20), ("folded", 10), ("ceiling", 80)):
+        sums = Sums()
+        sums.add(Usage(input=100, cache_read=read), 0)
+        rows.append(sums.row(name))
+
+    assert [each.closed for each in placed(rows, {"folded"})] == [0, None, 1]

@@ -20,6 +20,7 @@ def test_a_head_is_read():
                 "content-encoding": "GZIP",
                 "x-thriftgate-conversation": "c-1",
                 "x-thriftgate-slots": "0=stable",
+                "x-thriftgate-compaction": "dry-run",
                 "x-thriftgate-feature": "search",
                 "x-thriftgate-trailer": "1",
                 "openai-beta": "x=1",
@@ -33,6 +34,7 @@ def test_a_head_is_read():
     assert (head.token, head.feature, head.wants_trailer) == ("tg-1", "search", True)
     assert head.conversation == "c-1"
     assert head.slots == "0=stable"
+    assert head.compaction == "dry-run"
     assert (head.length, head.media, head.encoding) == (12, "application/json", "gzip")
     assert head.forwarded == {
         "content-type": "Application/JSON; charset=utf-8",
@@ -45,7 +47,7 @@ def test_a_head_that_says_nothing_is_read_as_nothing():
 
     assert (head.token, head.feature, head.wants_trailer) == ("", "", False)
     assert head.conversation == ""
-    assert head.slots == ""
+    assert (head.slots, head.compaction) == ("", "")
     assert (head.length, head.media, head.encoding, head.forwarded) == (0, "", "", {})
 
 

@@ -28,7 +28,7 @@ def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(url
     before = revision(engine)
     migrate(engine)
 
-    assert (before, revision(engine)) == (None, "0004")
+    assert (before, revision(engine)) == (None, "0005")
     engine.dispose()
 
 
@@ -39,7 +39,7 @@ def test_processes_that_start_together_migrate_once(url: str) -> None:
 
     assert [process.wait(30) for process in processes] == [0, 0, 0]
     engine = open_database(url)
-    assert revision(engine) == "0004"
+    assert revision(engine) == "0005"
     engine.dispose()
 
 
@@ -67,6 +67,21 @@ def test_calls_from_before_planning_are_kept_and_new_ones_stand_beside_them(
     assert count == 6
     assert ledger_of(engine) == [*before, a_receipt(5), planned]
     assert rollups_of(engine) == rolled_up([*before, a_receipt(5), planned])
+
+
+def test_calls_from_before_compaction_are_kept_and_new_ones_stand_beside_them(
+    engine: Engine,
+) -> None:
+    before = [a_receipt(n) for n in range(3)]
+    inserter(engine)([*before, a_receipt(3, compaction="facts", folded=True, tokens_before=9)])
+    at(engine, "0004")
+    at(engine, "head")
+    folded = a_receipt(
+        4, compaction="facts", folded=True, reset=True, compaction_nanos=-7, needed=2, lost=1
+    )
+    inserter(engine)([folded])
+
+    assert ledger_of(engine) == [*before, a_receipt(3), folded]
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])

@@ -40,6 +40,16 @@ RECEIPTS = st.builds(
     miss_detail=st.text(),
     miss_tokens=st.none() | st.integers(0, 10**9),
     miss_nanos=MONEY,
+    moved=st.text(),
+    compaction=st.sampled_from(["", "facts"]),
+    compaction_why=st.text(),
+    folded=st.booleans(),
+    tokens_before=st.none() | st.integers(0, 10**9),
+    tokens_after=st.none() | st.integers(0, 10**9),
+    reset=st.booleans(),
+    compaction_nanos=st.none() | st.integers(-(10**15), 10**15),
+    needed=st.integers(0, 10**6),
+    lost=st.integers(0, 10**6),
 )
 
 

@@ -1,0 +1,61 @@
+"""What was chosen for the compaction of each feature, as values."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from compaction.policy import Mode
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for a feature; times are in seconds since the epoch.
+
+    Attributes:
+        mode: What a person chose; None where nobody did.
+        keep_turns: The last turns that stay as they came; None for the usual.
+        target: Tokens a prompt is to come down to; None for as far as facts go by themselves.
+        stepped: The gentler mode that the live proof stepped back to; None where it did not.
+        why: What it found; "" where it did not.
+        stepped_at: When; 0 where it did not.
+        measured_from: Since when its proof counts.
+        changed_by: Who chose last.
+        changed_at: When.
+    """
+
+    mode: Mode | None = None
+    keep_turns: int | None = None
+    target: int | None = None
+    stepped: Mode | None = None
+    why: str = ""
+    stepped_at: float = 0.0
+    measured_from: float = 0.0
+    changed_by: str = ""
+    changed_at: float = 0.0
+
+    def in_force(self, default: Mode) -> Mode:
+        """How far it goes now.
+
+        Args:
+            default: The mode of features for which nobody chose one.
+        """
+        return self.stepped or self.mode or default
+
+
+_NOTHING: Final = Setting()
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """What holds everywhere, at one moment.
+
+    Attributes:
+        changes: How many changes there had been.
+        features: By team and feature.
+    """
+
+    changes: int = -1
+    features: Mapping[tuple[str, str], Setting] = {}
+
+    def of(self, team: str, feature: str) -> Setting:
+        """What holds for a feature."""
+        return self.features.get((team, feature), _NOTHING)

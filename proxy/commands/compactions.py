@@ -1,0 +1,142 @@
+"""``thriftgate compaction``: how far each feature's conversations are folded, and what it saves."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from compaction.policy import Mode
+from proxy.chosen import Chosen, Setting
+from proxy.commands import documents
+from proxy.commands.doubts import unasked
+from proxy.commands.terminal import AsJson, Days, Terminal, grid, moment, named
+from proxy.settings import Settings
+from proxy.store.foldings import FoldSum
+
+_Team = Annotated[str, typer.Argument(help="The team's name or id.")]
+_Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]
+_By = Annotated[str, typer.Option(envvar="USER", help="Who decides.")]
+_FIGURES = ("calls", "folded", "resets", "tokens saved", "saved USD", "lost")
+
+_Row = tuple[tuple[str, str], Setting, FoldSum | None]
+
+
+def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer:
+    """The group of commands.
+
+    Args:
+        terminal: Where they speak.
+        settings: How the gateway runs: the mode of features for which nobody chose one.
+    """
+    commands = typer.Typer(
+        no_args_is_help=True, help="See and choose how features' conversations are folded."
+    )
+    desk = _Desk(terminal, settings)
+    commands.command("list")(desk.all)
+    commands.command("mode")(desk.mode)
+    commands.command("resume")(desk.resume)
+    return commands
+
+
+class _Desk:
+    """The commands."""
+
+    def __init__(self, terminal: Terminal, settings: Callable[[], Settings]) -> None:
+        self._terminal = terminal
+        self._settings = settings
+
+    def all(self, *, days: Days = 30, as_json: AsJson = False) -> None:
+        """All features that have a mode or were folded, and what that saved, resets and notes paid.
+
+        `lost` is the share of values that tool calls needed of what was folded and did not find.
+        """
+        default = self._settings().compaction
+        with self._terminal.store() as store:
+            names = self._terminal.names(store)
+            found = _rows(
+                store.compactions.chosen(), store.foldings.sums(self._terminal.since(days))
+            )
+        if as_json:
+            self._terminal.document(documents.compactions(days, found, names, default))
+            return
+        if not found:
+            self._terminal.say(f"No feature has a mode of its own; every one has {default}.")
+            return
+        table = grid("team", "feature", "mode", *_FIGURES, "state", right=_FIGURES)
+        for (team, feature), setting, each in found:
+            table.add_row(
+                names.get(team, team),
+                named(feature),
+                f"{setting.in_force(default)}",
+                *_figures(each),
+                _state(setting, default),
+            )
+        self._terminal.show(table)
+
+    def mode(
+        self,
+        team: _Team,
+        feature: _Feature,
+        mode: Mode,
+        *,
+        keep_turns: Annotated[
+            int | None, typer.Option(help="Last turns that stay as they came.", min=1)
+        ] = None,
+        target_tokens: Annotated[
+            int | None, typer.Option(help="Tokens a prompt is to come down to.", min=1)
+        ] = None,
+        by: _By = "",
+    ) -> None:
+        """Set how far a feature is compacted: off, trim, facts, facts+model or native.
+
+        Conversations that are under way begin otherwise once, for what is folded changes.
+        """
+        with self._terminal.store() as store:
+            place = (self._terminal.team(store, team), feature)
+            store.compactions.choose(
+                place,
+                mode,
+                by,
+                self._terminal.now(),
+                keep_turns=keep_turns,
+                target=target_tokens,
+            )
+            called = store.reports.features(place[0])
+        self._terminal.say(f"Feature {named(feature)} has the compaction {mode} from now on.")
+        for why in unasked(self._settings(), mode):
+            self._terminal.say(why)
+        if feature not in called:
+            self._terminal.say(f"There is no call of team {team} with it yet.")
+
+    def resume(self, team: _Team, feature: _Feature, *, by: _By = "") -> None:
+        """Compact a feature that was stepped back as it was chosen, and prove it afresh."""
+        with self._terminal.store() as store:
+            place = (self._terminal.team(store, team), feature)
+            resumed = store.compactions.resume(place, by, self._terminal.now())
+            held = store.compactions.chosen().of(*place)
+        if not resumed:
+            self._terminal.fail(f"Feature {named(feature)} was not stepped back.")
+        mode = held.in_force(self._settings().compaction)
+        self._terminal.say(f"Feature {named(feature)} has the compaction {mode} again.")
+
+
+def _rows(chosen: Chosen, sums: Sequence[FoldSum]) -> list[_Row]:
+    """Each feature that has a setting or calls, in order."""
+    called = {(each.team, each.feature): each for each in sums}
+    places = sorted({*chosen.features, *called})
+    return [(place, chosen.of(*place), called.get(place)) for place in places]
+
+
+def _figures(found: FoldSum | None) -> tuple[str, ...]:
+    if found is None:
+        return ("0", "0", "0", "0", "unknown", "none")
+    lost = f"{found.lost / found.needed:.1%}" if found.needed else "none"
+    counts = (found.calls, found.folded, found.resets, found.tokens_saved)
+    return (*(f"{each:,}" for each in counts), documents.usd(found.net_nanos) or "unknown", lost)
+
+
+def _state(setting: Setting, default: Mode) -> str:
+    if setting.stepped is None:
+        return "chosen" if setting.mode is not None else "by default"
+    before = setting.mode or default
+    return f"stepped back from {before} {moment(setting.stepped_at)}: {setting.why}"

@@ -1,0 +1,55 @@
+"""A conversation that was shortened is the same one, and its reset is a declared one."""
+
+import msgspec
+
+from proxy.prefix.explaining.reasons import Reason
+from proxy.prefix.marking.habits import Habits
+from proxy.prefix.origin import Origin
+from slo.usage import Usage
+from tests.proxy.prefix.askings import WAYS, Process, asked, body, said, talk
+
+LONG = "Where is my parcel? " * 600
+OPENING = msgspec.json.encode(said("user", LONG))
+
+
+def shortened(*more, reset):
+    told = body(talk(0)[0], said("user", "In short: a parcel. " * 300), *more)
+    return msgspec.structs.replace(
+        asked(told), origin=Origin(opening=OPENING, turns=9, reset=reset)
+    )
+
+
+def test_a_shortened_prompt_belongs_to_the_conversation_it_came_from():
+    house = Process(WAYS["openai-interval"])
+    whole = house.planned(asked(body(*talk(3, opening=LONG))))
+    short = house.planned(shortened(reset=True))
+
+    assert short.draft.conversation == whole.draft.conversation
+    assert (whole.draft.turns, short.draft.turns) == (3, 9)
+
+
+def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
+    house = Process(WAYS["openai-interval"])
+    tail = [said(role, f"{n} {LONG}") for n, role in enumerate(["assistant", "user"] * 3)]
+    house.answered(asked(body(*talk(3, opening=LONG), *tail)))
+    short = house.planned(shortened(*tail, reset=True))
+    system = 2_048
+    used = Usage(input=short.evidence.sent.estimate - system, cache_read=system)
+    found = house.planner.settled(short, used)
+
+    assert short.evidence.sent.compacted
+    assert found is not None
+    assert (found.reason, found.detail) == (
+        Reason.COMPACTED,
+        "the gateway shortened the conversation",
+    )
+    assert house.planner._habits.of(short.place, Habits)._common.extends.seen == 0
+
+
+def test_the_call_after_it_is_an_ordinary_one():
+    house = Process(WAYS["openai-interval"])
+    house.answered(shortened(reset=True))
+    after = house.planned(shortened(said("assistant", "Yes."), said("user", "So?"), reset=False))
+
+    assert not after.evidence.sent.compacted
+    assert after.evidence.expected.tokens > 0

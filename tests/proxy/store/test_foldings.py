@@ -1,0 +1,85 @@
+from sqlalchemy import Engine
+
+from proxy.receipt import Receipt
+from proxy.store.foldings import Foldings, FoldSum
+from proxy.store.inserts import inserter
+from tests.fakes.receipts import START, a_receipt
+
+
+def folded(n: int, **fields: object) -> Receipt:
+    given: dict[str, object] = {
+        "team": "t",
+        "feature": "chat",
+        "compaction": "facts",
+        "compaction_why": "pays",
+        "folded": True,
+        "tokens_before": 900,
+        "tokens_after": 300,
+        "compaction_nanos": 5,
+    }
+    return a_receipt(n, **given | fields)
+
+
+def test_each_features_folds_are_summed(engine: Engine) -> None:
+    inserter(engine)(
+        [
+            folded(1, reset=True, compaction_nanos=-9, needed=4, lost=1),
+            folded(2, needed=2),
+            folded(3, folded=False, compaction_why="control", compaction_nanos=None, needed=4),
+            folded(4, feature="code", compaction_nanos=None),
+            a_receipt(5),
+        ]
+    )
+    found = Foldings(engine).sums(START)
+
+    assert found == [
+        FoldSum(
+            team="t",
+            feature="chat",
+            calls=3,
+            folded=2,
+            resets=1,
+            tokens_before=1_800,
+            tokens_after=600,
+            nanos=-4,
+            needed=10,
+            lost=1,
+        ),
+        FoldSum(
+            team="t",
+            feature="code",
+            calls=1,
+            folded=1,
+            resets=0,
+            tokens_before=900,
+            tokens_after=300,
+            nanos=None,
+            needed=0,
+            lost=0,
+        ),
+    ]
+    assert found[0].tokens_saved == 1_200
+
+
+def test_what_notes_cost_is_told_beside_and_taken_off(engine: Engine) -> None:
+    inserter(engine)(
+        [
+            folded(1),
+            folded(2, feature="other", compaction_nanos=None),
+            a_receipt(3, team="t", feature="chat/compaction", cost_nanos=2),
+            a_receipt(4, team="t", feature="chat/compaction", cost_nanos=1, final=False),
+            a_receipt(5, team="t", feature="chat/compaction", cost_nanos=None),
+            a_receipt(6, team="u", feature="chat/compaction", cost_nanos=9),
+            a_receipt(7, team="t", feature="other/compaction", cost_nanos=9),
+        ]
+    )
+    chat, other = Foldings(engine).sums(START)
+
+    assert (chat.nanos, chat.notes_nanos, chat.net_nanos) == (5, 3, 2)
+    assert (other.nanos, other.notes_nanos, other.net_nanos) == (None, 9, None)
+
+
+def test_what_was_before_is_not_counted(engine: Engine) -> None:
+    inserter(engine)([folded(1)])
+
+    assert Foldings(engine).sums(START + 60) == []

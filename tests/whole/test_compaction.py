@@ -1,0 +1,112 @@
+"""A whole gateway that folds long conversations, before a whole lab."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import openai
+import pytest
+
+from compaction.policy import Mode
+from proxy.prefix.explaining.reasons import Reason
+from proxy.receipt import Outcome
+from tests.fakes.town import Town
+
+RULE = "Never promise a refund before the order was looked up."
+ASKED = "x-thriftgate-compaction"
+WORDS = ("the", "parcel", "was", "packed", "with", "care", "and", "left", "our", "house", "early")
+
+
+@pytest.fixture
+def folding(found: Callable[..., Town]) -> Town:
+    """A town that folds every feature's conversations, none left to compare with."""
+    return found(compaction=Mode.FACTS, control_share=0.0)
+
+
+@pytest.fixture
+def ask(folding: Town) -> Iterator[Callable[..., Any]]:
+    with closing(openai.OpenAI(base_url=folding.url, api_key=folding.key, max_retries=0)) as sdk:
+
+        def asked(messages: list[Any], model: str = "gpt-lab", header: str = "") -> Any:
+            return sdk.chat.completions.with_raw_response.create(
+                model=model, messages=messages, extra_headers={ASKED: header} if header else {}
+            )
+
+        yield asked
+
+
+def chatty(number: int) -> str:
+    """What an assistant says at length, and nobody needs again."""
+    return " ".join(WORDS[(number * n + n * n) % len(WORDS)] for n in range(500)) + "."
+
+
+def looked_up(number: int) -> list[dict[str, Any]]:
+    """A turn: an order is looked up, and told."""
+    items = [{"sku": f"S-{number}-{n}", "price": 7 * n, "note": "kept dry " * 4} for n in range(9)]
+    arguments = json.dumps({"order_id": f"#W{number}"})
+    function = {"name": "get_order", "arguments": arguments}
+    return [
+        {"role": "user", "content": f"And what of order #W{number}, which I made in May?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": f"call_{number}", "type": "function", "function": function}],
+        },
+        {
+            "role": "tool",
+            "tool_call_id": f"call_{number}",
+            "content": json.dumps({"order": f"#W{number}", "items": items}),
+        },
+        {"role": "assistant", "content": f"Order #W{number} has nine items. {chatty(number)}"},
+    ]
+
+
+def conversation(turns: int) -> list[dict[str, Any]]:
+    messages = [{"role": "system", "content": RULE}]
+    for number in range(turns):
+        messages += looked_up(1_000 + number)
+    return [*messages, {"role": "user", "content": "Thank you. Which was the first?"}]
+
+
+@pytest.mark.parametrize("model", ["gpt-lab", "claude-lab"])
+def test_a_conversation_is_answered_folded_from_its_first_call_to_its_last(
+    folding: Town, ask: Callable[..., Any], model: str
+) -> None:
+    kept = []
+    for turns in range(1, 31):
+        answer = ask(conversation(turns), model)
+        (receipt,) = folding.receipts(answer.headers["x-request-id"])
+        kept.append(receipt)
+
+    assert {each.outcome for each in kept} == {Outcome.ANSWERED}
+    assert {each.compaction for each in kept} == {"facts"}
+    last = kept[-1]
+    assert last.folded
+    assert last.tokens_before is not None
+    assert last.tokens_after is not None
+    assert last.tokens_after * 2 < last.tokens_before
+    assert last.usage is not None
+    assert last.usage.prompt < last.tokens_before
+    assert len({each.conversation for each in kept} - {""}) == 1
+    assert 0 < sum(each.reset for each in kept) < 8
+    assert sum(each.compaction_nanos or 0 for each in kept) > 0
+    resets = [each for each in kept if each.reset and each.miss]
+    assert {each.miss for each in resets} <= {Reason.COMPACTED.value, Reason.BELOW_MINIMUM.value}
+
+
+def test_a_caller_may_force_try_and_refuse_it(ask: Callable[..., Any]) -> None:
+    messages = conversation(12)
+    forced, dry = ask(messages, header="force"), ask(messages, header="dry-run")
+    off, wrong = ask(messages, header="off"), ask(messages, header="of")
+
+    assert forced.headers[ASKED].startswith("folded; reason=")
+    assert dry.headers[ASKED].startswith("as it came; reason=dry_run: ")
+    assert ASKED not in off.headers
+    assert "not 'of'" in wrong.headers["x-thriftgate-notes"]
+
+
+def test_a_clients_own_request_to_compact_goes_as_it_came(ask: Callable[..., Any]) -> None:
+    wish = {"role": "user", "content": "/compact"}
+
+    assert ask([*conversation(12), wish]).headers[ASKED] == "as it came; reason=client"

@@ -1,0 +1,127 @@
+"""What must survive folding, on recorded dialogues; a sample of each set."""
+
+from collections import Counter
+from functools import cache
+from itertools import islice
+
+import pytest
+
+from compaction.facts.segment import Rung
+from tests.bench.compaction_field import KINDS, outcome
+from tests.bench.compaction_kept import taken
+from tests.bench.compaction_metrics import Scale, Score, Tokens
+from tests.bench.compaction_ours import on_rung
+from tests.bench.compaction_probes import CHAINS, POLICIES, breaches, ten_in_a_row
+from tests.bench.compaction_sets import SETS, TABLES, chained, dialogues
+
+#: Every so manieth dialogue is probed, so that all of it takes half a minute.
+EVERY = {"tau": 16, "sgd x4": 8, "swe-agent": 4, "mini-swe": 4, "agentdojo": 240}
+#: Parts of fewer tokens are left out; no policy folds them unless it is told to.
+LEAST = 1_000
+
+
+@pytest.fixture(scope="module")
+def count():
+    return Tokens()
+
+
+def here(name: str) -> None:
+    _, path = SETS[name]
+    if not path.exists():
+        pytest.skip(f"no recordings at {path}")
+
+
+@cache
+def score(table: str, rung: Rung, count: Tokens) -> Score:
+    name = TABLES[table][0]
+    here(name)
+    least = LEAST if name in {"tau", "sgd x4"} else 0
+    return Scale(count).weighed(taken(table, 1, least, count), on_rung(rung, count))
+
+
+@pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"])
+def test_records_keep_what_an_airlines_desk_needs(table, count):
+    found = score(table, Rung.FACTS, count)
+
+    assert found.recall() >= 99.0, found.lost
+    assert found.binding() >= 98.0, found.parted
+    assert found.share <= 50.0
+
+
+@pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"])
+def test_values_alone_take_less(table, count):
+    found = score(table, Rung.VALUES, count)
+
+    assert found.recall() >= 99.0, found.lost
+    assert found.share <= 30.0
+
+
+@pytest.mark.parametrize("table", ["sgd, K=3", "sgd x4, K=3"])
+def test_slots_and_services_keep_their_values(table, count):
+    found = score(table, Rung.VALUES, count)
+
+    assert found.recall() >= 99.0, found.lost
+    assert found.share <= 45.0
+
+
+@pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3", "sgd x4, K=3", "agentdojo"])
+def test_pruning_is_a_step_between(table, count):
+    facts, pruned, values = (score(table, rung, count).share for rung in list(Rung)[:3])
+
+    assert facts > pruned > values
+
+
+@pytest.mark.parametrize("table", ["swe-agent", "mini-swe"])
+def test_paths_and_identifiers_of_an_agents_work_stay(table, count):
+    found = score(table, Rung.FACTS, count)
+
+    assert found.recall("path") == 100.0, found.lost
+    assert found.recall("name") >= 95.0, found.lost
+    assert found.share <= 25.0
+
+
+@pytest.mark.parametrize("kind", ["desk", "clerk", "coder"])
+def test_twenty_turns_come_under_three_thousand_tokens(kind, count):
+    here({"desk": "tau", "clerk": "agentdojo", "coder": "pi-mono"}[kind])
+    found = [outcome(case, 3_000, count) for case in islice(KINDS[kind](count), 8)]
+    roomy = [each for each in found if 2 * each.floor <= 3_000]
+
+    assert roomy
+    assert [each.after for each in roomy if each.after > 3_000] == []
+    assert all(each.made.lost or not each.lost for each in roomy)
+
+
+def test_of_a_long_work_on_code_most_of_what_later_calls_name_stays(count):
+    here("pi-mono")
+    found = [outcome(case, 3_000, count).later for case in KINDS["coder"](count)]
+    needed, kept = (sum(each) for each in zip(*found, strict=True))
+
+    assert needed
+    assert kept >= 0.75 * needed
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_probe_fails(name, policy, count):
+    here(name)
+    found = sum(
+        (
+            breaches(each, POLICIES[policy], count)
+            for each in chained(name, CHAINS.get(name, 1), EVERY[name])
+        ),
+        Counter(),
+    )
+
+    assert found["calls"]
+    for probe in ("rules", "orphans", "providers", "same again", "prefix", "words"):
+        assert found[probe] == 0, probe
+
+
+@pytest.mark.parametrize("name", ["tau", "mini-swe"])
+def test_ten_folds_in_a_row_keep_what_one_keeps(name, count):
+    here(name)
+    rows = [ten_in_a_row(each, count) for each in dialogues(name, 4)]
+    needed, once, ten = (sum(each) for each in zip(*rows, strict=True))
+
+    assert needed
+    assert ten >= once
