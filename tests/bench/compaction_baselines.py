@@ -1,0 +1,133 @@
+"""Other ways to shorten the old part of a conversation, small and plain, to be measured beside.
+
+Random lines and TextRank keep a quarter of the part's tokens. TextRank is PageRank over sentences
+that share words (Mihalcea and Tarau, 2004: shared words over the sum of the logarithms of the
+sentences' lengths, damping 0.85); a sentence looks at most 150 sentences away.
+"""
+
+import math
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from tests.bench.compaction_metrics import Cut, Method
+from tests.fakes.dialogue import Message, words
+
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
+_WORD: Final = re.compile(r"\w+")
+_SHARE: Final = 0.25
+_REACH: Final = 150
+_MASK: Final = "[tool result left out]"
+_HEAD: Final = 300
+#: Sentences are no longer than this, so that a line of JSON is not one.
+_LONG: Final = 240
+
+
+def raw(cut: Cut) -> Sequence[str]:
+    """Everything."""
+    return [words(message) for message in cut.part]
+
+
+def keep_last(cut: Cut) -> Sequence[str]:
+    """Nothing of the part."""
+    return []
+
+
+def users_only(cut: Cut) -> Sequence[str]:
+    """What users said."""
+    turns = set(cut.dialogue.turns)
+    return [words(message) for at, message in enumerate(cut.part, start=cut.start) if at in turns]
+
+
+def masked(cut: Cut) -> Sequence[str]:
+    """All but tool results."""
+    return _results(cut, lambda text: _MASK)
+
+
+def cropped(cut: Cut) -> Sequence[str]:
+    """Everything, tool results up to 300 characters."""
+    return _results(cut, lambda text: text[:_HEAD])
+
+
+def at_random(count: Callable[[str], int]) -> Method:
+    """Sentences drawn by lot; the same ones in every run."""
+
+    def drawn(cut: Cut) -> Sequence[str]:
+        them = sentences(cut.part)
+        lot = random.Random(f"{cut.dialogue.name} {cut.end}")  # noqa: S311 - a lot, no secret
+        return _quarter(them, [lot.random() for _ in them], count)
+
+    return drawn
+
+
+def text_rank(count: Callable[[str], int]) -> Method:
+    """The sentences that share most words with sentences that do."""
+
+    def ranked(cut: Cut) -> Sequence[str]:
+        them = sentences(cut.part)
+        return _quarter(them, ranks([set(_WORD.findall(each.lower())) for each in them]), count)
+
+    return ranked
+
+
+def sentences(part: Sequence[Message]) -> list[str]:
+    """The part's sentences and lines; longer ones in pieces."""
+    them = (piece for message in part for piece in _SENTENCE.split(words(message)))
+    return [
+        each[at : at + _LONG] for each in them if each.strip() for at in range(0, len(each), _LONG)
+    ]
+
+
+def ranks(bags: Sequence[set[str]]) -> list[float]:
+    """How central each bag of words is among its neighbours."""
+    edges: list[dict[int, float]] = [{} for _ in bags]
+    for one, bag in enumerate(bags):
+        for other in range(one + 1, min(len(bags), one + _REACH)):
+            shared = len(bag & bags[other])
+            weight = math.log(1 + len(bag)) + math.log(1 + len(bags[other]))
+            if shared:
+                edges[one][other] = edges[other][one] = shared / weight
+    totals = [sum(each.values()) or 1.0 for each in edges]
+    rank = [1.0] * len(bags)
+    for _ in range(15):
+        rank = [
+            0.15
+            + 0.85 * sum(rank[other] * weight / totals[other] for other, weight in each.items())
+            for each in edges
+        ]
+    return rank
+
+
+def baselines(count: Callable[[str], int]) -> Mapping[str, Method]:
+    """All of them, by name."""
+    return {
+        "raw": raw,
+        "keep last": keep_last,
+        "users' words": users_only,
+        "TextRank 25 %": text_rank(count),
+        "random 25 %": at_random(count),
+        "mask results": masked,
+        "crop results to 300": cropped,
+    }
+
+
+def _quarter(
+    them: Sequence[str], marks: Sequence[float], count: Callable[[str], int]
+) -> Sequence[str]:
+    """The best, in their order, up to a quarter of the tokens."""
+    weights = [count(each) for each in them]
+    left = _SHARE * sum(weights)
+    taken = set()
+    for at in sorted(range(len(them)), key=lambda each: (-marks[each], each)):
+        if weights[at] <= left:
+            left -= weights[at]
+            taken.add(at)
+    return [each for at, each in enumerate(them) if at in taken]
+
+
+def _results(cut: Cut, said: Callable[[str], str]) -> Sequence[str]:
+    return [
+        said(words(message)) if at in cut.dialogue.results else words(message)
+        for at, message in enumerate(cut.part, start=cut.start)
+    ]

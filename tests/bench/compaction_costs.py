@@ -1,0 +1,301 @@
+# ruff: noqa: T201 - a script prints its result
+"""What recorded conversations cost if their real texts are folded, beside simpler policies.
+
+never: Sent as it came.
+trim: Tool results are said shorter, nothing else.
+ours: Folded by rules where the gate finds that it pays, at the route's own prices.
+always: At every call all but the last three turns is folded anew.
+window: Folded when the prompt passes 80 % of a window, all but the last three turns, as agents'
+    own compaction does; *+ model* with what a small model takes to read it and to write as much.
+
+Every call goes through ``compaction.fold``, as the gateway calls it, then through the gateway's
+model of the route's cache at its recorded time, and is priced by the catalog. Where a cache takes
+marks they stand behind the system text, behind the segments, and at the end of this prompt and the
+one before. Caches are shown o200k's tokens, of long conversations one for eight. Answers are the
+same under all and priced with the rest.
+
+Usage: python -m tests.bench.compaction_costs [SET …] [--model ID …] [--safety N …]
+    [--only POLICY …]
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from itertools import product
+from typing import Final
+
+import orjson
+
+from compaction.deciding import gate
+from compaction.fold import Around, Folded, fold
+from compaction.memory import Memory
+from compaction.policy import Mode, Policy
+from compaction.reading.message import Unfoldable
+from compaction.reading.valid import faults
+from proxy.caches.port import Block, CachedPrompt
+from proxy.caches.regimes import cache
+from proxy.folding.policies import prices
+from proxy.tokens.vocabulary import Tokenizer
+from proxy.ways import way as planned
+from slo.price import cost
+from slo.usage import Usage
+from tests.bench.compaction_policies import Played, Row, Way, priced, way
+from tests.bench.compaction_talks import TALKS, Talk
+from tests.fakes.dialogue import words
+
+ROUTES: Final = (
+    "claude-sonnet-5-5",
+    "claude-opus-5-5",
+    "gpt-5.6-terra",
+    "gpt-5.5",
+    "gemini-4-argon",
+    "deepseek-v4-pro",
+)
+#: Writes summaries, in the last column.
+SMALL: Final = "gpt-5.4-nano"
+NOW: Final = datetime(2026, 11, 22, tzinfo=UTC)
+_WINDOWS: Final = {"200k": 160_000, "64k": 51_200}  # 80 % of each
+_ASKED: Final = " + model"
+#: Around a message.
+_FRAME: Final = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """What a call sends.
+
+    Attributes:
+        messages: In place of the caller's.
+        segments: Messages up to the end of the last segment; 0 for none.
+        reset: Whether this call moves the prefix.
+        asked: Tokens that a small model read for it, and wrote.
+    """
+
+    messages: Sequence[bytes]
+    segments: int = 0
+    reset: bool = False
+    asked: tuple[int, int] = (0, 0)
+
+
+class Ids:
+    """Token ids by message: equal messages have equal ids, others have others."""
+
+    def __init__(self) -> None:
+        self._encode = Tokenizer("o200k_base").encode
+        self._known: dict[bytes, tuple[int, ...]] = {}
+        self._next = 0
+
+    def of(self, raw: bytes) -> tuple[int, ...]:
+        """A message's."""
+        found = self._known.get(raw)
+        if found is None:
+            text = words(orjson.loads(raw)) if raw.startswith(b"{") else raw.decode()
+            first, self._next = self._next, self._next + len(self._encode(text)) + _FRAME
+            found = self._known[raw] = tuple(range(first, self._next))
+        return found
+
+    def count(self, raws: Sequence[bytes]) -> int:
+        """Tokens of some messages."""
+        return sum(len(self.of(raw)) for raw in raws)
+
+
+Sends = Callable[[Talk], Iterator[Sent]]
+
+
+def never(talk: Talk) -> Iterator[Sent]:
+    """Each call as it came."""
+    return (Sent(messages=talk.raws[: ask.end]) for ask in talk.asks)
+
+
+def by(policy: Policy, talk: Talk) -> Iterator[Sent]:
+    """Each call as the gateway sends it under a policy."""
+    memory, fixed = Memory(), len(talk.tools) // 4
+    for ask in talk.asks:
+        raws = talk.raws[: ask.end]
+        made = _made(raws, policy, memory, fixed)
+        yield Sent(messages=raws) if made is None else _sent(made)
+
+
+def at_window(most: int, ids: Ids, talk: Talk) -> Iterator[Sent]:
+    """Each call, folded whenever what would be sent passes so many tokens."""
+    policy, fixed = Policy(force=True, once=True), ids.count([talk.tools])
+    base, known, segments = list[bytes](), 0, 0
+    for ask in talk.asks:
+        raws = talk.raws[: ask.end]
+        messages = [*base, *raws[known:]]
+        came = fixed + ids.count(messages)
+        made = _made(raws, policy, Memory(), fixed) if came > most else None
+        if made is None or ids.count(made.messages) > most:
+            yield Sent(messages=messages, segments=segments)
+            continue
+        base, known, segments = list(made.messages), ask.end, _sent(made).segments
+        wrote = ids.count([each.text.encode() for each in made.segments])
+        yield Sent(messages=base, segments=segments, reset=True, asked=(came, wrote))
+
+
+def _made(raws: Sequence[bytes], policy: Policy, memory: Memory, fixed: int) -> Folded | None:
+    """What is sent in place of the messages; None where they go as they came."""
+    try:
+        made = fold(raws, policy, memory=memory, around=Around(fixed=fixed))
+    except Unfoldable:
+        return None
+    longer = made.tokens_after > made.tokens_before
+    return None if not made.changed or longer or faults(made.messages, raws) else made
+
+
+def _sent(made: Folded) -> Sent:
+    told = {b'{"role":"user","content":' + orjson.dumps(s.text) + b"}" for s in made.segments}
+    last = max((at + 1 for at, raw in enumerate(made.messages) if raw in told), default=0)
+    return Sent(messages=made.messages, segments=last, reset=made.reset)
+
+
+def play(talk: Talk, sends: Sequence[Sent], here: Way, ids: Ids) -> Played:
+    """What a conversation costs on a route, sent so."""
+    route = here.route
+    least = route.min_cache_tokens
+    held = cache(route.regime, provider=route.upstream.provider, min_tokens=least)
+    total, before = 0, 0
+    for ask, sent in zip(talk.asks, sends, strict=True):
+        prompt = _prompt(talk, sent, ask.end - before, here, ids)
+        served = held.serve(prompt, ask.at)
+        answer = talk.raws[ask.end : ask.end + 1]
+        held.begun(prompt, ask.at + ask.took / 2)
+        held.ended(prompt, ids.of(answer[0]) if answer else (), ask.at + ask.took)
+        total += priced(served, ids.count(answer), here)
+        before = ask.end
+    return Played(nanos=total, folds=sum(sent.reset for sent in sends))
+
+
+def asked(sends: Sequence[Sent], small: Way) -> int:
+    """What a small model takes to write what folds put in place, in nano-dollars."""
+    read, wrote = (sum(sent.asked[n] for sent in sends) for n in (0, 1))
+    found = cost(Usage(input=read, output=wrote), small.tariff, small.at)
+    assert found is not None
+    return found.list_nanos
+
+
+def _prompt(talk: Talk, sent: Sent, new: int, here: Way, ids: Ids) -> CachedPrompt:
+    """The prompt as the cache sees it, marked."""
+    raws = [talk.tools, *sent.messages] if talk.tools else sent.messages
+    shift = len(raws) - len(sent.messages)
+    lead = shift
+    while lead < len(raws) and raws[lead].startswith(b'{"role":"system"'):
+        lead += 1
+    last = len(raws) - 1
+    marks = {lead - 1, sent.segments + shift - 1 if sent.segments else last, last - new, last}
+    return CachedPrompt(
+        blocks=tuple(
+            Block(
+                role="system" if at < lead else "user",
+                tokens=ids.of(raw),
+                message=at,
+                mark=here.ttl if at in marks else None,
+            )
+            for at, raw in enumerate(raws)
+        )
+    )
+
+
+@dataclass
+class Bench:
+    """All policies; what does not hang on prices is folded once."""
+
+    ids: Ids = field(default_factory=Ids)
+    small: Way = field(default_factory=lambda: way(SMALL, NOW))
+    _kept: dict[tuple[str, str], list[Sent]] = field(default_factory=dict)
+
+    def row(self, talks: Sequence[Talk], here: Way, names: Sequence[str]) -> Row:
+        """A set on a route."""
+        found = Row()
+        for talk in talks:
+            found.sessions += 1
+            played = self._played(talk, here, names)
+            for name, each in played.items():
+                found.add(name, each, played["never"])
+        return found
+
+    def _played(self, talk: Talk, here: Way, names: Sequence[str]) -> Mapping[str, Played]:
+        """Every policy; what is sent alike is played once."""
+        played: dict[str, Played] = {}
+        known: list[tuple[list[Sent], Played]] = []
+        for name in names:
+            sends = self._sends(name.removesuffix(_ASKED), talk, here)
+            made = next((made for them, made in known if _alike(them, sends)), None)
+            if made is None:
+                made = play(talk, sends, here, self.ids)
+                known.append((sends, made))
+            more = asked(sends, self.small) if name.endswith(_ASKED) else 0
+            played[name] = Played(nanos=made.nanos + more, folds=made.folds)
+        return played
+
+    def _sends(self, name: str, talk: Talk, here: Way) -> list[Sent]:
+        """What each call sends under a policy."""
+        if name == "ours":
+            return list(by(ours(here), talk))
+        key = (name, talk.name)
+        if key not in self._kept:
+            self._kept[key] = list(self._others[name](talk))
+        return self._kept[key]
+
+    @property
+    def _others(self) -> Mapping[str, Sends]:
+        windows = {size: partial(at_window, most, self.ids) for size, most in _WINDOWS.items()}
+        return {
+            "never": never,
+            "trim": partial(by, Policy(mode=Mode.TRIM)),
+            "always": partial(by, Policy(force=True, once=True)),
+            **windows,
+        }
+
+
+def _alike(one: Sequence[Sent], other: Sequence[Sent]) -> bool:
+    """Whether the same is sent; where one had folded, so has the other."""
+    return all(
+        a.reset == b.reset and a.messages == b.messages for a, b in zip(one, other, strict=True)
+    )
+
+
+def ours(here: Way) -> Policy:
+    """The gateway's own policy on a route."""
+    route = here.route
+    known = prices(planned(route, route.model or "", here.at))
+    return Policy(prices=known, window=route.window or 0)
+
+
+NAMES: Final = ("never", "trim", "ours", "always", "200k", "64k", f"64k{_ASKED}")
+
+
+def main() -> None:
+    """Print a table for the sets on the routes."""
+    told = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    told.add_argument("sets", nargs="*", default=tuple(TALKS))
+    told.add_argument("--model", nargs="*", default=ROUTES)
+    told.add_argument("--safety", nargs="*", type=float, default=(gate.SAFETY,))
+    told.add_argument("--only", nargs="*", default=NAMES)
+    given = told.parse_args()
+    heads = ["set", "route", "safety", "sessions", "folded", "dearer", "dearest", *given.only]
+    print(f"| {' | '.join(heads)} |\n|---|---|{'--:|' * (len(heads) - 2)}")
+    for name in given.sets:
+        talks, bench = list(TALKS[name]()), Bench()
+        for route, safety in product(given.model, given.safety):
+            gate.SAFETY = safety  # type: ignore[misc]
+            found = bench.row(talks, way(route, NOW), given.only)
+            print(f"| {name} | {route} | {safety:g} | {_line(found, given.only)} |", flush=True)
+
+
+def _line(found: Row, names: Sequence[str]) -> str:
+    worst = found.worst.get("ours", 0.0)
+    cells = [
+        str(found.sessions),
+        str(found.folded.get("ours", 0)),
+        str(found.dearer.get("ours", 0)),
+        f"{100 * worst - 100:+.1f} %" if worst else "",
+        *(f"{found.nanos[name] / 1e9:.3f}" for name in names),
+    ]
+    return " | ".join(cells)
+
+
+if __name__ == "__main__":
+    main()

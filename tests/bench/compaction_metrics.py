@@ -1,0 +1,259 @@
+"""What of a folded part later calls still find: values, and values beside each other.
+
+At risk is a value that a call names, that stands in the part folded before it, and neither in the
+system text nor in the messages since. It is kept if it still stands in what is sent for the part. A
+pair of one call's values at risk is bound if one message of the part held both, and stays bound if
+one line of what is sent does. Pairs that only the assistant put beside each other, in its own
+words, are counted by themselves: no record says that they belong together. A value stands in a text
+as a whole: no letter or digit touches it. Escaping and white space make no difference; where a
+value has several spellings, any of them will do.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Final
+
+from proxy.tokens.vocabulary import Tokenizer
+from tests.fakes.dialogue import SPELT, Dialogue, Message, words
+
+Pair = tuple[str, str]
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrt])")
+_SPACE: Final = re.compile(r"[\s¶]+")
+#: Who put a pair's values beside each other: a user, a call or its result; or the assistant alone.
+RECORD: Final = "record"
+SAID: Final = "said"
+#: Most pairs of one call that are looked at.
+_PAIRS: Final = 400
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A part of a dialogue that is folded, and the calls that are still to come.
+
+    Attributes:
+        dialogue: The dialogue.
+        start: The first message that is folded.
+        end: The first that is not.
+        calls: The messages whose calls are looked at.
+    """
+
+    dialogue: Dialogue
+    start: int
+    end: int
+    calls: tuple[int, ...]
+
+    @cached_property
+    def part(self) -> Sequence[Message]:
+        """The messages that are folded."""
+        return self.dialogue.messages[self.start : self.end]
+
+
+#: What is sent for the part that a cut folds: lines, or messages where it leaves them whole.
+Method = Callable[[Cut], Sequence[str]]
+
+
+@dataclass
+class Score:
+    """What a method kept, summed over cuts."""
+
+    needed: Counter[str] = field(default_factory=Counter)
+    kept: Counter[str] = field(default_factory=Counter)
+    pairs: Counter[str] = field(default_factory=Counter)
+    bound: Counter[str] = field(default_factory=Counter)
+    before: int = 0
+    after: int = 0
+    lost: list[str] = field(default_factory=list)
+    parted: list[str] = field(default_factory=list)
+
+    def recall(self, *kinds: str) -> float:
+        """Percent of the values at risk that are kept, of these kinds or of all; 100 for none."""
+        kinds = kinds or tuple(self.needed)
+        needed = sum(self.needed[kind] for kind in kinds)
+        return 100.0 * sum(self.kept[kind] for kind in kinds) / needed if needed else 100.0
+
+    def binding(self, source: str = RECORD) -> float:
+        """Percent of the bound pairs of a source that stay bound; 100 for none."""
+        pairs = self.pairs[source]
+        return 100.0 * self.bound[source] / pairs if pairs else 100.0
+
+    @property
+    def share(self) -> float:
+        """Tokens sent for the parts, in percent of theirs."""
+        return 100.0 * self.after / self.before if self.before else 0.0
+
+
+@dataclass(frozen=True)
+class Risk:
+    """What later calls need of a part that a cut folds: single values, and bound pairs."""
+
+    values: tuple[tuple[str, str], ...]
+    pairs: tuple[Pair, ...]
+    said: tuple[Pair, ...]
+
+
+class Tokens:
+    """Counts o200k tokens, each text once."""
+
+    def __init__(self) -> None:
+        self._tokenizer = Tokenizer("o200k_base")
+        self._known: dict[str, int] = {}
+
+    def __call__(self, text: str) -> int:
+        """How many tokens a text is."""
+        if text not in self._known:
+            self._known[text] = self._tokenizer.count(text)
+        return self._known[text]
+
+
+def plain(text: str) -> str:
+    """The text without escapes, runs of white space and marks of line ends one blank."""
+    bare = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)
+    return _SPACE.sub(" ", bare.replace("\\", ""))
+
+
+def holds(text: str, value: str) -> bool:
+    """Whether the value stands in the text as a whole."""
+    at = text.find(value)
+    while at >= 0:
+        end = at + len(value)
+        if not (text[at - 1 : at].isalnum() and at) and not text[end : end + 1].isalnum():
+            return True
+        at = text.find(value, at + 1)
+    return False
+
+
+def stands(text: str, value: str) -> bool:
+    """Whether the value stands in the text in one of its spellings."""
+    return any(spelling and holds(text, spelling) for spelling in value.split(SPELT))
+
+
+def last_turns(dialogue: Dialogue, keep: int) -> Iterator[Cut]:
+    """At each turn with calls: all but the last ``keep`` turns folded, that one counted."""
+    turns = dialogue.turns
+    first = _first(dialogue)
+    for number, turn in enumerate(turns):
+        after = turns[number + 1] if number + 1 < len(turns) else len(dialogue.messages)
+        calls = tuple(at for at in range(turn, after) if at in dialogue.needs)
+        if number >= keep and calls:
+            yield Cut(dialogue, first, turns[number + 1 - keep], calls)
+
+
+def last_steps(dialogue: Dialogue, keep: int) -> Iterator[Cut]:
+    """At each action of an agent: all but its task and last ``keep`` steps folded."""
+    steps = [at for at, said in enumerate(dialogue.messages) if said["role"] == "assistant"]
+    first = _first(dialogue) + 1
+    for number, step in enumerate(steps):
+        if number >= keep and step in dialogue.needs and steps[number - keep] > first:
+            yield Cut(dialogue, first, steps[number - keep], (step,))
+
+
+class Scale:
+    """Weighs methods on the same cuts; what is at risk in a cut is found once."""
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self.count = count
+        self._risks: dict[int, tuple[Cut, Risk, int]] = {}
+
+    def weighed(self, cuts: Iterable[Cut], method: Method) -> Score:
+        """What the method keeps, and at what size."""
+        score = Score()
+        for cut in cuts:
+            risk, before = self._at_risk(cut)
+            if risk.values:
+                sent = method(cut)
+                lines = [plain(line) for line in sent]
+                score.before += before
+                score.after += sum(map(self.count, sent))
+                _values(score, risk, "\n".join(lines), cut)
+                _pairs(score, risk, lines, cut)
+        return score
+
+    def _at_risk(self, cut: Cut) -> tuple[Risk, int]:
+        if id(cut) not in self._risks:
+            before = sum(self.count(words(message)) for message in cut.part)
+            self._risks[id(cut)] = (cut, at_risk(cut), before)
+        _, risk, before = self._risks[id(cut)]
+        return risk, before
+
+
+def at_risk(cut: Cut) -> Risk:
+    """What the cut's calls need of its part alone, a value once for each call."""
+    messages = cut.dialogue.messages
+    part = [plain(words(message)) for message in cut.part]
+    whole = "\n".join(part)
+    known = "\n".join(plain(words(message)) for message in messages[: cut.start])
+    values: list[tuple[str, str]] = []
+    pairs: list[Pair] = []
+    at = cut.end
+    for call in cut.calls:
+        known = "\n".join([known, *(plain(words(said)) for said in messages[at:call])])
+        at = call
+        for needs in cut.dialogue.needs[call]:
+            risky = [
+                (kind, value)
+                for kind, value in ((kind, _spelt(value)) for kind, value in needs)
+                if stands(whole, value) and not stands(known, value)
+            ]
+            values += risky
+            pairs += list(combinations([value for _, value in risky], 2))[:_PAIRS]
+    held = beside(pairs, [plain(text) for text in _records(cut)])
+    apart = set(held)
+    said = [pair for pair in beside(pairs, part) if pair not in apart]
+    return Risk(tuple(values), tuple(held), tuple(said))
+
+
+def beside(pairs: Iterable[Pair], lines: Sequence[str]) -> list[Pair]:
+    """The pairs of which one line holds both."""
+    found: dict[str, frozenset[int]] = {}
+
+    def where(value: str) -> frozenset[int]:
+        if value not in found:
+            found[value] = frozenset(at for at, line in enumerate(lines) if stands(line, value))
+        return found[value]
+
+    return [(one, other) for one, other in pairs if where(one) & where(other)]
+
+
+def _values(score: Score, risk: Risk, text: str, cut: Cut) -> None:
+    known: dict[str, bool] = {}
+    for kind, value in risk.values:
+        if value not in known:
+            known[value] = stands(text, value)
+        score.needed[kind] += 1
+        score.kept[kind] += known[value]
+        if not known[value]:
+            score.lost.append(f"{cut.dialogue.name}@{cut.end}: {kind} {value}")
+
+
+def _pairs(score: Score, risk: Risk, lines: Sequence[str], cut: Cut) -> None:
+    for source, pairs in ((RECORD, risk.pairs), (SAID, risk.said)):
+        bound = beside(pairs, lines)
+        score.pairs[source] += len(pairs)
+        score.bound[source] += len(bound)
+        whole = set(bound)
+        apart = dict.fromkeys(pair for pair in pairs if pair not in whole)
+        where = f"{cut.dialogue.name}@{cut.end}: {source}"
+        score.parted += [f"{where} {one} | {other}" for one, other in apart]
+
+
+def _records(cut: Cut) -> Iterator[str]:
+    """What users said, what was called and what came back: each call by itself."""
+    for message in cut.part:
+        if message["role"] != "assistant":
+            yield words(message)
+        else:
+            for call in message.get("tool_calls") or ():
+                yield words({**message, "content": None, "tool_calls": [call]})
+
+
+def _spelt(value: str) -> str:
+    return SPELT.join(plain(each).strip() for each in value.split(SPELT))
+
+
+def _first(dialogue: Dialogue) -> int:
+    """The first message that is not the system's."""
+    return next(at for at, said in enumerate(dialogue.messages) if said["role"] != "system")

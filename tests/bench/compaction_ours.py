@@ -1,0 +1,87 @@
+"""What is sent for a folded part here: by rung of the ladder, and by ``fold`` as a whole."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+import orjson
+
+from compaction.facts.ladder import segment
+from compaction.facts.region import Region
+from compaction.facts.segment import Rung
+from compaction.fold import Around, Folded, fold
+from compaction.memory import Memory
+from compaction.policy import Mode, Policy
+from compaction.reading.message import Message as Read
+from compaction.reading.message import Unfoldable
+from compaction.reading.readings import Readings
+from compaction.reading.turn import Unit, units
+from tests.bench.compaction_metrics import Cut, Method
+from tests.fakes.dialogue import Message, words
+
+Count = Callable[[str], int]
+
+
+def raws(messages: Sequence[Message]) -> list[bytes]:
+    """The messages' JSON."""
+    return [orjson.dumps(message) for message in messages]
+
+
+def region(cut: Cut, read: Callable[[Cut], tuple[Sequence[Read], Sequence[Unit]]]) -> Region:
+    """The cut's part, as the ladder takes it."""
+    messages, parts = read(cut)
+    return Region(messages=tuple(messages), units=tuple(parts), start=cut.start, end=cut.end)
+
+
+def on_rung(rung: Rung, count: Count) -> Method:
+    """The part on one rung of the ladder."""
+
+    @lru_cache(maxsize=4)
+    def whole(name: str, them: tuple[bytes, ...]) -> tuple[Sequence[Read], Sequence[Unit]]:
+        messages = Readings().messages(them, count)
+        return messages, units(messages)
+
+    def read(cut: Cut) -> tuple[Sequence[Read], Sequence[Unit]]:
+        return whole(cut.dialogue.name, tuple(raws(cut.dialogue.messages[: cut.calls[0]])))
+
+    def lines(cut: Cut) -> Sequence[str]:
+        return segment(region(cut, read), rung, count).text.split("\n")
+
+    return lines
+
+
+def folds(policy: Policy, count: Count) -> Method:
+    """What ``fold`` sends where the part stood; a tail that is said shorter counts with it."""
+    memory = Memory()
+
+    def lines(cut: Cut) -> Sequence[str]:
+        now = cut.calls[0]
+        them = raws(cut.dialogue.messages[:now])
+        try:
+            made = fold(them, policy, memory=memory, around=Around(count=count))
+        except Unfoldable:
+            return [words(message) for message in cut.part]
+        end = max(cut.end, ends(made))
+        before = set(them[: cut.start])
+        sent = made.messages[: len(made.messages) - (now - end)]
+        stands = [words(orjson.loads(raw)) for raw in sent if raw not in before]
+        told = {segment.text for segment in made.segments}
+        return [line for text in stands for line in (text.split("\n") if text in told else [text])]
+
+    return lines
+
+
+def ends(made: Folded) -> int:
+    """Where the last segment ends; 0 for none."""
+    return made.segments[-1].end if made.segments else 0
+
+
+def ours(count: Count, keep: int) -> Mapping[str, Method]:
+    """All of them, by name."""
+    return {
+        "facts": on_rung(Rung.FACTS, count),
+        "pruned": on_rung(Rung.PRUNED, count),
+        "values": on_rung(Rung.VALUES, count),
+        "trim": folds(Policy(mode=Mode.TRIM), count),
+        "fold": folds(Policy(force=True, once=True, keep_turns=keep), count),
+        "fold as it grows": folds(Policy(force=True, keep_turns=keep), count),
+    }

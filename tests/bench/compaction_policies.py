@@ -1,0 +1,393 @@
+# ruff: noqa: T201 - a script prints its result
+"""What recorded sessions cost by when their history is folded: the gate beside simpler policies.
+
+never: Sent as it came.
+always: Whatever lies behind the last three steps is folded, at every call.
+window: Folded at 80 % of a window of 200,000 tokens, as agents' own compaction does.
+gate: As ``compaction.deciding.gate`` decides, from the prefix alone.
+
+Each call is served by the gateway's model of the route's cache, at its recorded time, and priced by
+the catalog. What is put in place of a part is a share of it, by what the set is of; a session of
+which nothing was ever folded costs the same under all. An early end is what a gate that sees only
+the prefix must fear: with ``--ends`` each session is also played as if it had ended after 1/8, 2/8
+… of its calls. ``--trim`` is the share of what calls add that lossless shortening takes away.
+With ``--safety`` only the gate is played beside never, all sets and routes together, at several
+values of its constant; and each half of the sessions by itself.
+
+Usage: python -m tests.bench.compaction_policies [--data DIR] [--route ID …] [--set NAME …]
+    [--ends] [--trim SHARE] [--safety N …]
+"""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from compaction.deciding import gate
+from compaction.policy import Policy, Prices
+from proxy.caches.outlook import outlook
+from proxy.caches.port import Block, CachedPrompt, Served, Ttl
+from proxy.caches.regimes import cache
+from proxy.catalog.entries import Route
+from proxy.catalog.load import load
+from slo.price import Tariff, cost
+from slo.usage import Usage
+from tests.bench.compaction_sessions import SETS, Call, Session
+
+ROUTES: Final = (
+    "claude-sonnet-5-5",
+    "claude-opus-5-5",
+    "claude-sonnet-4-5",
+    "gpt-5.6-terra",
+    "gpt-5.5",
+    "gpt-4.1",
+    "gemini-4-argon",
+    "deepseek-v4-pro",
+)
+POLICIES: Final = ("never", "always", "window", "gate")
+DATA: Final = Path(__file__).parents[3] / "shared/data"
+
+#: Steps that stay as they came, and tokens or the part of the prompt that stay at least.
+_STEPS: Final = 3
+_TAIL: Final = 8_000
+_TAIL_SHARE: Final = 0.25
+#: Tokens of a message within a first prompt that was long already; and those around a segment.
+_MESSAGE: Final = 2_000
+_FRAME: Final = 60
+_WINDOW: Final = 160_000  # 80 % of 200,000
+#: Tokens of long sessions that the caches are shown as one: eight times as fast, and the blocks of
+#: a regime eight times as long. From how long a last prompt on.
+_UNIT: Final = 8
+_LONG: Final = 50_000
+
+Span = tuple[int, int]
+Folds = Callable[["State", Call], bool]
+
+
+@dataclass
+class State:
+    """A session as it is sent so far: ids of the caller's tokens, and of segments in their place.
+
+    Attributes:
+        session: What is played.
+        spans: Ids of the segments, each made anew.
+        cut: The caller's tokens before it are folded.
+        calls: Calls so far.
+        last: The call of the last fold; 0 for none.
+        last_prompt: Tokens of the caller's prompt then.
+        shorter: Tokens by which the prompt is shorter than the caller's.
+        bank: What that has saved, less what it cost, as the gate counts.
+    """
+
+    session: Session
+    spans: list[Span] = field(default_factory=list)
+    cut: int = 0
+    calls: int = 0
+    last: int = 0
+    last_prompt: int = 0
+    shorter: int = 0
+    bank: float = 0.0
+
+    def next_cut(self, call: Call) -> int:
+        """Up to where the next fold reaches; never back."""
+        before = self.session.calls[max(self.calls - 1 - _STEPS, 0)].prompt
+        most = min(before, call.prompt - int(min(_TAIL, _TAIL_SHARE * call.prompt)))
+        places = [each.prompt for each in self.session.calls[: self.calls]]
+        place = max((at for at in places if at <= most), default=0)
+        first = places[0]
+        if most < first:
+            place = self.session.fixed + (most - self.session.fixed) // _MESSAGE * _MESSAGE
+        return max(place, self.cut)
+
+    def standing(self, call: Call) -> gate.Standing:
+        """How the session stands, as the gate is told."""
+        cut = self.next_cut(call)
+        first = self.session.calls[0].prompt
+        region = cut - self.cut
+        since = self.calls - self.last
+        return gate.Standing(
+            calls=self.calls,
+            since=since,
+            fixed=self.session.fixed,
+            folded=sum(end - start for start, end in self.spans),
+            region=region,
+            segment=self.segment(region),
+            tail=call.prompt - cut,
+            fresh=call.prompt - self.before(),
+            growth=(call.prompt - (self.last_prompt or first)) / max(since - (not self.last), 1),
+            bank=self.bank,
+        )
+
+    def before(self) -> int:
+        """The caller's tokens that the call before had sent."""
+        return self.session.calls[self.calls - 2].prompt if self.calls > 1 else 0
+
+    def segment(self, region: int) -> int:
+        """Tokens of what stands for so many."""
+        return int(self.session.share * region) + _FRAME
+
+    def fold(self, call: Call) -> None:
+        """Put a segment in the place of what lies before the next cut."""
+        cut = self.next_cut(call)
+        length = self.segment(cut - self.cut)
+        self.shorter += cut - self.cut - length
+        start = (1 << 28) + (self.spans[-1][1] & ((1 << 28) - 1) if self.spans else 0)
+        self.spans.append((start, start + length))
+        self.cut, self.last, self.last_prompt = cut, self.calls, call.prompt
+
+    def blocks(self, call: Call) -> Iterator[Span]:
+        """What is sent, a span of ids for each block: fixed, segments, tail."""
+        fixed = self.session.fixed
+        yield 0, fixed
+        yield from self.spans
+        ends = sorted({each.prompt for each in self.session.calls[: self.calls]})
+        edges = [self.cut, *(end for end in ends if end > self.cut)]
+        yield from (pair for pair in pairwise(edges) if pair[0] < pair[1])
+
+
+def policies(prices: Prices) -> Mapping[str, Folds]:
+    """Each policy, told when it folds; the gate knows no window: want of room has no price."""
+    policy = Policy(prices=prices)
+
+    def gated(state: State, call: Call) -> bool:
+        at = state.standing(call)
+        folds = gate.verdict(policy, at).folds
+        state.bank -= gate.cost(prices, at) if folds else 0.0
+        known = state.session.calls[state.calls - 2].trimmed if state.calls > 1 else 0
+        shorter = state.shorter + (at.gain if folds else 0)
+        state.bank += gate.earned(prices, shorter + known, call.trimmed - known)
+        return folds
+
+    return {
+        "never": lambda state, call: False,
+        "always": lambda state, call: state.standing(call).gain > 0 and state.calls > _STEPS,
+        "window": lambda state, call: (
+            call.prompt - state.shorter > _WINDOW and state.standing(call).gain > 0
+        ),
+        "gate": gated,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """What came of a session.
+
+    Attributes:
+        nanos: Its cost at list prices.
+        folds: How often it was folded.
+    """
+
+    nanos: int
+    folds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A route, and what the gate is told of it."""
+
+    route: Route
+    tariff: Tariff
+    at: float
+    prices: Prices
+    ttl: Ttl | None
+
+
+def way(route_id: str, now: datetime) -> Way:
+    """The route of the shipped catalog, at today's prices."""
+    text = (files("proxy") / "catalog/models.toml").read_text(encoding="utf8")
+    model = load(text, None).find(route_id)
+    assert model is not None, route_id
+    route = model.routes[0]
+    assert route.tariff is not None, route_id
+    at = now.timestamp()
+    period = route.tariff.period(at)
+    assert period is not None, route_id
+    rates = period.sheets[""].rates
+    rules = outlook(route.regime, provider=route.upstream.provider, rates=rates)
+    ttl: Ttl | None = "5m" if "5m" in rules.writes else None
+    write = rules.writes.get("5m") or rules.writes.get("30m") or 1
+    prices = Prices(read=float(rules.read), write=float(write))
+    return Way(route=route, tariff=route.tariff, at=at, prices=prices, ttl=ttl)
+
+
+def play(session: Session, here: Way, folds: Folds) -> Played:
+    """What the session costs on the route if it is folded so."""
+    route = here.route
+    unit = _UNIT if session.calls[-1].prompt > _LONG else 1
+    least = None if route.min_cache_tokens is None else route.min_cache_tokens // unit
+    held = cache(route.regime, provider=route.upstream.provider, min_tokens=least)
+    state = State(session, cut=session.fixed)
+    nanos = made = 0
+    for call in session.calls:
+        state.calls += 1
+        if folds(state, call):
+            state.fold(call)
+            made += 1
+        if call.unseen:
+            continue
+        prompt = _prompt(list(state.blocks(call)), len(state.spans), here.ttl, unit)
+        served = held.serve(prompt, call.at)
+        held.begun(prompt, call.at + call.took / 2)
+        held.ended(prompt, (), call.at + call.took)
+        nanos += priced(served, call.output, here, unit)
+    return Played(nanos=nanos, folds=made)
+
+
+def _prompt(spans: Sequence[Span], segments: int, ttl: Ttl | None, unit: int) -> CachedPrompt:
+    """The prompt as the cache sees it, marked behind system, segments and at the end."""
+    marks = {0, segments, len(spans) - 2, len(spans) - 1}
+    return CachedPrompt(
+        blocks=tuple(
+            Block(
+                role="system" if at == 0 else "user",
+                tokens=tuple(range(span[0] // unit, span[1] // unit)),
+                message=at,
+                mark=ttl if at in marks and span[0] + unit <= span[1] else None,
+            )
+            for at, span in enumerate(spans)
+        )
+    )
+
+
+def priced(served: Served, output: int, here: Way, unit: int = 1) -> int:
+    """What a call cost at list prices."""
+    written = {f"write_{ttl}": tokens * unit for ttl, tokens in served.written.items()}
+    fresh, read = served.fresh * unit, served.read * unit
+    usage = Usage(input=fresh, cache_read=read, output=output, **written)
+    found = cost(usage, here.tariff, here.at)
+    assert found is not None
+    return found.list_nanos
+
+
+@dataclass
+class Row:
+    """What one set came to on one route.
+
+    Attributes:
+        nanos: Cost by policy.
+        sessions: How many.
+        folded: Of these, the ones a policy folded.
+        dearer: Of these, the ones that cost more than never folded.
+        worst: The highest cost, of never's, among those folded.
+    """
+
+    nanos: dict[str, int] = field(default_factory=dict)
+    sessions: int = 0
+    folded: dict[str, int] = field(default_factory=dict)
+    dearer: dict[str, int] = field(default_factory=dict)
+    worst: dict[str, float] = field(default_factory=dict)
+
+    def add(self, name: str, played: Played, never: Played) -> None:
+        """Count a session."""
+        self.nanos[name] = self.nanos.get(name, 0) + played.nanos
+        self.folded[name] = self.folded.get(name, 0) + (played.folds > 0)
+        dearer = played.folds > 0 and played.nanos > never.nanos
+        self.dearer[name] = self.dearer.get(name, 0) + dearer
+        if played.folds:
+            ratio = played.nanos / never.nanos
+            self.worst[name] = max(self.worst.get(name, 0.0), ratio)
+
+
+def row(sessions: Iterable[Session], here: Way, trim: float = 0.0) -> Row:
+    """All policies over the sessions; for the gate, results were shortened when they came."""
+    told = policies(here.prices)
+    found = Row()
+    for session in sessions:
+        found.sessions += 1
+        never = play(session, here, told["never"])
+        found.add("never", never, never)
+        for name in POLICIES[1:]:
+            came = session.trimmed(trim) if name == "gate" else session
+            found.add(name, play(came, here, told[name]), never)
+    return found
+
+
+def ended_early(sessions: Iterable[Session]) -> Iterator[Session]:
+    """Each session as if it had ended after each eighth of its calls."""
+    for session in sessions:
+        calls = len(session.calls) - session.unseen
+        yield from (session.until(at) for at in sorted({-(-calls * n // 8) for n in range(1, 9)}))
+
+
+def main() -> None:
+    """Print a line for each set on each route."""
+    asked = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    asked.add_argument("--data", type=Path, default=DATA)
+    asked.add_argument("--route", nargs="*", default=ROUTES)
+    asked.add_argument("--set", nargs="*", default=tuple(SETS))
+    asked.add_argument("--ends", action="store_true")
+    asked.add_argument("--trim", type=float, default=0.0)
+    asked.add_argument("--safety", nargs="*", type=float, default=())
+    given = asked.parse_args()
+    now = datetime(2026, 11, 22, tzinfo=UTC)
+    if given.safety:
+        sessions = [each for name in given.set for each in SETS[name](given.data)]
+        played = list(ended_early(sessions)) if given.ends else sessions
+        _safeties(played, [way(route, now) for route in given.route], given.safety)
+        return
+    print(
+        "dollars by policy; of the sessions it folded: dearer than never, and the dearest ÷ never"
+    )
+    heads = " ".join(f"{name:>27}" for name in POLICIES[1:])
+    print(f"{'set':12} {'route':18} {'sessions':>8} {'never':>9} {heads}")
+    for name in given.set:
+        sessions = list(SETS[name](given.data))
+        played = list(ended_early(sessions)) if given.ends else sessions
+        for route in given.route:
+            found = row(played, way(route, now), given.trim)
+            print(f"{name:12} {route:18} {_line(found)}", flush=True)
+
+
+def _safeties(sessions: Sequence[Session], ways: Sequence[Way], values: Sequence[float]) -> None:
+    """Print a line for each value: saved, the mean of the routes; folded, dearer, the dearest."""
+    names = list(dict.fromkeys(each.name for each in sessions))
+    halves = {name: at % 2 for at, name in enumerate(names)}
+    never = {
+        (here.route.name, each): play(each, here, policies(here.prices)["never"]).nanos
+        for here in ways
+        for each in sessions
+    }
+    print("| safety | half | saved | folded | dearer | dearest |\n|--:|---|--:|--:|--:|--:|")
+    for value in values:
+        gate.SAFETY = value  # type: ignore[misc]
+        told = {
+            (here.route.name, each): play(each, here, policies(here.prices)["gate"])
+            for here in ways
+            for each in sessions
+        }
+        for half, keep in {"all": {0, 1}, "even": {0}, "odd": {1}}.items():
+            keys = [key for key in told if halves[key[1].name] in keep]
+            print(f"| {value:g} | {half} | {_saved(keys, told, never)} |", flush=True)
+
+
+def _saved(
+    keys: Sequence[tuple[str, Session]],
+    told: Mapping[tuple[str, Session], Played],
+    never: Mapping[tuple[str, Session], int],
+) -> str:
+    shares = []
+    for route in dict.fromkeys(route for route, _ in keys):
+        mine = [key for key in keys if key[0] == route]
+        shares.append(1 - sum(told[key].nanos for key in mine) / sum(never[key] for key in mine))
+    ratios = [told[key].nanos / never[key] for key in keys if told[key].folds]
+    dearer = [ratio for ratio in ratios if ratio > 1]
+    dearest = f"{100 * max(ratios, default=1.0) - 100:+.1f} %"
+    saved = f"{100 * sum(shares) / len(shares):.1f} %"
+    return f"{saved} | {len(ratios)} | {len(dearer)} | {dearest}"
+
+
+def _line(found: Row) -> str:
+    cells = " ".join(
+        f"{found.nanos[name] / 1e9:9.3f} {found.folded[name]:5d}/{found.dearer[name]:<4d}"
+        f"{found.worst.get(name, 0.0):6.2f}"
+        for name in POLICIES[1:]
+    )
+    return f"{found.sessions:8d} {found.nanos['never'] / 1e9:9.3f} {cells}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+# ruff: noqa: T201 - a script prints its result
+
+"""What must hold of every fold, tried on whole recorded dialogues; each probe counts its breaches.
+
+Short dialogues are put one after the other, as many as make a long one (``CHAINS``).
+
+- *rules*: System text and whatever a user said stand in what is sent, word for word (of a message
+  of more than 2,000 tokens, its beginning).
+- *orphans*: No result without its call right before, no call without its result right behind.
+- *providers*: What OpenAI and Anthropic ask of the order of messages.
+- *same again*: The same messages give the same bytes, with a memory that knows them and without.
+- *prefix*: What was sent begins what is sent later, but for calls that say that they fold.
+- *words*: A line that speaks for a user holds what a user said, not what a tool gave back.
+- *ten in a row*: Folding ten times, a tenth each, keeps what folding once keeps.
+
+Usage: python -m tests.bench.compaction_probes [SET…] [--every N]
+"""
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any, Final
+
+import orjson
+
+from compaction.facts.fact import Kind
+from compaction.facts.fitted import SHORT
+from compaction.facts.ladder import segment
+from compaction.facts.region import Region
+from compaction.facts.segment import Rung, Segment
+from compaction.fold import Around, Folded, fold
+from compaction.memory import Memory
+from compaction.policy import Policy, Prices
+from compaction.reading.message import Unfoldable
+from compaction.reading.readings import Readings
+from compaction.reading.turn import units
+from tests.bench.compaction_metrics import Cut, Tokens, at_risk, holds, plain
+from tests.bench.compaction_ours import raws
+from tests.bench.compaction_sets import SETS, chained, dialogues
+from tests.fakes.dialogue import Dialogue, words
+
+Count = Callable[[str], int]
+#: Forced at every call; as it pays with a cache; and without one.
+POLICIES: Final[Mapping[str, Policy]] = {
+    "forced": Policy(force=True, keep_turns=1),
+    "to 3,000": Policy(force=True, target=3_000),
+    "cached": Policy(prices=Prices(read=0.1, write=1.25, output=5.0)),
+    "uncached": Policy(),
+}
+#: How many dialogues of a set make one.
+CHAINS: Final[Mapping[str, int]] = {"tau": 4, "sgd": 8, "agentdojo": 6}
+#: Characters of a long message that surely stay: 2,000 tokens are kept of its head and tail.
+_SURE: Final = 1_000
+_LONG: Final = 6_000
+#: The same on the last rung, which cuts all but short messages.
+_SURE_BARE: Final = 60
+#: What stands for what was cut.
+_CUT: Final = re.compile(r"\[… \d+ characters cut.*? …\]")
+_USERS: Final = frozenset({Kind.RULE, Kind.USER, Kind.GOAL})
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a dialogue.
+
+    Attributes:
+        now: Messages it holds.
+        made: What is sent; None where it goes as it came.
+        sent: The messages as they are sent.
+    """
+
+    now: int
+    made: Folded | None
+    sent: tuple[bytes, ...]
+
+
+def calls(dialogue: Dialogue, policy: Policy, count: Count) -> Iterator[Call]:
+    """The dialogue's calls as they are sent, one after the other, with one memory."""
+    memory = Memory()
+    them = raws(dialogue.messages)
+    for at, said in enumerate(dialogue.messages):
+        if said["role"] == "assistant" and at and dialogue.messages[at - 1]["role"] != "assistant":
+            made = folded(them[:at], policy, memory, count)
+            yield Call(at, made, made.messages if made else tuple(them[:at]))
+
+
+def folded(them: Sequence[bytes], policy: Policy, memory: Memory, count: Count) -> Folded | None:
+    """What is sent; None where it goes as it came."""
+    try:
+        return fold(them, policy, memory=memory, around=Around(count=count))
+    except Unfoldable:
+        return None
+
+
+def breaches(dialogue: Dialogue, policy: Policy, count: Count) -> Counter[str]:
+    """How often each probe fails on a dialogue, and how many calls there were."""
+    found = Counter[str]()
+    before: Call | None = None
+    for call in calls(dialogue, policy, count):
+        found["calls"] += 1
+        made = call.made
+        if made is not None and made.segments:
+            found["calls folded"] += 1
+            found["resets"] += made.reset
+            found["rules"] += unsaid(dialogue, call)
+            found["words"] += len(put_in_mouths(dialogue, made.segments))
+        sent = [orjson.loads(raw) for raw in call.sent]
+        came = dialogue.messages[: call.now]
+        found["orphans"] += max(0, orphans(sent) - orphans(came))
+        found["providers"] += refused(sent) > refused(came)
+        moved = before is not None and call.sent[: len(before.sent)] != before.sent
+        found["prefix"] += moved and not (made is not None and made.reset)
+        before = call
+    if before is not None:
+        found["same again"] += not same_again(dialogue, before, policy, count)
+    return found
+
+
+def unsaid(dialogue: Dialogue, call: Call) -> int:
+    """Messages of the system or a user that are not sent word for word."""
+    text = plain("\n".join(words(orjson.loads(raw)) for raw in call.sent))
+    spoken = [
+        plain(words(said)).strip()
+        for at, said in enumerate(dialogue.messages[: call.now])
+        if said["role"] in {"system", "developer"} or at in dialogue.turns
+    ]
+    bare = any(each.rung is Rung.BARE for each in call.made.segments) if call.made else False
+    long, sure = (SHORT, _SURE_BARE) if bare else (_LONG, _SURE)
+    return sum((said if len(said) < long else said[:sure]) not in text for said in spoken)
+
+
+def orphans(sent: Sequence[Mapping[str, Any]]) -> int:
+    """Results without their call right before, and calls without their result right behind."""
+    found = 0
+    waiting: set[str] = set()
+    for said in [*sent, {"role": "user"}]:
+        if said["role"] == "tool":
+            found += said["tool_call_id"] not in waiting
+            waiting.discard(said["tool_call_id"])
+        else:
+            found += len(waiting)
+            waiting = {call["id"] for call in said.get("tool_calls") or ()}
+    return found
+
+
+def refused(sent: Sequence[Mapping[str, Any]]) -> int:
+    """What a provider would not take: nothing said, an answer first, an answer last."""
+    spoken = [said for said in sent if said["role"] not in {"system", "developer"}]
+    empty = sum(not said.get("content") and not said.get("tool_calls") for said in spoken)
+    return empty + int(spoken[0]["role"] != "user") + int(spoken[-1]["role"] == "assistant")
+
+
+def put_in_mouths(dialogue: Dialogue, segments: Sequence[Segment]) -> list[str]:
+    """Facts that speak for a user with words that no user said."""
+    spoken = [words(each) for each in dialogue.messages if each["role"] == "user"]
+    said = plain("\n".join(spoken))
+    return [
+        fact.text
+        for segment in segments
+        for fact in segment.facts
+        if fact.kind in _USERS and not _is_said(plain(fact.text), said)
+    ]
+
+
+def _is_said(text: str, said: str) -> bool:
+    """Whether it stands there, whatever was left out where it has dots."""
+    return all(piece.strip(' "') in said for piece in _CUT.sub("…", text).split("…"))
+
+
+def same_again(dialogue: Dialogue, call: Call, policy: Policy, count: Count) -> bool:
+    """Whether a memory that knows nothing, and one that knows it all, give the same bytes."""
+    them = raws(dialogue.messages[: call.now])
+    memory = Memory()
+    fresh = folded(them, policy, memory, count)
+    again = folded(them, policy, memory, count)
+    sent = [each.messages if each else tuple(them) for each in (fresh, again)]
+    return _digest(call.sent) == _digest(sent[0]) == _digest(sent[1])
+
+
+def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int, int, int]:
+    """Values at risk of a dialogue's first half; how many one fold keeps; how many ten keep."""
+    messages = tuple(Readings().messages(raws(dialogue.messages), count))
+    parts = units(messages)
+    first = next(at for at, said in enumerate(dialogue.messages) if said["role"] != "system")
+    inner = [unit.start for unit in parts if first < unit.start <= len(messages) * 2 // 3]
+    if len(inner) < times:
+        return 0, 0, 0
+    marks = [first, *(inner[(at + 1) * len(inner) // times - 1] for at in range(times))]
+    needs = tuple(at for at in dialogue.needs if at >= marks[-1])
+    needed = at_risk(Cut(dialogue, first, marks[-1], needs)).values
+    made: list[Segment] = []
+    for number, (start, end) in enumerate(pairwise(marks), start=1):
+        region = Region(
+            messages=messages, units=parts, start=start, end=end, part=number, earlier=tuple(made)
+        )
+        made.append(segment(region, Rung.FACTS, count))
+    whole = Region(messages=messages, units=parts, start=first, end=marks[-1])
+    once = plain(segment(whole, Rung.FACTS, count).text)
+    ten = plain("\n".join(each.text for each in made))
+    kept = [sum(holds(text, value) for _, value in needed) for text in (once, ten)]
+    return len(needed), kept[0], kept[1]
+
+
+def _digest(sent: Sequence[bytes]) -> bytes:
+    return sha256(b"\n".join(sent)).digest()
+
+
+def main() -> None:
+    """Print how often each probe failed, by set and policy."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sets", nargs="*", default=[name for name in SETS if name != "goodai"])
+    parser.add_argument("--every", type=int, default=1, help="take every so manieth dialogue")
+    options = parser.parse_args()
+    count = Tokens()
+    columns = ["calls", "calls folded", "resets", "rules", "orphans", "providers", "same again"]
+    columns += ["prefix", "words"]
+    print(f"| set | policy | {' | '.join(columns)} |\n|---|---|{'--:|' * len(columns)}")
+    for name in options.sets:
+        them = chained(name, CHAINS.get(name, 1), options.every)
+        for policy, held in POLICIES.items():
+            found = sum((breaches(each, held, count) for each in them), Counter[str]())
+            cells = " | ".join(str(found[column]) for column in columns)
+            print(f"| {name} | {policy} | {cells} |", flush=True)
+    for name in options.sets:
+        rows = [ten_in_a_row(each, count) for each in dialogues(name, options.every)]
+        needed, once, ten = (sum(each) for each in zip(*rows, strict=True))
+        print(f"\n{name}, ten in a row: of {needed} values one fold keeps {once}, ten keep {ten}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+# ruff: noqa: T201 - a script prints its result
+
+"""How long folding takes on a history of 300 KB: first sight, and when only the last turn is new.
+
+Two histories: code (pi's session) and orders (τ-bench's conversations one after the other). As a
+reference, decoding the same bytes as JSON. Medians; processor time of this process alone.
+
+Usage: python -m tests.bench.compaction_speed [--rounds N]
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from statistics import median, quantiles
+from time import process_time
+from typing import Final
+
+import orjson
+
+from compaction.fold import fold
+from compaction.memory import Memory
+from compaction.policy import Mode, Policy, Prices
+from tests.bench.compaction_ours import raws
+from tests.bench.compaction_sets import dialogues, joined
+
+_SIZE: Final = 300_000
+#: Calls at the end of a history that are timed one after the other.
+_NEWEST: Final = 40
+POLICIES: Final = {
+    "trim": Policy(mode=Mode.TRIM),
+    "facts, cached": Policy(prices=Prices(read=0.1, write=1.25, output=5.0)),
+    "facts, forced to 3,000": Policy(force=True, target=3_000),
+}
+
+
+def histories() -> Iterator[tuple[str, list[bytes]]]:
+    """Histories of 300 KB that end with what asks for an answer."""
+    yield "code", _cut(raws(dialogues("pi-mono")[0].messages))
+    yield "orders", _cut(raws(joined(dialogues("tau")[:120]).messages))
+
+
+def first_sight(them: Sequence[bytes], policy: Policy) -> float:
+    """Seconds to fold a history that nothing is known of."""
+    return _timed(lambda: fold(them, policy, memory=Memory()))
+
+
+def last_new(them: Sequence[bytes], policy: Policy) -> list[float]:
+    """Seconds for each of the last calls, one after the other."""
+    memory = Memory()
+    asking = [at for at in range(1, len(them)) if _answers(them[at]) and not _answers(them[at - 1])]
+    first, *newest = asking[-_NEWEST - 1 :]
+    fold(them[:first], policy, memory=memory)
+    return [
+        _timed(lambda at=at: fold(them[:at], policy, memory=memory))  # type: ignore[misc]
+        for at in newest
+    ]
+
+
+def decoding(them: Sequence[bytes]) -> float:
+    """Seconds to decode the same bytes."""
+    whole = b"[" + b",".join(them) + b"]"
+    return _timed(lambda: orjson.loads(whole))
+
+
+def main() -> None:
+    """Print a row for each history and policy."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args()
+    columns = ["first sight, ms", "last turn new, ms", "its p95", "decoding, ms", "ratio"]
+    print(f"| history | policy | {' | '.join(columns)} |\n|---|---|{'--:|' * 5}")
+    for name, them in histories():
+        told = median(decoding(them) for _ in range(options.rounds))
+        for policy, held in POLICIES.items():
+            first = median(first_sight(them, held) for _ in range(options.rounds))
+            last = [each for _ in range(3) for each in last_new(them, held)]
+            figures = [first, median(last), quantiles(last, n=20)[-1], told]
+            cells = " | ".join(f"{1e3 * each:.2f}" for each in figures)
+            print(f"| {name} | {policy} | {cells} | {first / told:.0f} |", flush=True)
+
+
+def _cut(them: Sequence[bytes]) -> list[bytes]:
+    sizes = accumulate(len(raw) for raw in them)
+    most = next((at for at, size in enumerate(sizes) if size > _SIZE), len(them))
+    while _answers(them[most - 1]):
+        most -= 1
+    return list(them[:most])
+
+
+def _answers(raw: bytes) -> bool:
+    return bool(orjson.loads(raw)["role"] == "assistant")
+
+
+def _timed(run: Callable[[], object]) -> float:
+    began = process_time()
+    run()
+    return process_time() - began
+
+
+if __name__ == "__main__":
+    main()
