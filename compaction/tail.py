@@ -59,7 +59,7 @@ class Tail(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-def grown(talk: Talk, tail: Tail, end: int, folded: str, count: Count) -> Tail:
+def grown(talk: Talk, tail: Tail, end: int, folded: str, count: Count, *, above: int = 0) -> Tail:
     """The tail with the messages up to a later point.
 
     Args:
@@ -68,6 +68,7 @@ def grown(talk: Talk, tail: Tail, end: int, folded: str, count: Count) -> Tail:
         end: The point.
         folded: What is sent before it, as text; "" where nothing was folded.
         count: How tokens are counted.
+        above: Tokens of the tail up to which results are not told shorter.
     """
     said, seen, tokens = dict(tail.said), dict(tail.seen), tail.tokens
     for at in range(tail.end, end):
@@ -81,7 +82,10 @@ def grown(talk: Talk, tail: Tail, end: int, folded: str, count: Count) -> Tail:
         weighs = message.tokens
         if raw is not message.raw:
             weighs = _weight(message, raw, count)
-            said[at] = Said(raw, weighs)
+            if message.voice is Voice.RESULT and tokens + weighs < above:
+                weighs = message.tokens
+            else:
+                said[at] = Said(raw, weighs)
         tokens += weighs
     return Tail(start=tail.start, end=end, said=said, seen=seen, tokens=tokens)
 

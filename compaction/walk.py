@@ -138,15 +138,14 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
 
     def _decided(self, state: State, standing: Standing, end: int) -> State:
         """With the part up to a cut folded, if that is due."""
-        at = state.tail.end
         found = verdict(self.policy, standing)
         if not found.folds:
             return msgspec.structs.replace(state, verdict=found)
-        segment, kept = self._segment(state, end, standing)
-        tokens = segment.tokens + _MESSAGE + sum(self.talk.messages[i].tokens for i in kept)
-        share = min(tokens / max(1, standing.region), 1.0)
+        most = self.policy.target - standing.fixed - standing.folded - standing.tail
+        fold = self._fold(state, end, most)
+        share = min(fold.tokens / max(1, standing.region), 1.0)
         state = msgspec.structs.replace(state, share=share)
-        standing = msgspec.structs.replace(standing, segment=tokens)
+        standing = msgspec.structs.replace(standing, segment=fold.tokens)
         found = verdict(self.policy, standing)
         if not found.folds:
             failed = standing.region if found.reason is Reason.NO_PROGRESS else state.failed
@@ -154,7 +153,12 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
         prices = self.policy.prices
         saved = prices.read * standing.gain - cost(prices, standing)
         state = msgspec.structs.replace(state, verdict=found, bank=state.bank + saved)
-        return self._folded(state, Fold(at=at, segment=segment, kept=kept, tokens=tokens))
+        after = self._folded(state, fold)
+        over = after.sent - self.policy.target
+        if not self.policy.target or over <= 0:
+            return after
+        # What comes back in the tail may not have been reckoned with.
+        return self._folded(state, self._fold(state, end, most - over))
 
     def _folded(self, state: State, fold: Fold) -> State:
         """Right after a fold; the tail is told anew, for it is written anew."""
@@ -166,9 +170,13 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(after, since=0, start=sent, sent=sent, failed=0)
 
     def _told(self, state: State, at: int) -> State:
-        """With the messages up to a point in the tail."""
+        """With the messages up to a point in the tail.
+
+        A prompt that is shorter than any that its provider caches costs more than a longer one.
+        """
         folded = self.sent_before(state) if state.folds else ""
-        tail = grown(self.talk, state.tail, at, folded, self.count)
+        above = self.policy.prices.least - self._sent(state) + state.tail.tokens
+        tail = grown(self.talk, state.tail, at, folded, self.count, above=above)
         return msgspec.structs.replace(state, tail=tail)
 
     def _rest(self, state: State) -> State:
@@ -225,13 +233,11 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
             failed=state.failed,
         )
 
-    def _segment(
-        self, state: State, end: int, standing: Standing
-    ) -> tuple[Segment, tuple[int, ...]]:
+    def _fold(self, state: State, end: int, most: int) -> Fold:
+        """The part up to a cut, in at most so many tokens where there is a target."""
         start = state.tail.start
         kept = self._kept(start, end, state.tail.end)
-        rest = standing.fixed + standing.folded + standing.tail
-        most = max(1, self.policy.target - rest) if self.policy.target else 0
+        beside = _MESSAGE + sum(self.talk.messages[at].tokens for at in kept)
         region = Region(
             messages=self.talk.messages,
             units=self.talk.units,
@@ -242,7 +248,10 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
             earlier=tuple(each.segment for each in state.folds),
             notes=self.notes(self.key(start), self.key(end)) if state.folds else (),
         )
-        return climbed(region, most, self.count), kept
+        room = max(1, most - beside) if self.policy.target else 0
+        segment = climbed(region, room, self.count)
+        tokens = segment.tokens + beside
+        return Fold(at=state.tail.end, segment=segment, kept=kept, tokens=tokens)
 
     def _kept(self, start: int, end: int, at: int) -> tuple[int, ...]:
         """Messages of a part that stay messages of their own."""

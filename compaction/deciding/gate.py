@@ -19,15 +19,16 @@ from compaction.policy import Policy, Prices
 #: Calls before which nothing is known of how a conversation goes on.
 FEW_CALLS: Final = 4
 #: How often over a fold must be paid back, if as many calls follow as there were so far: one
-#: session in about so many ends in between and is dearer for it. 104 recorded sessions on 8
-#: routes, what all cost less and how many of those folded were dearer: at 1, 37 % and 51 of 403;
-#: at 4, 35 % and 21 of 325; at 10, 30 % and 7 of 199; at 20, 23 % and 4 of 108; at 30, 20 % and
-#: none of 73; at 40, 18 % and none of 60. See tests/bench/compaction_policies.py.
+#: session in about so many ends in between and is dearer for it. 304 recorded sessions on 8 routes
+#: with the lengths that real segments have, what prompts cost less and how many of those folded
+#: were dearer: at 5, 29 % and 17 of 279; at 10, 25 % and 5 of 189; at 20, 19 % and 5 of 104; at
+#: 30, 16 % and none of 71; at 40, 14 % and none of 58. None is luck too: chosen on one half of the
+#: sessions, 24 does, and 2 of 44 of the other half are dearer. See tests/bench/README.md.
 SAFETY: Final = 30.0
 #: The same where the bank pays: wherever such a session ends it is no dearer than as it came, but
-#: what was saved may be lost again. Real folds of 20 τ-bench's conversations in a row on three
-#: routes cost 2 % less than at 0, and at 12 as much as without folds; mini-swe-agent's runs, which
-#: end after 30 calls, lose a third less. See tests/bench/compaction_costs.py.
+#: what was saved may be lost again. Real folds of 20 τ-bench's conversations in a row cost 2 to
+#: 3 % less than at 0 (Claude, Gemini), and at 12 about as much as without folds; mini-swe-agent's
+#: runs, which end after 30 calls, lose a third to a half less. See tests/bench/README.md.
 SPENDING: Final = 5.0
 #: Part of the whole prompt that a fold must take away at least.
 PROGRESS: Final = 0.15

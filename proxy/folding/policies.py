@@ -45,17 +45,21 @@ def prices(way: Way) -> Prices:
     regime, rates = way.regime, way.rates
     if rates is None or not rates.input:
         read = regime.read if regime.name else _READ
-        return _prices(read, regime.writes.values() if regime.name else _WRITES, _OUTPUT)
+        writes = regime.writes.values() if regime.name else _WRITES
+        return _prices(read, writes, _OUTPUT, regime.least)
     output = _OUTPUT if rates.output is None else Fraction(rates.output, rates.input)
     if regime.name:
-        return _prices(regime.read, regime.writes.values(), output)
+        return _prices(regime.read, regime.writes.values(), output, regime.least)
     each = (rates.write_5m, rates.write_30m, rates.write_1h, rates.write_12h)
     writes = [Fraction(rate, rates.input) for rate in each if rate is not None]
     read = Fraction(1) if rates.cache_read is None else Fraction(rates.cache_read, rates.input)
     return _prices(read, writes, output)
 
 
-def _prices(read: Fraction, writes: Iterable[Fraction], output: Fraction) -> Prices:
+def _prices(read: Fraction, writes: Iterable[Fraction], output: Fraction, least: int = 0) -> Prices:
     return Prices(
-        read=float(read), write=float(min(writes, default=Fraction(1))), output=float(output)
+        read=float(read),
+        write=float(min(writes, default=Fraction(1))),
+        output=float(output),
+        least=least,
     )

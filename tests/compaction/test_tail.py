@@ -59,3 +59,11 @@ def test_all_that_is_said_is_texts_and_calls():
     said = heard([user("a"), *asked("find", {"id": 7}, "b")])
 
     assert present(said, 0, 3).split() == ["a", "find", '{"id":7}', "b"]
+
+
+def test_results_are_left_alone_while_no_cache_would_keep_what_is_sent():
+    said = heard([user("a"), *asked("f", {}, _PAGE), *asked("f", {}, _PAGE), user("c")])
+    whole = said.upto[6]
+
+    assert not grown(said, Tail(start=0, end=0), 6, "", estimate, above=whole).said
+    assert grown(said, Tail(start=0, end=0), 6, "", estimate, above=whole // 3).said

@@ -2,7 +2,7 @@ from itertools import pairwise
 
 from compaction.deciding.gate import Reason
 from compaction.facts.segment import Rung
-from compaction.policy import Policy, Prices
+from compaction.policy import Mode, Policy, Prices
 from compaction.reading.chain import chain
 from compaction.reading.readings import Readings
 from compaction.reading.size import estimate
@@ -126,3 +126,13 @@ def test_a_target_makes_it_climb():
     way = walk(conversation(30), Policy(force=True, once=True, target=200))
 
     assert ended(way).folds[0].segment.rung is Rung.BARE
+
+
+def test_what_its_provider_would_not_cache_is_not_told_shorter():
+    raws = conversation(3)
+    told = "\n".join(f"{n}: the same line" for n in range(40))
+    raws[2:2] = [*asked("read", {}, told), *asked("read", {}, told)]
+    trim = Policy(mode=Mode.TRIM, prices=Prices(read=0.1, least=100_000))
+
+    assert not ended(walk(raws, trim)).tail.said
+    assert ended(walk(raws, Policy(mode=Mode.TRIM))).tail.said

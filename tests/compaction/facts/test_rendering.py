@@ -41,6 +41,6 @@ def test_what_a_users_line_says_already_is_a_mark_on_it():
 
 def test_notes_come_last_and_nothing_is_said_of_nothing():
     assert rendered([], ["a\nb"]).split("\n")[1:] == [
-        "Notes on these turns, not checked word for word:",
+        "Notes on earlier turns, by a model:",
         "note: a ¶ b",
     ]

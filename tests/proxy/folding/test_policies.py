@@ -20,7 +20,7 @@ CLAUDE = route(
 
 
 def test_prices_are_the_catalogs_own():
-    assert prices(way(CLAUDE, "m", NOW)) == Prices(read=0.1, write=1.25, output=5.0)
+    assert prices(way(CLAUDE, "m", NOW)) == Prices(0.1, 1.25, 5.0, 1_024)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_where_nothing_is_known_the_usual_is_taken():
 def test_without_a_price_the_regimes_rules_hold():
     there = way(route(regime="openai-interval", tariff=None), "m", NOW)
 
-    assert prices(there) == Prices(0.1, 1.0, 4.0)
+    assert prices(there) == Prices(0.1, 1.0, 4.0, 1_024)
 
 
 def test_what_was_chosen_goes_before_the_usual():
