@@ -6,7 +6,6 @@ from typing import Final
 from compaction.deciding.proof import Evidence
 from compaction.reading.message import Message, Voice
 from compaction.results.leaves import ids, leaves
-from compaction.tail import present
 from compaction.walk import State, Walk
 
 #: Names of one call that are looked up.
@@ -40,9 +39,9 @@ def needed(walk: Walk, state: State) -> Evidence | None:
     before = here - _behind(walk, here)
     segments = "\n".join(each.segment.text for each in folds)
     kept = (walk.talk.messages[at].text for each in folds for at in each.kept)
-    as_it_came = present(walk.talk, 0, walk.talk.lead) + present(walk.talk, cut, before)
+    as_it_came = walk.talk.words(0, walk.talk.lead) + walk.talk.words(cut, before)
     as_it_came += "\n".join(kept)
-    folded = present(walk.talk, walk.talk.lead, cut)
+    folded = walk.talk.words(walk.talk.lead, cut)
     recalled = "\n".join(each.raw.decode() for each in state.tail.said.values())
     asked = [name for name in dict.fromkeys(names) if name not in as_it_came and name in folded]
     lost = sum(name not in segments and name not in recalled for name in asked)
@@ -53,7 +52,7 @@ def losses(walk: Walk, state: State) -> tuple[str, ...]:
     """Values and names that stood in the folded part and are not sent any more, in their order."""
     talk = walk.talk
     folded = range(talk.lead, state.folds[-1].segment.end)
-    sent = walk.sent_before(state) + present(talk, state.tail.start, state.tail.end)
+    sent = walk.sent_before(state) + talk.words(state.tail.start, state.tail.end)
     sent += "\n".join(each.raw.decode() for each in state.tail.said.values())
     found: dict[str, None] = {}
     for at in folded:

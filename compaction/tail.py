@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from compaction.reading.message import Count, Message, Voice
+from compaction.reading.message import Count, Voice
 from compaction.reading.read import read
 from compaction.recall import recalled
 from compaction.results.same import stamp
@@ -78,27 +78,13 @@ def grown(talk: Talk, tail: Tail, end: int, folded: str, count: Count, *, above:
             raw = trimmed(message, seen)
             seen.setdefault(stamp(message.text), talk.call(at))
         elif message.voice is Voice.USER and folded:
-            raw = recalled(talk, at, tail.start, folded + present(talk, tail.start, at))
+            raw = recalled(talk, at, tail.start, folded)
         weighs = message.tokens
         if raw is not message.raw:
-            weighs = _weight(message, raw, count)
+            weighs = read(raw, count).tokens
             if message.voice is Voice.RESULT and tokens + weighs < above:
                 weighs = message.tokens
             else:
                 said[at] = Said(raw, weighs)
         tokens += weighs
     return Tail(start=tail.start, end=end, said=said, seen=seen, tokens=tokens)
-
-
-def present(talk: Talk, start: int, end: int) -> str:
-    """All that some messages say: their texts, and what they call tools with."""
-    pieces = []
-    for message in talk.messages[start:end]:
-        pieces.append(message.text)
-        pieces += [f"{call.name} {call.arguments}" for call in message.calls]
-    return "\n".join(pieces)
-
-
-def _weight(message: Message, raw: bytes, count: Count) -> int:
-    """What a message weighs whose text alone has changed."""
-    return message.tokens - count(message.text) + count(read(raw, count).text)

@@ -51,6 +51,14 @@ class Talk(msgspec.Struct, frozen=True, kw_only=True):
         """Tokens of a run of messages, as they came."""
         return self.upto[end] - self.upto[start]
 
+    def words(self, start: int, end: int) -> str:
+        """All that some messages say: their texts, and what they call tools with."""
+        pieces = []
+        for message in self.messages[start:end]:
+            pieces.append(message.text)
+            pieces += [f"{call.name} {call.arguments}" for call in message.calls]
+        return "\n".join(pieces)
+
     def between(self, start: int, end: int) -> Sequence[Unit]:
         """The units that lie between two places."""
         first = bisect_left(self.units, start, key=_start)

@@ -2,7 +2,7 @@ import orjson
 
 from compaction.reading.readings import Readings
 from compaction.reading.size import estimate
-from compaction.tail import Tail, grown, present
+from compaction.tail import Tail, grown
 from compaction.talk import Talk, talk
 from tests.fakes.talks import asked, assistant, user
 
@@ -53,12 +53,6 @@ def test_before_the_first_fold_nothing_is_recalled():
     assert not grown(said, folded, 3, "", estimate).said
     assert list(grown(said, folded, 3, "a record", estimate).said) == [2]
     assert not grown(said, folded, 3, "a record of ORD-7788", estimate).said
-
-
-def test_all_that_is_said_is_texts_and_calls():
-    said = heard([user("a"), *asked("find", {"id": 7}, "b")])
-
-    assert present(said, 0, 3).split() == ["a", "find", '{"id":7}', "b"]
 
 
 def test_results_are_left_alone_while_no_cache_would_keep_what_is_sent():

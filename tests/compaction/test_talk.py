@@ -117,3 +117,9 @@ def test_a_cut_depends_on_what_stands_before_it_alone(sizes: list[int], keep: in
     for at in whole.points(0):
         alone = heard(raws[:at])
         assert cut(alone, at, alone.lead, keep) == cut(whole, at, whole.lead, keep)
+
+
+def test_all_that_is_said_is_texts_and_calls():
+    said = heard([user("a"), *asked("find", {"id": 7}, "b")])
+
+    assert said.words(0, 3).split() == ["a", "find", '{"id":7}', "b"]
