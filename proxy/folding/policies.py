@@ -45,8 +45,8 @@ def prices(way: Way) -> Prices:
     regime, rates = way.regime, way.rates
     if rates is None or not rates.input:
         read = regime.read if regime.name else _READ
-        writes = regime.writes.values() if regime.name else _WRITES
-        return _prices(read, writes, _OUTPUT, regime.least)
+        known = regime.writes.values() if regime.name else _WRITES
+        return _prices(read, known, _OUTPUT, regime.least)
     output = _OUTPUT if rates.output is None else Fraction(rates.output, rates.input)
     if regime.name:
         return _prices(regime.read, regime.writes.values(), output, regime.least)
