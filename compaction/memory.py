@@ -12,6 +12,8 @@ from compaction.walk import State
 #: Conversations remembered, and messages that their states hold in other words.
 _TALKS: Final = 4_096
 _BYTES: Final = 64 * 2**20
+#: What an entry of a dictionary takes beside what it holds.
+_ENTRY: Final = 160
 
 
 class Memory:
@@ -50,5 +52,7 @@ class Memory:
 
 def _size(state: State) -> int:
     """Bytes that a state holds, about."""
-    said = sum(len(each.raw) for each in state.tail.said.values())
-    return 512 + said + sum(2 * len(each.segment.text) for each in state.folds)
+    tail = state.tail
+    said = sum(len(each.raw) + _ENTRY for each in tail.said.values())
+    segments = sum(4 * len(each.segment.text) for each in state.folds)
+    return 512 + said + _ENTRY * len(tail.seen) + segments

@@ -42,6 +42,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         window: Most tokens that the model takes; 0 for not known.
         force: Whether it folds as soon as there is enough to fold, whether that pays or not.
         once: Whether only the last call decides, as if none had been made before.
+        safety: How often over as many calls as were made must pay a fold back; 0 for the usual.
         least: Tokens below which nothing is folded.
     """
 
@@ -52,4 +53,5 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     window: int = 0
     force: bool = False
     once: bool = False
+    safety: float = 0.0
     least: int = 2_048

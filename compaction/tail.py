@@ -3,16 +3,22 @@
 A message once said is said the same way until the next fold.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 
 from compaction.reading.message import Count, Voice
 from compaction.reading.read import read
-from compaction.recall import recalled
+from compaction.recall import appended, names, sources
 from compaction.results.same import stamp
 from compaction.results.trim import trimmed
 from compaction.talk import Talk
+
+#: Names of one message, and of all between two folds, that are looked up in what was folded: each
+#: may take as long as there are messages.
+_NAMES: Final = 32
+_ASKED: Final = 256
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -33,22 +39,26 @@ class Tail(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         start: Where it begins: the first message that is not folded.
         end: Where the point is.
-        said: The messages that are sent otherwise than they came.
+        said: The messages that are sent otherwise than they came, in order.
         seen: The calls whose results stand in it, by the stamps of their texts.
+        asked: Names in it that were looked up in what was folded.
         tokens: What all of it weighs as it is sent.
     """
 
     start: int
     end: int
-    said: Mapping[int, Said] = {}
-    seen: Mapping[bytes, str] = {}
+    said: dict[int, Said] = {}
+    seen: dict[bytes, str] = {}
+    asked: int = 0
     tokens: int = 0
 
     def weight(self, talk: Talk, start: int) -> int:
         """Tokens from a message on, as they are sent."""
-        less = sum(
-            talk.messages[at].tokens - each.tokens for at, each in self.said.items() if at >= start
-        )
+        less = 0
+        for at in reversed(self.said):
+            if at < start:
+                break
+            less += talk.messages[at].tokens - self.said[at].tokens
         return talk.weight(start, self.end) - less
 
     def raws(self, talk: Talk) -> list[bytes]:
@@ -59,32 +69,66 @@ class Tail(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-def grown(talk: Talk, tail: Tail, end: int, folded: str, count: Count, *, above: int = 0) -> Tail:
+class Before(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands before a tail.
+
+    Attributes:
+        text: All that is sent before it; asked for only where that matters.
+        above: Tokens of the tail up to which results are not told shorter.
+    """
+
+    text: Callable[[], str] = str
+    above: int = 0
+
+
+_ALONE: Final = Before()
+
+
+def grown(talk: Talk, tail: Tail, end: int, count: Count, before: Before = _ALONE) -> Tail:
     """The tail with the messages up to a later point.
 
     Args:
         talk: The conversation.
         tail: As it was.
         end: The point.
-        folded: What is sent before it, as text; "" where nothing was folded.
         count: How tokens are counted.
-        above: Tokens of the tail up to which results are not told shorter.
+        before: What stands before it.
     """
-    said, seen, tokens = dict(tail.said), dict(tail.seen), tail.tokens
+    said, seen = dict(tail.said), dict(tail.seen)
+    asked, tokens = tail.asked, tail.tokens
     for at in range(tail.end, end):
         message = talk.messages[at]
         raw = message.raw
         if message.voice is Voice.RESULT:
             raw = trimmed(message, seen)
-            seen.setdefault(stamp(message.text), talk.call(at))
-        elif message.voice is Voice.USER and folded:
-            raw = recalled(talk, at, tail.start, folded)
-        weighs = message.tokens
+            if message.whole:
+                seen.setdefault(stamp(message.text), talk.call(at))
+        elif message.voice is Voice.USER and tail.start > talk.lead:
+            wanted = names(message, min(_NAMES, _ASKED - asked))
+            asked += len(wanted)
+            raw = _recalled(talk, Tail(start=tail.start, end=at, said=said), wanted, before)
+        weighs = message.tokens if raw is message.raw else read(raw, count).tokens
+        if message.voice is Voice.RESULT and tokens + weighs < before.above:
+            raw, weighs = message.raw, message.tokens
         if raw is not message.raw:
-            weighs = read(raw, count).tokens
-            if message.voice is Voice.RESULT and tokens + weighs < above:
-                weighs = message.tokens
-            else:
-                said[at] = Said(raw, weighs)
+            said[at] = Said(raw, weighs)
         tokens += weighs
-    return Tail(start=tail.start, end=end, said=said, seen=seen, tokens=tokens)
+    return Tail(start=tail.start, end=end, said=said, seen=seen, asked=asked, tokens=tokens)
+
+
+def _recalled(talk: Talk, tail: Tail, wanted: Sequence[str], before: Before) -> bytes:
+    """The message behind a tail, with the sources of what it names and nothing sent holds."""
+    raw = talk.messages[tail.end].raw
+    if not wanted:
+        return raw
+    folded = before.text()
+    missing = [name for name in wanted if name not in folded]
+    since = talk.words(tail.start, tail.end) if missing else ""
+    told = [each.raw for each in tail.said.values()] if missing else []
+    missing = [
+        name
+        for name in missing
+        if name not in since and not any(name.encode() in each for each in told)
+    ]
+    text = sources(talk, missing, tail.start) if missing else ""
+    return appended(raw, text) if text else raw

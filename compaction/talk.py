@@ -7,18 +7,20 @@ and elsewhere, from any longer conversation.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from operator import attrgetter
 from typing import Final
 
 import msgspec
 
-from compaction.reading.message import Message, Voice
+from compaction.reading.message import Called, Message, Voice
 from compaction.reading.turn import Unit, points, units
 
 #: Tokens behind a turn's beginning above which a cut may stand inside that turn.
 _LONG: Final = 16_000
+#: Steps that a turn has where an agent works by itself.
+_STEPS: Final = 6
 #: What then stays behind the cut: so many tokens, or this part of the prompt if that is less.
 _TAIL: Final = 8_000
 _TAIL_SHARE: Final = 0.25
@@ -38,6 +40,7 @@ class Talk(msgspec.Struct, frozen=True, kw_only=True):
         units: What stands or falls together.
         lead: How many messages of authority stand before it begins.
         asked: How long it was at each call of its client, the present one included.
+        answered: The call that each result answers, by the result's place.
         upto: What the messages before each place weigh; one more than there are messages.
     """
 
@@ -45,6 +48,7 @@ class Talk(msgspec.Struct, frozen=True, kw_only=True):
     units: tuple[Unit, ...]
     lead: int
     asked: tuple[int, ...]
+    answered: Mapping[int, Called]
     upto: tuple[int, ...]
 
     def weight(self, start: int, end: int) -> int:
@@ -66,14 +70,10 @@ class Talk(msgspec.Struct, frozen=True, kw_only=True):
 
     def call(self, at: int) -> str:
         """The call that a result answers, in short; "a tool" where it answers none."""
-        unit = self.units[bisect_right(self.units, at, key=_start) - 1]
-        answers = self.messages[at].answers
-        for message in self.messages[unit.start : at]:
-            for call in message.calls:
-                if call.id == answers:
-                    with_ = " ".join(call.arguments.split())
-                    return f"{call.name}({with_[:_ARGUMENTS]})"
-        return "a tool"
+        call = self.answered.get(at)
+        if call is None:
+            return "a tool"
+        return f"{call.name}({' '.join(call.arguments[: 2 * _ARGUMENTS].split())[:_ARGUMENTS]})"
 
     def points(self, after: int) -> Iterator[int]:
         """The points beyond the first ``after`` messages; the whole conversation is the last."""
@@ -109,8 +109,19 @@ def talk(messages: Sequence[Message]) -> Talk:
         units=units(messages),
         lead=lead,
         asked=points(messages),
+        answered=_answered(messages),
         upto=tuple(accumulate(weights, initial=0)),
     )
+
+
+def _answered(messages: Sequence[Message]) -> dict[int, Called]:
+    waiting: dict[str, Called] = {}
+    found = {}
+    for at, message in enumerate(messages):
+        waiting |= {call.id: call for call in message.calls}
+        if message.voice is Voice.RESULT and message.answers in waiting:
+            found[at] = waiting.pop(message.answers)
+    return found
 
 
 def cut(said: Talk, at: int, last: int, keep: int) -> int:
@@ -136,9 +147,10 @@ def cut(said: Talk, at: int, last: int, keep: int) -> int:
 
 
 def step(said: Talk, at: int, last: int, keep: int) -> int:
-    """The same where a single turn is all there is, however short: its last units stay."""
+    """The same where few turns of many steps are all there is: their last steps stay."""
     known = said.between(last, at)
-    return known[-keep - 1].end if len(known) > keep > 0 else last
+    turns = known[-1].turn - known[0].turn + 1 if known else 1
+    return known[-keep - 1].end if len(known) > max(keep, turns * _STEPS) else last
 
 
 def _turns(known: Sequence[Unit], keep: int) -> int:

@@ -19,7 +19,7 @@ from compaction.facts.ladder import Region, climbed
 from compaction.facts.segment import Segment
 from compaction.policy import Mode, Policy
 from compaction.reading.message import Count, Voice
-from compaction.tail import Tail, grown
+from compaction.tail import Before, Tail, grown
 from compaction.talk import Talk, cut, step
 
 #: What a model found in the part folded before, by what identifies that part and the new one: the
@@ -174,9 +174,11 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
 
         A prompt that is shorter than any that its provider caches costs more than a longer one.
         """
-        folded = self.sent_before(state) if state.folds else ""
-        above = self.policy.prices.least - self._sent(state) + state.tail.tokens
-        tail = grown(self.talk, state.tail, at, folded, self.count, above=above)
+        before = Before(
+            text=lambda: self.sent_before(state),
+            above=self.policy.prices.least - self._sent(state) + state.tail.tokens,
+        )
+        tail = grown(self.talk, state.tail, at, self.count, before)
         return msgspec.structs.replace(state, tail=tail)
 
     def _rest(self, state: State) -> State:

@@ -241,4 +241,5 @@ def _pays(policy: Policy, at: Standing) -> Reason:
     if calls == 0 < cost(prices, at):
         likely = at.calls >= SPENDING * break_even(prices, at)
         return Reason.BANKED if likely else Reason.DOES_NOT_PAY
-    return Reason.PAYS if at.calls >= SAFETY * calls else Reason.DOES_NOT_PAY
+    safety = policy.safety or SAFETY
+    return Reason.PAYS if at.calls >= safety * calls else Reason.DOES_NOT_PAY

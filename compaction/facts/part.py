@@ -9,7 +9,8 @@ from compaction.facts.region import Region
 from compaction.facts.secrets import redacted
 from compaction.reading.message import Called, Message, Voice
 
-_NONE: Final = Called(id="", name="", arguments="")
+#: A call without a name, for a result that answers none.
+_UNASKED: Final = (Called(id="", name="", arguments=""), -1)
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,27 +89,19 @@ def _exchanges(
     region: Region, turns: tuple[int, ...], results: Mapping[int, Message]
 ) -> Iterator[Exchange]:
     """Calls with their results; then those that nothing answered."""
-    asked: list[tuple[Called, int]] = []
+    asked: dict[str, tuple[Called, int]] = {}
     for at in range(region.start, region.end):
         message = region.messages[at]
         if at in region.held:
             continue
-        asked += [(called, at) for called in message.calls]
+        asked |= {called.id: (called, at) for called in message.calls}
         if message.voice is Voice.RESULT:
-            called, where = _asked(asked, message.answers)
+            called, where = asked.pop(message.answers, _UNASKED)
             yield Exchange(
                 called=called,
                 result=results[at].text,
                 turn=turns[at - region.start],
                 messages=(at,) if where < 0 else (where, at),
             )
-    for called, at in asked:
+    for called, at in asked.values():
         yield Exchange(called=called, result="", turn=turns[at - region.start], messages=(at,))
-
-
-def _asked(asked: list[tuple[Called, int]], answers: str) -> tuple[Called, int]:
-    """The call that a result answers, taken from those open; one without a name for none."""
-    for at, (called, _) in enumerate(asked):
-        if called.id == answers:
-            return asked.pop(at)
-    return _NONE, -1

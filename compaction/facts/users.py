@@ -11,6 +11,8 @@ from compaction.results.leaves import ids
 
 #: Characters of a message that stay: about 2,000 tokens of English.
 MOST: Final = 8_000
+#: Characters of the name of who of several users speaks.
+_NAME: Final = 64
 #: Characters of the ids that are named of what was cut, at most.
 _IDS: Final = 1_600
 
@@ -25,8 +27,8 @@ def users(part: Part, most: int = MOST, short: int = 0) -> Iterator[Fact]:
     """
     for at, message in part.spoken(Voice.USER):
         text = flat(message.text) if len(message.text) <= short else kept(message.text, most)
-        if not message.whole:
-            text = f"{text} [with an image or a file that is not repeated here]".strip()
+        if message.name and text:
+            text = f"{flat(message.name)[:_NAME]}: {text}"
         if text:
             turn = part.turn(at)
             yield Fact(kind=Kind.USER, text=text, turns=(turn,), messages=(at,), key=str(turn))

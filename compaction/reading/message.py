@@ -41,10 +41,13 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         raw: Its JSON as it came.
-        digest: 16 bytes that stand for ``raw``.
+        digest: 16 bytes that stand for what it says, however that is written and wherever a caller
+            marks it for a cache.
         role: As it says.
         voice: Who speaks.
-        text: All its text parts, a line end between two; "" for none.
+        name: Who of several speaks, as the caller says; "" for nothing said.
+        text: All its text parts, a line end between two; "" for none. What is no text in what a
+            tool or the assistant said is named in brackets.
         calls: The tool calls it makes.
         answers: The id of the call it is the result of; "" for none.
         whole: Whether text and calls are all it holds: no image, file, sound or unknown part.
@@ -57,6 +60,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     digest: bytes
     role: str
     voice: Voice
+    name: str = ""
     text: str = ""
     calls: tuple[Called, ...] = ()
     answers: str = ""

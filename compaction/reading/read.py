@@ -44,8 +44,22 @@ _KNOWN: Final = frozenset(
 #: What stands before the name of a function of the older kind, which is all that its result names.
 _LEGACY: Final = "function_call:"
 
+#: What the parts of a message may be that are no text.
+_NAMES: Final = {
+    "image": "an image",
+    "image_url": "an image",
+    "input_image": "an image",
+    "input_audio": "sound",
+    "file": "a file",
+    "input_file": "a file",
+    "document": "a document",
+}
+_MARK: Final = "cache_control"
+_TEXT: Final = {"type", "text"}
+
 _UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
+_encoded = msgspec.json.Encoder(order="sorted").encode
 
 
 def read(raw: bytes, count: Count = estimate) -> Message:
@@ -70,12 +84,14 @@ def _message(raw: bytes, said: Mapping[str, Any], count: Count) -> Message:
         raise Unfoldable(f"a message of role {role} makes calls")
     parts = _parts(said)
     texts = [_words(part) for part in parts]
+    told = texts if voice is Voice.USER else map(_told, parts, texts)
     return Message(
         raw=raw,
-        digest=digest(raw),
+        digest=digest(_bare(said)),
         role=role,
         voice=voice,
-        text="\n".join([text for text in texts if text]),
+        name=_text(said.get("name") or "") if voice is Voice.USER else "",
+        text="\n".join([text for text in told if text]),
         calls=calls,
         answers=_answers(said) if voice is Voice.RESULT else "",
         whole=None not in texts and _is_plain(said),
@@ -89,6 +105,31 @@ def _parts(said: Mapping[str, Any]) -> list[Any]:
     content, refusal = said.get("content"), said.get("refusal")
     parts = content if isinstance(content, list) else [] if content is None else [content]
     return [*parts, refusal] if refusal else parts
+
+
+def _bare(said: Mapping[str, Any]) -> bytes:
+    """What a message says, written in one way; marks for a cache move from call to call."""
+    content = said.get("content")
+    if isinstance(content, list):
+        content = [_unmarked(part) for part in content]
+        if len(content) == 1 and isinstance(content[0], dict) and content[0].keys() == _TEXT:
+            content = content[0]["text"]
+    unmarked = {name: value for name, value in said.items() if name != _MARK}
+    return _encoded({**unmarked, "content": content})
+
+
+def _unmarked(part: object) -> object:
+    if not isinstance(part, dict) or _MARK not in part:
+        return part
+    return {name: value for name, value in part.items() if name != _MARK}
+
+
+def _told(part: object, text: str | None) -> str:
+    """A part as text: what is none is named, so that it is known that it was there."""
+    if text is not None:
+        return text
+    kind = part.get("type") if isinstance(part, dict) else None
+    return f"[{_NAMES.get(kind, 'something') if isinstance(kind, str) else 'something'} not kept]"
 
 
 def _words(part: object) -> str | None:

@@ -69,15 +69,6 @@ def points(messages: Sequence[Message]) -> tuple[int, ...]:
     return (*found, len(messages))
 
 
-def calls(messages: Sequence[Message]) -> int:
-    """How many calls of the gateway the client must have made by now, the present one included.
-
-    Raises:
-        Unfoldable: If a result answers no call, or a call is answered twice.
-    """
-    return len(points(messages))
-
-
 def _ends(messages: Sequence[Message]) -> tuple[list[int], frozenset[int]]:
     """Where what each message began ends, by its results so far; and which still wait for one."""
     ends = list(range(1, len(messages) + 1))

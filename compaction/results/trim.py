@@ -11,12 +11,11 @@ from compaction.results.crush import crushed
 from compaction.results.same import echo
 
 _CONTENT: Final = "content"
-_MARK: Final = b"cache_control"
+_MARK: Final = "cache_control"
 _UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeError)
 _key = re.compile(rb'"content"[ \t\n\r]*:[ \t\n\r]*').finditer
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_fields = msgspec.json.Decoder(dict[str, str]).decode
 _string = msgspec.json.Decoder(str).decode
 _encoded = msgspec.json.encode
 
@@ -25,12 +24,13 @@ def trimmed(message: Message, seen: Mapping[bytes, str]) -> bytes:
     """The message with its text said shorter; ``message.raw`` where nothing is gained.
 
     Args:
-        message: A result. Others, and such as are signed, marked for the provider's cache or hold
-            more than text, stay as they came.
+        message: A result. Others, and such as are signed or hold more than text, stay as they
+            came. A mark for the provider's cache stays where it is: it moves on with the next call,
+            and the text must not.
         seen: As in ``echo``.
     """
     stays = message.voice is not Voice.RESULT or message.signed or not message.whole
-    if stays or _MARK in message.raw:
+    if stays:
         return message.raw
     try:
         return _trimmed(message.raw, seen)
@@ -58,10 +58,14 @@ def _part(raw: bytes, seen: Mapping[bytes, str]) -> bytes:
     if raw[:1] == b'"':
         return _reworded(raw, seen)
     members = _members(raw)
-    if members.keys() != {"type", "text"} or _fields(raw)["type"] != "text":
+    is_text = members.keys() - {_MARK} == {"type", "text"} and _string(members["type"]) == "text"
+    if not is_text:
         return raw
     told = _reworded(bytes(members["text"]), seen)
-    return raw if told == bytes(members["text"]) else b'{"type":"text","text":' + told + b"}"
+    if told == bytes(members["text"]):
+        return raw
+    mark = b',"cache_control":' + bytes(members[_MARK]) if _MARK in members else b""
+    return b'{"type":"text","text":' + told + mark + b"}"
 
 
 def _reworded(raw: bytes, seen: Mapping[bytes, str]) -> bytes:

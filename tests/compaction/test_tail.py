@@ -2,7 +2,7 @@ import orjson
 
 from compaction.reading.readings import Readings
 from compaction.reading.size import estimate
-from compaction.tail import Tail, grown
+from compaction.tail import Before, Tail, grown
 from compaction.talk import Talk, talk
 from tests.fakes.talks import asked, assistant, user
 
@@ -16,7 +16,7 @@ def heard(raws: list[bytes]) -> Talk:
 def test_messages_go_as_they_came_where_nothing_can_be_told_shorter():
     said = heard([user("a"), assistant("b"), user("c")])
 
-    tail = grown(said, Tail(start=0, end=0), 3, "", estimate)
+    tail = grown(said, Tail(start=0, end=0), 3, estimate)
 
     assert tail.raws(said) == [each.raw for each in said.messages]
     assert tail.tokens == said.upto[3]
@@ -28,15 +28,15 @@ def test_a_tail_that_grows_in_steps_is_what_it_is_at_once():
 
     steps = Tail(start=0, end=0)
     for end in (1, 3, 5, 6):
-        steps = grown(said, steps, end, "", estimate)
+        steps = grown(said, steps, end, estimate)
 
-    assert steps == grown(said, Tail(start=0, end=0), 6, "", estimate)
+    assert steps == grown(said, Tail(start=0, end=0), 6, estimate)
 
 
 def test_what_was_said_shorter_weighs_less():
     said = heard([user("a"), *asked("f", {}, _PAGE), *asked("f", {}, _PAGE)])
 
-    tail = grown(said, Tail(start=0, end=0), 5, "", estimate)
+    tail = grown(said, Tail(start=0, end=0), 5, estimate)
 
     assert list(tail.said) == [4]
     assert "same as" in orjson.loads(tail.said[4].raw)["content"]
@@ -47,17 +47,40 @@ def test_what_was_said_shorter_weighs_less():
 
 def test_before_the_first_fold_nothing_is_recalled():
     said = heard([user("Look at ORD-7788."), assistant("It is blue."), user("ORD-7788 again?")])
-
     folded = Tail(start=2, end=2)
 
-    assert not grown(said, folded, 3, "", estimate).said
-    assert list(grown(said, folded, 3, "a record", estimate).said) == [2]
-    assert not grown(said, folded, 3, "a record of ORD-7788", estimate).said
+    assert not grown(said, Tail(start=0, end=0), 3, estimate).said
+    assert list(grown(said, folded, 3, estimate).said) == [2]
+    assert not grown(said, folded, 3, estimate, Before(text=lambda: "a record of ORD-7788")).said
+
+
+def test_what_came_back_does_not_come_back_twice():
+    order = {"id": "ORD-7788", "owner": "li_wei_4411"}
+    raws = [user("Hi"), *asked("get", {}, order), user("ORD-7788?"), assistant("So."),
+            user("And li_wei_4411?")]  # fmt: skip
+    said = heard(raws)
+
+    tail = grown(said, Tail(start=3, end=3), 6, estimate)
+
+    assert list(tail.said) == [3]
+    assert b"li_wei_4411" in tail.said[3].raw
+
+
+def test_only_so_many_names_are_looked_up_between_two_folds():
+    raws = [user("Hi"), *asked("get", {}, {f"k{n}": f"ORD-{n}77" for n in range(600)})]
+    for n in range(20):
+        raws += [user(" ".join(f"XYZ-{n}{m}88" for m in range(40))), assistant("So.")]
+    said = heard([*raws, user("ORD-577?")])
+
+    tail = grown(said, Tail(start=3, end=3), len(raws) + 1, estimate)
+
+    assert tail.asked == 256
+    assert not tail.said
 
 
 def test_results_are_left_alone_while_no_cache_would_keep_what_is_sent():
     said = heard([user("a"), *asked("f", {}, _PAGE), *asked("f", {}, _PAGE), user("c")])
     whole = said.upto[6]
 
-    assert not grown(said, Tail(start=0, end=0), 6, "", estimate, above=whole).said
-    assert grown(said, Tail(start=0, end=0), 6, "", estimate, above=whole // 3).said
+    assert not grown(said, Tail(start=0, end=0), 6, estimate, Before(above=whole)).said
+    assert grown(said, Tail(start=0, end=0), 6, estimate, Before(above=whole // 3)).said

@@ -98,6 +98,7 @@ def test_a_short_turn_is_left_whole_but_where_it_is_asked_to_be_cut():
     assert cut(said, end, said.lead, 3) == said.lead
     assert step(said, end, said.lead, 3) == end - 6
     assert step(said, end, said.lead, 20) == said.lead
+    assert step(heard(chat(5)), 12, 1, 3) == 1
 
 
 def test_nothing_is_behind_a_cut_at_the_end():

@@ -235,6 +235,13 @@ def test_one_that_may_end_before_a_fold_is_paid_back_is_not():
     assert found.break_even == pytest.approx(2.6, abs=0.05)
 
 
+def test_who_dares_more_folds_sooner():
+    calls = int(SAFETY * break_even(CLAUDE, FIELD))
+    young = replace(FIELD, calls=calls, since=calls)
+
+    assert verdict(Policy(prices=CLAUDE, safety=10.0), young).reason is Reason.PAYS
+
+
 def test_a_bank_that_holds_enough_pays_whatever_follows():
     calls = ceil(SPENDING * break_even(CLAUDE, FIELD))
     young = replace(FIELD, calls=calls, since=calls, bank=cost(CLAUDE, FIELD))

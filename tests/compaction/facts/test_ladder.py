@@ -13,7 +13,7 @@ from tests.compaction.facts.regions import Said, assistant, called, region, user
 
 #: How a line may begin: with its turns and what it is.
 LINE = re.compile(
-    r"\[Record of .*\]|Notes on these turns.*"
+    r"\[Record of .*\]|Notes on earlier turns.*"
     r"|(?:\d+(?:-\d+)? )?(?:user|goal|rule|goal, rule|assistant|decided|todo|done|did|tool|file|ran"
     r"|error|values|note)(?: \(in place of turn \d+\))?: .*"
 )

@@ -22,11 +22,10 @@ def test_a_cut_without_ids_names_none():
     assert "in them" not in kept("word " * 4_000, MOST)
 
 
-def test_what_is_no_text_is_said_to_be_missing():
-    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
-    part = parted({"role": "user", "content": [{"type": "text", "text": "See"}, image]}, user(""))
+def test_of_several_users_it_is_said_who_speaks():
+    said = {"role": "user", "name": "ali\nce" + "e" * 99, "content": "See"}
 
-    assert texts(users(part)) == ["See [with an image or a file that is not repeated here]"]
+    assert texts(users(parted(said, user("And?")))) == [f"ali ¶ ce{'e' * 56}: See", "And?"]
 
 
 def test_short_messages_stay_whole_however_far_others_are_cut():

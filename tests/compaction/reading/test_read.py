@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.reading.chain import digest
+from compaction.reading.chain import SIZE
 from compaction.reading.message import Called, Unfoldable, Voice
 from compaction.reading.read import read
 from compaction.reading.size import estimate
@@ -35,10 +35,41 @@ def test_a_message_of_words_is_its_words(role, voice):
     source = raw(role=role, content="hello")
     message = read(source)
 
-    assert (message.raw, message.digest) == (source, digest(source))
+    assert message.raw == source
+    assert len(message.digest) == SIZE
     assert (message.role, message.voice, message.text) == (role, voice, "hello")
     assert (message.calls, message.answers, message.whole, message.signed) == ((), "", True, False)
     assert message.tokens == MESSAGE + 1 + estimate("hello")
+
+
+_TEXT = {"type": "text", "text": "hello"}
+_MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+@pytest.mark.parametrize(
+    "content", [[_TEXT], [{**_TEXT, **_MARK}], [{"text": "hello", "type": "text"}]]
+)
+def test_marks_and_spelling_make_no_other_message(content):
+    plain = read(raw(role="user", content="hello"))
+
+    assert read(raw(role="user", content=content)).digest == plain.digest
+    assert read(raw(content=content, role="user", **_MARK)).digest == plain.digest
+    assert read(raw(role="user", content=[*content, _TEXT])).digest != plain.digest
+    assert read(raw(role="user", content="Hello")).digest != plain.digest
+
+
+def test_what_is_no_text_is_named_where_it_will_not_be_sent_again():
+    parts = [_TEXT, PICTURE, {"type": "odd"}, 7]
+
+    assert read(raw(role="user", content=parts)).text == "hello"
+    told = read(raw(role="tool", tool_call_id="a", content=parts))
+    assert told.text == "hello\n[an image not kept]\n[something not kept]\n[something not kept]"
+    assert not told.whole
+
+
+def test_of_several_users_it_is_known_who_speaks():
+    assert read(raw(role="user", name="alice", content="hello")).name == "alice"
+    assert read(raw(role="tool", name="get", tool_call_id="a", content="hello")).name == ""
 
 
 def test_calls_and_the_result_of_one_name_each_other():

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.reading.message import Unfoldable, Voice
-from compaction.reading.turn import Unit, calls, points, units
+from compaction.reading.turn import Unit, points, units
 from tests.compaction.reading.conversations import (
     assistant,
     calling,
@@ -80,7 +80,7 @@ def test_results_that_answer_nothing_and_doubled_ids_are_not_folded(said):
     with pytest.raises(Unfoldable):
         units(messages(said))
     with pytest.raises(Unfoldable):
-        calls(messages(said))
+        points(messages(said))
 
 
 def test_an_id_may_come_again_once_it_was_answered():
@@ -113,8 +113,7 @@ def test_the_client_called_wherever_an_answer_follows_users_or_complete_results(
     ]
 
     assert points(messages(said)) == (4, 8, 12)
-    assert calls(messages(said)) == 3
-    assert calls(messages([user()])) == 1
+    assert points(messages([user()])) == (1,)
 
 
 @given(conversations())

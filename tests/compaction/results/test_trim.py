@@ -62,10 +62,20 @@ def test_what_may_not_change_stays(held):
     assert trimmed(result(raw, **held), {}) == raw.encode()
 
 
+def test_a_mark_stays_where_it_is_and_makes_no_difference_to_the_text():
+    mark = {"cache_control": {"type": "ephemeral"}}
+    plain, parted = (
+        content(trimmed(result(json.dumps({"role": "tool", "content": held, **more})), {}))
+        for held, more in ((TEXT, mark), ([{"type": "text", "text": TEXT, **mark}], {}))
+    )
+
+    assert plain == crushed(TEXT)
+    assert parted == [{"type": "text", "text": crushed(TEXT), **mark}]
+
+
 @pytest.mark.parametrize(
     "raw",
     [
-        json.dumps({"content": TEXT, "cache_control": {"type": "ephemeral"}}),
         json.dumps({"content": "nothing to gain"}),
         json.dumps({"content": [{"type": "text", "text": "nothing to gain"}]}),
         json.dumps({"content": [{"type": "text", "text": [1]}]}),
