@@ -8,6 +8,7 @@ and elsewhere, from any longer conversation.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate
 from operator import attrgetter
 from typing import Final
@@ -32,7 +33,7 @@ _end = attrgetter("end")
 _turn = attrgetter("turn")
 
 
-class Talk(msgspec.Struct, frozen=True, kw_only=True):
+class Talk(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A conversation.
 
     Attributes:
@@ -40,7 +41,6 @@ class Talk(msgspec.Struct, frozen=True, kw_only=True):
         units: What stands or falls together.
         lead: How many messages of authority stand before it begins.
         asked: How long it was at each call of its client, the present one included.
-        answered: The call that each result answers, by the result's place.
         upto: What the messages before each place weigh; one more than there are messages.
     """
 
@@ -48,8 +48,19 @@ class Talk(msgspec.Struct, frozen=True, kw_only=True):
     units: tuple[Unit, ...]
     lead: int
     asked: tuple[int, ...]
-    answered: Mapping[int, Called]
     upto: tuple[int, ...]
+
+    @cached_property
+    def answered(self) -> Mapping[int, Called]:
+        """The call that each result answers, by the result's place."""
+        waiting: dict[str, Called] = {}
+        found = {}
+        for at, message in enumerate(self.messages):
+            for call in message.calls:
+                waiting[call.id] = call
+            if message.voice is Voice.RESULT and message.answers in waiting:
+                found[at] = waiting.pop(message.answers)
+        return found
 
     def weight(self, start: int, end: int) -> int:
         """Tokens of a run of messages, as they came."""
@@ -109,19 +120,8 @@ def talk(messages: Sequence[Message]) -> Talk:
         units=units(messages),
         lead=lead,
         asked=points(messages),
-        answered=_answered(messages),
         upto=tuple(accumulate(weights, initial=0)),
     )
-
-
-def _answered(messages: Sequence[Message]) -> dict[int, Called]:
-    waiting: dict[str, Called] = {}
-    found = {}
-    for at, message in enumerate(messages):
-        waiting |= {call.id: call for call in message.calls}
-        if message.voice is Voice.RESULT and message.answers in waiting:
-            found[at] = waiting.pop(message.answers)
-    return found
 
 
 def cut(said: Talk, at: int, last: int, keep: int) -> int:
