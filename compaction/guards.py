@@ -46,12 +46,17 @@ _WORDS: Final = (
     # Source: Aider-AI/aider, prompts.py (2026-11).
     "summarize this partial conversation",
 )
-#: A person's own wish for it, where a message begins with nothing else.
+#: A person's own wish for it, where a message begins with nothing else: its sentence is about the
+#: conversation and nothing more. A command stands alone, or says what to keep.
+#: Source: Claude Code, slash commands, ``/compact [instructions]`` (2026-11).
 _WISH: Final = re.compile(
-    r"(?:/(?:compact|compress|condense|summari[sz]e)\b"
+    r"/(?:compact|compress|condense|summari[sz]e)"
+    r"(?:$|[ :]+(?:focus|focusing|focused|keep|keeping|preserve|retain|remember|only|but)\b[^?]*$)"
     r"|(?:please |now |briefly ){0,3}(?:summari[sz]e|compact|condense|compress) "
     r"(?:the |our |this )(?:whole |entire |above |previous |full )?"
-    r"(?:conversation|chat|session|discussion|dialogue)\b)"
+    r"(?:conversation|chat|session|discussion|dialogue)"
+    r"(?: so far| above| until now| up to now| up to here| up to this point)?"
+    r"(?:,? please| briefly| now)?(?:[.!?…]+(?: |$)|$)"
 )
 
 

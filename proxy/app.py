@@ -28,6 +28,7 @@ from proxy.alerts.standing import alerting
 from proxy.call import Key
 from proxy.catalog.entries import Catalog
 from proxy.catalog.load import load
+from proxy.chosen import Usual
 from proxy.decide import Patience
 from proxy.desk import Desk
 from proxy.errors import Unready
@@ -297,14 +298,10 @@ def _planning(
 
 
 def _folding(around: Surroundings) -> Folding:
-    return Folding(
-        around.opened,
-        around.tasks,
-        now=around.now,
-        say=around.say,
-        default=around.settings.compaction,
-        share=around.settings.control_share,
-    )
+    given = around.settings
+    mode, share, safety = given.compaction, given.control_share, given.compaction_safety
+    usual = Usual(mode=mode, share=share, safety=safety)
+    return Folding(around.opened, around.tasks, now=around.now, say=around.say, usual=usual)
 
 
 def _patience(settings: Settings) -> Patience:

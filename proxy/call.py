@@ -46,6 +46,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         notes: What of it was read otherwise than it was said, in short sentences.
         salt: What keeps its team out of others' caches, a secret; "" where teams share them.
         origin: Whence its body was shortened; None where it is the caller's own.
+        is_own: Whether the gateway asks it by itself, to have notes taken.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     salt: str = ""
     origin: Origin | None = None
+    is_own: bool = False
 
     @property
     def streamed(self) -> bool:

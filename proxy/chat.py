@@ -13,6 +13,7 @@ from proxy.errors import InvalidCall
 
 _NAME: Final = 512
 _ABSENT: Final = msgspec.Raw(b"")
+_NULL: Final = b"null"
 #: JSON of a field that says as little as its absence.
 _NOTHING: Final = frozenset({b"", b"null", b"false"})
 
@@ -37,7 +38,7 @@ class Ask(msgspec.Struct, frozen=True):
         stream: Whether the answer is wanted as server-sent events.
         user: The caller's opaque end user.
         service_tier: The tier asked for; it changes the price.
-        previous_response_id: As JSON, like the two below; see ``needs_kept_state``.
+        previous_response_id: As JSON, like all below; see ``needs_kept_state`` and ``thought``.
     """
 
     model: Annotated[str, msgspec.Meta(max_length=_NAME)] = ""
@@ -50,6 +51,8 @@ class Ask(msgspec.Struct, frozen=True):
     previous_response_id: msgspec.Raw = _ABSENT
     conversation: msgspec.Raw = _ABSENT
     background: msgspec.Raw = _ABSENT
+    reasoning_effort: msgspec.Raw = _ABSENT
+    thinking: msgspec.Raw = _ABSENT
 
     @property
     def needs_kept_state(self) -> bool:
@@ -59,6 +62,12 @@ class Ask(msgspec.Struct, frozen=True):
         """
         fields = (self.previous_response_id, self.conversation, self.background)
         return any(bytes(field) not in _NOTHING for field in fields)
+
+    @property
+    def thought(self) -> bytes:
+        """A body that asks for thinking as this one does, and for nothing else."""
+        effort, thinking = bytes(self.reasoning_effort), bytes(self.thinking)
+        return b'{"reasoning_effort":%b,"thinking":%b}' % (effort or _NULL, thinking or _NULL)
 
     @property
     def wants_usage(self) -> bool:

@@ -45,6 +45,20 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 _NOTHING: Final = Setting()
 
 
+class Usual(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds where nobody chose.
+
+    Attributes:
+        mode: How far compaction goes.
+        share: The part of all conversations that is sent as it came, to compare with.
+        safety: How often over a fold has to be paid back; 0 for the usual.
+    """
+
+    mode: Mode = Mode.OFF
+    share: float = 0.05
+    safety: float = 0.0
+
+
 class Chosen(msgspec.Struct, frozen=True):
     """What holds everywhere, at one moment.
 

@@ -124,8 +124,12 @@ class Folding(Protocol):
         """What is sent of the call on this route, or why it goes as it came; never raises."""
         ...
 
-    def refused(self, call: Call) -> None:
-        """Note that an upstream refused a call that was folded, and took it as it came."""
+    async def left(self, call: Call, fold: Fold) -> Fold:
+        """A call that goes as it came; where the one before it did not, that is said."""
+        ...
+
+    def refused(self, call: Call, fold: Fold) -> None:
+        """Note that an upstream refused a call as it was folded, and took it as it came."""
         ...
 
 

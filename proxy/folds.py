@@ -13,6 +13,8 @@ _WRITTEN: Final = ("write_5m", "write_30m", "write_1h", "write_12h")
 #: What stands behind a feature where a model is asked for notes for it; and the longest feature.
 _NOTING: Final = "/compaction"
 _LABEL: Final = 128
+#: Why compaction had a part in a call that asks for notes. No caller can say so of its own.
+NOTES: Final = "notes"
 #: Tokens from which on every provider's cache keeps a prompt.
 #: Source: Anthropic, prompt caching, cache limitations (2026-11): 4,096 at most.
 _LEAST: Final = 4_096
@@ -42,6 +44,7 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
         needed: Values of the newest tool calls that stood in what was folded.
         lost: How many of them what is sent does not hold.
         notes: What the caller is told, in short sentences.
+        conversation: Which it is, as planning names it; b"" where nobody asked.
     """
 
     mode: str = ""
@@ -56,6 +59,7 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
     needed: int = 0
     lost: int = 0
     notes: tuple[str, ...] = ()
+    conversation: bytes = b""
 
     def call(self, came: Call) -> Call:
         """The call as it is sent."""
@@ -86,11 +90,6 @@ def noting(feature: str) -> str:
     It is one of its own, so that what they cost is seen, and may have a budget.
     """
     return feature[: _LABEL - len(_NOTING)] + _NOTING
-
-
-def is_noting(feature: str) -> bool:
-    """Whether a feature is that of such calls."""
-    return feature.endswith(_NOTING)
 
 
 def unfolded(mode: str, why: str) -> Fold:

@@ -159,7 +159,8 @@ class Opening:
         A prompt that is too long as it was folded is longer as it came.
         """
         fold = self.attempt.fold
-        may_be = fold.sent is not None and failure.status in _REFUSED and not is_overflow(failure)
+        is_other = fold.call(self.line.call).body is not self.line.call.body
+        may_be = is_other and failure.status in _REFUSED and not is_overflow(failure)
         return fold if may_be else None
 
     def close(self, failure: BaseException | None = None) -> None:
@@ -200,7 +201,7 @@ class Opening:
         if self._refused is None:
             fold = await folding.folded(self.line.call, route)
         else:
-            fold = unfolded(self._refused.mode, "refused")
+            fold = await folding.left(self.line.call, unfolded(self._refused.mode, "refused"))
         headers = dict(self.attempt.headers)
         if fold.told:
             headers["x-thriftgate-compaction"] = fold.told

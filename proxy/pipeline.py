@@ -81,7 +81,7 @@ def _taken_as_it_came(line: Line, course: Course) -> None:
     if course.refused is not None:
         line.desk.planning.refused(course.refused)
     elif course.misfolded is not None and folding is not None:
-        folding.refused(line.call)
+        folding.refused(line.call, course.misfolded)
 
 
 def _decided(line: Line) -> Decision:

@@ -63,7 +63,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         moved: Why it went to another route than the one asked for, such as ``chat-ttft: level 1``;
             "" where it did not.
         compaction: The mode of compaction; "" where it had no part in the call.
-        compaction_why: Why it was folded or was not, as a code.
+        compaction_why: Why it was folded or was not, as a code; ``notes`` where the gateway itself
+            asked for some.
         folded: Whether less was sent than came.
         tokens_before: Tokens of the prompt as it came, by estimate; None where nobody reckoned.
         tokens_after: Tokens of what was sent, or would have been.

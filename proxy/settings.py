@@ -75,6 +75,8 @@ class Settings(BaseModel):
     """How features without a mode are compacted: off, trim, facts, facts+model or native."""
     compaction_model: str = ""
     """The model that facts+model asks for notes, through the gateway; empty takes none."""
+    compaction_safety: float = Field(default=30.0, gt=0)
+    """How many times over a fold has to pay itself back by as many calls as were made."""
     control_share: float = Field(default=0.05, ge=0, le=1)
     """The part of all conversations that is sent as it came, to measure savings against."""
     retention_days: int = Field(default=400, gt=0)

@@ -8,7 +8,7 @@ import msgspec
 
 from proxy.call import Call
 from proxy.catalog.entries import Route
-from proxy.folds import NO_FOLD, Fold, saved
+from proxy.folds import NO_FOLD, NOTES, Fold, saved
 from proxy.prefix.explaining.reasons import Confidence, Miss
 from proxy.prefix.keyed import keyed
 from proxy.prefix.planned import Planned, Unplanned
@@ -146,6 +146,8 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
     said = {} if isinstance(attempt.planned, Unplanned) else _told(attempt.planned, end)
     if attempt.fold.mode:
         said |= _folded(attempt, end)
+    elif call.is_own:
+        said["compaction_why"] = NOTES
     return msgspec.structs.replace(kept, **said) if said else kept
 
 

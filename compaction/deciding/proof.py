@@ -3,9 +3,11 @@
 A model that needs an id writes it into a call. Where that id had stood in folded text only, the
 call shows whether it was still to be found in what was sent. That costs no model call, and a
 feature whose calls miss too much steps back to a gentler mode by itself.
+
+A model that was not shown an id can hardly write it. So what is lost shows in conversations that
+went as they came, held against how they would have been folded; they are judged by themselves.
 """
 
-from collections.abc import Collection
 from math import sqrt
 from typing import Final
 
@@ -20,11 +22,10 @@ LEAST: Final = 20
 #: Standard errors of the bound: 95 % of a one-sided judgement.
 _SURE: Final = 1.645
 
-#: What comes after each mode; the others have nothing gentler that is still theirs.
+#: What comes after each mode that folds; the others fold nothing, so nothing tells of them.
 _GENTLER: Final = {
     Mode.FACTS_MODEL: Mode.TRIM,  # a model's notes only add to facts: without them more is lost
     Mode.FACTS: Mode.TRIM,
-    Mode.TRIM: Mode.OFF,
 }
 
 
@@ -47,21 +48,6 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     def share(self) -> float:
         """Lost of needed; 0 where nothing was."""
         return self.lost / self.needed if self.needed else 0.0
-
-
-def needed(
-    asked: Collection[str], folded: Collection[str], kept: Collection[str], sent: Collection[str]
-) -> Evidence:
-    """What calls needed of folded text.
-
-    Args:
-        asked: Ids in the calls' arguments.
-        folded: Ids in the text that was folded before the calls were made.
-        kept: Ids in what was sent as it came: system text, users' requests and the tail.
-        sent: Ids in what was sent in the folded text's place.
-    """
-    wanted = (set(asked) & set(folded)) - set(kept)
-    return Evidence(needed=len(wanted), lost=len(wanted - set(sent)))
 
 
 def stepped(

@@ -1,64 +1,164 @@
-"""What the assistant said last, where the user's answer says little without it."""
+"""What the assistant said to the user that later words lean on: offers, promises and outcomes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+import msgspec
+
+from compaction.facts.actions import acts
 from compaction.facts.fact import Fact, Kind
-from compaction.facts.flat import capped, flat, headed
+from compaction.facts.flat import flat, headed
 from compaction.facts.part import Part
+from compaction.facts.plans import settles
+from compaction.facts.referring import Refers, refers
 from compaction.facts.sentences import sentences
-from compaction.reading.message import Voice
+from compaction.facts.values import Kept, figures
+from compaction.reading.message import Message, Voice
 
-#: Characters of an answer that is short.
-_SHORT: Final = 40
-#: Characters of a question that stay.
-_QUESTION: Final = 120
 #: Characters that stay of what the first message behind the part answers.
-LAST: Final = 600
-#: Characters of a message that are looked through for what it tells, and for its question.
+LAST: Final = 450
+#: Characters that stay of each of the newest texts, and how many those are; of an older one.
+_NEW, _NEWEST, _OLD = 300, 3, 160
+#: Characters that stay of a question where there is room for no more.
+_QUESTION: Final = 120
+#: Characters of a message that are looked through, from its beginning and from its end.
 _SEEN: Final = 2_000
+#: Fewer characters than this of a sentence that is cut tell nothing.
+_LEAST: Final = 40
 #: What a sentence has that tells something: a figure, a name that is marked, a list, a question.
-_TELLS: Final = re.compile(r"[\d?:`]|\w_\w|\b[A-Z]{2}")
-#: Marks of Markdown that say nothing without its layout.
+_TELLS: Final = re.compile(r"[\d?:`]|\w_\w|\b[A-Z]{2}").search
+_OFFERS: Final = re.compile(r"\b(?:or|either|suggest|recommend|offer|found|options?)\b").search
+#: Marks of Markdown that say nothing without its layout, and numbers that would end a sentence.
 _MARKDOWN: Final = re.compile(r"\*\*|^\s*(?:[-*] |#{1,6} )", re.MULTILINE)
+_NUMBERED: Final = re.compile(r"^\s*(\d{1,3})\.(?= )", re.MULTILINE)
+_OF_CHANGE: Final = (
+    r"(?:booked|cancell?ed|refunded|sent|re-?sent|confirmed|noted|reserved|ordered|paid|scheduled"
+    r"|rescheduled|updated|changed|created|added|removed|fixed|moved|transferred|issued|approved"
+    r"|declined|rejected|asked|told|forwarded|escalated|upgraded|exchanged|returned)"
+)
+#: What is still to come: a promise, or an offer.
+_promises: Final = re.compile(
+    r"\b(?:I|[Ww]e)(?:'ll|\u2019ll| will| can| could)(?: also| then| now)? "
+    r"(?!(?:certainly |gladly |definitely |be )?"
+    r"(?:help|assist|need|happy|glad|able|see|understand|proceed|provide|confirm|find|look"
+    r"|process|guide|only|not|never|transfer|address|do (?:that|this|my best)"
+    r"|make the necessary)\b)\w"
+).search
+#: What has come about.
+_outcome: Final = re.compile(
+    rf"^(?:All )?(?:{_OF_CHANGE}|done|understood|agreed)\b"
+    rf"|\b(?:i|we)(?:'ve|\u2019ve| have)? (?:now |just |already |successfully )?{_OF_CHANGE}\b"
+    rf"|\b(?:is now|are now|has been|have been)(?: now| successfully)? {_OF_CHANGE}\b",
+    re.IGNORECASE,
+).search
+#: How sentences begin that ask for something without a question, or hang on it.
+_waits: Final = re.compile(r"(?:please|once|if you|take your|feel free)\b", re.IGNORECASE).match
+#: What a sentence is worth that lets a reply be understood, tells of an outcome, or holds a value.
+_ASKS, _LISTS, _COMMITS, _HOLDS = 4, 3, 2, 1
 
 
-def asked(part: Part, most: int = LAST) -> Iterator[Fact]:
-    """What the assistant said before the user's words: what tells of the last of it, up to a cap.
+class _Around(msgspec.Struct, frozen=True):
+    """What is known of where a text stands.
 
-    Of what was said before, the questions that short answers are to.
+    Attributes:
+        refers: How far the user's answer leans on it.
+        acted: Whether a call that changed something is told of beside it.
+        stands: What stands elsewhere; None where only the question of an answer is wanted.
+    """
+
+    refers: Refers
+    acted: bool
+    stands: Kept | None
+
+
+def asked(part: Part, most: int = LAST, stands: Kept | None = None) -> Iterator[Fact]:
+    """Of each text to the user the sentences that later words lean on, up to a cap.
 
     Args:
         part: What is folded.
-        most: Characters that stay of what was said last; 0 for no more than of the rest.
+        most: Characters that stay of what was said last; 0 for no more than questions anywhere.
+        stands: The lines beside these; values that they hold need no sentence, and what is kept
+            is added to it.
     """
-    messages = part.region.messages
-    for at, message in part.spoken(Voice.ASSISTANT):
-        answer = messages[at + 1] if at + 1 < len(messages) else None
-        if answer is None or answer.voice is not Voice.USER:
-            continue
-        if most and at + 1 == part.region.end:
-            text = capped(" ".join(_telling(message.text)), most)
+    said = [each for each in part.spoken(Voice.ASSISTANT) if each[1].text and not each[1].calls]
+    acted = {each.turn for each in part.exchanges if acts(each)}
+    stands = (stands or Kept("")) if most else None
+    for left, (at, message) in zip(range(len(said), 0, -1), said, strict=True):
+        answer = _answer(part, at)
+        around = _Around(
+            refers=refers(answer.text) if answer else Refers.NOT,
+            acted=part.turn(at) in acted,
+            stands=stands,
+        )
+        if most and answer is not None and at + 1 == part.region.end:
+            them = list(_telling(message.text))
+            text = _fitting(them, [1 + each.endswith("?") for each in them], most)
         else:
-            text = _question(message.text) if _is_bare(answer.text) else ""
+            room = (_NEW if left <= _NEWEST else _OLD) if most else _QUESTION
+            text = _leaned_on(message.text, around, room)
         if text:
+            if stands:
+                stands.read(text)
             yield Fact(kind=Kind.ASKED, text=text, turns=(part.turn(at),), messages=(at,))
 
 
+def _answer(part: Part, at: int) -> Message | None:
+    """The user's words right behind a message."""
+    messages = part.region.messages
+    answer = messages[at + 1] if at + 1 < len(messages) else None
+    return answer if answer is not None and answer.voice is Voice.USER else None
+
+
 def _telling(text: str) -> Iterator[str]:
-    """The sentences of a text that name, list, count or ask something."""
-    for sentence in sentences(_MARKDOWN.sub("", text[:_SEEN])):
-        if _TELLS.search(sentence):
+    """The sentences of a text that name, list, count or ask something, or tell what came about."""
+    for sentence in _sentences(text):
+        if _TELLS(sentence) or _outcome(sentence) or _promises(sentence):
             yield sentence
 
 
-def _is_bare(answer: str) -> bool:
-    """Whether an answer says little without its question: a few words, and no figure."""
-    return len(answer) <= _SHORT and not any(map(str.isdigit, answer))
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text, without its layout."""
+    seen = text if len(text) <= 2 * _SEEN else f"{text[:_SEEN]}\n{text[-_SEEN:]}"
+    return list(sentences(_NUMBERED.sub(r"\1)", _MARKDOWN.sub("", seen))))
 
 
-def _question(text: str) -> str:
-    """The last question of a text; "" for none."""
-    questions = [each for each in sentences(text[-_SEEN:]) if each.endswith("?")]
-    return headed(flat(questions[-1]), _QUESTION) if questions else ""
+def _leaned_on(text: str, around: _Around, room: int) -> str:
+    """The sentences of a text that something leans on; "" for none."""
+    them = _sentences(text)
+    worth = [_worth(each, around) for each in them]
+    worth = [each and each * (settles(them[at]) is None) for at, each in enumerate(worth)]
+    return _fitting(them, worth, room) if any(worth) else ""
+
+
+def _worth(sentence: str, around: _Around) -> int:
+    """What a sentence is worth; 0 for nothing."""
+    if sentence.endswith("?"):
+        return _ASKS if around.refers else 0
+    if around.refers is Refers.CHOOSES and not _waits(sentence) and _lists(sentence):
+        return _LISTS
+    return 0 if around.stands is None or _waits(sentence) else _tells(sentence, around)
+
+
+def _lists(sentence: str) -> bool:
+    """Whether a sentence may be of what there is to choose from."""
+    return bool(_TELLS(sentence) or _OFFERS(sentence))
+
+
+def _tells(sentence: str, around: _Around) -> int:
+    """What a sentence is worth for what it promises, what came about, or a value."""
+    if _promises(sentence) or (not around.acted and _outcome(sentence)):
+        return _COMMITS
+    stands = around.stands or ()
+    return _HOLDS if any(each not in stands for each in figures(sentence)) else 0
+
+
+def _fitting(them: Sequence[str], worth: Sequence[int], room: int) -> str:
+    """The sentences that are worth most in so many characters, in their order."""
+    taken: dict[int, str] = {}
+    for at in sorted(range(len(them)), key=lambda at: (-worth[at], at)):
+        if not worth[at] or (taken and room < _LEAST):
+            break
+        taken[at] = headed(flat(them[at]), room)
+        room -= len(taken[at]) + 1
+    return " ".join([taken[at] for at in sorted(taken)])

@@ -1,6 +1,7 @@
 """Tool calls: how they are said in a line, when two are the same, and which change something."""
 
 import re
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -14,6 +15,8 @@ from compaction.reading.message import Called
 _PLAIN: Final = re.compile(r"[\w./@:+#$%~*&!?|-]+(?: [\w./@:+#$%~*&!?|-]+)*\Z")
 #: A name that is longer is no name.
 _LONGEST: Final = 128
+#: Characters of a value that tells one call from another.
+_SHORT: Final = 64
 #: A key that is longer is kept as what stands for it.
 _LONGEST_KEY: Final = 200
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -50,17 +53,22 @@ def said(called: Called, most: int, known: str = "") -> str:
     Args:
         called: The call.
         most: Characters of a value that stay.
-        known: What stands behind it on its line; what that says of a key is not said twice.
+        known: What stands behind it on its line; what that says of a key is not said twice, but
+            for the first value where it says all of them.
     """
     read = arguments(called)
     if isinstance(read, dict):
         given = [(flat(key), _value(value, most)) for key, value in read.items()]
-        inner = ", ".join(
-            [f"{key}={value}" for key, value in given if f"{key}:{value}" not in known]
-        )
+        new = [f"{key}={value}" for key, value in given if f"{key}:{value}" not in known]
+        inner = ", ".join(new) if new else _first(given)
     else:
         inner = capped(flat(called.arguments), most)
     return f"{flat(called.name)[:_LONGEST]}({inner})"
+
+
+def _first(given: Sequence[tuple[str, str]]) -> str:
+    """The first of these values that is short, without its key; "" for none."""
+    return next((value for _, value in given if len(value) <= _SHORT), "")
 
 
 def _value(value: Any, most: int) -> str:  # noqa: ANN401

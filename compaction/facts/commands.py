@@ -1,31 +1,29 @@
 """What was run, and how it ended."""
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from compaction.facts.calls import same
 from compaction.facts.fact import Fact, Kind
-from compaction.facts.flat import flat
-from compaction.facts.part import Exchange, Part
+from compaction.facts.outcome import Outcome
+from compaction.facts.part import Part
 from compaction.facts.repeated import Said
 from compaction.facts.secrets import redacted
 from compaction.facts.shown import names as shared_out
-from compaction.facts.wrong import is_wrong
-from compaction.results.masks import faults
+from compaction.facts.shown import weight
+from compaction.reading.size import estimate
+from compaction.results.masks import MOST_FAULTS
 
 #: Characters of an argument that stay.
 ARGUMENT: Final = 160
-_EXIT: Final = re.compile(
-    r"<returncode>(-?\d{1,5})<|\bexit(?:ed)?(?: (?:with )?(?:code|status))?[: =]{1,3}(-?\d{1,5})\b"
-)
-#: What a harness puts around an answer.
-_FRAME: Final = re.compile(r"<returncode>-?\d{1,5}</returncode>|</?output>")
-_SEARCH: Final = re.compile(r"\b(?:grep|rg|ag|find|search\w{0,20}|glob)\b").search
-#: Characters of what came back that stay as they are.
-SHORT: Final = 120
 #: All the room that there is for names.
 NAMES: Final = 400
+#: The share of a part's tokens that the lines that say what went wrong may take,
+_FAULTS: Final = 0.03
+#: and what a short part has in any case.
+_LEAST: Final = 300
+#: Stands where something was left out, so that no list is read as if it were whole.
+MORE: Final = "…"
 
 
 def commands(part: Part, names: int = NAMES, share: float = 1.0) -> Iterator[Fact]:
@@ -41,36 +39,42 @@ def commands(part: Part, names: int = NAMES, share: float = 1.0) -> Iterator[Fac
     latest = [last[key] if key else at for at, key in enumerate(keys)]
     first = len(keys) - round(len(keys) * share)
     say = Said(ARGUMENT)
-    lines = {
-        at: (say(each.called) if keys[at] else "", _end(each))
+    ended = {
+        at: Outcome(each)
         for at, each in enumerate(part.exchanges)
         if at >= first and latest[at] == at
     }
+    told = _told(part, ended)
+    lines = {at: (say(part.exchanges[at].called) if keys[at] else "", told[at]) for at in ended}
     whole = {at: " ".join(line) for at, line in lines.items()}
-    shown = shared_out(part, whole, latest, names / NAMES) if names else {}
+    shown, short = shared_out(part, whole, latest, names / NAMES)
     for at, line in lines.items():
         each = part.exchanges[at]
+        more = _more(ended[at], short=at in short, empty=not shown.get(at))
+        named = " ".join([*shown.get(at, ()), *more])
         yield Fact(
             kind=Kind.COMMAND,
-            text=redacted(" → ".join(filter(None, [*line, " ".join(shown.get(at, ()))]))),
+            text=redacted(" → ".join(filter(None, [*line, named]))),
             turns=(each.turn,),
             messages=each.messages,
             key=keys[at],
         )
 
 
-def _end(each: Exchange) -> str:
-    """How a command ended: all it said where that is short, else its exit and what went wrong."""
-    result = each.result
-    found = _EXIT.search(result, 0, 200) or _EXIT.search(result, max(0, len(result) - 200))
-    end = f"exit {found[1] or found[2]}" if found else ""
-    body = _FRAME.sub("", result).strip()
-    if not body:
-        return (
-            f"{end}, nothing found" if end == "exit 1" and _SEARCH(each.called.arguments) else end
-        )
-    end = "" if end == "exit 0" else end
-    if len(body) > SHORT:
-        told = faults(body) if is_wrong(result) else ""
-        return ": ".join(filter(None, [end, told]))
-    return flat(body) if end in body else f"{end}: {flat(body)}"
+def _told(part: Part, ended: Mapping[int, Outcome]) -> Mapping[int, str]:
+    """How each ended; the latest say all that went wrong, the others no more than there is room."""
+    room = max(_LEAST, weight(part) * _FAULTS)
+    told: dict[int, str] = {}
+    for at in reversed(list(ended)):
+        most = MOST_FAULTS if room > 0 else int(ended[at].is_wrong)
+        told[at] = ended[at].said(most)
+        if not ended[at].is_whole:
+            room -= estimate(told[at])
+    return told
+
+
+def _more(ended: Outcome, *, short: bool, empty: bool) -> tuple[str, ...]:
+    """The sign that more came back than is said: other names, or what has none."""
+    if ended.is_whole:
+        return ()
+    return (MORE,) if short or (empty and not ended.faults(1)) else ()

@@ -5,14 +5,14 @@ from typing import Final
 
 from compaction.facts.calls import said, same
 from compaction.facts.fact import Fact, Kind
-from compaction.facts.flat import flat
+from compaction.facts.outcome import Outcome
 from compaction.facts.part import Exchange, Part
 from compaction.facts.secrets import redacted
-from compaction.facts.wrong import is_wrong
-from compaction.results.masks import faults
 
 #: Characters of a call that stay.
 _CALL: Final = 80
+#: Lines that stay of what went wrong, and of what was mended.
+_LINES, _MENDED = 2, 1
 
 
 def errors(part: Part) -> Iterator[Fact]:
@@ -20,26 +20,24 @@ def errors(part: Part) -> Iterator[Fact]:
 
     The line of its command says it of the latest of equal calls.
     """
-    good: dict[str, int] = {}
-    latest: dict[str, int] = {}
-    for at, each in enumerate(part.exchanges):
-        key = same(each.called)
-        latest[key] = at
-        if not is_wrong(each.result):
-            good[key] = at
-    told: set[str] = set()
-    for at, each in enumerate(part.exchanges):
-        key = same(each.called)
-        again = bool(key) and latest[key] > at
-        text = _told(each, mended=good.get(key, -1) > at) if again and is_wrong(each.result) else ""
-        if text and text not in told:
+    keys = [same(each.called) for each in part.exchanges]
+    latest = {key: at for at, key in enumerate(keys)}
+    again = {key for at, key in enumerate(keys) if key and latest[key] > at}
+    ended = {at: Outcome(part.exchanges[at]) for at, key in enumerate(keys) if key in again}
+    good = {keys[at]: at for at, each in ended.items() if not each.went_wrong}
+    told = {_told(part.exchanges[latest[key]], ended[latest[key]], mended=False) for key in again}
+    told.add("")
+    for at, how in ended.items():
+        each = part.exchanges[at]
+        text = _told(each, how, mended=good.get(keys[at], -1) > at)
+        if latest[keys[at]] > at and text not in told:
             told.add(text)
             yield Fact(kind=Kind.ERROR, text=text, turns=(each.turn,), messages=each.messages)
 
 
-def _told(each: Exchange, *, mended: bool) -> str:
+def _told(each: Exchange, ended: Outcome, *, mended: bool) -> str:
     """A call with what went wrong in it; "" where it does not say so."""
-    wrong = flat(faults(each.result))
+    wrong = ended.faults(_MENDED if mended else _LINES)
     if not wrong:
         return ""
     text = f"{said(each.called, _CALL)}: {wrong}"

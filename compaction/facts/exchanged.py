@@ -17,6 +17,8 @@ Say = Callable[[str], str]
 _ARGUMENT: Final = 400
 #: The same where nothing came back: thoughts, and what still waits.
 _THOUGHT: Final = 100
+#: Stands for a result that is left out: without an arrow nothing came back.
+_LEFT_OUT: Final = "…"
 
 
 def exchanged(each: Exchange, kind: Kind, say: Say, key: str = "", replaces: int = 0) -> Fact:
@@ -24,9 +26,10 @@ def exchanged(each: Exchange, kind: Kind, say: Say, key: str = "", replaces: int
     most = _ARGUMENT if each.result else _THOUGHT
     result = unquoted(flat(say(each.result)))
     text = said(each.called, most, result) if same(each.called) else "result"
+    back = result or (_LEFT_OUT if each.result else "")
     return Fact(
         kind=kind,
-        text=redacted(f"{text} → {result}" if result else text),
+        text=redacted(f"{text} → {back}" if back else text),
         turns=(each.turn,),
         messages=each.messages,
         key=key,

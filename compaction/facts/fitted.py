@@ -44,7 +44,6 @@ def fitted(
         count: Counts them.
         them: The values that its messages tell.
     """
-    notes = part.region.notes
     words, taken = _words(part, facts, most, count)
     others = [fact for fact in facts if fact.kind not in _SPOKEN and fact.kind is not Kind.VALUE]
     most = most if taken <= most else taken + least
@@ -53,7 +52,7 @@ def fitted(
         if room <= _AROUND:
             break
         found = _Room(room, count).filled(part, words, others, them)
-        over = count(rendered(found, notes)) - most
+        over = count(_text(part, found)) - most
         if over <= 0:
             return found
         room = int((room - over) * _LESS)
@@ -67,18 +66,17 @@ def _words(
 
     Sentences in the middle of a paste that sound like rules are the last to be left out.
     """
-    notes = part.region.notes
     standing = [fact for fact in facts if fact.kind in _MARKS]
     found: tuple[Fact, ...] = ()
     taken = 0
     for cap in CAPS:
         found = _ordered(chain(standing, users(part, cap, SHORT)))
-        taken = count(rendered(found, notes))
+        taken = count(_text(part, found))
         if taken <= _WORDS * most:
             break
     if taken > most:
         found = tuple([fact for fact in found if not _is_pasted(part, fact)])
-        taken = count(rendered(found, notes))
+        taken = count(_text(part, found))
     return found, taken
 
 
@@ -134,6 +132,10 @@ class _Room:
         found = values[: bisect_right(taken, most)]
         self._left -= int(taken[len(found) - 1]) + _AROUND if found else 0
         return set(found)
+
+
+def _text(part: Part, facts: Sequence[Fact]) -> str:
+    return rendered(facts, part.region.notes, part.region.part)
 
 
 def _ordered(facts: Iterable[Fact]) -> tuple[Fact, ...]:

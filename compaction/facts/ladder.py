@@ -25,7 +25,7 @@ from compaction.facts.rules import rules
 from compaction.facts.segment import Rung, Segment
 from compaction.facts.standing import standing
 from compaction.facts.users import users
-from compaction.facts.values import Told, asked_with, bag, gathered, told, values
+from compaction.facts.values import Kept, Told, asked_with, bag, gathered, told, values
 from compaction.reading.message import Count, Voice
 from compaction.results.leaves import ids, leaves
 from compaction.results.profile import Profile, profile
@@ -83,6 +83,7 @@ class _Ladder:
         self._count = count
         self._read = part(region)
         self._known: dict[Rung, tuple[Fact, ...]] = {}
+        self._stand: dict[Rung, Kept] = {}
         self._again = profile(messages) is Profile.REREADABLE
         self._stands = () if self._again else standing(self._read.exchanges)
         self._before = sum(
@@ -121,7 +122,7 @@ class _Ladder:
 
     def _segment(self, rung: Rung, facts: tuple[Fact, ...]) -> Segment:
         region = self._read.region
-        text = rendered(facts, region.notes)
+        text = rendered(facts, region.notes, region.part)
         return Segment(
             start=region.start,
             end=region.end,
@@ -136,18 +137,21 @@ class _Ladder:
         """The facts of a rung in the order of their messages, then values that stand in none."""
         found = self._found(rung)
         yield from found
-        kept = "\n".join([fact.text for fact in found])
         if rung < Rung.VALUES:
-            yield from values(self._read, kept)
+            yield from values(self._read, self._stand[rung])
         elif not self._again:
+            kept = "\n".join([fact.text for fact in found])
             yield from bag(self._read, gathered(self._told, kept))
 
     def _found(self, rung: Rung) -> tuple[Fact, ...]:
         """What was said and what came back, in the order of their messages."""
         if rung not in self._known:
             of_results = self._masked(rung) if self._again else self._records(rung)
-            unordered = chain(self._spoken, _replies(self._read, rung), of_results)
+            rest = [*self._spoken, *of_results]
+            stands = Kept("\n".join([fact.text for fact in rest]))
+            unordered = chain(rest, _replies(self._read, rung, stands))
             found = sorted(unordered, key=lambda fact: fact.messages[-1])
+            self._stand[rung] = stands
             self._known[rung] = shared(found)
         return self._known[rung]
 
@@ -175,10 +179,12 @@ def _nothing(_: str) -> str:
     return ""
 
 
-def _replies(read: Part, rung: Rung) -> Iterator[Fact]:
-    """What the assistant said."""
+def _replies(read: Part, rung: Rung, stands: Kept) -> Iterator[Fact]:
+    """What the assistant said, beside the lines that stand already."""
     if rung < Rung.VALUES:
-        yield from asked(read)
-        yield from plans(read)
+        yield from asked(read, stands=stands)
+        for plan in plans(read):
+            stands.read(plan.text)
+            yield plan
     else:
         yield from asked(read, 0)

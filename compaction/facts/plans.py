@@ -59,7 +59,7 @@ def plans(part: Part) -> Iterator[Fact]:
         if not any(map(small.__contains__, _SIGNS)):
             continue
         for sentence in sentences(text):
-            kind = _kind(sentence[:_LONGEST])
+            kind = settles(sentence)
             if kind is not None:
                 found += 1
                 said = headed(sentence, _LONGEST)
@@ -68,8 +68,9 @@ def plans(part: Part) -> Iterator[Fact]:
                 break
 
 
-def _kind(sentence: str) -> Kind | None:
-    """What a sentence tells of; None for neither."""
+def settles(sentence: str) -> Kind | None:
+    """What a sentence tells of: done, to be done, decided; None for neither."""
+    sentence = sentence[:_LONGEST]
     for kind, tells in _KINDS:
         if tells(sentence):
             return kind

@@ -13,19 +13,47 @@ from compaction.reading.message import Voice
 _LONGEST: Final = 1_000
 #: Rules of one message; more of them are a document.
 _MOST: Final = 50
-_CUE: Final = re.compile(
+#: Words that ask for something from now on, whatever else a sentence tells.
+_STANDS: Final = re.compile(
     r"""\b(?:
-      never | always | must(?:n't)? | only | make\ sure | ensure | please\ use | prefer\w*
-    | from\ now\ on | instead | no\ longer | remember\ (?:to|that|not|my|this|:) | avoid
-    | at\ all\ times | under\ no\ circumstances | unless | stick\ (?:to|with) | keep\ in\ mind
+      from\ now\ on | at\ all\ times | under\ no\ circumstances | keep\ in\ mind | make\ sure
+    | remember\ (?:to|that|not|my|this|:) | stick\ (?:to|with) | i\ want\ you\ to
+    | (?:i|we)(?:'d|\ would)\ (?:rather|prefer|like\ it\ if) | (?:i|we)\ (?:always\ )?prefer
+    | please\ (?:use|always|never|only|don'?t|do\ not|avoid|keep|answer|reply|respond|write|speak)
+    )\b""",
+    re.VERBOSE,
+).search
+#: The same within a clause that tells of nothing past.
+_ASKS: Final = re.compile(
+    r"""\b(?:
+      never | always | must(?:n't)? | only | ensure | no\ longer | avoid | unless | prefer\w*
     | no\ more\ than | should(?:n't|\ not)?\ (?:be|use|have|not|never|always|only)
-    | (?:don'?t|do\ not|doesn't|does\ not)\ (?!(?:have|know|see|think|remember|recall)\b)
+    | (?:don'?t|do\ not)\ (?!(?:have|know|see|think|remember|recall|understand|believe)\b)
     | (?:cannot|can't|won't|will\ not)\ (?:be|use|go|do|take|accept|pay|spend|have)\b
     | (?:just|simply)\ (?:use|keep) | stop\ \w{1,40}ing
-    | (?:i|we)(?:'d|\ would)\ (?:rather|like\ it\ if)
-    )""",
+    )"""
+    r"|^(?:(?:please|so|and|but|then|instead|now|just|also)\ )*"
+    r"(?:use|keep|answer|reply|respond|write|speak|ignore|treat|limit|stick|format)\b",
     re.VERBOSE,
-)
+).search
+#: Where the next thing that a sentence tells begins.
+_clauses: Final = re.compile(r"[,;:\u2013\u2014]\s|\s(?:but|so|and|because|since)\s").split
+#: What tells of something past, or of how things are.
+_PAST: Final = re.compile(
+    r"""\b(?:
+      was(?:n't)? | were(?:n't)? | had(?:n't)? | did(?:n't)? | got | went | said | told | came
+    | gave | bought | paid | found | made | took | saw | sent | lost | broke | brought
+    | thought | wrote
+    | (?:i|you|we|they|it|she|he)(?:'ve|'s|\ have|\ has)\ (?:(?:only|never|always)\ )?
+      \w{2,20}(?:ed|en)
+    | (?:i|you|we|they|it|she|he|that|this|which)\ (?:only\ |never\ |always\ )?\w{2,20}(?<!ne)ed
+    | (?:only|never|always)\ \w{2,20}(?<!ne)ed | doesn't | does\ not
+    )\b""",
+    re.VERBOSE,
+).search
+_wishes: Final = re.compile(
+    r"(?:can|could|would|will) you (?:please|always|never|only|make)\b"
+).match
 #: An apostrophe that word processors write.
 _CURLED: Final = "\u2019"
 
@@ -40,7 +68,12 @@ def rules(part: Part) -> Iterator[Fact]:
 
 
 def directs(sentence: str) -> bool:
-    """Whether a sentence tells how things are to be done."""
+    """Whether a sentence tells how things are to be done: no question, and no report."""
     if len(sentence) > _LONGEST:
         return False
-    return _CUE.search(sentence.lower().replace(_CURLED, "'")) is not None
+    small = sentence.lower().replace(_CURLED, "'")
+    if small.endswith("?") and not _wishes(small):
+        return False
+    if _STANDS(small):
+        return True
+    return any(_ASKS(each) and not _PAST(each) for each in _clauses(small))

@@ -39,11 +39,12 @@ class _Seen:
 
 def names(
     part: Part, said: Mapping[int, str], latest: Sequence[int], share: float
-) -> dict[int, list[str]]:
-    """The names that stay for each exchange, the most telling ones of the part.
+) -> tuple[dict[int, list[str]], set[int]]:
+    """The names that stay for each exchange, and the exchanges that showed more than they say.
 
-    A name counts more the later it was shown, the more calls told of it, and where it was defined
-    or called. It stays with the exchange that showed it last, unless that says it already.
+    The most telling names of the part stay. A name counts more the later it was shown, the more
+    calls told of it, and where it was defined or called. It stays with the exchange that showed it
+    last, unless that says it already.
 
     Args:
         part: What is folded.
@@ -51,12 +52,13 @@ def names(
         latest: The place of the last call that is equal to each.
         share: How much of the room that there is may be taken.
     """
-    seen = _seen(part, said, latest)
+    came: dict[int, Mapping[str, int]] = {}
+    seen = _seen(part, said, latest, came)
     here = len(part.exchanges)
     ranked = sorted(seen, key=lambda name: _score(seen[name], here), reverse=True)
     room = _Room(seen, said)
     paths = [name for name in ranked if seen[name].weight == PATH]
-    size = _size(part) * share
+    size = max(_LEAST, weight(part) * _SHARE) * share
     left = room.take(paths, size * _PATHS)
     left = room.take(
         (name for name in ranked if seen[name].weight != PATH), size - size * _PATHS + left
@@ -66,7 +68,8 @@ def names(
     for name, each in seen.items():
         if name in room.kept:
             told.setdefault(each.last, []).append(name)
-    return told
+    short = {at for at in said if not room.holds(at, came[at])}
+    return told, short
 
 
 class _Room:
@@ -88,13 +91,16 @@ class _Room:
                 _cover(name, covered)
         return room
 
+    def holds(self, at: int, names: Iterable[str]) -> bool:
+        """Whether all these names stand on the line of an exchange."""
+        return self._said[at].issuperset(names)
 
-def _size(part: Part) -> float:
-    """The tokens that the names of a part may take."""
+
+def weight(part: Part) -> int:
+    """The tokens of what is folded."""
     region = part.region
     held = enumerate(region.messages[region.start : region.end], region.start)
-    tokens = sum(message.tokens for at, message in held if at not in region.held)
-    return max(_LEAST, tokens * _SHARE)
+    return sum(message.tokens for at, message in held if at not in region.held)
 
 
 def _score(name: _Seen, here: int) -> float:
@@ -102,13 +108,25 @@ def _score(name: _Seen, here: int) -> float:
     return name.weight * (1 + log2(name.times)) / (1 + (here - 1 - name.last) / _HALF)
 
 
-def _seen(part: Part, said: Mapping[int, str], latest: Sequence[int]) -> dict[str, _Seen]:
-    """The names of a part; those of a call that was made again stand with the last one like it."""
+def _seen(
+    part: Part,
+    said: Mapping[int, str],
+    latest: Sequence[int],
+    came: dict[int, Mapping[str, int]],
+) -> dict[str, _Seen]:
+    """The names of a part; those of a call that was made again stand with the last one like it.
+
+    Those of what came back last are put into ``came``.
+    """
     seen: dict[str, _Seen] = {}
     known: dict[str, Names] = {}
     for each, stands in zip(part.exchanges, latest, strict=True):
         if stands in said:
-            for name, weight in _told(part, each, known).items():
+            came[stands] = shown(each.result, known)
+            told = shown("\n".join(_asked(part, each)), known)
+            for name, count in came[stands].items():
+                told[name] = max(told.get(name, 0), count)
+            for name, weight in told.items():
                 held = seen.get(name)
                 if held is None:
                     held = seen[name] = _Seen()
@@ -118,12 +136,8 @@ def _seen(part: Part, said: Mapping[int, str], latest: Sequence[int]) -> dict[st
     return seen
 
 
-def _told(part: Part, each: Exchange, known: dict[str, Names]) -> dict[str, int]:
-    """The names in what the assistant said and asked and in what came back."""
-    return shown("\n".join(_texts(part, each)), known)
-
-
-def _texts(part: Part, each: Exchange) -> Iterator[str]:
+def _asked(part: Part, each: Exchange) -> Iterator[str]:
+    """What the assistant said and asked."""
     yield redacted(part.region.messages[each.messages[0]].text)
     read = arguments(each.called)
     try:
@@ -131,7 +145,6 @@ def _texts(part: Part, each: Exchange) -> Iterator[str]:
     except Unreadable:
         asked = each.called.arguments
     yield redacted(asked)
-    yield each.result
 
 
 def _covered(text: str) -> set[str]:

@@ -14,11 +14,20 @@ from compaction.reading.message import Voice
 from compaction.results.leaves import identifies, leaves
 
 _MONEY: Final = "$€£"
+#: What may end a sentence behind a value.
+_ENDS: Final = ".!?:"
 _DIGIT: Final = re.compile(r"\d")
+_FIGURED: Final = re.compile(r"[\d_]").search
 #: What stands around a value in a sentence, and what only says that it is an amount.
 _AROUND: Final = re.compile(r"^[^\w/~.$€£-]+|[^\w%/]+$")
-#: Figures that are none of what was worked out: the number of a line, a time of the day.
-_PASSING: Final = re.compile(r"\d|\d{1,2}:\d\d").fullmatch
+#: Figures that are none of what was worked out: the number of a line, a time of the day, 24-hour.
+_PASSING: Final = re.compile(r"\d|\d{1,2}:\d\d|\d+(?:-[a-z]+)+").fullmatch
+#: A day as people say it.
+_MONTH: Final = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
+_DAY: Final = re.compile(
+    rf"\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?"
+    rf"|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}(?:,? \d{{4}}\b)?"
+)
 _WORD: Final = re.compile(r"[^\s,;()\[\]{}\"'=|]+")
 #: How often a value must have come for more of that to make no difference.
 _AGAIN: Final = 3
@@ -40,38 +49,48 @@ class Seen(msgspec.Struct, frozen=True):
     last: int
 
 
-class _Kept:
+class Kept:
     """The words of lines, to see which values stand in them."""
 
     __slots__ = ("_lines", "_words")
 
     def __init__(self, lines: str) -> None:
-        self._lines = lines
-        self._words = set(_WORD.findall(lines))
-        self._words.update([word.partition(":")[2] for word in self._words if ":" in word])
+        self._lines: list[str] = []
+        self._words: set[str] = set()
+        self.read(lines)
 
     def __contains__(self, value: object) -> bool:
         bare = str(value).lstrip(_MONEY)
         if bare in self._words:
             return True
         words = _WORD.findall(bare)
-        return len(words) > 1 and self._words.issuperset(words) and bare in self._lines
+        if len(words) < 2 or not self._words.issuperset(words):
+            return False
+        return any(bare in line for line in self._lines)
+
+    def read(self, line: str) -> None:
+        """More lines."""
+        self._lines.append(line)
+        words = _WORD.findall(line)
+        self._words.update(words)
+        self._words.update([word.partition(":")[2] for word in words if ":" in word])
+        self._words.update([word.rstrip(_ENDS) for word in words if word[-1] in _ENDS])
+        self._words.update([word.strip(_ENDS + _MONEY) for word in words if word[0] in _MONEY])
 
     def add(self, value: str) -> None:
         """A line more that holds this value alone."""
         self._words.add(value.lstrip(_MONEY))
 
 
-def values(part: Part, kept: str) -> Iterator[Fact]:
+def values(part: Part, stands: Kept) -> Iterator[Fact]:
     """The values of each of the assistant's texts that stand in none of what is kept.
 
     Args:
         part: What is folded.
-        kept: All lines there are so far.
+        stands: All lines there are so far; what is found is added to it.
     """
-    stands = _Kept(kept)
     for at, message in part.spoken(Voice.ASSISTANT):
-        new = [each for each in _figures(message.text) if each not in stands]
+        new = [each for each in figures(message.text) if each not in stands]
         for each in new:
             stands.add(each)
         if new:
@@ -96,7 +115,7 @@ def told(part: Part, voices: Iterable[Voice], named: Named = leaves) -> Iterator
         named: The values of a result, or of a user's words.
     """
     for voice in voices:
-        of = _figures if voice is Voice.ASSISTANT else named
+        of = figures if voice is Voice.ASSISTANT else named
         for at, message in part.spoken(voice):
             yield at, tuple(of(message.text))
 
@@ -109,7 +128,7 @@ def asked_with(part: Part, named: Named = leaves) -> Iterator[Told]:
 
 def gathered(them: Iterable[Told], kept: str) -> Mapping[str, Seen]:
     """Those of the values that stand in no line that is kept, in their order."""
-    stands = _Kept(kept)
+    stands = Kept(kept)
     new: dict[str, Seen] = {}
     for at, found in them:
         for each in found:
@@ -127,9 +146,14 @@ def ranked(found: Mapping[str, Seen]) -> list[str]:
     )
 
 
-def _figures(text: str) -> Iterator[str]:
-    """The words of a text that hold a figure or name something, as they may stand in a result."""
-    for word in dict.fromkeys(text.split()):
+def figures(text: str) -> Iterator[str]:
+    """The words of a text that hold a figure or name something, as they may stand in a result.
+
+    A day whose month is a word is none: results write it otherwise.
+    """
+    if not _FIGURED(text):
+        return
+    for word in filter(_FIGURED, dict.fromkeys(_DAY.sub(" ", text).split())):
         value = _AROUND.sub("", word)
         if (_DIGIT.search(value) and not _PASSING(value)) or ("_" in value and identifies(value)):
             yield value

@@ -19,6 +19,7 @@ _WORD = (
     r"[\w.@/+~%#-]+(?:://[^\s\"'<>`|\\^{}]+|:\\[\w.\\-]+)?"  # also an address, or C:\\dir
     r"|</[\w:.-]{1,64}"  # the end of an element is no path
 )
+_QUOTES: Final = "\"'`"
 _words = re.compile(_WORD).findall
 _plain_word = re.compile(r"[A-Za-z]?[a-z'-]*|[A-Z-]+|\d{1,3}|\W+").fullmatch
 _identifies = re.compile(
@@ -59,7 +60,8 @@ _spans = re.compile(
     r"|(?:\+\d{1,3}[ -]?)?\(\d{2,4}\) ?\d{3}[ -]\d{3,4}\b"
     r"|\+\d{1,3}(?:[ -]\d{2,4}){2,5}\b|\b\d{3}-\d{3,4}(?:-\d{4})?\b"
     r"|(?<!\w)(?:\"[^\"\n]{2,60}\"|'[^'\n]{2,60}'(?!\w)|`[^`\n]{2,60}`)"
-    r"|\b[A-Z][a-z'\u2019]{1,20}(?:(?: (?:of|the|and|de|van|von|&))? [A-Z][\w'\u2019&-]{0,20}){1,4}"
+    r"|\b[A-Z][a-z'\u2019]{1,20}(?:(?: (?:of|the|and|de|van|von|&))? [A-Z](?![\w'\u2019&-]{0,40}\d)"
+    r"[\w'\u2019&-]{0,20}){1,4}"
     r"|(?<=[a-z,] )[A-Z][a-z]{2,20}\b(?![\w@./-])"
     rf")|({_WORD})"
 ).findall
@@ -128,11 +130,17 @@ def _gather(value: Value, found: list[str], depth: int) -> None:
             _gather(held, found, depth + 1)
 
 
+def _quoted(span: str) -> tuple[str, ...]:
+    """What is quoted; of several words those that name something, where one does."""
+    bare = span.strip(_QUOTES)
+    return (" " in bare and ids(bare)) or (bare,)
+
+
 def _spoken(text: str) -> Iterator[str]:
     """The values of plain words."""
     for span, word in dict.fromkeys(_spans(text)):
         if span:
-            yield span.strip("\"'`")
+            yield from _quoted(span) if span[0] in _QUOTES else (span,)
         elif not _plain_word(word) or word.isupper() or word.isdecimal():
             bare = word.rstrip(TRAILING)
             if _valued(bare) or identifies(bare):

@@ -12,9 +12,11 @@ import typer
 from compaction.facts.fact import Fact
 from compaction.policy import Mode, Policy
 from proxy.catalog.entries import Catalog, Model
+from proxy.commands.findings import head, plain
 from proxy.commands.terminal import AsJson, Terminal, grid
 from proxy.commands.trial import NoConversation, Trial, conversation, trial
 from proxy.folding.policies import prices
+from proxy.folding.thinking import thinks
 from proxy.tokens.counter import Counter as Tokens
 from proxy.ways import way
 
@@ -28,28 +30,8 @@ _MESSAGES: Final = 8
 _LOST: Final = 12
 #: Lost values that are looked for at most.
 _NAMED: Final = 200
-#: What the codes of reasons mean to a person.
-_WHY: Final = {
-    "pays": "enough calls are to be expected for it to pay",
-    "banked": "what was saved so far pays for it",
-    "forced": "it was asked for, whether it pays or not",
-    "window": "it would soon not fit into the model's window",
-    "nothing_to_fold": "there is nothing to fold: all of it stays as it came",
-    "no_progress": "it would hardly become shorter",
-    "below_least": "it is too short to be worth it",
-    "below_target": "it is as short as it should become",
-    "floor": "what cannot be folded is too long by itself",
-    "too_few_calls": "too few calls were made to know how it goes on",
-    "cooling_down": "it was folded a short while ago, and stays so for now",
-    "too_early": "a larger fold, later, costs less",
-    "does_not_pay": "it may end before a fold is paid back",
-    "off": "compaction is off",
-    "native": "its provider compacts it, so it is left alone",
-    "client": "its client asks for a summary itself, so it is left alone",
-    "signed": "it holds signed thinking, before which nothing may change",
-    "grew": "it would have become longer",
-    "invalid": "what came of it would have been refused",
-}
+#: Modes in which the gateway itself changes what is sent.
+_FOLDING: Final = frozenset({Mode.TRIM, Mode.FACTS, Mode.FACTS_MODEL})
 
 _File = Annotated[
     Path,
@@ -104,7 +86,13 @@ def compact(commands: typer.Typer, terminal: Terminal, catalog: Callable[[], Cat
         except NoConversation as why:
             terminal.fail(f"{_named(file)} {why}.")
         known_as = route.model or chosen.id
-        found = trial(said, policy, model=chosen.id, upstream_model=known_as)
+        found = trial(
+            said,
+            policy,
+            model=chosen.id,
+            upstream_model=known_as,
+            gateway="thinks" if mode in _FOLDING and thinks(said.body, route) else "",
+        )
         if as_json:
             terminal.document(found)
         else:
@@ -128,7 +116,7 @@ def _read(terminal: Terminal, file: Path) -> bytes:
 
 
 def _named(file: Path) -> str:
-    return "What was typed" if str(file) == "-" else str(file)
+    return "stdin" if str(file) == "-" else str(file)
 
 
 def _model(known: Catalog, name: str) -> Model:
@@ -139,14 +127,15 @@ def _model(known: Catalog, name: str) -> Model:
     """
     found = known.find(name)
     if found is None:
-        near = ", ".join(get_close_matches(name, known.models)) or "none is like it"
-        raise typer.BadParameter(f"there is no model {name!r}; near: {near}", param_hint="--model")
+        near = ", ".join(get_close_matches(name, known.models))
+        mend = f"did you mean {near}?" if near else "the catalog has none with a name like it"
+        raise typer.BadParameter(f"there is no model {name!r}; {mend}", param_hint="--model")
     return found
 
 
 def _show(terminal: Terminal, found: Trial, came: int, model: str) -> None:
     """Show a person what came of it."""
-    terminal.say(*_head(found, came))
+    terminal.say(*head(found, came))
     if found.facts:
         terminal.say("", f"Facts ({len(found.facts)}; turns in brackets)")
         terminal.say(*_facts(found.facts))
@@ -155,23 +144,6 @@ def _show(terminal: Terminal, found: Trial, came: int, model: str) -> None:
         _table(terminal, found, model)
     if found.folded:
         terminal.say("", _lost(found.lost))
-
-
-def _head(found: Trial, came: int) -> Iterator[str]:
-    before, after = found.tokens_before, found.tokens_after
-    share = f" ({after / before - 1:+.1%})".replace("-", "−") if before != after else ""  # noqa: RUF001
-    yield f"{found.model}: {before:,} → {after:,} tokens{share}, tools included."
-    why = _WHY.get(found.reason, _plain(found.reason.replace("_", " "), _WORDS))
-    if found.mode == Mode.TRIM and found.changed:
-        why = "trim goes no further"
-    if found.folded:
-        yield f"Folded: facts stand for {found.folded_messages} of {came} messages; {why}."
-    elif found.changed:
-        yield f"Not folded: {why}. Only tool results are said shorter, without loss."
-    else:
-        yield f"Not folded: {why}. It would be sent as it came."
-    if found.break_even is not None:
-        yield f"N* = {found.break_even:.1f}: so many calls, this one included, pay a fold back."
 
 
 def _facts(facts: tuple[Fact, ...]) -> Iterator[str]:
@@ -184,7 +156,7 @@ def _facts(facts: tuple[Fact, ...]) -> Iterator[str]:
         yield f"  {kind} ({len(every)})"
         for fact in every[:_FACTS]:
             turns = ",".join(map(str, fact.turns))
-            yield f"    [{turns}] {_plain(fact.text, _WORDS)}"
+            yield f"    [{turns}] {plain(fact.text, _WORDS)}"
         if len(every) > _FACTS:
             yield f"    and {len(every) - _FACTS:,} more"
 
@@ -201,7 +173,7 @@ def _table(terminal: Terminal, found: Trial, model: str) -> None:
         role, text = _said(bytes(raw))
         body = b'{"messages":[' + bytes(raw) + b"]}"
         tokens = counter.prompt_tokens(body, "chat/completions", model)
-        table.add_row(str(at), role, f"{tokens:,}", _plain(text, _WORDS))
+        table.add_row(str(at), role, f"{tokens:,}", plain(text, _WORDS))
     terminal.show(table)
 
 
@@ -244,14 +216,7 @@ def _said(raw: bytes) -> tuple[str, str]:
 def _lost(lost: tuple[str, ...]) -> str:
     if not lost:
         return "Lost: no id, amount, date or path of the folded messages."
-    shown = ", ".join(_plain(each, _VALUE) for each in lost[:_LOST])
+    shown = ", ".join(plain(each, _VALUE) for each in lost[:_LOST])
     more = f" and {len(lost) - _LOST:,} more" if len(lost) > _LOST else ""
     count = f"{len(lost):,}{' or more' if len(lost) >= _NAMED else ''}"
     return f"Lost, though the caller's own copy still has it ({count}): {shown}{more}."
-
-
-def _plain(text: str, most: int) -> str:
-    """The text on one line, cut, and without what would move a terminal's cursor."""
-    line = " ".join(text[: 4 * most].split())
-    line = "".join(each if each.isprintable() else "�" for each in line)
-    return line if len(line) <= most else line[: most - 1] + "…"

@@ -9,6 +9,7 @@ from compaction.policy import Mode
 from proxy.chosen import Chosen, Setting
 from proxy.commands import documents
 from proxy.commands.doubts import unasked
+from proxy.commands.money import money
 from proxy.commands.terminal import AsJson, Days, Terminal, grid, moment, named
 from proxy.settings import Settings
 from proxy.store.foldings import FoldSum
@@ -16,7 +17,16 @@ from proxy.store.foldings import FoldSum
 _Team = Annotated[str, typer.Argument(help="The team's name or id.")]
 _Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]
 _By = Annotated[str, typer.Option(envvar="USER", help="Who decides.")]
-_FIGURES = ("calls", "folded", "resets", "tokens saved", "saved USD", "lost")
+_FIGURES = (
+    "calls",
+    "folded",
+    "trimmed",
+    "resets",
+    "tokens saved",
+    "saved",
+    "lost",
+    "lost untreated",
+)
 
 _Row = tuple[tuple[str, str], Setting, FoldSum | None]
 
@@ -48,7 +58,11 @@ class _Desk:
     def all(self, *, days: Days = 30, as_json: AsJson = False) -> None:
         """All features that have a mode or were folded, and what that saved, resets and notes paid.
 
-        `lost` is the share of values that tool calls needed of what was folded and did not find.
+        `trimmed` are calls of which mode trim said tool results shorter, and nothing else; `folded`
+        are all others that went out shorter. `lost` is the share of values that tool calls needed
+        of what was folded and did not find; `lost untreated` that which they would not have found,
+        had their conversation not gone as it came, and tells more: a model that is not shown a
+        value can hardly ask for it.
         """
         default = self._settings().compaction
         with self._terminal.store() as store:
@@ -102,9 +116,9 @@ class _Desk:
                 target=target_tokens,
             )
             called = store.reports.features(place[0])
-        self._terminal.say(f"Feature {named(feature)} has the compaction {mode} from now on.")
+        self._terminal.say(f"From now on {_compacted(feature, mode)}.")
         for why in unasked(self._settings(), mode):
-            self._terminal.say(why)
+            self._terminal.say(f"{why}.")
         if feature not in called:
             self._terminal.say(f"There is no call of team {team} with it yet.")
 
@@ -117,7 +131,7 @@ class _Desk:
         if not resumed:
             self._terminal.fail(f"Feature {named(feature)} was not stepped back.")
         mode = held.in_force(self._settings().compaction)
-        self._terminal.say(f"Feature {named(feature)} has the compaction {mode} again.")
+        self._terminal.say(f"Again {_compacted(feature, mode)}.")
 
 
 def _rows(chosen: Chosen, sums: Sequence[FoldSum]) -> list[_Row]:
@@ -127,12 +141,26 @@ def _rows(chosen: Chosen, sums: Sequence[FoldSum]) -> list[_Row]:
     return [(place, chosen.of(*place), called.get(place)) for place in places]
 
 
+def _compacted(feature: str, mode: Mode) -> str:
+    if mode is Mode.OFF:
+        return f"feature {named(feature)} is not compacted"
+    return f"feature {named(feature)} is compacted in mode {mode}"
+
+
 def _figures(found: FoldSum | None) -> tuple[str, ...]:
     if found is None:
-        return ("0", "0", "0", "0", "unknown", "none")
-    lost = f"{found.lost / found.needed:.1%}" if found.needed else "none"
-    counts = (found.calls, found.folded, found.resets, found.tokens_saved)
-    return (*(f"{each:,}" for each in counts), documents.usd(found.net_nanos) or "unknown", lost)
+        return ("0", "0", "0", "0", "0", "unknown", "none", "none")
+    lost = (
+        _share(found.lost, found.needed),
+        _share(found.untreated_lost, found.untreated_needed),
+    )
+    saved = "unknown" if found.net_nanos is None else money(found.net_nanos)
+    counts = (found.calls, found.folded, found.trimmed, found.resets, found.tokens_saved)
+    return (*(f"{each:,}" for each in counts), saved, *lost)
+
+
+def _share(lost: int, needed: int) -> str:
+    return f"{lost / needed:.1%}" if needed else "none"
 
 
 def _state(setting: Setting, default: Mode) -> str:

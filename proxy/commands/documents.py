@@ -114,17 +114,20 @@ def compactions(
 def _folded(found: FoldSum | None) -> Document:
     """What came of compaction; zeros where nothing was called."""
     if found is None:
-        return {"calls": 0, "folded": 0, "resets": 0, "tokens_saved": 0} | dict.fromkeys(
-            ("saved_usd", "notes_usd", "lost_share")
+        counts = ("calls", "folded", "trimmed", "resets", "tokens_saved")
+        return dict.fromkeys(counts, 0) | dict.fromkeys(
+            ("saved_usd", "notes_usd", "lost_share", "untreated_lost_share")
         )
     return {
         "calls": found.calls,
         "folded": found.folded,
+        "trimmed": found.trimmed,
         "resets": found.resets,
         "tokens_saved": found.tokens_saved,
         "saved_usd": usd(found.net_nanos),
         "notes_usd": usd(found.notes_nanos),
         "lost_share": _rate(found.lost, found.needed),
+        "untreated_lost_share": _rate(found.untreated_lost, found.untreated_needed),
     }
 
 

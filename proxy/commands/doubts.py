@@ -42,7 +42,8 @@ def unasked(settings: Settings, mode: Mode) -> list[str]:
     """That a mode wants notes and nobody takes them, in a sentence; [] where all is well."""
     if settings.compaction_model or mode is not Mode.FACTS_MODEL:
         return []
-    return ["facts+model is as facts: THRIFTGATE_COMPACTION_MODEL names no model to take notes"]
+    why = "THRIFTGATE_COMPACTION_MODEL is not set here; where the gateway runs it must be"
+    return [f"facts+model is as facts without a model that takes notes: {why}"]
 
 
 def teams(url: str) -> set[str] | None:

@@ -6,8 +6,11 @@ from typing import Annotated, Final
 
 import typer
 
-from proxy.commands import documents
+from compaction.policy import Mode
+from proxy.commands.money import money
+from proxy.commands.reasons import FOLDS, words
 from proxy.commands.terminal import Terminal, moment, named
+from proxy.folds import NOTES
 from proxy.prefix.explaining.explanations import story
 from proxy.prefix.explaining.reasons import Miss, Reason
 from proxy.receipt import Outcome, Receipt
@@ -15,6 +18,8 @@ from proxy.routes.relay import dollars
 
 #: By its text: the ledger may hold one of another version.
 _REASONS: Final = {reason.value: reason for reason in Reason}
+#: With which a provider's own compaction was asked for.
+_ASKED: Final = "asked"
 
 
 def explain(terminal: Terminal) -> Callable[..., None]:
@@ -73,26 +78,53 @@ def _planning(receipt: Receipt) -> str:
 def _compaction(receipt: Receipt) -> Iterator[str]:
     """What became of a conversation that may be folded; nothing where none is."""
     if not receipt.compaction:
+        if receipt.compaction_why == NOTES:
+            yield "The gateway itself asked it, for notes on a conversation that was folded."
         return
-    before, after = receipt.tokens_before, receipt.tokens_after
     if receipt.folded:
-        began = "; it was the first call after a fold" if receipt.reset else ""
-        yield (
-            f"Folded ({receipt.compaction}, {receipt.compaction_why}): about {before or 0:,} tokens"
-            f" came, {after or 0:,} were sent{began}."
-        )
+        yield from _shortened(receipt)
     else:
-        yield f"Compaction ({receipt.compaction}) left it as it came: {receipt.compaction_why}."
-        if before is not None and after is not None and after < before:
-            yield f"Of about {before:,} tokens it would have sent {after:,}."
+        yield from _left_alone(receipt)
     if receipt.compaction_nanos is not None:
-        yield f"Saved by that, resets paid for: ${documents.usd(receipt.compaction_nanos)}."
+        yield f"Saved by that, resets paid for: {money(receipt.compaction_nanos)}."
     if receipt.needed:
         kept = receipt.needed - receipt.lost
         yield (
             f"Its last tool calls needed {receipt.needed:,} values of what was folded:"
             f" {kept:,} of them are in what is sent."
         )
+
+
+def _shortened(receipt: Receipt) -> Iterator[str]:
+    """How much shorter it was sent, and why no more of it was folded."""
+    why = receipt.compaction_why
+    if receipt.compaction == Mode.TRIM:
+        what, more = "Trimmed, tool results alone and without loss", ""
+    elif why in FOLDS:
+        what, more = "Folded", f"Why: {words(why)}."
+    else:
+        # Its receipt does not tell a fold of an earlier call from results said shorter, but where
+        # tool calls needed what was folded.
+        what = "Folded" if receipt.needed else "Sent shorter, folded earlier or tool results alone"
+        more = f"No more was folded at this call: {words(why)}."
+    began = "; it was the first call after a fold" if receipt.reset else ""
+    yield (
+        f"{what} (mode {receipt.compaction}): about {receipt.tokens_before or 0:,} tokens came,"
+        f" {receipt.tokens_after or 0:,} were sent{began}."
+    )
+    if more:
+        yield more
+
+
+def _left_alone(receipt: Receipt) -> Iterator[str]:
+    before, after = receipt.tokens_before, receipt.tokens_after
+    mode, why = receipt.compaction, receipt.compaction_why
+    if (mode, why) == (Mode.NATIVE, _ASKED):
+        yield "Its provider was asked to compact it (mode native)."
+        return
+    yield f"Compaction (mode {mode}) left it as it came: {words(why)}."
+    if before is not None and after is not None and after < before:
+        yield f"Of about {before:,} tokens it would have sent {after:,}."
 
 
 def _cache(receipt: Receipt) -> Iterator[str]:

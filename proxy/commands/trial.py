@@ -1,25 +1,34 @@
-"""A conversation from a file, folded as the gateway would: what is sent, and what became of it."""
+"""A conversation from a file, folded as the gateway would: what is sent, and what became of it.
 
-from collections.abc import Callable, Sequence
+What is done is decided by the gateway's own quick counts. What is told of the whole prompt is
+counted exactly, so far as the model's vocabulary is published.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
+import orjson
 
 from compaction.facts.fact import Fact
 from compaction.fold import Around, Folded, fold
 from compaction.guards import own
 from compaction.memory import Memory
 from compaction.policy import Policy
-from compaction.reading.message import Count, Unfoldable
+from compaction.reading.message import Unfoldable
 from compaction.reading.valid import faults
+from compaction.talk import talk
 from proxy.chat import replaced
+from proxy.folding.counting import counting, declared
 from proxy.tokens.counter import Counter
 from proxy.tokens.ratios import Ratios
-from proxy.tokens.vocabulary import Tokenizer, vocabulary
 
 _CHAT: Final = "chat/completions"
 _BOM: Final = b"\xef\xbb\xbf"
 _EMPTY: Final = b"[]"
+INVALID: Final = "invalid"
+"""The code of a conversation that a provider would refuse, as it came or folded."""
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
@@ -34,11 +43,13 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         body: All of it.
         messages: Each as JSON.
+        tools: The same.
         fields: The names of all that it holds.
     """
 
     body: bytes
     messages: tuple[bytes, ...]
+    tools: tuple[bytes, ...]
     fields: frozenset[str]
 
 
@@ -57,8 +68,18 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         mode: How far it was allowed to go.
         model: Whose prices and tokens these are.
         break_even: N*: calls that pay the fold back, this one included; None where none do.
-        segments: Which messages each part of the facts stands for, and what it weighs.
+        segments: Which messages each part of the facts stands for, and what it weighs, by the
+            counts it was decided with.
         lost: What stood in the folded messages and would not be sent any more.
+        keep_turns: The last turns that stay as they came.
+        target: Tokens it was to come down to; 0 for as far as facts go.
+        target_missed: Tokens over the target; None where it is met, or there is none.
+        kept_tokens: What would be sent beside the facts: system text, tools and the turns that
+            stay; None where nothing is folded.
+        calls: How many calls were made of it, the present one included; 0 where nobody can say.
+        since_call: The call at which it was folded last; None where nothing is folded.
+        faults: What a provider would refuse in it as it came.
+        gateway: Why the gateway would not fold it at all, as a code; None where it would.
     """
 
     messages: tuple[msgspec.Raw, ...]
@@ -74,6 +95,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     break_even: float | None
     segments: tuple[dict[str, Any], ...]
     lost: tuple[str, ...]
+    keep_turns: int
+    target: int
+    target_missed: int | None
+    kept_tokens: int | None
+    calls: int
+    since_call: int | None
+    faults: tuple[str, ...]
+    gateway: str | None
 
 
 class Scale:
@@ -93,11 +122,6 @@ class Scale:
         counted = self._counter.prompt_tokens(body, _CHAT, self._model)
         return self._ratios.estimate(self._model, counted)
 
-    def text(self) -> Count:
-        """Counts texts."""
-        tokenizer = Tokenizer(vocabulary(self._model))
-        return lambda text: self._ratios.estimate(self._model, tokenizer.count(text))
-
 
 def conversation(raw: bytes) -> Conversation:
     """The conversation that a file holds.
@@ -108,19 +132,23 @@ def conversation(raw: bytes) -> Conversation:
     try:
         fields = _fields(raw.removeprefix(_BOM))
     except msgspec.ValidationError:
-        raise NoConversation('is no JSON object; it has to hold {"messages": […]}') from None
+        raise NoConversation('holds no JSON object; it has to be {"messages": […]}') from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise NoConversation(f"is no JSON: {error}") from None
+        raise NoConversation(f"holds no JSON: {error}") from None
     if "messages" not in fields:
         raise NoConversation('has no "messages"')
     messages = _listed(fields["messages"], "messages")
     if not messages:
         raise NoConversation("has no message")
-    if bytes(fields.get("tools", _EMPTY)) != b"null":
-        _listed(fields.get("tools", msgspec.Raw(_EMPTY)), "tools")
+    for at, message in enumerate(messages):
+        if not bytes(message).lstrip().startswith(b"{"):
+            raise NoConversation(f"has as messages[{at}] something else than an object")
+    tools = fields.get("tools", msgspec.Raw(_EMPTY))
+    tools = msgspec.Raw(_EMPTY) if bytes(tools) == b"null" else tools
     return Conversation(
         body=raw.removeprefix(_BOM),
         messages=tuple(map(bytes, messages)),
+        tools=tuple(map(bytes, _listed(tools, "tools"))),
         fields=frozenset(fields),
     )
 
@@ -131,6 +159,7 @@ def trial(
     *,
     model: str,
     upstream_model: str,
+    gateway: str = "",
     fold: Callable[..., Folded] = fold,
 ) -> Trial:
     """What the gateway would send of it, and what became of the rest.
@@ -140,19 +169,18 @@ def trial(
         policy: How it may be folded.
         model: The public name of the model it goes to.
         upstream_model: The name that the upstream knows it by.
+        gateway: Why the gateway would leave it alone, whatever a fold brings, as a code.
         fold: What folds.
     """
     scale = Scale(upstream_model)
-    found = _folded(said, policy, scale, fold)
+    again = _Again(said, policy, upstream_model, fold)
+    wrong = faults(said.messages, said.messages)
+    found = _as_it_came(said, INVALID) if wrong else _folded(said, again)
     before = scale.prompt(said.body)
-    sent = replaced(said.body, {"messages": _joined(found.messages)})
-    after = scale.prompt(sent) if found.changed else before
-    if after > before:
-        found, after = _as_it_came(said, "grew"), before
+    after = scale.prompt(_body(said, found.messages)) if found.changed else before
+    points = () if wrong else tuple(again.points())
     return Trial(
-        messages=tuple(
-            msgspec.Raw(msgspec.json.format(each, indent=-1)) for each in found.messages
-        ),
+        messages=_plain(found.messages),
         facts=found.facts,
         tokens_before=before,
         tokens_after=after,
@@ -163,41 +191,108 @@ def trial(
         mode=policy.mode.value,
         model=model,
         break_even=found.break_even,
-        segments=tuple(
-            {
-                "start": each.start,
-                "end": each.end,
-                "rung": each.rung.name.lower(),
-                "tokens_before": each.before,
-                "tokens_after": each.tokens,
-            }
-            for each in found.segments
-        ),
+        segments=_parts(found),
         lost=tuple(map(str, found.lost)),
+        keep_turns=policy.keep_turns,
+        target=policy.target,
+        target_missed=after - policy.target if 0 < policy.target < after else None,
+        kept_tokens=scale.prompt(_beside(said, found)) if found.segments else None,
+        calls=len(points),
+        since_call=again.since(found, points),
+        faults=wrong,
+        gateway=gateway or None,
     )
 
 
-def _folded(
-    said: Conversation, policy: Policy, scale: Scale, fold: Callable[..., Folded]
-) -> Folded:
+class _Again:
+    """Folds a conversation, and what it began with, as often as that is asked."""
+
+    def __init__(
+        self, said: Conversation, policy: Policy, model: str, fold: Callable[..., Folded]
+    ) -> None:
+        self._said = said
+        self._policy = policy
+        self._fold = fold
+        self._memory = Memory()
+        count = counting(model)
+        self._around = Around(fixed=declared(said.tools, count), count=count)
+
+    def folded(self, end: int, *, names_lost: bool = False) -> Folded:
+        """What is sent of the first messages.
+
+        Raises:
+            Unfoldable: If they go as they came.
+        """
+        return self._fold(
+            self._said.messages[:end],
+            self._policy,
+            memory=self._memory,
+            around=self._around,
+            names_lost=names_lost,
+        )
+
+    def points(self) -> Iterator[int]:
+        """How long it was at each call; nothing where nobody can say."""
+        read = self._memory.readings.messages
+        try:
+            said = talk(read(self._said.messages, self._around.count, self._around.scope))
+        except Unfoldable:
+            return
+        yield from said.points(0)
+
+    def since(self, found: Folded, points: Sequence[int]) -> int | None:
+        """The call at which it was folded last; None where it was not."""
+        if not found.segments:
+            return None
+        if found.reset or self._policy.once:
+            return len(points)
+        many = len(found.segments)
+        return 1 + bisect_left(points, many, key=lambda at: len(self.folded(at).segments))
+
+
+def _plain(messages: Sequence[bytes]) -> tuple[msgspec.Raw, ...]:
+    """The messages without room between their parts."""
+    return tuple(msgspec.Raw(msgspec.json.format(each, indent=-1)) for each in messages)
+
+
+def _parts(found: Folded) -> tuple[dict[str, Any], ...]:
+    """What the facts stand for, part by part."""
+    return tuple(
+        {
+            "start": each.start,
+            "end": each.end,
+            "rung": each.rung.name.lower(),
+            "tokens_before": each.before,
+            "tokens_after": each.tokens,
+        }
+        for each in found.segments
+    )
+
+
+def _beside(said: Conversation, found: Folded) -> bytes:
+    """The body that is sent, without the facts."""
+    texts = [orjson.dumps(each.text) for each in found.segments]
+    kept = [raw for raw in found.messages if not any(text in raw for text in texts)]
+    return _body(said, kept)
+
+
+def _body(said: Conversation, messages: Sequence[bytes]) -> bytes:
+    """The body with other messages."""
+    return replaced(said.body, {"messages": _joined(messages)})
+
+
+def _folded(said: Conversation, again: _Again) -> Folded:
     """What is sent; as it came wherever the gateway would leave it alone."""
     if why := own(said.fields, said.messages):
         return _as_it_came(said, why)
     try:
-        found = fold(
-            said.messages,
-            policy,
-            memory=Memory(),
-            around=Around(
-                fixed=scale.prompt(replaced(said.body, {"messages": _EMPTY})),
-                count=scale.text(),
-            ),
-            names_lost=True,
-        )
+        found = again.folded(len(said.messages), names_lost=True)
     except Unfoldable as why:
         return _as_it_came(said, str(why) or "unfoldable")
+    if found.changed and found.tokens_after > found.tokens_before:
+        return _as_it_came(said, "grew")
     if found.changed and faults(found.messages, said.messages):
-        return _as_it_came(said, "invalid")
+        return _as_it_came(said, INVALID)
     return found
 
 

@@ -118,6 +118,7 @@ def template(call: Call) -> Call:
         compaction="off",
         notes=(),
         origin=None,
+        is_own=True,
     )
 
 

@@ -11,6 +11,7 @@ from compaction.memory import Memory
 from compaction.policy import Mode, Policy
 from compaction.reading.valid import faults
 from proxy.call import Call
+from proxy.folding.counting import counting, declared, scope
 from proxy.folds import Fold, unfolded
 from proxy.prefix.arms import arm
 from proxy.prefix.layouts.named import FIELD
@@ -20,7 +21,6 @@ from proxy.prefix.planner import fingerprint
 from proxy.prefix.prompts.conversation import conversation, opened
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
-    BYTES_PER_TOKEN,
     Prompt,
     led,
     parsed,
@@ -61,6 +61,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         is_dry: Whether it is only reckoned.
         share: The part of all conversations that is sent as it came, to compare with.
         secret: Makes the names of conversations.
+        model: The name that the upstream knows its model by; "" counts as most do.
     """
 
     call: Call
@@ -68,18 +69,37 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     is_dry: bool
     share: float
     secret: bytes
+    model: str = ""
+
+
+class Talk(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation, as planning knows it.
+
+    Attributes:
+        name: Its name.
+        lead: How many instructions lead it.
+        opening: What follows them, as JSON.
+        turns: Answers that came.
+    """
+
+    name: bytes
+    lead: int
+    opening: bytes
+    turns: int
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it.
 
     Attributes:
-        conversation: Which it is, as planning names it; b"" where that was not asked.
+        talk: The conversation; None where nothing is said in it.
+        is_decided: Whether it is sent as its policy has it, and not as it came for other reasons.
         news: What is sent, where a part was folded at this very call that a model may note.
     """
 
     fold: Fold
-    conversation: bytes = b""
+    talk: Talk | None = None
+    is_decided: bool = False
     news: Folded | None = None
 
 
@@ -91,21 +111,19 @@ def made(task: Task, fold: Folds, memory: Memory) -> Made:
         Unfoldable: If its messages go as they came.
     """
     prompt = parsed(task.call.body)
-    roles = [read(raw).role for raw in prompt.messages]
-    first = led(roles)
-    why = _left_alone(task.call, prompt, first)
+    talk = _talk(task.call, task.secret, prompt)
+    if talk is None:
+        return Made(fold=unfolded(task.policy.mode.value, "nothing_said"))
+    why = _left_alone(task.call, prompt, talk)
     if why:
-        return Made(fold=unfolded(task.policy.mode.value, why))
-    opening = prompt.messages[first]
-    name = _name(task, prompt, opening)
-    fixed = sum(map(len, prompt.tools)) // BYTES_PER_TOKEN
-    around = Around(scope=task.call.key.team.encode(), fixed=fixed)
-    found = fold(prompt.messages, task.policy, memory=memory, around=around)
-    why = _kept(task, name, prompt, found)
+        return Made(fold=unfolded(task.policy.mode.value, why), talk=talk)
+    found = fold(prompt.messages, task.policy, memory=memory, around=_around(task, prompt))
+    why = _kept(task, talk.name, prompt, found)
     if why:
-        return Made(fold=_said(task, found, why), conversation=name)
+        is_decided = not found.changed and not task.is_dry
+        return Made(fold=_said(task, found, why), talk=talk, is_decided=is_decided)
     body = msgspec.structs.replace(prompt, messages=found.messages).rendered()
-    origin = Origin(opening=opening, turns=roles.count(ASSISTANT), reset=found.reset)
+    origin = Origin(opening=talk.opening, turns=talk.turns, reset=found.reset)
     sent = msgspec.structs.replace(
         _said(task, found, found.reason),
         sent=msgspec.structs.replace(task.call, body=body, origin=origin),
@@ -114,7 +132,38 @@ def made(task: Task, fold: Folds, memory: Memory) -> Made:
         break_even=found.break_even,
     )
     news = found if task.policy.mode is Mode.FACTS_MODEL and found.region is not None else None
-    return Made(fold=sent, conversation=name, news=news)
+    return Made(fold=sent, talk=talk, is_decided=True, news=news)
+
+
+def spoken(call: Call, secret: bytes) -> Talk | None:
+    """The conversation that a call goes on with; None where nothing is said in it.
+
+    Raises:
+        Unplannable: If its body cannot be read.
+    """
+    return _talk(call, secret, parsed(call.body))
+
+
+def _talk(call: Call, secret: bytes, prompt: Prompt) -> Talk | None:
+    roles = [read(raw).role for raw in prompt.messages]
+    lead = led(roles)
+    if lead == len(roles):
+        return None
+    opening = prompt.messages[lead]
+    team = fingerprint(secret, call.key.team)
+    who = (call.key.team, call.feature, call.key.id, call.conversation)
+    name = conversation(prompt, who, team, opened(opening, team))
+    return Talk(name=name, lead=lead, opening=opening, turns=roles.count(ASSISTANT))
+
+
+def _around(task: Task, prompt: Prompt) -> Around:
+    """Whose conversation it is, and how it is counted."""
+    count = counting(task.model)
+    return Around(
+        scope=scope(task.call.key.team, task.model),
+        fixed=declared(prompt.tools, count),
+        count=count,
+    )
 
 
 def _kept(task: Task, name: bytes, prompt: Prompt, found: Folded) -> str:
@@ -145,23 +194,13 @@ def _said(task: Task, found: Folded, why: str) -> Fold:
     )
 
 
-def _left_alone(call: Call, prompt: Prompt, first: int) -> str:
+def _left_alone(call: Call, prompt: Prompt, talk: Talk) -> str:
     """Why a call is not looked at any further; "" where it is.
 
     Slots that a caller names stand at messages that folding may take away.
     """
-    if first == len(prompt.messages):
-        return "nothing_said"
     if why := own(prompt.fields, prompt.messages):
         return why
     names = call.slots.strip() or FIELD.encode() in prompt.fields.get("metadata", b"")
-    tags = tagged(call.body) and any(map(tagged, prompt.messages[first:]))
+    tags = tagged(call.body) and any(map(tagged, prompt.messages[talk.lead :]))
     return "slots" if names or tags else ""
-
-
-def _name(task: Task, prompt: Prompt, opening: bytes) -> bytes:
-    """The conversation's name, as planning gives it."""
-    call = task.call
-    team = fingerprint(task.secret, call.key.team)
-    who = (call.key.team, call.feature, call.key.id, call.conversation)
-    return conversation(prompt, who, team, opened(opening, team))

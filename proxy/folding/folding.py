@@ -3,7 +3,8 @@
 ::
 
     folded ── setting, header, prices of the route ──▶ what is sent, from the caller's own bytes
-    refused ── an upstream took a call only as it came: the feature rests
+    left ── it goes as it came after all: where that moves its prefix, that is said
+    refused ── an upstream took a call only as it came: the conversation rests, then the feature
     settled ── what was needed of what was folded, and what it saved ──▶ step back, alert
 
 Fails open: whatever goes wrong, the call is sent as it came, with a reason.
@@ -11,10 +12,9 @@ Fails open: whatever goes wrong, the call is sent as it came, with a reason.
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from math import inf
 from typing import Final
 
 import msgspec
@@ -22,21 +22,24 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from compaction.deciding.proof import Evidence, stepped
 from compaction.fold import fold
-from compaction.memory import Memory
-from compaction.policy import Mode, Policy
+from compaction.policy import Mode
 from compaction.reading.message import Unfoldable
 from proxy.call import Call
 from proxy.catalog.entries import Route
+from proxy.chosen import Usual
 from proxy.desk import Tasks
-from proxy.folding.body import Folds, Made, Task, made
+from proxy.folding.body import Folds, Made, Talk, Task, made, spoken
 from proxy.folding.native import native
 from proxy.folding.news import dearer, stepped_back
 from proxy.folding.notebook import Notebook
 from proxy.folding.policies import policy
-from proxy.folding.proofs import Place, Proofs, Sums
+from proxy.folding.proofs import Place, Proofs
+from proxy.folding.rests import REST, Rests
+from proxy.folding.talks import Now, Talks
 from proxy.folding.thinking import thinks
+from proxy.folding.threads import Threads
 from proxy.folding.wishes import wish
-from proxy.folds import NO_FOLD, Fold, is_noting, unfolded
+from proxy.folds import NO_FOLD, NOTES, Fold, unfolded
 from proxy.plannable import CHAT, ENDPOINTS
 from proxy.prefix.planned import Way
 from proxy.prefix.prompts.objects import Unplannable
@@ -54,30 +57,10 @@ _LARGE: Final = 4 * 1024
 _HUGE: Final = 8 * 1024 * 1024
 #: Seconds after which a call goes as it came.
 _DEADLINE: Final = 0.5
-#: Calls that may wait for the thread.
-_WAITING: Final = 64
-#: Seconds a feature is left alone once an upstream refused what was folded.
-_REST: Final = 600.0
-_RESTING: Final = 1_024
-#: Conversations of which it is remembered how they were sent last.
-_TALKS: Final = 50_000
-#: Folded calls of a day after which it is asked what they cost.
-_ENOUGH: Final = 30
+#: Features of which it is remembered that conversations may have been folded.
+_PLACES: Final = 8_192
 _WORDS: Final = 200
-
-
-class _Sent(msgspec.Struct, frozen=True):
-    """How a conversation was sent last.
-
-    Attributes:
-        policy: By which policy; None for as it came.
-        is_folded: Whether that was shorter.
-        at: When, in seconds since the epoch.
-    """
-
-    policy: Policy | None
-    is_folded: bool
-    at: float
+_USUAL: Final = Usual()
 
 
 class Folding:
@@ -88,8 +71,7 @@ class Folding:
         tasks: What shutdown waits for.
         now: Seconds since the epoch.
         say: Takes alerts.
-        default: The mode of features for which nobody chose one.
-        share: The part of all conversations that is sent as it came, to compare with.
+        usual: What holds where nobody chose.
     """
 
     def __init__(
@@ -99,22 +81,17 @@ class Folding:
         *,
         now: Callable[[], float],
         say: Callable[[Alert], bool],
-        default: Mode = Mode.OFF,
-        share: float = 0.05,
+        usual: Usual = _USUAL,
     ) -> None:
         self._store = store
         self._tasks = tasks
         self._now = now
         self._say = say
-        self._default = default
-        self._share = share
-        self._lock = threading.Lock()
-        self._memory = Memory()
-        # Of its own: where one prompt takes long, other work finds a thread all the same.
-        self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="folding")
-        self._waiting = 0
-        self._talks: Recent[bytes, _Sent] = Recent(_TALKS)
-        self._resting: Recent[Place, float] = Recent(_RESTING)
+        self._usual = usual
+        self._threads = Threads(_DEADLINE)
+        self._talks = Talks()
+        self._places: Recent[Place, bool] = Recent(_PLACES)
+        self._rests = Rests()
         self._proofs = Proofs()
         self._stepping: set[Place] = set()
         self._notebook: Notebook | None = None
@@ -132,125 +109,134 @@ class Folding:
             return NO_FOLD
         place = (call.key.team, call.feature)
         setting = self._store.foldboard.chosen.of(*place)
-        asked = wish(call.compaction, setting, self._default)
+        asked = wish(call.compaction, setting, self._usual.mode)
         if asked.mode is Mode.OFF or (asked.mode is not Mode.NATIVE and call.endpoint != CHAT):
-            return msgspec.structs.replace(NO_FOLD, notes=asked.notes)
+            return await self.left(call, msgspec.structs.replace(NO_FOLD, notes=asked.notes))
         if why := self._passed(call, route, asked.mode):
-            return unfolded(asked.mode.value, why)
+            return await self.left(call, unfolded(asked.mode.value, why))
         if asked.mode is Mode.NATIVE:
-            return native(call, route, setting, is_dry=asked.is_dry)
+            return await self.left(call, native(call, route, setting, is_dry=asked.is_dry))
         there = way(route, call.model, self._now(), call.endpoint)
+        self._places.put(place, value=True)
         task = Task(
             call=call,
-            policy=policy(asked, setting, there, route.window),
+            policy=msgspec.structs.replace(
+                policy(asked, setting, there, route.window), safety=self._usual.safety
+            ),
             is_dry=asked.is_dry,
-            share=self._share,
+            share=self._usual.share,
             secret=self._store.secret,
+            model=there.model,
         )
         return await self._made(task, there)
 
-    def refused(self, call: Call) -> None:
-        """Leave a feature alone for a while: an upstream took its call only as it came."""
-        self._resting.put((call.key.team, call.feature), self._now() + _REST)
+    async def left(self, call: Call, fold: Fold) -> Fold:
+        """A call that goes as it came; where the one before it did not, that is said."""
+        if call.endpoint != CHAT or (call.key.team, call.feature) not in self._places:
+            return fold
+        try:
+            talk = await self._spoken(call)
+        except Unplannable:
+            return fold
+        except Exception:  # noqa: BLE001 - what only explains must not cost the call
+            _log.exception("Nobody can say how the conversation of call %s goes on", call.id)
+            return fold
+        if talk is None:
+            return fold
+        now = Now(fold=fold, talk=talk, policy=None, at=self._now(), lives=inf)
+        return self._talks.noted(call, now)
+
+    def refused(self, call: Call, fold: Fold) -> None:
+        """Leave a conversation alone for a while: an upstream took it only as it came."""
+        place = (call.key.team, call.feature)
+        is_all = self._rests.refused(place, fold.conversation, self._now())
         _log.error(
             "An upstream refused a folded conversation of feature %r and took it as it came:"
-            " compaction leaves the feature alone for %d s",
+            " compaction leaves the %s alone for %d s",
             call.feature,
-            _REST,
+            "feature" if is_all else "conversation",
+            REST,
         )
 
     def settled(self, receipt: Receipt) -> None:
         """Count what became of a call, and judge its feature by it."""
-        if is_noting(receipt.feature):
+        if receipt.compaction_why == NOTES:
             self._proofs.charge(receipt)
         if not receipt.final or not (receipt.folded or receipt.needed):
             return
         place = (receipt.team, receipt.feature)
         setting = self._store.foldboard.chosen.of(*place)
-        mode = setting.in_force(self._default)
+        mode = setting.in_force(self._usual.mode)
         if receipt.compaction != mode.value or place in self._stepping:
             return
         self._proofs.add(receipt)
         sums = self._proofs.sums(place, self._now(), setting.measured_from)
-        gentler = stepped(mode, Evidence(needed=sums.needed, lost=sums.lost))
-        if gentler is not mode:
-            self._stepping.add(place)
-            self._tasks.start(partial(self._step_back, place, mode, gentler, sums))
-        elif sums.folded >= _ENOUGH and sums.tokens > 0 and sums.nanos < 0:
+        for found in (sums.untreated, sums.treated):
+            gentler = stepped(mode, found)
+            if gentler is not mode:
+                self._stepping.add(place)
+                self._tasks.start(partial(self._step_back, place, mode, gentler, found))
+                return
+        if sums.is_dearer:
             self._say(dearer(place, sums, self._now()))
 
     def close(self) -> None:
         """Stop folding; what waits is dropped."""
-        self._desk.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
     async def _made(self, task: Task, there: Way) -> Fold:
         """What is made of the call in time, or why nothing is."""
-        mode, call_id = task.policy.mode, task.call.id
+        mode, call = task.policy.mode, task.call
+        is_quick = len(call.body) < _LARGE and mode is not Mode.FACTS_MODEL
         try:
-            async with asyncio.timeout(_DEADLINE):
-                found = await self._run(task)
+            found = await self._threads.run(
+                call.key.team, partial(made, task, self.fold), here=is_quick
+            )
             return self._noted(task, found, there)
         except Unfoldable as error:
-            return _left(mode, str(error))
+            fold = _left(mode, str(error))
         except Unplannable:
-            why = "unreadable"
+            fold = unfolded(mode.value, "unreadable")
         except TimeoutError:
-            _log.warning("Folding took too long on call %s; it goes as it came", call_id)
-            why = "late"
+            _log.warning("Folding took too long on call %s; it goes as it came", call.id)
+            fold = unfolded(mode.value, "late")
         except Exception:  # noqa: BLE001 - an optimiser's mistake must not cost the call
-            _log.exception("Folding failed on call %s; it goes as it came", call_id)
-            why = "failed"
-        return unfolded(mode.value, why)
+            _log.exception("Folding failed on call %s; it goes as it came", call.id)
+            fold = unfolded(mode.value, "failed")
+        return await self.left(call, fold)
 
     def _passed(self, call: Call, route: Route, mode: Mode) -> str:
         """Why a call is not folded, whatever it holds; "" where it is looked at."""
-        if (self._resting.peek((call.key.team, call.feature)) or 0.0) > self._now():
+        if self._rests.feature((call.key.team, call.feature), self._now()):
             return "refused"
         if len(call.body) > _HUGE:
             return "too_large"
-        return "thinks" if mode is not Mode.NATIVE and thinks(call.body, route) else ""
+        asked = call.body if call.ask is None else call.ask.thought
+        return "thinks" if mode is not Mode.NATIVE and thinks(asked, route) else ""
 
-    async def _run(self, task: Task) -> Made:
-        """The call, folded: here where it is short and asks no store, else in the thread."""
-        is_quick = len(task.call.body) < _LARGE and task.policy.mode is not Mode.FACTS_MODEL
-        if is_quick and self._lock.acquire(blocking=False):
-            try:
-                return made(task, self.fold, self._memory)
-            finally:
-                self._lock.release()
-        if self._waiting >= _WAITING:
-            raise Unfoldable("busy")
-        self._waiting += 1
-        try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._desk, self._locked, task)
-        finally:
-            self._waiting -= 1
-
-    def _locked(self, task: Task) -> Made:
-        with self._lock:
-            return made(task, self.fold, self._memory)
+    async def _spoken(self, call: Call) -> Talk | None:
+        """The conversation of a call that nobody folded, or not in time."""
+        read = partial(spoken, call, self._store.secret)
+        return read() if len(call.body) < _LARGE else await asyncio.to_thread(read)
 
     def _noted(self, task: Task, found: Made, there: Way) -> Fold:
         """What was made, with what is known of how the conversation was sent before."""
-        if self._notebook is not None and found.news is not None:
-            self._notebook.wanted(task.call, found.news)
-        kept, name = found.fold, found.conversation
-        if not name:
-            return kept
-        before, now = self._talks.peek(name), self._now()
-        by = task.policy if kept.is_folded or not (task.is_dry or kept.why == "control") else None
-        self._talks.put(name, _Sent(by, kept.is_folded, now))
-        if before is None:
-            return kept
-        lives = max(there.regime.lifetimes.values(), default=now)  # nobody knows: for ever
-        kept = msgspec.structs.replace(kept, is_warm=now - before.at <= lives)
-        moved = before.policy != by and (before.is_folded or kept.is_folded)
-        return _moved(kept) if moved and not kept.reset else kept
+        talk, fold, now = found.talk, found.fold, self._now()
+        if talk is None:
+            return fold
+        by, news = task.policy if found.is_decided else None, found.news
+        if self._rests.conversation(talk.name, now):
+            fold, by, news = unfolded(fold.mode, "refused"), None, None
+        if self._notebook is not None and news is not None:
+            self._notebook.wanted(task.call, news)
+        lives = max(there.regime.lifetimes.values(), default=inf)  # nobody knows: for ever
+        return self._talks.noted(
+            task.call, Now(fold=fold, talk=talk, policy=by, at=now, lives=lives)
+        )
 
-    async def _step_back(self, place: Place, mode: Mode, to: Mode, sums: Sums) -> None:
+    async def _step_back(self, place: Place, mode: Mode, to: Mode, found: Evidence) -> None:
         """Have the feature compacted more gently everywhere, and people told."""
-        why = f"{sums.lost:,} of {sums.needed:,} values that tool calls needed were folded away"
+        why = f"{found.lost:,} of {found.needed:,} values that tool calls needed were folded away"
         try:
             done = await self._store.ask(
                 self._store.compactions.step_back, place, to, why, self._now()
@@ -274,12 +260,3 @@ def _left(mode: Mode, why: str) -> Fold:
         return unfolded(mode.value, why)
     said = f"the conversation was not compacted: {why[:_WORDS]}"
     return Fold(mode=mode.value, why="unfoldable", notes=(said,))
-
-
-def _moved(kept: Fold) -> Fold:
-    """A fold whose prompt begins otherwise than it did before, for another reason than a fold."""
-    sent = kept.sent
-    if sent is not None and sent.origin is not None:
-        origin = msgspec.structs.replace(sent.origin, reset=True)
-        sent = msgspec.structs.replace(sent, origin=origin)
-    return msgspec.structs.replace(kept, reset=True, sent=sent)

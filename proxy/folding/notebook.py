@@ -12,6 +12,7 @@ and remembers that.
 
 import asyncio
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -76,7 +77,7 @@ class _Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notebook:
-    """The notes of one process; ``notes`` is for one thread at a time, all else for the loop.
+    """The notes of one process; ``notes`` is for any thread, all else for the loop.
 
     Args:
         store: Where notes are kept.
@@ -95,6 +96,7 @@ class Notebook:
         self._now = now
         self._call_id = call_ids()
         self._taken: Recent[str, tuple[str, ...]] = Recent(_TAKEN, _weight)
+        self._lock = threading.Lock()
         self._away_until = 0.0
         # Of its own: where the store hangs, no other work of it waits behind.
         self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="notes")
@@ -130,11 +132,13 @@ class Notebook:
             here: What identifies the new one.
         """
         name = named(before, here)
-        taken = self._taken.get(name)
-        if taken is None:
-            taken = self._claimed(_name(before), name)
-            self._taken.put(name, taken)
-        return taken
+        with self._lock:
+            taken = self._taken.get(name)
+        if taken is not None:
+            return taken
+        found = self._claimed(_name(before), name)
+        with self._lock:  # two threads may ask at once: what the first was told holds for both
+            return self._taken.of(name, lambda: found)
 
     def wanted(self, call: Call, found: Folded) -> None:
         """Ask about what was folded at a call, once, if there is room for another question.

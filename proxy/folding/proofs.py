@@ -9,12 +9,17 @@ from typing import Final
 
 import msgspec
 
-from proxy.folds import noting
+from compaction.deciding.proof import Evidence
+from proxy.folds import NOTES, noting
 from proxy.receipt import Receipt
 
 #: Seconds of a slot, and of what is looked back on.
 SLOT: Final = 600
 WINDOW: Final = 86_400
+#: Folded calls of a day before it is asked what they cost: those after a fold have to pay it back.
+_ENOUGH: Final = 50
+#: Part of what they would have cost as they came that may be lost unsaid.
+_TOLERANCE: Final = 0.01
 #: Features counted; beyond that the one that was not counted for the longest is forgotten.
 _FEATURES: Final = 1_024
 
@@ -30,44 +35,55 @@ class Sums(msgspec.Struct):
         tokens: Tokens that were not sent.
         nanos: What that saved in 1e-9 US dollars, so far as is known; what asking a model for notes
             cost is taken off.
-        needed: Values of the newest tool calls that stood in what was folded.
-        lost: How many of them were not sent.
+        paid: What was paid in all, the same calls' answers and the notes included.
+        treated: What the newest tool calls needed of what was folded.
+        untreated: The same of calls that went as they came, and of what would have been folded: a
+            model that was shown all can need what it would not have been shown.
     """
 
     folded: int = 0
     tokens: int = 0
     nanos: int = 0
-    needed: int = 0
-    lost: int = 0
+    paid: int = 0
+    treated: Evidence = Evidence()
+    untreated: Evidence = Evidence()
+
+    @property
+    def is_dearer(self) -> bool:
+        """Whether prompts became shorter and bills higher."""
+        least = -_TOLERANCE * (self.paid + self.nanos)
+        return self.folded >= _ENOUGH and self.tokens > 0 and self.nanos < min(least, 0)
 
     def add(self, other: "Sums") -> None:
         """Count other calls, too."""
         self.folded += other.folded
         self.tokens += other.tokens
         self.nanos += other.nanos
-        self.needed += other.needed
-        self.lost += other.lost
+        self.paid += other.paid
+        self.treated += other.treated
+        self.untreated += other.untreated
 
 
 class Proofs:
     """The counts of one process."""
 
     def __init__(self) -> None:
-        self._features: OrderedDict[Place, dict[int, Sums]] = OrderedDict()
+        self._features: OrderedDict[tuple[str, ...], dict[int, Sums]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._features)
 
     def add(self, receipt: Receipt) -> None:
         """Count an attempt; those that compaction had no part in are not to be told."""
-        self._count(receipt, _sums(receipt))
+        self._count((receipt.team, receipt.feature), receipt, _sums(receipt))
 
     def charge(self, receipt: Receipt) -> None:
         """Count what a question for notes cost; its feature is one of its own."""
-        self._count(receipt, Sums(nanos=-(receipt.spent or 0)))
+        paid = receipt.spent or 0
+        name = (receipt.team, receipt.feature, NOTES)
+        self._count(name, receipt, Sums(nanos=-paid, paid=paid))
 
-    def _count(self, receipt: Receipt, found: Sums) -> None:
-        place = (receipt.team, receipt.feature)
+    def _count(self, place: tuple[str, ...], receipt: Receipt, found: Sums) -> None:
         slots = self._features.setdefault(place, {})
         self._features.move_to_end(place)
         if len(self._features) > _FEATURES:
@@ -100,17 +116,22 @@ class Proofs:
         self._features.pop(_noting(place), None)
 
 
-def _noting(place: Place) -> Place:
+def _noting(place: Place) -> tuple[str, ...]:
+    """Where the questions for a feature's notes are counted; no caller's own calls are."""
     team, feature = place
-    return team, noting(feature)
+    return team, noting(feature), NOTES
 
 
 def _sums(receipt: Receipt) -> Sums:
     less = (receipt.tokens_before or 0) - (receipt.tokens_after or 0)
+    found = Evidence(needed=receipt.needed, lost=receipt.lost)
+    if not receipt.folded:
+        return Sums(untreated=found)
+    saved = receipt.compaction_nanos
     return Sums(
-        folded=int(receipt.folded),
-        tokens=less if receipt.folded else 0,
-        nanos=receipt.compaction_nanos or 0,
-        needed=receipt.needed,
-        lost=receipt.lost,
+        folded=1,
+        tokens=less,
+        nanos=saved or 0,
+        paid=0 if saved is None else receipt.spent or 0,
+        treated=found,
     )

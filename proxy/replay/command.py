@@ -21,6 +21,7 @@ from proxy.replay.vocabulary import Lines
 
 _MODEL: Final = "gpt-5.6-terra"
 _DAY: Final = 86_400.0
+_NONE: Final = "No call was found that could be replayed: each line is to be one, as JSON."
 #: Columns of a table that goes to a file.
 _WIDE: Final = 120
 
@@ -77,7 +78,7 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
         else:
             _print(outcome, source, reading, beside)
         if not outcome.calls:
-            typer.echo("No call was found that could be replayed.", err=True)
+            typer.echo(_NONE, err=True)
             raise typer.Exit(1)
 
     return replay_command
@@ -88,14 +89,15 @@ def _print(outcome: Outcome, source: Source, reading: Reading, beside: Beside) -
     out = Console(highlight=False, markup=False, emoji=False)
     if not out.is_terminal:
         out.width = _WIDE
-    route, tokens = reading.route, outcome.variants[0].input_tokens
-    out.print(
-        f"{outcome.calls:,} calls of {tokens:,} input tokens as {reading.public} ({route.name},"
-        f" {route.regime or 'no known cache'}); --model names another.\n",
-        soft_wrap=True,
-    )
-    out.print(table(outcome.variants))
-    out.print()
+    if outcome.calls:
+        route, tokens = reading.route, outcome.variants[0].input_tokens
+        out.print(
+            f"{outcome.calls:,} calls of {tokens:,} input tokens as {reading.public} ({route.name},"
+            f" {route.regime or 'no known cache'}); --model names another.\n",
+            soft_wrap=True,
+        )
+        out.print(table(outcome.variants))
+        out.print()
     for remark in remarks(outcome, source, beside):
         out.print(remark, soft_wrap=True)
 
@@ -108,8 +110,9 @@ def _model(known: Catalog, name: str) -> Model:
     """
     found = known.find(name)
     if found is None:
-        near = ", ".join(get_close_matches(name, known.models)) or "none is like it"
-        raise typer.BadParameter(f"there is no model {name!r}; near: {near}", param_hint="--model")
+        near = ", ".join(get_close_matches(name, known.models))
+        mend = f"did you mean {near}?" if near else "the catalog has none with a name like it"
+        raise typer.BadParameter(f"there is no model {name!r}; {mend}", param_hint="--model")
     return found
 
 

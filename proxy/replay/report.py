@@ -16,6 +16,8 @@ from proxy.replay.unmoved import Unmoved
 
 _COLUMNS = ("hit rate", "read", "written", "fresh", "USD/1,000", "of the way")
 _SHOWN = 3
+#: Where a column tells nothing of a row.
+_NONE: Final = "–"  # noqa: RUF001
 #: Characters of a name or of a reason.
 _WORDS = 120
 
@@ -135,7 +137,7 @@ def _figures(row: Row) -> tuple[str, ...]:
         f"{row.cache_write_tokens:,}",
         f"{row.fresh_tokens:,}",
         "unknown" if row.cost_usd_per_1k is None else f"{row.cost_usd_per_1k:,.4f}",
-        "" if row.closed is None else f"{row.closed:.0%}",
+        _NONE if row.closed is None else f"{row.closed:.0%}",
     )
 
 

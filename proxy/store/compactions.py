@@ -100,7 +100,10 @@ class Compactions:
 
     def resume(self, place: tuple[str, str], by: str, now: float) -> bool:
         """Compact as it was chosen, and prove it afresh; False if it was not stepped back."""
-        with self._holding(place) as hold:
+        with writing(self._engine) as connection:
+            if not self._is_known(connection, place):
+                return False
+            hold = _Hold(connection, place)
             if hold.setting.stepped is None:
                 return False
             hold.write(**_decided(by, now))
@@ -113,12 +116,17 @@ class Compactions:
             yield _Hold(connection, place)
 
     def _has_room(self, connection: Connection, place: tuple[str, str]) -> bool:
-        rows = schema.compactions
-        count = select(func.count()).select_from(rows)
-        if connection.execute(count.where(_at(place))).scalar_one():
+        if self._is_known(connection, place):
             return True
-        held = connection.execute(count.where(rows.c.team == place[0])).scalar_one()
-        return int(held) < self._features
+        rows = schema.compactions
+        held = select(func.count()).select_from(rows).where(rows.c.team == place[0])
+        return int(connection.execute(held).scalar_one()) < self._features
+
+    @staticmethod
+    def _is_known(connection: Connection, place: tuple[str, str]) -> bool:
+        """Whether there is a row for the feature already."""
+        query = select(func.count()).select_from(schema.compactions).where(_at(place))
+        return bool(connection.execute(query).scalar_one())
 
 
 class _Hold:

@@ -15,7 +15,8 @@ from sqlalchemy import (
     select,
 )
 
-from proxy.folds import noting
+from compaction.policy import Mode
+from proxy.folds import NOTES, noting
 from proxy.store import schema
 from proxy.store.database import reading
 from proxy.store.ids import id_floor
@@ -27,14 +28,18 @@ class FoldSum(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         calls: Attempts that compaction had a part in.
-        folded: How many of them were sent shorter.
+        folded: How many of them were sent shorter, other than by mode trim.
+        trimmed: How many of them were sent shorter by mode trim: tool results, and nothing else.
         resets: How many were the first after a fold.
-        tokens_before: Tokens of the folded ones as they came, by estimate.
+        tokens_before: Tokens of those sent shorter as they came, by estimate.
         tokens_after: Tokens of them as they were sent.
         nanos: What that saved in 1e-9 US dollars, resets paid for; None where nobody can say.
         notes_nanos: What asking a model for notes cost, which ``nanos`` does not hold.
-        needed: Values that their newest tool calls took from what was folded, control included.
+        needed: Values that the folded ones' newest tool calls took from what was folded.
         lost: How many of them were not sent.
+        untreated_needed: The same of those that went as they came, and of what would have been
+            folded: a model that was shown all can need what it would not have been shown.
+        untreated_lost: How many of them would not have been sent.
     """
 
     team: str
@@ -47,7 +52,10 @@ class FoldSum(msgspec.Struct, frozen=True, kw_only=True):
     nanos: int | None
     needed: int
     lost: int
+    untreated_needed: int = 0
+    untreated_lost: int = 0
     notes_nanos: int = 0
+    trimmed: int = 0
 
     @property
     def tokens_saved(self) -> int:
@@ -69,19 +77,22 @@ class Foldings:
     def sums(self, since: float) -> Sequence[FoldSum]:
         """Each feature's sums since a moment, in seconds since the epoch."""
         calls = schema.calls.c
-        is_folded = calls.folded == 1
+        is_shorter = calls.folded == 1
         query = (
             select(
                 calls.team,
                 calls.feature,
                 func.count().label("calls"),
-                _sum(calls.folded, "folded"),
+                _sum(case((calls.compaction != Mode.TRIM, calls.folded)), "folded"),
+                _sum(case((calls.compaction == Mode.TRIM, calls.folded)), "trimmed"),
                 _sum(calls.reset, "resets"),
-                _sum(case((is_folded, calls.tokens_before)), "tokens_before"),
-                _sum(case((is_folded, calls.tokens_after)), "tokens_after"),
+                _sum(case((is_shorter, calls.tokens_before)), "tokens_before"),
+                _sum(case((is_shorter, calls.tokens_after)), "tokens_after"),
                 cast(func.sum(calls.compaction_nanos), BigInteger).label("nanos"),
-                _sum(calls.needed, "needed"),
-                _sum(calls.lost, "lost"),
+                _sum(case((is_shorter, calls.needed)), "needed"),
+                _sum(case((is_shorter, calls.lost)), "lost"),
+                _sum(case((calls.folded.is_(None), calls.needed)), "untreated_needed"),
+                _sum(case((calls.folded.is_(None), calls.lost)), "untreated_lost"),
             )
             .where(
                 calls.call_id >= id_floor(since),
@@ -110,7 +121,8 @@ def _noted(connection: Connection, since: float) -> dict[tuple[str, str], int]:
         .where(
             calls.call_id >= id_floor(since),
             calls.started >= micros(since),
-            calls.feature.endswith(noting(""), autoescape=True),
+            calls.compaction.is_(None),
+            calls.compaction_why == NOTES,
         )
         .group_by(calls.team, calls.feature)
     )

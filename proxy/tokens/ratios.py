@@ -32,7 +32,7 @@ class Ratios:
         """Learn from one call; one without tokens teaches nothing, one far off only a little."""
         if counted <= 0 or reported <= 0:
             return
-        ours, theirs = self._sums.pop(model, _untaught(model))
+        ours, theirs = self._sums.pop(model, _prior(model))
         bounded = min(max(float(reported), counted * _LEAST), counted * _MOST)
         self._sums[model] = (ours * _DECAY + counted, theirs * _DECAY + bounded)
         if len(self._sums) > self._models:
@@ -40,11 +40,16 @@ class Ratios:
 
     def estimate(self, model: str, counted: int) -> int:
         """What the provider would report for so many of our tokens."""
-        ours, theirs = self._sums.get(model) or _untaught(model)
+        ours, theirs = self._sums.get(model) or _prior(model)
         return round(counted * theirs / ours)
 
 
-def _untaught(model: str) -> tuple[float, float]:
+def untaught(model: str) -> float:
+    """What the provider counts for each of our tokens, as far as the model's name tells."""
     found = _CLAUDE.search(model)
     newer = found is not None and (int(found[1]), int(found[2] or 0)) >= (4, 7)
-    return _PRIOR, _PRIOR * (_NEWER_CLAUDE if newer else 1.0)
+    return _NEWER_CLAUDE if newer else 1.0
+
+
+def _prior(model: str) -> tuple[float, float]:
+    return _PRIOR, _PRIOR * untaught(model)

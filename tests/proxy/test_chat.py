@@ -135,3 +135,10 @@ def test_numbers_and_escapes_survive_as_they_were_written():
     body = b'{"seed":12345678901234567890123,"t":1.0e+2,"s":"\\u00e9\\/","model":"a"}'
 
     assert replaced(body, {"model": b'"b"'}) == body.replace(b'"a"', b'"b"')
+
+
+def test_what_asks_for_thinking_is_read_beside_the_rest() -> None:
+    asked = ask(b'{"model":"m","thinking":{"type":"adaptive"},"messages":[{"thinking":1}]}')
+
+    assert asked.thought == b'{"reasoning_effort":null,"thinking":{"type":"adaptive"}}'
+    assert ask(b"{}").thought == b'{"reasoning_effort":null,"thinking":null}'

@@ -33,21 +33,26 @@ SHORT = b'{"model":"m","messages":[{"role":"user","content":"In short."}]}'
 class Folds:
     """Folds every call, or leaves it as it came."""
 
-    left: Fold | None = None
+    kept: Fold | None = None
     routes: list[str] = field(default_factory=list)
     refusals: int = 0
 
     async def folded(self, call: Call, route: Route) -> Fold:
         assert call.body == ASKED  # each attempt starts from the caller's own bytes
         self.routes.append(route.name)
-        if self.left is not None:
-            return self.left
+        if self.kept is not None:
+            return self.kept
         sent = msgspec.structs.replace(call, body=SHORT, origin=Origin(opening=b"{}", turns=3))
         return Fold(
             mode="facts", why="pays", sent=sent, is_folded=True, before=900, after=90, needed=2
         )
 
-    def refused(self, call: Call) -> None:
+    async def left(self, call: Call, fold: Fold) -> Fold:
+        origin = Origin(opening=b"{}", turns=3, reset=True)
+        return msgspec.structs.replace(fold, sent=msgspec.structs.replace(call, origin=origin))
+
+    def refused(self, call: Call, fold: Fold) -> None:
+        assert fold.is_folded
         self.refusals += 1
 
 
@@ -162,6 +167,7 @@ def test_a_folded_prompt_that_is_refused_goes_again_as_it_came_and_the_feature_r
     assert [each.compaction_why for each in done.receipts] == ["pays", "refused"]
     assert folds.refusals == 1
     assert planning.told[-1] != "refused"
+    assert planning.heard[-1].origin == Origin(opening=b"{}", turns=3, reset=True)
 
 
 def test_where_planning_was_at_fault_compaction_is_not_blamed():

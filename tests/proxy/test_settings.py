@@ -32,6 +32,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "planning": ("auto", Mode.AUTO),
     "compaction": ("facts+model", Compaction.FACTS_MODEL),
     "compaction_model": ("gpt-6-luna", "gpt-6-luna"),
+    "compaction_safety": ("10", 10.0),
     "control_share": ("0.2", 0.2),
     "retention_days": ("30", 30),
     "drain_grace": ("1.5", 1.5),

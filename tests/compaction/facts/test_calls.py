@@ -28,6 +28,12 @@ def test_what_the_result_says_is_not_said_twice():
     assert said(call('{"a": "JFK", "b": 2}'), 100, "{a:JFK c:3}") == "f(b=2)"
 
 
+def test_one_argument_tells_calls_apart_whatever_the_result_says():
+    assert said(call('{"a": "JFK", "b": 2}'), 100, "{a:JFK b:2}") == "f(JFK)"
+    long = "x" * 90
+    assert said(call(f'{{"a": "{long}"}}'), 100, f"{{a:{long}}}") == "f()"
+
+
 def test_arguments_nested_too_deep_to_be_written_are_left_out():
     deep = '{"a":' + "[" * 300 + "]" * 300 + "}"
 

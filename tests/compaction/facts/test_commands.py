@@ -2,6 +2,16 @@ from compaction.facts.commands import commands
 from tests.compaction.facts.regions import asked, called, parted, texts, user
 
 LONG = "<returncode>1</returncode>\n" + "src/app.py:10: def main_loop()\n" * 20
+PYTEST = """\
+    def test_status():
+>       assert call_upstream(31.2)
+E       TimeoutError: upstream took 31.2s (limit 30.0s)
+E        +  where 31.2 = call_upstream()
+
+FAILED tests/test_x.py::test_status - Timeo...
+================ 1 failed, 11 passed in 0.31s ================
+exit code: 1"""
+LOG = "job done\n" * 20 + "ERROR job 5 failed: DiskFull on vol-7\n" + "so it goes\n" * 60
 
 
 def test_a_short_answer_stays_as_it_is():
@@ -11,17 +21,17 @@ def test_a_short_answer_stays_as_it_is():
 
 
 def test_of_a_long_one_its_exit_and_its_names_stay():
-    part = parted(called("bash", LONG, command="cat"))
+    part = parted(called("bash", LONG + "no luck\n", command="cat"))
 
-    assert texts(commands(part)) == ["bash(command=cat) → exit 1 → src/app.py main_loop"]
-    assert texts(commands(part, names=0)) == ["bash(command=cat) → exit 1"]
+    assert texts(commands(part)) == ["bash(command=cat) → exit 1: no luck → src/app.py main_loop"]
+    assert texts(commands(part, names=0)) == ["bash(command=cat) → exit 1: no luck → …"]
 
 
 def test_what_went_wrong_stands_on_its_line():
     wrong = LONG + "ValueError: no\n"
 
     assert texts(commands(parted(called("bash", wrong, command="x")), names=0)) == [
-        "bash(command=x) → exit 1: ValueError: no"
+        "bash(command=x) → exit 1: ValueError: no → …"
     ]
 
 
@@ -29,7 +39,49 @@ def test_a_file_that_only_tells_of_errors_went_well():
     told = LONG.replace(">1<", ">0<") + "raise ValueError: no\n" + "so\n" * 300
 
     assert texts(commands(parted(called("bash", told, command="x")), names=0)) == [
-        "bash(command=x)"
+        "bash(command=x) → …"
+    ]
+
+
+def test_what_a_test_run_and_a_log_tell_of_stays():
+    part = parted(
+        called("sh", PYTEST, "a", cmd="pytest -q"), called("sh", LOG, "b", cmd="cat log0")
+    )
+
+    assert texts(commands(part, names=0)) == [
+        (
+            "sh(cmd=pytest -q) → exit 1: E TimeoutError: upstream took 31.2s (limit 30.0s)"
+            " ¶ FAILED tests/test_x.py::test_status - Timeo... ¶ 1 failed, 11 passed in 0.31s → …"
+        ),
+        "sh(cmd=cat log0) → ERROR job 5 failed: DiskFull on vol-7",
+    ]
+
+
+def test_where_room_is_short_the_latest_tell_more_of_what_went_wrong():
+    part = parted(*(called("sh", PYTEST, f"c{at}", cmd=f"pytest -q {at}") for at in range(20)))
+    first, *_, last = texts(commands(part, names=0))
+
+    assert first.endswith("exit 1: E TimeoutError: upstream took 31.2s (limit 30.0s) → …")
+    assert last.endswith("1 failed, 11 passed in 0.31s → …")
+
+
+def test_a_list_that_is_not_whole_ends_with_a_sign():
+    hits = "".join(f"src/mod_{at}.py:1: handler_{at}\n" for at in range(9))
+    part = parted(
+        called("sh", hits, "a", cmd="grep -rn handler src"),
+        called("sh", "handler_3 " * 20, "b", cmd="cat x"),
+        called("sh", "plain words of some length " * 9, "c", cmd="cat y"),
+        called("sh", "plain words", "d", cmd="cat z"),
+    )
+    first, *others = texts(commands(part))
+
+    assert "handler_4" in first
+    assert "handler_3" not in first
+    assert first.endswith(" …")
+    assert others == [
+        "sh(cmd=cat x) → handler_3",
+        "sh(cmd=cat y) → …",
+        "sh(cmd=cat z) → plain words",
     ]
 
 

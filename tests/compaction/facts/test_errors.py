@@ -16,6 +16,7 @@ def test_an_error_that_stays_is_not_said_to_be_mended_and_stands_once():
         called("bash", TRACE, "b", command="x"),
         called("bash", "so\n" * 60 + TRACE, "c", command="x"),
         called("bash", "so\n" * 60 + TRACE, "d", command="x"),
+        called("bash", "so\n" * 60 + "OSError: y", "e", command="x"),
     )
 
     assert texts(errors(part)) == ["bash(command=x): KeyError: 'x'"]
@@ -24,6 +25,12 @@ def test_an_error_that_stays_is_not_said_to_be_mended_and_stands_once():
 def test_what_the_line_of_its_command_says_is_not_said_twice():
     assert texts(errors(parted(called("bash", "Error: no", command="x")))) == []
     assert texts(errors(parted(asked("", "", "Error: no"), asked("", "", "Error: no")))) == []
+
+
+def test_what_the_latest_of_equal_calls_tells_is_not_said_of_the_others():
+    part = parted(called("bash", TRACE, "a", command="x"), called("bash", TRACE, "b", command="x"))
+
+    assert texts(errors(part)) == []
 
 
 def test_a_search_that_found_nothing_is_no_error():

@@ -14,8 +14,9 @@ def test_a_call_and_its_result_are_one_line():
     assert (made.turns, made.messages, made.key, made.replaces) == ((0,), (0, 1), "key", 2)
 
 
-def test_a_result_that_is_left_out_leaves_its_call():
-    assert fact(called("get", "a", x="Z1"), say=lambda _: "").text == "get(x=Z1)"
+def test_a_result_that_is_left_out_is_told_from_none():
+    assert fact(called("get", "a", x="Z1"), say=lambda _: "").text == "get(x=Z1) → …"
+    assert fact(called("get", "", x="Z1")).text == "get(x=Z1)"
 
 
 def test_a_result_of_an_unknown_call_stands_alone():

@@ -58,10 +58,9 @@ def test_a_segment_holds_words_calls_and_results_in_their_order():
             "tool: search_flight(origin=JFK, destination=SEA) → "
             "{flight_number:HAT069 price:121 seats:{economy:12}}"
         ),
-        "assistant: Shall I book it?",
+        "assistant: HAT069 costs $121, $127 with tax. Shall I book it?",
         "2 user: Yes",
         "did: book_flight(flight=HAT069) → {reservation_id:ZFA04Y}",
-        "1 values: $127",
     ]
     assert (made.start, made.end, made.tokens) == (0, 8, estimate(made.text))
 

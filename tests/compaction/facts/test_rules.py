@@ -3,6 +3,15 @@ import pytest
 from compaction.facts.rules import directs, rules
 from tests.compaction.facts.regions import assistant, called, parted, texts, user
 
+REPORTS = [
+    "The colour was wrong, I got rust instead of moss.",
+    "I have never received it.",
+    "It never arrived.",
+    "The parcel doesn't open.",
+    "I was told you must confirm.",
+    "Did you always do that?",
+]
+
 
 @pytest.mark.parametrize(
     "said",
@@ -15,6 +24,10 @@ from tests.compaction.facts.regions import assistant, called, parted, texts, use
         "I prefer aisle seats",
         "Use tabs instead of spaces",
         "Make sure it compiles",
+        "Could you please always answer in French?",
+        "The colour was wrong, so never send rust again.",
+        "Yes, but only if it arrives before the 28th.",
+        "I don't want insurance.",
     ],
 )
 def test_a_standing_wish_is_a_rule(said):
@@ -22,7 +35,7 @@ def test_a_standing_wish_is_a_rule(said):
 
 
 @pytest.mark.parametrize(
-    "said", ["Hello!", "I don't have it here", "Two seats to Rome", "x only" * 400]
+    "said", ["Hello!", "I don't have it here", "Two seats to Rome", "x only" * 400, *REPORTS]
 )
 def test_other_words_are_none(said):
     assert not directs(said)

@@ -9,7 +9,7 @@ LISTING = "\n".join(f"src/package/module_{at}.py" for at in range(400))
 def told(part, share=1.0, said=None):
     every = range(len(part.exchanges))
     said = dict.fromkeys(every, "") if said is None else said
-    return names(part, said, list(every), share)
+    return names(part, said, list(every), share)[0]
 
 
 def test_a_name_stays_with_the_exchange_that_showed_it_last():
@@ -32,7 +32,7 @@ def test_names_of_a_call_that_was_made_again_stand_with_the_last_like_it():
         called("bash", "old_name", "a", command="x"), called("bash", "new_name", "b", command="x")
     )
 
-    assert names(part, {1: ""}, [1, 1], 1.0) == {1: ["old_name", "new_name"]}
+    assert names(part, {1: ""}, [1, 1], 1.0)[0] == {1: ["old_name", "new_name"]}
 
 
 def test_exchanges_that_do_not_stay_tell_nothing():
@@ -40,7 +40,7 @@ def test_exchanges_that_do_not_stay_tell_nothing():
         called("bash", "old_name", "a", command="x"), called("bash", "new_name", "b", command="y")
     )
 
-    assert names(part, {1: ""}, [0, 1], 1.0) == {1: ["new_name"]}
+    assert names(part, {1: ""}, [0, 1], 1.0)[0] == {1: ["new_name"]}
 
 
 def test_where_room_is_short_later_and_repeated_names_stay():
@@ -81,6 +81,18 @@ def test_arguments_that_are_nested_too_deep_are_read_as_text():
     part = parted(asked("put", "[" * 200 + '"deep_name"' + "]" * 200, ""))
 
     assert told(part) == {0: ["deep_name"]}
+
+
+def test_exchanges_that_showed_more_names_than_they_say_are_known():
+    part = parted(
+        called("bash", "def first_one(): other_one", "a", command="cat x"),
+        called("bash", "first_one again", "b", command="cat y"),
+        called("bash", "plain words", "c", command="cat z"),
+    )
+
+    assert names(part, dict.fromkeys(range(3), ""), [0, 1, 2], 1.0)[1] == {0}
+    assert names(part, {0: "first_one", 1: "", 2: ""}, [0, 1, 2], 1.0)[1] == set()
+    assert names(part, dict.fromkeys(range(3), ""), [0, 1, 2], 0.0)[1] == {0, 1}
 
 
 def test_many_names_take_no_time():

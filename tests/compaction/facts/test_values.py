@@ -1,4 +1,4 @@
-from compaction.facts.values import asked_with, bag, gathered, ranked, told, values
+from compaction.facts.values import Kept, asked_with, bag, gathered, ranked, told, values
 from compaction.reading.message import Voice
 from tests.compaction.facts.regions import assistant, called, parted, texts, user
 
@@ -10,14 +10,21 @@ def test_what_was_worked_out_stays_where_nothing_kept_says_it():
         user("go"), assistant("1. HAT069 at 06:00 costs $121, with tax **$127.50**, mia_li")
     )
 
-    assert texts(values(part, "[HAT069 06:00:00 price:121]")) == ["$127.50, mia_li"]
-    assert texts(values(parted(assistant("Nothing new.")), "")) == []
+    assert texts(values(part, Kept("[HAT069 06:00:00 price:121]"))) == ["$127.50, mia_li"]
+    assert texts(values(parted(assistant("Nothing new.")), Kept(""))) == []
 
 
 def test_it_is_said_once():
     part = parted(assistant("It is $127."), assistant("As I said, $127."))
 
-    assert texts(values(part, "")) == ["$127"]
+    assert texts(values(part, Kept(""))) == ["$127"]
+
+
+def test_days_whose_month_is_a_word_and_sentences_that_are_kept_need_no_line():
+    part = parted(assistant("On May 28, 2024 or 3rd of June it is $12 for Z1X9."))
+
+    assert texts(values(part, Kept(""))) == ["$12, Z1X9"]
+    assert texts(values(part, Kept("It is $12. Take Z1X9."))) == []
 
 
 def missing(part, kept):

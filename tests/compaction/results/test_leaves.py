@@ -144,6 +144,13 @@ def test_values_of_plain_words_are_found(text, value):
     assert value in leaves(text)
 
 
+def test_a_label_and_a_quote_leave_an_id_in_them_to_itself():
+    assert leaves("See Reference KB-2203 of Mei Brown Z1X9") == (
+        *("See Reference", "KB-2203", "Mei Brown", "Z1X9"),
+    )
+    assert leaves('the "see KB-2203 now" and "Gold Plus"') == ("KB-2203", "Gold Plus")
+
+
 def test_of_a_long_string_the_values_in_it_count():
     text = json.dumps({"body": "Your code is 463820. " + "Thanks for it. " * 40})
 

@@ -50,7 +50,8 @@ def test_a_person_is_told_what_became_of_it(typed, file):
     assert "(−" in lines[0]  # noqa: RUF001
     assert lines[1].startswith("Folded: facts stand for ")
     assert lines[1].endswith("it was asked for, whether it pays or not.")
-    assert lines[2].startswith("N* = ")
+    assert lines[2].startswith("The fold pays itself back in ")
+    assert lines[2].endswith(" calls, this one included; 19 were made so far.")
     assert "  rule (1)" in lines
     assert "    [1] Never write to ann@example.com." in lines
     assert "What would be sent (" in said
@@ -127,7 +128,7 @@ def test_a_message_of_an_unknown_shape_is_shown_all_the_same():
 
 
 @pytest.mark.parametrize(
-    ("raw", "why"), [(b"junk", "is no JSON: "), (b"[1]", "is no JSON object; it has to hold")]
+    ("raw", "why"), [(b"junk", "holds no JSON: "), (b"[1]", "holds no JSON object; it has to be")]
 )
 def test_a_file_that_holds_no_conversation_fails_with_a_sentence(typed, tmp_path, raw, why):
     path = tmp_path / "talk.json"
@@ -152,6 +153,7 @@ def test_the_gateways_own_command_line_has_it_and_reads_what_is_piped():
     assert found["folded"] is True
     piped = shell("-", stdin=b"{")
     assert piped.exit_code == 1
+    assert "stdin holds no JSON" in piped.stderr
 
 
 @pytest.mark.parametrize(
@@ -170,6 +172,38 @@ def test_what_is_typed_wrongly_is_refused(words):
 
 def test_a_model_near_the_one_that_was_typed_is_named():
     assert "gpt-5.6-terra" in shell("-", "--model", "gpt-5.6-tera", stdin=b"{}").stderr
+    assert "the catalog has" in shell("-", "--model", "zzz", stdin=b"{}").stderr
+
+
+def test_a_model_whose_thinking_is_signed_is_told_to_be_left_alone():
+    body = orjson.dumps({"messages": talk()})
+    words = ("-", "--model", "claude-sonnet-5-5", "--force")
+    said = shell(*words, stdin=body).stdout
+
+    assert "The gateway would leave it alone all the same: the model's thinking is signed" in said
+    assert orjson.loads(shell(*words, "--json", stdin=body).stdout)["gateway"] == "thinks"
+    native = shell(*words, "--json", "--mode", "native", stdin=body).stdout
+    assert orjson.loads(native)["gateway"] is None
+    assert orjson.loads(shell("-", "--json", stdin=body).stdout)["gateway"] is None
+
+
+def test_a_target_that_cannot_be_met_is_told(typed, file):
+    said = typed.said(build, "compact", file, "--force", "--target-tokens", "100", *WORDS)
+    found = orjson.loads(
+        typed.said(build, "compact", file, "--force", "--target-tokens", "100", "--json", *WORDS)
+    )
+
+    assert "The target of 100 tokens was missed by " in said
+    assert found["target_missed"] == found["tokens_after"] - 100
+    assert f"and the last 3 turns alone weigh {found['kept_tokens']:,}." in said
+
+
+def test_a_message_that_is_no_object_fails(typed, tmp_path):
+    path = tmp_path / "talk.json"
+    path.write_bytes(b'{"messages":[{"role":"user","content":"Hi"},3]}')
+
+    failed = typed.refused(build, "compact", str(path), *WORDS)
+    assert failed == f"{path} has as messages[1] something else than an object."
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").is_file(), reason="this system has no /proc")

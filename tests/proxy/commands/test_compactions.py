@@ -52,7 +52,8 @@ def test_features_are_listed_with_what_came_of_them(typed: Typed, team: str) -> 
 
     assert head.split()[:3] == ["team", "feature", "mode"]
     assert row.split() == [
-        "acme", "support", "facts", "1", "1", "0", "9,047", "0.0015", "2.5%", "chosen",
+        "acme", "support", "facts", "1", "1", "0", "0", "9,047", "$0.0015", "2.5%", "none",
+        "chosen",
     ]  # fmt: skip
 
 
@@ -72,20 +73,24 @@ def test_the_same_as_a_document(typed: Typed, team: str) -> None:
 
 def test_notes_that_were_paid_are_taken_off_what_was_saved(typed: Typed, team: str) -> None:
     store = typed.open()
-    store.keep(a_receipt(9, team=team, feature="support/compaction", cost_nanos=2_000_000))
+    store.keep(
+        a_receipt(
+            9, team=team, feature="support/compaction", compaction_why="notes", cost_nanos=2_000_000
+        )
+    )
     store.drain.flush(10)
     store.close(5)
     (support,) = json.loads(typed.said(compactions, "list", "--json"))["compactions"]
 
     assert (support["saved_usd"], support["notes_usd"]) == ("-0.0005", "0.002")
-    assert "-0.0005" in typed.said(compactions, "list")
+    assert "-$0.0005" in typed.said(compactions, "list")
 
 
 def test_a_mode_is_chosen_and_a_feature_that_was_never_called_is_doubted(
     typed: Typed, team: str
 ) -> None:
     assert typed.said(compactions, "mode", "acme", "support", "facts") == (
-        "Feature support has the compaction facts from now on.\n"
+        "From now on feature support is compacted in mode facts.\n"
     )
     assert "no call of team acme with it yet" in typed.said(
         compactions, "mode", "acme", "suport", "facts"
@@ -93,9 +98,51 @@ def test_a_mode_is_chosen_and_a_feature_that_was_never_called_is_doubted(
 
 
 def test_a_mode_that_wants_notes_of_no_model_is_doubted(typed: Typed, team: str) -> None:
-    assert "names no model to take notes" in typed.said(
-        compactions, "mode", "acme", "support", "facts+model"
+    said = typed.said(compactions, "mode", "acme", "support", "facts+model")
+
+    assert said.endswith("is not set here; where the gateway runs it must be.\n")
+
+
+def test_a_feature_is_switched_off_in_words(typed: Typed, team: str) -> None:
+    assert typed.said(compactions, "mode", "acme", "support", "off") == (
+        "From now on feature support is not compacted.\n"
     )
+
+
+def test_a_feature_that_was_never_called_is_listed_with_what_was_chosen(
+    typed: Typed, team: str
+) -> None:
+    typed.said(compactions, "mode", "acme", "code", "off")
+    row = typed.said(compactions, "list").splitlines()[1]
+
+    assert row.split()[:7] == ["acme", "code", "off", "0", "0", "0", "0"]
+    assert row.endswith("chosen")
+
+
+def test_what_was_only_trimmed_is_told_apart_from_folds(typed: Typed, team: str) -> None:
+    typed.keep(
+        a_receipt(
+            2,
+            team=team,
+            feature="support",
+            compaction="trim",
+            folded=True,
+            tokens_before=900,
+            tokens_after=700,
+        )
+    )
+    (support,) = json.loads(typed.said(compactions, "list", "--json"))["compactions"]
+
+    assert (support["calls"], support["folded"], support["trimmed"]) == (2, 1, 1)
+    assert support["tokens_saved"] == 9_247
+
+
+def test_a_feature_that_nobody_knows_cannot_be_resumed_and_is_not_listed(
+    typed: Typed, team: str
+) -> None:
+    typed.refused(compactions, "resume", "acme", "nofeature")
+
+    assert "nofeature" not in typed.said(compactions, "list")
 
 
 def test_a_step_back_is_shown_and_ended(typed: Typed, team: str) -> None:
@@ -106,7 +153,7 @@ def test_a_step_back_is_shown_and_ended(typed: Typed, team: str) -> None:
 
     assert "stepped back from trim 2026-09-21 14:23 UTC: 9 of 100 lost" in shown
     assert typed.said(compactions, "resume", "acme", "support") == (
-        "Feature support has the compaction trim again.\n"
+        "Again feature support is compacted in mode trim.\n"
     )
     assert typed.refused(compactions, "resume", "acme", "support") == (
         "Feature support was not stepped back."

@@ -108,10 +108,11 @@ def test_a_call_that_was_folded_says_what_was_sent_and_what_that_saved():
     lines = list(told(folded, "acme"))
 
     assert (
-        "Folded (facts, pays): about 12,034 tokens came, 2,987 were sent;"
+        "Folded (mode facts): about 12,034 tokens came, 2,987 were sent;"
         " it was the first call after a fold."
     ) in lines
-    assert "Saved by that, resets paid for: $-0.0015." in lines
+    assert "Why: enough calls are to be expected for the fold to pay." in lines
+    assert "Saved by that, resets paid for: -$0.0015." in lines
     assert (
         "Its last tool calls needed 3 values of what was folded: 2 of them are in what is sent."
     ) in lines
@@ -123,6 +124,57 @@ def test_a_call_that_was_not_folded_says_why():
         1, compaction="facts", compaction_why="dry_run: pays", tokens_before=9_000, tokens_after=900
     )
 
-    assert "Compaction (facts) left it as it came: signed." in list(told(left, "acme"))
+    assert (
+        "Compaction (mode facts) left it as it came: it holds signed thinking, before which nothing"
+        " may change."
+    ) in list(told(left, "acme"))
+    assert any(
+        line.endswith(
+            "it was only to be reckoned; else: enough calls are to be expected for the fold to pay."
+        )
+        for line in told(dry, "acme")
+    )
     assert "Of about 9,000 tokens it would have sent 900." in list(told(dry, "acme"))
     assert not any("ompaction" in line for line in told(a_receipt(1), "acme"))
+
+
+def shortened(**fields: object) -> str:
+    """What is told of a call that went out shorter."""
+    given = {"folded": True, "tokens_before": 900, "tokens_after": 300}
+    lines = list(told(a_receipt(1, **given | fields), "acme"))
+    at = next(n for n, line in enumerate(lines) if "900 tokens came" in line)
+    return " ".join(lines[at : at + 2])
+
+
+def test_results_said_shorter_are_told_apart_from_a_fold():
+    trimmed = shortened(compaction="trim", compaction_why="nothing_to_fold")
+
+    assert trimmed.startswith("Trimmed, tool results alone and without loss (mode trim): about 900")
+    assert "fold" not in trimmed.split("Read from")[0]
+
+
+def test_why_no_more_was_folded_is_told_as_such():
+    either = shortened(compaction="facts", compaction_why="cooling_down")
+    surely = shortened(compaction="facts", compaction_why="cooling_down", needed=2)
+
+    assert either.startswith("Sent shorter, folded earlier or tool results alone (mode facts): ")
+    assert either.endswith("No more was folded at this call: the last fold was a short while ago.")
+    assert surely.startswith("Folded (mode facts): ")
+
+
+def test_thinking_that_forbids_a_fold_is_told_in_a_sentence():
+    lines = list(told(a_receipt(1, compaction="facts", compaction_why="thinks"), "acme"))
+
+    assert any("thinking is signed" in line and "native" in line for line in lines)
+
+
+def test_a_question_for_notes_is_told_as_the_gateways_own():
+    lines = list(told(a_receipt(1, compaction_why="notes"), "acme"))
+
+    assert "The gateway itself asked it, for notes on a conversation that was folded." in lines
+
+
+def test_a_providers_own_compaction_is_told():
+    lines = list(told(a_receipt(1, compaction="native", compaction_why="asked"), "acme"))
+
+    assert "Its provider was asked to compact it (mode native)." in lines

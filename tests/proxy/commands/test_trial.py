@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec import structs
 
 from compaction.fold import Folded
 from compaction.policy import Mode, Policy, Prices
@@ -13,6 +14,12 @@ from proxy.tokens.counter import Counter
 
 FORCED = Policy(prices=Prices(read=0.1, write=1.25), force=True, once=True)
 TOOLS = [{"type": "function", "function": {"name": "get_order", "parameters": {"type": "object"}}}]
+
+MORE = (
+    " It left our house in the morning, in a box of its own, and the parcel service took it along"
+    " with all others of that day. You need do nothing, for somebody will ring at your door; and if"
+    " nobody is in, a neighbour may take it."
+)
 
 
 def talk(turns: int = 9) -> list[dict[str, Any]]:
@@ -35,7 +42,7 @@ def talk(turns: int = 9) -> list[dict[str, Any]]:
                 "tool_calls": [{"id": f"c{turn}", "type": "function", "function": function}],
             },
             {"role": "tool", "tool_call_id": f"c{turn}", "content": orjson.dumps(order).decode()},
-            {"role": "assistant", "content": f"Order ORD-{500 + turn} was sent, with tea."},
+            {"role": "assistant", "content": f"Order ORD-{500 + turn} was sent, with tea.{MORE}"},
             {"role": "user", "content": f"And where is the order number {501 + turn}, please?"},
         ]
     return said
@@ -43,6 +50,11 @@ def talk(turns: int = 9) -> list[dict[str, Any]]:
 
 def of(*messages: Any, **fields: Any) -> Conversation:
     return conversation(orjson.dumps({"messages": list(messages), "tools": TOOLS, **fields}))
+
+
+def signed() -> dict[str, Any]:
+    """A message with thinking that its provider signed."""
+    return {"role": "assistant", "content": "Hm.", "thinking_blocks": [{"signature": "x"}]}
 
 
 def tried(said: Conversation, policy: Policy = FORCED) -> Trial:
@@ -113,7 +125,8 @@ def test_trim_says_results_shorter_and_folds_nothing():
     [
         (of(*talk(), {"role": "user", "content": "/compact"}), "client"),
         (of(*talk(), context_management={"edits": []}), "native"),
-        (of(*talk(), {"role": "tool", "tool_call_id": "gone", "content": "?"}), None),
+        (of(*talk(), {"role": "tool", "tool_call_id": "gone", "content": "?"}), "invalid"),
+        (of(*talk(), signed()), "signed"),
         (of({"role": "wizard", "content": "?"}), None),
     ],
 )
@@ -125,11 +138,11 @@ def test_what_the_gateway_leaves_alone_is_left_alone_here(said, reason):
     assert found.reason == (reason or found.reason) != ""
 
 
-def folds_to(*messages: Any) -> Callable[..., Folded]:
+def folds_to(*messages: Any, tokens: int = 0) -> Callable[..., Folded]:
     """Folds whatever it is to these messages."""
     raws = tuple(map(orjson.dumps, messages))
     return lambda *_, **__: Folded(
-        messages=raws, changed=True, reason="pays", tokens_before=0, tokens_after=0
+        messages=raws, changed=True, reason="pays", tokens_before=0, tokens_after=tokens
     )
 
 
@@ -143,7 +156,8 @@ def folds_to(*messages: Any) -> Callable[..., Folded]:
 )
 def test_what_would_be_longer_or_refused_goes_as_it_came(sent, why):
     said = of({"role": "user", "content": "Hi there!"})
-    found = trial(said, FORCED, model="any", upstream_model="gpt-5.6-terra", fold=folds_to(*sent))
+    fold = folds_to(*sent, tokens=int(why == "grew"))
+    found = trial(said, FORCED, model="any", upstream_model="gpt-5.6-terra", fold=fold)
 
     assert (found.reason, found.changed, found.folded) == (why, False, False)
     assert [bytes(each) for each in found.messages] == list(said.messages)
@@ -169,11 +183,12 @@ def test_a_mark_before_the_json_and_missing_tools_do_no_harm():
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
-        (b"", "is no JSON"),
-        (b"{", "is no JSON"),
-        (b'{"messages":[' * 5_000, "is no JSON"),
-        (b"\xff\xfe", "is no JSON"),
+        (b"", "holds no JSON"),
+        (b"{", "holds no JSON"),
+        (b'{"messages":[' * 5_000, "holds no JSON"),
+        (b"\xff\xfe", "holds no JSON"),
         (b"[]", "no JSON object"),
+        (b'{"messages":[{},3]}', r"messages\[1\] something else than an object"),
         (b"{}", 'has no "messages"'),
         (b'{"messages":[]}', "has no message"),
         (b'{"messages":{}}', '"messages" something else than a list'),
@@ -183,3 +198,44 @@ def test_a_mark_before_the_json_and_missing_tools_do_no_harm():
 def test_what_is_no_conversation_is_told_in_words(raw, why):
     with pytest.raises(NoConversation, match=why):
         conversation(raw)
+
+
+def test_what_is_wrong_with_it_as_it_came_is_told_and_nothing_is_made_of_it():
+    found = tried(of(*talk(), {"role": "tool", "tool_call_id": "gone", "content": "?"}))
+
+    assert found.faults == ("messages[38] answers no call that waits for a result",)
+    assert (found.changed, found.calls, found.since_call) == (False, 0, None)
+
+
+def test_a_target_that_was_missed_is_told_with_what_stands_in_its_way():
+    said = of(*talk())
+    missed, met, none = (
+        tried(said, structs.replace(FORCED, target=target)) for target in (100, 100_000, 0)
+    )
+
+    assert missed.target_missed == missed.tokens_after - 100
+    assert missed.kept_tokens is not None
+    assert 100 < missed.kept_tokens < missed.tokens_after
+    assert (met.target_missed, none.target_missed) == (None, None)
+
+
+def test_a_fold_of_an_earlier_call_is_told_with_that_call():
+    eager, whole = Policy(prices=FORCED.prices, force=True), talk(40)
+    said = [tried(of(*whole[: 4 * n + 2]), eager) for n in range(10, 41, 2)]
+    since = [found.since_call for found in said if found.since_call is not None]
+    later = [found.calls for found in said if found.folded]
+
+    assert len(since) == len(later) > 0
+    assert since == sorted(since)
+    assert all(at <= now for at, now in zip(since, later, strict=True))
+    assert any(at < now for at, now in zip(since, later, strict=True))
+    assert tried(of(*talk()), FORCED).since_call == 19
+
+
+def test_why_the_gateway_leaves_it_alone_is_told_beside_what_a_fold_would_bring():
+    found = trial(
+        of(*talk()), FORCED, model="any", upstream_model="gpt-5.6-terra", gateway="thinks"
+    )
+
+    assert (found.gateway, found.folded) == ("thinks", True)
+    assert tried(of(*talk())).gateway is None

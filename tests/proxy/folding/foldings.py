@@ -12,6 +12,7 @@ from compaction.fold import Around, Folded
 from compaction.memory import Memory
 from compaction.policy import Mode, Policy
 from proxy.call import Call
+from proxy.chosen import Usual
 from proxy.folding.body import Task
 from proxy.folding.folding import Folding
 from proxy.store.store import Store
@@ -106,8 +107,10 @@ def room(
         alerts.append(alert)
         return True
 
-    given: dict[str, Any] = {"now": lambda: NOW, "say": say, "default": Mode.FACTS, "share": 0.0}
-    made = Folding(store, LoopTasks(), **(given | fields))
+    now = fields.pop("now", lambda: NOW)
+    given: dict[str, Any] = {"mode": Mode.FACTS, "share": 0.0}
+    usual = Usual(**(given | fields))
+    made = Folding(store, LoopTasks(), now=now, say=say, usual=usual)
     made.fold = fold or Shorter()
     try:
         yield made, alerts

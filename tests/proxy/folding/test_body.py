@@ -8,7 +8,7 @@ from compaction.fold import fold
 from compaction.memory import Memory
 from compaction.policy import Policy
 from compaction.reading.message import Unfoldable
-from proxy.folding.body import made
+from proxy.folding.body import made, spoken
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from tests.fakes.desk import KEY
@@ -55,7 +55,9 @@ def test_its_conversation_is_the_one_that_planning_knows():
     before = planner.draft(asked(whole.body, **who))
     after = planner.draft(asked(found.fold.sent.body, origin=found.fold.sent.origin, **who))
 
-    assert found.conversation == before.conversation == after.conversation
+    assert found.talk is not None
+    assert found.talk.name == before.conversation == after.conversation
+    assert found.talk == spoken(whole, SECRET)
     assert before.turns == after.turns == 6
 
 
@@ -110,6 +112,42 @@ def test_calls_that_are_left_alone(given, reason):
 
     assert why(given, shorter) == reason
     assert shorter.asked == []
+
+
+def test_only_what_is_sent_as_its_policy_has_it_is_decided():
+    raws = tuple(map(orjson.dumps, talk()))
+    same = Shorter(messages=raws, changed=False, reason="too_early", tokens_after=900)
+
+    assert kept().is_decided
+    assert kept(shorter=same).is_decided
+    assert not kept(shorter=same, is_dry=True).is_decided
+    assert not kept(share=1.0).is_decided
+    assert not kept(shorter=Shorter(tokens_after=901)).is_decided
+    assert not kept(chat(*talk(), said("user", "/compact"))).is_decided
+
+
+def test_where_nothing_is_said_there_is_no_conversation():
+    assert spoken(chat(said("system", "You help.")), SECRET) is None
+
+
+def test_tools_and_texts_are_counted_as_the_models_provider_does():
+    tool = {"type": "function", "function": {"name": "find", "description": "Finds it. " * 40}}
+    given = chat(body=orjson.dumps({"model": "m", "messages": talk(60), "tools": [tool] * 9}))
+
+    def before(model):
+        found = made(task(given, model=model), fold, Memory()).fold.before
+        assert found is not None
+        return found
+
+    assert before("claude-opus-5-5") == pytest.approx(1.3 * before("gpt-5.6-terra"), rel=0.02)
+
+
+def test_conversations_that_are_counted_otherwise_share_nothing():
+    memory, given = Memory(), chat(*talk(60))
+    alone = made(task(given, model="claude-opus-5-5"), fold, Memory()).fold
+    made(task(given, model="gpt-5.6-terra"), fold, memory)
+
+    assert made(task(given, model="claude-opus-5-5"), fold, memory).fold == alone
 
 
 def test_a_body_that_cannot_be_read_says_so():

@@ -2,9 +2,12 @@
 
 import asyncio
 import threading
+from time import sleep
 from typing import Any
 
+import orjson
 import pytest
+from msgspec.structs import replace
 from sqlalchemy.exc import OperationalError
 
 from compaction.policy import Mode
@@ -13,12 +16,13 @@ from proxy.folding import folding as folding_
 from proxy.folding.notebook import Notebook
 from proxy.folds import NO_FOLD
 from proxy.receipt import Receipt
-from tests.fakes.desk import LoopTasks
+from tests.fakes.desk import LoopTasks, route
 from tests.fakes.receipts import a_receipt
 from tests.proxy.folding.foldings import NOW, ROUTE, Clock, Shorter, chat, room, talk
 from tests.proxy.folding.notings import Taker, visit
 
 LARGE = chat(*talk(80))
+ASKS = {"role": "user", "content": "/compact"}
 
 
 def folded(made, given=None):
@@ -68,27 +72,118 @@ def test_a_body_that_cannot_be_read_is_left_alone(tmp_path):
         assert folded(made, chat(body=b'{"model":"m"}')).why == "unreadable"
 
 
+class Slow(Shorter):
+    """Takes its time while it is held."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields)
+        self.free = threading.Event()
+
+    def __call__(self, *args, **kwargs):
+        self.free.wait(5)
+        return super().__call__(*args, **kwargs)
+
+
 def test_what_takes_too_long_goes_as_it_came(tmp_path, monkeypatch):
     monkeypatch.setattr(folding_, "_DEADLINE", 0.05)
-    held = threading.Event()
-
-    class Slow(Shorter):
-        def __call__(self, *args, **kwargs):
-            held.wait(5)
-            return super().__call__(*args, **kwargs)
-
-    with room(tmp_path, Slow()) as (made, _):
+    slow = Slow()
+    with room(tmp_path, slow) as (made, _):
         found = folded(made, LARGE)
-        held.set()
+        slow.free.set()
 
     assert (found.why, found.sent) == ("late", None)
     assert found.notes == ("compaction took too long, so the conversation went as it came",)
 
 
-def test_where_too_many_wait_calls_go_as_they_came(tmp_path, monkeypatch):
-    monkeypatch.setattr(folding_, "_WAITING", 0)
+@pytest.mark.parametrize("given", [chat(), LARGE])
+@pytest.mark.parametrize(
+    ("between", "why"),
+    [
+        (lambda given: replace(given, compaction="off"), ""),
+        (lambda given: replace(given, compaction="dry-run"), "dry_run: pays"),
+        (lambda given: chat(*orjson.loads(given.body)["messages"], ASKS), "client"),
+    ],
+)
+def test_a_prefix_that_moves_there_and_back_is_a_reset_both_times(tmp_path, given, between, why):
+    with room(tmp_path, Shorter(reset=False)) as (made, _):
+        found = [folded(made, each) for each in (given, between(given), given, given)]
+    as_it_came, back = found[1], found[2]
+
+    assert [each.reset for each in found] == [False, True, True, False]
+    assert (as_it_came.is_folded, as_it_came.why) == (False, why)
+    for each in (as_it_came, back):
+        assert each.sent is not None
+        assert each.sent.origin is not None
+        assert each.sent.origin.reset
+        assert each.is_warm
+
+
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        (Unfoldable("signed"), "signed"),
+        (ZeroDivisionError(), "failed"),
+    ],
+)
+def test_trouble_moves_the_prefix_there_and_back_too(tmp_path, trouble, why):
+    with room(tmp_path, Shorter(reset=False)) as (made, _):
+        first = folded(made)
+        made.fold, fold = Shorter(trouble), made.fold
+        failed = folded(made)
+        made.fold = fold
+        after = folded(made)
+
+    assert (first.reset, failed.reset, after.reset) == (False, True, True)
+    assert failed.why == why
+
+
+def test_what_is_late_busy_or_too_large_moves_it_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(folding_, "_DEADLINE", 0.1)
+    slow = Slow(reset=False)
+    slow.free.set()
+    with room(tmp_path, slow) as (made, _):
+        first = folded(made, LARGE)
+        slow.free.clear()
+        late, busy = folded(made, LARGE), folded(made, LARGE)
+        slow.free.set()
+        sleep(0.1)
+        after = folded(made, LARGE)
+        monkeypatch.setattr(folding_, "_HUGE", 10)
+        huge = folded(made, LARGE)
+
+    assert [each.why for each in (first, late, busy, after, huge)] == [
+        "pays", "late", "busy", "pays", "too_large",
+    ]  # fmt: skip
+    assert [each.reset for each in (first, late, busy, after, huge)] == [
+        False, True, False, True, True,
+    ]  # fmt: skip
+
+
+def test_a_feature_that_is_switched_off_moves_what_was_folded(tmp_path):
     with room(tmp_path) as (made, _):
-        assert folded(made, LARGE).why == "busy"
+        folded(made)
+        made._store.compactions.choose(("team_1", "chat"), Mode.OFF, "ann", NOW)
+        made._store.foldboard.refresh()
+        found, again = folded(made), folded(made)
+
+    assert (found.mode, found.reset, again.reset) == ("", True, False)
+
+
+def test_a_conversation_that_nobody_can_name_goes_as_it_came(tmp_path, monkeypatch):
+    def broken(*_args):
+        raise ZeroDivisionError
+
+    with room(tmp_path) as (made, _):
+        folded(made)
+        off = {"compaction": "off"}
+        unnamed = folded(made, chat(body=b'{"model":"m"}', **off))
+        silent = folded(made, chat({"role": "system", "content": "You help."}, **off))
+        nothing = folded(made, chat({"role": "system", "content": "You help."}))
+        monkeypatch.setattr(folding_, "spoken", broken)
+        failed = folded(made, chat(compaction="off"))
+
+    assert unnamed == silent == failed == NO_FOLD
+    assert nothing.why == "nothing_said"
 
 
 def test_what_is_too_large_is_not_begun(tmp_path, monkeypatch):
@@ -107,7 +202,7 @@ def test_other_calls_are_none_of_its_business(tmp_path, given):
 
 
 def test_off_is_the_default_and_a_header_may_try_it(tmp_path):
-    with room(tmp_path, default=Mode.OFF) as (made, _):
+    with room(tmp_path, mode=Mode.OFF) as (made, _):
         assert folded(made) == NO_FOLD
         assert folded(made, chat(compaction="dry-run")).why == "dry_run: pays"
         assert folded(made, chat(compaction="force")).is_folded
@@ -115,7 +210,7 @@ def test_off_is_the_default_and_a_header_may_try_it(tmp_path):
 
 
 def test_where_the_provider_compacts_nothing_is_folded_here(tmp_path):
-    with room(tmp_path, default=Mode.NATIVE) as (made, _):
+    with room(tmp_path, mode=Mode.NATIVE) as (made, _):
         assert folded(made).why == "native"
 
 
@@ -138,16 +233,27 @@ def test_a_features_own_setting_holds(tmp_path):
     assert (asked.prices.read, asked.prices.write) == (0.1, 1.0)
 
 
-def test_a_refused_feature_rests_for_a_while(tmp_path):
+def test_a_refused_conversation_rests_for_a_while(tmp_path):
     clock = Clock()
     with room(tmp_path, now=clock) as (made, _):
-        made.refused(chat())
-        resting = folded(made)
+        made.refused(chat(), folded(made))
+        resting, other = folded(made), folded(made, chat(conversation="another"))
         clock.now += 601
         after = folded(made)
 
-    assert (resting.why, resting.sent) == ("refused", None)
-    assert after.is_folded
+    assert (resting.why, resting.is_folded, resting.reset) == ("refused", False, True)
+    assert other.is_folded
+    assert (after.is_folded, after.reset) == (True, True)
+
+
+def test_a_feature_rests_once_three_of_its_conversations_were_refused(tmp_path):
+    with room(tmp_path) as (made, _):
+        for name in "abc":
+            given = chat(conversation=name)
+            made.refused(given, folded(made, given))
+        found = folded(made, chat(conversation="d"))
+
+    assert (found.why, found.sent) == ("refused", None)
 
 
 def test_the_first_call_by_another_policy_is_a_reset_too(tmp_path):
@@ -173,6 +279,9 @@ def test_a_fold_of_a_conversation_that_was_idle_for_long_is_a_cold_one(tmp_path)
     assert [unknown.is_warm, warm.is_warm, cold.is_warm] == [True, True, False]
 
 
+UNTREATED: Any = {"folded": False, "compaction_why": "control"}
+
+
 def settled(made, *receipts):
     async def work():
         for each in receipts:
@@ -182,9 +291,12 @@ def settled(made, *receipts):
     asyncio.run(work())
 
 
-def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_are_told(tmp_path):
+@pytest.mark.parametrize("arm", [{}, UNTREATED])
+def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_are_told(
+    tmp_path, arm
+):
     with room(tmp_path) as (made, alerts):
-        settled(made, *[receipt(needed=10, lost=4) for _ in range(5)])
+        settled(made, *[receipt(needed=10, lost=4, **arm) for _ in range(5)])
         held = made._store.foldboard.chosen.of("team_1", "chat")
         found = folded(made)
 
@@ -193,6 +305,19 @@ def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_ar
     (told,) = alerts
     assert told.title.endswith("was stepped back from facts to trim")
     assert found.mode == "trim"
+
+
+def test_what_the_control_arm_lost_is_not_thinned_by_what_treated_calls_found(tmp_path):
+    with room(tmp_path) as (made, alerts):
+        settled(
+            made,
+            *[receipt(needed=100) for _ in range(190)],
+            *[receipt(needed=100, lost=5, **UNTREATED) for _ in range(10)],
+        )
+
+    assert len(alerts) == 1
+    ((_, why),) = alerts[0].facts
+    assert why.endswith(" values that tool calls needed were folded away")
 
 
 def test_it_steps_back_once_and_other_modes_receipts_do_not_count(tmp_path):
@@ -227,7 +352,7 @@ def test_a_store_that_is_away_is_asked_again_later(tmp_path, monkeypatch):
 
 def test_smaller_but_dearer_is_an_alert(tmp_path):
     with room(tmp_path) as (made, alerts):
-        settled(made, *[receipt(compaction_nanos=-5) for _ in range(30)])
+        settled(made, *[receipt(compaction_nanos=-5, cost_nanos=100) for _ in range(50)])
 
     assert {each.title for each in alerts} == {
         "Compaction of feature chat of team team_1 sends less and costs more"
@@ -238,7 +363,7 @@ def test_notes_are_asked_for_where_a_part_was_folded_and_sent_and_the_mode_wants
     taker = Taker()
 
     async def work():
-        with room(tmp_path, default=Mode.FACTS_MODEL) as (made, _):
+        with room(tmp_path, mode=Mode.FACTS_MODEL) as (made, _):
             book = Notebook(made._store, LoopTasks(), model="small", now=lambda: NOW)
             made.takes(book)
             book.serve = taker
@@ -266,7 +391,7 @@ def test_notes_are_asked_for_where_a_part_was_folded_and_sent_and_the_mode_wants
 
 def test_calls_of_the_control_arm_are_not_asked_about(tmp_path):
     async def work():
-        with room(tmp_path, default=Mode.FACTS_MODEL, share=1.0) as (made, _):
+        with room(tmp_path, mode=Mode.FACTS_MODEL, share=1.0) as (made, _):
             book = Notebook(made._store, LoopTasks(), model="small", now=lambda: NOW)
             made.takes(book)
             book.serve = Taker()
@@ -281,10 +406,36 @@ def test_calls_of_the_control_arm_are_not_asked_about(tmp_path):
 
 
 def test_what_questions_cost_counts_against_their_feature(tmp_path):
-    asked = receipt(feature="chat/compaction", compaction="", folded=False, cost_nanos=1_000)
+    asked = receipt(
+        feature="chat/compaction",
+        compaction="",
+        compaction_why="notes",
+        folded=False,
+        cost_nanos=1_000,
+    )
     with room(tmp_path) as (made, alerts):
-        settled(made, asked, *[receipt(compaction_nanos=5) for _ in range(30)])
+        settled(made, asked, *[receipt(compaction_nanos=5, cost_nanos=9) for _ in range(50)])
 
     assert {each.title for each in alerts} == {
         "Compaction of feature chat of team team_1 sends less and costs more"
     }
+
+
+def test_a_call_that_asks_for_signed_thinking_is_left_alone(tmp_path):
+    body = orjson.dumps({"model": "m", "messages": talk(), "thinking": {"type": "adaptive"}})
+    there = route(kind="anthropic")
+    with room(tmp_path) as (made, _):
+        found = [
+            asyncio.run(made.folded(given, there)).why
+            for given in (chat(), chat(body=body), replace(chat(body=body), ask=None))
+        ]
+
+    assert found == ["pays", "thinks", "thinks"]
+
+
+def test_who_dares_more_says_so_in_every_policy(tmp_path):
+    shorter = Shorter()
+    with room(tmp_path, shorter, safety=10.0) as (made, _):
+        folded(made)
+
+    assert [each.safety for each in shorter.asked] == [10.0]

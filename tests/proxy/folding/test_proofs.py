@@ -1,3 +1,8 @@
+from typing import Any
+
+import pytest
+
+from compaction.deciding.proof import Evidence
 from proxy.folding.proofs import _FEATURES, SLOT, WINDOW, Proofs, Sums
 from tests.fakes.receipts import START, a_receipt
 
@@ -5,8 +10,46 @@ PLACE = ("t", "chat")
 
 
 def folded(at: float = START, **fields):
-    given = {"tokens_before": 100, "tokens_after": 40, "compaction_nanos": 7, "folded": True}
-    return a_receipt(team="t", feature="chat", started=at, **given | fields)
+    given: dict[str, Any] = {
+        "team": "t",
+        "feature": "chat",
+        "started": at,
+        "folded": True,
+        "tokens_before": 100,
+        "tokens_after": 40,
+        "compaction_nanos": 7,
+    }
+    return a_receipt(**given | fields)
+
+
+def of(folded=60, tokens=9, **fields):
+    return Sums(folded=folded, tokens=tokens, **fields)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (of(nanos=-11, paid=1_000), True),
+        (of(nanos=-9, paid=1_000), False),
+        (of(nanos=-100, paid=50), True),
+        (of(nanos=0, paid=0), False),
+        (of(nanos=5, paid=1_000), False),
+        (of(folded=49, nanos=-500, paid=1_000), False),
+        (of(tokens=0, nanos=-500, paid=1_000), False),
+    ],
+)
+def test_smaller_is_dearer_where_enough_calls_cost_clearly_more(found, expected):
+    assert found.is_dearer is expected
+
+
+def test_what_was_paid_is_known_where_what_was_saved_is():
+    proofs = Proofs()
+    proofs.add(folded(cost_nanos=40))
+    proofs.add(folded(cost_nanos=50, compaction_nanos=None))
+    asked = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
+    proofs.charge(asked)
+
+    assert proofs.sums(PLACE, START).paid == 49
 
 
 def test_a_features_calls_add_up():
@@ -15,7 +58,10 @@ def test_a_features_calls_add_up():
         proofs.add(folded(needed=4, lost=1))
     proofs.add(folded(folded=False, needed=2, compaction_nanos=None))
 
-    assert proofs.sums(PLACE, START) == Sums(folded=3, tokens=180, nanos=21, needed=14, lost=3)
+    found = proofs.sums(PLACE, START)
+    assert (found.folded, found.tokens, found.nanos) == (3, 180, 21)
+    assert found.treated == Evidence(needed=12, lost=3)
+    assert found.untreated == Evidence(needed=2)
     assert proofs.sums(("t", "other"), START) == Sums()
 
 
@@ -33,6 +79,7 @@ def test_what_questions_for_notes_cost_is_taken_off():
     proofs = Proofs()
     asked = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
     proofs.add(folded())
+    proofs.add(folded(feature="chat/compaction", needed=1))  # a caller's own name for a feature
     proofs.charge(asked)
     proofs.charge(a_receipt(team="u", feature="chat/compaction", started=START, cost_nanos=9))
     proofs.charge(

@@ -1,6 +1,7 @@
 import pytest
 
 from proxy.catalog.entries import Route, Upstream
+from proxy.chat import ask
 from proxy.folding.thinking import thinks
 
 
@@ -21,10 +22,14 @@ def route(kind: str = "anthropic", *traits: str) -> Route:
         (b'{"thinking":{"type":"disabled"},"reasoning_effort":"high"}', False),
         (b'{"thinking":7}', True),
         (b"[" * 100_000, True),
+        (b'{"messages":[{"role":"user","content":"\\"thinking\\": on"}]}', False),
+        (b'{"messages":[{"content":[{"type":"thinking"}]}]}', False),
     ],
 )
 def test_a_call_thinks_where_it_asks_for_it(body: bytes, expected: bool):  # noqa: FBT001
     assert thinks(body, route()) is expected
+    if not body.startswith(b"["):
+        assert thinks(ask(body).thought, route()) is expected
 
 
 def test_some_models_always_think():

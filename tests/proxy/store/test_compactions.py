@@ -62,6 +62,12 @@ def test_a_feature_that_nobody_chose_for_is_stepped_back_too(compactions: Compac
     assert compactions.chosen().of(*PLACE).in_force(Mode.TRIM) is Mode.OFF
 
 
+def test_a_feature_without_a_row_is_not_resumed_and_gets_none(compactions: Compactions) -> None:
+    assert not compactions.resume(PLACE, "bob", NOW)
+    assert compactions.chosen().features == {}
+    assert compactions.changes() == 0
+
+
 def test_a_new_choice_ends_a_step_back(compactions: Compactions) -> None:
     compactions.step_back(PLACE, Mode.TRIM, "lost", NOW)
 

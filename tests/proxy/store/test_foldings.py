@@ -42,8 +42,9 @@ def test_each_features_folds_are_summed(engine: Engine) -> None:
             tokens_before=1_800,
             tokens_after=600,
             nanos=-4,
-            needed=10,
+            needed=6,
             lost=1,
+            untreated_needed=4,
         ),
         FoldSum(
             team="t",
@@ -61,16 +62,36 @@ def test_each_features_folds_are_summed(engine: Engine) -> None:
     assert found[0].tokens_saved == 1_200
 
 
+def test_what_mode_trim_shortened_is_counted_apart(engine: Engine) -> None:
+    inserter(engine)([folded(1), folded(2, compaction="trim"), folded(3, compaction="trim")])
+    (found,) = Foldings(engine).sums(START)
+
+    assert (found.calls, found.folded, found.trimmed) == (3, 1, 2)
+    assert found.tokens_saved == 1_800
+
+
 def test_what_notes_cost_is_told_beside_and_taken_off(engine: Engine) -> None:
     inserter(engine)(
         [
             folded(1),
             folded(2, feature="other", compaction_nanos=None),
-            a_receipt(3, team="t", feature="chat/compaction", cost_nanos=2),
-            a_receipt(4, team="t", feature="chat/compaction", cost_nanos=1, final=False),
-            a_receipt(5, team="t", feature="chat/compaction", cost_nanos=None),
-            a_receipt(6, team="u", feature="chat/compaction", cost_nanos=9),
-            a_receipt(7, team="t", feature="other/compaction", cost_nanos=9),
+            a_receipt(3, team="t", feature="chat/compaction", compaction_why="notes", cost_nanos=2),
+            a_receipt(
+                4,
+                team="t",
+                feature="chat/compaction",
+                compaction_why="notes",
+                cost_nanos=1,
+                final=False,
+            ),
+            a_receipt(
+                5, team="t", feature="chat/compaction", compaction_why="notes", cost_nanos=None
+            ),
+            a_receipt(6, team="u", feature="chat/compaction", compaction_why="notes", cost_nanos=9),
+            a_receipt(8, team="t", feature="chat/compaction", cost_nanos=100),
+            a_receipt(
+                7, team="t", feature="other/compaction", compaction_why="notes", cost_nanos=9
+            ),
         ]
     )
     chat, other = Foldings(engine).sums(START)

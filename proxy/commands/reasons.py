@@ -1,0 +1,68 @@
+"""What the codes say with which compaction tells why it folded a conversation, or did not."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from compaction.deciding.gate import FEW_CALLS, PROGRESS
+
+#: With which something is folded at this very call; each other one is about folding more of it.
+FOLDS: Final = frozenset({"pays", "banked", "forced", "window"})
+DRY: Final = "dry_run: "
+"""Before the code of what would have been done, where a call was only reckoned."""
+
+WHY: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # It was folded.
+        "pays": "enough calls are to be expected for the fold to pay",
+        "banked": "what was saved before pays for the fold, should no call follow",
+        "forced": "it was asked for, whether it pays or not",
+        "window": "it would soon not fit into the model's window",
+        # It could not be folded, or a fold would not help.
+        "nothing_to_fold": (
+            "there is nothing to fold beside system text, the last turns and calls without a"
+            " result, which stay"
+        ),
+        "no_progress": f"a fold would take away less than {100 * PROGRESS:.0f} % of it",
+        "below_least": "it is too short for a fold to be worth it, or would be too short to cache",
+        "below_target": "it is no longer than its target",
+        "floor": "what cannot be folded is too long by itself, so a fold would not help",
+        # It is not the time.
+        "too_few_calls": f"nothing is known before {FEW_CALLS} calls of how it goes on",
+        "cooling_down": "the last fold was a short while ago",
+        "too_early": "a larger fold, later, costs less",
+        "does_not_pay": "it may end before a fold is paid back",
+        # It is left alone.
+        "off": "compaction is off",
+        "trim": "trim goes no further",
+        "native": "compaction is left to its provider",
+        "client": "its client asks for a summary itself",
+        "control": "its conversation goes as it came, to compare others with",
+        "dry_run": "it was only to be reckoned",
+        "signed": "it holds signed thinking, before which nothing may change",
+        "thinks": (
+            "the model's thinking is signed together with all that stands before it, so nothing"
+            " there may change; the mode native leaves compaction to its provider"
+        ),
+        "slots": "its caller declares slots inside the conversation",
+        "nothing_said": "it has no message but the system's",
+        "refused": "an upstream refused a folded call of its feature a short while ago",
+        # It could not be done.
+        "unreadable": "it could not be read, or not be written again as it is",
+        "unfoldable": "its messages do not fit together; a note says how",
+        "too_large": "it is too large to be folded in time",
+        "late": "folding it took too long",
+        "busy": "too many others were waiting to be folded",
+        "failed": "folding failed, by a mistake of the gateway's; its log has more",
+        "grew": "it would have become longer",
+        "invalid": "its provider would have refused what came of it",
+    }
+)
+"""In words that go on after a colon, by the code: receipts, headers and ``compact`` have these."""
+
+
+def words(code: str) -> str:
+    """What a code says; its own words where this version does not know it."""
+    if code.startswith(DRY):
+        return f"{WHY['dry_run']}; else: {words(code.removeprefix(DRY))}"
+    return WHY.get(code) or code.replace("_", " ")

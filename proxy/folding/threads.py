@@ -1,0 +1,128 @@
+"""The threads that fold: a prompt that takes long holds up its own team, hardly others.
+
+::
+
+    team ── its own thread, or the other while that one is stuck ──▶ runs, within its time
+         └─ too many of its calls wait, or one of them is stuck ──▶ busy
+
+A thread cannot be stopped. What goes on beyond its time goes on alone: nobody waits for it, and its
+team's calls go as they came until it is done.
+"""
+
+import asyncio
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from time import monotonic
+from typing import Final, TypeVar
+
+from compaction.memory import Memory
+from compaction.reading.message import Unfoldable
+
+T = TypeVar("T")
+
+_THREADS: Final = 2
+#: Calls of a team, and of all, that may wait or run.
+_OF_TEAM: Final = 8
+_OF_ALL: Final = 64
+
+
+class _Lane:
+    """A thread, and what it remembers; nothing that is sent depends on which one folds.
+
+    Attributes:
+        team: Whose call it works on.
+        began: Since when, by a clock that goes forward; None while it rests.
+    """
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self.lock = threading.Lock()
+        self.desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="folding")
+        self.team = ""
+        self.began: float | None = None
+
+    def run(self, team: str, work: Callable[[Memory], T]) -> T:
+        with self.lock:
+            self.team, self.began = team, monotonic()
+            try:
+                return work(self.memory)
+            finally:
+                self.began = None
+
+    def is_stuck(self, within: float) -> bool:
+        """Whether it works on one call for longer than that."""
+        began = self.began
+        return began is not None and monotonic() - began > within
+
+
+class Threads:
+    """All of one process.
+
+    Args:
+        within: Seconds that a call may take, waiting included.
+    """
+
+    def __init__(self, within: float) -> None:
+        self._within = within
+        self._lanes = tuple(_Lane() for _ in range(_THREADS))
+        self._guard = threading.Lock()
+        self._held: Counter[str] = Counter()
+
+    async def run(self, team: str, work: Callable[[Memory], T], *, here: bool) -> T:
+        """What the work comes to.
+
+        Args:
+            team: Whose call it is.
+            work: What is done; it gets what its thread remembers.
+            here: Whether it is short enough to be done at once, if its thread rests.
+
+        Raises:
+            Unfoldable: If too many wait.
+            TimeoutError: If it does not come to anything in time.
+        """
+        lane = self._lane(team)
+        if here and lane.lock.acquire(blocking=False):
+            try:
+                return work(lane.memory)
+            finally:
+                lane.lock.release()
+        self._enter(team)
+        try:
+            job = lane.desk.submit(lane.run, team, work)
+        except RuntimeError:
+            self._leave(team)
+            raise
+        job.add_done_callback(partial(self._leave, team))
+        try:
+            async with asyncio.timeout(self._within):
+                return await asyncio.wrap_future(job)
+        finally:
+            job.cancel()
+
+    def close(self) -> None:
+        """Begin nothing more; what waits is dropped."""
+        for lane in self._lanes:
+            lane.desk.shutdown(wait=False, cancel_futures=True)
+
+    def _lane(self, team: str) -> _Lane:
+        """The team's own, unless that is stuck and another is not."""
+        own = zlib.crc32(team.encode()) % _THREADS
+        lanes = (*self._lanes[own:], *self._lanes[:own])
+        return next((lane for lane in lanes if not lane.is_stuck(self._within)), lanes[0])
+
+    def _enter(self, team: str) -> None:
+        stuck = any(lane.team == team and lane.is_stuck(self._within) for lane in self._lanes)
+        with self._guard:
+            if stuck or self._held[team] >= _OF_TEAM or self._held.total() >= _OF_ALL:
+                raise Unfoldable("busy")
+            self._held[team] += 1
+
+    def _leave(self, team: str, _job: Future[object] | None = None) -> None:
+        with self._guard:
+            self._held[team] -= 1
+            if not self._held[team]:
+                del self._held[team]
