@@ -141,7 +141,8 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
         found = verdict(self.policy, standing)
         if not found.folds:
             return msgspec.structs.replace(state, verdict=found)
-        most = self.policy.target - standing.fixed - standing.folded - standing.tail
+        target = self.policy.target - self._behind(state)
+        most = target - standing.fixed - standing.folded - standing.tail
         fold = self._fold(state, end, most)
         share = min(fold.tokens / max(1, standing.region), 1.0)
         state = msgspec.structs.replace(state, share=share)
@@ -154,11 +155,16 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
         saved = prices.read * standing.gain - cost(prices, standing)
         state = msgspec.structs.replace(state, verdict=found, bank=state.bank + saved)
         after = self._folded(state, fold)
-        over = after.sent - self.policy.target
+        over = after.sent - target
         if not self.policy.target or over <= 0:
             return after
         # What comes back in the tail may not have been reckoned with.
-        return self._folded(state, self._fold(state, end, most - over))
+        return self._folded(state, self._fold(state, end, min(most, fold.tokens) - over))
+
+    def _behind(self, state: State) -> int:
+        """Tokens behind the only point there is; 0 where others may come."""
+        end = len(self.talk.messages)
+        return self.talk.weight(state.tail.end, end) if self.policy.once else 0
 
     def _folded(self, state: State, fold: Fold) -> State:
         """Right after a fold; the tail is told anew, for it is written anew."""

@@ -136,3 +136,12 @@ def test_what_its_provider_would_not_cache_is_not_told_shorter():
 
     assert not ended(walk(raws, trim)).tail.said
     assert ended(walk(raws, Policy(mode=Mode.TRIM))).tail.said
+
+
+def test_what_comes_back_in_the_tail_is_made_room_for():
+    raws = conversation(30)
+    raws[-1] = user("Thank you. And ORD-077 ORD-177 ORD-277?")
+    whole = ended(walk(raws, Policy(force=True, once=True))).sent
+
+    for target in range(whole * 2 // 3, whole, 60):
+        assert ended(walk(raws, Policy(force=True, once=True, target=target))).sent <= target
