@@ -7,10 +7,10 @@ from compaction.facts.values import Kept
 from tests.compaction.facts.regions import assistant, called, parted, texts, user
 
 OFFER = assistant(
-    "Thank you for waiting.\n\n**Details**:\n- Flight HAT069\n- $121\n\nShall I book it?"
+    "Thank you for waiting.\n\n**Details**:\n- Flight KLT417\n- $121\n\nShall I book it?"
 )
 CHOICE = "I found two options: A) TP571 on 12 May at 412 EUR, B) LH1166 at 388 EUR. Which one?"
-HELD = "Flight HAT069 121"
+HELD = "Flight KLT417 121"
 
 
 def test_the_question_of_a_bare_answer_stays():
@@ -82,7 +82,7 @@ def test_what_plans_tell_is_not_told_twice():
 def test_what_tells_of_the_last_message_stays_without_its_layout():
     part = parted(user("Book"), OFFER, user("Yes"), end=2)
 
-    assert texts(asked(part)) == ["Details: Flight HAT069 $121 Shall I book it?"]
+    assert texts(asked(part)) == ["Details: Flight KLT417 $121 Shall I book it?"]
     assert texts(asked(part, 0)) == ["Shall I book it?"]
 
 

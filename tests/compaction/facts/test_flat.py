@@ -21,7 +21,7 @@ def test_the_ends_of_a_text_do_not_meet_and_no_more_stays_than_was_asked(text, m
 
 def test_a_cut_text_names_the_ids_that_are_gone():
     assert capped("short", 10) == "short"
-    assert capped("a" * 90 + " ZFA04Y " + "b" * 90, 40) == "a" * 30 + " […ZFA04Y…] " + "b" * 10
+    assert capped("a" * 90 + " QXM04B " + "b" * 90, 40) == "a" * 30 + " […QXM04B…] " + "b" * 10
 
 
 def test_a_head_ends_with_a_word():

@@ -36,7 +36,7 @@ def test_what_is_named_as_a_secret_is_taken_out_and_its_name_stays(said, left):
 @pytest.mark.parametrize(
     "said",
     [
-        "reservation ZFA04Y of mia_li_3668 with credit_card_4421486",
+        "reservation QXM04B of ada_vo_2210 with credit_card_1122334",
         "task-1 risk-averse ask-me 9f86d081884c7d659a2feaa0c55ad015",
         "the bearer of this letter",
         "Forgot your password? Reset it",

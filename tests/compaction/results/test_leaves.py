@@ -9,10 +9,10 @@ from compaction.results.leaves import LONGEST_VALUE, identifies, ids, leaves, st
 from compaction.results.values import DEEPEST, Unreadable
 
 IDS = [
-    "OI5L9G",
-    "HAT017",
-    "sofia_kim_7287",
-    "credit_card_9879898",
+    "QW4R7T",
+    "KLT022",
+    "lenas_mar_5150",
+    "credit_card_1234987",
     "0b9f1d6e-2f3a-4c8e-9d10-5f6a7b8c9d0e",
     "da39a3ee5e6b4b0d",
     "mark.black-2134@gmail.com",
