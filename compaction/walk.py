@@ -28,6 +28,9 @@ Notes = Callable[[bytes, bytes], tuple[str, ...]]
 
 #: What a segment takes of what it stands for at best, until one was written.
 _GUESS: Final = 0.15
+#: The part of a conversation that hardly shortens it; where no more stands before the last turns,
+#: and once is all there is, these are cut between their steps.
+_SMALL: Final = 0.15
 #: What surrounds a message that is added.
 _MESSAGE: Final = 4
 _FOLDING: Final = frozenset({Mode.FACTS, Mode.FACTS_MODEL})
@@ -216,8 +219,8 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
     def _cut(self, state: State, at: int) -> int:
         start, keep = state.tail.start, max(self.policy.keep_turns, 1)
         end = cut(self.talk, at, start, keep)
-        if self.policy.once and end == start:
-            return step(self.talk, at, start, keep)
+        if self.policy.once and self.talk.weight(start, end) < _SMALL * self.talk.weight(start, at):
+            return max(end, step(self.talk, at, start, keep))
         short = self.policy.force and not self.policy.once
         if short and self.talk.weight(start, end) < self.policy.least:
             return start

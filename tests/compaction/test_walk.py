@@ -145,3 +145,17 @@ def test_what_comes_back_in_the_tail_is_made_room_for():
 
     for target in range(whole * 2 // 3, whole, 60):
         assert ended(walk(raws, Policy(force=True, once=True, target=target))).sent <= target
+
+
+def test_where_the_last_turns_are_nearly_all_they_are_cut_between_their_steps():
+    raws = [system("s"), user("Hello"), assistant("Hello"), user("Two"), user("Three")]
+    for at in range(40):
+        raws += asked("get_order", {"id": at}, {"id": f"ORD-{at}77", "note": _WORDS})
+    once = Policy(force=True, once=True)
+    state = ended(walk(raws, once))
+
+    assert state.folds[0].segment.end == len(raws) - 6
+    assert 4 in state.folds[0].kept
+    assert (
+        ended(walk(raws, Policy(force=True, once=True, target=state.sent // 2))).sent < state.sent
+    )
