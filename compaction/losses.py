@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from compaction.deciding.proof import Evidence
-from compaction.reading.message import Message, Voice
+from compaction.reading.message import Called, Voice
 from compaction.results.leaves import ids, leaves
 from compaction.walk import State, Walk
 
@@ -26,24 +26,21 @@ def needed(walk: Walk, state: State) -> Evidence | None:
     """
     here = state.tail.end
     folds = [each for each in state.folds if each.at < here]
-    newest = list(_newest(walk, here))
-    if not folds or not newest:
+    before = _asked(walk, here)
+    calls = list(_calls(walk, before, here))
+    if not folds or not calls:
         return None
+    names = dict.fromkeys(name for call in calls for name in ids(call.arguments)[:_NAMES])
+    if not names:
+        return Evidence()
     cut = folds[-1].segment.end
-    names = [
-        name
-        for message in newest
-        for call in message.calls
-        for name in ids(call.arguments)[:_NAMES]
-    ]
-    before = here - _behind(walk, here)
     segments = "\n".join(each.segment.text for each in folds)
     kept = (walk.talk.messages[at].text for each in folds for at in each.kept)
     as_it_came = walk.talk.words(0, walk.talk.lead) + walk.talk.words(cut, before)
     as_it_came += "\n".join(kept)
     folded = walk.talk.words(walk.talk.lead, cut)
     recalled = "\n".join(each.raw.decode() for each in state.tail.said.values())
-    asked = [name for name in dict.fromkeys(names) if name not in as_it_came and name in folded]
+    asked = [name for name in names if name not in as_it_came and name in folded]
     lost = sum(name not in segments and name not in recalled for name in asked)
     return Evidence(needed=len(asked), lost=lost)
 
@@ -64,14 +61,13 @@ def losses(walk: Walk, state: State) -> tuple[str, ...]:
     return tuple(found)[:_NAMED]
 
 
-def _newest(walk: Walk, here: int) -> Iterator[Message]:
-    """What the assistant said last before a point."""
-    for message in walk.talk.messages[here - _behind(walk, here) : here]:
-        if message.voice is Voice.ASSISTANT and message.calls:
-            yield message
+def _calls(walk: Walk, start: int, end: int) -> Iterator[Called]:
+    """The tool calls that the assistant made between two places."""
+    for message in walk.talk.messages[start:end]:
+        yield from message.calls
 
 
-def _behind(walk: Walk, here: int) -> int:
-    """How many messages came since the assistant was asked last, the last of them at a point."""
+def _asked(walk: Walk, here: int) -> int:
+    """The last point before one: where the assistant was asked for what it said since."""
     points = [at for at in walk.talk.points(0) if at < here]
-    return here - points[-1] if points else here - walk.talk.lead
+    return points[-1] if points else walk.talk.lead

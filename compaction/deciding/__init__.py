@@ -1,1 +1,1 @@
-"""Whether folding pays, when, and whether it did."""
+"""Whether folding pays, when, and whether what was folded was missed."""

@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from compaction.reading.message import Count
 
-#: What surrounds each message. Source: OpenAI Cookbook, "How to count tokens with tiktoken".
+#: What surrounds each message. Source: OpenAI Cookbook, "How to count tokens with tiktoken",
+#: 2026-11.
 MESSAGE: Final = 3
-#: What surrounds a tool call, its result included.
+#: What surrounds a tool call, its result included. Fitted to recorded calls, which spread by 3.
 _CALL: Final = 7
 _NAME: Final = 1
 #: Each role is a token. Source: the o200k and cl100k vocabularies.
@@ -18,8 +19,8 @@ LOW_IMAGE: Final = 85
 #: A stand-in for sound and documents, whose tokens their bytes do not tell.
 FILE: Final = 1_500
 
-_IMAGES: Final = frozenset({"image", "image_url", "input_image"})
-_FILES: Final = frozenset({"document", "file", "input_audio", "input_file"})
+IMAGES: Final = frozenset({"image", "image_url", "input_image"})
+FILES: Final = frozenset({"document", "file", "input_audio", "input_file"})
 #: Keys whose strings the model reads, and whose objects and lists hold such strings.
 _READ: Final = frozenset(
     {
@@ -60,15 +61,15 @@ def _weight(value: object, count: Count, depth: int) -> int:
 def _object(value: Mapping[str, Any], count: Count, depth: int) -> int:
     kind = value.get("type")
     kind = kind if isinstance(kind, str) else ""
-    if kind in _IMAGES:
-        return _image(value)
-    if kind in _FILES:
+    if kind in IMAGES:
+        return image(value)
+    if kind in FILES:
         return FILE
     held = [one for name, one in value.items() if one and name in _READ]
-    return _named(value, count) + sum([_weight(one, count, depth + 1) for one in held])
+    return named(value, count) + sum([_weight(one, count, depth + 1) for one in held])
 
 
-def _named(value: Mapping[str, Any], count: Count) -> int:
+def named(value: Mapping[str, Any], count: Count) -> int:
     """Tokens of the name of a call or of who speaks; the name of a tool's result is not shown."""
     name = value.get("name")
     if not isinstance(name, str):
@@ -78,7 +79,8 @@ def _named(value: Mapping[str, Any], count: Count) -> int:
     return 0 if value.get("role") in ("tool", "function") else _NAME + count(name)
 
 
-def _image(value: Mapping[str, Any]) -> int:
+def image(value: Mapping[str, Any]) -> int:
+    """Tokens of an image, by how closely it is looked at."""
     inner = value.get("image_url")
     detail = inner.get("detail") if isinstance(inner, dict) else value.get("detail")
     return LOW_IMAGE if detail == "low" else IMAGE

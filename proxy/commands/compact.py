@@ -1,7 +1,6 @@
 """``thriftgate compact FILE``: what would be sent of a conversation, and why."""
 
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Final
@@ -11,12 +10,13 @@ import typer
 
 from compaction.facts.fact import Fact
 from compaction.policy import Mode, Policy
-from proxy.catalog.entries import Catalog, Model
+from proxy.catalog.entries import Catalog
 from proxy.commands.findings import head, plain
 from proxy.commands.terminal import AsJson, Terminal, grid
 from proxy.commands.trial import NoConversation, Trial, conversation, trial
 from proxy.folding.policies import prices
 from proxy.folding.thinking import thinks
+from proxy.replay.command import named_model
 from proxy.tokens.counter import Counter as Tokens
 from proxy.ways import way
 
@@ -70,7 +70,7 @@ def compact(commands: typer.Typer, terminal: Terminal, catalog: Callable[[], Cat
         as_json: AsJson = False,
     ) -> None:
         """What would be sent of a conversation, the facts in it, and why; nothing is sent."""
-        chosen = _model(catalog(), model)
+        chosen = named_model(catalog(), model)
         route = chosen.routes[0]
         policy = Policy(
             mode=mode,
@@ -117,20 +117,6 @@ def _read(terminal: Terminal, file: Path) -> bytes:
 
 def _named(file: Path) -> str:
     return "stdin" if str(file) == "-" else str(file)
-
-
-def _model(known: Catalog, name: str) -> Model:
-    """The model of that name.
-
-    Raises:
-        typer.BadParameter: If there is none.
-    """
-    found = known.find(name)
-    if found is None:
-        near = ", ".join(get_close_matches(name, known.models))
-        mend = f"did you mean {near}?" if near else "the catalog has none with a name like it"
-        raise typer.BadParameter(f"there is no model {name!r}; {mend}", param_hint="--model")
-    return found
 
 
 def _show(terminal: Terminal, found: Trial, came: int, model: str) -> None:

@@ -12,10 +12,10 @@ Fails open: whatever goes wrong, the call is sent as it came, with a reason.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from math import inf
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
@@ -50,6 +50,8 @@ from proxy.ways import way
 from slo.alert import Alert
 
 _log = logging.getLogger("thriftgate.compaction")
+
+T = TypeVar("T")
 
 #: Bytes from which on folding may take more than a millisecond, and so goes to a thread.
 _LARGE: Final = 4 * 1024
@@ -120,9 +122,7 @@ class Folding:
         self._places.put(place, value=True)
         task = Task(
             call=call,
-            policy=msgspec.structs.replace(
-                policy(asked, setting, there, route.window), safety=self._usual.safety
-            ),
+            policy=policy(asked, setting, there, route.window, self._usual.safety),
             is_dry=asked.is_dry,
             share=self._usual.share,
             secret=self._store.secret,
@@ -135,11 +135,8 @@ class Folding:
         if call.endpoint != CHAT or (call.key.team, call.feature) not in self._places:
             return fold
         try:
-            talk = await self._spoken(call)
+            talk = await self._tried(self._spoken(call), call)
         except Unplannable:
-            return fold
-        except Exception:  # noqa: BLE001 - what only explains must not cost the call
-            _log.exception("Nobody can say how the conversation of call %s goes on", call.id)
             return fold
         if talk is None:
             return fold
@@ -189,10 +186,11 @@ class Folding:
         mode, call = task.policy.mode, task.call
         is_quick = len(call.body) < _LARGE and mode is not Mode.FACTS_MODEL
         try:
-            found = await self._threads.run(
-                call.key.team, partial(made, task, self.fold), here=is_quick
-            )
-            return self._noted(task, found, there)
+            work = partial(made, task, self.fold)
+            found = await self._tried(self._threads.run(call.key.team, work, here=is_quick), call)
+            if found is not None:
+                return self._noted(task, found, there)
+            fold = unfolded(mode.value, "failed")
         except Unfoldable as error:
             fold = _left(mode, str(error))
         except Unplannable:
@@ -200,10 +198,23 @@ class Folding:
         except TimeoutError:
             _log.warning("Folding took too long on call %s; it goes as it came", call.id)
             fold = unfolded(mode.value, "late")
+        return await self.left(call, fold)
+
+    async def _tried(self, work: Awaitable[T], call: Call) -> T | None:
+        """What work on a call comes to; None where we made a mistake, which must not cost the call.
+
+        Raises:
+            Unfoldable: As the work does; and the two below.
+            Unplannable: The body cannot be read.
+            TimeoutError: It is late.
+        """
+        try:
+            return await work
+        except (Unfoldable, Unplannable, TimeoutError):
+            raise
         except Exception:  # noqa: BLE001 - an optimiser's mistake must not cost the call
             _log.exception("Folding failed on call %s; it goes as it came", call.id)
-            fold = unfolded(mode.value, "failed")
-        return await self.left(call, fold)
+            return None
 
     def _passed(self, call: Call, route: Route, mode: Mode) -> str:
         """Why a call is not folded, whatever it holds; "" where it is looked at."""

@@ -15,7 +15,9 @@ _READ: Final = Fraction(1, 10)
 _WRITES: Final = (Fraction(5, 4),)
 
 
-def policy(wish: Wish, setting: Setting, way: Way, window: int | None) -> Policy:
+def policy(
+    wish: Wish, setting: Setting, way: Way, window: int | None, safety: float = 0.0
+) -> Policy:
     """The policy; calls of one conversation have equal ones as long as prices and settings hold.
 
     Args:
@@ -23,6 +25,7 @@ def policy(wish: Wish, setting: Setting, way: Way, window: int | None) -> Policy
         setting: What holds for the feature.
         way: Where the call goes.
         window: Most tokens that the model takes; None for not known.
+        safety: How often over a fold has to be paid back; 0 for the usual.
     """
     usual = Policy()
     return Policy(
@@ -32,6 +35,7 @@ def policy(wish: Wish, setting: Setting, way: Way, window: int | None) -> Policy
         target=setting.target or 0,
         window=window or 0,
         force=wish.force,
+        safety=safety,
     )
 
 

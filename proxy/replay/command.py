@@ -64,7 +64,7 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
         No call is made: the caches of the model's provider are simulated, prices are today's.
         Where no text of a feature was arranged, it says why.
         """
-        chosen = _model(catalog(), model)
+        chosen = named_model(catalog(), model)
         reading = Reading(chosen, chosen.routes[0], Lines())
         with _bar(files) as tell:
             source = Source(files, gap=gap, speed=speed, tell=tell)
@@ -102,7 +102,7 @@ def _print(outcome: Outcome, source: Source, reading: Reading, beside: Beside) -
         out.print(remark, soft_wrap=True)
 
 
-def _model(known: Catalog, name: str) -> Model:
+def named_model(known: Catalog, name: str) -> Model:
     """The model of that name.
 
     Raises:

@@ -1,16 +1,35 @@
 """The database: SQLite by default with nothing to start, PostgreSQL by URL."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
+from typing import Final
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from psycopg import Connection as PostgresConnection
-from sqlalchemy import URL, Connection, Delete, Engine, Update, create_engine, event, make_url
+from sqlalchemy import (
+    URL,
+    Connection,
+    Delete,
+    Engine,
+    Table,
+    Update,
+    create_engine,
+    delete,
+    event,
+    make_url,
+    select,
+)  # fmt: skip
+
+from proxy.store.moments import micros
+
+#: Rows that are deleted in one step.
+_STEP: Final = 2_000
 
 _SQLITE = (
     "PRAGMA busy_timeout = 5000",
@@ -76,6 +95,30 @@ def writing(engine: Engine) -> Iterator[Connection]:
 def changed(connection: Connection, statement: Delete | Update) -> int:
     """How many rows the statement changed or deleted; it is executed once."""
     return connection.execute(statement).rowcount
+
+
+def dropped_unused(engine: Engine, table: Table, since: float, budget: float) -> int:
+    """How many rows of a table were deleted because nobody asked for them after ``since``.
+
+    Args:
+        engine: The database.
+        table: Has one key, and when each row was ``used`` last, in microseconds.
+        since: Seconds since the epoch.
+        budget: Seconds after which no further step begins.
+    """
+    (key,), used = table.primary_key.columns, table.c.used
+    old = used < micros(since)
+    some = select(key).where(old).order_by(used).limit(_STEP)
+    # Said twice: on PostgreSQL a row may be asked for between being found and deleted.
+    step = delete(table).where(key.in_(some), old)
+    until, deleted = time.monotonic() + budget, 0
+    while time.monotonic() < until:
+        with writing(engine) as connection:
+            gone = changed(connection, step)
+        deleted += gone
+        if not gone:
+            break
+    return deleted
 
 
 def migrate(engine: Engine) -> None:

@@ -5,18 +5,15 @@ another's. The first to bring notes on a part decides, and what one fold took it
 every process: what is sent of a conversation must not change once it was sent.
 """
 
-import time
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from sqlalchemy import Engine, delete, select, text
+from sqlalchemy import Engine, select, text
 
 from proxy.store import schema
-from proxy.store.database import changed, reading, writing
+from proxy.store.database import dropped_unused, reading, writing
 from proxy.store.moments import micros
-
-_STEP: Final = 2_000
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -72,15 +69,4 @@ class Notes:
             since: Seconds since the epoch.
             budget: Seconds after which no further step begins.
         """
-        notes, until, deleted = schema.notes, time.monotonic() + budget, 0
-        old = notes.c.used < micros(since)
-        some = select(notes.c.key).where(old).order_by(notes.c.used).limit(_STEP)
-        # Said twice: on PostgreSQL a row may be asked for between being found and deleted.
-        step = delete(notes).where(notes.c.key.in_(some), old)
-        while time.monotonic() < until:
-            with writing(self._engine) as connection:
-                gone = changed(connection, step)
-            deleted += gone
-            if not gone:
-                break
-        return deleted
+        return dropped_unused(self._engine, schema.notes, since, budget)

@@ -4,19 +4,17 @@ The first to bring a plan decides; whoever comes later gets that one back. A pla
 tools are appended and further caches added, nothing in it changes.
 """
 
-import time
 from collections.abc import Mapping
 
 import msgspec
-from sqlalchemy import Connection, Engine, delete, select, text, update
+from sqlalchemy import Connection, Engine, select, text, update
 
 from proxy.prefix.marking.plan import Plan, merged
 from proxy.store import schema
-from proxy.store.database import changed, reading, writing
+from proxy.store.database import dropped_unused, reading, writing
 from proxy.store.moments import micros
 
 _TOUCHED_EVERY = 43_200.0
-_STEP = 2_000
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Plan).decode
@@ -68,18 +66,7 @@ class Plans:
             since: Seconds since the epoch.
             budget: Seconds after which no further step begins.
         """
-        plans, until, deleted = schema.plans, time.monotonic() + budget, 0
-        old = plans.c.used < micros(since)
-        some = select(plans.c.conversation).where(old).order_by(plans.c.used).limit(_STEP)
-        # Said twice: on PostgreSQL a plan may be asked for between being found and deleted.
-        step = delete(plans).where(plans.c.conversation.in_(some), old)
-        while time.monotonic() < until:
-            with writing(self._engine) as connection:
-                gone = changed(connection, step)
-            deleted += gone
-            if not gone:
-                break
-        return deleted
+        return dropped_unused(self._engine, schema.plans, since, budget)
 
     def _touch(self, conversation: str, now: float) -> None:
         plans = schema.plans

@@ -13,9 +13,11 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from compaction.reading.message import Count
+from compaction.reading.weight import MESSAGE
 from proxy.tokens.declared import declaration
 from proxy.tokens.vocabulary import Tokenizer, Vocabulary, vocabulary
-from proxy.tokens.weight import MESSAGE, PRIMING, Count, weight
+from proxy.tokens.weight import PRIMING, weight
 
 #: What surrounds a list of tools, less what a system message saves beside it. Fitted likewise.
 _TOOLS: Final = 6

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.reading.weight import FILE, IMAGE, LOW_IMAGE, weight
-from proxy.tokens.weight import MESSAGE
+from compaction.reading.weight import FILE, IMAGE, LOW_IMAGE, MESSAGE, weight
 from proxy.tokens.weight import weight as proxys
 
 PIXEL = "data:image/png;base64,AAAA"
