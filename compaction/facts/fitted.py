@@ -24,8 +24,6 @@ _DEEDS, _VALUES = 0.5, 0.6
 _AROUND: Final = 4
 #: How often less is tried, and how much less, where the whole is more than its lines.
 _TRIES, _LESS = 4, 0.9
-#: Letters of a message that holds a paste, and of its ends, where the user's own words stand.
-_PASTE, _ENDS = 2_000, 500
 _MARKS: Final = frozenset({Kind.GOAL, Kind.RULE})
 _SPOKEN: Final = _MARKS | {Kind.USER}
 _DONE: Final = frozenset({Kind.ACTION, Kind.FILE, Kind.ERROR})
@@ -64,7 +62,7 @@ def _words(
 ) -> tuple[tuple[Fact, ...], int]:
     """What users said, each message as long as there is room for, and the tokens of it.
 
-    Sentences in the middle of a paste that sound like rules are the last to be left out.
+    What they wish for all that follows stays whatever room there is.
     """
     standing = [fact for fact in facts if fact.kind in _MARKS]
     found: tuple[Fact, ...] = ()
@@ -74,18 +72,7 @@ def _words(
         taken = count(_text(part, found))
         if taken <= _WORDS * most:
             break
-    if taken > most:
-        found = tuple([fact for fact in found if not _is_pasted(part, fact)])
-        taken = count(_text(part, found))
     return found, taken
-
-
-def _is_pasted(part: Part, fact: Fact) -> bool:
-    """Whether a sentence stands in the middle of a long message: of a text that was put in."""
-    text = part.region.messages[fact.messages[0]].text
-    if fact.kind is not Kind.RULE:
-        return False
-    return len(text) > _PASTE and fact.text not in text[:_ENDS] and fact.text not in text[-_ENDS:]
 
 
 class _Room:

@@ -12,7 +12,7 @@ from compaction.reading.message import Voice
 #: Characters of a sentence that is a rule; a longer one is a text.
 _LONGEST: Final = 1_000
 #: Rules of one message; more of them are a document.
-_MOST: Final = 50
+MOST: Final = 50
 #: Words that ask for something from now on, whatever else a sentence tells.
 _STANDS: Final = re.compile(
     r"""\b(?:
@@ -63,7 +63,7 @@ def rules(part: Part) -> Iterator[Fact]:
     for at, message in part.spoken(Voice.USER):
         turn = part.turn(at)
         found = (each for each in sentences(message.text) if directs(each))
-        for text, _ in zip(found, range(_MOST), strict=False):
+        for text, _ in zip(found, range(MOST), strict=False):
             yield Fact(kind=Kind.RULE, text=text, turns=(turn,), messages=(at,), key=text)
 
 

@@ -5,7 +5,7 @@
 Short dialogues are put one after the other, as many as make a long one (``CHAINS``).
 
 - *rules*: System text and whatever a user said stand in what is sent, word for word (of a message
-  of more than 2,000 tokens, its beginning).
+  of more than 2,000 tokens, its beginning); whatever a user wishes for all that follows, always.
 - *orphans*: No result without its call right before, no call without its result right behind.
 - *providers*: What OpenAI and Anthropic ask of the order of messages.
 - *same again*: The same messages give the same bytes, with a memory that knows them and without.
@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final
 
 import orjson
@@ -31,7 +31,9 @@ from compaction.facts.fact import Kind
 from compaction.facts.fitted import SHORT
 from compaction.facts.ladder import segment
 from compaction.facts.region import Region
+from compaction.facts.rules import MOST, directs
 from compaction.facts.segment import Rung, Segment
+from compaction.facts.sentences import sentences
 from compaction.fold import Around, Folded, fold
 from compaction.memory import Memory
 from compaction.policy import Policy, Prices
@@ -130,7 +132,15 @@ def unsaid(dialogue: Dialogue, call: Call) -> int:
     ]
     bare = any(each.rung is Rung.BARE for each in call.made.segments) if call.made else False
     long, sure = (SHORT, _SURE_BARE) if bare else (_LONG, _SURE)
-    return sum((said if len(said) < long else said[:sure]) not in text for said in spoken)
+    cut = sum((said if len(said) < long else said[:sure]) not in text for said in spoken)
+    return cut + sum(plain(rule).strip() not in text for rule in _rules(dialogue, call))
+
+
+def _rules(dialogue: Dialogue, call: Call) -> Iterator[str]:
+    """What users wish for all that follows, sentence by sentence, however long its message is."""
+    for at, said in enumerate(dialogue.messages[: call.now]):
+        if at in dialogue.turns:
+            yield from islice(filter(directs, sentences(words(said))), MOST)
 
 
 def orphans(sent: Sequence[Mapping[str, Any]]) -> int:

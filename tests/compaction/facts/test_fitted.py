@@ -53,16 +53,16 @@ def test_users_words_are_cut_further_the_less_room_there_is():
     assert sorted(CAPS, reverse=True) == list(CAPS)
 
 
-def test_rules_stay_whatever_room_there_is_but_those_in_the_middle_of_a_paste():
-    page = "He never looked back. " * 5 + "They went on and on. " * 200
-    said = [user("Always ask first."), user(f"Read this: {page * 3} Only the last page counts.")]
+def test_rules_stay_whatever_room_there_is():
+    page = "They went on and on. " * 200
+    said = [user("Always ask first."), user(f"{page} Never pay twice. {page} Only by card.")]
+    whole, made = (climbed(region(*said), most, estimate) for most in (0, 30))
 
-    made = climbed(region(*said), 30, estimate)
-
-    kinds = [fact.text for fact in made.facts if fact.kind is Kind.RULE]
-    assert "Always ask first." in kinds
-    assert "Only the last page counts." in kinds
-    assert len(kinds) < len(segment(region(*said), Rung.FACTS, len).facts)
+    wished = {fact.text for fact in whole.facts if fact.kind is Kind.RULE}
+    assert wished == {"Always ask first.", "Never pay twice.", "Only by card."}
+    assert made.rung is Rung.BARE
+    assert {fact.text for fact in made.facts if fact.kind is Kind.RULE} == wished
+    assert all(each in made.text for each in wished)
 
 
 def test_without_a_bound_it_takes_half_of_the_rung_before():
