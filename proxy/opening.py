@@ -17,7 +17,7 @@ from proxy.choices import Choice, is_overflow
 from proxy.decide import GENERATING
 from proxy.desk import Elsewhere, Line
 from proxy.errors import UpstreamError
-from proxy.folds import Fold, unfolded
+from proxy.folds import NO_FOLD, Fold, unfolded
 from proxy.lanes import went
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.prepare import prepare
@@ -112,9 +112,7 @@ class Opening:
         prepared = await self._prepared()
         self.reader = prepared.reader
         self.attempt = msgspec.structs.replace(
-            self.attempt,
-            notes=(*prepared.notes, *self.attempt.fold.notes),
-            planned=self.planned,
+            self.attempt, notes=prepared.notes + self.attempt.fold.notes, planned=self.planned
         )
         limits = self.line.desk.limits
         if limits is not None:
@@ -202,6 +200,8 @@ class Opening:
             fold = await folding.folded(self.line.call, route)
         else:
             fold = await folding.left(self.line.call, unfolded(self._refused.mode, "refused"))
+        if fold is NO_FOLD:
+            return
         headers = dict(self.attempt.headers)
         if fold.told:
             headers["x-thriftgate-compaction"] = fold.told

@@ -113,7 +113,8 @@ class Folding:
         setting = self._store.foldboard.chosen.of(*place)
         asked = wish(call.compaction, setting, self._usual.mode)
         if asked.mode is Mode.OFF or (asked.mode is not Mode.NATIVE and call.endpoint != CHAT):
-            return await self.left(call, msgspec.structs.replace(NO_FOLD, notes=asked.notes))
+            fold = msgspec.structs.replace(NO_FOLD, notes=asked.notes) if asked.notes else NO_FOLD
+            return await self.left(call, fold)
         if why := self._passed(call, route, asked.mode):
             return await self.left(call, unfolded(asked.mode.value, why))
         if asked.mode is Mode.NATIVE:

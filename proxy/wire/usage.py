@@ -25,21 +25,21 @@ def openai_usage(found: Mapping[str, Any]) -> Usage | None:
     Counts that contradict each other are clamped, so that no bucket is negative and the buckets
     of the prompt add up to the prompt. A usage of zeros is a ``Usage`` of zeros.
     """
-    counts = _counts(found)
-    prompt = counts.get("prompt_tokens", counts.get("input_tokens"))
-    generated = counts.get("completion_tokens", counts.get("output_tokens"))
+    prompt = _count(found, "prompt_tokens", "input_tokens")
+    generated = _count(found, "completion_tokens", "output_tokens")
     if prompt is None:
-        prompt = _untold(counts, generated or 0)
+        prompt = _untold(found, generated or 0)
     if prompt is None and generated is None:
         return None
-    return _split(found, counts, prompt or 0, generated or 0)
+    return _split(found, prompt or 0, generated or 0)
 
 
-def _untold(counts: Mapping[str, int], generated: int) -> int | None:
+def _untold(found: Mapping[str, Any], generated: int) -> int | None:
     """The prompt tokens that other counts add up to; None if none do."""
-    if _HIT in counts or _MISS in counts:
-        return counts.get(_HIT, 0) + counts.get(_MISS, 0)
-    total = counts.get("total_tokens")
+    hit, miss = _count(found, _HIT), _count(found, _MISS)
+    if hit is not None or miss is not None:
+        return (hit or 0) + (miss or 0)
+    total = _count(found, "total_tokens")
     return None if total is None else max(total - generated, 0)
 
 
@@ -59,19 +59,20 @@ def merge(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) -> None:
             into[key] = value
 
 
-def _split(
-    found: Mapping[str, Any], counts: Mapping[str, int], prompt: int, generated: int
-) -> Usage:
+def _split(found: Mapping[str, Any], prompt: int, generated: int) -> Usage:
     details = _object(found, "prompt_tokens_details", "input_tokens_details")
-    told = _counts(details)
-    cached = told.get("cached_tokens", counts.get(_HIT, counts.get("cached_tokens", 0)))
+    cached = _count(details, "cached_tokens")
+    if cached is None:
+        cached = _count(found, _HIT, "cached_tokens") or 0
     read = min(cached, prompt)
-    write = min(told.get("cache_write_tokens", 0), prompt - read)
-    ttls = _counts(_object(details, "cache_write_tokens_details")) if write else _NONE
-    write_12h = min(ttls.get("ttl_12h_tokens", 0), write)
-    told = _counts(_object(found, "completion_tokens_details", "output_tokens_details"))
-    reasoning = told.get("reasoning_tokens", 0)
-    output, reasoning = _generated(prompt, generated, reasoning, counts.get("total_tokens", 0))
+    write = min(_count(details, "cache_write_tokens") or 0, prompt - read)
+    write_12h = 0
+    if write:
+        ttls = _object(details, "cache_write_tokens_details")
+        write_12h = min(_count(ttls, "ttl_12h_tokens") or 0, write)
+    told = _object(found, "completion_tokens_details", "output_tokens_details")
+    reasoning, total = _count(told, "reasoning_tokens"), _count(found, "total_tokens")
+    output, reasoning = _generated(prompt, generated, reasoning or 0, total or 0)
     return Usage(
         input=prompt - read - write,
         cache_read=read,
@@ -104,11 +105,11 @@ def _object(found: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     return _NONE
 
 
-def _counts(found: Mapping[str, Any]) -> dict[str, int]:
-    """What an object counts, by name. What is negative is no count."""
-    counts: dict[str, int] = {}
-    for name, value in found.items():
+def _count(found: Mapping[str, Any], *names: str) -> int | None:
+    """The first of the named that is a count, and not negative; None if none is."""
+    for name in names:
+        value = found.get(name)
         count = int(value) if type(value) is float and value.is_integer() else value
         if type(count) is int and 0 <= count <= _MOST:
-            counts[name] = count
-    return counts
+            return count
+    return None
