@@ -106,8 +106,7 @@ def test_other_modes_ask_the_store_nothing(tmp_path):
 def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
     tmp_path, monkeypatch, caplog, fault
 ):
-    monkeypatch.setattr(notebook_, "_DEADLINE", 0.05)
-    held, asked = threading.Event(), []
+    patience, held, asked = notebook_._DEADLINE, threading.Event(), []
 
     def claim(*_):
         asked.append(1)
@@ -121,10 +120,12 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         stage.book._now = clock
         await stage.call(3)
         real, store.notes.claim = store.notes.claim, claim
+        monkeypatch.setattr(notebook_, "_DEADLINE", 0.05)
         without = await stage.call(6)
         assert noted(await stage.call(9)) == [0, 0, 0]
         assert len(asked) == 1
         store.notes.claim = real
+        monkeypatch.setattr(notebook_, "_DEADLINE", patience)
         held.set()
         stage.memory = Memory()
         assert (await asyncio.to_thread(stage.fold, 6)).messages == without.messages
