@@ -35,6 +35,7 @@ from proxy.commands import (
 )
 from proxy.commands import report as reporting
 from proxy.commands.doubts import doubts, teams, unasked, unnoted
+from proxy.commands.keeping import crowded, unkeepable
 from proxy.commands.terminal import Terminal
 from proxy.limits.ceilings import strangers
 from proxy.limits.standing import NotAlone, away, check_counters, promised
@@ -198,7 +199,7 @@ def _counted(promises: Promises) -> str:
 
 @_commands.command()
 def check() -> None:
-    """Validate settings and catalog; name file, line and mend of each problem."""
+    """Validate settings and catalog, and try the folder; name file, line and mend of problems."""
     settings = _settings()
     known = _catalog(settings)
     try:
@@ -208,7 +209,7 @@ def check() -> None:
         _fail(f"THRIFTGATE_DATABASE_URL: {error}")
     promises = _promises(settings)
     _climbable(promises, known)
-    if why := unnoted(settings, known):
+    if why := unnoted(settings, known) or unkeepable(settings.folder):
         _fail(why)
     if known.warnings:
         _out.print(report(known.warnings), soft_wrap=True)
@@ -220,6 +221,7 @@ def check() -> None:
         *outlets(promises.sinks, upstream_keys(variables(promises.sinks)))[1],
         *doubts(promises, known, teams(app.database_url(settings))),
         *unasked(settings, settings.compaction),
+        *crowded(settings.folder),
         *_away(settings),
     ):
         _out.print(f"Note: {why}", soft_wrap=True)

@@ -12,7 +12,7 @@ from proxy.alerts.post import NotTaken, Post
 from proxy.commands.terminal import Terminal, grid, moment
 from proxy.settings import Settings, upstream_keys
 from proxy.store.outbox import Letter
-from slo.alert import Alert, Severity
+from slo.alert import Alert
 from slo.alerting import Group
 from slo.promises.file import Promises
 from slo.promises.sinks import Sink
@@ -37,13 +37,16 @@ def alerts(
 
     @commands.command("test")
     def test(sink: Annotated[str, typer.Argument(help="The sink's name in the promises.")]) -> None:
-        """Send a sink a test message, and say whether it took it."""
+        """Send a sink a test alert that goes on, and say whether it took it.
+
+        It is marked as a test, and no alert for its end follows.
+        """
         outlet = _outlet(terminal, promises(settings()).sinks, sink)
         try:
             asyncio.run(_sent(outlet, terminal.now()))
         except NotTaken as why:
             terminal.fail(f"The sink {sink} did not take the message: {why}.")
-        terminal.say(f"The sink {sink} took the message.")
+        terminal.say(f"The sink {sink} took the message: an open alert that begins with TEST.")
 
     return commands
 
@@ -92,14 +95,17 @@ def _outlet(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> Outlet:
 
 
 async def _sent(outlet: Outlet, now: float) -> None:
-    """Send a test that has ended already, so that nobody waits for its end."""
+    """Send a test as an alert that goes on, as it is then that people have to be reached.
+
+    It is as urgent as an alert has to be for the sink to be told of it.
+    """
     alert = Alert(
         kind="test",
         subject="thriftgate",
-        severity=Severity.NOTE,
-        title="This is a test of Thriftgate's alerts, and nothing is wrong",
+        severity=outlet.sink.at_least,
+        title="TEST: this is a test of Thriftgate's alerts, and nothing is wrong",
+        mend="Nothing: somebody ran `thriftgate alerts test`.",
         began=now,
-        ended=now,
     )
     letter = Letter(alert=alert, sink=outlet.sink.name)
     async with Post() as post:

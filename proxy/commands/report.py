@@ -41,7 +41,7 @@ def report(terminal: Terminal) -> Callable[..., None]:
         by: Annotated[list[_Part] | None, typer.Option(help="What else to split by.")] = None,
         as_json: AsJson = False,
     ) -> None:
-        """Cost, tokens and hit rate by team, and by feature, model, route, key or user if asked.
+        """Calls, errors, tokens, hit rate and cost by team, and by what else is asked for.
 
         Users are keyed hashes; split by them, it has the 1,000 dearest rows.
         """

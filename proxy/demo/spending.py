@@ -11,11 +11,13 @@ from dashboards.reports import Part, Spend
 from proxy.routes.relay import dollars
 from slo.usage import Usage
 
-_FIGURES: Final = ("calls", "input tokens", "cached", "hit rate", "output", "cost USD", "unpriced")
+_FIGURES: Final = (
+    "calls", "errors", "input tokens", "cached", "hit rate", "output", "cost USD", "unpriced",
+)  # fmt: skip
 _STACKED: Final = (
-    ("calls", "hit rate", "unpriced"),
+    ("calls", "errors", "hit rate"),
     ("input tokens", "cached"),
-    ("output", "cost USD"),
+    ("output", "cost USD", "unpriced"),
 )
 _ENDLESS: Final = 10_000
 
@@ -28,8 +30,9 @@ def spending(
 ) -> ConsoleRenderable:
     """Rows of spending by team, and below them what they sum to.
 
-    Calls without a price have a column where there are any. Where the terminal has no room for a
-    column each, names stand one above the other and are folded, and so do some figures, whole.
+    Errors, and calls without a price, have a column where there are any. Where the terminal has no
+    room for a column each, names stand one above the other and are folded, and so do some figures,
+    whole.
 
     Args:
         rows: One for each team and part.
@@ -88,11 +91,12 @@ class _Spending:
 
 
 def _line(name: str, row: Spend, parts: Sequence[Part]) -> dict[str, str]:
-    """What a line says, by the names of its columns; nothing of prices where all are known."""
+    """What a line says, by the names of its columns; of what went wrong only where it did."""
     return {
         "team": name,
         **{part: getattr(row, part) or "" for part in parts},
         "calls": f"{row.calls:,}",
+        **({"errors": f"{row.errors:,}"} if row.errors else {}),
         "input tokens": f"{row.usage.prompt:,}",
         "cached": f"{row.usage.cache_read:,}",
         "hit rate": f"{hit_rate(row.usage):.1%}",

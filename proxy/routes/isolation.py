@@ -1,12 +1,14 @@
 """Which calls may go to a provider's account that several teams share, and whose cache they see."""
 
+from collections.abc import Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
 from proxy.call import Call
-from proxy.errors import Forbidden, NotFound
+from proxy.errors import CallerError, Forbidden, NotFound
 from proxy.settle import Seal
 
 #: What a provider answers from the call alone, without what it keeps under its account.
@@ -24,14 +26,28 @@ _SELF_CONTAINED: Final = frozenset(
         "moderations",
         "rerank",
         "responses",
+        "responses/compact",
     }
 )
+#: Those of them that may go on from what a provider keeps, by what their bodies say.
+_MAY_GO_ON: Final = frozenset({"responses", "responses/compact"})
+#: What lists the answers that a provider keeps, instead of asking for one.
+#: Source: OpenAI API reference, list chat completions (2026-11).
+_LISTING: Final = ("GET", "chat/completions")
+_ALLOWED: Final = "Whoever runs it can allow that: THRIFTGATE_SHARED_PROVIDER_STATE=true."
 #: Where a provider gives out tokens of its own, with which calls go past the gateway.
 #: Source: OpenAI API reference, Realtime client secrets, ChatKit sessions (2026-11).
 _GIVES_TOKENS: Final = frozenset({"chatkit", "realtime"})
 #: How alike a path and the one that was meant are: chat/completion is, images/variations is none.
 _ALIKE: Final = 0.9
 _CACHE: Final = b"prompt cache"
+
+
+class WrongMethod(CallerError):
+    """A path that takes POST alone was asked otherwise."""
+
+    status = 405
+    headers: Mapping[str, str] = MappingProxyType({"allow": "POST"})
 
 
 def check_isolated(call: Call, teams: int) -> None:
@@ -44,10 +60,13 @@ def check_isolated(call: Call, teams: int) -> None:
     Raises:
         Forbidden: If the call may not go there.
         NotFound: If its path is but a slip of one that is open to all.
+        WrongMethod: If its path is open to all, and takes POST alone.
     """
     if call.endpoint.partition("/")[0] in _GIVES_TOKENS:
         raise _forbidden(call, "gives out the provider's own tokens, which go past this gateway")
-    if teams > 1 and not _is_self_contained(call):
+    if call.method != "POST" and call.endpoint in _SELF_CONTAINED:
+        _check_method(call, teams)
+    elif teams > 1 and not _is_self_contained(call):
         if meant := _meant(call.endpoint):
             raise NotFound(
                 f"There is no path /v1/{call.endpoint}; did you mean /v1/{meant}?",
@@ -69,10 +88,24 @@ def isolated(call: Call, teams: int, seal: Seal) -> Call:
     return msgspec.structs.replace(call, salt=seal.of(call.key.team, _CACHE))
 
 
+def _check_method(call: Call, teams: int) -> None:
+    """Refuse what can only have meant POST; a team alone may list what the provider keeps of it."""
+    is_listing = (call.method, call.endpoint) == _LISTING
+    if is_listing and teams <= 1:
+        return
+    told = f"/v1/{call.endpoint} is not asked by {call.method[:20]}; did you mean POST?"
+    if is_listing:
+        told += f" It would list what the provider keeps for all teams of this gateway. {_ALLOWED}"
+    raise WrongMethod(told, code="method_not_allowed")
+
+
 def _is_self_contained(call: Call) -> bool:
-    if call.method != "POST" or call.endpoint not in _SELF_CONTAINED:
+    """Whether it is answered from itself alone, as far as its body could be read."""
+    if call.endpoint not in _SELF_CONTAINED:
         return False
-    return call.endpoint != "responses" or call.ask is None or not call.ask.needs_kept_state
+    if call.endpoint not in _MAY_GO_ON:
+        return True
+    return call.ask is not None and not call.ask.needs_kept_state
 
 
 def _meant(endpoint: str) -> str:
@@ -84,7 +117,6 @@ def _meant(endpoint: str) -> str:
 
 def _forbidden(call: Call, why: str) -> Forbidden:
     return Forbidden(
-        f"This call to /v1/{call.endpoint[:100]} {why}. Whoever runs it can allow that:"
-        " THRIFTGATE_SHARED_PROVIDER_STATE=true.",
+        f"This call to /v1/{call.endpoint[:100]} {why}. {_ALLOWED}",
         code="provider_state_is_shared",
     )

@@ -3,7 +3,7 @@
 And where it begins, for streams open with events that say nothing yet.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import orjson
@@ -47,11 +47,14 @@ _AROUND: Final = frozenset(
         "tool_calls",
     }
 )
-#: Events before the content. Source: OpenAI and Anthropic API references (2026-11).
+#: Events before the content, and the end of a block, which has none of its own.
+#: Source: OpenAI and Anthropic API references, openai 3.52 (2026-11).
 _OPENINGS: Final = frozenset(
     {
+        "content_block_stop",
         "message_start",
         "ping",
+        "response.compaction.compacting",
         "response.content_part.added",
         "response.created",
         "response.in_progress",
@@ -60,8 +63,16 @@ _OPENINGS: Final = frozenset(
         "response.reasoning_summary_part.added",
     }
 )
+#: What a provider writes to go on from, in place of what came: no part of the answer.
+_COMPACTION: Final = "compaction"
 #: Anthropic's blocks whose content comes in deltas, and nothing of it in their start.
-_EMPTY_BLOCKS: Final = frozenset({"text", "thinking"})
+_EMPTY_BLOCKS: Final = ("text", "thinking", _COMPACTION)
+#: Where an event says of what kind a part of the answer is, and the kinds that say nothing yet.
+_PARTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "content_block_start": ("content_block", _EMPTY_BLOCKS),
+    "content_block_delta": ("delta", ("compaction_delta",)),
+    "response.output_item.done": ("item", (_COMPACTION,)),
+}
 #: Deeper than any answer nests its text.
 _DEEPEST: Final = 16
 
@@ -77,6 +88,8 @@ def stream_pieces(run: bytes) -> Iterator[tuple[Place, str]]:
 def has_content(kind: str, data: bytes) -> bool:
     """Whether an event of a stream has content or says why there is none; openings have neither.
 
+    Nor has what a provider compacts before it answers: the caller waits for the answer.
+
     Args:
         kind: Its type; "" for one without.
         data: What it says; what is not known is content.
@@ -86,8 +99,9 @@ def has_content(kind: str, data: bytes) -> bool:
     value = _parsed(data)
     if not isinstance(value, dict):
         return True
-    if kind == "content_block_start":
-        return _under_key(value, "content_block").get("type") not in _EMPTY_BLOCKS
+    if kind in _PARTS:
+        part, silent = _PARTS[kind]
+        return _under_key(value, part).get("type") not in silent
     if kind == "message_delta":
         return bool(_under_key(value, "delta").get("stop_reason"))
     choices = value.get("choices")

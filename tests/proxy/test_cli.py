@@ -140,6 +140,13 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path):
     assert "THRIFTGATE_FOLDER" in refused("migrate", folder=str(tmp_path / "file" / "below"))
 
 
+def test_check_tries_the_folder_and_says_what_is_wrong_with_it(tmp_path):
+    (tmp_path / "file").touch()
+    said = refused("check", folder=str(tmp_path / "file" / "below"))
+
+    assert f"{tmp_path / 'file'} is no folder; move it away, or name another" in said
+
+
 def test_migrate_brings_the_database_to_the_newest_schema(folder):
     for _ in range(2):
         assert "newest schema" in told("migrate")

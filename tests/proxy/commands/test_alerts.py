@@ -5,7 +5,7 @@ import pytest
 
 from proxy.commands.alerts import alerts
 from proxy.settings import Settings
-from slo.alert import resolved
+from slo.alert import Severity, resolved
 from slo.promises.file import Promises
 from slo.promises.sinks import SinkKind
 from tests.fakes.alerts import NOW, POISON, a_sink, an_alert, posted
@@ -74,13 +74,50 @@ def test_what_is_wrong_and_what_was_told_is_shown(typed):
     assert not any(line.startswith("INJECTED") for line in said.splitlines())
 
 
-def test_a_test_message_is_sent_and_its_fate_told(typed, known):
+def test_a_test_arrives_as_an_alert_that_goes_on_and_says_that_it_is_one(typed, known):
     with answering(200) as server:
         known(server)
         said = typed.said(showing(HOOK), "test", "hook")
+    told = posted(server.got[0])
+    (alert,) = told["data"]["alerts"]
 
-    assert said.strip() == "The sink hook took the message."
-    assert posted(server.got[0])["data"]["alerts"][0]["kind"] == "test"
+    assert said.startswith("The sink hook took the message")
+    assert (told["type"], told["data"]["phase"]) == ("thriftgate.alerts.open", "open")
+    assert (alert["kind"], alert["ended"], alert["severity"]) == ("test", None, "ticket")
+    assert alert["title"].startswith("TEST: ")
+    assert "thriftgate alerts test" in alert["mend"]
+
+
+@pytest.mark.parametrize("severity", list(Severity))
+def test_a_test_is_as_urgent_as_the_sink_wants_alerts_to_be(typed, known, severity):
+    pager = a_sink(
+        name="pager", url_env="A_TEST_S_URL", secret_env="A_TEST_S_SECRET", at_least=severity
+    )
+    with answering(200) as server:
+        known(server)
+        typed.said(showing(pager), "test", "pager")
+
+    assert posted(server.got[0])["data"]["severity"] == severity.value
+
+
+def test_an_alertmanager_is_told_of_a_test_that_has_not_ended(typed, known):
+    manager = a_sink(SinkKind.ALERTMANAGER, name="manager", url_env="A_TEST_S_URL")
+    with answering(200) as server:
+        known(server)
+        typed.said(showing(manager), "test", "manager")
+    (told,) = posted(server.got[0])
+
+    assert told["labels"]["alertname"] == "ThriftgateTest"
+    assert told["endsAt"] > told["startsAt"]
+
+
+def test_people_on_slack_see_at_once_that_it_is_a_test(typed, known):
+    chat = a_sink(SinkKind.SLACK, name="chat", url_env="A_TEST_S_URL")
+    with answering(200) as server:
+        known(server)
+        typed.said(showing(chat), "test", "chat")
+
+    assert posted(server.got[0])["text"].startswith("Ticket: TEST: this is a test")
 
 
 def test_a_sink_that_takes_no_message_fails_the_test(typed, known):

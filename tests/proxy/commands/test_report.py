@@ -4,6 +4,7 @@ import orjson
 import pytest
 
 from proxy.commands.report import report
+from proxy.receipt import Outcome
 from tests.fakes.receipts import START, a_receipt
 from tests.fakes.typed import Typed, alone
 
@@ -32,6 +33,16 @@ def test_on_a_terminal_it_is_folded(typed: Typed) -> None:
     lines = typed.said(REPORT, "--by", "feature").splitlines()
 
     assert max(map(len, lines)) <= 60
+
+
+def test_calls_that_failed_are_counted_beside_all_calls(tmp_path: Path) -> None:
+    typed = Typed(tmp_path, START + 60)
+    failed = a_receipt(9, outcome=Outcome.FAILED, status=502, usage=None)
+    typed.keep(*(a_receipt(n, team=failed.team) for n in range(3)), failed)
+    head, row, _ = typed.said(REPORT).splitlines()
+
+    assert head.split()[:3] == ["team", "calls", "errors"]
+    assert row.split()[1:3] == ["4", "1"]
 
 
 def test_as_json_it_is_one_document(typed: Typed) -> None:

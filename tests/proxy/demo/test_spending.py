@@ -63,6 +63,29 @@ def test_an_unknown_cost_is_not_nothing() -> None:
     assert row[-2:] == ["unknown", "3"]
 
 
+def test_calls_that_went_wrong_have_a_column_where_there_are_any() -> None:
+    acme = a_spend(calls=12, errors=3)
+    head, well, ill, total = text(a_spend(calls=9), acme, total=(a_spend(calls=21, errors=3),))
+
+    assert head[:2] == ["team", "calls"]
+    assert head[2] == "errors"
+    assert well[1:3] == ["9", "0"]
+    assert ill[1:3] == ["12", "3"]
+    assert total[1:3] == ["21", "3"]
+
+
+def test_where_nothing_went_wrong_nothing_is_said_of_it() -> None:
+    assert "errors" not in text(a_spend(), total=(a_spend(),))[0]
+
+
+def test_a_day_with_errors_still_has_a_line_a_team_at_a_hundred_columns() -> None:
+    day = a_spend(calls=48_210, errors=117, usage=Usage(input=9_482_000, cache_read=91_482_000))
+    lines = printed(spending([day], {"team_1": "acme-engineering"}, [day]), 100)
+
+    assert len(lines) == 3
+    assert lines[0].split()[:3] == ["team", "calls", "errors"]
+
+
 def test_a_large_table_fits_eighty_columns() -> None:
     large = a_spend(usage=Usage(input=482_000, cache_read=482_000), cost_nanos=12_345_678_901)
     rows = spending([large], {"team_1": "acme-engineering"}, [large])
@@ -81,6 +104,7 @@ LARGE = a_spend(
     model="claude-sonnet-5-5",
     route="anthropic/claude-sonnet-5-5",
     calls=1_234_567,
+    errors=12_345,
     unpriced=70_007,
     usage=Usage(input=1_234_567_890, cache_read=9_876_543_210, output=123_456_789),
     cost_nanos=1_234_567_891_234_567,
@@ -99,8 +123,8 @@ def test_no_figure_and_no_name_is_lost_at_eighty_columns(parts: tuple[Part, ...]
     names, figures = names_and_figures(lines, lines[0].index("calls") - 4)
     of_a_row = [
         ["1,234,567", "11,111,111,100", "123,456,789"],
-        ["88.9%", "9,876,543,210", "1234567.891234567"],
-        ["70,007"],
+        ["12,345", "9,876,543,210", "1234567.891234567"],
+        ["88.9%", "70,007"],
     ]
     named = "".join(getattr(LARGE, part) for part in parts)
 
@@ -108,15 +132,15 @@ def test_no_figure_and_no_name_is_lost_at_eighty_columns(parts: tuple[Part, ...]
     assert names == "team" + "".join(parts) + "acme" + named + "all" + named
     assert figures == [
         ["calls", "input", "tokens", "output"],
-        ["hit", "rate", "cached", "cost", "USD"],
-        ["unpriced"],
+        ["errors", "cached", "cost", "USD"],
+        ["hit", "rate", "unpriced"],
         *of_a_row,
         *of_a_row,
     ]
 
 
 def test_where_there_is_room_every_figure_has_a_column() -> None:
-    lines = printed(spending([LARGE], {"team_1": "acme"}, [LARGE], ("feature",)), 160)
+    lines = printed(spending([LARGE], {"team_1": "acme"}, [LARGE], ("feature",)), 170)
 
     assert len(lines) == 3
     assert lines[1].split()[:3] == ["acme", LARGE.feature, "1,234,567"]

@@ -196,12 +196,9 @@ GONE = Scripted([b"{}"], headers=JSON)
     [
         ("/v1/files", "GET"),
         ("/v1/responses/resp_1", "GET"),
-        ("/v1/responses", "GET"),
-        ("/v1/chat/completions", "GET"),
         ("/v1/chat/completions/c", "POST"),
         ("/v1/batches/b/cancel", "POST"),
         ("/v1/skills", "POST"),
-        ("/v1/moderations", "GET"),
     ],
 )
 def test_what_a_provider_keeps_is_one_teams_or_allowed_or_forbidden(path, method):
@@ -212,6 +209,30 @@ def test_what_a_provider_keeps_is_one_teams_or_allowed_or_forbidden(path, method
     assert status(teams=1) == 200
     assert status(teams=2, shared=True) == 200
     assert status(teams=2) == 403
+
+
+@pytest.mark.parametrize("teams", [1, 2])
+@pytest.mark.parametrize("path", ["responses", "embeddings", "completions", "moderations"])
+def test_a_url_typed_into_a_browser_is_told_to_post(path, teams):
+    house = House(teams=teams)
+    told = house.ask(b"", path=f"/v1/{path}", method="GET", headers={"content-type": ""})
+
+    assert (told.status, told.headers["allow"]) == (405, "POST")
+    assert told.headers["x-should-retry"] == "false"
+    assert refusal(told)["type"] == "invalid_request_error"
+    assert refusal(told)["message"] == f"/v1/{path} is not asked by GET; did you mean POST?"
+    assert house.receipts[0].status == 405
+    assert house.transport.sent == []
+
+
+def test_stored_completions_are_listed_for_a_team_alone_or_where_that_is_allowed():
+    def listed(**house: Any) -> int:
+        front = House((GONE,), **house)
+        return front.ask(b"", method="GET", headers={"content-type": ""}).status
+
+    assert listed(teams=1) == 200
+    assert listed(teams=2, shared=True) == 200
+    assert listed(teams=2) == 405
 
 
 def test_teams_that_share_a_gateway_may_still_generate():

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from proxy.errors import Forbidden, NotFound
-from proxy.routes.isolation import check_isolated, isolated
+from proxy.routes.isolation import WrongMethod, check_isolated, isolated
 from proxy.settle import Seal
 from tests.fakes.desk import KEY, call
 
@@ -18,20 +18,59 @@ SELF_CONTAINED = [
     "moderations",
     "rerank",
     "responses",
+    "responses/compact",
 ]
+ALONE = ("chat/completions", "GET", 1)
 
 
 @pytest.mark.parametrize("teams", [0, 1, 2, 50])
 @pytest.mark.parametrize("endpoint", SELF_CONTAINED)
 def test_what_is_answered_from_the_call_alone_is_open_to_all(endpoint, teams):
     check_isolated(call(b"{}", endpoint), teams)
-    check_isolated(call(b"", endpoint, ask=None), teams)
+
+
+@pytest.mark.parametrize("endpoint", [each for each in SELF_CONTAINED if "responses" not in each])
+def test_nor_need_its_body_be_read_where_no_body_goes_on_from_anything(endpoint):
+    check_isolated(call(b"\xff", endpoint, ask=None), 2)
+
+
+@pytest.mark.parametrize("endpoint", ["responses", "responses/compact"])
+def test_a_body_that_was_not_read_may_go_on_from_what_is_kept(endpoint):
+    with pytest.raises(Forbidden, match="keeps for all teams"):
+        check_isolated(call(b"\xff", endpoint, ask=None), 2)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "method", "teams"),
+    [
+        (endpoint, method, teams)
+        for endpoint in SELF_CONTAINED
+        for method in ("GET", "HEAD", "PUT", "DELETE")
+        for teams in (1, 2)
+        if (endpoint, method, teams) != ALONE
+    ],
+)
+def test_a_path_that_only_takes_post_says_so_to_whoever_asks_otherwise(endpoint, method, teams):
+    with pytest.raises(WrongMethod, match=r"did you mean POST\?") as caught:
+        check_isolated(call(b"", endpoint, method=method, ask=None), teams)
+
+    assert (caught.value.status, caught.value.code) == (405, "method_not_allowed")
+    assert caught.value.headers == {"allow": "POST"}
+
+
+def test_a_team_alone_may_list_what_the_provider_keeps_of_it():
+    endpoint, method, teams = ALONE
+    check_isolated(call(b"", endpoint, method=method, ask=None), teams)
+
+
+def test_a_list_of_what_is_kept_for_all_teams_says_who_can_allow_it():
+    with pytest.raises(WrongMethod, match="THRIFTGATE_SHARED_PROVIDER_STATE=true"):
+        check_isolated(call(b"", method="GET", ask=None), 2)
 
 
 @pytest.mark.parametrize(
     ("endpoint", "method"),
-    [(endpoint, "GET") for endpoint in SELF_CONTAINED]
-    + [
+    [
         ("files", "POST"),
         ("batches", "GET"),
         ("responses/resp_1", "GET"),
@@ -61,8 +100,9 @@ def test_all_else_is_one_teams_only(endpoint, method):
         b'"background":null,"background":true',
     ],
 )
-def test_a_response_that_needs_what_the_provider_keeps_is_one_teams_only(field):
-    asked = call(b"{" + field + b"}", "responses")
+@pytest.mark.parametrize("endpoint", ["responses", "responses/compact"])
+def test_a_response_that_needs_what_the_provider_keeps_is_one_teams_only(endpoint, field):
+    asked = call(b"{" + field + b"}", endpoint)
     check_isolated(asked, 1)
     with pytest.raises(Forbidden, match="keeps for all teams"):
         check_isolated(asked, 2)
