@@ -88,3 +88,6 @@ class Async:
 
 
 KINDS: dict[str, Callable[..., Sdk]] = {"sync": Sync, "async": Async}
+
+Dial = Callable[..., Sdk]
+"""Makes clients that do not retry unless told to; all fields are the client's."""

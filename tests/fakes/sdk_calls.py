@@ -1,6 +1,7 @@
 """What an SDK is asked in tests, and what is known of its calls afterwards."""
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -44,6 +45,11 @@ class City(BaseModel):
 
 def user(text: str) -> list[Any]:
     return [{"role": "user", "content": text}]
+
+
+def chat(model: str, text: str, **fields: Any) -> Callable[[Any], Any]:
+    """A question of one message."""
+    return lambda c: c.chat.completions.create(model=model, messages=user(text), **fields)
 
 
 def last(here: Town) -> Exchange:

@@ -97,6 +97,15 @@ class Town:
             ids = [call_id for (call_id,) in rows]
         return [one for call_id in ids for one in store.ledger.receipt(call_id, team.id)]
 
+    def of_feature(self, feature: str, calls: int = 1) -> list[Receipt]:
+        """The receipts of a feature, once that many calls have ended."""
+        until = time.monotonic() + 5
+        while True:
+            found = [receipt for receipt in self.all_receipts() if receipt.feature == feature]
+            if sum(receipt.final for receipt in found) >= calls or time.monotonic() > until:
+                return found
+            time.sleep(0.02)
+
 
 @asynccontextmanager
 async def lab_standing(folder: Path, *, time_scale: float = 0.0) -> AsyncIterator[tuple[Lab, Path]]:

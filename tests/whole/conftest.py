@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.fakes.sdk import KINDS, Sdk
+from tests.fakes.sdk import KINDS, Dial, Sdk
 from tests.fakes.sdk_calls import MODELS
 from tests.fakes.town import Town, town
 
@@ -40,3 +41,23 @@ def sdk(request: pytest.FixtureRequest, here: Town) -> Iterator[Sdk]:
 def model(request: pytest.FixtureRequest) -> str:
     """A model of each provider in turn."""
     return str(request.param)
+
+
+@pytest.fixture(params=KINDS)
+def dial(request: pytest.FixtureRequest, here: Town) -> Iterator[Dial]:
+    """Makes clients of each kind in turn."""
+    made: list[Sdk] = []
+
+    def make(key: str = here.key, **options: Any) -> Sdk:
+        made.append(KINDS[request.param](here.url, key, **{"max_retries": 0, **options}))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.close()
+
+
+@pytest.fixture
+def feature(request: pytest.FixtureRequest) -> str:
+    """A label no other test uses."""
+    return str(request.node.name)[:128]

@@ -1,62 +1,17 @@
 """What the official OpenAI SDK raises, and what the ledger then holds."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
-from proxy.receipt import Outcome, Receipt
-from tests.fakes.sdk import KINDS, Sdk
+from proxy.receipt import Outcome
+from tests.fakes.sdk import Dial
+from tests.fakes.sdk_calls import chat, user
 from tests.fakes.town import Town
-
-MODELS = ("gpt-lab", "claude-lab")
-Dial = Callable[..., Sdk]
-
-
-def user(text: str) -> list[Any]:
-    return [{"role": "user", "content": text}]
-
-
-def chat(model: str, text: str, **fields: Any) -> Callable[[Any], Any]:
-    return lambda c: c.chat.completions.create(model=model, messages=user(text), **fields)
-
-
-def of_feature(here: Town, feature: str, calls: int = 1) -> list[Receipt]:
-    """The receipts of a feature, once that many calls have ended."""
-    until = time.monotonic() + 5
-    while True:
-        found = [receipt for receipt in here.all_receipts() if receipt.feature == feature]
-        if sum(receipt.final for receipt in found) >= calls or time.monotonic() > until:
-            return found
-        time.sleep(0.02)
-
-
-@pytest.fixture(params=KINDS)
-def dial(request: pytest.FixtureRequest, here: Town) -> Iterator[Dial]:
-    """Makes clients that do not retry unless told to."""
-    made: list[Sdk] = []
-
-    def make(key: str = here.key, **options: Any) -> Sdk:
-        made.append(KINDS[request.param](here.url, key, **{"max_retries": 0, **options}))
-        return made[-1]
-
-    yield make
-    for client in made:
-        client.close()
-
-
-@pytest.fixture(params=MODELS)
-def model(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def feature(request: pytest.FixtureRequest) -> str:
-    """A label no other test uses."""
-    return str(request.node.name)[:128]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +100,7 @@ def test_a_caller_who_gives_up_hangs_up_on_the_upstream(
     client = dial(timeout=0.25, default_headers={"x-thriftgate-feature": feature})
     with pytest.raises(openai.APITimeoutError):
         client.ask(chat(model, "Hello. [[fault:hang]]"))
-    (receipt,) = of_feature(here, feature)
+    (receipt,) = here.of_feature(feature)
 
     assert (receipt.outcome, receipt.estimated) == (Outcome.HUNG_UP, True)
     assert receipt.cost_nanos
@@ -158,7 +113,7 @@ def test_a_caller_who_leaves_a_stream_pays_for_what_came(
     client = dial(timeout=0.5, default_headers={"x-thriftgate-feature": feature})
     with pytest.raises(openai.APITimeoutError):
         client.all(chat(model, "Hello. [[fault:stall=6]]", stream=True))
-    (receipt,) = of_feature(here, feature)
+    (receipt,) = here.of_feature(feature)
 
     assert (receipt.outcome, receipt.estimated) == (Outcome.HUNG_UP, True)
     assert receipt.usage is not None
@@ -185,36 +140,6 @@ def test_an_error_event_of_responses_is_the_one_the_upstream_sent(dial: Dial) ->
     events = dial().all(lambda c: c.responses.create(model="gpt-lab", input=text, stream=True))
 
     assert [event.type for event in events].index("error") == len(events) - 1
-
-
-def test_a_call_the_sdk_makes_again_is_two_calls_in_the_ledger(
-    here: Town, dial: Dial, model: str, feature: str
-) -> None:
-    here.lab.script(["500", "500", "ok"])
-    client = dial(max_retries=2, default_headers={"x-thriftgate-feature": feature})
-    answer = client.ask(chat(model, "Hello."))
-    receipts = of_feature(here, feature, calls=2)
-    failed = [receipt for receipt in receipts if receipt.outcome is Outcome.FAILED]
-    (answered,) = [receipt for receipt in receipts if receipt.outcome is Outcome.ANSWERED]
-
-    assert answer.choices[0].message.content
-    assert len({receipt.call_id for receipt in receipts}) == 2
-    assert [(r.attempt, r.final) for r in failed] == [(0, False), (1, True)]
-    assert (answered.attempt, answered.final) == (0, True)
-    assert [r.cost_nanos for r in failed] == [None, None]
-
-
-def test_a_call_the_gateway_makes_again_is_one_call_in_the_ledger(
-    here: Town, dial: Dial, model: str, feature: str
-) -> None:
-    here.lab.script(["529", "ok"])
-    client = dial(default_headers={"x-thriftgate-feature": feature})
-    client.ask(chat(model, "Hello."))
-    failed, answered = of_feature(here, feature)
-
-    assert failed.call_id == answered.call_id
-    assert [(r.attempt, r.final) for r in (failed, answered)] == [(0, False), (1, True)]
-    assert (failed.outcome, answered.outcome) == (Outcome.FAILED, Outcome.ANSWERED)
 
 
 def test_a_key_sees_its_own_calls_and_no_others(found: Callable[..., Town]) -> None:
