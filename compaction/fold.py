@@ -130,6 +130,7 @@ def fold(
         count=around.count,
         notes=around.notes,
         keys=keys,
+        find=memory.findings.of(around.scope),
     )
     before = _known(memory, walk)
     state = walk.to_end(before or walk.begun())

@@ -1,4 +1,4 @@
-"""What folding remembers between calls: how messages read, and how conversations stand.
+"""What folding remembers between calls: messages, what is in them, and how conversations stand.
 
 Nothing depends on it but time: what is forgotten is decided again, the same way.
 """
@@ -6,6 +6,7 @@ Nothing depends on it but time: what is forgotten is decided again, the same way
 from collections import OrderedDict
 from typing import Final
 
+from compaction.reading.findings import Findings
 from compaction.reading.readings import Readings
 from compaction.walk import State
 
@@ -26,6 +27,7 @@ class Memory:
 
     def __init__(self, talks: int = _TALKS, most: int = _BYTES) -> None:
         self.readings = Readings()
+        self.findings = Findings()
         self._talks = talks
         self._most = most
         self._held = 0

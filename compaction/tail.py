@@ -8,8 +8,9 @@ from typing import Final
 
 import msgspec
 
+from compaction.reading.findings import Find, afresh
 from compaction.reading.message import Count, Voice
-from compaction.reading.read import read
+from compaction.reading.read import weighed
 from compaction.recall import appended, names, sources
 from compaction.results.same import stamp
 from compaction.results.trim import trimmed
@@ -84,7 +85,9 @@ class Before(msgspec.Struct, frozen=True, kw_only=True):
 _ALONE: Final = Before()
 
 
-def grown(talk: Talk, tail: Tail, end: int, count: Count, before: Before = _ALONE) -> Tail:
+def grown(
+    talk: Talk, tail: Tail, end: int, count: Count, before: Before = _ALONE, *, find: Find = afresh
+) -> Tail:
     """The tail with the messages up to a later point.
 
     Args:
@@ -93,6 +96,7 @@ def grown(talk: Talk, tail: Tail, end: int, count: Count, before: Before = _ALON
         end: The point.
         count: How tokens are counted.
         before: What stands before it.
+        find: What is found in its texts.
     """
     said, seen = dict(tail.said), dict(tail.seen)
     asked, tokens = tail.asked, tail.tokens
@@ -100,14 +104,14 @@ def grown(talk: Talk, tail: Tail, end: int, count: Count, before: Before = _ALON
         message = talk.messages[at]
         raw = message.raw
         if message.voice is Voice.RESULT:
-            raw = trimmed(message, seen)
+            raw = trimmed(message, seen, find)
             if message.whole:
                 seen.setdefault(stamp(message.text), talk.call(at))
         elif message.voice is Voice.USER and tail.start > talk.lead:
-            wanted = names(message, min(_NAMES, _ASKED - asked))
+            wanted = names(message, min(_NAMES, _ASKED - asked), find)
             asked += len(wanted)
             raw = _recalled(talk, Tail(start=tail.start, end=at, said=said), wanted, before)
-        weighs = message.tokens if raw is message.raw else read(raw, count).tokens
+        weighs = message.tokens if raw is message.raw else weighed(raw, count)
         if message.voice is Voice.RESULT and tokens + weighs < before.above:
             raw, weighs = message.raw, message.tokens
         if raw is not message.raw:

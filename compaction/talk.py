@@ -62,17 +62,18 @@ class Talk(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 found[at] = waiting.pop(message.answers)
         return found
 
+    @cached_property
+    def _words(self) -> Sequence[str]:
+        """What each message says."""
+        return [_words(message) if message.calls else message.text for message in self.messages]
+
     def weight(self, start: int, end: int) -> int:
         """Tokens of a run of messages, as they came."""
         return self.upto[end] - self.upto[start]
 
     def words(self, start: int, end: int) -> str:
         """All that some messages say: their texts, and what they call tools with."""
-        pieces = []
-        for message in self.messages[start:end]:
-            pieces.append(message.text)
-            pieces += [f"{call.name} {call.arguments}" for call in message.calls]
-        return "\n".join(pieces)
+        return "\n".join(self._words[start:end])
 
     def between(self, start: int, end: int) -> Sequence[Unit]:
         """The units that lie between two places."""
@@ -151,6 +152,12 @@ def step(said: Talk, at: int, last: int, keep: int) -> int:
     known = said.between(last, at)
     turns = known[-1].turn - known[0].turn + 1 if known else 1
     return known[-keep - 1].end if len(known) > max(keep, turns * _STEPS) else last
+
+
+def _words(message: Message) -> str:
+    """What a message says and calls tools with."""
+    called = [f"{call.name} {call.arguments}" for call in message.calls]
+    return "\n".join([message.text, *called])
 
 
 def _turns(known: Sequence[Unit], keep: int) -> int:

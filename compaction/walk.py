@@ -15,9 +15,10 @@ from typing import Final
 import msgspec
 
 from compaction.deciding.gate import Reason, Standing, Verdict, cost, earned, verdict
-from compaction.facts.ladder import Region, climbed
+from compaction.facts.ladder import Ladder, Region
 from compaction.facts.segment import Segment
 from compaction.policy import Mode, Policy
+from compaction.reading.findings import Find, afresh
 from compaction.reading.message import Count, Voice
 from compaction.tail import Before, Tail, grown
 from compaction.talk import Talk, cut, step
@@ -98,6 +99,7 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
         count: How tokens are counted.
         notes: What a model found in the part folded before; it joins the new one.
         keys: What identifies each beginning of the conversation, from its first message on.
+        find: What is found in its texts.
     """
 
     talk: Talk
@@ -106,6 +108,7 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
     count: Count
     notes: Notes
     keys: Sequence[bytes]
+    find: Find = afresh
 
     def begun(self) -> State:
         """Before its first call."""
@@ -146,7 +149,8 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
             return msgspec.structs.replace(state, verdict=found)
         target = self.policy.target - self._behind(state)
         most = target - standing.fixed - standing.folded - standing.tail
-        fold = self._fold(state, end, most)
+        folded = self._folding(state, end)
+        fold = folded(most)
         share = min(fold.tokens / max(1, standing.region), 1.0)
         state = msgspec.structs.replace(state, share=share)
         standing = msgspec.structs.replace(standing, segment=fold.tokens)
@@ -162,7 +166,7 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
         if not self.policy.target or over <= 0:
             return after
         # What comes back in the tail may not have been reckoned with.
-        return self._folded(state, self._fold(state, end, min(most, fold.tokens) - over))
+        return self._folded(state, folded(min(most, fold.tokens) - over))
 
     def _behind(self, state: State) -> int:
         """Tokens behind the only point there is; 0 where others may come."""
@@ -187,7 +191,7 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
             text=lambda: self.sent_before(state),
             above=self.policy.prices.least - self._sent(state) + state.tail.tokens,
         )
-        tail = grown(self.talk, state.tail, at, self.count, before)
+        tail = grown(self.talk, state.tail, at, self.count, before, find=self.find)
         return msgspec.structs.replace(state, tail=tail)
 
     def _rest(self, state: State) -> State:
@@ -244,8 +248,8 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
             failed=state.failed,
         )
 
-    def _fold(self, state: State, end: int, most: int) -> Fold:
-        """The part up to a cut, in at most so many tokens where there is a target."""
+    def _folding(self, state: State, end: int) -> Callable[[int], Fold]:
+        """Folds the part up to a cut, read once: to so many tokens, where there is a target."""
         start = state.tail.start
         kept = self._kept(start, end, state.tail.end)
         beside = _MESSAGE + sum(self.talk.messages[at].tokens for at in kept)
@@ -259,10 +263,14 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
             earlier=tuple(each.segment for each in state.folds),
             notes=self.notes(self.key(start), self.key(end)) if state.folds else (),
         )
-        room = max(1, most - beside) if self.policy.target else 0
-        segment = climbed(region, room, self.count)
-        tokens = segment.tokens + beside
-        return Fold(at=state.tail.end, segment=segment, kept=kept, tokens=tokens)
+        ladder = Ladder(region, self.count, self.find)
+
+        def folded(most: int) -> Fold:
+            segment = ladder.climbed(max(1, most - beside) if self.policy.target else 0)
+            tokens = segment.tokens + beside
+            return Fold(at=state.tail.end, segment=segment, kept=kept, tokens=tokens)
+
+        return folded
 
     def _kept(self, start: int, end: int, at: int) -> tuple[int, ...]:
         """Messages of a part that stay messages of their own."""

@@ -7,6 +7,7 @@ from compaction.facts.calls import same
 from compaction.facts.fact import Fact, Kind
 from compaction.facts.outcome import Outcome
 from compaction.facts.part import Part
+from compaction.facts.purposes import purposes
 from compaction.facts.repeated import Said
 from compaction.facts.secrets import redacted
 from compaction.facts.shown import names as shared_out
@@ -27,7 +28,9 @@ MORE: Final = "…"
 
 
 def commands(part: Part, names: int = NAMES, share: float = 1.0) -> Iterator[Fact]:
-    """Each call with how it ended and the names in what came back; of equal calls the latest.
+    """Each call with what for, how it ended and the names in what came back.
+
+    Of equal calls the latest stays. What calls were for is said where names have all their room.
 
     Args:
         part: What is folded.
@@ -45,7 +48,11 @@ def commands(part: Part, names: int = NAMES, share: float = 1.0) -> Iterator[Fac
         if at >= first and latest[at] == at
     }
     told = _told(part, ended)
-    lines = {at: (say(part.exchanges[at].called) if keys[at] else "", told[at]) for at in ended}
+    called = {at: say(part.exchanges[at].called) for at in ended if keys[at]}
+    if names == NAMES:
+        meant = purposes(part, called, weight(part))
+        called |= {at: f"{called[at]} # {why}" for at, why in meant.items()}
+    lines = {at: (called.get(at, ""), told[at]) for at in ended}
     whole = {at: " ".join(line) for at, line in lines.items()}
     shown, short = shared_out(part, whole, latest, names / NAMES)
     for at, line in lines.items():

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from compaction.facts.calls import said, same
+from compaction.facts.calls import said
 from compaction.facts.fact import Fact, Kind
 from compaction.facts.outcome import Outcome
 from compaction.facts.part import Exchange, Part
@@ -20,7 +20,7 @@ def errors(part: Part) -> Iterator[Fact]:
 
     The line of its command says it of the latest of equal calls.
     """
-    keys = [same(each.called) for each in part.exchanges]
+    keys = [each.key for each in part.exchanges]
     latest = {key: at for at, key in enumerate(keys)}
     again = {key for at, key in enumerate(keys) if key and latest[key] > at}
     ended = {at: Outcome(part.exchanges[at]) for at, key in enumerate(keys) if key in again}

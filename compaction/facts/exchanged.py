@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from compaction.facts.calls import said, same
+from compaction.facts.calls import said
 from compaction.facts.fact import Fact, Kind
 from compaction.facts.flat import flat
 from compaction.facts.part import Exchange
@@ -25,7 +25,7 @@ def exchanged(each: Exchange, kind: Kind, say: Say, key: str = "", replaces: int
     """A call and what came back as a fact."""
     most = _ARGUMENT if each.result else _THOUGHT
     result = unquoted(flat(say(each.result)))
-    text = said(each.called, most, result) if same(each.called) else "result"
+    text = said(each.called, most, result) if each.key else "result"
     back = result or (_LEFT_OUT if each.result else "")
     return Fact(
         kind=kind,

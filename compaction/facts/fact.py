@@ -23,8 +23,8 @@ class Kind(StrEnum):
     VALUE = "value"  #: Ids, amounts, dates and paths that stand nowhere else.
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of a segment.
+class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A line of a segment; no cycle can pass through it, so the collector need not look at it.
 
     Attributes:
         kind: What it is of.

@@ -16,6 +16,11 @@ _PATH: Final = re.compile(
 )
 #: An expression of sed is no path, and what stands in a text that a shell is given is none either.
 _EDIT: Final = re.compile(r"\b[sy]/")
+#: What sed is told to do, in quotes; a file stands behind it.
+_QUOTED: Final = r"""(?:'[^']*'|"(?:[^"\\]|\\.)*")"""
+_PROGRAM: Final = re.compile(
+    rf"\bsed(?:\s+-[\w=.-]{{1,40}}){{0,8}}(?:\s+(?:''|\"\"))?\s+{_QUOTED}(?:\s+-e\s+{_QUOTED}){{0,20}}"
+)
 #: Arguments that a shell is told.
 _COMMANDS: Final = frozenset({"command", "cmd", "commands", "script", "args", "input"})
 #: Characters of a call that are searched for paths.
@@ -85,7 +90,7 @@ def _paths(each: Exchange) -> dict[str, None]:
     """The paths that a call names, each once."""
     found: dict[str, None] = {}
     for text in _strings(arguments(each.called), each.called.arguments):
-        for path in _PATH.finditer(text[:_SEEN]):
+        for path in _PATH.finditer(_PROGRAM.sub("sed", text[:_SEEN])):
             if len(found) == _MOST:
                 return found
             if _is_path(path[0]):
@@ -94,8 +99,10 @@ def _paths(each: Exchange) -> dict[str, None]:
 
 
 def _is_path(word: str) -> bool:
-    """Whether a word that may be a path is one: with a folder, or a file's ending."""
-    return not _EDIT.match(word) if "/" in word else is_file(word) is not None
+    """Whether a word that may be a path is one: with a folder that is named, or a file's ending."""
+    if "/" not in word:
+        return is_file(word) is not None
+    return not _EDIT.match(word) and any(map(str.isalnum, word))
 
 
 def _strings(read: Any, raw: str) -> Iterator[str]:  # noqa: ANN401

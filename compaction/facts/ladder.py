@@ -13,7 +13,7 @@ from compaction.facts.errors import errors
 from compaction.facts.exchanged import Say
 from compaction.facts.fact import Fact
 from compaction.facts.files import files
-from compaction.facts.fitted import fitted
+from compaction.facts.fitted import Fitting
 from compaction.facts.goals import goals
 from compaction.facts.mentioned import mentioned
 from compaction.facts.part import Part, part
@@ -26,12 +26,13 @@ from compaction.facts.segment import Rung, Segment
 from compaction.facts.standing import standing
 from compaction.facts.users import users
 from compaction.facts.values import Kept, Told, asked_with, bag, gathered, told, values
+from compaction.reading.findings import Find, afresh
 from compaction.reading.message import Count, Voice
 from compaction.results.leaves import ids, leaves
 from compaction.results.profile import Profile, profile
 from compaction.results.record import pruned, record
 
-__all__ = ["Region", "climbed", "segment"]
+__all__ = ["Ladder", "Region", "climbed", "segment"]
 
 #: Characters of the names in what a command said that a rung keeps.
 _NAMES: Final[Mapping[Rung, int]] = {
@@ -51,7 +52,7 @@ _HALF: Final = 2
 
 def segment(region: Region, rung: Rung, count: Count) -> Segment:
     """What stands for a region on a rung of the ladder; equal regions give equal bytes."""
-    ladder = _Ladder(region, count)
+    ladder = Ladder(region, count)
     if rung is not Rung.BARE:
         return ladder.made(rung)
     return ladder.bare(ladder.made(Rung.VALUES).tokens // _HALF)
@@ -65,23 +66,23 @@ def climbed(region: Region, most: int, count: Count) -> Segment:
         most: Tokens; 0 for no bound.
         count: Counts them.
     """
-    ladder = _Ladder(region, count)
-    made = ladder.made(Rung.FACTS)
-    if not most or made.tokens <= most:
-        return made
-    if made.tokens <= ladder.far * most and (made := ladder.made(Rung.PRUNED)).tokens <= most:
-        return made
-    made = ladder.made(Rung.VALUES)
-    return made if made.tokens <= most else ladder.bare(most)
+    return Ladder(region, count).climbed(most)
 
 
-class _Ladder:
-    """A region, read once for all rungs."""
+class Ladder:
+    """A region, read once for all rungs, however often it is climbed.
 
-    def __init__(self, region: Region, count: Count) -> None:
+    Args:
+        region: What is folded.
+        count: Counts tokens.
+        find: What is found in its texts.
+    """
+
+    def __init__(self, region: Region, count: Count, find: Find = afresh) -> None:
         messages = region.messages[region.start : region.end]
         self._count = count
-        self._read = part(region)
+        self._read = part(region, find)
+        self._made: dict[Rung, Segment] = {}
         self._known: dict[Rung, tuple[Fact, ...]] = {}
         self._stand: dict[Rung, Kept] = {}
         self._again = profile(messages) is Profile.REREADABLE
@@ -92,23 +93,39 @@ class _Ladder:
             if at not in region.held
         )
 
+    def climbed(self, most: int) -> Segment:
+        """The first rung that is at most so many tokens; 0 for no bound; the last is cut to fit."""
+        made = self.made(Rung.FACTS)
+        if not most or made.tokens <= most:
+            return made
+        if made.tokens <= self._far * most and (made := self.made(Rung.PRUNED)).tokens <= most:
+            return made
+        made = self.made(Rung.VALUES)
+        return made if made.tokens <= most else self.bare(most)
+
     @property
-    def far(self) -> float:
+    def _far(self) -> float:
         """How many times the room facts may take for pruning to be worth a try."""
         return _FAR_AGAIN if self._again else _FAR
 
     def made(self, rung: Rung) -> Segment:
         """What stands for it on a rung that is as long as it is."""
-        return self._segment(rung, tuple(self._facts(rung)))
+        if rung not in self._made:
+            self._made[rung] = self._segment(rung, tuple(self._facts(rung)))
+        return self._made[rung]
 
     def bare(self, most: int) -> Segment:
         """What stands for it in so much room."""
+        return self._segment(Rung.BARE, self._fitting.within(most, self._before // _LEAST))
+
+    @cached_property
+    def _fitting(self) -> Fitting:
+        """What the last rung takes its facts from."""
         read, found = self._read, self._found(Rung.VALUES)
         named = ids if self._again else leaves
         said = told(read, _TOLD, ids) if self._again else self._told
         them = [*said, *asked_with(read, named), *told(read, (Voice.USER,), named)]
-        least = self._before // _LEAST
-        return self._segment(Rung.BARE, fitted(read, found, most, least, self._count, them))
+        return Fitting(read, found, self._count, them)
 
     @cached_property
     def _told(self) -> Sequence[Told]:
@@ -172,7 +189,8 @@ class _Ladder:
         if rung is Rung.PRUNED:
             said = mentioned(self._read)
             return lambda result: pruned(result, said)
-        return record if rung is Rung.FACTS else _nothing
+        find = self._read.find
+        return (lambda result: record(result, find)) if rung is Rung.FACTS else _nothing
 
 
 def _nothing(_: str) -> str:

@@ -1,19 +1,27 @@
 """A region read once: who said what in it, and which result answers which call."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from operator import attrgetter
 from typing import Final
 
 import msgspec
 
+from compaction.facts.calls import changes, same
+from compaction.facts.done import is_done
 from compaction.facts.region import Region
 from compaction.facts.secrets import redacted
+from compaction.reading.findings import Find, afresh
 from compaction.reading.message import Called, Message, Voice
 
 #: A call without a name, for a result that answers none.
 _UNASKED: Final = (Called(id="", name="", arguments=""), -1)
 
+_start = attrgetter("start")
 
-class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+
+class Exchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A call and what came back.
 
     Attributes:
@@ -28,6 +36,16 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     turn: int
     messages: tuple[int, ...]
 
+    @cached_property
+    def key(self) -> str:
+        """What calls share that ask the same of the same tool; "" where it is not known."""
+        return same(self.called)
+
+    @cached_property
+    def acts(self) -> bool:
+        """Whether it changed something: by its tool's name, or by what came back."""
+        return changes(self.called) or is_done(self.result)
+
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
     """What a region holds.
@@ -37,12 +55,14 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         turns: The turn of each of its messages, from the first on.
         exchanges: Its calls with their results, in the order in which they were answered.
         said: The messages that become part of the segment, by who speaks.
+        find: What is found in its texts.
     """
 
     region: Region
     turns: tuple[int, ...]
     exchanges: tuple[Exchange, ...]
     said: Mapping[Voice, Sequence[tuple[int, Message]]]
+    find: Find = afresh
 
     def spoken(self, voice: Voice) -> Sequence[tuple[int, Message]]:
         """The messages of a voice that become part of the segment, each with its index.
@@ -56,30 +76,32 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         return self.turns[at - self.region.start]
 
 
-def part(region: Region) -> Part:
+def part(region: Region, find: Find = afresh) -> Part:
     """What a region holds, read once."""
     turns = _turns(region)
     said: dict[Voice, list[tuple[int, Message]]] = {}
     for at in range(region.start, region.end):
         message = region.messages[at]
         if at not in region.held:
-            safe = message if message.voice is Voice.USER else _safe(message)
+            safe = message if message.voice is Voice.USER else _safe(message, find)
             said.setdefault(message.voice, []).append((at, safe))
     results = dict(said.get(Voice.RESULT, ()))
     exchanges = tuple(_exchanges(region, turns, results))
-    return Part(region=region, turns=turns, exchanges=exchanges, said=said)
+    return Part(region=region, turns=turns, exchanges=exchanges, said=said, find=find)
 
 
-def _safe(message: Message) -> Message:
+def _safe(message: Message, find: Find) -> Message:
     """The message without keys and passwords."""
-    text = redacted(message.text)
-    return message if text is message.text else msgspec.structs.replace(message, text=text)
+    text = find(redacted, message.text)
+    return message if text == message.text else msgspec.structs.replace(message, text=text)
 
 
 def _turns(region: Region) -> tuple[int, ...]:
     """The turn of each message of a region."""
     turns = [0] * (region.end - region.start)
-    for unit in region.units:
+    units = region.units
+    first = max(bisect_right(units, region.start, key=_start) - 1, 0)
+    for unit in units[first : bisect_left(units, region.end, key=_start)]:
         for at in range(max(unit.start, region.start), min(unit.end, region.end)):
             turns[at - region.start] = unit.turn
     return tuple(turns)

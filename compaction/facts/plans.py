@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from compaction.facts.fact import Fact, Kind
@@ -53,19 +54,19 @@ _KINDS: Final = ((Kind.DONE, _DONE.match), (Kind.TODO, _TODO.match))
 def plans(part: Part) -> Iterator[Fact]:
     """Lines of the assistant's that say what is done, to be done or decided; four a message."""
     for at, message in part.spoken(Voice.ASSISTANT):
-        found = 0
-        text = message.text[:_SEEN]
-        small = text.lower()
-        if not any(map(small.__contains__, _SIGNS)):
-            continue
-        for sentence in sentences(text):
-            kind = settles(sentence)
-            if kind is not None:
-                found += 1
-                said = headed(sentence, _LONGEST)
-                yield Fact(kind=kind, text=said, turns=(part.turn(at),), messages=(at,))
-            if found == _MOST:
-                break
+        for kind, text in part.find(_settled, message.text):
+            yield Fact(kind=kind, text=text, turns=(part.turn(at),), messages=(at,))
+
+
+def _settled(text: str) -> tuple[tuple[Kind, str], ...]:
+    """The first lines of a text that settle something, and what each of them tells of."""
+    text = text[:_SEEN]
+    small = text.lower()
+    if not any(map(small.__contains__, _SIGNS)):
+        return ()
+    told = ((settles(sentence), sentence) for sentence in sentences(text))
+    found = ((kind, headed(sentence, _LONGEST)) for kind, sentence in told if kind is not None)
+    return tuple(islice(found, _MOST))
 
 
 def settles(sentence: str) -> Kind | None:

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from compaction.facts.actions import acts
-from compaction.facts.calls import same
 from compaction.facts.exchanged import Say, exchanged
 from compaction.facts.fact import Fact, Kind
 from compaction.facts.part import Exchange, Part
@@ -27,9 +25,8 @@ def records(part: Part, say: Say, stands: Sequence[bool]) -> Iterator[Fact]:
     """
     before = _before(part)
     for each, still in zip(part.exchanges, stands, strict=True):
-        if still and not acts(each) and not _is_thought(each):
-            key = same(each.called)
-            yield exchanged(each, Kind.RECORD, say, key, before.get(key, 0))
+        if still and not each.acts and not _is_thought(each):
+            yield exchanged(each, Kind.RECORD, say, each.key, before.get(each.key, 0))
 
 
 def _is_thought(each: Exchange) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from compaction.facts.fact import Fact, Kind
@@ -62,9 +63,13 @@ def rules(part: Part) -> Iterator[Fact]:
     """The directive sentences of each user message, verbatim; at most 50 a message."""
     for at, message in part.spoken(Voice.USER):
         turn = part.turn(at)
-        found = (each for each in sentences(message.text) if directs(each))
-        for text, _ in zip(found, range(MOST), strict=False):
+        for text in part.find(_directives, message.text):
             yield Fact(kind=Kind.RULE, text=text, turns=(turn,), messages=(at,), key=text)
+
+
+def _directives(text: str) -> tuple[str, ...]:
+    """The first directive sentences of a text."""
+    return tuple(islice(filter(directs, sentences(text)), MOST))
 
 
 def directs(sentence: str) -> bool:

@@ -1,6 +1,7 @@
 """Keys and passwords that tools or the model wrote down: taken out of what is kept."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 GONE: Final = "[secret]"
@@ -33,23 +34,31 @@ _NAMED: Final = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-#: None of the forms stands in a text without one of these, in small letters.
-_KEY_SIGNS: Final = (
-    "-----begin", "sk-", "rk-", "pk-", "tg-", "sk_", "rk_", "akia", "asia", "github_pat_",
-    "glpat-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "xox", "aiza", "eyj",
-)  # fmt: skip
-_NAME_SIGNS: Final = (
-    "password", "passwd", "apikey", "api_key", "api-key", "secretkey", "secret_key", "secret-key",
-    "clientsecret", "client_secret", "client-secret", "accesstoken", "access_token",
-    "access-token", "authorization", "bearer",
-)  # fmt: skip
+#: None of the forms stands in a text without one of these, in small letters; those that hold a sign
+#: are looked for only where that stands.
+_KEY_SIGNS: Final = {
+    "": ("akia", "asia", "xox", "aiza", "eyj"),
+    "-": ("-----begin", "sk-", "rk-", "pk-", "tg-", "glpat-"),
+    "_": ("sk_", "rk_", "github_pat_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+}
+_NAME_SIGNS: Final = {
+    "": (
+        "password", "passwd", "apikey", "secretkey", "clientsecret", "accesstoken",
+        "authorization", "bearer",
+    ),
+    "-": ("api-key", "secret-key", "client-secret", "access-token"),
+    "_": ("api_key", "secret_key", "client_secret", "access_token"),
+}  # fmt: skip
 
 
 def redacted(text: str) -> str:
     """The text with its keys and passwords taken out; as it came where it has none."""
     small = text.lower()
-    if any(map(small.__contains__, _KEY_SIGNS)):
+    if _has(small, _KEY_SIGNS):
         text = _KEYS.sub(GONE, text)
-    if any(map(small.__contains__, _NAME_SIGNS)):
-        text = _NAMED.sub(rf"\1{GONE}", text)
-    return text
+    return _NAMED.sub(rf"\1{GONE}", text) if _has(small, _NAME_SIGNS) else text
+
+
+def _has(small: str, signs: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether a text in small letters has one of these."""
+    return any(sign in small and any(map(small.__contains__, them)) for sign, them in signs.items())

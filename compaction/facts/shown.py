@@ -6,6 +6,7 @@ from math import log2
 from typing import Final
 
 from compaction.facts.calls import arguments
+from compaction.facts.fact import Kind
 from compaction.facts.part import Exchange, Part
 from compaction.facts.secrets import redacted
 from compaction.reading.size import estimate
@@ -22,6 +23,8 @@ _LEAST: Final = 100
 _HALF: Final = 6
 #: Folders of a path that are looked at.
 _DEEPEST: Final = 16
+#: Facts whose lines name what was shown, each name by itself.
+_NAMING: Final = (Kind.COMMAND, Kind.FILE)
 _words = re.compile(r"[\w.@/+~%#-]+").findall
 _parts = re.compile(r"\w+").findall
 
@@ -55,7 +58,9 @@ def names(
     came: dict[int, Mapping[str, int]] = {}
     seen = _seen(part, said, latest, came)
     here = len(part.exchanges)
-    ranked = sorted(seen, key=lambda name: _score(seen[name], here), reverse=True)
+    stood = _stood(part)
+    new = [name for name in seen if name not in stood]
+    ranked = sorted(new, key=lambda name: _score(seen[name], here), reverse=True)
     room = _Room(seen, said)
     paths = [name for name in ranked if seen[name].weight == PATH]
     size = max(_LEAST, weight(part) * _SHARE) * share
@@ -101,6 +106,12 @@ def weight(part: Part) -> int:
     region = part.region
     held = enumerate(region.messages[region.start : region.end], region.start)
     return sum(message.tokens for at, message in held if at not in region.held)
+
+
+def _stood(part: Part) -> set[str]:
+    """The words of the segments before this one: what stands there takes no room again."""
+    facts = (fact for each in part.region.earlier for fact in each.facts if fact.kind in _NAMING)
+    return {word for fact in facts for word in fact.text.split()}
 
 
 def _score(name: _Seen, here: int) -> float:

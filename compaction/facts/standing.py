@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from compaction.facts.calls import arguments, same
+from compaction.facts.calls import arguments
 from compaction.facts.part import Exchange
 from compaction.facts.wrong import is_wrong
 
@@ -40,7 +40,7 @@ def standing(exchanges: Sequence[Exchange]) -> tuple[bool, ...]:
         each = exchanges[at]
         if not each.result or is_wrong(each.result):
             continue
-        key = same(each.called)
+        key = each.key
         stands[at] = not key or (key not in asked and not _retold(each, told))
         asked.add(key)
     return tuple(stands)

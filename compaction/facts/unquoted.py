@@ -6,7 +6,7 @@ from typing import Final
 #: A string that is clear without quotes: a name, an id, a date. An opening quote never follows a
 #: backslash, and a closing one is never followed by a letter or a digit.
 _CLEAR: Final = re.compile(
-    r'(?<!\\)"(?!(?:null|true|false)")'
+    r'"(?<!\\")(?!(?:null|true|false)")'
     r'(~|[A-Za-z_][\w./@+:-]{0,200}|\d[\d.]{0,20}[:/@-][\w./@+:-]{0,200}|\d{0,20}[A-Za-z_][\w./@:+-]{0,200})"'
 )
 _STRING: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")')

@@ -13,7 +13,7 @@ from compaction.reading.chain import digest
 from compaction.reading.message import Called, Count, Message, Unfoldable, Voice
 from compaction.reading.signs import is_signed
 from compaction.reading.size import estimate
-from compaction.reading.weight import weight
+from compaction.reading.weight import plain_weight, weight
 
 _VOICES: Final[Mapping[str, Voice]] = {
     "system": Voice.AUTHORITY,
@@ -55,6 +55,9 @@ _NAMES: Final = {
     "document": "a document",
 }
 _MARK: Final = "cache_control"
+#: Keys of messages that are words alone, where all that they hold is text.
+_PLAIN: Final = frozenset({"role", "content", "tool_call_id", "name"})
+_STRINGS: Final = frozenset({str})
 _TEXT: Final = {"type", "text"}
 
 _UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
@@ -74,11 +77,29 @@ def read(raw: bytes, count: Count = estimate) -> Message:
         raise Unfoldable(f"not a message: {error}") from None
 
 
+def weighed(raw: bytes, count: Count) -> int:
+    """The tokens of the message with this JSON.
+
+    Raises:
+        Unfoldable: If it is no object, or nests too deep.
+    """
+    try:
+        return weight(_decode(raw), count)
+    except _UNREADABLE as error:
+        raise Unfoldable(f"not a message: {error}") from None
+
+
 def _message(raw: bytes, said: Mapping[str, Any], count: Count) -> Message:
     role = said.get("role")
     voice = _VOICES.get(role) if isinstance(role, str) else None
     if not isinstance(role, str) or voice is None:
         raise Unfoldable("not a message: its role is none that a chat has")
+    if (
+        _PLAIN.issuperset(said)
+        and "content" in said
+        and _STRINGS.issuperset(map(type, said.values()))
+    ):
+        return _plain(raw, said, voice, count)
     calls = tuple(_calls(said))
     if calls and voice is not Voice.ASSISTANT:
         raise Unfoldable(f"a message of role {role} makes calls")
@@ -97,6 +118,20 @@ def _message(raw: bytes, said: Mapping[str, Any], count: Count) -> Message:
         whole=None not in texts and _is_plain(said),
         signed=is_signed(said),
         tokens=weight(said, count),
+    )
+
+
+def _plain(raw: bytes, said: Mapping[str, str], voice: Voice, count: Count) -> Message:
+    """A message that is words alone, as most are."""
+    return Message(
+        raw=raw,
+        digest=digest(_encoded(said)),
+        role=said["role"],
+        voice=voice,
+        name=said.get("name", "") if voice is Voice.USER else "",
+        text=said["content"],
+        answers=_answers(said) if voice is Voice.RESULT else "",
+        tokens=plain_weight(said, count),
     )
 
 

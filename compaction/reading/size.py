@@ -6,6 +6,8 @@ recorded texts: conversations, tool results, code, logs, random ids. Those of ot
 by hand.
 """
 
+from itertools import product
+from operator import or_
 from typing import Final
 
 #: The class of each byte: lower and upper case, digits, spaces, line ends, tabs, other ASCII, and
@@ -39,6 +41,14 @@ _WEIGHTS: Final = (
     (b"np", 2_367),
     (b"aaaaaaaaaaaaaaaa", 7_897),
 )
+#: Classes that many a text has none of, and what then is left to count, by which of them it has.
+_RARE: Final = (b"0", b"A", b"n")
+_COUNTED: Final = {
+    held: tuple(
+        [each for each in _WEIGHTS if all(map(or_, held, [rare not in each[0] for rare in _RARE]))]
+    )
+    for held in product((False, True), repeat=len(_RARE))
+}
 _OTHER_SCRIPTS: Final = ((b"x", 230), (b"w", 240), (b"v", 450), (b"y", 470), (b"z", 2_200))
 #: Shorter texts, names and such, are told by their length.
 _SHORT: Final = 8
@@ -54,7 +64,8 @@ def estimate(text: str) -> int:
         return (len(text) + 3) // 4
     kinds = text.encode(errors="replace").translate(_CLASSES)
     seen = kinds if len(kinds) <= _WHOLE else _sample(kinds)
-    weights = _WEIGHTS if text.isascii() else _WEIGHTS + _OTHER_SCRIPTS
+    weights = _COUNTED[b"0" in seen, b"A" in seen, b"n" in seen]
+    weights = weights if text.isascii() else weights + _OTHER_SCRIPTS
     times = seen.count
     thousandths = _BYTE * len(seen) + sum([weight * times(each) for each, weight in weights])
     return 1 + thousandths * len(kinds) // (len(seen) * 1_000)

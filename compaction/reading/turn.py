@@ -7,7 +7,7 @@ import msgspec
 from compaction.reading.message import Message, Unfoldable, Voice
 
 
-class Unit(msgspec.Struct, frozen=True):
+class Unit(msgspec.Struct, frozen=True, gc=False):
     """Messages that stand or fall together: one alone, or calls with all their results.
 
     Attributes:
@@ -36,11 +36,11 @@ def units(messages: Sequence[Message]) -> tuple[Unit, ...]:
     start = turn = 0
     while start < len(messages):
         turn += messages[start].voice is Voice.USER
-        at, end, is_open, begun = start, start + 1, False, turn
+        begun, is_open, at, end = turn, start in waiting, start + 1, ends[start]
         while at < end:
             end = max(end, ends[at])
             is_open = is_open or at in waiting
-            turn += at > start and messages[at].voice is Voice.USER
+            turn += messages[at].voice is Voice.USER
             at += 1
         found.append(Unit(start, end, begun, is_open))
         start = end
@@ -65,7 +65,8 @@ def points(messages: Sequence[Message]) -> tuple[int, ...]:
             speaks = False
         elif message.voice is not Voice.AUTHORITY:
             speaks = True
-        _step(waiting, at, message)
+        if message.calls or message.voice is Voice.RESULT:
+            _step(waiting, at, message)
     return (*found, len(messages))
 
 
@@ -74,9 +75,10 @@ def _ends(messages: Sequence[Message]) -> tuple[list[int], frozenset[int]]:
     ends = list(range(1, len(messages) + 1))
     waiting: dict[str, int] = {}
     for at, message in enumerate(messages):
-        asked = _step(waiting, at, message)
-        if asked is not None:
-            ends[asked] = at + 1
+        if message.calls or message.voice is Voice.RESULT:
+            asked = _step(waiting, at, message)
+            if asked is not None:
+                ends[asked] = at + 1
     return ends, frozenset(waiting.values())
 
 

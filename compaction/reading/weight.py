@@ -48,6 +48,12 @@ def weight(said: Mapping[str, Any], count: Count) -> int:
     return MESSAGE + _ROLE + _object(said, count, 0)
 
 
+def plain_weight(said: Mapping[str, str], count: Count) -> int:
+    """The same of a message that is words alone."""
+    content = said["content"]
+    return MESSAGE + _ROLE + (count(content) if content else 0) + named(said, count)
+
+
 def _weight(value: object, count: Count, depth: int) -> int:
     if isinstance(value, str):
         return count(value)

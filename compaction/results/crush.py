@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from compaction.reading.findings import Find, afresh
 from compaction.results.logs import terse
 from compaction.results.tables import Tabled, compact, tabled
 from compaction.results.values import Unreadable, Value, opened, parsed
@@ -20,20 +21,30 @@ _odd = re.compile("[\x85\u2028\u2029\ud800-\udfff]").sub
 _begins = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE).finditer
 
 
-def crushed(text: str) -> str:
+def crushed(text: str, find: Find = afresh) -> str:
     """The same said shorter, every value kept; the text itself where that saves under a tenth."""
     if len(text) < LEAST:
         return text
-    told = shorter(text)
+    told = shorter(text, find)
     return told if len(told) <= MOST_LEFT * len(text) else text
 
 
-def shorter(text: str) -> str:
+def shorter(text: str, find: Find = afresh) -> str:
     """The same said as shortly as it can be, however little that saves."""
+    return find(json_of, text) or find(prose, text)
+
+
+def json_of(text: str) -> str:
+    """The value that a text is as short JSON on one line; "" where it is none."""
     try:
         return json_told(value_of(text))
     except Unreadable:
-        return _in_prose(terse(text))
+        return ""
+
+
+def prose(text: str) -> str:
+    """Plain text said as shortly, with the JSON that stands in it."""
+    return _in_prose(terse(text))
 
 
 def value_of(text: str) -> Value:

@@ -34,6 +34,10 @@ _identifies = re.compile(
     r"|(?=\w+\Z)(?:_*[A-Za-z]\w*_\w+|_+[A-Za-z]\w+"  # snake_case
     r"|[A-Za-z]*[a-z][A-Z]\w*|[A-Z]{2,}[a-z]\w*)"  # CamelCase
 ).fullmatch
+#: No text without one of these holds what identifies something, as most words of people do not.
+_may_identify = re.compile(
+    r"[\d_/@:.A-Z](?:(?<=[\d_/@:])|(?<=[\w@+~#-]\.)[A-Za-z]|(?<=[A-Z])(?:(?<=[a-z].)|[A-Z]))"
+).search
 _ordinary = re.compile(
     r"(?:19|20)\d\d"  # a year
     r"|\d{4}-\d\d-\d\d(?:[Tt][\d.:]*[Zz]?)?|\d\d?[-/.]\d\d?[-/.]\d{2,4}"  # a date
@@ -93,6 +97,8 @@ def ids(text: str) -> tuple[str, ...]:
         text = "\n".join(dict.fromkeys(strings(value_of(text))))
     except Unreadable:
         text = _no_values(" ", text) if text[:1] == "{" else text
+    if not _may_identify(text):
+        return ()
     words = dict.fromkeys([word.rstrip(TRAILING) for word in dict.fromkeys(_words(text))])
     return tuple([word for word in words if identifies(word)])
 

@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from compaction.results.crush import json_told, shorter, value_of
+from compaction.reading.findings import Find, afresh
+from compaction.results.crush import json_of, json_told, prose, shorter, value_of
 from compaction.results.leaves import ids
 from compaction.results.outline import outline
 from compaction.results.pruned import Mentioned, telling
@@ -29,15 +30,20 @@ _name = re.compile(_NAME, re.MULTILINE).findall
 _empty = re.compile(r"^[ ]*[\w-]{1,40}: (?:\[\]|\{\}|''|\"\"|null|false)\n", re.MULTILINE).sub
 
 
-def record(text: str) -> str:
+def record(text: str, find: Find = afresh) -> str:
     """The result on one line: JSON whole, of a long plain text its ends and the ids between."""
+    return find(json_of, text) or find(_plain, text)
+
+
+def _plain(text: str) -> str:
+    """The same of a text that is no JSON: whole where it is an outline."""
     try:
-        return json_told(_value(text))
+        return json_told(outline(text))
     except Unreadable:
         pass
     if _is_structured(text):
         return _capped(_empty("", text), LONGEST_STRUCTURED)
-    return _capped(shorter(text), LONGEST)
+    return _capped(prose(text), LONGEST)
 
 
 def pruned(text: str, said: Mentioned = frozenset()) -> str:

@@ -8,11 +8,13 @@ Every method shortens the same parts, in one run; see ``compaction_metrics`` for
 Parts of any size are folded here. A policy leaves short ones alone unless it is told to;
 ``--least`` does the same.
 
-Usage: python -m tests.bench.compaction_kept [TABLE…] [--every N] [--least TOKENS] [--lost]
+Usage: python -m tests.bench.compaction_kept [TABLE…] [--every N] [--least TOKENS] [--later]
+    [--lost] [--ours]
 """
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tests.bench.compaction_baselines import baselines
 from tests.bench.compaction_metrics import RECORD, SAID, Cut, Method, Scale, Score, Tokens
@@ -58,18 +60,25 @@ def taken(table: str, every: int, least: int, count: Tokens) -> list[Cut]:
     return [cut for cut in them if sum(count(words(said)) for said in cut.part) >= least]
 
 
+def further(cut: Cut) -> Cut:
+    """The same with all calls that are still to come looked at, not the next ones alone."""
+    return replace(cut, calls=tuple(at for at in cut.dialogue.needs if at >= cut.calls[0]))
+
+
 def main() -> None:
     """Print a table for each set as markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", default=list(TABLES))
     parser.add_argument("--every", type=int, default=1, help="take every so manieth dialogue")
     parser.add_argument("--least", type=int, default=0, help="leave shorter parts out")
+    parser.add_argument("--later", action="store_true", help="look at all later calls")
     parser.add_argument("--lost", action="store_true", help="name what was lost")
     parser.add_argument("--ours", action="store_true", help="leave the simpler ways out")
     options = parser.parse_args()
     count = Tokens()
     for table in options.tables:
         them = taken(table, options.every, options.least, count)
+        them = [further(cut) for cut in them] if options.later else them
         keep = TABLES[table][2]
         ways = ours(count, keep) if options.ours else methods(count, keep)
         print(

@@ -1,6 +1,6 @@
 import pytest
 
-from compaction.facts.actions import actions, acts
+from compaction.facts.actions import actions
 from compaction.facts.fact import Kind
 from compaction.facts.standing import standing
 from tests.compaction.facts.regions import called, parted
@@ -20,12 +20,12 @@ def exchange(name, result):
     ],
 )
 def test_a_call_acts_by_its_verb_or_by_what_came_back(name, result):
-    assert acts(exchange(name, result))
+    assert exchange(name, result).acts
 
 
 @pytest.mark.parametrize("result", ["It needed a seat", "", "x" * 400 + " successfully paid"])
 def test_other_calls_do_not(result):
-    assert not acts(exchange("look", result))
+    assert not exchange("look", result).acts
 
 
 def test_each_action_stands_for_itself_and_says_its_outcome_once():

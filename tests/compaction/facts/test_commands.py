@@ -105,6 +105,16 @@ def test_an_exit_that_is_told_already_is_not_told_twice():
     ]
 
 
+def test_what_a_call_was_for_stands_behind_it_where_there_is_all_the_room():
+    call, result = called("bash", "<returncode>0</returncode>", command="python try.py --fast")
+    part = parted(user("Go on. " * 300), [call | {"content": "I see whether it is quick."}, result])
+
+    assert texts(commands(part)) == [
+        "bash(command=python try.py --fast) # I see whether it is quick → exit 0"
+    ]
+    assert texts(commands(part, names=0)) == ["bash(command=python try.py --fast) → exit 0"]
+
+
 def test_of_equal_commands_the_latest_stays():
     part = parted(called("bash", "1", "a", command="x"), called("bash", "2", "b", command="x"))
 

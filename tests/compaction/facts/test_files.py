@@ -35,6 +35,41 @@ def test_modules_globs_and_expressions_of_sed_are_no_paths():
     assert texts(files(parted(called("bash", "", command=said)))) == ["src/x.py edited"]
 
 
+def test_what_sed_is_told_names_no_file_and_what_stands_behind_it_does():
+    told = [
+        "sed -i 's/rate = slow/rate = fast/' lib/pump.py",
+        """sed -n -e 's/a b/c d/p' -e "/old/s/x y/z/" 'docs/b.md'""",
+        "sed -i '' 's/on/off/g' conf/site.toml | sed s/a/b/ > out/c.txt",
+    ]
+    part = parted(*(called("bash", "", f"c{at}", cmd=each) for at, each in enumerate(told)))
+
+    assert [fact.key for fact in files(part)] == [
+        "lib/pump.py",
+        "docs/b.md",
+        "conf/site.toml",
+        "out/c.txt",
+    ]
+
+
+def test_a_way_up_alone_is_no_path():
+    assert texts(files(parted(asked("shell", "cd ../.. && ls ./ ../lib", "")))) == ["../lib read"]
+
+
+def test_many_programs_of_sed_take_no_time():
+    texts_of_it = (
+        "sed " * 1_000,
+        "sed -" * 800,
+        "sed '" * 800,
+        "sed" + " " * 3_990,
+        "sed ''" * 660,
+    )
+    before = time.process_time()
+    for text in texts_of_it:
+        list(files(parted(asked("shell", text, ""))))
+
+    assert time.process_time() - before < 1
+
+
 def test_text_of_many_dots_and_slashes_takes_no_time():
     before = time.process_time()
     list(files(parted(asked("shell", "a.b-" * 50_000 + "a/" * 50_000, ""))))

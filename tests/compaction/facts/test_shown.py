@@ -1,7 +1,9 @@
 import time
 
+from compaction.facts.ladder import segment
+from compaction.facts.segment import Rung
 from compaction.facts.shown import names
-from tests.compaction.facts.regions import asked, assistant, called, parted
+from tests.compaction.facts.regions import asked, assistant, called, parted, region
 
 LISTING = "\n".join(f"src/package/module_{at}.py" for at in range(400))
 
@@ -62,6 +64,24 @@ def test_a_listing_keeps_as_many_paths_as_there_is_room_for():
 
     assert found[0] == "src/package/module_0.py"
     assert 60 < len(found) < 200
+
+
+def test_what_segments_before_it_say_leaves_its_room_to_what_is_new():
+    said = [
+        called("bash", LISTING, "a", command="find src"),
+        called("bash", f"{LISTING}\nold_name new_name", "b", command="cat y"),
+    ]
+    first = segment(region(*said, end=2), Rung.FACTS, len)
+    paths = set(first.text.split()) & set(LISTING.split())
+
+    again = told(parted(*said, start=2, part=2, earlier=(first,)))[0]
+    alone = told(parted(*said, start=2))[0]
+
+    assert paths
+    assert paths.isdisjoint(again)
+    assert not paths.isdisjoint(alone)
+    assert {"old_name", "new_name"} <= set(again)
+    assert len(again) > 60
 
 
 def test_what_the_assistant_wrote_counts_too_and_keys_do_not():

@@ -1,4 +1,4 @@
-from compaction.facts.values import Kept, asked_with, bag, gathered, ranked, told, values
+from compaction.facts.values import Kept, asked_with, bag, gathered, ranked, seen, told, values
 from compaction.reading.message import Voice
 from tests.compaction.facts.regions import assistant, called, parted, texts, user
 
@@ -28,7 +28,7 @@ def test_days_whose_month_is_a_word_and_sentences_that_are_kept_need_no_line():
 
 
 def missing(part, kept):
-    return list(gathered([*told(part, VOICES), *asked_with(part)], kept))
+    return gathered([*told(part, VOICES), *asked_with(part)], kept)
 
 
 def test_a_bag_holds_values_that_are_kept_nowhere():
@@ -49,4 +49,4 @@ def test_several_words_stand_where_they_stand_together():
 def test_values_that_came_again_are_worth_more_and_then_the_newest():
     part = parted(*(called("get", f'["{each}"]') for each in ("Z1", "Z2", "Z3", "Z1")))
 
-    assert ranked(gathered(told(part, VOICES), "")) == ["Z1", "Z3", "Z2"]
+    assert ranked(seen(told(part, VOICES))) == ["Z1", "Z3", "Z2"]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from compaction.reading.chain import SIZE
 from compaction.reading.message import Called, Unfoldable, Voice
-from compaction.reading.read import read
+from compaction.reading.read import read, weighed
 from compaction.reading.size import estimate
 from compaction.reading.weight import MESSAGE
 
@@ -209,3 +209,30 @@ def test_any_object_is_read_or_refused(said):
 def test_any_bytes_are_read_or_refused(source):
     with suppress(Unfoldable):
         assert read(source).raw == source
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"role": "user", "content": "Good morning.", "name": "ann"},
+        {"role": "user", "content": ""},
+        {"role": "tool", "tool_call_id": "c1", "content": "a,b\n1,2", "name": "look"},
+        {"role": "user", "content": [{"type": "text", "text": "Look"}, PICTURE]},
+        {"role": "assistant", "content": None, "tool_calls": [call("c1", '{"at": 7}')]},
+    ],
+)
+def test_a_message_weighs_the_same_without_being_read(said):
+    assert weighed(raw(**said), estimate) == read(raw(**said)).tokens
+
+
+def test_what_is_no_object_is_not_weighed():
+    with pytest.raises(Unfoldable):
+        weighed(b"[1]", estimate)
+
+
+def test_words_alone_read_as_they_do_among_other_keys():
+    for said in ({"role": "user", "name": "ann"}, {"role": "tool", "tool_call_id": "c1"}):
+        plain, more = read(raw(**said, content="hello")), read(raw(**said, content="hello", n=1))
+
+        assert (plain.text, plain.name, plain.answers) == (more.text, more.name, more.answers)
+        assert (plain.tokens, plain.whole, plain.signed) == (more.tokens, more.whole, more.signed)
