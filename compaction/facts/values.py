@@ -18,6 +18,8 @@ _MONEY: Final = "$€£"
 _ENDS: Final = ".!?:"
 _DIGIT: Final = re.compile(r"\d").search
 _FIGURED: Final = re.compile(r"[\d_]").search
+#: The end of a tag, with what ends the sentence behind it.
+_CLOSING: Final = re.compile(r"</[\w:.-]+>\W*").fullmatch
 #: What stands around a value in a sentence, and what only says that it is an amount.
 _AROUND: Final = re.compile(r"^[^\w/~.$€£-]+|[^\w%/]+$")
 #: Figures that are none of what was worked out: the number of a line, a time of the day, 24-hour.
@@ -167,14 +169,15 @@ def ranked(found: Mapping[str, Seen]) -> list[str]:
 def figures(text: str) -> tuple[str, ...]:
     """The words of a text that hold a figure or name something, as they may stand in a result.
 
-    A day whose month is a word is none: results write it otherwise.
+    A day whose month is a word is none: results write it otherwise. Nor is the end of a tag.
     """
     if not _FIGURED(text):
         return ()
     if any(map(text.__contains__, _OF_YEAR)):
         text = _DAY.sub(" ", text)
     words = filter(_FIGURED, dict.fromkeys(text.split()))
-    return tuple([value for value in map(_bare, words) if _tells(value)])
+    bare = [_bare(word) for word in words if not _CLOSING(word)]
+    return tuple([value for value in bare if _tells(value)])
 
 
 def _bare(word: str) -> str:

@@ -11,6 +11,7 @@ def test_what_was_worked_out_stays_where_nothing_kept_says_it():
     )
 
     assert texts(values(part, Kept("[KLT417 06:00:00 price:121]"))) == ["$127.50, ada_vo"]
+    assert not texts(values(parted(user("go"), assistant("So be it.\n</end_of_plan>.")), Kept("")))
     assert texts(values(parted(assistant("Nothing new.")), Kept(""))) == []
 
 
