@@ -92,6 +92,30 @@ class Tally:
         ]
         return Counts(sum(good for good, _ in found), sum(bad for _, bad in found))
 
+    def back(self, key: str, now: float, seconds: float) -> tuple[Counts, ...]:
+        """What fell into the slot that is now, into it and the one before, and so on.
+
+        Args:
+            key: Whose.
+            now: The time.
+            seconds: How far back; part of a slot counts as a whole one.
+
+        Returns:
+            As many counts as so many seconds have slots; none of a key that nobody added to.
+        """
+        row = self._rows.get(key)
+        if not row:
+            return ()
+        last = slot_of(now)
+        counts = Counts()
+        found = []
+        for slot in range(last, last - ceil(seconds / SLOT), -1):
+            if slot in row:
+                good, bad = row[slot]
+                counts = Counts(counts.good + good, counts.bad + bad)
+            found.append(counts)
+        return tuple(found)
+
     def drained(self) -> dict[tuple[str, int], tuple[int, int]]:
         """What was added since the last drain: (key, slot) to (good, bad). Merges are not in it."""
         fresh, self._fresh = self._fresh, {}

@@ -51,7 +51,7 @@ _FROZEN: Final = f"Frozen: {_AWAY}"
 _OLD: Final = 600.0
 #: Slots that a leader reads again, for they may have grown, and those it reads to begin with.
 _AGAIN: Final = 2
-_BACK: Final = 30
+_BACK: Final = 60
 #: Seconds that the database has to answer.
 _PATIENCE: Final = 2.0
 

@@ -1,10 +1,24 @@
 """The judge: from where an objective stands and what its levels' calls were like, where it goes.
 
 Every decision takes evidence: too few calls change nothing. The bounds are one-sided and of 95
-percent, see ``slo.wilson``.
+percent, see ``slo.wilson``. What the rules are as they are for, each measured with
+``python -m tests.bench.incident``:
+
+- A breach is also one of the budget of five minutes. That takes its time (17 seconds where two of
+  three calls are slow), and is why ten awful seconds move nothing.
+- Of 50 calls and more what is surely over budget is a breach. Twenty are looked at too often to be
+  believed as easily, so fewer than 50 must be grossly over it: their lower bound is beyond the
+  geometric mean of the budget and all (22 percent for a p95). They may be of ten minutes; the last
+  ten of them show that it is still so. Two calls a minute can degrade like that.
+- Level 0 is good again when two minutes of canaries are, and 40 of them at least. That so many come
+  is what ``slo.controller.share`` is for; where they are rare they are of the time that it takes,
+  and not at once of five minutes, which reach into the incident for three more.
+- A share that canaries had already is not held anew: the ramp goes on from it.
+- Whoever relapsed twice is not believed as soon: evidence and steps of twice the length, then four
+  times. Else an upstream that comes and goes would be followed, quickly, at each turn.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -16,6 +30,8 @@ from slo.controller.standing import CANARY, LONG, SHORT, Arm, Rules, Standing, S
 from slo.tally import Counts
 
 _NOTHING: Final = Arm()
+#: How many times as long as what shows a breach must be over budget.
+_LONGER: Final = LONG / SHORT
 
 
 def evaluate(standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: float) -> Standing:
@@ -32,11 +48,11 @@ def evaluate(standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: flo
 
 
 def _healthy(standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: float) -> Standing:
-    primary = arms.get(0, _NOTHING)
-    if rules.rungs and _trips(primary, rules):
+    breach, seconds = _breach(arms.get(0, _NOTHING), rules)
+    if rules.rungs and breach.n:
         relapses = standing.relapses + 1 if standing.until is not None else 0
         tripped = replace(standing, level=1, relapses=relapses)
-        return _degraded(tripped, rules, now, _told(primary.short, SHORT, 0, rules))
+        return _degraded(tripped, rules, now, _told(breach, seconds, 0, rules))
     if standing.until is not None and now >= standing.until:
         return replace(standing, until=None, relapses=0)
     return standing
@@ -47,32 +63,31 @@ def _while_degraded(
 ) -> Standing:
     if standing.until is None or now >= standing.until:
         primary, own = arms.get(0, _NOTHING), arms.get(standing.level, _NOTHING)
-        canaries, seconds = _latest(
-            ((primary.canary, CANARY), (primary.long, LONG)), rules.canary_least
-        )
-        if _is_within(canaries, rules) and not _is_surely_over(primary.short, rules):
+        wanted = CANARY * rules.patience(standing.relapses)
+        canaries, seconds = primary.latest(rules.canary_least, wanted)
+        if _is_within(canaries, rules) and not _is_surely_over(primary.within(SHORT), rules):
             return _recovering(standing, rules, now, _told(canaries, seconds, 0, rules))
-        if standing.level < rules.rungs and _trips(own, rules):
-            why = _told(own.short, SHORT, standing.level, rules)
+        breach, seconds = _breach(own, rules)
+        if standing.level < rules.rungs and breach.n:
+            why = _told(breach, seconds, standing.level, rules)
             return _degraded(replace(standing, level=standing.level + 1), rules, now, why)
-    share = _tried(standing, arms, rules, now)
-    return standing if share == standing.share else replace(standing, share=share)
+    share = canary_share(standing.share, arms, rules)
+    return standing if share == standing.share else _stepped(standing, share, now)
 
 
 def _while_recovering(
     standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: float
 ) -> Standing:
     primary = arms.get(0, _NOTHING)
-    spans = ((primary.short, SHORT), (primary.canary, CANARY), (primary.long, LONG))
-    calls, seconds = _latest(spans, rules.least)
+    calls, seconds = primary.latest(rules.least, SHORT)
     if not calls.n:
-        share = ramp_share(_tried(standing, arms, rules, now), rules)
+        share = ramp_share(canary_share(standing.share, arms, rules), rules)
         return standing if share <= standing.share else _stepped(standing, share, now)
     why = _told(calls, seconds, 0, rules)
     if _is_surely_over(calls, rules):
         relapsed = replace(standing, relapses=standing.relapses + 1)
         return _degraded(relapsed, rules, now, why)
-    if now - standing.step_since < rules.step:
+    if now - standing.step_since < rules.step * rules.patience(standing.relapses):
         return standing
     following = next_share(standing.share, rules)
     if following is not None:
@@ -106,56 +121,55 @@ def _degraded(standing: Standing, rules: Rules, now: float, why: str) -> Standin
         since=now,
         reason=why,
         share=rules.canary_share,
+        step_since=now,
         until=now + rules.dwelling(standing.relapses),
     )
 
 
 def _recovering(standing: Standing, rules: Rules, now: float, why: str) -> Standing:
-    """Recovering, from the first share that takes no calls from level 0 again."""
+    """Recovering, from the first share that takes no calls from level 0 again.
+
+    How long canaries had that share counts.
+    """
+    share = ramp_share(standing.share, rules)
     return replace(
         standing,
         state=State.RECOVERING,
         since=now,
         reason=why,
-        share=ramp_share(standing.share, rules),
-        step_since=now,
+        share=share,
+        step_since=standing.step_since if share == standing.share else now,
         until=None,
     )
-
-
-def _tried(standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: float) -> float:
-    """The share that should try level 0; as it is in the first minute, whose counts may be few."""
-    if now - standing.since < SHORT:
-        return standing.share
-    return canary_share(standing.share, arms, rules)
 
 
 def _stepped(standing: Standing, share: float, now: float) -> Standing:
     return replace(standing, share=share, step_since=now)
 
 
-def _trips(arm: Arm, rules: Rules) -> bool:
-    """Whether the level's calls are surely over budget now, and have been over it for long."""
-    return (
-        arm.short.n >= rules.trip_least
-        and arm.long.share > rules.budget
-        and _is_surely_over(arm.short, rules)
-    )
+def _breach(arm: Arm, rules: Rules) -> tuple[Counts, float]:
+    """The calls that show that the level is over budget, and the seconds they go back.
+
+    They surely are now, five times as long was over budget, and so are the last of them. There are
+    no such calls where that is not so.
+    """
+    calls, seconds = arm.latest(rules.least, SHORT)
+    newest, _ = arm.latest(rules.few)
+    long = arm.within(max(_LONGER * seconds, LONG))
+    if not _is_surely_over(calls, rules) or min(newest.share, long.share) <= rules.budget:
+        return Counts(), 0.0
+    return calls, seconds
 
 
 def _is_surely_over(calls: Counts, rules: Rules) -> bool:
     """Whether so many were bad that it is hardly chance; never of fewer calls than the least."""
-    return calls.n >= rules.least and wilson.lower(calls.bad, calls.n) > rules.budget
+    budget = rules.budget if calls.n >= rules.trip_least else rules.gross
+    return calls.n >= rules.least and wilson.lower(calls.bad, calls.n) > budget
 
 
 def _is_within(calls: Counts, rules: Rules) -> bool:
     """Whether there were calls, and no more of them bad than may be."""
     return calls.n > 0 and calls.share <= rules.budget
-
-
-def _latest(spans: Iterable[tuple[Counts, float]], least: int) -> tuple[Counts, float]:
-    """The first counts of so many calls, and the seconds they go back; none where all are fewer."""
-    return next(((counts, back) for counts, back in spans if counts.n >= least), (Counts(), 0.0))
 
 
 def _told(counts: Counts, seconds: float, level: int, rules: Rules) -> str:

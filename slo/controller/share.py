@@ -1,14 +1,22 @@
-"""Which level a new conversation gets, and how many of them try level 0."""
+"""Which level a new conversation gets, and how many of them try level 0.
+
+While degraded, some have to try level 0 to show when all can. How many is a matter of what became
+of the last ten: while those were surely over budget a few, since most of them are lost (a call in
+three seconds, and never more than an eighth); else so many that the 40 that a recovery takes come
+within its two minutes: a part of the ramp, on which it then goes on. One part of all calls for both
+was either dear or, with conversations that come in bursts, too few in every fifth incident.
+"""
 
 from collections.abc import Mapping
 from typing import Final
 
-from slo.controller.standing import SHORT, Arm, Rules, Standing
+from slo import wilson
+from slo.controller.standing import LONG, SHORT, Arm, Rules, Standing
 
-_STEPS: Final = tuple(2**power for power in range(16))
-"""By what the least share is multiplied: in steps, so that it does not change with every call."""
+_STEPS: Final = tuple(2.0**power for power in range(-6, 4))
+"""By what the first share is multiplied: in steps, so that it does not change with every call."""
 
-#: A share is kept while it is this part of what is wanted, at least and at most.
+#: A share is kept while it is right for this part of what is wanted, at least and at most.
 _FEWEST, _MANIEST = 0.75, 2.5
 
 
@@ -30,21 +38,29 @@ def canary_share(before: float, arms: Mapping[int, Arm], rules: Rules) -> float:
     It stays what it was while that is about right, and while nobody can tell how many calls there
     are: because there are none, or all that were counted are of the last minute.
     """
-    calls = sum(arm.short.n for arm in arms.values())
-    if not 0 < calls < sum(arm.long.n for arm in arms.values()):
+    calls = sum(arm.within(SHORT).n for arm in arms.values())
+    if not 0 < calls < sum(arm.within(LONG).n for arm in arms.values()):
         return before
-    wanted = min(max(SHORT / (calls * rules.canary_gap), rules.canary_share), 1.0)
-    if before >= rules.canary_share and _FEWEST * wanted <= before <= _MANIEST * wanted:
-        return before
-    shares = (rules.canary_share * step for step in _STEPS)
-    return min(next((share for share in shares if share >= wanted), 1.0), 1.0)
+    newest, _ = arms.get(0, Arm()).latest(rules.few)
+    if wilson.lower(newest.bad, newest.n) > rules.budget:
+        shares = tuple(min(rules.canary_share * step, rules.canary_most) for step in _STEPS)
+        wanted = SHORT / (calls * rules.canary_gap)
+    else:
+        shares, wanted = rules.ramp, SHORT / (calls * rules.canary_gap_after)
+    least, most = _above(_FEWEST * wanted, shares), _above(_MANIEST * wanted, shares)
+    return before if before in shares and least <= before <= most else _above(wanted, shares)
 
 
 def ramp_share(least: float, rules: Rules) -> float:
     """The first part of the ramp that is not below the least; 1.0 where that is above all."""
-    return next((share for share in rules.ramp if share >= least), 1.0)
+    return _above(least, rules.ramp)
 
 
 def next_share(share: float, rules: Rules) -> float | None:
     """The part of the ramp after this one; None after the last."""
     return next((each for each in rules.ramp if each > share), None)
+
+
+def _above(least: float, shares: tuple[float, ...]) -> float:
+    """The first that is not below the least; the last where all are."""
+    return next((share for share in shares if share >= least), shares[-1])

@@ -2,27 +2,29 @@
 
 ::
 
-    HEALTHY ──(60 s: n ≥ 50 and surely over budget; 5 min: over budget)──▶ DEGRADED, level 1
+    HEALTHY ──(60 s: surely over budget, fewer than 50: grossly; 5 min: over)──▶ DEGRADED, level 1
        ▲                                                             dwell │ ▲  │ the level's own
-       │ all for 60 s                                     and the canaries │ │  │ calls as bad:
-       │                                                        are within │ │  │ level + 1
-    RECOVERING (10, 22, 48, 100 % on level 0, 60 s each) ◀─── their budget ┘ │  ▼
+       │ all for 60 s                                     and 40 canaries, │ │  │ calls as bad:
+       │                                                    120 s of them, │ │  │ level + 1
+    RECOVERING (10, 22, 48, 100 % on level 0, 60 s each) ◀── within budget ┘ │  ▼
        └───────────────────────── surely over budget ────────────────────────┘
 
     from outside: FROZEN while there is nothing to judge by, PINNED while somebody says so
 """
 
 from enum import StrEnum
+from math import ceil, sqrt
 from typing import Final
 
 import msgspec
 
-from slo.tally import Counts, Tally
+from slo.tally import SLOT, Counts, Tally
 
 SHORT: Final = 60.0
 CANARY: Final = 120.0
 LONG: Final = 300.0
-"""Seconds that an arm's counts go back."""
+LONGEST: Final = 600.0
+"""Seconds that counts go back: as a rule, and at most where there are few calls."""
 
 
 class State(StrEnum):
@@ -41,13 +43,16 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         target: The part of calls that is to be good, above 0.0 and below 1.0.
         rungs: How many levels there are above 0; with none, nothing moves.
+        few: So many of the last calls show how it is just now.
         least: Below so many calls nothing is concluded from them.
-        trip_least: Below so many calls in a minute nothing degrades.
+        trip_least: Below so many calls only what is grossly over budget surely is.
         dwell: Seconds for which a level is kept at least; twice that after each relapse.
         dwell_most: Seconds it is at most.
-        canary_share: The part of new conversations that tries level 0 while degraded.
-        canary_gap: Seconds between two calls to level 0 while degraded, about; with little traffic
-            the share grows until it is so.
+        canary_share: The part of new conversations that tries level 0 when it was just left.
+        canary_gap: Seconds between two calls to level 0, about, while the last were bad.
+        canary_most: The most of new conversations that try it then.
+        canary_gap_after: The same seconds once they are not; with less traffic the shares are
+            larger.
         canary_least: Below so many calls to level 0 nothing recovers.
         ramp: The parts of new conversations that go to level 0 while recovering, ascending to 1.0.
         step: Seconds for which each is kept.
@@ -59,12 +64,15 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
     target: float
     rungs: int
+    few: int = 10
     least: int = 20
     trip_least: int = 50
     dwell: float = 120.0
     dwell_most: float = 900.0
-    canary_share: float = 0.05
-    canary_gap: float = 5.0
+    canary_share: float = 0.04
+    canary_gap: float = 3.0
+    canary_most: float = 0.125
+    canary_gap_after: float = 2.0
     canary_least: int = 40
     ramp: tuple[float, ...] = (0.10, 0.22, 0.48, 1.0)
     step: float = 60.0
@@ -83,6 +91,15 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         """The part of calls that may be bad; exactly 0.1 for a target of 0.9."""
         return round(1.0 - self.target, 12)
 
+    @property
+    def gross(self) -> float:
+        """What few calls must surely be beyond: half way from the budget to all, by orders."""
+        return sqrt(self.budget)
+
+    def patience(self, relapses: int) -> int:
+        """How many times as long as usual evidence and steps are after so many relapses."""
+        return 1 << min(max(relapses - 1, 0), 2)
+
     def dwelling(self, relapses: int) -> float:
         """Seconds for which a level is kept at least after so many relapses."""
         return float(min(self.dwell * 2 ** min(relapses, 30), self.dwell_most))
@@ -100,7 +117,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         reason: Why, in one sentence of ASCII.
         relapses: How often it had to degrade again, until that is forgotten.
         share: The part of new conversations that goes to level 0, 0.0 to 1.0.
-        step_since: When a recovering one began to give level 0 this share.
+        step_since: When a degraded or recovering one began to give level 0 this share.
         until: While degraded, when it may move again; while pinned, when the pin ends; while
             healthy, when its relapses are forgotten; None if there is nothing to forget.
         was: What a frozen one was and will be, and what a pinned one was; None of the others.
@@ -118,17 +135,30 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """The calls that one level answered, of late."""
+    """The calls that one level answered, of late.
 
-    short: Counts = Counts()
-    long: Counts = Counts()
-    canary: Counts = Counts()
+    Attributes:
+        back: How many of the slot that is now, of the last two, of the last three, and so on.
+    """
+
+    back: tuple[Counts, ...] = ()
+
+    def within(self, seconds: float) -> Counts:
+        """Those of so many seconds."""
+        return self.back[min(ceil(seconds / SLOT), len(self.back)) - 1] if self.back else Counts()
+
+    def latest(self, least: int, seconds: float = 0.0) -> tuple[Counts, float]:
+        """Those of so many seconds, or of as many more as it takes for so many calls.
+
+        Returns:
+            Them, and how many seconds they go back; no calls where all there are are fewer.
+        """
+        for slots in range(max(ceil(seconds / SLOT), 1), len(self.back) + 1):
+            if self.back[slots - 1].n >= least:
+                return self.back[slots - 1], slots * SLOT
+        return Counts(), 0.0
 
 
 def arm(tally: Tally, key: str, now: float) -> Arm:
     """What the tally says of one level's calls, which are counted under this key."""
-    return Arm(
-        short=tally.counts(key, now, SHORT),
-        long=tally.counts(key, now, LONG),
-        canary=tally.counts(key, now, CANARY),
-    )
+    return Arm(tally.back(key, now, LONGEST))

@@ -1,22 +1,26 @@
 # ruff: noqa: S311, T201 - a simulation needs luck, and a script prints its result
 """An upstream is three times as slow for ten minutes: the controller, beside the usual switch.
 
-Usage: python -m tests.bench.incident [--seeds 1 2 3]
+Usage: python -m tests.bench.incident [--seeds 1 2 3] [--over 1 30]
 
 One simulated hour, ten calls a second, in conversations of several calls that stay on the level
 they began on. A call is slow beyond half a second, and one in twenty may be. The usual switch looks
 at the p95 of all calls of the last minute and sends new conversations down while it is too high.
 Both see the same conversations; nothing sleeps. The traffic and the delays are invented.
+
+``--over`` prints what became of the first to the last of these seeds, in other weathers too: with
+less traffic, with trouble that comes again, that is mild, or that is none.
 """
 
 import argparse
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from heapq import heappop, heappush
-from math import ceil
+from math import ceil, inf, isnan, nan
 from random import Random
+from statistics import fmean
 from typing import Protocol
 
 from slo.controller.evaluate import evaluate
@@ -26,11 +30,9 @@ from slo.controller.standing import Rules, Standing, State, arm
 from slo.tally import Tally
 
 HOUR = 3600.0
-BEGINS, ENDS = 900.0, 1500.0
 SLOWER = 3.0
 #: Where the clock stands when the hour begins.
 EPOCH = 1_800_000_000.0
-CALLS_A_SECOND = 10.0
 #: Calls of a conversation, and seconds of thought between an answer and the next, on average.
 CALLS, PAUSE = 4.0, 8.0
 #: The median delay by level, in seconds, and how delays scatter (the sigma of their logarithm).
@@ -38,6 +40,46 @@ MEDIANS, SCATTER = (0.20, 0.14), 0.43
 SLOW = 0.5
 TARGET = 0.95
 LOOKS = 2.0
+_SIX_MINUTES = 360.0
+
+
+@dataclass(frozen=True)
+class Weather:
+    """An hour's.
+
+    Attributes:
+        rate: Calls a second, about.
+        spells: From when until when level 0 is how many times slower, in seconds of the hour.
+    """
+
+    rate: float = 10.0
+    spells: tuple[tuple[float, float, float], ...] = ()
+
+    def slower(self, second: float) -> float:
+        """How many times slower level 0 is."""
+        return next((times for begin, end, times in self.spells if begin <= second < end), 1.0)
+
+
+ONCE, AGAIN = (900.0, 1500.0, SLOWER), (1980.0, 2580.0, SLOWER)
+INCIDENT = Weather(spells=(ONCE,))
+WEATHERS = {
+    "ten minutes, three times slower": INCIDENT,
+    "and again after eight minutes": Weather(spells=(ONCE, AGAIN)),
+    "the first at 3 calls/s": Weather(3.0, (ONCE,)),
+    "the first at 1 call/s": Weather(1.0, (ONCE,)),
+    "both at 1 call/s": Weather(1.0, (ONCE, AGAIN)),
+    "the first at 10 calls/min": Weather(1 / 6, (ONCE,)),
+    "ten minutes, 1.5 times slower": Weather(spells=((900.0, 1500.0, 1.5),)),
+    "45 minutes, 1.5 times slower": Weather(spells=((900.0, HOUR, 1.5),)),
+    "two of four minutes": Weather(
+        spells=tuple((at, at + 120.0, SLOWER) for at in range(900, 3600, 240))
+    ),
+    "4 % slow": Weather(spells=((0.0, HOUR, 1.177),)),
+    "4 % slow, 10 calls/min": Weather(1 / 6, ((0.0, HOUR, 1.177),)),
+    "calm": Weather(),
+    "calm, 1 call/s": Weather(1.0),
+    "calm, 10 calls/min": Weather(1 / 6),
+}
 
 
 class Policy(Protocol):
@@ -88,8 +130,10 @@ class Controller:
 
     @property
     def settled(self) -> float:
-        """When it last became healthy."""
-        return max(m.at for m in self.moves if m.after is State.HEALTHY)
+        """When it last became healthy; never, if it is not."""
+        if self.standing.state is not State.HEALTHY:
+            return inf
+        return max((m.at for m in self.moves if m.after is State.HEALTHY), default=EPOCH)
 
 
 class Switch:
@@ -122,14 +166,15 @@ class Switch:
 
     @property
     def settled(self) -> float:
-        return max(self.moves)
+        return inf if self.down else max(self.moves, default=EPOCH)
 
 
 class Hour:
     """An hour under a policy; the same seed has the same conversations, pauses and luck."""
 
-    def __init__(self, seed: int, policy: Policy) -> None:
+    def __init__(self, seed: int, policy: Policy, weather: Weather) -> None:
         self.policy = policy
+        self.weather = weather
         self.calls = self.slow = self.slow_meanwhile = self.lower = 0
         self._due: list[tuple[float, int, Callable[[float], None]]] = []
         self._pushed = 0
@@ -152,7 +197,7 @@ class Hour:
 
     def _begins(self, now: float) -> None:
         """A conversation begins, and the next one will."""
-        self.at(now + self._arrivals.expovariate(CALLS_A_SECOND / CALLS), self._begins)
+        self.at(now + self._arrivals.expovariate(self.weather.rate / CALLS), self._begins)
         self._begun += 1
         luck = Random(f"{self._seed} conversation {self._begun}")
         level = self.policy.level(drawn(f"{self._seed} {self._begun}"))
@@ -160,13 +205,13 @@ class Hour:
 
     def _asks(self, now: float, luck: Random, level: int) -> None:
         delay = MEDIANS[level] * luck.lognormvariate(0.0, SCATTER)
-        is_meanwhile = BEGINS <= now - EPOCH < ENDS
-        if level == 0 and is_meanwhile:
-            delay *= SLOWER
+        slower = self.weather.slower(now - EPOCH)
+        if level == 0:
+            delay *= slower
         self.calls += 1
         self.lower += level > 0
         self.slow += delay > SLOW
-        self.slow_meanwhile += delay > SLOW and is_meanwhile
+        self.slow_meanwhile += delay > SLOW and slower > 1
         self.at(now + delay, lambda then: self._answers(then, delay, luck, level))
 
     def _answers(self, now: float, delay: float, luck: Random, level: int) -> None:
@@ -191,9 +236,9 @@ class Outcome:
         slow: The share of calls that were slow.
         slow_meanwhile: Slow calls of the incident, as a share of the hour's.
         lower: The share of calls that the lower level answered.
-        noticed: Seconds from the beginning of the incident until the first move down.
-        whole: Seconds from its end until all new conversations went to level 0 for good.
-        settled: Seconds from its end until the last move.
+        noticed: Seconds from the beginning of the first spell until a move down; none if none came.
+        whole: Seconds from the last one's end until all new conversations went to level 0 for good.
+        settled: Seconds from its end until the last move; infinite if that is still to come.
     """
 
     moves: int
@@ -205,29 +250,29 @@ class Outcome:
     settled: float
 
 
-def outcome(seed: int, policy: Controller | Switch) -> Outcome:
+def outcome(seed: int, policy: Controller | Switch, weather: Weather = INCIDENT) -> Outcome:
     """Let the policy live through the hour."""
-    hour = Hour(seed, policy)
+    hour = Hour(seed, policy, weather)
+    begin = EPOCH + min((begin for begin, _, _ in weather.spells), default=0.0)
+    end = EPOCH + max((end for _, end, _ in weather.spells), default=0.0)
     return Outcome(
         moves=len(policy.moves),
         slow=hour.slow / hour.calls,
         slow_meanwhile=hour.slow_meanwhile / hour.calls,
         lower=hour.lower / hour.calls,
-        noticed=policy.downs[0] - EPOCH - BEGINS,
-        whole=policy.whole[-1] - EPOCH - ENDS,
-        settled=policy.settled - EPOCH - ENDS,
+        noticed=next((at for at in policy.downs if at >= begin), nan) - begin,
+        whole=max(policy.whole, default=end) - end,
+        settled=policy.settled - end,
     )
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+def print_each(seeds: Iterable[int]) -> None:
+    """A line for each seed and policy, of the incident."""
     print(
         "| policy | seed | moves | slow calls | in the incident | sent down | noticed after"
         " | all up again after its end | last move |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|"
     )
-    for seed in parser.parse_args().seeds:
+    for seed in seeds:
         for policy in (Switch(), Controller()):
             came = outcome(seed, policy)
             print(
@@ -235,6 +280,55 @@ def main() -> None:
                 f" {came.slow_meanwhile:.2%} | {came.lower:.1%} | {came.noticed:.0f} s |"
                 f" {came.whole:.0f} s | {came.settled:.0f} s |"
             )
+
+
+def print_all(seeds: Sequence[int]) -> None:
+    """A line for each weather: the controller's outcomes over the seeds, beside the switch's."""
+    print(
+        "| an hour of | moves, mean (most) | switch | slow calls | switch | more than with it"
+        " | sent down | switch | noticed after, mean (most)"
+        " | last move after its end, mean (most) | over 6 minutes |"
+        "\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    )
+    for name, weather in WEATHERS.items():
+        ours = [outcome(seed, Controller(), weather) for seed in seeds]
+        usual = [outcome(seed, Switch(), weather) for seed in seeds]
+        moves, noticed = [each.moves for each in ours], [each.noticed for each in ours]
+        ends = bool(weather.spells) and all(end < HOUR for _, end, _ in weather.spells)
+        settled = [each.settled for each in ours if each.moves and ends]
+        worse = sum(one.slow > other.slow for one, other in zip(ours, usual, strict=True))
+        cells = (
+            name,
+            f"{fmean(moves):.2f} ({max(moves)})",
+            f"{fmean(each.moves for each in usual):.1f}",
+            f"{fmean(each.slow for each in ours):.2%}",
+            f"{fmean(each.slow for each in usual):.2%}",
+            f"{worse} of {len(seeds)}",
+            f"{fmean(each.lower for each in ours):.1%}",
+            f"{fmean(each.lower for each in usual):.1%}",
+            _told(noticed),
+            _told(settled),
+            f"{sum(each > _SIX_MINUTES for each in settled)} of {len(settled)}" if settled else "",
+        )
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def _told(seconds: Sequence[float]) -> str:
+    """Mean and most of them; nothing of none."""
+    known = [each for each in seconds if not isnan(each)]
+    return f"{fmean(known):.0f} s ({max(known):.0f} s)" if known else ""
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--over", type=int, nargs=2, metavar=("FIRST", "LAST"))
+    options = parser.parse_args()
+    if options.over:
+        print_all(range(options.over[0], options.over[1] + 1))
+    else:
+        print_each(options.seeds)
 
 
 if __name__ == "__main__":

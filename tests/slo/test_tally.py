@@ -36,6 +36,33 @@ def test_counts_are_those_of_the_slot_that_is_now_and_of_those_before_it():
     assert tally.counts("b", NOW, 60) == Counts()
 
 
+def test_counts_back_are_those_of_one_slot_of_two_and_so_on():
+    tally = Tally()
+    tally.add("a", 1, 0, NOW - 30)
+    tally.add("a", 2, 3, NOW - 10)
+
+    one, two = Counts(2, 3), Counts(3, 3)
+    assert tally.back("a", NOW, 50) == (Counts(), one, one, two, two)
+    assert tally.back("a", NOW + 10, 25) == (Counts(), Counts(), one)
+    assert tally.back("a", NOW + 99, 20) == (Counts(), Counts())
+    assert tally.back("b", NOW, 50) == ()
+
+
+@given(ADDED, st.integers(1, 60))
+def test_counts_back_are_the_counts_of_as_many_seconds(added, slots):
+    tally = Tally()
+    tally.add("a", 0, 0, NOW)
+    for key, good, bad, at in added:
+        tally.add(key, good, bad, at)
+
+    back = tally.back("a", NOW + 300, slots * SLOT)
+    assert len(back) == slots
+    assert all(
+        counts == tally.counts("a", NOW + 300, number * SLOT)
+        for number, counts in enumerate(back, 1)
+    )
+
+
 @given(ADDED, st.floats(0, 600), st.floats(1, 600))
 def test_counts_are_the_sum_of_what_fell_into_their_slots(added, after, seconds):
     tally = Tally()

@@ -9,7 +9,9 @@ from slo.tally import Counts
 NOW = 1_000_000.0
 RULES = Rules(target=0.95, rungs=2)
 HEALTHY = Standing(since=NOW - 1000)
-DEGRADED = Standing(state=State.DEGRADED, level=1, since=NOW - 120, share=0.05, until=NOW)
+DEGRADED = Standing(
+    state=State.DEGRADED, level=1, since=NOW - 120, share=0.1, step_since=NOW - 5, until=NOW
+)
 RECOVERING = Standing(
     state=State.RECOVERING, level=1, since=NOW - 60, share=0.1, step_since=NOW - 60
 )
@@ -19,12 +21,21 @@ def calls(bad: int, n: int) -> Counts:
     return Counts(n - bad, bad)
 
 
+NONE = Counts()
+
+
+def counted(minute: Counts = NONE, two: Counts | None = None, five: Counts | None = None) -> Arm:
+    """So many in the last minute, in the last two, and in all five there are."""
+    two = two or minute
+    return Arm((*6 * [minute], *6 * [two], *18 * [five or two]))
+
+
 def steady(bad: int, n: int) -> Arm:
     """So many in a minute, and as many in every other."""
-    return Arm(short=calls(bad, n), canary=calls(2 * bad, 2 * n), long=calls(5 * bad, 5 * n))
+    return counted(calls(bad, n), calls(2 * bad, 2 * n), calls(5 * bad, 5 * n))
 
 
-#: Traffic of ten calls a second, so that canaries stay one in twenty.
+#: Traffic of ten calls a second, so that canaries stay one in ten.
 BUSY = steady(0, 570)
 
 
@@ -33,7 +44,8 @@ def test_a_minute_that_is_surely_over_budget_degrades_where_five_are_over_it(bad
     after = evaluate(HEALTHY, {0: steady(bad, n)}, RULES, NOW)
 
     assert (after.state, after.level, after.since) == (State.DEGRADED, 1, NOW)
-    assert (after.share, after.until, after.relapses) == (0.05, NOW + 120, 0)
+    assert (after.share, after.step_since) == (0.04, NOW)
+    assert (after.until, after.relapses) == (NOW + 120, 0)
     assert after.reason.startswith(f"Of {n} calls to level 0 in 60 s {bad} were bad (")
     assert after.reason.endswith(" %); 5 % may be.")
 
@@ -42,17 +54,34 @@ def test_a_minute_that_is_surely_over_budget_degrades_where_five_are_over_it(bad
     "primary",
     [
         pytest.param(steady(5, 50), id="it may be chance"),
-        pytest.param(steady(49, 49), id="the calls are few"),
-        pytest.param(replace(steady(0, 100), short=calls(20, 100)), id="five minutes were good"),
-        pytest.param(
-            replace(steady(0, 100), short=calls(20, 100), long=calls(25, 500)),
-            id="five minutes just were",
-        ),
+        pytest.param(steady(13, 49), id="few calls are not grossly over it"),
+        pytest.param(counted(calls(19, 19)), id="the calls are too few"),
+        pytest.param(counted(calls(20, 100), five=calls(20, 500)), id="five minutes were good"),
+        pytest.param(counted(calls(20, 100), five=calls(25, 500)), id="five minutes just were"),
+        pytest.param(Arm((NONE, calls(20, 30))), id="there are none in this minute"),
         pytest.param(Arm(), id="there are none"),
     ],
 )
 def test_nothing_degrades_while(primary):
     assert evaluate(HEALTHY, {0: primary}, RULES, NOW) is HEALTHY
+
+
+@pytest.mark.parametrize(("bad", "n"), [(8, 20), (16, 49)])
+def test_few_calls_degrade_where_they_are_grossly_over_budget(bad, n):
+    after = evaluate(HEALTHY, {0: counted(calls(bad, n))}, RULES, NOW)
+
+    assert (after.state, after.level) == (State.DEGRADED, 1)
+    assert after.reason.startswith(f"Of {n} calls to level 0 in 60 s {bad} were bad (")
+
+
+def test_few_calls_may_be_of_ten_minutes_if_the_last_of_them_are_bad_too():
+    slow = (calls(0, 2), *30 * [calls(2, 9)], *10 * [calls(5, 15)], *19 * [calls(12, 25)])
+
+    after = evaluate(HEALTHY, {0: Arm(slow)}, RULES, NOW)
+    assert after.reason == "Of 25 calls to level 0 in 420 s 12 were bad (48 %); 5 % may be."
+
+    over = (calls(0, 2), *30 * [calls(0, 10)], *29 * [calls(20, 30)])
+    assert evaluate(HEALTHY, {0: Arm(over)}, RULES, NOW) is HEALTHY
 
 
 def test_without_arms_or_without_rungs_nothing_degrades():
@@ -74,43 +103,44 @@ def test_degrading_again_is_a_relapse_until_an_hour_of_health_has_passed():
 
 
 def test_canaries_within_budget_begin_a_recovery_when_the_dwell_is_over():
-    arms = {0: replace(steady(1, 20), canary=calls(2, 40)), 1: BUSY}
+    arms = {0: counted(calls(1, 20), calls(2, 40)), 1: BUSY}
     before_that = replace(DEGRADED, until=NOW + 0.1)
 
     assert evaluate(before_that, arms, RULES, NOW) is before_that
     after = evaluate(DEGRADED, arms, RULES, NOW)
     assert (after.state, after.level, after.since) == (State.RECOVERING, 1, NOW)
-    assert (after.share, after.step_since, after.until) == (0.1, NOW, None)
+    assert (after.share, after.step_since, after.until) == (0.1, NOW - 5, None)
     assert after.reason == "Of 40 calls to level 0 in 120 s 2 were bad (5 %); 5 % may be."
 
 
 @pytest.mark.parametrize(
     "primary",
     [
-        pytest.param(Arm(canary=calls(3, 40), long=calls(3, 80)), id="they are over budget"),
-        pytest.param(Arm(canary=calls(0, 39), long=calls(0, 39)), id="they are few"),
-        pytest.param(Arm(canary=calls(0, 39), long=calls(4, 60)), id="so many were not lately"),
+        pytest.param(counted(NONE, calls(3, 40), calls(3, 80)), id="they are over budget"),
+        pytest.param(counted(NONE, calls(0, 39), calls(0, 39)), id="they are few"),
+        pytest.param(counted(NONE, calls(0, 39), calls(4, 60)), id="so many were not lately"),
         pytest.param(
-            Arm(short=calls(5, 20), canary=calls(5, 100), long=calls(5, 200)),
-            id="the last of them are surely over budget",
+            counted(calls(8, 20), calls(8, 200)), id="the last of them are surely over budget"
         ),
     ],
 )
 def test_nothing_recovers_while_canaries_say_no(primary):
-    assert evaluate(DEGRADED, {0: primary, 1: BUSY}, RULES, NOW) is DEGRADED
+    after = evaluate(DEGRADED, {0: primary, 1: BUSY}, RULES, NOW)
+
+    assert (after.state, after.level, after.since) == (State.DEGRADED, 1, DEGRADED.since)
 
 
-def test_where_canaries_are_rare_five_minutes_of_them_count():
-    arms = {0: Arm(canary=calls(0, 20), long=calls(2, 50)), 1: BUSY}
+def test_where_canaries_are_rare_those_of_longer_count():
+    arms = {0: counted(NONE, calls(0, 20), calls(2, 50)), 1: BUSY}
 
     after = evaluate(DEGRADED, arms, RULES, NOW)
 
     assert after.state is State.RECOVERING
-    assert after.reason == "Of 50 calls to level 0 in 300 s 2 were bad (4 %); 5 % may be."
+    assert after.reason == "Of 50 calls to level 0 in 130 s 2 were bad (4 %); 5 % may be."
 
 
 def test_the_last_canaries_stop_no_recovery_while_they_are_few():
-    arms = {0: Arm(short=calls(5, 19), canary=calls(5, 100), long=calls(5, 200)), 1: BUSY}
+    arms = {0: counted(calls(5, 19), calls(5, 100)), 1: BUSY}
 
     assert evaluate(DEGRADED, arms, RULES, NOW).state is State.RECOVERING
 
@@ -123,7 +153,7 @@ def test_a_level_that_is_bad_itself_is_left_for_the_next_and_the_dwell_begins_an
     assert (after.state, after.level, after.since) == (State.DEGRADED, 2, NOW)
     assert (after.until, after.relapses) == (NOW + 240, 1)
     assert after.reason.startswith("Of 570 calls to level 1 in 60 s 90 were bad (15.8 %)")
-    last = replace(DEGRADED, level=2)
+    last = replace(DEGRADED, level=2, share=0.04)
     assert evaluate(last, {0: steady(20, 30), 2: steady(90, 570)}, RULES, NOW) is last
 
 
@@ -133,12 +163,41 @@ def test_good_canaries_matter_more_than_a_bad_level():
     assert evaluate(DEGRADED, arms, RULES, NOW).state is State.RECOVERING
 
 
-def test_with_little_traffic_more_conversations_try_level_0_but_not_in_the_first_minute():
-    arms = {0: steady(1, 2), 1: steady(0, 28)}
+def test_a_share_that_canaries_had_for_long_counts_as_a_step_of_the_recovery():
+    arms = {0: counted(calls(1, 20), calls(2, 40)), 1: BUSY}
 
-    assert evaluate(DEGRADED, arms, RULES, NOW) == replace(DEGRADED, share=0.4)
-    begun = replace(DEGRADED, since=NOW - 59)
-    assert evaluate(begun, arms, RULES, NOW) is begun
+    after = evaluate(replace(DEGRADED, step_since=NOW - 58), arms, RULES, NOW)
+    assert (after.share, after.step_since) == (0.1, NOW - 58)
+    assert evaluate(after, arms, RULES, NOW + 2).share == 0.22
+
+    other = evaluate(replace(DEGRADED, share=0.04, step_since=NOW - 58), arms, RULES, NOW)
+    assert (other.share, other.step_since) == (0.1, NOW)
+
+
+def test_after_two_relapses_evidence_and_steps_take_twice_as_long():
+    twice = replace(DEGRADED, relapses=2)
+    bad_before = (*12 * [calls(0, 80)], *12 * [calls(40, 120)])
+    good_before = (*12 * [calls(0, 80)], *12 * [calls(4, 120)])
+
+    assert evaluate(twice, {0: Arm(bad_before), 1: BUSY}, RULES, NOW).state is State.DEGRADED
+    assert evaluate(DEGRADED, {0: Arm(bad_before), 1: BUSY}, RULES, NOW).relapses == 0
+    after = evaluate(twice, {0: Arm(good_before), 1: BUSY}, RULES, NOW)
+    assert after.state is State.RECOVERING
+    assert after.reason == "Of 120 calls to level 0 in 240 s 4 were bad (3.33 %); 5 % may be."
+
+    stepping = replace(RECOVERING, relapses=2, step_since=NOW - 119)
+    good = {0: steady(0, 100), 1: BUSY}
+    assert evaluate(stepping, good, RULES, NOW) is stepping
+    assert evaluate(stepping, good, RULES, NOW + 1).share == 0.22
+
+
+def test_with_little_traffic_more_conversations_try_level_0_unless_the_last_were_bad():
+    fine = {0: counted(calls(0, 3), five=calls(1, 12)), 1: steady(0, 27)}
+    bad = {0: counted(calls(1, 3), five=calls(2, 12)), 1: steady(0, 27)}
+
+    after = evaluate(DEGRADED, fine, RULES, NOW)
+    assert after == replace(DEGRADED, share=1.0, step_since=NOW)
+    assert evaluate(DEGRADED, bad, RULES, NOW) == replace(DEGRADED, share=0.125, step_since=NOW)
 
 
 def test_a_recovery_goes_from_step_to_step_and_ends_after_a_minute_of_all():
@@ -162,25 +221,26 @@ def test_a_recovery_goes_from_step_to_step_and_ends_after_a_minute_of_all():
 def test_a_recovery_that_is_surely_over_budget_is_a_relapse_at_once():
     standing = replace(RECOVERING, step_since=NOW - 1, level=2)
 
-    after = evaluate(standing, {0: steady(3, 20), 2: BUSY}, RULES, NOW)
-
-    assert (after.state, after.level, after.relapses) == (State.DEGRADED, 2, 1)
-    assert (after.share, after.until) == (0.05, NOW + 240)
+    for surely in (steady(6, 50), steady(8, 20)):
+        after = evaluate(standing, {0: surely, 2: BUSY}, RULES, NOW)
+        assert (after.state, after.level, after.relapses) == (State.DEGRADED, 2, 1)
+        assert (after.share, after.until) == (0.04, NOW + 240)
+    for perhaps in (steady(5, 50), steady(7, 20)):
+        assert evaluate(standing, {0: perhaps, 2: BUSY}, RULES, NOW) is standing
 
 
 def test_a_recovery_takes_no_step_on_few_calls_and_looks_further_back_for_more():
-    few = {0: Arm(short=calls(0, 19), canary=calls(0, 19), long=calls(0, 19)), 1: BUSY}
-    assert evaluate(RECOVERING, few, RULES, NOW) is RECOVERING
+    few = calls(0, 19)
+    assert evaluate(RECOVERING, {0: counted(few), 1: BUSY}, RULES, NOW) is RECOVERING
 
-    for further in ({"canary": calls(0, 20)}, {"long": calls(0, 20)}):
-        after = evaluate(RECOVERING, {0: replace(few[0], **further), 1: BUSY}, RULES, NOW)
-        assert after.share == 0.22
+    for further in (counted(few, calls(0, 20)), counted(few, few, calls(0, 20))):
+        assert evaluate(RECOVERING, {0: further, 1: BUSY}, RULES, NOW).share == 0.22
 
 
 def test_a_recovery_with_too_little_traffic_to_go_on_lets_more_of_it_try():
     arms = {0: steady(0, 1), 1: steady(0, 29)}
 
-    assert evaluate(RECOVERING, arms, RULES, NOW) == replace(RECOVERING, share=0.48, step_since=NOW)
+    assert evaluate(RECOVERING, arms, RULES, NOW) == replace(RECOVERING, share=1.0, step_since=NOW)
 
 
 def test_what_is_frozen_stays_so_whatever_is_counted():

@@ -19,19 +19,30 @@ AUTOMATIC = (State.HEALTHY, State.DEGRADED, State.RECOVERING)
 
 @st.composite
 def arms(draw):
-    """What a level's windows can say: the longer ones include the shorter."""
+    """What a level can have counted: in some slots there were calls, and some of them were bad."""
     parts = [
-        (draw(st.integers(0, 120)), draw(st.sampled_from([0.0, 0.02, 0.05, 0.1, 0.6, 1.0])))
-        for _ in range(3)
+        (
+            draw(st.integers(1, 20)),
+            draw(st.integers(0, 120)),
+            draw(st.sampled_from([0.0, 0.02, 0.05, 0.1, 0.6, 1.0])),
+        )
+        for _ in range(4)
     ]
     counted = []
     good = bad = 0
-    for n, share in parts:
+    for slots, n, share in parts:
         bad += round(n * share)
         good += n - round(n * share)
-        counted.append(Counts(good, bad))
-    short, canary, long = counted
-    return Arm(short=short, canary=canary, long=long)
+        counted += slots * [Counts(good, bad)]
+    return Arm(tuple(counted))
+
+
+def is_breach(arm: Arm) -> bool:
+    """Whether calls of a minute, or the last twenty, are over budget as what surrounds them is."""
+    calls, seconds = arm.latest(20, 60)
+    newest, _ = arm.latest(10)
+    least = 0.05 if calls.n >= 50 else 0.22
+    return calls.share > least and newest.share > 0.05 < arm.within(max(5 * seconds, 300)).share
 
 
 class Looked(RuleBasedStateMachine):
@@ -69,21 +80,22 @@ class Looked(RuleBasedStateMachine):
     def _moved(self, before: Standing, after: Standing, levels: dict[int, Arm]) -> None:
         """By itself, which takes evidence."""
         primary, own = levels.get(0, Arm()), levels.get(before.level, Arm())
-        assert any(each.long.n >= RULES.least for each in levels.values())
+        assert any(each.within(600).n >= RULES.least for each in levels.values())
         assert after.reason
         match before.state, after.state:
             case State.HEALTHY, State.DEGRADED:
                 assert after.level == 1
-                assert primary.short.n >= 50
-                assert primary.short.share > 0.05 < primary.long.share
+                assert is_breach(primary)
             case State.DEGRADED, State.DEGRADED:
                 assert after.level == before.level + 1
-                assert own.short.n >= 50
-                assert own.short.share > 0.05 < own.long.share
+                assert is_breach(own)
             case State.DEGRADED, State.RECOVERING:
                 assert after.level == before.level
-                canaries = primary.canary if primary.canary.n >= 40 else primary.long
+                canaries, seconds = primary.latest(40, 120)
                 assert canaries.n >= 40
+                if before.relapses > 1:
+                    canaries, seconds = primary.latest(40, 240 if before.relapses == 2 else 480)
+                assert seconds >= 120
                 assert canaries.share <= 0.05
             case State.RECOVERING, State.DEGRADED:
                 assert after.level == before.level

@@ -58,7 +58,7 @@ def test_what_was_pinned_to_level_0_is_healthy_and_what_was_pinned_higher_has_to
     )
 
     assert (up.state, up.level, up.share, up.until) == (State.HEALTHY, 0, 1.0, NOW + 9 + 3600)
-    assert (down.state, down.level, down.share) == (State.DEGRADED, 2, 0.05)
+    assert (down.state, down.level, down.share) == (State.DEGRADED, 2, RULES.canary_share)
     assert (down.until, down.relapses) == (NOW + 9 + 240, 1)
 
 

@@ -11,12 +11,13 @@ SHARES = st.floats(0.0, 1.0)
 DRAWS = st.floats(0.0, 1.0, exclude_max=True)
 
 
-def busy(calls: int, lately: int | None = None) -> dict[int, Arm]:
-    """Arms with so many calls in the last minute, most of them above level 0."""
+def busy(calls: int, lately: int | None = None, *, bad: int = 0) -> dict[int, Arm]:
+    """So many calls in the last minute; before it there were ten canaries, so many of them bad."""
     lately = 5 * calls if lately is None else lately
+    canaries = Counts(10 - bad, bad) if lately > calls else Counts()
     return {
-        0: Arm(short=Counts(calls // 4, 0), long=Counts(lately // 4, 0)),
-        1: Arm(short=Counts(0, calls - calls // 4), long=Counts(lately - lately // 4, 0)),
+        0: Arm((*6 * [Counts()], *24 * [canaries])),
+        1: Arm((*6 * [Counts(calls, 0)], *24 * [Counts(lately, 0)])),
     }
 
 
@@ -44,27 +45,39 @@ def test_who_gets_level_0_at_some_share_gets_it_at_every_larger_one(draw, one, o
     assert larger <= smaller
 
 
-def test_with_much_traffic_one_conversation_in_twenty_tries_level_0():
-    assert canary_share(0.05, busy(600), RULES) == 0.05
-    assert canary_share(0.0, busy(600), RULES) == 0.05
+def test_with_much_traffic_a_few_of_a_hundred_try_it_and_more_once_the_last_ten_were_good():
+    assert canary_share(0.04, busy(600, bad=2), RULES) == 0.04
+    assert canary_share(0.1, busy(600, bad=2), RULES) == 0.04
+    assert canary_share(0.04, busy(600, bad=1), RULES) == 0.1
+    assert canary_share(0.1, busy(6000, bad=0), RULES) == 0.1
+    assert canary_share(0.04, busy(6000, bad=9), RULES) == 0.005
 
 
-@given(st.integers(1, 10_000), SHARES)
-def test_with_little_traffic_so_many_try_it_that_a_call_does_in_about_five_seconds(calls, before):
-    share = canary_share(before, busy(calls), RULES)
-
-    assert 0.05 <= share <= 1.0
-    tries = share * calls
-    assert tries >= 0.75 * min(12, calls)
-    assert tries <= 2.5 * 12 or share <= 2.5 * 0.05
+def test_with_little_traffic_many_try_it_but_not_while_it_is_bad():
+    assert canary_share(0.04, busy(60), RULES) == 1.0
+    assert canary_share(0.04, busy(70), RULES) == 0.48
+    assert canary_share(0.04, busy(60, bad=5), RULES) == 0.125
+    assert canary_share(0.04, busy(6, bad=5), RULES) == 0.125
 
 
-@given(st.integers(1, 10_000), SHARES)
-def test_a_share_that_was_found_stays_while_traffic_does(calls, before):
-    found = canary_share(before, busy(calls), RULES)
+@given(st.integers(1, 10_000), SHARES, st.integers(0, 10))
+def test_so_many_try_it_that_a_call_does_in_about_two_seconds_or_three_and_fewer_while_it_is_bad(
+    calls, before, bad
+):
+    share = canary_share(before, busy(calls, bad=bad), RULES)
+
+    tries, wanted = share * calls, 20 if bad > 1 else 30
+    assert 0.0 < share <= (0.125 if bad > 1 else 1.0)
+    assert tries >= 0.75 * wanted or share == (0.125 if bad > 1 else 1.0)
+    assert tries <= 2.5 * 2.5 * wanted or share <= 0.1
+
+
+@given(st.integers(1, 10_000), SHARES, st.integers(0, 10))
+def test_a_share_that_was_found_stays_while_traffic_does(calls, before, bad):
+    found = canary_share(before, busy(calls, bad=bad), RULES)
 
     for nearly in (calls, calls - calls // 8, calls + calls // 8):
-        assert canary_share(found, busy(nearly), RULES) == found
+        assert canary_share(found, busy(nearly, bad=bad), RULES) == found
 
 
 @given(SHARES)

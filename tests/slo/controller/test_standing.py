@@ -53,7 +53,31 @@ def test_an_arm_is_what_the_tally_counted_of_its_key_lately():
     for good, ago in ((1, 5), (10, 100), (100, 200), (1000, 400)):
         tally.add("chat/1", good, 1, NOW - ago)
 
-    assert arm(tally, "chat/1", NOW) == Arm(
-        short=Counts(1, 1), canary=Counts(11, 2), long=Counts(111, 3)
-    )
+    counted = arm(tally, "chat/1", NOW)
+    assert counted.within(60) == Counts(1, 1)
+    assert counted.within(120) == Counts(11, 2)
+    assert counted.within(300) == Counts(111, 3)
+    assert counted.within(9999) == Counts(1111, 4)
     assert arm(tally, "chat/2", NOW) == Arm()
+    assert Arm().within(60) == Counts()
+
+
+def test_the_latest_calls_are_as_many_as_wanted_or_none():
+    counted = Arm((Counts(), Counts(3, 1), Counts(3, 1), Counts(9, 1)))
+
+    assert counted.latest(4) == (Counts(3, 1), 20.0)
+    assert counted.latest(4, 30) == (Counts(3, 1), 30.0)
+    assert counted.latest(5, 10) == (Counts(9, 1), 40.0)
+    assert counted.latest(11) == (Counts(), 0.0)
+    assert Arm().latest(1) == (Counts(), 0.0)
+
+
+def test_after_the_second_relapse_evidence_takes_longer_up_to_four_times():
+    rules = Rules(target=0.95, rungs=1)
+
+    assert [rules.patience(relapses) for relapses in (0, 1, 2, 3, 4, 10**9)] == [1, 1, 2, 4, 4, 4]
+
+
+@pytest.mark.parametrize(("target", "gross"), [(0.95, 0.2236), (0.7, 0.5477), (0.999, 0.0316)])
+def test_what_is_gross_is_never_out_of_reach(target, gross):
+    assert Rules(target=target, rungs=1).gross == pytest.approx(gross, abs=1e-4)

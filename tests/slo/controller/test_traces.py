@@ -100,8 +100,8 @@ def ten(second: int) -> float:
             3600,
             [
                 "620: healthy 0 > degraded 1",
-                "1308: degraded 1 > recovering 1",
-                "1548: recovering 1 > healthy 0",
+                "1300: degraded 1 > recovering 1",
+                "1482: recovering 1 > healthy 0",
             ],
             id="an incident is over within six minutes of its end",
         ),
@@ -122,7 +122,7 @@ def ten(second: int) -> float:
             [
                 "612: healthy 0 > degraded 1",
                 "732: degraded 1 > recovering 1",
-                "972: recovering 1 > healthy 0",
+                "914: recovering 1 > healthy 0",
             ],
             id="a spike of twenty is over after the least dwell",
         ),
@@ -139,30 +139,44 @@ def ten(second: int) -> float:
             7200,
             [
                 "420: healthy 0 > degraded 1",
-                "908: degraded 1 > recovering 1",
-                "1148: recovering 1 > healthy 0",
-                "1212: healthy 0 > degraded 1",
-                "1710: degraded 1 > recovering 1",
-                "1950: recovering 1 > healthy 0",
-                "2012: healthy 0 > degraded 1",
-                "2510: degraded 1 > recovering 1",
-                "2750: recovering 1 > healthy 0",
-                "2812: healthy 0 > degraded 1",
-                "4110: degraded 1 > recovering 1",
-                "4350: recovering 1 > healthy 0",
-                "4412: healthy 0 > degraded 1",
-                "5710: degraded 1 > recovering 1",
-                "5950: recovering 1 > healthy 0",
-                "6012: healthy 0 > degraded 1",
+                "900: degraded 1 > recovering 1",
+                "1082: recovering 1 > healthy 0",
+                "1216: healthy 0 > degraded 1",
+                "1700: degraded 1 > recovering 1",
+                "1882: recovering 1 > healthy 0",
+                "2016: healthy 0 > degraded 1",
+                "2600: degraded 1 > recovering 1",
+                "2806: recovering 1 > degraded 1",
             ],
-            id="an upstream that comes and goes is tried more and more rarely",
+            id="an upstream that comes and goes is followed three times",
         ),
         pytest.param(
             primary(during(600, 10**9)),
             lambda second: 0.5,
             3600,
+            ["630: healthy 0 > degraded 1"],
+            id="with a call in two seconds what is grossly bad degrades",
+        ),
+        pytest.param(
+            primary(during(600, 10**9)),
+            lambda second: 1 / 6,
+            1200,
+            ["672: healthy 0 > degraded 1"],
+            id="with ten a minute it does, too",
+        ),
+        pytest.param(
+            primary(during(600, 10**9, 0.15)),
+            lambda second: 0.5,
+            3600,
             [],
-            id="with a call in two seconds nothing degrades",
+            id="with few calls what is not grossly bad is left alone",
+        ),
+        pytest.param(
+            primary(during(600, 10**9)),
+            lambda second: 1 / 32,
+            3600,
+            [],
+            id="with less than two a minute nothing degrades",
         ),
         pytest.param(
             primary(during(600, 1200)),
@@ -170,8 +184,8 @@ def ten(second: int) -> float:
             3600,
             [
                 "620: healthy 0 > degraded 1",
-                "1470: degraded 1 > recovering 1",
-                "1530: recovering 1 > healthy 0",
+                "1440: degraded 1 > recovering 1",
+                "1442: recovering 1 > healthy 0",
             ],
             id="what degraded recovers also where traffic has become low",
         ),
@@ -182,8 +196,8 @@ def ten(second: int) -> float:
             [
                 "620: healthy 0 > degraded 1",
                 "740: degraded 1 > degraded 2",
-                "1308: degraded 2 > recovering 2",
-                "1548: recovering 2 > healthy 0",
+                "1300: degraded 2 > recovering 2",
+                "1482: recovering 2 > healthy 0",
             ],
             id="a level as bad is left for the next after its dwell",
         ),
@@ -207,7 +221,7 @@ def test_an_upstream_that_is_bad_again_while_it_recovers_is_left_alone_for_longe
 
     assert story.told == [
         "620: healthy 0 > degraded 1",
-        "808: degraded 1 > recovering 1",
+        "800: degraded 1 > recovering 1",
         "906: recovering 1 > degraded 1",
     ]
     assert story.standing.until == EPOCH + 906 + 240
@@ -225,8 +239,8 @@ def test_a_clock_that_jumps_forward_is_a_freeze_for_as_long_as_counts_are_few():
         "620: healthy 0 > degraded 1",
         "700: degraded 1 > frozen 1",
         "760: frozen 1 > degraded 1",
-        "1308: degraded 1 > recovering 1",
-        "1548: recovering 1 > healthy 0",
+        "1300: degraded 1 > recovering 1",
+        "1482: recovering 1 > healthy 0",
     ]
 
 
@@ -242,7 +256,7 @@ def test_a_clock_that_jumps_without_anybody_noticing_changes_no_move_by_more_tha
         "degraded 1 > recovering 1",
         "recovering 1 > healthy 0",
     ]
-    assert int(story.told[-1].partition(":")[0]) == pytest.approx(1548, abs=10)
+    assert int(story.told[-1].partition(":")[0]) == pytest.approx(1482, abs=10)
 
 
 def test_while_the_store_is_dead_a_standing_is_frozen_and_goes_on_when_it_is_back():
@@ -257,10 +271,10 @@ def test_while_the_store_is_dead_a_standing_is_frozen_and_goes_on_when_it_is_bac
 
     assert story.told == [
         "620: healthy 0 > degraded 1",
-        "1308: degraded 1 > recovering 1",
+        "1300: degraded 1 > recovering 1",
         "1350: recovering 1 > frozen 1",
         "2350: frozen 1 > recovering 1",
-        "2590: recovering 1 > healthy 0",
+        "2530: recovering 1 > healthy 0",
     ]
 
 
