@@ -37,7 +37,7 @@ from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import Lessons, effect, is_due
 from proxy.prefix.marking.plan import Arm, Plan, merged
 from proxy.prefix.planned import Asked, Draft, Planned, Unplanned, Way, place
-from proxy.prefix.planner import Planner
+from proxy.prefix.planner import Planner, missed
 from proxy.prefix.prompts.items import is_stored
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.questions import Questions
@@ -62,7 +62,7 @@ _WAITING: Final = 1_024
 _WORDS: Final = 200
 #: Seconds a feature is left alone once an upstream refused what was planned.
 _REST: Final = 600.0
-#: Blocks above which looking for what a cache missed takes milliseconds, and is left out.
+#: Blocks above which learning from a call takes milliseconds, and is left to a thread.
 _MANY: Final = 512
 _NOTHING: Final = Heard()
 
@@ -175,7 +175,7 @@ class Planning:
     ) -> Miss | None:
         """Why less was read than could have been; None where nobody can say.
 
-        A long call, or one that would have to wait, has no account of ours: its provider's stands.
+        A long call, or one that would have to wait, is learned from in a thread.
 
         Args:
             planned: The call.
@@ -185,19 +185,20 @@ class Planning:
         if not isinstance(planned, Planned):
             return None
         self._questions.answered(planned, heard.id)
-        alone = claimed(heard.said, usage, planned.way.rates)
         is_long = len(planned.evidence.sent.blocks) > _MANY
-        if is_long or not self._lock.acquire(blocking=False):
-            self._teach(planned, usage)
-            return alone
+        is_free = not is_long and self._lock.acquire(blocking=False)
         try:
-            found = self._planner.settled(planned, usage, told=heard.said)
+            if is_free:
+                found = self._planner.settled(planned, usage, told=heard.said)
+            else:
+                found = missed(planned, usage, told=heard.said)
         except Exception:  # noqa: BLE001 - nor the answer
             _log.exception("What a call's answer says of the cache is lost")
-            return alone
+            return claimed(heard.said, usage, planned.way.rates)
         finally:
-            self._lock.release()
-        self._teach(planned)
+            if is_free:
+                self._lock.release()
+        self._teach(planned, *(() if is_free else (usage,)))
         return found
 
     def _teach(self, planned: Planned, *usage: Usage | None) -> None:

@@ -1,7 +1,7 @@
 """OpenAI's prompt cache up to GPT-5.5: free, every few tokens, and known to one machine only."""
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from proxy.caches import prefixes
@@ -55,7 +55,11 @@ AZURE = Rules(interval=128)
 
 
 class OpenAIIntervals:
-    """OpenAI's interval regime; ``Rules.machines`` times ``Rules.most`` entries at most."""
+    """OpenAI's interval regime; ``Rules.machines`` times ``Rules.most`` entries at most.
+
+    When an entry dies is drawn by its tokens, whatever the key: two ways to send the same prompts
+    are compared under the same lots.
+    """
 
     def __init__(self, rules: Rules = IN_MEMORY, *, seed: int = 0) -> None:
         self._rules = rules
@@ -70,14 +74,15 @@ class OpenAIIntervals:
         """Read up to the longest breakpoint that the call's machine stores."""
         content = prefixes.text(prompt)
         points = self._points(prompt, content)
+        lots = self._points(replace(prompt, key=""), content) if prompt.key else points
         machine = self._machine(prompt, content, now)
         read = 0
-        for point in points:
+        for point, lot in zip(points, lots, strict=True):
             if machine.live(point.digest, now):
                 read = point.tokens // self._rules.step * self._rules.step
                 machine.use(point.digest, now)
             else:
-                machine.write(point.digest, self._entry(point, now))
+                machine.write(point.digest, self._entry(lot, now))
         return Served(read=read, fresh=len(content) // WORD - read)
 
     def begun(self, prompt: CachedPrompt, now: float) -> None:
@@ -111,8 +116,8 @@ class OpenAIIntervals:
         home = int.from_bytes(route, "big") + calls // rules.per_minute
         return self._machines[home % rules.machines]
 
-    def _entry(self, point: Point, now: float) -> Entry:
+    def _entry(self, lot: Point, now: float) -> Entry:
         rules = self._rules
-        share = prefixes.chance(self._seed, point.digest)
+        share = prefixes.chance(self._seed, lot.digest)
         idle = rules.idle_least + (rules.idle_most - rules.idle_least) * share
         return Entry(idle, now + idle, limit=now + rules.oldest)

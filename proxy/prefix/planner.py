@@ -20,20 +20,11 @@ from proxy.prefix.arms import arm
 from proxy.prefix.arrangement import Arranged, Marked, arranged, as_it_came, sent
 from proxy.prefix.expected.chains import Chains
 from proxy.prefix.expected.changes import Traces
-from proxy.prefix.expected.openings import (
-    BACK,
-    LATEST,
-    MORE,
-    Ending,
-    Opening,
-    ending,
-    left,
-    opening,
-)
+from proxy.prefix.expected.openings import BACK, MORE, left, opening
 from proxy.prefix.expected.parameters import parameters
 from proxy.prefix.expected.sent import Sent
 from proxy.prefix.explaining.findings import Evidence
-from proxy.prefix.explaining.misses import miss
+from proxy.prefix.explaining.misses import claimed, miss
 from proxy.prefix.explaining.reasons import Miss, Said
 from proxy.prefix.keyed import keyed
 from proxy.prefix.layouts.canonical import named
@@ -59,45 +50,15 @@ from proxy.prefix.prompts.prompt import (
 from proxy.prefix.prompts.recent import Recent
 from proxy.prefix.readings import Readings
 from proxy.prefix.standing import Place
+from proxy.prefix.talks import ANSWERED, Talk
 from slo.usage import Usage
 
 #: Reasons told of one call.
 _NOTES: Final = 16
-#: Such comparisons remembered; what it repeats may change as it grows, so the latest count.
-_LEFTS: Final = 2
-#: Seconds after which an answer has begun, so that others may read what its call stored.
-_ANSWERED: Final = 1.0
 _TEAMS: Final = 4_096
 _FEATURES: Final = 4_096
 #: Features whose lists of tools are remembered, of some 40 KB each at most.
 _EQUIPPED: Final = 1_024
-
-
-class _Talk(msgspec.Struct):
-    """What is remembered of a conversation.
-
-    Attributes:
-        calls: Calls seen of it.
-        latest: When the last of them was made.
-        turns: Answers that one held.
-        points: Stand for what later calls may repeat of the latest calls; an agent and its
-            helpers may take turns.
-        openings: How the latest calls began.
-        endings: How they ended.
-        lefts: How much of the end of those before them they did not repeat, where they had to
-            extend one.
-        tokens: What that one was; by estimate, where nobody counted.
-    """
-
-    plan: Plan | None = None
-    calls: int = 0
-    latest: float = 0.0
-    tokens: int = 0
-    turns: int = 0
-    points: tuple[int, ...] = ()
-    openings: tuple[Opening, ...] = ()
-    endings: tuple[Ending, ...] = ()
-    lefts: tuple[int, ...] = ()
 
 
 class Planner:
@@ -112,7 +73,7 @@ class Planner:
     def __init__(self, secret: bytes, *, share: float = 0.05, talks: int = 50_000) -> None:
         self._secret = secret
         self._share = share
-        self._talks: Recent[bytes, _Talk] = Recent(talks)
+        self._talks: Recent[bytes, Talk] = Recent(talks)
         self._habits: Recent[Place, Habits] = Recent(_FEATURES)
         self._toolsets: Recent[Place, Toolsets] = Recent(_EQUIPPED)
         self._readings = Readings()
@@ -152,7 +113,7 @@ class Planner:
 
     def adopt(self, draft: Draft, plan: Plan) -> None:
         """Take over what was decided for its conversation."""
-        self._talks.of(draft.conversation, _Talk).plan = plan
+        self._talks.of(draft.conversation, Talk).plan = plan
 
     def begun(self, draft: Draft, layout: int) -> Plan:
         """What holds for a conversation of which nothing is known.
@@ -185,7 +146,8 @@ class Planner:
             found, own = as_it_came(draft, plan), Policy()
         else:
             plan = self._equipped(draft, way, plan)
-            found, own = self._decided(draft, way, arranged(draft, plan, layout, late=way.late))
+            found = arranged(draft, plan, layout, late=way.late)
+            found, own = self._decided(draft, way, found, now)
         sending = sent(draft, way, found, own)
         return Planned(
             draft=draft,
@@ -208,11 +170,7 @@ class Planner:
             usage: What its provider counted; None where it did not.
             told: The provider's own reason for a miss, where it gave one.
         """
-        evidence = planned.evidence
-        found = None
-        if usage is not None:
-            shown = planned.prompt if planned.draft.asked.shows else None
-            found = miss(evidence, usage, planned.way.rates, told=told, shown=shown)
+        evidence, found = planned.evidence, missed(planned, usage, told=told)
         self._chains.note(evidence.sent, usage, evidence.now)
         self._traces.note(evidence.sent, evidence.now)
         self._learn(planned, usage)
@@ -221,13 +179,13 @@ class Planner:
     def _learn(self, planned: Planned, usage: Usage | None) -> None:
         """Remember the call, for what its conversation and its feature do next."""
         draft, evidence = planned.draft, planned.evidence
-        talk = self._talks.of(draft.conversation, _Talk)
+        talk = self._talks.of(draft.conversation, Talk)
         total = usage.prompt if usage is not None else evidence.sent.estimate
         known = evidence.expected.scaled(total).known
         sent = evidence.sent
         counts = is_enough(total, sent.regime)
         gap = max(0.0, evidence.now - talk.latest) if talk.calls else 0.0
-        answered = draft.turns > talk.turns or gap >= _ANSWERED
+        answered = draft.turns > talk.turns or gap >= ANSWERED
         stable, begins = _stable(sent), opening(sent.blocks)
         shares = known * 10 >= total * stable * 9
         whole = not sent.regime.takes_marks or evidence.expected.same >= begins.stable
@@ -241,20 +199,15 @@ class Planner:
             left=lacks,
             counts=counts,
             counted=not talk.calls or is_enough(talk.tokens, sent.regime),
-            repeats=counts and known >= total and (evidence.expected.idle or 0.0) >= _ANSWERED,
+            repeats=counts and known >= total and (evidence.expected.idle or 0.0) >= ANSWERED,
             shares=shares and whole,
             equips=evidence.expected.same >= begins.tools,
             layout=planned.plan.layout,
         )
         self._habits.of(planned.place, Habits).observe(evidence.now, seen)
-        talk.lefts = (*talk.lefts, lacks)[-_LEFTS:] if follows and answered else talk.lefts
-        talk.calls += 1
-        talk.latest = max(talk.latest, evidence.now)
-        talk.tokens = total
-        talk.turns = draft.turns
-        talk.points = (*talk.points[1 - LATEST :], sent.points[sent.kept])
-        talk.openings = (*talk.openings[1 - LATEST :], begins)
-        talk.endings = (*talk.endings[1 - LATEST :], ending(sent.blocks[: sent.kept]))
+        if follows and answered:
+            talk.lacked(lacks)
+        talk.note(sent, evidence.now, tokens=total, turns=draft.turns)
 
     def _equipped(self, draft: Draft, way: Way, plan: Plan) -> Plan:
         """The plan with an order for the tools of its conversation, once there are any."""
@@ -265,9 +218,11 @@ class Planner:
         order = toolsets.order(named(tools, draft.fingerprint))
         return msgspec.structs.replace(plan, tools=order)
 
-    def _decided(self, draft: Draft, way: Way, found: Arranged) -> tuple[Arranged, Policy]:
+    def _decided(
+        self, draft: Draft, way: Way, found: Arranged, now: float
+    ) -> tuple[Arranged, Policy]:
         """What the conversation marks on this kind of cache, decided at each of its stages."""
-        talk = self._talks.peek(draft.conversation) or _Talk()
+        talk = self._talks.peek(draft.conversation) or Talk()
         begins_again = talk.calls > 0 and not draft.turns
         at = stage(draft.turns, talk.calls)
         held = found.plan.policies
@@ -276,7 +231,8 @@ class Planner:
         if own is None or _kind(way, at) not in held:
             own = self._decided_anew(draft, way, found, talk, own)
             if not begins_again:
-                own = vetted(own, way.regime, talk.openings, opening(found.bare))
+                begins = opening(found.bare)
+                own = vetted(own, way.regime, talk.told(begins, now), begins)
             policies = {_kind(way, at): own, **held}
             plan = msgspec.structs.replace(found.plan, policies=policies)
             found = msgspec.structs.replace(found, plan=plan)
@@ -285,7 +241,7 @@ class Planner:
         return found, own
 
     def _decided_anew(
-        self, draft: Draft, way: Way, found: Arranged, talk: _Talk, before: Policy | None
+        self, draft: Draft, way: Way, found: Arranged, talk: Talk, before: Policy | None
     ) -> Policy:
         """What the conversation marks from this stage on, by what is expected of it now."""
         habits = self._habits.of(place(draft.asked, way.model), Habits)
@@ -327,7 +283,21 @@ class Planner:
         return Evidence(sent=call, expected=expected, before=self._traces.before(call), now=now)
 
 
-def _extends(sent: Sent, talk: _Talk, known: int) -> bool:
+def missed(planned: Planned, usage: Usage | None, *, told: Said | None = None) -> Miss | None:
+    """Why less was read than could have been; from the call alone, so any thread may ask.
+
+    Args:
+        planned: The call that was answered.
+        usage: What its provider counted; None where it did not.
+        told: The provider's own reason for a miss, where it gave one.
+    """
+    if usage is None:
+        return claimed(told, None)
+    shown = planned.prompt if planned.draft.asked.shows else None
+    return miss(planned.evidence, usage, planned.way.rates, told=told, shown=shown)
+
+
+def _extends(sent: Sent, talk: Talk, known: int) -> bool:
     """Whether a call begins with all that one of the latest of its conversation sent.
 
     Where what is stored ends at marks, nearly all is not enough.
@@ -337,7 +307,7 @@ def _extends(sent: Sent, talk: _Talk, known: int) -> bool:
     return not sent.regime.takes_marks or not set(sent.points).isdisjoint(talk.points)
 
 
-def _lacks(sent: Sent, talk: _Talk, *, answered: bool, extends: bool | None) -> int:
+def _lacks(sent: Sent, talk: Talk, *, answered: bool, extends: bool | None) -> int:
     """How many blocks at the end of one of the latest calls of its conversation it leaves out."""
     if extends:
         return 0

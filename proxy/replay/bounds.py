@@ -32,6 +32,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         answers: Whether what was generated is stored.
         marks: Whether only what ends at a mark is stored.
         spoken: Whether what is stored may end in what the assistant said.
+        units: Whether only whole calls, and what two calls have in common, are stored.
+        build: Seconds until such a unit can be read.
     """
 
     caches: bool = True
@@ -42,6 +44,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     answers: bool = False
     marks: bool = False
     spoken: bool = True
+    units: bool = False
+    build: float = 0.0
 
 
 def bounds(model: Simulated) -> Bounds:
@@ -104,6 +108,10 @@ _OTHERS: Final[Mapping[str, Bounds]] = {
         marks=True,
     ),
     "prefix-unit": Bounds(
-        step=prefix_unit.DEEPSEEK.step, lifetime=prefix_unit.DEEPSEEK.lifetime, answers=True
+        step=prefix_unit.DEEPSEEK.step,
+        lifetime=prefix_unit.DEEPSEEK.lifetime,
+        answers=True,
+        units=prefix_unit.DEEPSEEK.every is None,
+        build=prefix_unit.DEEPSEEK.build,
     ),
 }

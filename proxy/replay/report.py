@@ -50,6 +50,7 @@ def told(outcome: Outcome, source: Source, reading: Reading, beside: Beside = _N
         "bad_lines": source.bad_count,
         "bad": source.bad,
         "variants": outcome.variants,
+        "reachable_tokens": outcome.reachable,
         "arranged_why": beside.unmoved,
         "folded": _lengths(outcome, beside.folded),
     }
@@ -68,13 +69,14 @@ def table(rows: Sequence[Row]) -> Table:
 
 
 def remarks(outcome: Outcome, source: Source, beside: Beside = _NOTHING) -> Iterator[str]:
-    """What else is to be said: why tokens were not read, none moved, and calls not replayed."""
+    """What else is to be said: what could be read, why it was not, and calls not replayed."""
     for row in outcome.variants:
         if row.misses:
             reasons = "; ".join(_reason(each) for each in row.misses[:_SHOWN])
             yield f"Not read, {row.name}: {reasons}."
         if row.refused:
             yield f"{row.refused:,} calls of {row.name} would have been refused for their marks."
+    yield from _units(outcome)
     for each in beside.unmoved:
         named = f"feature {_short(each.feature)}" if each.feature else "calls without a feature"
         yield f"Nothing arranged, {named} ({_counted(each.calls, 'call')}): {_short(each.why)}."
@@ -87,6 +89,19 @@ def remarks(outcome: Outcome, source: Source, beside: Beside = _NOTHING) -> Iter
         first = outcome.left_out_first.get(why, "")
         yield f"{_counted(count, 'call')} left out{f', first {first}' if first else ''}: {why}."
     yield from _no_calls(source)
+
+
+def _units(outcome: Outcome) -> Iterator[str]:
+    """How far a cache's own rules let anyone go, where the ceiling knows nothing of them."""
+    most = outcome.variants[-1].cache_read_tokens
+    if outcome.reachable is None or outcome.reachable >= most:
+        return
+    got = [f"{row.name} gets {row.reached:.0%}" for row in outcome.variants[1:-1] if row.reached]
+    yield (
+        f"This cache keeps whole units alone, so {outcome.reachable:,} tokens can be read of these"
+        f" calls, {outcome.reachable / most:.0%} of the ceiling's"
+        f"{': of the way there, ' + ', '.join(got) if got else ''}."
+    )
 
 
 def _lengths(outcome: Outcome, folded: Folded | None) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from proxy.replay.bounds import bounds
 from proxy.replay.ceiling import Ceiling
 from proxy.replay.lines import Line
 from proxy.replay.prompts import Reading, Unsayable
+from proxy.replay.reach import Reach
 from proxy.replay.sums import Row, Sums, placed
 from proxy.replay.units import Units
 from proxy.replay.variants import AsSent, Variant
@@ -35,6 +36,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         left_out: Calls that cannot be sent on this route, by the reason.
         left_out_first: Where the first of them stands, by the reason, as ``file:line``.
         variants: One row each; the last is the ceiling of the calls as they were sent.
+        reachable: Tokens that the cache's own rules let anyone read of them, whatever the order;
+            None where the ceiling knows of no such rules.
     """
 
     calls: int
@@ -42,6 +45,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     left_out: dict[str, int]
     variants: tuple[Row, ...]
     left_out_first: dict[str, str] = {}
+    reachable: int | None = None
 
 
 def replay(
@@ -85,6 +89,8 @@ class _Run:
         self._ways = [_Way(each, World(reading.simulated, self._limits)) for each in variants]
         self._ceiling = Ceiling(self._limits, self._units)
         self._best = Sums()
+        self._reach = Reach(self._limits) if self._limits.units else None
+        self._reachable = 0
         self._left_out: Counter[str] = Counter()
         self._left_out_first: dict[str, str] = {}
         self._unanswered = 0
@@ -111,6 +117,10 @@ class _Run:
         reads = [self._served(way, line, sent, known, now) for way in self._ways]
         read = self._ceiling.read(known, prompt.tokens, reads[0])
         self._add_best(sent, read, now)
+        if self._reach is not None:
+            within = self._reach.known(taken, pieces, now)
+            self._reachable += self._ceiling.read(within, prompt.tokens, reads[0])
+            self._reach.note(taken, now)
         if self._limits.write and read:
             self._write(min(self._ceiling.written(pieces), read), prompt.tokens, now)
         self._ceiling.note(taken)
@@ -119,12 +129,14 @@ class _Run:
         """What came of it."""
         rows = [way.sums.row(way.variant.name) for way in self._ways]
         other = {way.variant.name for way in self._ways if way.variant.shortens}
+        reachable = None if self._reach is None else self._reachable
         return Outcome(
             calls=self._best.calls,
             unanswered=self._unanswered,
             left_out=dict(self._left_out),
             left_out_first=self._left_out_first,
-            variants=placed([*rows, self._best.row("ceiling")], other),
+            variants=placed([*rows, self._best.row("ceiling")], other, reachable),
+            reachable=reachable,
         )
 
     def _addressed(self, line: Line) -> Line:

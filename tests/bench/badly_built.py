@@ -6,6 +6,10 @@ with every call, and conversations are laid over each other in time, as they wou
 feature's traffic. τ-bench's clock starts at the moment its policy names; AgentDojo's is any.
 Calls without recorded times follow each other after 2 to 20 seconds.
 
+With ``--mended`` the same words stand in the best order, from the first call on and without any
+label: the rules, what varies between conversations, the conversation, the time; tools sorted. How
+that is read as it is sent is what order alone can do in a regime.
+
 Usage: python -m tests.bench.badly_built KIND PATH [--gap 30] [--most N] [--seed S] > FILE
 KIND is tau, agentdojo or lmcache; PATH is the set's file or folder.
 """
@@ -17,8 +21,11 @@ from pathlib import Path
 
 import orjson
 
-from tests.fakes.badly_built import lines
+from tests.fakes.badly_built import Line, lines
 from tests.fakes.recorded import KINDS
+
+#: Between the lines above and the rules.
+_RULES = "\n\n"
 
 
 def main() -> None:
@@ -29,10 +36,27 @@ def main() -> None:
     parser.add_argument("--gap", type=float, default=30.0, help="seconds between two beginnings")
     parser.add_argument("--most", type=int, help="conversations to take")
     parser.add_argument("--seed", default="1")
+    parser.add_argument("--mended", action="store_true", help="the same words in the best order")
     options = parser.parse_args()
     them = islice(KINDS[options.kind](options.path), options.most)
     for line in lines(them, gap=options.gap, seed=options.seed):
-        sys.stdout.buffer.write(orjson.dumps(line) + b"\n")
+        found = mended(line) if options.mended else line
+        sys.stdout.buffer.write(orjson.dumps(found) + b"\n")
+
+
+def mended(line: Line) -> Line:
+    """A line with its words in the best order."""
+    body = line["body"]
+    first, *said = body["messages"]
+    above, _, rules = first["content"].partition(_RULES)
+    time, _, own = above.partition("\n")
+    messages = [
+        {**first, "content": f"{rules}{_RULES}{own}"},
+        *said,
+        {"role": "system", "content": time},
+    ]
+    tools = sorted(body.get("tools", ()), key=lambda tool: str(tool["function"]["name"]))
+    return {**line, "body": {**body, "messages": messages, **({"tools": tools} if tools else {})}}
 
 
 if __name__ == "__main__":

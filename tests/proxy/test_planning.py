@@ -11,6 +11,7 @@ import pytest
 from proxy import plannable
 from proxy import planning as planning_
 from proxy.planning import Planning
+from proxy.prefix.explaining.reasons import Reason
 from proxy.prefix.planned import Asked, Draft, Planned, Unplanned
 from proxy.prefix.planner import Planner
 from proxy.prefix.standing import Mode, Place
@@ -189,7 +190,9 @@ def test_an_answer_waits_for_no_prompt_that_is_planned(store):
     with made(store) as planning:
         found = run(kept(planning, chat()))
         with planning._lock:
-            assert planning.settled(found, Usage(input=3_000)) is None
+            miss = planning.settled(found, Usage(input=3_000))
+        assert miss is not None
+        assert miss.reason is Reason.FIRST_SEEN
         assert planning.settled(Unplanned(), Usage(input=3_000)) is None
 
 

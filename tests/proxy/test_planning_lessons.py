@@ -18,16 +18,19 @@ def lessons_are_learned(planning: Planning) -> None:
     planning._school.submit(int).result(10)
 
 
-def test_what_a_very_long_conversation_missed_is_learned_from_in_a_thread(store):
+def test_a_very_long_conversation_is_told_what_it_missed_and_learned_from_in_a_thread(store):
     messages = [said("user", f"{number} {RULES[:40]}") for number in range(planning_._MANY + 1)]
     with made(store) as planning:
         found = planned(run(planning.planned(call(body(*messages)), ROUTE)))
 
-        assert planning.settled(found, Usage(input=20_000)) is None
+        planning.settled(found, Usage(input=20_000))
         lessons_are_learned(planning)
-        again = planned(run(planning.planned(call(body(*messages)), ROUTE)))
+        edited = [said("user", "Otherwise."), *messages[1:]]
+        again = planned(run(planning.planned(call(body(*edited)), ROUTE)))
+        miss = planning.settled(again, Usage(input=20_000))
 
     assert again.evidence.before is not None
+    assert miss is not None
 
 
 def taught(planning: Planning, calls: int = 30) -> None:

@@ -5,7 +5,7 @@ messages; the words are gone.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -146,11 +146,11 @@ def repeated(sent: Sent, before: Trace) -> int:
 def change(sent: Sent, before: Trace) -> Change | None:
     """Where the call first differs from the one before it; None where it only goes on."""
     which, (ours, texts, _) = sent.stretches, sent.prints
-    tools = _first(parted(ours), parted(before.tools))
+    tools = _first(ours, before.tools)
     if tools is not None:
         at, how = tools
         return Change(place=f"tools[{at}]", how=how, block=_within(which.tools, at))
-    heads = _first(parted(texts), parted(before.heads))
+    heads = _first(texts, before.heads)
     if heads is not None:
         return _head(sent, before, *heads)
     return _talk(sent, before) if before.same(sent) else None
@@ -163,7 +163,7 @@ def _head(sent: Sent, before: Trace, at: int, how: How) -> Change:
     place = f"{role}[{at}]" if max(len(heads), len(before.lines)) > 1 else role
     lines = sent.lines.get(block) if block is not None else None
     if how is How.CHANGED and lines and at < len(before.lines):
-        first = _first(parted(lines.digests), parted(before.lines[at]))
+        first = _first(lines.digests, before.lines[at])
         if first is not None:
             line, how = first
             return Change(place=f"{place} line {line + 1}", how=how, block=block, line=line)
@@ -171,29 +171,53 @@ def _head(sent: Sent, before: Trace, at: int, how: How) -> Change:
 
 
 def _talk(sent: Sent, before: Trace) -> Change | None:
-    talk = sent.stretches.talk
-    ours, theirs = parted(sent.prints[2]), parted(before.talk)
-    first = _first(ours, theirs)
-    if first is None or first[0] >= len(theirs):
+    talk, ours = sent.stretches.talk, sent.prints[2]
+    first = _first(ours, before.talk)
+    if first is None or first[0] * SHORT >= len(before.talk):
         return None
     at, how = first
     block = _within(talk, at)
-    after = max((each.message for each in sent.blocks), default=-1) + 1
-    message = sent.blocks[block].message if block is not None else after
-    dropped = len(set(theirs) - set(ours))
-    return Change(place=f"messages[{message}]", how=how, block=block, dropped=dropped)
+    if block is not None:
+        message = sent.blocks[block].message
+    else:
+        message = max((each.message for each in sent.blocks), default=-1) + 1
+    return Change(
+        place=f"messages[{message}]", how=how, block=block, dropped=_dropped(ours, before.talk)
+    )
 
 
-def _first(ours: Sequence[bytes], theirs: Sequence[bytes]) -> tuple[int, How] | None:
-    """The first place where two lists differ, and what happened there; None for nowhere."""
-    pairs = zip(ours, theirs, strict=False)
-    least = min(len(ours), len(theirs))
-    at = next((at for at, (one, other) in enumerate(pairs) if one != other), least)
-    if at == least:
-        if len(ours) == len(theirs):
-            return None
-        return at, How.ADDED if len(ours) > len(theirs) else How.REMOVED
-    return at, _how(ours[at] in theirs[at:], theirs[at] in ours[at:])
+def _dropped(ours: bytes, theirs: bytes) -> int:
+    """How many different prints are gone; the last may stand beyond what is kept of ours."""
+    here, there = frozenset(parted(ours)), parted(theirs)
+    while there and len(ours) == PRINTS * SHORT and there[-1] not in here:
+        there.pop()
+    return len(here.union(there)) - len(here)
+
+
+def _first(ours: bytes, theirs: bytes) -> tuple[int, How] | None:
+    """The first place where two lists of prints differ, and what happened there; None for none."""
+    at = _same(ours, theirs)
+    here, there = parted(ours[at * SHORT :]), parted(theirs[at * SHORT :])
+    if here and there:
+        return at, _how(here[0] in there, there[0] in here)
+    if here or there:
+        return at, How.ADDED if here else How.REMOVED
+    return None
+
+
+def _same(ours: bytes, theirs: bytes) -> int:
+    """How many prints both lists begin with."""
+    high = min(len(ours), len(theirs)) // SHORT
+    if ours[: high * SHORT] == theirs[: high * SHORT]:
+        return high
+    low = 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        if ours[low * SHORT : middle * SHORT] == theirs[low * SHORT : middle * SHORT]:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def _how(ours_was_there: bool, theirs_is_here: bool) -> How:  # noqa: FBT001 - a table of two
@@ -214,18 +238,16 @@ def _common(sent: Sent, at: int, lines: set[bytes]) -> int:
 
 
 def _kept(sent: Sent, which: range, ours: bytes, before: bytes) -> int:
-    """Bytes of blocks that were there before, each as often as it was."""
-    theirs = parted(before)
-    pairs = zip(parted(ours), theirs, strict=False)
-    least = min(len(ours) // SHORT, len(theirs))
-    same = next((at for at, (one, other) in enumerate(pairs) if one != other), least)
+    """Bytes of blocks that were there before, each as often as it was; of ``PRINTS`` blocks."""
+    same = _same(ours, before)
     size = sent.ends[which.start + same] - sent.ends[which.start]
-    left = Counter(theirs[same:])
-    for at in which[same:] if left else ():
-        digest = sent.blocks[at].digest[:SHORT]
-        if left[digest] > 0:
+    left = Counter(parted(before[same * SHORT :]))
+    rest = which[same:PRINTS] if left else range(0)
+    for block in sent.blocks[rest.start : rest.stop]:
+        digest = block.digest[:SHORT]
+        if left.get(digest, 0) > 0:
             left[digest] -= 1
-            size += sent.blocks[at].size
+            size += block.size
     return size
 
 

@@ -112,11 +112,12 @@ def _moves(group: Sequence[Sample], tools: int, fresh: Fraction, regime: Regime)
     """The moves of one template that pay."""
     found = gaps(group)
     front, holes = _holes(found)
-    gains = _gains(group, holes, front + tools if regime.takes_marks else 0)
+    stable = tools + front + sum(hole.behind for hole in holes)
+    reach = _reach(group, regime.least * BYTES_PER_TOKEN - stable)
+    gains = _gains(group, holes, front + tools if regime.takes_marks else 0, reach)
     while holes and gains[len(holes) - 1] <= 0 and not regime.takes_marks:
         holes.pop()
-    gain = sum(gains[: len(holes)])
-    if gain < LEAST or _reach(group, holes, tools + front) < regime.least * BYTES_PER_TOKEN:
+    if sum(gains[: len(holes)]) < LEAST:
         return []
     worth = fresh * (1 - regime.read) * 1000
     moves = [
@@ -125,34 +126,52 @@ def _moves(group: Sequence[Sample], tools: int, fresh: Fraction, regime: Regime)
     return [_sturdy(move, found) for move in moves] if len(group) == 1 else moves
 
 
-def _reach(group: Sequence[Sample], holes: Sequence[_Hole], front: int) -> int:
-    """Bytes that a further call of a conversation could read, or any call where none varies."""
-    stable = front + sum(hole.behind for hole in holes)
-    if not any(hole.slot is Slot.VARIABLE for hole in holes):
-        return stable
-    further = sum(sample.further for sample in group) or 1
-    return stable + sum(sample.history for sample in group) // further
+class _Reach(msgspec.Struct, frozen=True):
+    """The calls that are long enough to be cached, once no text varies before their conversation.
+
+    Attributes:
+        opens: Whether a conversation's first call is.
+        share: Which share of all calls is.
+        history: Bytes behind the instructions of those that are not first, for each of all calls.
+    """
+
+    opens: bool
+    share: Fraction
+    history: Fraction
 
 
-def _gains(group: Sequence[Sample], holes: Sequence[_Hole], front: int) -> list[Fraction]:
+def _reach(group: Sequence[Sample], lack: int) -> _Reach:
+    """Which calls are long enough, where instructions alone lack so many bytes."""
+    calls = sum(sample.calls for sample in group)
+    opens = lack <= 0
+    beyond = [sample.beyond(max(0, lack)) for sample in group]
+    long = sum(count for count, _ in beyond) + opens * sum(sample.opened for sample in group)
+    held = sum(size for _, size in beyond)
+    return _Reach(opens, Fraction(long, calls), Fraction(held, calls))
+
+
+def _gains(
+    group: Sequence[Sample], holes: Sequence[_Hole], front: int, reach: _Reach
+) -> list[Fraction]:
     """Tokens each move makes readable in an average call, once those before it are made.
 
     What stands behind a text that varies per call is read by no call as it is sent; behind one
-    that varies between conversations, by all but their first calls.
+    that varies between conversations, by all but their first calls. Calls that are too short to be
+    cached read nothing either way, but are sent with the words that a move costs.
     """
     calls = sum(sample.calls for sample in group)
-    first = Fraction(sum(sample.opened for sample in group), calls)
-    history = sum(sample.history for sample in group) // calls
+    first = Fraction(sum(sample.opened for sample in group), calls) * reach.opens
     found: list[Fraction] = []
     varies = False
     for number, hole in enumerate(holes):
         size = hole.behind + (0 if number else front)
+        history = Fraction(0)
         if hole.slot is Slot.VARIABLE and not varies:
-            size += history
+            history = reach.history
             varies = True
-        share = 1 if varies else first * max(map(_own, hole.columns))
+        share = reach.share if varies else first * max(map(_own, hole.columns))
         words = WORDS if hole.behind or hole.slot is Slot.VARIABLE else 0
-        found.append(Fraction(size, BYTES_PER_TOKEN) * share - words)
+        found.append((size * share + history) / BYTES_PER_TOKEN - words)
     return found
 
 

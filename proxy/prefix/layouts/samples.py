@@ -22,6 +22,9 @@ UNITS: Final = 2048
 TOTAL: Final = 65536
 #: Different units kept, about 300 bytes each: some 5 MB for a feature at worst.
 DIFFERENT: Final = 16384
+#: Bytes by which lengths are told apart, and how many of these; longer ones are all the same.
+STEP: Final = 1024
+STEPS: Final = 32
 #: Conversations that are kept however long their instructions are.
 LEAST: Final = 5
 #: Characters of a unit kept where words may be shown.
@@ -62,6 +65,7 @@ class Sample(msgspec.Struct):
         opened: Whether its first call was among them.
         changes: Calls whose instructions differ from those of the call before.
         history: Bytes that followed the instructions of its further calls, in all.
+        lengths: How many of these calls had so many bytes there, in steps, and bytes of all such.
         latest: The fingerprint of its latest instructions.
         mark: Stands for them, too, for those who have not hashed them.
         variants: Some of its instructions, by fingerprint.
@@ -73,6 +77,7 @@ class Sample(msgspec.Struct):
     opened: bool = False
     changes: int = 0
     history: int = 0
+    lengths: dict[int, tuple[int, int]] = {}
     latest: bytes = b""
     mark: int = 0
     variants: dict[bytes, Variant] = {}
@@ -86,7 +91,17 @@ class Sample(msgspec.Struct):
         """Count a call of it, with so many bytes behind its instructions."""
         self.calls += 1
         self.opened = self.opened or first
-        self.history += 0 if first else history
+        if first:
+            return
+        self.history += history
+        step = min(STEPS, history // STEP)
+        calls, held = self.lengths.get(step, (0, 0))
+        self.lengths[step] = calls + 1, held + history
+
+    def beyond(self, least: int) -> tuple[int, int]:
+        """Its further calls with about so many bytes behind their instructions, and these bytes."""
+        found = [(calls, held) for calls, held in self.lengths.values() if held >= least * calls]
+        return sum(calls for calls, _ in found), sum(held for _, held in found)
 
     @property
     def further(self) -> int:

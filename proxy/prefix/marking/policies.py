@@ -174,7 +174,8 @@ def vetted(
     same = sum(each.first == now.first for each in before)
     if not regime.takes_marks or same * 2 >= len(before):
         return found
-    stable = found.stable if now.head in {each.head for each in before} else ""
+    holds = sum(each.head == now.head for each in before) * 2 >= len(before)
+    stable = found.stable if holds else ""
     explicit = regime.name == _OPENAI
     why = "it begins in another way with each call, and nothing behind that is read again"
     return msgspec.structs.replace(

@@ -1,5 +1,7 @@
 """Section numbers are those of the provider reference the rules were taken from."""
 
+from dataclasses import replace
+
 import pytest
 
 from proxy.caches.openai_interval import AZURE, EXTENDED, OpenAIIntervals, Rules
@@ -81,6 +83,17 @@ def test_1_3_the_same_seed_draws_the_same_lifetimes() -> None:
 
     assert reads(7) == reads(7)
     assert reads(7) != reads(8)
+
+
+def test_a_key_draws_the_lifetimes_that_the_same_prompts_would_have_without_it() -> None:
+    def reads(key: str) -> list[int]:
+        cache = OpenAIIntervals(seed=7)
+        asked = [replace(users((f"a{n}", 2_100)), key=key) for n in range(20)]
+        for one in asked:
+            call(cache, one)
+        return [cache.serve(one, 450).read for one in asked]
+
+    assert reads("") == reads("k") == reads("l")
 
 
 @pytest.mark.parametrize(("rules", "oldest"), [(Rules(), 3_600), (EXTENDED, 86_400)])

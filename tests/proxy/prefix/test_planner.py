@@ -6,7 +6,7 @@ import pytest
 from proxy.prefix.explaining.reasons import Reason, Said
 from proxy.prefix.marking.habits import Habits
 from proxy.prefix.marking.plan import Arm, Plan
-from proxy.prefix.planner import Planner, fingerprint
+from proxy.prefix.planner import Planner, fingerprint, missed
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.standing import Place
 from slo.usage import Usage
@@ -182,6 +182,17 @@ def test_a_changed_line_is_named_and_quoted_only_where_prompts_are_kept(shows):
     assert miss.reason is Reason.DIVERGED
     assert miss.nanos is not None
     assert ("Tuesday" in miss.detail) == shows
+
+
+def test_what_a_call_missed_is_known_without_its_planner():
+    process = Process(WAYS["block-chain"])
+    process.answered(asked(body(*talk(1, f"Today is Monday.\n{RULES}"))))
+    found = process.planned(asked(body(*talk(1, f"Today is Tuesday.\n{RULES}"))))
+    alone = missed(found, a_usage(found))
+
+    assert missed(found, None) is None
+    assert alone is not None
+    assert alone == process.planner.settled(found, a_usage(found))
 
 
 def test_the_providers_own_reason_is_believed():

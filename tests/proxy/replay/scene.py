@@ -60,6 +60,10 @@ regime = "block-chain"
 block = 16
 min_cache_tokens = 100_000
 [[models]]
+id = "units"
+upstream = "gpu"
+regime = "prefix-unit"
+[[models]]
 id = "uncached"
 upstream = "gpu"
 price = { input = "1", output = "2" }

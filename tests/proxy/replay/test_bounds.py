@@ -58,3 +58,11 @@ def test_only_openais_breakpoints_never_end_an_answer():
     spoken = {regime: bounds(Simulated(regime=regime)).spoken for regime in REGIMES}
 
     assert [regime for regime, found in spoken.items() if not found] == ["openai-breakpoint"]
+
+
+def test_only_deepseek_keeps_whole_units_alone():
+    found = {regime: bounds(Simulated(regime=regime)) for regime in REGIMES}
+
+    assert [(name, each.build) for name, each in found.items() if each.units] == [
+        ("prefix-unit", 2.0)
+    ]

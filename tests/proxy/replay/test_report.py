@@ -71,6 +71,7 @@ def test_the_json_has_the_same_fields_for_every_variant(vocabulary):
 
     assert found["bad"] == [{"file": "a", "line": 3, "why": "no"}]
     assert found["calls"] == 2
+    assert found["reachable_tokens"] is None
     assert {"name", "hit_rate", "input_tokens", "cache_read_tokens"} <= found["variants"][0].keys()
     assert {"cache_write_tokens", "cost_usd_per_1k", "misses"} <= found["variants"][0].keys()
     assert found["variants"][0].keys() == found["variants"][1].keys()
@@ -155,6 +156,21 @@ def test_where_folding_was_not_tried_nothing_is_said_of_it():
     outcome = Outcome(calls=1, unanswered=0, left_out={}, variants=(ROW,))
 
     assert list(remarks(outcome, source(), Beside(folded=Folded(calls=1)))) == []
+
+
+def test_how_far_a_caches_own_rules_let_anyone_go_is_told_where_that_is_less_than_the_ceiling():
+    arranged = msgspec.structs.replace(ROW, name="arranged", reached=0.9)
+    ceiling = msgspec.structs.replace(ROW, name="ceiling", cache_read_tokens=1_200)
+    outcome = Outcome(
+        calls=1, unanswered=0, left_out={}, variants=(ROW, arranged, ceiling), reachable=1_080
+    )
+
+    (said,) = remarks(outcome, source())
+    assert said == (
+        "This cache keeps whole units alone, so 1,080 tokens can be read of these calls, 90% of"
+        " the ceiling's: of the way there, arranged gets 90%."
+    )
+    assert list(remarks(msgspec.structs.replace(outcome, reachable=1_200), source())) == []
 
 
 def test_where_all_is_well_nothing_is_said():

@@ -130,6 +130,45 @@ def test_as_sent_reads_no_more_than_the_ceiling_and_costs_no_less(name, vocabula
         assert cost(ceiling) <= cost(as_sent)
 
 
+class TimeLast:
+    """Sends the first line of the system text, the time, as the last message."""
+
+    name = "time last"
+    shortens = False
+
+    def body(self, line: Line, now: float) -> bytes:
+        first, *rest = orjson.loads(line.body)["messages"]
+        time, _, rules = first["content"].partition("\n")
+        messages = [system(rules), *rest, system(time)]
+        return replaced(line.body, {"messages": orjson.dumps(messages)})
+
+    def served(self, usage: Usage) -> None:
+        return
+
+
+def test_where_whole_units_are_kept_the_time_at_the_end_reads_less_than_the_ceiling(vocabulary):
+    calls = []
+    for number, each in enumerate(dialogue(system(*RULES), 8)):
+        first, *rest = orjson.loads(each.body)["messages"]
+        timed_first = system(f"It is {number * 37} o'clock.", first["content"])
+        calls.append(call(timed_first, *rest, reply=orjson.loads(each.reply)))
+
+    found = outcome(vocabulary, "units", calls, TimeLast())
+
+    by_name = rows(found)
+    assert found.reachable is not None
+    assert by_name["time last"].cache_read_tokens <= found.reachable
+    assert found.reachable < by_name["ceiling"].cache_read_tokens
+    assert (by_name["time last"].reached or 0) > (by_name["time last"].closed or 0) > 0
+
+
+def test_where_whole_units_are_kept_what_is_built_well_reaches_the_ceiling(vocabulary):
+    found = outcome(vocabulary, "units", dialogue(system(*RULES), 8))
+
+    assert found.reachable == found.variants[-1].cache_read_tokens > 0
+    assert outcome(vocabulary, "blocks", dialogue(system(*RULES), 2)).reachable is None
+
+
 def test_calls_that_cannot_be_sent_are_left_out_of_every_row(vocabulary):
     bad = call({"role": "wizard", "content": "Hi"})
 

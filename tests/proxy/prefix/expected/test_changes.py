@@ -1,10 +1,11 @@
+from collections import Counter
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.prefix.expected.changes import Change, How, Traces, change, repeated, traced
-from proxy.prefix.expected.sent import Sent
+from proxy.prefix.expected.sent import PRINTS, Sent
 from tests.proxy.prefix.sendings import VLLM, sent
 
 RULES = "Be kind.\nBe brief.\nBe true."
@@ -156,3 +157,34 @@ def test_a_change_is_found_exactly_where_tools_differ(before, after):
     found = went(call(RULES, tools=tuple(before)), call(RULES, tools=tuple(after)))
 
     assert (found is None) == (before == after)
+    pairs = enumerate(zip(before, after, strict=False))
+    least = min(len(before), len(after))
+    first = next((at for at, (one, other) in pairs if one != other), least)
+    assert found is None or found.place == f"tools[{first}]"
+
+
+@settings(max_examples=50)
+@given(st.lists(st.sampled_from("abcde"), max_size=6), st.lists(st.sampled_from("abcde")))
+def test_what_is_repeated_is_each_block_as_often_as_it_was(before, after):
+    one, other = (
+        call(RULES, *(("user", word * 50) for word in words)) for words in (before, after)
+    )
+    both = Counter(block.digest for block in one.blocks) & Counter(
+        block.digest for block in other.blocks
+    )
+    sizes = {block.digest: block.size for block in other.blocks}
+
+    assert repeated(other, traced(one, 0)) == sum(
+        sizes[digest] * count for digest, count in both.items()
+    )
+
+
+def test_of_a_very_long_conversation_an_early_change_is_found_and_what_is_compared_is_bounded():
+    said = [("user", f"message {number}") for number in range(3_000)]
+    before, after = call(RULES, *said), call(RULES, *said[:5], ("user", "x"), *said[5:])
+
+    found = went(before, after)
+
+    assert found == Change(place="messages[6]", how=How.ADDED, block=6)
+    again, compared = repeated(after, traced(before, 0)), after.blocks[: PRINTS + 1]
+    assert again == sum(block.size for block in compared) - after.blocks[6].size

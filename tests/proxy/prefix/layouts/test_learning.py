@@ -5,6 +5,7 @@ from hashlib import blake2b
 from itertools import islice
 from time import thread_time
 
+import msgspec
 import orjson
 import pytest
 from hypothesis import given, settings
@@ -225,6 +226,28 @@ def test_instructions_below_the_minimum_are_left_alone():
 
     assert found(texts) is None
     assert found(texts, tools=9000) == [(Slot.VARIABLE, "line 1")]
+
+
+def test_where_few_calls_are_long_enough_to_be_cached_those_may_pay_for_all():
+    def shown(*lengths):
+        saw = Learner(fingerprint)
+        for number in range(8):
+            for call, history in enumerate((0, *lengths)):
+                saw.observe(
+                    template(f"Time: {number} {call}"),
+                    fingerprint(b"%d" % number),
+                    60.0 * call,
+                    first=not call,
+                    history=history,
+                )
+        layout = saw.proposal(PRICE, msgspec.structs.replace(PLAIN, least=4096))
+        return [move.saving for move in layout.moves] if layout else None
+
+    assert shown(400, 400, 400, 400) is None
+    some, all_ = shown(400, 400, 400, 40_000), shown(40_000, 40_000, 40_000, 40_000)
+    assert some is not None
+    assert all_ is not None
+    assert some[0] < all_[0] / 3
 
 
 def test_instructions_that_are_the_same_are_left_alone():

@@ -53,6 +53,21 @@ def test_a_call_is_kept_as_its_units():
     assert (sample.calls, sample.opened, sample.further, sample.changes) == (1, True, 0, 0)
 
 
+def test_how_much_followed_later_calls_is_known_by_its_length():
+    found = samples()
+    for number, history in enumerate((9_999, 500, 3_000, 5_000, 1_000_000)):
+        found.add(["Be kind."], b"a", 0.0, first=number == 0, history=history)
+    (sample,) = found.kept
+
+    assert sample.history == 1_008_500
+    assert sample.beyond(0) == (4, 1_008_500)
+    assert sample.beyond(2_000) == (3, 1_008_000)
+    assert sample.beyond(4_500) == (2, 1_005_000)
+    assert sample.beyond(1_000_000) == (1, 1_000_000)
+    assert sample.beyond(1_000_001) == (0, 0)
+    assert len(sample.lengths) == 4
+
+
 def test_words_are_not_kept_where_they_may_not_be_shown():
     found = samples()
     found.add(["Be kind."], b"a", 0.0, first=True)

@@ -295,6 +295,14 @@ def test_callers_that_take_turns_in_one_conversation_each_go_on():
     assert vetted(EVERYWHERE, ANTHROPIC, [], BEGAN) is EVERYWHERE
 
 
+def test_a_stable_slot_that_few_of_the_latest_calls_had_is_not_marked():
+    others = [Opening(tools=3, stable=4, head=head, first=head) for head in (5, 6, 7)]
+    now = Opening(tools=3, stable=4, head=7, first=8)
+
+    assert vetted(EVERYWHERE, ANTHROPIC, others, now).stable == ""
+    assert vetted(EVERYWHERE, ANTHROPIC, others[1:], now).stable == "5m"
+
+
 WITHOUT_ITS_END = Shape(stable=8_000, history=300, back=1)
 
 

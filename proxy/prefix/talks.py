@@ -1,0 +1,78 @@
+"""What one process remembers of a conversation from one call to the next."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.expected.openings import LATEST, Ending, Opening, ending, opening
+from proxy.prefix.expected.sent import Sent
+from proxy.prefix.marking.plan import Plan
+
+#: Seconds after which an answer has begun, so that others may read what its call stored.
+ANSWERED: Final = 1.0
+#: Seconds within which a clock that a prompt opens with may stand still.
+_TICK: Final = 1.0
+#: Comparisons with earlier calls remembered; what a conversation repeats may change as it grows,
+#: so the latest count.
+_LEFTS: Final = 2
+
+
+class Talk(msgspec.Struct):
+    """A conversation.
+
+    Attributes:
+        plan: What was decided for it; None where nothing was.
+        calls: Calls seen of it.
+        latest: When the last of them was made.
+        turns: Answers that one held.
+        points: Stand for what later calls may repeat of the latest calls; an agent and its
+            helpers may take turns.
+        openings: How the latest calls began.
+        moments: When they were made.
+        endings: How they ended.
+        lefts: How much of the end of those before them they did not repeat, where they had to
+            extend one.
+        tokens: What the last of them was; by estimate, where nobody counted.
+    """
+
+    plan: Plan | None = None
+    calls: int = 0
+    latest: float = 0.0
+    tokens: int = 0
+    turns: int = 0
+    points: tuple[int, ...] = ()
+    openings: tuple[Opening, ...] = ()
+    moments: tuple[float, ...] = ()
+    endings: tuple[Ending, ...] = ()
+    lefts: tuple[int, ...] = ()
+
+    def told(self, begins: Opening, now: float) -> Sequence[Opening]:
+        """How the latest calls began, less those that tell nothing of a call that ``begins`` now.
+
+        Two calls of one second begin alike even under a clock that counts seconds.
+        """
+        pairs = zip(self.openings, self.moments, strict=True)
+        return [one for one, at in pairs if one.first != begins.first or now - at >= _TICK]
+
+    def lacked(self, left: int) -> None:
+        """A call had to extend one before it, and left out so many blocks at its end."""
+        self.lefts = (*self.lefts, left)[-_LEFTS:]
+
+    def note(self, sent: Sent, now: float, *, tokens: int, turns: int) -> None:
+        """A call of it was answered.
+
+        Args:
+            sent: The call.
+            now: When it was made, in seconds.
+            tokens: What it was.
+            turns: Answers it held.
+        """
+        self.calls += 1
+        self.latest = max(self.latest, now)
+        self.tokens = tokens
+        self.turns = turns
+        self.points = (*self.points[1 - LATEST :], sent.points[sent.kept])
+        self.openings = (*self.openings[1 - LATEST :], opening(sent.blocks))
+        self.moments = (*self.moments[1 - LATEST :], now)
+        self.endings = (*self.endings[1 - LATEST :], ending(sent.blocks[: sent.kept]))
