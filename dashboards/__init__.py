@@ -1,1 +1,1 @@
-"""Cost reports over a narrow port."""
+"""Admin pages and cost reports over narrow ports."""

@@ -19,13 +19,11 @@ from functools import partial
 from importlib import resources
 from typing import Any
 
-from fastapi import FastAPI, Request
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
 from proxy import desk as desks
 from proxy.alerts.standing import alerting
-from proxy.call import Key
 from proxy.catalog.entries import Catalog
 from proxy.catalog.load import load
 from proxy.chosen import Usual
@@ -34,22 +32,23 @@ from proxy.desk import Desk
 from proxy.errors import Unready
 from proxy.estimates import Estimates
 from proxy.folding.asking import through
+from proxy.folding.figures import FoldFigures
 from proxy.folding.folding import Folding
 from proxy.folding.notebook import notebook
 from proxy.lanes import Lanes
+from proxy.limits.entry import Entry
 from proxy.limits.standing import promised, standing
+from proxy.pages import paged
 from proxy.planning import Planning
 from proxy.prefix.planner import Planner
 from proxy.receipt import Receipt
-from proxy.routes import health, models, receipts
-from proxy.routes.arrival import token, unauthenticated
 from proxy.routes.front import Door, Front
-from proxy.routes.pages import tell_errors
 from proxy.routes.room import Room
 from proxy.settings import Settings, upstream_keys
 from proxy.settle import Seal
 from proxy.steering.lanes import LaneFigures, LaneNews
 from proxy.steering.standing import steering
+from proxy.steering.wheel import Wheel
 from proxy.store.ids import call_ids
 from proxy.store.store import Store
 from proxy.surroundings import Surroundings
@@ -220,8 +219,10 @@ async def gateway(
                     publish=telemetry.also,
                     say=alerts.say,
                 )
-                async with _desk(around, pool, telemetry, ticks) as (desk, kept):
-                    pages = _pages(known, opened, kept, telemetry)
+                async with (
+                    _desk(around, pool, telemetry, ticks) as (desk, kept, entry, wheel),
+                    paged(around, kept, telemetry, entry, wheel, ticks) as pages,
+                ):
                     door = _door(settings, opened, clock, ticks)
                     yield Gateway(Front(pages, desk, door), opened, known)
             tasks.end(*upkeep)
@@ -234,8 +235,8 @@ async def gateway(
 @asynccontextmanager
 async def _desk(
     around: Surroundings, pool: Transport, telemetry: Telemetry, ticks: Callable[[], float]
-) -> AsyncIterator[tuple[Desk, Receipts]]:
-    """The desk, and what keeps its receipts."""
+) -> AsyncIterator[tuple[Desk, Receipts, Entry | None, Wheel | None]]:
+    """The desk, what keeps its receipts, what its calls have to pass, and what moves them."""
     settings, opened, lanes = around.settings, around.opened, Lanes()
     around.publish(LaneFigures(lanes, ticks))
     watching = around.tasks.keep(LaneNews(lanes, ticks, around.now, around.say).run)
@@ -270,7 +271,7 @@ async def _desk(
             stack.push_async_callback(noting.stop)
             noting.serve = through(desk, ticks)
             folding.takes(noting)
-        yield desk, kept
+        yield desk, kept, entry, wheel
 
 
 def _spent(lanes: Lanes, ticks: Callable[[], float], receipt: Receipt) -> None:
@@ -301,6 +302,7 @@ def _folding(around: Surroundings) -> Folding:
     given = around.settings
     mode, share, safety = given.compaction, given.control_share, given.compaction_safety
     usual = Usual(mode=mode, share=share, safety=safety)
+    around.publish(FoldFigures(lambda: around.opened.foldboard.chosen))
     return Folding(around.opened, around.tasks, now=around.now, say=around.say, usual=usual)
 
 
@@ -326,34 +328,6 @@ def _door(
         max_calls=settings.max_calls,
         shared_state=settings.shared_provider_state,
     )
-
-
-def _request_ids() -> Callable[[], str]:
-    make = call_ids()
-    return lambda: make(time.time())  # noqa: TID251 - the one clock
-
-
-def _pages(known: Catalog, opened: Store, kept: Receipts, telemetry: Telemetry) -> FastAPI:
-    """All that is not a call."""
-
-    async def authenticate(request: Request) -> Key:
-        given = token(request.scope)
-        if not given:
-            raise unauthenticated(is_missing=True)
-        key = opened.keyring.find(given) or await opened.keyring.look(given)
-        if key is None or key.revoked:
-            raise unauthenticated(is_missing=False)
-        return key
-
-    def troubles() -> Sequence[str]:
-        return opened.trouble()
-
-    pages = FastAPI(title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None)
-    pages.include_router(health.router(troubles, telemetry.page))
-    pages.include_router(models.router(known, authenticate))
-    pages.include_router(receipts.router(kept, authenticate))
-    tell_errors(pages, _request_ids())
-    return pages
 
 
 async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -43,6 +43,8 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
         break_even: Calls that pay the fold back; None where there was none.
         needed: Values of the newest tool calls that stood in what was folded.
         lost: How many of them what is sent does not hold.
+        messages: Messages that facts stand for in what is sent, 0 where results alone were said
+            shorter; None where it goes as it came.
         notes: What the caller is told, in short sentences.
         conversation: Which it is, as planning names it; b"" where nobody asked.
     """
@@ -58,6 +60,7 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
     break_even: float | None = None
     needed: int = 0
     lost: int = 0
+    messages: int | None = None
     notes: tuple[str, ...] = ()
     conversation: bytes = b""
 

@@ -73,6 +73,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             None where nobody can say.
         needed: Values of its newest tool calls that stood in what was folded.
         lost: How many of them what was sent did not hold.
+        folded_messages: Messages that facts stood for in what was sent, 0 where results alone were
+            said shorter; None where it went as it came, and in receipts older than this field.
     """
 
     call_id: str
@@ -120,6 +122,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     compaction_nanos: int | None = None
     needed: int = 0
     lost: int = 0
+    folded_messages: int | None = None
 
     @property
     def spent(self) -> int | None:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from compaction.policy import Mode as Compaction
 from proxy.prefix.standing import Mode
@@ -18,12 +19,27 @@ PREFIX = "THRIFTGATE_"
 
 #: Read by the tests, not by the gateway.
 _FOREIGN = frozenset({"THRIFTGATE_TEST_POSTGRES", "THRIFTGATE_TEST_REDIS"})
-_KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"))
-_LIMITS = {"gt": "above", "ge": "from", "le": "to"}
+_KINDS = (
+    (bool, "true or false"),
+    (int, "a whole number"),
+    (float, "a number"),
+    (SecretStr, "a secret text"),
+)
+_LIMITS = {
+    "gt": "above {}",
+    "ge": "from {}",
+    "le": "to {}",
+    "min_length": "of {} characters or more",
+}
 
 
 class InvalidSettings(ValueError):
     """A setting that is unknown or has the wrong form; the message says how to mend it."""
+
+
+def _whole(secret: object) -> object:
+    """A secret without what is around it: those that are kept in files often have a line end."""
+    return secret.strip() if isinstance(secret, str) else secret
 
 
 class Settings(BaseModel):
@@ -83,6 +99,10 @@ class Settings(BaseModel):
     """How long receipts are kept; rollups stay."""
     drain_grace: float = Field(default=20.0, gt=0)
     """Seconds that running calls get to end when the process is told to stop."""
+    admin_token: Annotated[SecretStr, BeforeValidator(_whole)] = Field(
+        default=SecretStr(""), min_length=24
+    )
+    """What opens the pages at /admin; they are closed without."""
     log_calls: bool = False
     """Whether every call writes a log line; failures always do."""
 
@@ -108,6 +128,8 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
         for name in Settings.model_fields
         if PREFIX + name.upper() in names
     }
+    if not values.get("admin_token", "").strip():
+        values.pop("admin_token", None)  # set to nothing, as files of settings do, is not set
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
@@ -119,7 +141,8 @@ def _wrong(name: str, given: object) -> str:
     """What a setting has to be, in place of what it is, and what it is for."""
     field = Settings.model_fields[name]
     needed = " ".join(filter(None, (_kind(field.annotation), _limits(field.metadata))))
-    return f"{PREFIX}{name.upper()}: it must be {needed} (got {given!r}). {field.description}"
+    got = "" if field.annotation is SecretStr else f" (got {given!r})"
+    return f"{PREFIX}{name.upper()}: it must be {needed}{got}. {field.description}"
 
 
 def _kind(kind: object) -> str:
@@ -133,7 +156,7 @@ def _limits(constraints: Iterable[object]) -> str:
     found: dict[str, object] = {}
     for each in constraints:
         found |= {name: getattr(each, name) for name in _LIMITS if hasattr(each, name)}
-    return " ".join(f"{word} {found[name]}" for name, word in _LIMITS.items() if name in found)
+    return " ".join(word.format(found[name]) for name, word in _LIMITS.items() if name in found)
 
 
 def upstream_keys(names: Iterable[str]) -> dict[str, str]:

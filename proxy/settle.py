@@ -186,6 +186,7 @@ def _folded(attempt: Attempt, end: End) -> dict[str, Any]:
         "compaction_nanos": saved(fold, counted, tariff, attempt.call.arrived, end.terms),
         "needed": fold.needed,
         "lost": fold.lost,
+        "folded_messages": fold.messages,
     }
 
 

@@ -21,6 +21,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from proxy.folds import NOTES
 from proxy.receipt import Outcome, Receipt
 
 _log = logging.getLogger("thriftgate.calls")
@@ -83,6 +84,8 @@ class Series:
             self.missed[receipt.miss] = missed + receipt.miss_tokens
         if receipt.compaction:
             self._fold(receipt)
+        elif receipt.compaction_why == NOTES:
+            self.folded.notes += receipt.cost_nanos or 0
         usage = receipt.usage
         if receipt.cost_nanos is not None:
             self.nanos += receipt.cost_nanos
@@ -111,17 +114,22 @@ class Series:
 class Folds:
     """What folding did on one route."""
 
-    __slots__ = ("attempts", "lost", "nanos", "needed", "resets", "tokens")
+    __slots__ = (
+        "attempts", "gained", "lost", "needed", "notes", "paid", "resets", "tokens",
+    )  # fmt: skip
 
     def __init__(self) -> None:
-        self.attempts = self.resets = self.tokens = self.nanos = self.needed = self.lost = 0
+        self.attempts = self.resets = self.tokens = self.needed = self.lost = 0
+        self.gained = self.paid = self.notes = 0
 
     def add(self, receipt: Receipt) -> None:
         """Count one attempt that was sent shorter than it came."""
         self.attempts += 1
         self.resets += receipt.reset
         self.tokens += (receipt.tokens_before or 0) - (receipt.tokens_after or 0)
-        self.nanos += receipt.compaction_nanos or 0
+        nanos = receipt.compaction_nanos or 0
+        self.gained += max(nanos, 0)
+        self.paid += max(-nanos, 0)
         self.needed += receipt.needed
         self.lost += receipt.lost
 
@@ -226,20 +234,35 @@ class Telemetry(Collector):
             for labels, series in self._series.items():
                 counter.add_metric(labels, getattr(series.folded, held))
             yield counter
+        yield from self._fold_money()
         unfolded = CounterMetricFamily(
             "thriftgate_unfolded_attempts",
             "Attempts that compaction left as they came, by why",
             labels=[*by_route, "reason"],
         )
-        # It falls where folding costs more than it saves, so it is no counter.
+        for labels, series in self._series.items():
+            for reason, count in series.unfolded.items():
+                unfolded.add_metric([*labels, reason], count)
+        yield unfolded
+
+    def _fold_money(self) -> Iterator[Metric]:
+        by_route = ["team", "route"]
+        # It falls where folding costs more than it saves, so it is no counter, unlike its parts.
         saved = GaugeMetricFamily(
             "thriftgate_fold_saved_usd", "What folding saved since the start", labels=by_route
         )
         for labels, series in self._series.items():
-            for reason, count in series.unfolded.items():
-                unfolded.add_metric([*labels, reason], count)
-            saved.add_metric(labels, series.folded.nanos / 1e9)
-        yield from (unfolded, saved)
+            saved.add_metric(labels, (series.folded.gained - series.folded.paid) / 1e9)
+        yield saved
+        for name, text in (
+            ("gained", "What folding saved of the attempts that it made cheaper"),
+            ("paid", "What folding cost at the attempts that it made dearer, such as resets"),
+            ("notes", "What the small model cost that takes notes for folds"),
+        ):
+            counter = CounterMetricFamily(f"thriftgate_fold_{name}_usd", text, labels=by_route)
+            for labels, series in self._series.items():
+                counter.add_metric(labels, getattr(series.folded, name) / 1e9)
+            yield counter
 
     def _begun(self, labels: tuple[str, str]) -> Series:
         """The series that begins with this team and route; a common one where there are many."""

@@ -9,39 +9,28 @@ import typer
 from rich.text import Text
 
 from proxy.commands.terminal import Terminal, grid, named
-from proxy.limits.accounts import Accounts, is_compared
-from proxy.limits.reconcile import levels
+from proxy.limits.accounts import Accounts
 from proxy.limits.standing import counters
+from proxy.limits.told import Row, counted, known, most_spent
 from proxy.routes.relay import dollars
 from proxy.settings import Settings
-from proxy.store.redis_reserving import Shared
 from proxy.store.reserving import StoreLost
 from proxy.store.store import Store
 from slo import window
-from slo.budget import EVERY, Budget, Unit, counter
+from slo.budget import Budget, Unit
 from slo.promises.file import Promises
 
 #: Counters of one budget that are shown, those of which most is spent.
 MOST: Final = 20
-#: Counters of one budget that are looked at.
-_LOOKED_AT: Final = 5_000
 _FIGURES = ("limit", "spent", "held")
 _UNKNOWN = "?"
-
-
-class _Row(msgspec.Struct, frozen=True):
-    """One counter of a budget; its figures are None where nobody can say."""
-
-    whose: str
-    spent: int | None
-    held: int | None = None
 
 
 class _Shown(msgspec.Struct, frozen=True):
     """A budget, its counters with most spent, and how many more there are."""
 
     budget: Budget
-    rows: list[_Row]
+    rows: list[Row]
     more: int
 
 
@@ -91,48 +80,13 @@ async def _shown(
     try:
         found = []
         for budget in promised:
-            rows = _known(accounts, budget, now)
-            if isinstance(store, Shared):
-                rows = await _counted(store, budget, rows, now)
-            rows.sort(key=lambda row: (-(row.spent or 0), -(row.held or 0), row.whose))
-            found.append(_Shown(budget, rows[:MOST], max(len(rows) - MOST, 0)))
+            rows = known(accounts, budget, now)
+            if store.is_shared:
+                rows = await counted(store, budget, rows, now)
+            found.append(_Shown(budget, most_spent(rows, MOST), max(len(rows) - MOST, 0)))
         return found
     finally:
         await store.aclose()
-
-
-def _known(accounts: Accounts, budget: Budget, now: float) -> list[_Row]:
-    """What the ledger knows; where it knows nothing of anybody, one row that says so."""
-    if not is_compared(budget):
-        return [_Row(budget.of, None)]
-    account = accounts.of(budget, now)
-    told: dict[str, int | None] = {**account.by}
-    if _is_one(budget):
-        told.setdefault(budget.of, 0)
-    if not account.is_whole:
-        told = dict.fromkeys(told)
-    return [_Row(whose, amount) for whose, amount in told.items()] or [_Row(EVERY, None)]
-
-
-async def _counted(store: Shared, budget: Budget, rows: list[_Row], now: float) -> list[_Row]:
-    """What the counters say of those that the ledger knows, and of those that it does not."""
-    start = counter(budget, "", now)
-    names = {
-        counter(budget, row.whose, now): row.whose
-        for row in rows
-        if row.whose != EVERY or budget.scope == "organization"
-    }
-    if not _is_one(budget):
-        for name in await store.named(start, _LOOKED_AT):
-            names.setdefault(name, name.removeprefix(start))
-    said = await levels(store, list(names), now)
-    counted = zip(names.values(), said, strict=True)
-    return [_Row(whose, level.spent, level.held) for whose, level in counted] or rows
-
-
-def _is_one(budget: Budget) -> bool:
-    """Whether the budget has one counter, and not one for everybody."""
-    return budget.of != EVERY or budget.scope == "organization"
 
 
 def _tell(terminal: Terminal, shown: Sequence[_Shown], now: float) -> None:
@@ -145,7 +99,7 @@ def _tell(terminal: Terminal, shown: Sequence[_Shown], now: float) -> None:
     terminal.show(table)
 
 
-def _cells(budget: Budget, row: _Row, now: float) -> tuple[str, ...]:
+def _cells(budget: Budget, row: Row, now: float) -> tuple[str, ...]:
     return (
         budget.name,
         budget.scope,

@@ -58,11 +58,11 @@ class _Desk:
     def all(self, *, days: Days = 30, as_json: AsJson = False) -> None:
         """All features that have a mode or were folded, and what that saved, resets and notes paid.
 
-        `trimmed` are calls of which mode trim said tool results shorter, and nothing else; `folded`
-        are all others that went out shorter. `lost` is the share of values that tool calls needed
-        of what was folded and did not find; `lost untreated` that which they would not have found,
-        had their conversation not gone as it came, and tells more: a model that is not shown a
-        value can hardly ask for it.
+        `folded` are calls in which facts stood for messages; `trimmed` are all others that went out
+        shorter: tool results, and nothing else. `lost` is the share of values that tool calls
+        needed of what was folded and did not find; `lost untreated` that which they would not have
+        found, had their conversation not gone as it came, and tells more: a model that is not
+        shown a value can hardly ask for it.
         """
         default = self._settings().compaction
         with self._terminal.store() as store:

@@ -13,6 +13,7 @@ import msgspec
 from compaction.policy import Mode
 from dashboards.reports import Part, Period, Spend
 from proxy.chosen import Setting
+from proxy.commands.folded import Compacted, Total, total
 from proxy.prefix.explaining.explanations import MENDS
 from proxy.prefix.guard import Sample
 from proxy.prefix.layouts.layout import Layout, Move
@@ -77,9 +78,31 @@ def misses(days: int, found: Iterable[MissSum], names: Mapping[str, str]) -> Doc
     }
 
 
-def savings(days: int, found: Iterable[Comparison], names: Mapping[str, str]) -> Document:
-    """What planning saved, by feature."""
-    return {"days": days, "savings": [_comparison(each, names) for each in found]}
+def savings(
+    days: int, found: Iterable[Comparison], places: Sequence[Compacted], names: Mapping[str, str]
+) -> Document:
+    """What planning saved, by feature, and what compaction did, by feature and in all."""
+    return {
+        "days": days,
+        "savings": [_comparison(each, names) for each in found],
+        "compaction": [
+            _owner(each.team, names)
+            | {"feature": each.feature, "stepped_back": each.setting.why}
+            | _folded(each.sums)
+            for each in places
+        ],
+        "compaction_total": _compacted(total(places)),
+    }
+
+
+def _compacted(found: Total) -> Document:
+    return {
+        "saved_usd": usd(found.nanos),
+        "notes_usd": usd(found.notes_nanos),
+        "features": found.features,
+        "stepped_back": found.stepped_back,
+        "stepped_back_share": found.share,
+    }
 
 
 def compactions(

@@ -20,6 +20,9 @@ from proxy.routes.relay import dollars
 _REASONS: Final = {reason.value: reason for reason in Reason}
 #: With which a provider's own compaction was asked for.
 _ASKED: Final = "asked"
+_TRIMMED: Final = "Trimmed, tool results alone and without loss"
+#: Of receipts that are older than the count of folded messages.
+_EITHER: Final = "Sent shorter, folded earlier or tool results alone"
 
 
 def explain(terminal: Terminal) -> Callable[..., None]:
@@ -97,15 +100,16 @@ def _compaction(receipt: Receipt) -> Iterator[str]:
 
 def _shortened(receipt: Receipt) -> Iterator[str]:
     """How much shorter it was sent, and why no more of it was folded."""
-    why = receipt.compaction_why
+    why, messages = receipt.compaction_why, receipt.folded_messages
     if receipt.compaction == Mode.TRIM:
-        what, more = "Trimmed, tool results alone and without loss", ""
+        what, more = _TRIMMED, ""
+    elif messages == 0:
+        what, more = _TRIMMED, f"No message was folded: {words(why)}."
     elif why in FOLDS:
-        what, more = "Folded", f"Why: {words(why)}."
+        what, more = f"Folded{_counted(messages)}", f"Why: {words(why)}."
     else:
-        # Its receipt does not tell a fold of an earlier call from results said shorter, but where
-        # tool calls needed what was folded.
-        what = "Folded" if receipt.needed else "Sent shorter, folded earlier or tool results alone"
+        is_folded = messages or receipt.needed
+        what = f"Folded{_counted(messages)}" if is_folded else _EITHER
         more = f"No more was folded at this call: {words(why)}."
     began = "; it was the first call after a fold" if receipt.reset else ""
     yield (
@@ -114,6 +118,13 @@ def _shortened(receipt: Receipt) -> Iterator[str]:
     )
     if more:
         yield more
+
+
+def _counted(messages: int | None) -> str:
+    """How many messages facts stand for; "" where the receipt does not tell."""
+    if not messages:
+        return ""
+    return f", {messages:,} message{'s' if messages > 1 else ''} as facts"
 
 
 def _left_alone(receipt: Receipt) -> Iterator[str]:

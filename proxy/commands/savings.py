@@ -1,13 +1,13 @@
-"""``thriftgate savings`` and ``thriftgate misses``: what planning saved, and what is still lost."""
+"""``thriftgate savings`` and ``thriftgate misses``: what was saved, and what is still lost."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from proxy.commands import documents
+from proxy.commands import documents, folded
 from proxy.commands.terminal import AsJson, Days, Terminal, grid, named
 from proxy.prefix.explaining.explanations import MENDS
 from proxy.prefix.guard import Finding, Interval, Sample
@@ -26,22 +26,24 @@ def savings(terminal: Terminal) -> Callable[..., None]:
     def savings_command(*, days: Days = 30, as_json: AsJson = False) -> None:
         """What planning saved by feature, measured against conversations sent as they came.
 
-        The interval beside it holds the truth in 95 of 100 such reports.
+        The interval beside it holds the truth in 95 of 100 such reports. Below it stands what
+        compaction saved, beside the same prompts as they came, its resets and notes paid for.
         """
+        since = terminal.since(days)
         with terminal.store() as store:
             names = terminal.names(store)
-            found = store.savings.compare(terminal.since(days))
+            found = store.savings.compare(since)
+            places = folded.compacted(store.compactions.chosen(), store.foldings.sums(since))
         if as_json:
-            terminal.document(documents.savings(days, found, names))
+            terminal.document(documents.savings(days, found, places, names))
             return
-        if not found:
+        if found:
+            _show(terminal, found, names)
+        else:
             terminal.say(f"No planned calls in the last {days} days.")
-            return
-        table = grid("team", "feature", *_FIGURES, "finding", right=_FIGURES)
-        for each in found:
-            row = (names.get(each.team, each.team), named(each.feature), *_figures(each))
-            table.add_row(*map(Text, row))
-        terminal.show(table)
+        if places:
+            terminal.say("")
+            folded.show(terminal, places, names)
 
     return savings_command
 
@@ -75,6 +77,14 @@ def misses(terminal: Terminal) -> Callable[..., None]:
                 terminal.say(f"{reason}: {_MENDS[reason]}")
 
     return misses_command
+
+
+def _show(terminal: Terminal, found: Sequence[Comparison], names: Mapping[str, str]) -> None:
+    table = grid("team", "feature", *_FIGURES, "finding", right=_FIGURES)
+    for each in found:
+        row = (names.get(each.team, each.team), named(each.feature), *_figures(each))
+        table.add_row(*map(Text, row))
+    terminal.show(table)
 
 
 def _dearest(found: Iterable[MissSum]) -> list[MissSum]:

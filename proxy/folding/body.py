@@ -128,6 +128,7 @@ def made(task: Task, fold: Folds, memory: Memory) -> Made:
         _said(task, found, found.reason),
         sent=msgspec.structs.replace(task.call, body=body, origin=origin),
         is_folded=True,
+        messages=found.folded,
         reset=found.reset,
         break_even=found.break_even,
     )

@@ -114,6 +114,7 @@ class Admission:
         now: Seconds since the epoch.
 
     Attributes:
+        counters: Where budgets are counted.
         say: Takes alerts; None where nobody does.
     """
 
@@ -129,7 +130,7 @@ class Admission:
     ) -> None:
         self._budgets = Budgets(budgets)
         self._labelled = any(budget.scope.startswith(LABEL) for budget in budgets)
-        self._store = store
+        self.counters = store
         self._predictor = predictor
         self._seal = seal
         self._tasks = tasks
@@ -201,11 +202,11 @@ class Admission:
         """Let what is held for an attempt end later; hold it again where the counters lost it."""
         now = self._now()
         names = [each.counter for each in opened.counted]
-        if await self._store.extend(opened.name, names, now, now + TTL) or not opened.sent:
+        if await self.counters.extend(opened.name, names, now, now + TTL) or not opened.sent:
             return
         claims = (self._claim(each, opened, now) for each in opened.counted)
         sent = [msgspec.structs.replace(each, hard=False) for each in claims]
-        await self._store.reserve(opened.name, sent, now, now + TTL)
+        await self.counters.reserve(opened.name, sent, now, now + TTL)
 
     async def _settled_before(self, call: Call, number: int) -> None:
         """Wait until what the attempt before this one held is free, not for long."""
@@ -273,7 +274,7 @@ class Admission:
         for rest in reversed(range(_ROUNDS)):
             now = self._now()
             claims = [self._claim(each, opened, now) for each in opened.counted]
-            said = await self._store.reserve(
+            said = await self.counters.reserve(
                 opened.name, claims, now, now + TTL, only_whole=only_whole
             )
             if isinstance(said, Granted):
@@ -331,7 +332,7 @@ class Admission:
     async def _settle(self, name: str, amounts: Mapping[str, int]) -> None:
         for wait in (*_AGAIN, None):
             try:
-                await self._store.settle(name, amounts, self._now())
+                await self.counters.settle(name, amounts, self._now())
             except StoreLost as error:
                 if wait is None:
                     _log.warning("What %s used was not counted: %s", name, error)

@@ -6,6 +6,7 @@ from typing import Protocol
 from proxy.desk import Admitted, Elsewhere
 from proxy.receipt import Receipt
 from proxy.settle import Attempt
+from proxy.store.reserving import Reserving
 from proxy.wire.port import Prepared
 
 
@@ -36,9 +37,19 @@ class Budgets(Protocol):
 
 
 class Entry:
-    """Ceilings and budgets, one after the other; either may be missing."""
+    """Ceilings and budgets, one after the other; either may be missing.
 
-    def __init__(self, ceilings: Ceilings | None, budgets: Budgets | None) -> None:
+    Attributes:
+        counters: Where budgets are counted; None where nothing is.
+    """
+
+    def __init__(
+        self,
+        ceilings: Ceilings | None,
+        budgets: Budgets | None,
+        counters: Reserving | None = None,
+    ) -> None:
+        self.counters = counters
         self._ceilings = ceilings
         self._budgets = budgets
 

@@ -118,7 +118,7 @@ async def standing(around: Surroundings) -> AsyncIterator[Entry | None]:
     if ceilings is not None:
         around.publish(ceilings)
     async with _budgets(promises.budgets, predictor, around) as budgets:
-        yield Entry(ceilings, budgets)
+        yield Entry(ceilings, budgets, None if budgets is None else budgets.counters)
 
 
 @asynccontextmanager

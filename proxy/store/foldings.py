@@ -12,6 +12,7 @@ from sqlalchemy import (
     case,
     cast,
     func,
+    or_,
     select,
 )
 
@@ -28,8 +29,9 @@ class FoldSum(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         calls: Attempts that compaction had a part in.
-        folded: How many of them were sent shorter, other than by mode trim.
-        trimmed: How many of them were sent shorter by mode trim: tool results, and nothing else.
+        folded: How many of them were sent with facts in the place of messages; of receipts that
+            do not tell, those that were sent shorter other than by mode trim.
+        trimmed: How many of them were sent shorter otherwise: tool results, and nothing else.
         resets: How many were the first after a fold.
         tokens_before: Tokens of those sent shorter as they came, by estimate.
         tokens_after: Tokens of them as they were sent.
@@ -78,13 +80,14 @@ class Foldings:
         """Each feature's sums since a moment, in seconds since the epoch."""
         calls = schema.calls.c
         is_shorter = calls.folded == 1
+        is_trimmed = or_(calls.compaction == Mode.TRIM, calls.folded_messages == 0)
         query = (
             select(
                 calls.team,
                 calls.feature,
                 func.count().label("calls"),
-                _sum(case((calls.compaction != Mode.TRIM, calls.folded)), "folded"),
-                _sum(case((calls.compaction == Mode.TRIM, calls.folded)), "trimmed"),
+                _sum(case((is_trimmed, 0), else_=calls.folded), "folded"),
+                _sum(case((is_trimmed, calls.folded)), "trimmed"),
                 _sum(calls.reset, "resets"),
                 _sum(case((is_shorter, calls.tokens_before)), "tokens_before"),
                 _sum(case((is_shorter, calls.tokens_after)), "tokens_after"),

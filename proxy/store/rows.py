@@ -100,6 +100,7 @@ def _decided(receipt: Receipt) -> tuple[Any, ...]:
         receipt.compaction_nanos,
         receipt.needed or None,
         receipt.lost or None,
+        receipt.folded_messages,
     )
 
 

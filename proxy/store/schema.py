@@ -125,6 +125,7 @@ calls = Table(
     Column("compaction_nanos", BIG),
     Column("needed", BIG),
     Column("lost", BIG),
+    Column("folded_messages", BIG),
     sqlite_strict=True,
 )
 """One row per receipt.
@@ -144,6 +145,11 @@ Index(
     sqlite_where=PLANNED,
     postgresql_where=PLANNED,
 )
+
+MOVED = calls.c.moved.is_not(None) & (calls.c.final == 1)
+"""The calls that another route answered in the end, which ``calls_moved`` holds; the same holds."""
+
+Index("calls_moved", calls.c.call_id, sqlite_where=MOVED, postgresql_where=MOVED)
 
 prompts = Table(
     "prompts",

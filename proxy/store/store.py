@@ -34,6 +34,7 @@ from proxy.store.keyring import Keyring
 from proxy.store.layouts import Layouts
 from proxy.store.ledger import Ledger
 from proxy.store.lines import encode
+from proxy.store.moved import LastMoved
 from proxy.store.notes import Notes
 from proxy.store.noticeboard import Noticeboard
 from proxy.store.outbox import Outbox
@@ -81,6 +82,7 @@ class Store:
         self.foldings = Foldings(engine)
         self.notes = Notes(engine)
         self.savings = Savings(engine)
+        self.moved = LastMoved(engine)
         self.journal = Journal(folder)
         self.drain = Drain(self.journal, inserter(engine))
 

@@ -85,6 +85,7 @@ MADE = {
     "compaction_nanos": "NULL",
     "needed": "NULL",
     "lost": "NULL",
+    "folded_messages": "NULL",
 }
 NUMBERS = {
     "sqlite": "WITH RECURSIVE made(n) AS "

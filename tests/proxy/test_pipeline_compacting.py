@@ -6,10 +6,11 @@ import orjson
 import pytest
 from openai.types.responses import CompactedResponse, Response, ResponseCompactionItem
 
+from proxy.receipt import Outcome
 from slo.usage import Usage
-from tests.fakes.answers import event, stream
+from tests.fakes.answers import STREAMED, event, stream
 from tests.fakes.desk import call, route
-from tests.fakes.upstream import Scripted
+from tests.fakes.upstream import After, Scripted, broken
 from tests.proxy.servings import play
 
 ITEM = {"id": "cmp_1", "type": "compaction", "encrypted_content": "gAAAAB=="}
@@ -85,6 +86,66 @@ def test_a_stream_passes_with_its_compaction_and_is_priced_by_its_end() -> None:
     assert done.transport.sent[-1][1].body == asked.body
     assert done.caller.body == b"".join(pieces)
     assert done.last.usage == SPENT
+
+
+CLAUDE_COMPACTS = (
+    event({"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 20}}}),
+    event({"type": "content_block_start", "index": 0, "content_block": {"type": "compaction"}}),
+    After(
+        3.0,
+        event(
+            {
+                "type": "content_block_delta",
+                "index": 0,
+                "delta": {"type": "compaction_delta", "content": "so far"},
+            }
+        ),
+    ),
+    event({"type": "content_block_stop", "index": 0}),
+    event({"type": "content_block_start", "index": 1, "content_block": {"type": "text"}}),
+)
+CLAUDE_ANSWERS = (
+    After(
+        2.0,
+        event(
+            {
+                "type": "content_block_delta",
+                "index": 1,
+                "delta": {"type": "text_delta", "text": "on"},
+            }
+        ),
+    ),
+    event({"type": "content_block_stop", "index": 1}),
+    event(
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 5},
+        }
+    ),
+    event({"type": "message_stop"}),
+)
+CLAUDES = route("anthropic", "anthropic")
+
+
+def test_the_first_token_is_the_answers_and_not_its_compactions() -> None:
+    done = play(stream(*CLAUDE_COMPACTS, *CLAUDE_ANSWERS), asked=call(STREAMED), routes=(CLAUDES,))
+
+    assert done.last.ttft == pytest.approx(5.0)
+    assert b'"thinking_blocks":[{"type":"compaction","content":"so far"' in done.caller.body
+    assert b'"content":"on"' in done.caller.body
+
+
+def test_an_upstream_that_breaks_while_it_compacts_is_asked_again() -> None:
+    done = play(
+        stream(*CLAUDE_COMPACTS, broken()),
+        stream(*CLAUDE_COMPACTS, *CLAUDE_ANSWERS),
+        asked=call(STREAMED),
+        routes=(CLAUDES,),
+    )
+
+    assert [receipt.outcome for receipt in done.receipts] == [Outcome.FAILED, Outcome.ANSWERED]
+    assert done.caller.body.count(b"so far") == 1
 
 
 def test_a_chat_call_that_claude_compacts_pays_for_every_pass() -> None:

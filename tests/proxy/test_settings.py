@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from compaction.policy import Mode as Compaction
 from proxy.prefix.standing import Mode
@@ -36,6 +36,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "control_share": ("0.2", 0.2),
     "retention_days": ("30", 30),
     "drain_grace": ("1.5", 1.5),
+    "admin_token": (" an-admin-token-of-24-chars\n", SecretStr("an-admin-token-of-24-chars")),
     "log_calls": ("1", True),
 }
 WRONG = {
@@ -152,3 +153,23 @@ def test_upstreams_keys_are_read_where_they_are_set(monkeypatch):
     monkeypatch.delenv("NO_KEY", raising=False)
 
     assert upstream_keys(["A_KEY", "EMPTY_KEY", "NO_KEY", ""]) == {"A_KEY": "sk-1"}
+
+
+@pytest.mark.parametrize("given", ["hunter2", "a-secret-of-23-letters."])
+def test_a_secret_that_is_too_short_is_refused_without_being_told(given):
+    with pytest.raises(InvalidSettings) as refused:
+        read({"THRIFTGATE_ADMIN_TOKEN": given})
+
+    assert "must be a secret text of 24 characters or more" in str(refused.value)
+    assert given not in str(refused.value)
+
+
+@pytest.mark.parametrize("given", ["", " \n"])
+def test_a_secret_that_is_set_to_nothing_is_not_set(given):
+    assert read({"THRIFTGATE_ADMIN_TOKEN": given}) == Settings()
+
+
+def test_settings_that_are_printed_tell_no_secret():
+    settings = read({"THRIFTGATE_ADMIN_TOKEN": "an-admin-token-of-24-chars"})
+
+    assert "an-admin-token" not in f"{settings!r} {settings}"

@@ -235,7 +235,16 @@ def test_a_call_that_was_not_planned_says_nothing_of_it():
 
 
 def test_a_folded_call_says_what_was_sent_and_what_that_saved():
-    fold = Fold(mode="facts", why="pays", is_folded=True, before=600, after=150, needed=4, lost=1)
+    fold = Fold(
+        mode="facts",
+        why="pays",
+        is_folded=True,
+        messages=12,
+        before=600,
+        after=150,
+        needed=4,
+        lost=1,
+    )
     kept = receipt(
         Attempt(call=call(BODY), route=there(), fold=fold), ended(), Timeline(Ticks()), SEAL
     )
@@ -247,6 +256,7 @@ def test_a_folded_call_says_what_was_sent_and_what_that_saved():
     )
 
     assert (kept.compaction, kept.compaction_why, kept.folded) == ("facts", "pays", True)
+    assert kept.folded_messages == 12
     assert (kept.tokens_before, kept.tokens_after, kept.needed, kept.lost) == (600, 150, 4, 1)
     assert kept.compaction_nanos == 450 * 90
     assert guessed.compaction_nanos is None

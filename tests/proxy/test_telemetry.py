@@ -121,6 +121,9 @@ def test_a_log_line_is_the_receipt_without_the_callers_text(caplog):
         ("fold_needed_values_total", 6),
         ("fold_lost_values_total", 1),
         ("fold_saved_usd", -1.0),
+        ("fold_gained_usd_total", 0.5),
+        ("fold_paid_usd_total", 1.5),
+        ("fold_notes_usd_total", 0.25),
     ],
 )
 def test_what_folding_did_is_counted(name, expected):
@@ -136,8 +139,11 @@ def test_what_folding_did_is_counted(name, expected):
     )
     reset = msgspec.structs.replace(folded, reset=True, compaction_nanos=-1_500_000_000, lost=1)
 
+    notes = a_receipt(team="t", route="up/m", compaction_why="notes", cost_nanos=250_000_000)
+    unpriced = msgspec.structs.replace(notes, cost_nanos=None)
+
     line = f'thriftgate_{name}{{route="up/m",team="t"}}'
-    assert value(observed(folded, reset, CALL), line) == expected
+    assert value(observed(folded, reset, notes, unpriced, CALL), line) == expected
 
 
 def test_why_conversations_went_as_they_came_is_counted_by_reason_up_to_a_bound():

@@ -104,6 +104,7 @@ def test_savings_come_with_their_interval_and_are_null_where_nothing_was_measure
             )
             for verdict in (measured, little)
         ],
+        [],
         NAMES,
     )["savings"]
 

@@ -162,6 +162,18 @@ def test_why_no_more_was_folded_is_told_as_such():
     assert surely.startswith("Folded (mode facts): ")
 
 
+def test_a_receipt_that_counts_folded_messages_tells_a_trimmed_call_from_a_folded_one():
+    trimmed = shortened(compaction="facts", compaction_why="too_few_calls", folded_messages=0)
+    folded = shortened(compaction="facts", compaction_why="pays", folded_messages=1_204)
+    earlier = shortened(compaction="facts", compaction_why="cooling_down", folded_messages=1)
+
+    assert trimmed.startswith("Trimmed, tool results alone and without loss (mode facts): ")
+    assert "No message was folded: nothing is known before" in trimmed
+    assert folded.startswith("Folded, 1,204 messages as facts (mode facts): about 900 tokens came")
+    assert earlier.startswith("Folded, 1 message as facts (mode facts): ")
+    assert "No more was folded at this call" in earlier
+
+
 def test_thinking_that_forbids_a_fold_is_told_in_a_sentence():
     lines = list(told(a_receipt(1, compaction="facts", compaction_why="thinks"), "acme"))
 

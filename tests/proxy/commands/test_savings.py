@@ -4,6 +4,7 @@ from typing import Any
 import orjson
 import pytest
 
+from compaction.policy import Mode
 from proxy.commands.savings import misses, savings
 from proxy.receipt import Receipt
 from slo.usage import Usage
@@ -122,8 +123,81 @@ def test_on_a_narrow_terminal_ids_and_findings_stay_whole(typed: Typed) -> None:
     assert all(len(line) <= 80 for line in (misses_said + savings_said).splitlines())
 
 
+def folded(n: int, **changes: Any) -> Receipt:
+    fields: dict[str, Any] = {
+        "team": "team_0",
+        "feature": "support",
+        "compaction": "facts",
+        "compaction_why": "pays",
+        "folded": True,
+        "tokens_before": 12_000,
+        "tokens_after": 3_000,
+        "compaction_nanos": 20_000_000,
+    }
+    return a_receipt(n, **(fields | changes))
+
+
+def notes_for(n: int, feature: str, nanos: int) -> Receipt:
+    """A question of the gateway's own to the model that takes notes."""
+    asked = f"{feature}/compaction"
+    return a_receipt(n, team="team_0", feature=asked, compaction_why="notes", cost_nanos=nanos)
+
+
+def test_what_compaction_saved_stands_below_its_model_paid_and_steps_back_counted(
+    typed: Typed,
+) -> None:
+    typed.keep(
+        *(folded(n) for n in range(4)),
+        notes_for(5, "support", 30_000_000),
+        folded(6, feature="code", compaction_nanos=-5_000_000, folded_messages=0),
+        folded(7, feature="plain", compaction="", folded=False, compaction_nanos=None),
+    )
+    store = typed.open()
+    store.compactions.step_back(("team_0", "code"), Mode.TRIM, "9 of 100 lost", START)
+    store.close(5)
+    said = typed.said(SAVINGS)
+    code, support, summed = said.splitlines()[-3:]
+
+    assert "No planned calls in the last 30 days." in said
+    assert code.split()[:7] == ["team_0", "code", "1", "1", "9,000", "-$0.005", "$0"]
+    assert code.endswith("stepped back to trim 2026-09-21 14:13 UTC: 9 of 100 lost")
+    assert support.split() == [
+        "team_0", "support", "4", "4", "36,000", "$0.05", "$0.03", "holds",
+    ]  # fmt: skip
+    assert summed == (
+        "Compaction saved $0.045 net of resets and of its small model's notes, which cost $0.03."
+        " 1 of 2 features (50%) stepped back."
+    )
+
+
+def test_what_compaction_saved_as_json(typed: Typed) -> None:
+    typed.keep(folded(1), notes_for(2, "support", 50_000_000))
+    store = typed.open()
+    store.compactions.step_back(("team_0", "gone"), Mode.OFF, "9 of 100 lost", START)
+    store.close(5)
+    found = orjson.loads(typed.said(SAVINGS, "--json"))
+    gone, support = found["compaction"]
+
+    assert (gone["feature"], gone["stepped_back"], gone["calls"]) == ("gone", "9 of 100 lost", 0)
+    assert (support["saved_usd"], support["notes_usd"]) == ("-0.03", "0.05")
+    assert found["compaction_total"] == {
+        "saved_usd": "-0.03",
+        "notes_usd": "0.05",
+        "features": 2,
+        "stepped_back": 1,
+        "stepped_back_share": 0.5,
+    }
+
+
+def test_who_compacts_nothing_is_told_nothing_of_it(typed: Typed) -> None:
+    typed.keep(*(a_call(n) for n in range(3)))
+
+    assert "ompaction" not in typed.said(SAVINGS)
+
+
 def test_as_json_both_are_one_document_each(typed: Typed) -> None:
     assert orjson.loads(typed.said(MISSES, "--json")) == {"days": 30, "misses": []}
+    assert orjson.loads(typed.said(SAVINGS, "--json"))["compaction"] == []
     typed.keep(
         *(a_call(n) for n in range(300)),
         a_call(301, miss="expired", miss_tokens=500, miss_nanos=1_500_000_000),

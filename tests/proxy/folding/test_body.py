@@ -6,7 +6,7 @@ import pytest
 
 from compaction.fold import fold
 from compaction.memory import Memory
-from compaction.policy import Policy
+from compaction.policy import Mode, Policy
 from compaction.reading.message import Unfoldable
 from proxy.folding.body import made, spoken
 from proxy.prefix.planner import Planner
@@ -65,6 +65,7 @@ def test_a_conversation_of_the_control_arm_is_reckoned_and_goes_as_it_came():
     found = kept(share=1.0).fold
 
     assert (found.why, found.sent, found.is_folded) == ("control", None, False)
+    assert found.messages is None
     assert (found.before, found.after, found.needed, found.lost) == (900, 100, 3, 1)
 
 
@@ -171,4 +172,21 @@ def test_the_core_itself_folds_a_long_conversation_and_stays_valid():
     assert found.after is not None
     assert found.before is not None
     assert found.after < found.before
+    assert found.messages is not None
+    assert 0 < found.messages < len(msgspec.json.decode(given.body)["messages"])
     assert msgspec.json.decode(found.sent.body)["messages"][0] == talk()[0]
+
+
+def test_results_said_shorter_are_no_folded_messages():
+    parcels = [{"parcel": n, "carrier": "Nordpost", "state": "in transit"} for n in range(200)]
+    asks = {"id": "t", "type": "function", "function": {"name": "parcels", "arguments": "{}"}}
+    shown = orjson.dumps(parcels, option=orjson.OPT_INDENT_2).decode()
+    given = chat(
+        said("user", "Where are they?"),
+        {"role": "assistant", "content": None, "tool_calls": [asks]},
+        {"role": "tool", "tool_call_id": "t", "content": shown},
+    )
+    found = made(task(given, policy=Policy(mode=Mode.FACTS)), fold, Memory()).fold
+
+    assert (found.is_folded, found.messages) == (True, 0)
+    assert found.reset is False

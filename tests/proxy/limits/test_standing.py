@@ -55,6 +55,7 @@ def test_with_budgets_it_says_where_they_are_counted(tmp_path, caplog):
     (admission,), published = stood(tmp_path, chosen(tmp_path))
 
     assert admission is not None
+    assert admission.counters.is_shared is False
     assert len(published) == 1
     assert "1 budgets, counted in this process alone" in caplog.text
 

@@ -28,7 +28,7 @@ def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(url
     before = revision(engine)
     migrate(engine)
 
-    assert (before, revision(engine)) == (None, "0005")
+    assert (before, revision(engine)) == (None, "0007")
     engine.dispose()
 
 
@@ -39,7 +39,7 @@ def test_processes_that_start_together_migrate_once(url: str) -> None:
 
     assert [process.wait(30) for process in processes] == [0, 0, 0]
     engine = open_database(url)
-    assert revision(engine) == "0005"
+    assert revision(engine) == "0007"
     engine.dispose()
 
 
@@ -82,6 +82,17 @@ def test_calls_from_before_compaction_are_kept_and_new_ones_stand_beside_them(
     inserter(engine)([folded])
 
     assert ledger_of(engine) == [*before, a_receipt(3), folded]
+
+
+def test_of_calls_from_before_nobody_knows_how_many_messages_were_folded(engine: Engine) -> None:
+    before = a_receipt(1, compaction="facts", folded=True)
+    inserter(engine)([before, a_receipt(2, compaction="facts", folded=True, folded_messages=7)])
+    at(engine, "0005")
+    at(engine, "head")
+    after = [a_receipt(n, compaction="facts", folded=True, folded_messages=n - 3) for n in (3, 4)]
+    inserter(engine)(after)
+
+    assert ledger_of(engine) == [before, a_receipt(2, compaction="facts", folded=True), *after]
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])

@@ -70,6 +70,22 @@ def test_what_mode_trim_shortened_is_counted_apart(engine: Engine) -> None:
     assert found.tokens_saved == 1_800
 
 
+def test_a_call_that_no_fact_shortened_is_trimmed_whatever_its_mode_allows(engine: Engine) -> None:
+    inserter(engine)(
+        [
+            folded(1, compaction_why="too_few_calls", folded_messages=0),
+            folded(2, folded_messages=12),
+            folded(3, compaction_why="cooling_down"),
+            folded(4, compaction="trim", folded_messages=0),
+            folded(5, folded=False, compaction_why="control", compaction_nanos=None),
+        ]
+    )
+    (found,) = Foldings(engine).sums(START)
+
+    assert (found.calls, found.folded, found.trimmed) == (5, 2, 2)
+    assert found.tokens_saved == 4 * 600
+
+
 def test_what_notes_cost_is_told_beside_and_taken_off(engine: Engine) -> None:
     inserter(engine)(
         [

@@ -50,6 +50,7 @@ RECEIPTS = st.builds(
     compaction_nanos=st.none() | st.integers(-(10**15), 10**15),
     needed=st.integers(0, 10**6),
     lost=st.integers(0, 10**6),
+    folded_messages=st.none() | st.integers(0, 10**6),
 )
 
 

@@ -1,0 +1,208 @@
+"""What the page of promises may ask: a narrow port, and the rows it answers with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from slo.alert import Severity
+from slo.budget import Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """The level that somebody gave an objective.
+
+    Attributes:
+        who: Who set it; "" where nobody said.
+        why: In that person's words; "" where nobody said.
+        until: When it ends, in seconds since the epoch, as all times here.
+    """
+
+    who: str
+    why: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """An objective, and where it stands.
+
+    Attributes:
+        name: The objective's.
+        team: Whose calls; ``*`` for everyone's.
+        feature: Of which feature; ``*`` for all, "" for calls that name none.
+        what: What is promised, in a few words.
+        enforce: What is done where it is missed.
+        acts: Whether calls are moved, and not only counted.
+        ladder: What calls get in place of what they ask for, rung by rung.
+        state: ``healthy``, ``degraded``, ``recovering``, ``frozen`` or ``pinned``.
+        level: The rung that new conversations stand on; 0 for what they ask for.
+        since: When that began; None for as long as the gateway runs.
+        why: Why it stands there; "" where nothing happened.
+        burn: How many times faster than it may its error budget is used up; None where nothing was
+            counted, or it has no error budget.
+        missed: Events that missed it, lately.
+        counted: All events that were counted, lately.
+        pin: What somebody said of it; None where nobody did.
+    """
+
+    name: str
+    team: str
+    feature: str
+    what: str
+    enforce: str
+    acts: bool
+    ladder: Sequence[str]
+    state: str
+    level: int
+    since: float | None = None
+    why: str = ""
+    burn: float | None = None
+    missed: int = 0
+    counted: int = 0
+    pin: Pin | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stay:
+    """How long the controller kept an objective somewhere else than calls ask for.
+
+    Attributes:
+        objective: Its name.
+        source: The rung that new conversations came from; "" for what they ask for.
+        rung: The rung they went to; "" for what they ask for.
+        state: What it became.
+        why: Why.
+        began: When.
+        ended: When it moved on; None while it stays.
+    """
+
+    objective: str
+    source: str
+    rung: str
+    state: str
+    why: str
+    began: float
+    ended: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A call that another route answered than the one it asked for.
+
+    Attributes:
+        call_id: Its id.
+        at: When it arrived.
+        team: The team's name.
+        feature: What part of the caller's product asked; "" where nobody said.
+        model: What it asked for.
+        route: What answered.
+        why: Why it was moved.
+        cost_nanos: What all its attempts cost in 1e-9 US dollars; None where a price is unknown.
+    """
+
+    call_id: str
+    at: float
+    team: str
+    feature: str
+    model: str
+    route: str
+    why: str
+    cost_nanos: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counter:
+    """One counter of a budget, in the window of now.
+
+    Attributes:
+        budget: The budget's name.
+        scope: Of what kind it is.
+        whose: Whose; ``*`` for everyone's together.
+        window: The window's name, such as ``2026-11``.
+        unit: What is counted.
+        limit: In the unit: nano-dollars, tokens or requests.
+        is_hard: Whether calls that do not fit are refused.
+        spent: In the unit; None where nobody can say.
+        held: For calls under way; None where nobody can say.
+    """
+
+    budget: str
+    scope: str
+    whose: str
+    window: str
+    unit: Unit
+    limit: int
+    is_hard: bool
+    spent: int | None
+    held: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """An alert that goes on.
+
+    Attributes:
+        severity: How urgent it is.
+        began: When.
+        title: All of it in one sentence.
+        facts: What is known, as names and values.
+        done: What the gateway did; "" for nothing.
+        mend: What somebody may do; "" where nothing helps.
+    """
+
+    severity: Severity
+    began: float
+    title: str
+    facts: Sequence[tuple[str, str]] = ()
+    done: str = ""
+    mend: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A call with all its receipts.
+
+    Attributes:
+        call_id: Its id.
+        team: The team's name.
+        cost_nanos: What all its attempts cost in 1e-9 US dollars; None where a price is unknown.
+        attempts: The receipt of each, as names and values; no text of a prompt stands in them.
+    """
+
+    call_id: str
+    team: str
+    cost_nanos: int | None
+    attempts: Sequence[Sequence[tuple[str, str]]]
+
+
+class Board(Protocol):
+    """What is promised, and what became of it; None for what is not known just now."""
+
+    async def promises(self) -> Sequence[Promise] | None:
+        """Every objective and where it stands, in the order of the promises."""
+        ...
+
+    async def stays(self) -> Sequence[Stay] | None:
+        """What the controller did last, the newest first."""
+        ...
+
+    async def moved(self) -> Sequence[Moved] | None:
+        """The calls that were moved last, the newest first."""
+        ...
+
+    async def counters(self) -> Sequence[Counter] | None:
+        """What is spent and held of each budget, of each the counters with most spent."""
+        ...
+
+    async def notices(self) -> Sequence[Notice] | None:
+        """The alerts that go on, the newest first."""
+        ...
+
+    async def call(self, call_id: str) -> Told | None:
+        """A call of any team; None where there is none with this id.
+
+        Raises:
+            TimeoutError: Nobody could say in time.
+        """
+        ...

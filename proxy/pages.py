@@ -1,0 +1,96 @@
+"""All that is not a call, as one app: health, models, receipts, and the pages below /admin."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter, FastAPI, Request
+
+from proxy.board import LiveBoard
+from proxy.call import Key
+from proxy.limits.entry import Entry
+from proxy.limits.standing import counters
+from proxy.routes import admin, health, models, receipts
+from proxy.routes.arrival import token, unauthenticated
+from proxy.routes.pages import tell_errors
+from proxy.routes.receipts import Kept
+from proxy.steering.wheel import Wheel
+from proxy.store.ids import call_ids
+from proxy.store.store import Store
+from proxy.surroundings import Surroundings
+from proxy.telemetry import Telemetry
+
+
+@asynccontextmanager
+async def paged(
+    around: Surroundings,
+    kept: Kept,
+    telemetry: Telemetry,
+    entry: Entry | None,
+    wheel: Wheel | None,
+    ticks: Callable[[], float],
+) -> AsyncIterator[FastAPI]:
+    """The app.
+
+    Args:
+        around: What it stands in.
+        kept: Where receipts are found.
+        telemetry: What Prometheus reads.
+        entry: Knows where budgets are counted; None where nothing is promised of them.
+        wheel: Knows where objectives stand; None where there are none.
+        ticks: Seconds of a clock that goes forward.
+    """
+    opened, make = around.opened, call_ids()
+
+    async def authenticate(request: Request) -> Key:
+        return await _key(opened, request)
+
+    def troubles() -> Sequence[str]:
+        return opened.trouble()
+
+    def request_id() -> str:
+        return make(around.now())
+
+    pages = FastAPI(title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None)
+    pages.include_router(health.router(troubles, telemetry.page))
+    pages.include_router(models.router(around.catalog, authenticate))
+    pages.include_router(receipts.router(kept, authenticate))
+    async with _board(around, entry, wheel) as board:
+        pages.include_router(_admin(around, board, ticks))
+        tell_errors(pages, request_id)
+        yield pages
+
+
+async def _key(opened: Store, request: Request) -> Key:
+    """The key that came with a request.
+
+    Raises:
+        Unauthenticated: If none did, or one that opens nothing.
+    """
+    given = token(request.scope)
+    if not given:
+        raise unauthenticated(is_missing=True)
+    key = opened.keyring.find(given) or await opened.keyring.look(given)
+    if key is None or key.revoked:
+        raise unauthenticated(is_missing=False)
+    return key
+
+
+@asynccontextmanager
+async def _board(
+    around: Surroundings, entry: Entry | None, wheel: Wheel | None
+) -> AsyncIterator[LiveBoard]:
+    """What the pages below /admin are told; they ask Redis by a connection of their own."""
+    settings, opened, budgets = around.settings, around.opened, around.promises.budgets
+    own = None if entry is None else entry.counters
+    shared = counters(settings, opened) if settings.redis_url else None
+    try:
+        yield LiveBoard(opened, budgets, wheel=wheel, counters=shared or own, now=around.now)
+    finally:
+        if shared is not None:
+            await shared.aclose()
+
+
+def _admin(around: Surroundings, board: LiveBoard, ticks: Callable[[], float]) -> APIRouter:
+    """The pages below /admin; closed where there is no token."""
+    secret = around.settings.admin_token.get_secret_value()
+    return admin.router(board, secret, ticks, around.now) if secret else admin.closed()

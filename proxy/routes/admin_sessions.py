@@ -1,0 +1,109 @@
+"""Who is signed in to the pages of the gateway, and who tried too often.
+
+Kept in memory: a restart signs everybody out. Only hashes are kept, and compared in constant time.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from hashlib import sha256
+from hmac import compare_digest
+from secrets import token_urlsafe
+from typing import Final
+
+import msgspec
+
+#: Seconds without a request, and in all, after which a session has ended.
+IDLE: Final = 30 * 60.0
+LONGEST: Final = 12 * 3600.0
+#: Sessions at once; of more the one that was longest not used ends.
+MOST: Final = 64
+#: Bytes of chance in a session's id.
+_CHANCE: Final = 32
+#: Failures within so many seconds, after which nothing is tried for a while.
+FAILURES: Final = 5
+_WITHIN: Final = 60.0
+
+
+class _Session(msgspec.Struct):
+    """One that goes on: the hash of its id, when it began, and when it was used last."""
+
+    digest: bytes
+    began: float
+    used: float
+
+
+class Sessions:
+    """The sessions of one process.
+
+    Args:
+        ticks: Seconds of a clock that goes forward.
+    """
+
+    def __init__(self, ticks: Callable[[], float]) -> None:
+        self._ticks = ticks
+        self._open: list[_Session] = []
+
+    def begin(self) -> str:
+        """The id of a new session."""
+        made, now = token_urlsafe(_CHANCE), self._ticks()
+        self._forget(now)
+        if len(self._open) >= MOST:
+            self._open.remove(min(self._open, key=lambda each: each.used))
+        self._open.append(_Session(_digest(made), now, now))
+        return made
+
+    def holds(self, given: str) -> bool:
+        """Whether a session of this id goes on; it has then been used."""
+        now = self._ticks()
+        self._forget(now)
+        found = self._found(given)
+        if found is not None:
+            found.used = now
+        return found is not None
+
+    def end(self, given: str) -> None:
+        """End the session of this id, if there is one."""
+        if (found := self._found(given)) is not None:
+            self._open.remove(found)
+
+    def _found(self, given: str) -> _Session | None:
+        """The session; all of them are compared, whichever it is."""
+        digest = _digest(given)
+        matching = [each for each in self._open if compare_digest(each.digest, digest)]
+        return matching[0] if matching else None
+
+    def _forget(self, now: float) -> None:
+        self._open = [
+            each for each in self._open if now - each.used < IDLE and now - each.began < LONGEST
+        ]
+
+
+class Secret:
+    """The token that opens the pages, which is compared no oftener than it may be missed.
+
+    Args:
+        token: What it is.
+        ticks: Seconds of a clock that goes forward.
+    """
+
+    def __init__(self, token: str, ticks: Callable[[], float]) -> None:
+        self._digest = _digest(token)
+        self._ticks = ticks
+        self._failed: deque[float] = deque(maxlen=FAILURES)
+
+    def wait(self) -> float:
+        """Seconds until it may be tried again; 0 for now."""
+        if len(self._failed) < FAILURES:
+            return 0.0
+        return max(self._failed[0] + _WITHIN - self._ticks(), 0.0)
+
+    def matches(self, given: str) -> bool:
+        """Whether this is it; a miss counts."""
+        is_it = compare_digest(self._digest, _digest(given))
+        if not is_it:
+            self._failed.append(self._ticks())
+        return is_it
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode(errors="surrogatepass")).digest()

@@ -1,0 +1,270 @@
+"""The pages as whoever runs a gateway reads them, and as an attacker would like them to be."""
+
+import re
+from dataclasses import fields, replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboards import pages
+from slo.budget import Unit
+from tests.fakes.board import (
+    CALL,
+    NOW,
+    a_counter,
+    a_moved,
+    a_notice,
+    a_pin,
+    a_promise,
+    a_stay,
+    overview,
+    told,
+)
+
+EVIL = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}"
+SECTIONS = ("promises", "stays", "moved", "counters", "notices")
+TEMPLATES = Path(pages.__file__).parent / "templates"
+_VOID = {"meta", "link", "input", "br"}
+
+
+class Outline(HTMLParser):
+    """A page's elements and texts; the elements are closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self._open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text = " ".join(f"{self.text} {data}".split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def shown(**parts: Any) -> Outline:
+    return Outline(pages.overview(overview(**parts), NOW))
+
+
+def test_an_objective_says_what_is_promised_and_where_it_stands():
+    text = shown().text
+
+    assert "p95 of ttft within 500ms" in text
+    assert "degrade: elsewhere → small" in text
+    assert "rung 2 small" in text
+    assert "2026-09-21 14:11:50 for 1 min 30 s" in text
+    assert "6.2" in text
+    assert "31 of 1,060" in text
+    assert "31 of 60 calls were slow" in text
+
+
+def test_what_is_pinned_says_by_whom_why_and_until_when():
+    pinned = a_promise(state="pinned", pin=a_pin())
+
+    assert "ann a test, until 2026-09-21 15:13:20" in shown(promises=[pinned]).text
+    nobody = replace(pinned, pin=a_pin(who="", why=""))
+    assert "somebody until 2026-09-21 15:13:20" in shown(promises=[nobody]).text
+
+
+@pytest.mark.parametrize("state", ["healthy", "degraded", "recovering", "frozen", "pinned"])
+def test_every_state_is_told_in_words_and_has_a_look(state):
+    page = shown(promises=[a_promise(state=state)], stays=[])
+
+    assert {"class": f"state {state}"} in page.all("span")
+    assert re.search(rf"\.{state}\b", pages.stylesheet().decode())
+
+
+def test_what_nothing_happened_to_stands_as_calls_ask():
+    text = shown(
+        promises=[a_promise(state="healthy", level=0, since=None, burn=None, counted=0)]
+    ).text
+
+    assert "as asked the start \N{EN DASH} no calls \N{EN DASH}" in text
+
+
+def test_what_moves_nothing_says_where_it_would_stand():
+    assert "would be rung 2 small" in shown(promises=[a_promise(acts=False)]).text
+
+
+def test_a_level_that_the_ladder_no_longer_has_is_told_all_the_same():
+    assert "rung 9 no longer on the ladder" in shown(promises=[a_promise(level=9)]).text
+
+
+def test_a_move_says_whence_whither_why_and_how_long():
+    over, goes_on = a_stay(), a_stay(source="small", rung="", ended=None)
+    text = shown(stays=[goes_on, over]).text
+
+    assert "small as asked degraded 31 of 60 calls were slow goes on, for 10 min" in text
+    assert "as asked small degraded 31 of 60 calls were slow 4 min until" in text
+
+
+def test_a_moved_call_links_to_its_receipts():
+    page = shown()
+
+    assert {"class": "id", "href": f"/admin/calls/{CALL}"} in page.all("a")
+    assert "acme chat big lab/small chat-ttft: level 2 $0.001235" in page.text
+
+
+def test_a_budget_says_what_is_spent_held_and_left():
+    text = shown(counters=[a_counter(), a_counter(unit=Unit.TOKENS, held=None, is_hard=False)]).text
+
+    assert "teams-month refuses beyond team acme 2026-09 $125 $0.25 $500 25.0 % 25.0 %" in text
+    assert "125,000,000,000 ? 500,000,000,000 tokens" in text
+    assert "only counts" in text
+
+
+def test_what_is_overspent_fills_its_bar_and_no_more():
+    (bar,) = shown(counters=[a_counter(spent=900 * 10**9)]).all("meter")
+
+    assert bar["value"] == bar["max"] == str(500 * 10**9)
+
+
+def test_an_open_alert_says_what_is_done_and_what_to_do():
+    text = shown().text
+
+    assert "chat-ttft burns its error budget burn: 7.2 over 30 min" in text
+    assert "Its ladder moves calls. Pin it" in text
+
+
+@pytest.mark.parametrize("part", SECTIONS)
+def test_a_part_that_is_not_known_says_so_and_the_others_stand(part):
+    whole, page = shown(), shown(**{part: None})
+
+    assert page.text.count("not available just now") == 1
+    assert len(page.all("table")) == len(whole.all("table")) - 1 == 4
+
+
+@pytest.mark.parametrize("part", SECTIONS)
+def test_an_empty_part_says_what_to_write_to_get_something(part):
+    page = shown(**{part: []})
+
+    assert len(page.all("pre")) == 1
+    assert len(page.all("table")) == 4
+
+
+EVIL_ROWS: dict[str, list[Any]] = {
+    "promises": [a_promise(name=EVIL, feature=EVIL, team=EVIL, what=EVIL, why=EVIL,
+                           ladder=(EVIL, EVIL), pin=a_pin(who=EVIL, why=EVIL))],
+    "stays": [a_stay(objective=EVIL, source=EVIL, rung=EVIL, why=EVIL)],
+    "moved": [a_moved(team=EVIL, feature=EVIL, model=EVIL, route=EVIL, why=EVIL, call_id=EVIL)],
+    "counters": [a_counter(budget=EVIL, scope=EVIL, whose=EVIL)],
+    "notices": [a_notice(title=EVIL, facts=((EVIL, EVIL),), done=EVIL, mend=EVIL)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", SECTIONS)
+def test_what_callers_named_is_text_and_nothing_else(part):
+    plain = shown(**{part: [_tamed(EVIL_ROWS[part][0])]})
+    html = pages.overview(overview(**{part: EVIL_ROWS[part]}), NOW)
+    page = Outline(html)
+
+    assert "<script" not in html
+    assert [tag for tag, _ in page.elements] == [tag for tag, _ in plain.elements]
+    assert not any(name.startswith("on") for _, found in page.elements for name in found)
+    assert "<script>alert('x')</script>" in page.text
+    assert "{{ 7 * 7 }}" in page.text
+
+
+def _tamed(row: Any) -> Any:
+    """The row with harmless texts."""
+
+    def tame(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(tame, value))
+        if isinstance(value, str):
+            return value.replace(EVIL, "plain")
+        return value if not hasattr(value, "__dataclass_fields__") else _tamed(value)
+
+    return replace(row, **{each.name: tame(getattr(row, each.name)) for each in fields(row)})
+
+
+def test_an_evil_id_leads_nowhere_else():
+    page = Outline(pages.overview(overview(moved=[a_moved(call_id='"/../x?<y>')]), NOW))
+    (link,) = [each for each in page.all("a") if each.get("class") == "id"]
+
+    assert link["href"] == "/admin/calls/%22/../x%3F%3Cy%3E"
+
+
+def test_a_call_shows_every_attempts_receipt():
+    page = Outline(pages.call(told([("model", "big")], [("route", EVIL)]), NOW))
+
+    assert "Team acme, 2 attempts, $0.001235 in all." in page.text
+    assert "Attempt 1" in page.text
+    assert EVIL.partition("{{")[0].strip() in page.text
+    assert page.all("script") == page.all("img") == []
+
+
+def test_a_call_of_unknown_price_says_so():
+    assert "1 attempt, at no known price" in Outline(pages.call(told(cost_nanos=None), NOW)).text
+
+
+def test_a_call_that_is_not_there_is_told_from_one_that_nobody_can_find_now():
+    assert "No such call" in Outline(pages.call(None, NOW)).text
+    assert "Not available just now" in Outline(pages.call(None, NOW, is_late=True)).text
+
+
+def test_the_sign_in_page_has_a_form_that_works_without_anything_else():
+    page = Outline(pages.sign_in(EVIL))
+
+    assert {"class": "sign-in", "method": "post", "action": "/admin/sign-in"} in page.all("form")
+    (field,) = page.all("input")
+    assert (field["type"], field["name"], field["id"]) == ("password", "token", "token")
+    assert page.all("label") == [{"for": "token"}]
+    assert EVIL in page.text
+    assert page.all("script") == []
+
+
+def test_pages_are_made_of_nothing_that_their_policy_forbids():
+    for html in (pages.overview(overview(), NOW), pages.call(told(), NOW), pages.sign_in()):
+        page = Outline(html)
+        names = {tag for tag, _ in page.elements}
+        assert not names & {"script", "style", "img", "iframe", "object", "base"}
+        assert not any("style" in found for _, found in page.elements)
+        assert page.all("link") == [{"rel": "stylesheet", "href": "/admin/admin.css"}]
+
+
+def test_tables_can_be_read_without_seeing_them():
+    page = shown()
+
+    assert len(page.all("caption")) == len(page.all("table")) == 5
+    assert all(found.get("scope") in {"col", "row"} for found in page.all("th"))
+    names = [found["id"] for _, found in page.elements if "id" in found]
+    assert len(names) == len(set(names))
+    labels = [found["aria-labelledby"] for _, found in page.elements if "aria-labelledby" in found]
+    assert set(labels) <= set(names)
+
+
+def test_on_a_phone_every_cell_says_what_it_is():
+    html = pages.overview(overview(), NOW)
+    for table in re.findall(r"<table>.*?</table>", html, re.DOTALL):
+        columns = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', table)
+        told_of = re.findall(r'<td data-name="([^"]*)"', table)
+        assert set(told_of) < set(columns)
+        assert len(told_of) == len(columns) - 1  # one of them is the row's own name
+
+
+def test_no_template_marks_a_text_as_safe():
+    for template in TEMPLATES.glob("*.html"):
+        text = template.read_text(encoding="utf8")
+        assert not re.search(r"\|\s*safe|autoescape|Markup", text), template.name
+
+
+def test_the_stylesheet_knows_the_dark():
+    text = pages.stylesheet().decode()
+
+    assert "prefers-color-scheme: dark" in text
+    assert "url(" not in text

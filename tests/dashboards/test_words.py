@@ -1,0 +1,57 @@
+import pytest
+
+from dashboards import words
+from slo.budget import Unit
+
+
+def test_a_time_is_told_to_the_second_in_utc():
+    assert words.clock(1_790_000_000.9) == "2026-09-21 14:13:20"
+    assert words.machine(1_790_000_000.9) == "2026-09-21T14:13:20Z"
+
+
+def test_a_span_has_the_two_largest_units():
+    assert words.span(7_265) == "2 h 1 min"
+
+
+@pytest.mark.parametrize(
+    ("nanos", "said"),
+    [
+        (None, "?"),
+        (0, "$0"),
+        (1, "$0.000000001"),
+        (999, "$0.000000999"),
+        (1_234_567, "$0.001235"),
+        (-1_234_567, "-$0.001235"),
+        (1_500_000_000, "$1.5"),
+        (1_234_567_891_234_567, "$1,234,567.891235"),
+    ],
+)
+def test_money_is_told_as_close_as_anybody_reads(nanos, said):
+    assert words.money(nanos) == said
+
+
+def test_what_is_used_of_a_budget_is_told_in_its_unit():
+    assert words.used(1_500_000_000, Unit.USD) == "$1.5"
+    assert words.used(12_345, Unit.TOKENS) == "12,345"
+    assert words.used(None, Unit.REQUESTS) == "?"
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "said"), [(1, 3, "33.3 %"), (None, 3, "?"), (1, 0, "?"), (4, 2, "200.0 %")]
+)
+def test_a_share_is_told_in_percent(part, whole, said):
+    assert words.share(part, whole) == said
+
+
+def test_what_has_no_name_is_told_what_it_is():
+    assert [words.feature(name) for name in ("*", "", "chat")] == [
+        "every feature",
+        "(none)",
+        "chat",
+    ]
+    assert [words.whose(name) for name in ("*", "", "acme")] == [
+        "everyone",
+        "(nobody named)",
+        "acme",
+    ]
+    assert [words.rung(name) for name in ("", "small")] == ["as asked", "small"]

@@ -1,0 +1,145 @@
+"""A board with a row of each kind, for tests of the pages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dashboards.board import Counter, Moved, Notice, Pin, Promise, Stay, Told
+from dashboards.pages import Overview
+from slo.alert import Severity
+from slo.budget import Unit
+
+NOW = 1_790_000_000.0
+CALL = f"call_{32 * 'a'}"
+
+
+def a_promise(**fields: Any) -> Promise:
+    said: dict[str, Any] = {
+        "name": "chat-ttft",
+        "team": "*",
+        "feature": "chat",
+        "what": "p95 of ttft within 500ms",
+        "enforce": "degrade",
+        "acts": True,
+        "ladder": ("elsewhere", "small"),
+        "state": "degraded",
+        "level": 2,
+        "since": NOW - 90,
+        "why": "31 of 60 calls were slow",
+        "burn": 6.25,
+        "missed": 31,
+        "counted": 1060,
+    }
+    return Promise(**(said | fields))
+
+
+def a_pin(**fields: Any) -> Pin:
+    said: dict[str, Any] = {"who": "ann", "why": "a test", "until": NOW + 3600}
+    return Pin(**(said | fields))
+
+
+def a_stay(**fields: Any) -> Stay:
+    said: dict[str, Any] = {
+        "objective": "chat-ttft",
+        "source": "",
+        "rung": "small",
+        "state": "degraded",
+        "why": "31 of 60 calls were slow",
+        "began": NOW - 600,
+        "ended": NOW - 360,
+    }
+    return Stay(**(said | fields))
+
+
+def a_moved(**fields: Any) -> Moved:
+    said: dict[str, Any] = {
+        "call_id": CALL,
+        "at": NOW - 30,
+        "team": "acme",
+        "feature": "chat",
+        "model": "big",
+        "route": "lab/small",
+        "why": "chat-ttft: level 2",
+        "cost_nanos": 1_234_567,
+    }
+    return Moved(**(said | fields))
+
+
+def a_counter(**fields: Any) -> Counter:
+    said: dict[str, Any] = {
+        "budget": "teams-month",
+        "scope": "team",
+        "whose": "acme",
+        "window": "2026-09",
+        "unit": Unit.USD,
+        "limit": 500 * 10**9,
+        "is_hard": True,
+        "spent": 125 * 10**9,
+        "held": 25 * 10**7,
+    }
+    return Counter(**(said | fields))
+
+
+def a_notice(**fields: Any) -> Notice:
+    said: dict[str, Any] = {
+        "severity": Severity.PAGE,
+        "began": NOW - 60,
+        "title": "chat-ttft burns its error budget",
+        "facts": (("burn", "7.2 over 30 min"),),
+        "done": "Its ladder moves calls.",
+        "mend": "Pin it",
+    }
+    return Notice(**(said | fields))
+
+
+def told(*attempts: Sequence[tuple[str, str]], **fields: Any) -> Told:
+    said: dict[str, Any] = {
+        "call_id": CALL,
+        "team": "acme",
+        "cost_nanos": 1_234_567,
+        "attempts": attempts or ((("model", "big"), ("moved", "chat-ttft: level 2")),),
+    }
+    return Told(**(said | fields))
+
+
+def overview(**fields: Any) -> Overview:
+    """A page with a row of each kind."""
+    said: dict[str, Any] = {
+        "promises": [a_promise()],
+        "stays": [a_stay()],
+        "moved": [a_moved()],
+        "counters": [a_counter()],
+        "notices": [a_notice()],
+    }
+    return Overview(**(said | fields))
+
+
+@dataclass
+class FakeBoard:
+    """Tells of one page and one call, and remembers which calls it was asked for."""
+
+    page: Overview = field(default_factory=overview)
+    one: Told | None = field(default_factory=told)
+    is_late: bool = False
+    asked: list[str] = field(default_factory=list)
+
+    async def promises(self) -> Sequence[Promise] | None:
+        return self.page.promises
+
+    async def stays(self) -> Sequence[Stay] | None:
+        return self.page.stays
+
+    async def moved(self) -> Sequence[Moved] | None:
+        return self.page.moved
+
+    async def counters(self) -> Sequence[Counter] | None:
+        return self.page.counters
+
+    async def notices(self) -> Sequence[Notice] | None:
+        return self.page.notices
+
+    async def call(self, call_id: str) -> Told | None:
+        self.asked.append(call_id)
+        if self.is_late:
+            raise TimeoutError
+        return self.one

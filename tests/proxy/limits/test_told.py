@@ -1,0 +1,120 @@
+"""What is told of budgets' counters, by the ledger and by themselves."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from redis import RedisError
+
+from proxy.limits.accounts import Accounts
+from proxy.limits.told import Row, counted, known, most_spent
+from proxy.store.inserts import inserter
+from proxy.store.redis_reserving import Shared
+from proxy.store.reserving import Private, Reserving, StoreLost
+from proxy.store.store import Store
+from slo.budget import Budget, Unit, counter
+from slo.reservations import Claim, Level
+from slo.window import Window
+from tests.fakes.limited import NOW, budget
+from tests.fakes.receipts import a_receipt
+from tests.fakes.redis_keys import SERVER, prefix
+
+SPENT = 1_500_000_000
+LIMIT = 5_000_000_000
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """One with a call of a team's."""
+    made = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    team = made.teams.create("acme", now=NOW)
+    inserter(made._engine)([a_receipt(0, team=team.id, cost_nanos=SPENT, feature="chat")])
+    yield made
+    made.close(5)
+
+
+class Away(Private):
+    """Counters that nobody can ask."""
+
+    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+        raise StoreLost("they are away")
+
+
+def ledgers(store: Store, about: Budget) -> list[Row]:
+    return known(Accounts(store.spendings), about, NOW)
+
+
+def test_the_ledger_knows_what_was_spent_and_not_what_is_held(store: Store) -> None:
+    assert ledgers(store, budget()) == [Row("acme", SPENT)]
+    assert ledgers(store, budget(scope="organization")) == [Row("*", SPENT)]
+    minute = budget(unit=Unit.REQUESTS, window=Window.MINUTE)
+    assert ledgers(store, minute) == [Row("acme", 1)]
+
+
+def test_of_one_who_spent_nothing_the_ledger_knows_just_that(store: Store) -> None:
+    assert ledgers(store, budget(of="idle")) == [Row("idle", 0)]
+
+
+def test_of_what_it_does_not_count_the_ledger_says_that_nobody_knows(store: Store) -> None:
+    assert ledgers(store, budget(scope="label:project")) == [Row("*", None)]
+    assert ledgers(store, budget(scope="label:project", of="x")) == [Row("x", None)]
+
+
+def test_of_more_than_it_reads_at_once_the_ledger_knows_names_alone(store: Store) -> None:
+    inserter(store._engine)([a_receipt(n, user=f"u{n}") for n in (1, 2)])
+    store.spendings._most_calls = 2
+
+    assert [row.spent for row in ledgers(store, budget(scope="user"))] == [None, None]
+
+
+async def held(store: Reserving, about: Budget, *names: str) -> None:
+    for name in names:
+        claim = Claim(
+            counter=counter(about, name, NOW), amount=7, limit=LIMIT, hard=True, ends=NOW + 60
+        )
+        await store.reserve(f"for {name}", [claim], NOW, NOW + 60)
+
+
+def test_counters_know_what_is_held(store: Store) -> None:
+    async def run() -> list[Row]:
+        mine = Private()
+        await held(mine, budget(), "acme")
+        return await counted(mine, budget(), [Row("acme", SPENT)], NOW)
+
+    assert asyncio.run(run()) == [Row("acme", 0, 7)]
+
+
+def test_counters_of_which_nobody_knows_whose_they_are_leave_what_is_known() -> None:
+    rows = [Row("*", None)]
+
+    assert asyncio.run(counted(Private(), budget(), rows, NOW)) == rows
+
+
+def test_counters_that_all_share_know_also_whom_the_ledger_does_not() -> None:
+    async def run(name: str) -> list[Row]:
+        shared = Shared(SERVER, "acme", prefix=name)
+        try:
+            await held(shared, budget(), "acme", "new")
+            return await counted(shared, budget(), [Row("acme", SPENT)], NOW)
+        finally:
+            await shared.aclose()
+
+    with ExitStack() as stack:
+        try:
+            name = stack.enter_context(prefix())
+        except RedisError as error:
+            pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
+        assert asyncio.run(run(name)) == [Row("acme", 0, 7), Row("new", 0, 7)]
+
+
+def test_counters_that_are_away_say_so() -> None:
+    with pytest.raises(StoreLost):
+        asyncio.run(counted(Away(), budget(), [Row("acme", SPENT)], NOW))
+
+
+def test_those_come_first_of_whom_most_is_spent_then_held() -> None:
+    rows = [Row("a", None), Row("b", 1), Row("d", 2), Row("c", 2, 5)]
+
+    assert [row.whose for row in most_spent(rows, 3)] == ["c", "d", "b"]

@@ -1,0 +1,108 @@
+"""Moved calls as whoever runs the gateway sees them: in the page of promises, over HTTP."""
+
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from proxy.store.pins import PinRow
+from tests.fakes.second import Second, second
+
+TOKEN = "an-admin-token-of-24-chars"
+PROMISES = """
+[[objectives]]
+name = "chat-ttft"
+feature = "chat"
+metric = "ttft"
+p = 95
+under = "30s"
+enforce = "degrade"
+ladder = ["spare"]
+
+[[budgets]]
+name = "teams-month"
+scope = "team"
+limit = "500"
+unit = "usd"
+window = "month"
+"""
+#: Seconds in which a pin is heard of.
+_SOON = 20.0
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Second]:
+    """Models with others in their place, promises, and a token for the pages."""
+    with second(tmp_path_factory.mktemp("admin"), PROMISES, admin_token=TOKEN) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser(here: Second) -> Iterator[httpx.Client]:
+    """One that is signed in."""
+    with httpx.Client(base_url=here.url.removesuffix("/v1"), follow_redirects=True) as client:
+        assert "Sign in" in client.get("/admin").text
+        opened = client.post("/admin/sign-in", data={"token": TOKEN})
+        assert opened.url.path == "/admin"
+        yield client
+
+
+def page(here: Second, browser: httpx.Client, path: str = "/admin") -> str:
+    """A page, once the ledger has all calls."""
+    assert here.gateway.store.drain.flush(20)
+    got = browser.get(path)
+    assert got.status_code == 200
+    return got.text
+
+
+def test_a_call_that_fell_back_is_on_the_page_with_its_receipts(here, browser):
+    here.lab.suffer("main", "503")
+    try:
+        answer = here.ask("main", extra_headers={"x-thriftgate-feature": "<script>x</script>"})
+    finally:
+        here.lab.suffer("main", "")
+    moved, call_id = answer.headers["x-thriftgate-moved"], answer.headers["x-request-id"]
+
+    html = page(here, browser)
+    assert f'href="/admin/calls/{call_id}"' in html
+    assert moved.startswith("fallback: ")
+    for told in (moved, "acme", "lab/spare", "&lt;script&gt;x&lt;/script&gt;"):
+        assert f">{told}</td>" in html
+    assert "<script" not in html
+    call = page(here, browser, f"/admin/calls/{call_id}")
+    assert "Attempt 1" in call
+    assert "Attempt 2" in call
+    assert moved in call
+    assert "Say something." not in call
+
+
+def test_a_call_that_a_pin_moves_is_on_the_page_with_who_pinned(here, browser):
+    now = time.time()  # noqa: TID251 - a person's own
+    here.gateway.store.pins.set(
+        PinRow(objective="chat-ttft", level=1, until=now + 600, why="a try", made=now, who="ann")
+    )
+    until, html = time.monotonic() + _SOON, ""
+    while "Pinned to level 1: a try" not in html:  # as a move of the controller
+        assert time.monotonic() < until
+        html = page(here, browser)
+    answer = here.ask("main", stream=True, extra_headers={"x-thriftgate-feature": "chat"})
+    assert list(answer.parse())
+
+    html = page(here, browser)
+    assert answer.headers["x-thriftgate-moved"] == "chat-ttft: level 1, pinned"
+    assert ">chat-ttft: level 1, pinned</td>" in html
+    assert answer.headers["x-request-id"] in html
+    assert '<span class="state pinned">pinned</span>' in html
+    assert "rung 1<small>spare</small>" in html
+    assert ">ann<small>a try, until " in html
+    assert "chat-ttft is pinned, on level 1: spare" in html  # as an open alert
+    assert "teams-month" in html
+    assert "not available" not in html
+
+
+def test_who_signs_out_sees_nothing_more(here, browser):
+    left = browser.post("/admin/sign-out")
+
+    assert left.url.path == "/admin/sign-in"
+    assert "Sign in" in browser.get("/admin").text
