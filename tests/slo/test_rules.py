@@ -128,10 +128,53 @@ def test_every_rule_is_as_prometheus_has_them(every: list[Objective]) -> None:
     assert yaml.safe_load(yaml.safe_dump(rules(every))) == rules(every)
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not on the PATH")
+def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+    if PROMTOOL is None:
+        pytest.skip("promtool is not on the PATH; Debian's package prometheus holds it")
+    return subprocess.run([PROMTOOL, *arguments], capture_output=True, check=False)  # noqa: S603 - ours
+
+
 def test_promtool_finds_nothing_wrong(tmp_path: Path) -> None:
     file = tmp_path / "rules.yml"
     file.write_text(yaml.safe_dump(rules((P95, FLOOR))))
-    assert PROMTOOL is not None
-    ran = subprocess.run([PROMTOOL, "check", "rules", file], capture_output=True, check=False)  # noqa: S603 - ours
+
+    ran = promtool("check", "rules", file)
+
     assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize(("bad", "alerts"), [(2, 0), (50, 1)])
+def test_the_page_of_half_an_hour_fires_when_the_budget_burns_and_not_before(
+    tmp_path: Path, bad: int, alerts: int
+) -> None:
+    """A hundred calls a minute, of which so many are bad for three quarters of an hour."""
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules((P95,))))
+    firing = 'count(ALERTS{over="30m", alertstate="firing"}) or vector(0)'
+    name = 'thriftgate_objective_{}_total{{objective="chat"}}'
+    series = [
+        {"series": name.format("good"), "values": f"0+98x60 {60 * 98}+{100 - bad}x45"},
+        {"series": name.format("bad"), "values": f"0+2x60 {60 * 2}+{bad}x45"},
+    ]
+    story = {
+        "rule_files": ["rules.yml"],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": series,
+                "promql_expr_test": [
+                    {
+                        "expr": firing,
+                        "eval_time": when,
+                        "exp_samples": [{"labels": "{}", "value": alerts if when == "105m" else 0}],
+                    }
+                    for when in ("60m", "105m")
+                ],
+            }
+        ],
+    }
+    (tmp_path / "story.yml").write_text(yaml.safe_dump(story))
+
+    ran = promtool("test", "rules", tmp_path / "story.yml")
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
