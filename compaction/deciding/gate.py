@@ -125,12 +125,16 @@ _FOLDS: Final = frozenset({Reason.PAYS, Reason.BANKED, Reason.FORCED, Reason.WIN
 def cost(prices: Prices, at: Standing, asked: float = 0.0) -> float:
     """What a fold costs once: its segment and the tail are written where they could be read.
 
+    So is what stands before the cut, where that is too short to be read by itself.
+
     Args:
         prices: What tokens cost.
         at: How the conversation stands.
         asked: What a model was paid to write the segment; 0 for rules alone.
     """
-    return max(prices.write - prices.read, 0.0) * (at.segment + at.tail - at.fresh) + asked
+    ahead = at.fixed + at.folded
+    anew = at.segment + at.tail - at.fresh + (ahead if ahead < prices.least else 0)
+    return max(prices.write - prices.read, 0.0) * anew + asked
 
 
 def break_even(prices: Prices, at: Standing, asked: float = 0.0) -> float:

@@ -264,6 +264,13 @@ def test_nothing_is_folded_to_where_it_is_too_short_to_be_cached():
     assert verdict(Policy(prices=replace(CLAUDE, least=3_000)), OLD).folds
 
 
+def test_what_stands_before_the_cut_is_written_too_where_it_is_too_short_to_be_read():
+    alone, read = replace(GEMINI, least=FIELD.fixed + 1), replace(GEMINI, least=FIELD.fixed)
+
+    assert cost(read, FIELD) == cost(GEMINI, FIELD)
+    assert cost(alone, FIELD) == pytest.approx(cost(GEMINI, FIELD) + 0.9 * FIELD.fixed)
+
+
 def test_a_bank_that_owes_is_made_good_before_the_next_fold():
     owing = replace(FIELD, bank=-10_000.0)
 
