@@ -26,11 +26,8 @@ _SELF_CONTAINED: Final = frozenset(
         "moderations",
         "rerank",
         "responses",
-        "responses/compact",
     }
 )
-#: Those of them that may go on from what a provider keeps, by what their bodies say.
-_MAY_GO_ON: Final = frozenset({"responses", "responses/compact"})
 #: What lists the answers that a provider keeps, instead of asking for one.
 #: Source: OpenAI API reference, list chat completions (2026-11).
 _LISTING: Final = ("GET", "chat/completions")
@@ -103,7 +100,7 @@ def _is_self_contained(call: Call) -> bool:
     """Whether it is answered from itself alone, as far as its body could be read."""
     if call.endpoint not in _SELF_CONTAINED:
         return False
-    if call.endpoint not in _MAY_GO_ON:
+    if call.endpoint != "responses":
         return True
     return call.ask is not None and not call.ask.needs_kept_state
 

@@ -30,8 +30,8 @@ _SALT: Final = "cache_salt"
 _ISOLATION: Final = "prompt_cache_isolation_key"
 _HEADER: Final = "x-prompt-cache-isolation-key"
 _GENERATING: Final = frozenset({"chat/completions", "completions", "responses"})
-#: Endpoints that know the field. Source: OpenAI API reference, and openai 3.52 (2026-11).
-_KEYED: Final = frozenset({"chat/completions", "responses", "responses/compact"})
+#: Endpoints that know the field and several teams may call. Source: OpenAI API reference (2026-11).
+_KEYED: Final = frozenset({"chat/completions", "responses"})
 _NOTHING: Final = frozenset({b"null", b'""'})
 #: Providers of whose caches the field is known.
 _FIELDS: Final[Mapping[str, str]] = {
