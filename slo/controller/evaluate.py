@@ -6,13 +6,15 @@ percent, see ``slo.wilson``. What the rules are as they are for, each measured w
 
 - A breach is also one of the budget of five minutes. That takes its time (17 seconds where two of
   three calls are slow), and is why ten awful seconds move nothing.
-- Of 50 calls and more what is surely over budget is a breach. Twenty are looked at too often to be
-  believed as easily, so fewer than 50 must be grossly over it: their lower bound is beyond the
-  geometric mean of the budget and all (22 percent for a p95). They may be of ten minutes; the last
-  ten of them show that it is still so. Two calls a minute can degrade like that.
+- Of as many calls as the rules say (50 of a p95) and more what is surely over budget is a breach.
+  Twenty are looked at too often to be believed as easily, so fewer than the rules' least must be
+  grossly over it: their lower bound is beyond the geometric mean of the budget and all (22 percent
+  for a p95). They may be of ten minutes; the last ten of them show that it is still so. Two calls a
+  minute can degrade like that.
 - Level 0 is good again when two minutes of canaries are, and 40 of them at least. That so many come
   is what ``slo.controller.share`` is for; where they are rare they are of the time that it takes,
-  and not at once of five minutes, which reach into the incident for three more.
+  and not at once of five minutes, which reach into the incident for three more. Where all
+  calls go to level 0 and are not 40 in ten minutes, 20 do: what two a minute degrade comes back.
 - A share that canaries had already is not held anew: the ramp goes on from it.
 - Whoever relapsed twice is not believed as soon: evidence and steps of twice the length, then four
   times. Else an upstream that comes and goes would be followed, quickly, at each turn.
@@ -25,8 +27,8 @@ from msgspec.structs import replace
 
 from slo import wilson
 from slo.controller.pins import unpinned
-from slo.controller.share import canary_share, next_share, ramp_share
-from slo.controller.standing import CANARY, LONG, SHORT, Arm, Rules, Standing, State
+from slo.controller.share import canary_share, is_lately_bad, next_share, ramp_share
+from slo.controller.standing import CANARY, LONG, LONGEST, SHORT, Arm, Rules, Standing, State
 from slo.tally import Counts
 
 _NOTHING: Final = Arm()
@@ -63,8 +65,7 @@ def _while_degraded(
 ) -> Standing:
     if standing.until is None or now >= standing.until:
         primary, own = arms.get(0, _NOTHING), arms.get(standing.level, _NOTHING)
-        wanted = CANARY * rules.patience(standing.relapses)
-        canaries, seconds = primary.latest(rules.canary_least, wanted)
+        canaries, seconds = _canaries(primary, standing, rules)
         if _is_within(canaries, rules) and not _is_surely_over(primary.within(SHORT), rules):
             return _recovering(standing, rules, now, _told(canaries, seconds, 0, rules))
         breach, seconds = _breach(own, rules)
@@ -82,7 +83,8 @@ def _while_recovering(
     calls, seconds = primary.latest(rules.least, SHORT)
     if not calls.n:
         share = ramp_share(canary_share(standing.share, arms, rules), rules)
-        return standing if share <= standing.share else _stepped(standing, share, now)
+        more = share > standing.share and not is_lately_bad(primary, rules)
+        return _stepped(standing, share, now) if more else standing
     why = _told(calls, seconds, 0, rules)
     if _is_surely_over(calls, rules):
         relapsed = replace(standing, relapses=standing.relapses + 1)
@@ -147,11 +149,24 @@ def _stepped(standing: Standing, share: float, now: float) -> Standing:
     return replace(standing, share=share, step_since=now)
 
 
+def _canaries(primary: Arm, standing: Standing, rules: Rules) -> tuple[Counts, float]:
+    """The calls to level 0 that a recovery is judged by, and the seconds they go back.
+
+    There are none of them where there are too few. Where all calls go there and are not as many in
+    ten minutes, fewer are enough.
+    """
+    wanted = CANARY * rules.patience(standing.relapses)
+    found = primary.latest(rules.canary_least, wanted)
+    if found[0].n or standing.share < 1.0:
+        return found
+    return primary.latest(rules.least, LONGEST)
+
+
 def _breach(arm: Arm, rules: Rules) -> tuple[Counts, float]:
     """The calls that show that the level is over budget, and the seconds they go back.
 
-    They surely are now, five times as long was over budget, and so are the last of them. There are
-    no such calls where that is not so.
+    They surely are now, five times as long was over budget (ten minutes at most), and so are the
+    last of them. There are no such calls where that is not so.
     """
     calls, seconds = arm.latest(rules.least, SHORT)
     newest, _ = arm.latest(rules.few)

@@ -1,17 +1,20 @@
 """Which level a new conversation gets, and how many of them try level 0.
 
 While degraded, some have to try level 0 to show when all can. How many is a matter of what became
-of the last ten: while those were surely over budget a few, since most of them are lost (a call in
-three seconds, and never more than an eighth); else so many that the 40 that a recovery takes come
-within its two minutes: a part of the ramp, on which it then goes on. One part of all calls for both
-was either dear or, with conversations that come in bursts, too few in every fifth incident.
+of the last ten, or of as many as there were in ten minutes: while those were surely over budget,
+and where there were none, a few, since most of them are lost (a call in three seconds, and never
+more than an eighth); else so many that the 40 that a recovery takes come within its two minutes: a
+part of the ramp, on which it then goes on. With little traffic that would be all, for which ten
+lucky calls are no reason: while the last twenty are over budget it is no more than the ramp's
+second part. One part of all calls for both was either dear or, with conversations that come in
+bursts, too few in every fifth incident.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
 from slo import wilson
-from slo.controller.standing import LONG, SHORT, Arm, Rules, Standing
+from slo.controller.standing import LONG, LONGEST, SHORT, Arm, Rules, Standing
 
 _STEPS: Final = tuple(2.0**power for power in range(-6, 4))
 """By what the first share is multiplied: in steps, so that it does not change with every call."""
@@ -41,14 +44,23 @@ def canary_share(before: float, arms: Mapping[int, Arm], rules: Rules) -> float:
     calls = sum(arm.within(SHORT).n for arm in arms.values())
     if not 0 < calls < sum(arm.within(LONG).n for arm in arms.values()):
         return before
-    newest, _ = arms.get(0, Arm()).latest(rules.few)
-    if wilson.lower(newest.bad, newest.n) > rules.budget:
+    primary = arms.get(0, Arm())
+    if not primary.within(LONGEST).n or is_lately_bad(primary, rules):
         shares = tuple(min(rules.canary_share * step, rules.canary_most) for step in _STEPS)
         wanted = SHORT / (calls * rules.canary_gap)
     else:
-        shares, wanted = rules.ramp, SHORT / (calls * rules.canary_gap_after)
+        more, _ = primary.latest(rules.least)
+        shares = rules.ramp[:2] if more.share > rules.budget else rules.ramp
+        wanted = SHORT / (calls * rules.canary_gap_after)
     least, most = _above(_FEWEST * wanted, shares), _above(_MANIEST * wanted, shares)
     return before if before in shares and least <= before <= most else _above(wanted, shares)
+
+
+def is_lately_bad(primary: Arm, rules: Rules) -> bool:
+    """Whether the last few calls to level 0 were surely over budget, or all there were lately."""
+    newest, _ = primary.latest(rules.few)
+    newest = newest if newest.n else primary.within(LONGEST)
+    return wilson.lower(newest.bad, newest.n) > rules.budget
 
 
 def ramp_share(least: float, rules: Rules) -> float:

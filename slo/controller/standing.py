@@ -2,7 +2,7 @@
 
 ::
 
-    HEALTHY ──(60 s: surely over budget, fewer than 50: grossly; 5 min: over)──▶ DEGRADED, level 1
+    HEALTHY ──(60 s: surely over budget, few calls: grossly; 5 min: over)──────▶ DEGRADED, level 1
        ▲                                                             dwell │ ▲  │ the level's own
        │ all for 60 s                                     and 40 canaries, │ │  │ calls as bad:
        │                                                    120 s of them, │ │  │ level + 1
@@ -53,9 +53,9 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         canary_most: The most of new conversations that try it then.
         canary_gap_after: The same seconds once they are not; with less traffic the shares are
             larger.
-        canary_least: Below so many calls to level 0 nothing recovers.
+        canary_least: Below so many calls to level 0 nothing recovers, but where all go there.
         ramp: The parts of new conversations that go to level 0 while recovering, ascending to 1.0.
-        step: Seconds for which each is kept.
+        step: Seconds for which each is kept; those for which canaries had the first count.
         forget: Seconds of health after which relapses are counted from 0 again.
 
     Raises:

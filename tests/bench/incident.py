@@ -71,6 +71,7 @@ WEATHERS = {
     "the first at 10 calls/min": Weather(1 / 6, (ONCE,)),
     "ten minutes, 1.5 times slower": Weather(spells=((900.0, 1500.0, 1.5),)),
     "45 minutes, 1.5 times slower": Weather(spells=((900.0, HOUR, 1.5),)),
+    "45 minutes, 1.5 times slower, 1 call/s": Weather(1.0, ((900.0, HOUR, 1.5),)),
     "two of four minutes": Weather(
         spells=tuple((at, at + 120.0, SLOWER) for at in range(900, 3600, 240))
     ),

@@ -74,6 +74,21 @@ def test_few_calls_degrade_where_they_are_grossly_over_budget(bad, n):
     assert after.reason.startswith(f"Of {n} calls to level 0 in 60 s {bad} were bad (")
 
 
+@pytest.mark.parametrize(("target", "bad"), [(0.95, 8), (0.7, 15), (0.999, 2), (0.23, 20)])
+def test_of_twenty_calls_so_many_are_grossly_over_budget(target, bad):
+    rules = Rules(target=target, rungs=1)
+
+    assert evaluate(HEALTHY, {0: counted(calls(bad, 20))}, rules, NOW).state is State.DEGRADED
+    assert evaluate(HEALTHY, {0: counted(calls(bad - 1, 20))}, rules, NOW) is HEALTHY
+
+
+def test_where_few_good_calls_are_promised_anyway_no_twenty_are_too_bad_but_fifty_can_be():
+    rules = Rules(target=0.2, rungs=1)
+
+    assert evaluate(HEALTHY, {0: counted(calls(20, 20))}, rules, NOW) is HEALTHY
+    assert evaluate(HEALTHY, {0: counted(calls(50, 50))}, rules, NOW).state is State.DEGRADED
+
+
 def test_few_calls_may_be_of_ten_minutes_if_the_last_of_them_are_bad_too():
     slow = (calls(0, 2), *30 * [calls(2, 9)], *10 * [calls(5, 15)], *19 * [calls(12, 25)])
 
@@ -137,6 +152,23 @@ def test_where_canaries_are_rare_those_of_longer_count():
 
     assert after.state is State.RECOVERING
     assert after.reason == "Of 50 calls to level 0 in 130 s 2 were bad (4 %); 5 % may be."
+
+
+def test_where_all_calls_are_canaries_and_still_few_twenty_of_ten_minutes_are_enough():
+    whole = replace(DEGRADED, share=1.0, relapses=5)
+    twenty = Arm(tuple(calls(slot // 59, 1 + slot * 19 // 59) for slot in range(60)))
+    assert twenty.within(600) == calls(1, 20)
+
+    after = evaluate(whole, {0: twenty}, RULES, NOW)
+
+    assert after.state is State.RECOVERING
+    assert after.reason == "Of 20 calls to level 0 in 600 s 1 were bad (5 %); 5 % may be."
+    for still in (
+        evaluate(replace(whole, share=0.48), {0: twenty}, RULES, NOW),
+        evaluate(whole, {0: Arm(twenty.back[:-1])}, RULES, NOW),
+        evaluate(whole, {0: Arm((*twenty.back[:-1], calls(2, 21)))}, RULES, NOW),
+    ):
+        assert still.state is State.DEGRADED
 
 
 def test_the_last_canaries_stop_no_recovery_while_they_are_few():
@@ -241,6 +273,13 @@ def test_a_recovery_with_too_little_traffic_to_go_on_lets_more_of_it_try():
     arms = {0: steady(0, 1), 1: steady(0, 29)}
 
     assert evaluate(RECOVERING, arms, RULES, NOW) == replace(RECOVERING, share=1.0, step_since=NOW)
+
+
+def test_a_recovery_with_too_little_traffic_takes_no_step_while_the_last_calls_were_bad():
+    for last in (calls(12, 12), calls(10, 19), calls(1, 1)):
+        arms = {0: Arm((NONE, *59 * [last])), 1: steady(0, 48)}
+
+        assert evaluate(RECOVERING, arms, RULES, NOW) is RECOVERING
 
 
 def test_what_is_frozen_stays_so_whatever_is_counted():

@@ -41,6 +41,15 @@ def test_an_incident_that_comes_again_is_noticed_again_and_as_soon_over():
     assert came.settled <= 360
 
 
+def test_a_mild_breach_with_a_call_a_second_sends_nobody_back_for_a_lucky_few():
+    mild = WEATHERS["45 minutes, 1.5 times slower, 1 call/s"]
+
+    ours, usual = outcome(1, Controller(), mild), outcome(1, Switch(), mild)
+
+    assert ours.slow < 0.9 * usual.slow
+    assert usual.moves > 4 * ours.moves
+
+
 def test_with_ten_calls_a_minute_it_is_noticed_in_five_minutes():
     came = outcome(1, Controller(), WEATHERS["the first at 10 calls/min"])
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec import json
 
+from slo import wilson
 from slo.controller.evaluate import evaluate
 from slo.controller.moves import moves
 from slo.controller.pins import frozen, pinned, thawed, unpinned
@@ -43,6 +44,19 @@ def is_breach(arm: Arm) -> bool:
     newest, _ = arm.latest(10)
     least = 0.05 if calls.n >= 50 else 0.22
     return calls.share > least and newest.share > 0.05 < arm.within(max(5 * seconds, 300)).share
+
+
+def canaries(primary: Arm, before: Standing) -> Counts:
+    """The calls a recovery may be judged by: those of two minutes, after relapses of more of them.
+
+    They are of longer where it takes that for 40, and 20 of ten minutes where everybody tries.
+    """
+    seconds = {0: 120, 1: 120, 2: 240}.get(before.relapses, 480)
+    while primary.within(seconds).n < 40 and seconds < 600:
+        seconds += 10
+    found = primary.within(seconds)
+    assert found.n >= (20 if before.share == 1.0 else 40)
+    return found
 
 
 class Looked(RuleBasedStateMachine):
@@ -91,12 +105,9 @@ class Looked(RuleBasedStateMachine):
                 assert is_breach(own)
             case State.DEGRADED, State.RECOVERING:
                 assert after.level == before.level
-                canaries, seconds = primary.latest(40, 120)
-                assert canaries.n >= 40
-                if before.relapses > 1:
-                    canaries, seconds = primary.latest(40, 240 if before.relapses == 2 else 480)
-                assert seconds >= 120
-                assert canaries.share <= 0.05
+                assert canaries(primary, before).share <= 0.05
+                minute = primary.within(60)
+                assert minute.n < 50 or wilson.lower(minute.bad, minute.n) <= 0.05
             case State.RECOVERING, State.DEGRADED:
                 assert after.level == before.level
                 assert after.relapses == before.relapses + 1

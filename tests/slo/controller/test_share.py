@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,13 @@ RULES = Rules(target=0.95, rungs=2)
 NOW = 1_000_000.0
 SHARES = st.floats(0.0, 1.0)
 DRAWS = st.floats(0.0, 1.0, exclude_max=True)
+
+
+NONE = Counts()
+
+
+def good(n: int) -> Counts:
+    return Counts(n, 0)
 
 
 def busy(calls: int, lately: int | None = None, *, bad: int = 0) -> dict[int, Arm]:
@@ -58,6 +66,34 @@ def test_with_little_traffic_many_try_it_but_not_while_it_is_bad():
     assert canary_share(0.04, busy(70), RULES) == 0.48
     assert canary_share(0.04, busy(60, bad=5), RULES) == 0.125
     assert canary_share(0.04, busy(6, bad=5), RULES) == 0.125
+
+
+@pytest.mark.parametrize(
+    ("canaries", "share"),
+    [
+        pytest.param(NONE, 0.125, id="none at all, who would send everybody"),
+        pytest.param(Counts(0, 1), 0.125, id="one, and it was bad"),
+        pytest.param(Counts(1, 8), 0.125, id="nearly all bad"),
+        pytest.param(Counts(8, 1), 1.0, id="one of nine bad may be chance"),
+        pytest.param(Counts(1, 0), 1.0, id="one, and it was good"),
+    ],
+)
+def test_fewer_than_ten_canaries_in_ten_minutes_are_the_last(canaries, share):
+    rare = {0: Arm((*6 * [NONE], *54 * [canaries])), 1: Arm(tuple(map(good, range(3, 33))))}
+
+    assert canary_share(0.04, rare, RULES) == share
+
+
+def test_ten_lucky_canaries_are_no_reason_to_send_everybody_back():
+    lucky = {
+        0: Arm((Counts(9, 1), *59 * [Counts(90, 40)])),
+        1: Arm(tuple(map(good, range(8, 488, 8)))),
+    }
+    twenty = {**lucky, 0: Arm((Counts(9, 1), *59 * [Counts(19, 1)]))}
+
+    assert canary_share(0.125, lucky, RULES) == 0.22
+    assert canary_share(0.22, lucky, RULES) == 0.22
+    assert canary_share(0.22, twenty, RULES) == 0.48
 
 
 @given(st.integers(1, 10_000), SHARES, st.integers(0, 10))

@@ -76,8 +76,3 @@ def test_after_the_second_relapse_evidence_takes_longer_up_to_four_times():
     rules = Rules(target=0.95, rungs=1)
 
     assert [rules.patience(relapses) for relapses in (0, 1, 2, 3, 4, 10**9)] == [1, 1, 2, 4, 4, 4]
-
-
-@pytest.mark.parametrize(("target", "gross"), [(0.95, 0.2236), (0.7, 0.5477), (0.999, 0.0316)])
-def test_what_is_gross_is_never_out_of_reach(target, gross):
-    assert Rules(target=target, rungs=1).gross == pytest.approx(gross, abs=1e-4)

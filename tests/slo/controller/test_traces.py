@@ -29,6 +29,7 @@ class Story:
         self.told: list[str] = []
         self.owed = [0.0, 0.0, 0.0]
         self.spoiled = [0.0, 0.0, 0.0]
+        self.bad_in_all = [0, 0, 0]
         self.jump = 0.0
         self.second = 0
 
@@ -67,6 +68,7 @@ class Story:
             self.spoiled[level] += calls * self.bad(level, self.second)
             bad = floor(self.spoiled[level] + 1e-9)
             self.spoiled[level] -= bad
+            self.bad_in_all[level] += bad
             if calls:
                 self.tally.add(str(level), calls - bad, bad, now)
 
@@ -184,10 +186,21 @@ def ten(second: int) -> float:
             3600,
             [
                 "620: healthy 0 > degraded 1",
-                "1440: degraded 1 > recovering 1",
-                "1442: recovering 1 > healthy 0",
+                "1530: degraded 1 > recovering 1",
+                "1544: recovering 1 > healthy 0",
             ],
             id="what degraded recovers also where traffic has become low",
+        ),
+        pytest.param(
+            primary(during(1200, 2400)),
+            lambda second: 1 / 30,
+            7200,
+            [
+                "1590: healthy 0 > degraded 1",
+                "3486: degraded 1 > recovering 1",
+                "3488: recovering 1 > healthy 0",
+            ],
+            id="what degraded with two calls a minute recovers, too",
         ),
         pytest.param(
             lambda level, second: AWFUL if level < 2 and 600 <= second < 1200 else FINE,
@@ -212,6 +225,22 @@ def ten(second: int) -> float:
 )
 def test_a_story_has_these_moves_and_no_others(bad, rate, seconds, told):
     assert Story(bad, rate).tell(seconds).told == told
+
+
+@pytest.mark.parametrize("gap", [10, 20, 30])
+def test_while_all_canaries_are_bad_one_in_eight_tries_at_most_however_few_calls_there_are(gap):
+    story = Story(primary(lambda second: float(second >= 600)), lambda second: 1 / gap).tell(1800)
+    degraded = story.second - int(story.told[0].partition(":")[0])
+
+    spoiled, shares = story.bad_in_all[0], set()
+    for _ in range(180):
+        story.tell(60)
+        shares.add(story.standing.share)
+
+    assert len(story.told) == 1
+    assert degraded > 600
+    assert shares == {0.125}
+    assert story.bad_in_all[0] - spoiled <= 180 * 60 / gap / 8 + 1
 
 
 def test_an_upstream_that_is_bad_again_while_it_recovers_is_left_alone_for_longer():
