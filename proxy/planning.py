@@ -355,7 +355,7 @@ class Planning:
         """Learn from a call; propose a layout now and then. Runs in the lessons' thread."""
         where = planned.place
         for each in usage:
-            self._locked(self._planner.settled, planned, each)
+            self._locked(self._planner.learn, planned, each)
         try:
             self._lessons.observe(planned)
             self._calls[where] += 1

@@ -170,15 +170,20 @@ class Planner:
             usage: What its provider counted; None where it did not.
             told: The provider's own reason for a miss, where it gave one.
         """
-        evidence, found = planned.evidence, missed(planned, usage, told=told)
-        self._chains.note(evidence.sent, usage, evidence.now)
-        self._traces.note(evidence.sent, evidence.now)
-        self._learn(planned, usage)
+        found = missed(planned, usage, told=told)
+        self.learn(planned, usage)
         return found
 
-    def _learn(self, planned: Planned, usage: Usage | None) -> None:
-        """Remember the call, for what its conversation and its feature do next."""
+    def learn(self, planned: Planned, usage: Usage | None) -> None:
+        """Remember the call, for what its conversation and its feature do next.
+
+        Args:
+            planned: The call that was answered.
+            usage: What its provider counted; None where it did not.
+        """
         draft, evidence = planned.draft, planned.evidence
+        self._chains.note(evidence.sent, usage, evidence.now)
+        self._traces.note(evidence.sent, evidence.now)
         talk = self._talks.of(draft.conversation, Talk)
         total = usage.prompt if usage is not None else evidence.sent.estimate
         known = evidence.expected.scaled(total).known
@@ -232,7 +237,8 @@ class Planner:
             own = self._decided_anew(draft, way, found, talk, own)
             if not begins_again:
                 begins = opening(found.bare)
-                own = vetted(own, way.regime, talk.told(begins, now), begins)
+                moves = self._habits.of(place(draft.asked, way.model), Habits).moves
+                own = vetted(own, way.regime, talk.told(begins, moves=moves), begins)
             policies = {_kind(way, at): own, **held}
             plan = msgspec.structs.replace(found.plan, policies=policies)
             found = msgspec.structs.replace(found, plan=plan)

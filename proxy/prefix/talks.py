@@ -11,8 +11,8 @@ from proxy.prefix.marking.plan import Plan
 
 #: Seconds after which an answer has begun, so that others may read what its call stored.
 ANSWERED: Final = 1.0
-#: Seconds within which a clock that a prompt opens with may stand still.
-_TICK: Final = 1.0
+#: Calls before one under which a clock that a prompt opens with may stand still.
+_STILL: Final = 2
 #: Comparisons with earlier calls remembered; what a conversation repeats may change as it grows,
 #: so the latest count.
 _LEFTS: Final = 2
@@ -29,7 +29,6 @@ class Talk(msgspec.Struct):
         points: Stand for what later calls may repeat of the latest calls; an agent and its
             helpers may take turns.
         openings: How the latest calls began.
-        moments: When they were made.
         endings: How they ended.
         lefts: How much of the end of those before them they did not repeat, where they had to
             extend one.
@@ -43,17 +42,24 @@ class Talk(msgspec.Struct):
     turns: int = 0
     points: tuple[int, ...] = ()
     openings: tuple[Opening, ...] = ()
-    moments: tuple[float, ...] = ()
     endings: tuple[Ending, ...] = ()
     lefts: tuple[int, ...] = ()
 
-    def told(self, begins: Opening, now: float) -> Sequence[Opening]:
+    def told(self, begins: Opening, *, moves: bool) -> Sequence[Opening]:
         """How the latest calls began, less those that tell nothing of a call that ``begins`` now.
 
-        Two calls of one second begin alike even under a clock that counts seconds.
+        A clock may stand still for a call or two, and never goes back: what came back after another
+        opening is none that a clock made.
+
+        Args:
+            begins: How the call begins.
+            moves: Whether its feature's prompts begin in another way with nearly every call.
         """
-        pairs = zip(self.openings, self.moments, strict=True)
-        return [one for one, at in pairs if one.first != begins.first or now - at >= _TICK]
+        firsts = [one.first for one in self.openings]
+        others = [first for first in firsts if first != begins.first]
+        alike = len(firsts) - len(others)
+        stands = moves and alike <= _STILL and firsts[: len(others)] == others
+        return self.openings[: len(others)] if stands else self.openings
 
     def lacked(self, left: int) -> None:
         """A call had to extend one before it, and left out so many blocks at its end."""
@@ -74,5 +80,4 @@ class Talk(msgspec.Struct):
         self.turns = turns
         self.points = (*self.points[1 - LATEST :], sent.points[sent.kept])
         self.openings = (*self.openings[1 - LATEST :], opening(sent.blocks))
-        self.moments = (*self.moments[1 - LATEST :], now)
         self.endings = (*self.endings[1 - LATEST :], ending(sent.blocks[: sent.kept]))

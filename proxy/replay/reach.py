@@ -1,9 +1,12 @@
-"""The most that a cache which keeps whole units alone could have read, whatever the order.
+"""About the most that a cache which keeps whole units alone could have read, whatever the order.
 
 Such a cache keeps how each call ended, and what two calls have in common; both take their time to
 be built. So a call reads all that is known of it only where an earlier call, all of it, is a part
 of it: then nothing varied since. Otherwise it reads what two earlier calls held, not one alone.
-Pieces are lines and stretches of a few tokens, as the ceiling's are, so it is exact to a few.
+Pieces are lines and stretches of a few tokens, as the ceiling's are, so it is exact to a few. Of
+very long recordings it is less: of pieces, and of the ends of conversations with what stood before
+them, some 400,000 each are remembered, and what was forgotten counts as never sent. A plan may then
+read more than it says.
 
 Source: DeepSeek, context caching guide (2026-11): common prefixes are units, and are detected.
 """

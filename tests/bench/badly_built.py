@@ -6,9 +6,9 @@ with every call, and conversations are laid over each other in time, as they wou
 feature's traffic. τ-bench's clock starts at the moment its policy names; AgentDojo's is any.
 Calls without recorded times follow each other after 2 to 20 seconds.
 
-With ``--mended`` the same words stand in the best order, from the first call on and without any
+With ``--mended`` the same words stand in a good order, from the first call on and without any
 label: the rules, what varies between conversations, the conversation, the time; tools sorted. How
-that is read as it is sent is what order alone can do in a regime.
+that is read as it is sent shows what this order does in a regime; another may do a little more.
 
 Usage: python -m tests.bench.badly_built KIND PATH [--gap 30] [--most N] [--seed S] > FILE
 KIND is tau, agentdojo or lmcache; PATH is the set's file or folder.
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--gap", type=float, default=30.0, help="seconds between two beginnings")
     parser.add_argument("--most", type=int, help="conversations to take")
     parser.add_argument("--seed", default="1")
-    parser.add_argument("--mended", action="store_true", help="the same words in the best order")
+    parser.add_argument("--mended", action="store_true", help="the same words in a good order")
     options = parser.parse_args()
     them = islice(KINDS[options.kind](options.path), options.most)
     for line in lines(them, gap=options.gap, seed=options.seed):
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def mended(line: Line) -> Line:
-    """A line with its words in the best order."""
+    """A line with its words in a good order: what changes with every call comes last."""
     body = line["body"]
     first, *said = body["messages"]
     above, _, rules = first["content"].partition(_RULES)

@@ -2,16 +2,19 @@
 
 import logging
 import threading
+from typing import Any
 
 from sqlalchemy.exc import OperationalError
 
 from proxy import planning as planning_
 from proxy.planning import Planning
+from proxy.prefix.explaining.reasons import Miss
+from proxy.prefix.planner import Planner
 from proxy.prefix.standing import Place
 from slo.usage import Usage
 from tests.fakes.desk import call
 from tests.proxy.plannings import ABOVE, PLACE, ROUTE, chat, kept, made, planned, run
-from tests.proxy.prefix.askings import RULES, body, said, talk
+from tests.proxy.prefix.askings import RULES, SECRET, body, said, talk
 
 
 def lessons_are_learned(planning: Planning) -> None:
@@ -31,6 +34,22 @@ def test_a_very_long_conversation_is_told_what_it_missed_and_learned_from_in_a_t
 
     assert again.evidence.before is not None
     assert miss is not None
+
+
+def test_what_a_call_missed_is_not_looked_for_again_where_it_is_learned_from(store):
+    class Once(Planner):
+        def settled(self, *args: Any, **kwargs: Any) -> Miss | None:
+            raise AssertionError
+
+    with made(store, Once(SECRET, share=0.0)) as planning:
+        found = run(kept(planning, chat()))
+        with planning._lock:
+            miss = planning.settled(found, Usage(input=3_000))
+        lessons_are_learned(planning)
+        again = run(kept(planning, chat()))
+
+    assert miss is not None
+    assert again.evidence.before is not None
 
 
 def taught(planning: Planning, calls: int = 30) -> None:

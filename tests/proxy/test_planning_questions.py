@@ -72,6 +72,7 @@ def test_what_a_provider_says_is_told_without_waiting_for_a_prompt_that_is_plann
 
     assert miss is not None
     assert miss.reason is Reason.PARAMETER_CHANGED
+    assert miss.tokens == 8_000
 
 
 def test_what_a_provider_says_of_a_long_call_is_told(store):
@@ -82,6 +83,7 @@ def test_what_a_provider_says_of_a_long_call_is_told(store):
     assert len(found.evidence.sent.blocks) > planning_._MANY
     assert miss is not None
     assert miss.detail.startswith("the provider says the model changed; by our account nothing")
+    assert miss.tokens == 8_000
 
 
 def test_where_a_call_that_asked_was_refused_the_question_goes_before_the_plan(store, caplog):

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.bench.badly_built import mended
 from tests.fakes.badly_built import lines, raw_bodies
 from tests.fakes.conversations import CONVERSATIONS, TOOLS
 from tests.fakes.recorded import KINDS, PATHS, Recorded
@@ -35,6 +36,30 @@ def test_the_rules_and_the_conversation_are_as_they_were() -> None:
         assert system["content"].endswith("\n\n" + one.rules)
         assert said == list(one.messages[: len(said)])
         assert line["reply"] == one.messages[len(said)]
+
+
+def test_mended_the_same_words_stand_in_order_the_time_last() -> None:
+    for line in made():
+        one = next(one for one in CONVERSATIONS if one.name == line["conversation"])
+        found = mended(line)
+        system, *said, last = found["body"]["messages"]
+
+        assert (
+            system["content"] == f"{one.rules}\n\nUser: {one.user}\nWorking directory: {one.place}"
+        )
+        assert said == line["body"]["messages"][1:]
+        assert last["role"] == "system"
+        assert last["content"].startswith("Current time: ")
+        assert {**found, "body": None} == {**line, "body": None}
+
+
+def test_mended_the_tools_of_every_call_come_in_one_order() -> None:
+    offered = [mended(line)["body"].get("tools") for line in made()]
+
+    assert {str(each) for each in offered} == {
+        str(None),
+        str(sorted(TOOLS, key=lambda tool: str(tool["function"]["name"]))),
+    }
 
 
 def test_tools_come_in_another_order_with_every_call() -> None:

@@ -109,7 +109,7 @@ def traced(sent: Sent, now: float) -> Trace:
     """What stays of a call."""
     tools, heads, talk = sent.prints
     texts = sent.stretches.heads[:PRINTS]
-    room = PRINTS // max(1, len(texts)) or 1
+    room = _room(texts)
     known = [sent.lines.get(at) for at in texts]
     return Trace(
         at=now,
@@ -137,9 +137,10 @@ def repeated(sent: Sent, before: Trace) -> int:
         return size + sent.ends[which.heads.stop] - sent.ends[which.heads.start]
     known = set(parted(before.heads))
     lines = {each for joined in before.lines for each in parted(joined)}
+    room = _room(which.heads)
     for at in which.heads:
         whole = sent.blocks[at].digest[:SHORT] in known
-        size += sent.blocks[at].size if whole else _common(sent, at, lines)
+        size += sent.blocks[at].size if whole else _common(sent, at, lines, room)
     return size
 
 
@@ -226,15 +227,19 @@ def _how(ours_was_there: bool, theirs_is_here: bool) -> How:  # noqa: FBT001 - a
     return How.ADDED if theirs_is_here else How.CHANGED
 
 
-def _common(sent: Sent, at: int, lines: set[bytes]) -> int:
+def _room(texts: range) -> int:
+    """How many lines of each leading text are compared; ``PRINTS`` of them all, or one of each."""
+    return PRINTS // max(1, len(texts)) or 1
+
+
+def _common(sent: Sent, at: int, lines: set[bytes], room: int) -> int:
     """Bytes of a leading text whose lines were there before, as part of its block."""
     ours = sent.lines.get(at)
     if ours is None:
         return 0
-    same = sum(
-        size for size, each in zip(ours.sizes, parted(ours.digests), strict=True) if each in lines
-    )
-    return same * sent.blocks[at].size // max(1, ours.size)
+    digests = parted(ours.digests[: room * SHORT])
+    same = sum(size for size, each in zip(ours.sizes, digests, strict=False) if each in lines)
+    return same * sent.blocks[at].size // ours.size if same else 0
 
 
 def _kept(sent: Sent, which: range, ours: bytes, before: bytes) -> int:

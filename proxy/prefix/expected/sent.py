@@ -40,15 +40,12 @@ class Lines(msgspec.Struct, frozen=True):
     Attributes:
         digests: The beginning of each line's fingerprint, joined.
         sizes: Bytes of each line.
+        size: Bytes of all lines.
     """
 
     digests: bytes
     sizes: "array[int]"
-
-    @property
-    def size(self) -> int:
-        """Bytes of all lines."""
-        return sum(self.sizes)
+    size: int
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
@@ -250,4 +247,5 @@ def parted(joined: bytes) -> list[bytes]:
 def _lines(words: str, fingerprint: Fingerprint) -> Lines:
     encoded = [line.encode("utf8", "surrogatepass") for line in split(words)]
     digests = b"".join([fingerprint(line)[:SHORT] for line in encoded])
-    return Lines(digests, array("I", map(len, encoded)))
+    sizes = array("I", map(len, encoded))
+    return Lines(digests, sizes, sum(sizes))

@@ -1,7 +1,9 @@
 """Why less was read from a cache than could have been, and what that cost.
 
 What could have been read is what the call before held too, wherever it stood, or what was sent
-before as a prefix, if that is more.
+before as a prefix, if that is more. A provider knows of calls that we do not: another process sent
+them, or one before a restart. So what it says was lost is lost at least, and where our account
+finds nothing, its word stands.
 """
 
 from fractions import Fraction
@@ -46,13 +48,13 @@ def miss(
     """
     total = usage.prompt
     if not evidence.sent.regime.name or not total:
-        return None
+        return claimed(told, usage, rates)
     expected = evidence.expected.scaled(total)
     could = _could(evidence, expected, total)
     lost = max(0, could - usage.cache_read)
     slack = _slack(evidence.sent, could, total)
     if lost <= slack and (could or usage.cache_read):
-        return None
+        return claimed(told, usage, rates)
     found = finding(
         Case(
             evidence=evidence,
@@ -64,7 +66,9 @@ def miss(
             shown=shown,
         )
     )
-    found = _joined(found, told) if told is not None else found
+    if told is not None:
+        found = _joined(found, told)
+        lost = max(lost, _at_most(told.tokens or 0, usage))
     return Miss(
         reason=found.reason,
         detail=found.detail,
@@ -75,7 +79,7 @@ def miss(
 
 
 def claimed(told: Said | None, usage: Usage | None, rates: Rates | None = None) -> Miss | None:
-    """What the provider says of a miss, where no account of ours is at hand; None for nothing.
+    """What the provider says of a miss, where our account knows of none; None for nothing.
 
     Args:
         told: The provider's own reason, where it gave one.
@@ -86,7 +90,7 @@ def claimed(told: Said | None, usage: Usage | None, rates: Rates | None = None) 
         return None
     lost, nanos = told.tokens, None
     if lost is not None and usage is not None:
-        lost = min(lost, usage.prompt - usage.cache_read)
+        lost = _at_most(lost, usage)
         nanos = lost_nanos(lost, usage, rates)
     return Miss(
         reason=told.reason,
@@ -125,6 +129,11 @@ def lost_nanos(tokens: int, usage: Usage, rates: Rates | None) -> int | None:
             return None
         paid += (tokens - written) * rates.input
     return round((paid - tokens * rates.cache_read) / _MILLION)
+
+
+def _at_most(lost: int, usage: Usage) -> int:
+    """No more tokens than were not read."""
+    return min(lost, usage.prompt - usage.cache_read)
 
 
 def _could(evidence: Evidence, expected: Expected, total: int) -> int:

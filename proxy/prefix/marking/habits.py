@@ -35,6 +35,8 @@ _DOUBT: Final = 0.75
 _AGAIN: Final = Prior(0.5, 2.0)
 _LATER: Final = Prior(0.8, 4.0)
 _EXTENDS: Final = Prior(0.95, 1.0)
+#: A share of later calls that is as good as none.
+_HARDLY: Final = 0.1
 #: The share of calls that begin a conversation.
 _NEW_OPEN: Final = Prior(0.3)
 _NEW_LONE: Final = Prior(0.9)
@@ -213,6 +215,14 @@ class Habits:
         if before or is_open:
             return now.share(_LATER if before else _OPEN, heard), then.share(_LATER, heard)
         return now.share(_LONE, heard) * _DOUBT, then.share(_AGAIN, heard)
+
+    @property
+    def moves(self) -> bool:
+        """Whether later calls hardly ever begin with what those before them sent, whatever its end.
+
+        It takes nine calls to know.
+        """
+        return self._common.extends.within[-1] < _HARDLY
 
     def stake(self) -> None:
         """Count a first call that is marked."""

@@ -188,3 +188,15 @@ def test_of_a_very_long_conversation_an_early_change_is_found_and_what_is_compar
     assert found == Change(place="messages[6]", how=How.ADDED, block=6)
     again, compared = repeated(after, traced(before, 0)), after.blocks[: PRINTS + 1]
     assert again == sum(block.size for block in compared) - after.blocks[6].size
+
+
+def test_of_many_long_texts_few_lines_each_are_compared():
+    def texts(word: str) -> list[tuple[str, str]]:
+        lines = "\n".join(["shared", *(f"{word} {number}" for number in range(99)), "shared"])
+        return [("system", f"{at} {word}\n{lines}") for at in range(256)]
+
+    before, after = (sent(VLLM, *texts(word), *TALK) for word in ("one", "two"))
+    again = repeated(after, traced(before, 0))
+
+    # Beside the bound stands the last line, which is the same again.
+    assert 256 * len("shared\n") <= again < 256 * 2 * len("shared")

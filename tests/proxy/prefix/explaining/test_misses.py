@@ -89,6 +89,30 @@ def test_a_provider_that_knows_better_is_believed():
     assert found.detail == "the provider says the tools changed"
 
 
+SAID = Said(Reason.PARAMETER_CHANGED, "the model changed", 1_200)
+
+
+def test_what_a_provider_says_was_lost_is_not_forgotten_where_we_know_of_nothing():
+    call = users(VLLM, ("a", 1_600))
+    unread = miss(evidence(call), Usage(input=1_600), RATES, told=SAID)
+    read = Usage(input=1_500, cache_read=100)
+
+    assert unread is not None
+    assert (unread.reason, unread.tokens) == (Reason.PARAMETER_CHANGED, 1_200)
+    assert unread.nanos == 1_200 * 1_800
+    assert miss(evidence(call), read, RATES, told=SAID) == claimed(SAID, read, RATES)
+
+
+def test_what_a_provider_says_was_lost_is_lost_at_least_and_no_more_than_was_not_read():
+    call = users(VLLM, ("a", 1_600))
+    ours = miss(evidence(call, call), Usage(input=1_600), told=SAID)
+    capped = miss(evidence(call), Usage(input=900), told=SAID)
+
+    assert ours is not None
+    assert capped is not None
+    assert (ours.tokens, capped.tokens) == (1_599, 900)
+
+
 @pytest.mark.parametrize(
     ("lost", "usage", "nanos"),
     [

@@ -77,6 +77,17 @@ def test_gaps_between_five_minutes_and_an_hour_speak_for_an_hour():
     assert uses.history["1h"] - uses.history["5m"] > 2
 
 
+def test_a_few_calls_that_begin_otherwise_show_that_prompts_move_but_not_ones_that_end_otherwise():
+    moving, ending = Habits(), Habits()
+    for number in range(1, 10):
+        moves = (moving.moves, ending.moves)
+        assert moves == (False, False)
+        moving.observe(5.0 * number, Seen(before=number, gap=5.0, extends=False))
+        ending.observe(5.0 * number, Seen(before=number, gap=5.0, extends=False, left=BACK))
+
+    assert (moving.moves, ending.moves) == (True, False)
+
+
 def test_a_conversation_that_rewrites_what_it_sent_shares_its_semi_stable_slot_only():
     habits = Habits()
     for at in range(100):
