@@ -43,7 +43,8 @@ class Promise:
             counted, or it has no error budget.
         missed: Events that missed it, lately.
         counted: All events that were counted, lately.
-        pin: What somebody said of it; None where nobody did.
+        pin: What somebody said of it; None where nobody did, or it is not known.
+        knows_pin: Whether it is known who pinned it, if anybody did.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Promise:
     missed: int = 0
     counted: int = 0
     pin: Pin | None = None
+    knows_pin: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

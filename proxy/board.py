@@ -1,13 +1,18 @@
 """What the pages are told: the port of ``dashboards.board``, answered by a running gateway.
 
-Pages never hurt calls. Whatever asks the database does so one question at a time, whoever looks,
-and what does not answer within ``PATIENCE`` is not known just now. A question that goes on after
-that keeps its thread, so that no second one is taken until it ends.
+Pages never hurt calls. Whatever asks the database does so with one question of a kind and two in
+all at a time, whoever looks, and what does not answer within ``PATIENCE`` is not known just now. A
+question that goes on after that keeps its thread, and none of its kind is asked until it ends.
+
+Of a budget that everybody has one of, the counters are asked for those alone of whom the ledger
+knows most to be spent.
 """
 
 import asyncio
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
@@ -16,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from dashboards.board import Counter, Moved, Notice, Pin, Promise, Stay, Told
 from proxy.limits.accounts import Accounts
-from proxy.limits.told import Row, counted, known, most_spent
+from proxy.limits.told import Row, known, most_spent, said, unknown
 from proxy.receipt import Receipt, total
 from proxy.steering.tracks import Track
 from proxy.steering.wheel import Wheel
@@ -34,8 +39,12 @@ from slo.usage import Usage
 
 T = TypeVar("T")
 
-#: Seconds that a part of a page has.
-PATIENCE: Final = 2.0
+#: Seconds that a part of a page has; all of them are asked for at once.
+PATIENCE: Final = 3.0
+#: How much of them the ledger has before the counters are asked without it.
+_LEDGERS: Final = 2 / 3
+#: Threads of the store that pages keep busy at most.
+_THREADS: Final = 2
 #: Rows of each part.
 _PROMISES: Final = 200
 _STAYS: Final = 30
@@ -44,6 +53,8 @@ _NOTICES: Final = 50
 _BUDGETS: Final = 50
 #: Counters of one budget, those of which most is spent.
 _COUNTERS: Final = 10
+#: Counters of one budget that are asked, those of which the ledger knows most to be spent.
+_ASKED: Final = 20
 #: Seconds that a process's own counts go back.
 _LATELY: Final = 600.0
 #: What no page shows of a receipt: a prompt, though a team may have it kept, and what is its title.
@@ -52,12 +63,12 @@ _HIDDEN: Final = frozenset({"prompt", "call_id", "attempt"})
 _ALWAYS: Final = frozenset({"final", "streamed"})
 
 
-class _Busy(Exception):
-    """A question that nobody waits for any more is still being answered."""
+class _GivenUp(Exception):
+    """Nobody waits any more for a question that had no thread yet."""
 
 
 class _Asking:
-    """Asks the store off the event loop: one question at a time, and for so long.
+    """Asks the store off the event loop: one question of a kind, few at once, and for so long.
 
     Args:
         opened: The store.
@@ -67,24 +78,58 @@ class _Asking:
     def __init__(self, opened: Store, patience: float) -> None:
         self._opened = opened
         self._patience = patience
-        self._turn = asyncio.Lock()
-        self._thread = threading.Lock()
+        self._threads = asyncio.Semaphore(_THREADS)
+        self._kinds: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def __call__(self, question: Callable[[], T]) -> T | None:
-        """What the question returns; None where that is not known just now."""
+    async def __call__(self, kind: str, question: Callable[[], T], share: float = 1.0) -> T | None:
+        """What the question returns; None where that is not known just now.
+
+        Args:
+            kind: Of what; one of few.
+            question: May block.
+            share: How much of its patience it has.
+        """
         try:
-            async with asyncio.timeout(self._patience), self._turn:
-                return await self._opened.ask(self._alone, question)
-        except (SQLAlchemyError, TimeoutError, _Busy):
+            async with asyncio.timeout(self._patience * share):
+                return await self._answered(question, await self._entered(kind))
+        except (SQLAlchemyError, TimeoutError):
             return None
 
-    def _alone(self, question: Callable[[], T]) -> T:
-        if not self._thread.acquire(blocking=False):
-            raise _Busy
+    async def _entered(self, kind: str) -> Callable[[], None]:
+        """Wait for a place; what gives it back."""
+        turn = self._kinds[kind]
+        await turn.acquire()
         try:
-            return question()
+            await self._threads.acquire()
+        except asyncio.CancelledError:
+            turn.release()
+            raise
+
+        def leave() -> None:
+            self._threads.release()
+            turn.release()
+
+        return leave
+
+    async def _answered(self, question: Callable[[], T], leave: Callable[[], None]) -> T:
+        """What the question returns; its place is kept until it ends, whoever still waits."""
+        loop = asyncio.get_running_loop()
+        begun = threading.Lock()  # taken once: by the thread, or by whoever gave up before it came
+
+        def answer() -> T:
+            if not begun.acquire(blocking=False):
+                raise _GivenUp
+            try:
+                return question()
+            finally:
+                with suppress(RuntimeError):  # the loop has ended, and nobody asks any more
+                    loop.call_soon_threadsafe(leave)
+
+        try:
+            return await self._opened.ask(answer)
         finally:
-            self._thread.release()
+            if begun.acquire(blocking=False):
+                leave()
 
 
 class LiveBoard:
@@ -119,25 +164,25 @@ class LiveBoard:
         self._accounts = Accounts(opened.spendings)
 
     async def promises(self) -> Sequence[Promise] | None:
-        """See ``Board.promises``; where pins are not known, nobody is said to have pinned."""
+        """See ``Board.promises``."""
         wheel, now = self._wheel, self._now()
         if wheel is None:
             return []
-        pins = await self._ask(lambda: self._opened.pins.held(now)) or {}
+        pins = await self._ask("pins", lambda: self._opened.pins.held(now))
         tracks = list(wheel.tracks.values())[:_PROMISES]
         return [_promise(each, wheel, pins, now) for each in tracks]
 
     async def stays(self) -> Sequence[Stay] | None:
         """See ``Board.stays``."""
-        return await self._ask(lambda: self._opened.moved.stays(_STAYS))
+        return await self._ask("stays", lambda: self._opened.moved.stays(_STAYS))
 
     async def moved(self) -> Sequence[Moved] | None:
         """See ``Board.moved``."""
-        return await self._ask(lambda: self._opened.moved.calls(_MOVED))
+        return await self._ask("moved", lambda: self._opened.moved.calls(_MOVED))
 
     async def notices(self) -> Sequence[Notice] | None:
         """See ``Board.notices``."""
-        found = await self._ask(lambda: self._opened.outbox.open(_NOTICES))
+        found = await self._ask("notices", lambda: self._opened.outbox.open(_NOTICES))
         if found is None:
             return None
         return [
@@ -153,16 +198,17 @@ class LiveBoard:
         ]
 
     async def counters(self) -> Sequence[Counter] | None:
-        """See ``Board.counters``; counters that are away leave the ledger's word."""
+        """See ``Board.counters``; counters that are away leave the ledger's word.
+
+        Where the ledger is away they are asked for budgets that name whose they are.
+        """
         now = self._now()
         if not self._budgets:
             return []
-        found = await self._ask(
-            lambda: [known(self._accounts, each, now) for each in self._budgets]
-        )
-        if found is None:
+        ledgers = await self._ask("budgets", lambda: self._known(now), _LEDGERS)
+        rows = await self._said(ledgers or [unknown(each) for each in self._budgets], now)
+        if ledgers is None and not any(row.spent is not None for some in rows for row in some):
             return None
-        rows = await self._counted(found, now)
         return [
             _counter(budget, row, now)
             for budget, some in zip(self._budgets, rows, strict=True)
@@ -171,7 +217,7 @@ class LiveBoard:
 
     async def call(self, call_id: str) -> Told | None:
         """See ``Board.call``."""
-        found = await self._ask(lambda: self._receipts(call_id))
+        found = await self._ask("call", lambda: self._receipts(call_id))
         if found is None:
             raise TimeoutError
         receipts, team = found
@@ -184,19 +230,23 @@ class LiveBoard:
             attempts=[_facts(each) for each in receipts],
         )
 
-    async def _counted(self, found: list[list[Row]], now: float) -> list[list[Row]]:
+    def _known(self, now: float) -> list[list[Row]]:
+        """What the ledger knows of each budget, of those of whom most is spent; blocks."""
+        return [known(self._accounts, each, now, _ASKED) for each in self._budgets]
+
+    async def _said(self, found: list[list[Row]], now: float) -> list[list[Row]]:
         """The rows as the counters have them; as they are where these cannot be asked."""
-        store = self._counters
+        store, rows = self._counters, []
         if store is None:
             return found
         try:
-            async with asyncio.timeout(self._patience):
-                return [
-                    await counted(store, budget, rows, now)
-                    for budget, rows in zip(self._budgets, found, strict=True)
-                ]
+            async with asyncio.timeout(self._patience * (1 - _LEDGERS)):
+                for budget, some in zip(self._budgets, found, strict=True):
+                    rows.append(await said(store, budget, some, now))
+                    await asyncio.sleep(0)  # counters of this process answer without a pause
         except (StoreLost, TimeoutError):
             return found
+        return rows
 
     def _receipts(self, call_id: str) -> tuple[list[Receipt], str]:
         """A call's receipts, and its team's name; blocks."""
@@ -206,9 +256,9 @@ class LiveBoard:
         return found, names.get(team, team)
 
 
-def _promise(track: Track, wheel: Wheel, pins: Mapping[str, PinRow], now: float) -> Promise:
+def _promise(track: Track, wheel: Wheel, pins: Mapping[str, PinRow] | None, now: float) -> Promise:
     objective = track.objective
-    standing, pin = wheel.standings.get(track.name), pins.get(track.name)
+    standing, pin = wheel.standings.get(track.name), (pins or {}).get(track.name)
     counts = _lately(track, wheel, now)
     return Promise(
         name=track.name,
@@ -226,6 +276,7 @@ def _promise(track: Track, wheel: Wheel, pins: Mapping[str, PinRow], now: float)
         missed=counts.bad,
         counted=counts.n,
         pin=None if pin is None else Pin(who=pin.who, why=pin.why, until=pin.until),
+        knows_pin=pins is not None,
     )
 
 

@@ -15,6 +15,7 @@ from proxy.routes.pages import tell_errors
 from proxy.routes.receipts import Kept
 from proxy.steering.wheel import Wheel
 from proxy.store.ids import call_ids
+from proxy.store.reserving import Reserving
 from proxy.store.store import Store
 from proxy.surroundings import Surroundings
 from proxy.telemetry import Telemetry
@@ -50,12 +51,14 @@ async def paged(
     def request_id() -> str:
         return make(around.now())
 
-    pages = FastAPI(title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None)
+    pages = FastAPI(
+        title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
+    )
     pages.include_router(health.router(troubles, telemetry.page))
     pages.include_router(models.router(around.catalog, authenticate))
     pages.include_router(receipts.router(kept, authenticate))
-    async with _board(around, entry, wheel) as board:
-        pages.include_router(_admin(around, board, ticks))
+    async with _admin(around, entry, wheel, ticks) as admins:
+        pages.include_router(admins)
         tell_errors(pages, request_id)
         yield pages
 
@@ -76,21 +79,28 @@ async def _key(opened: Store, request: Request) -> Key:
 
 
 @asynccontextmanager
-async def _board(
-    around: Surroundings, entry: Entry | None, wheel: Wheel | None
-) -> AsyncIterator[LiveBoard]:
-    """What the pages below /admin are told; they ask Redis by a connection of their own."""
-    settings, opened, budgets = around.settings, around.opened, around.promises.budgets
-    own = None if entry is None else entry.counters
-    shared = counters(settings, opened) if settings.redis_url else None
-    try:
-        yield LiveBoard(opened, budgets, wheel=wheel, counters=shared or own, now=around.now)
-    finally:
-        if shared is not None:
-            await shared.aclose()
-
-
-def _admin(around: Surroundings, board: LiveBoard, ticks: Callable[[], float]) -> APIRouter:
+async def _admin(
+    around: Surroundings, entry: Entry | None, wheel: Wheel | None, ticks: Callable[[], float]
+) -> AsyncIterator[APIRouter]:
     """The pages below /admin; closed where there is no token."""
     secret = around.settings.admin_token.get_secret_value()
-    return admin.router(board, secret, ticks, around.now) if secret else admin.closed()
+    if not secret:
+        yield admin.closed()
+        return
+    async with _counters(around, entry) as store:
+        budgets = around.promises.budgets
+        board = LiveBoard(around.opened, budgets, wheel=wheel, counters=store, now=around.now)
+        yield admin.router(board, secret, ticks, around.now)
+
+
+@asynccontextmanager
+async def _counters(around: Surroundings, entry: Entry | None) -> AsyncIterator[Reserving | None]:
+    """Where the pages ask for budgets: Redis by a connection of their own, or the process's."""
+    if not around.promises.budgets or not around.settings.redis_url:
+        yield None if entry is None else entry.counters
+        return
+    own = counters(around.settings, around.opened)
+    try:
+        yield own
+    finally:
+        await own.aclose()

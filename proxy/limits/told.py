@@ -1,5 +1,6 @@
 """What is told of a budget's counters: the ledger's word, and theirs where they can be asked."""
 
+from heapq import nlargest, nsmallest
 from typing import Final
 
 import msgspec
@@ -22,48 +23,80 @@ class Row(msgspec.Struct, frozen=True):
     held: int | None = None
 
 
-def known(accounts: Accounts, budget: Budget, now: float) -> list[Row]:
+def unknown(budget: Budget) -> list[Row]:
+    """The row of a budget of which nobody can say anything."""
+    return [Row(budget.of, None)]
+
+
+def known(accounts: Accounts, budget: Budget, now: float, most: int | None = None) -> list[Row]:
     """What the ledger knows; where it knows nothing of anybody, one row that says so; blocks.
+
+    Args:
+        accounts: The ledger's.
+        budget: Which.
+        now: Seconds since the epoch.
+        most: Rows, those of which it knows most to be spent; None for all.
 
     Raises:
         SQLAlchemyError: The database is away.
     """
     if not is_compared(budget):
-        return [Row(budget.of, None)]
+        return unknown(budget)
     account = accounts.of(budget, now)
-    told: dict[str, int | None] = {**account.by}
+    told: dict[str, int] = {**account.by}
     if _is_one(budget):
         told.setdefault(budget.of, 0)
-    if not account.is_whole:
-        told = dict.fromkeys(told)
-    return [Row(whose, amount) for whose, amount in told.items()] or [Row(EVERY, None)]
+    if most is not None and len(told) > most:
+        told = dict(nlargest(most, told.items(), key=lambda item: item[1]))
+    is_whole = account.is_whole
+    rows = [Row(whose, amount if is_whole else None) for whose, amount in told.items()]
+    return rows or unknown(budget)
 
 
-async def counted(store: Reserving, budget: Budget, rows: list[Row], now: float) -> list[Row]:
-    """What the counters say of those that the ledger knows, and of those that it does not.
-
-    Counters that are this process's own cannot be asked whom they know besides.
+async def said(store: Reserving, budget: Budget, rows: list[Row], now: float) -> list[Row]:
+    """What the counters say of these; the rows as they are where they name nobody.
 
     Raises:
         StoreLost: The counters are out of reach.
     """
-    start = counter(budget, "", now)
-    names = {
-        counter(budget, row.whose, now): row.whose
-        for row in rows
-        if row.whose != EVERY or budget.scope == "organization"
-    }
+    return await _said(store, _names(budget, rows, now), now) or rows
+
+
+async def counted(store: Reserving, budget: Budget, rows: list[Row], now: float) -> list[Row]:
+    """What the counters say of these, and of those that the ledger does not know.
+
+    Counters that are this process's own cannot be asked whom they know besides. Of Redis all keys
+    are looked at: for people who wait, not beside calls.
+
+    Raises:
+        StoreLost: The counters are out of reach.
+    """
+    names = _names(budget, rows, now)
     if isinstance(store, Shared) and not _is_one(budget):
+        start = counter(budget, "", now)
         for name in await store.named(start, _LOOKED_AT):
             names.setdefault(name, name.removeprefix(start))
-    said = await levels(store, list(names), now)
-    found = zip(names.values(), said, strict=True)
-    return [Row(whose, level.spent, level.held) for whose, level in found] or rows
+    return await _said(store, names, now) or rows
 
 
 def most_spent(rows: list[Row], most: int) -> list[Row]:
     """The rows of which most is spent, in that order."""
-    return sorted(rows, key=lambda row: (-(row.spent or 0), -(row.held or 0), row.whose))[:most]
+    return nsmallest(most, rows, key=lambda row: (-(row.spent or 0), -(row.held or 0), row.whose))
+
+
+def _names(budget: Budget, rows: list[Row], now: float) -> dict[str, str]:
+    """Whose counters these are, by their names."""
+    return {
+        counter(budget, row.whose, now): row.whose
+        for row in rows
+        if row.whose != EVERY or budget.scope == "organization"
+    }
+
+
+async def _said(store: Reserving, names: dict[str, str], now: float) -> list[Row]:
+    """What counters of these names say."""
+    found = zip(names.values(), await levels(store, list(names), now), strict=True)
+    return [Row(whose, level.spent, level.held) for whose, level in found]
 
 
 def _is_one(budget: Budget) -> bool:

@@ -22,6 +22,8 @@ from proxy.routes.admin_sessions import LONGEST, Secret, Sessions
 
 _COOKIE: Final = "thriftgate_admin"
 _CALL_ID: Final = re.compile(r"call_[0-9a-f]{32}")
+#: A link from elsewhere, such as an alert's, opens a page; forms of other sites bring no cookie.
+_SAME_SITE: Final = "lax"
 #: Bytes of a form: a token and its name.
 _FORM: Final = 4096
 _FIELDS: Final = 8
@@ -83,6 +85,11 @@ def router(
         shown = await _overview(board)
         return _page(await run_in_threadpool(pages.overview, shown, now()))
 
+    @routes.get(f"{HOME}/")
+    async def strayed() -> Response:
+        """The page of promises, whose path ends in no slash."""
+        return _to("")
+
     @routes.get(f"{HOME}/calls/{{call_id}}")
     async def call(request: Request, call_id: str) -> Response:
         """The receipts of a call, whichever team's it is."""
@@ -116,12 +123,8 @@ def _add_doors(routes: APIRouter, sessions: Sessions, secret: Secret) -> None:
         """A session for whoever has the token."""
         _check_source(request)
         given = await _given(request)
-        if wait := secret.wait():
-            late = _page(pages.sign_in("Too many attempts. Wait a minute, then try again."), 429)
-            late.headers["retry-after"] = str(int(wait) + 1)
-            return late
         if not secret.matches(given):
-            return _page(pages.sign_in("This is not the token."), 401)
+            return _missed(secret.missed())
         sessions.end(request.cookies.get(_COOKIE, ""))
         opened = _to("")
         opened.set_cookie(
@@ -131,7 +134,7 @@ def _add_doors(routes: APIRouter, sessions: Sessions, secret: Secret) -> None:
             path=HOME,
             secure=_is_secure(request),
             httponly=True,
-            samesite="strict",
+            samesite=_SAME_SITE,
         )
         return opened
 
@@ -141,19 +144,35 @@ def _add_doors(routes: APIRouter, sessions: Sessions, secret: Secret) -> None:
         _check_source(request)
         sessions.end(request.cookies.get(_COOKIE, ""))
         gone = _to("/sign-in")
-        gone.delete_cookie(_COOKIE, path=HOME)
+        gone.delete_cookie(
+            _COOKIE,
+            path=HOME,
+            secure=_is_secure(request),
+            httponly=True,
+            samesite=_SAME_SITE,
+        )
         return gone
 
 
+def _missed(wait: float) -> Response:
+    """What is said to somebody who did not have the token.
+
+    Args:
+        wait: Seconds until it may be tried again; 0 for now.
+    """
+    if not wait:
+        return _page(pages.sign_in("This is not the token."), 401)
+    late = _page(pages.sign_in("Too many wrong tokens. Wait a minute, then try again."), 429)
+    late.headers["retry-after"] = str(int(wait) + 1)
+    return late
+
+
 async def _overview(board: Board) -> Overview:
-    """All parts, one after the other: pages take no more of the store than one question at once."""
-    return Overview(
-        promises=await board.promises(),
-        stays=await board.stays(),
-        moved=await board.moved(),
-        counters=await board.counters(),
-        notices=await board.notices(),
+    """All parts, asked for at once: the page takes no longer than the slowest of them may."""
+    promises, stays, moved, counters, notices = await asyncio.gather(
+        board.promises(), board.stays(), board.moved(), board.counters(), board.notices()
     )
+    return Overview(promises=promises, stays=stays, moved=moved, counters=counters, notices=notices)
 
 
 def _page(html: str, status: int = 200) -> Response:

@@ -19,7 +19,7 @@ LONGEST: Final = 12 * 3600.0
 MOST: Final = 64
 #: Bytes of chance in a session's id.
 _CHANCE: Final = 32
-#: Failures within so many seconds, after which nothing is tried for a while.
+#: Misses within so many seconds, after which the next are told to wait.
 FAILURES: Final = 5
 _WITHIN: Final = 60.0
 
@@ -79,7 +79,7 @@ class Sessions:
 
 
 class Secret:
-    """The token that opens the pages, which is compared no oftener than it may be missed.
+    """The token that opens the pages, whoever else misses it: it is too long to be guessed.
 
     Args:
         token: What it is.
@@ -91,18 +91,17 @@ class Secret:
         self._ticks = ticks
         self._failed: deque[float] = deque(maxlen=FAILURES)
 
-    def wait(self) -> float:
-        """Seconds until it may be tried again; 0 for now."""
-        if len(self._failed) < FAILURES:
-            return 0.0
-        return max(self._failed[0] + _WITHIN - self._ticks(), 0.0)
-
     def matches(self, given: str) -> bool:
-        """Whether this is it; a miss counts."""
-        is_it = compare_digest(self._digest, _digest(given))
-        if not is_it:
-            self._failed.append(self._ticks())
-        return is_it
+        """Whether this is it."""
+        return compare_digest(self._digest, _digest(given))
+
+    def missed(self) -> float:
+        """Seconds that whoever missed it has to wait; 0 where it may be tried again at once."""
+        now = self._ticks()
+        if len(self._failed) == FAILURES and (wait := self._failed[0] + _WITHIN - now) > 0:
+            return wait
+        self._failed.append(now)
+        return 0.0
 
 
 def _digest(text: str) -> bytes:

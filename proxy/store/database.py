@@ -122,10 +122,11 @@ def dropped_unused(engine: Engine, table: Table, since: float, budget: float) ->
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the tables to the newest revision; processes that start together take turns."""
-    with writing(engine) as connection:
-        config = _alembic()
-        config.attributes["connection"] = connection
+    """Bring the tables to the newest revision; processes that start together take turns.
+
+    On PostgreSQL what fails leaves the revisions before it, on SQLite the tables as they were.
+    """
+    with _migrating(engine) as config:
         command.upgrade(config, "head")
 
 
@@ -133,6 +134,23 @@ def revision(engine: Engine) -> str | None:
     """The revision the tables are at; None where there are none yet."""
     with reading(engine) as connection:
         return MigrationContext.configure(connection).get_current_revision()
+
+
+@contextmanager
+def _migrating(engine: Engine) -> Iterator[Config]:
+    """Alembic's settings, with a connection as ``migrations.env`` takes it."""
+    config = _alembic()
+    if engine.dialect.name == "sqlite":
+        with writing(engine) as connection:
+            config.attributes["connection"] = connection
+            yield config
+        return
+    with engine.connect() as connection:
+        config.attributes["connection"] = connection
+        try:
+            yield config
+        finally:
+            connection.invalidate()  # its turn and its limits go with it, and to nobody else
 
 
 def _normal(url: str) -> URL:

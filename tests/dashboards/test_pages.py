@@ -80,6 +80,12 @@ def test_what_is_pinned_says_by_whom_why_and_until_when():
     assert "somebody until 2026-09-21 15:13:20" in shown(promises=[nobody]).text
 
 
+def test_where_pins_are_not_known_nobody_is_said_to_have_none():
+    page = shown(promises=[a_promise(knows_pin=False)]).text
+    assert "not known" in page
+    assert "not known" not in shown(promises=[a_promise()]).text
+
+
 @pytest.mark.parametrize("state", ["healthy", "degraded", "recovering", "frozen", "pinned"])
 def test_every_state_is_told_in_words_and_has_a_look(state):
     page = shown(promises=[a_promise(state=state)], stays=[])

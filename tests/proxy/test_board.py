@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -94,6 +95,7 @@ def test_an_objective_stands_where_the_wheel_has_it(store: Store) -> None:
 def test_an_objective_that_nothing_was_said_of_is_healthy(store: Store) -> None:
     (found,) = asked(store, LiveBoard.promises, wheel=wheel(objective(enforce=Enforce.ALERT))) or ()
 
+    assert found.knows_pin
     assert (found.state, found.level, found.since, found.why) == ("healthy", 0, None, "")
     assert found.acts is False
     assert (found.burn, found.missed, found.counted) == (None, 0, 0)
@@ -266,7 +268,8 @@ def test_a_database_that_is_away_is_not_available_and_no_failure(store: Store, m
         ]
 
     assert asked(store, everything, budget()) == [None] * 4
-    assert len(asked(store, LiveBoard.promises, wheel=wheel()) or ()) == 1
+    (promise,) = asked(store, LiveBoard.promises, wheel=wheel(objective())) or ()
+    assert (promise.pin, promise.knows_pin) == (None, False)
 
 
 _PARTS = {
@@ -278,31 +281,126 @@ _PARTS = {
 }
 
 
+class Slow:
+    """Questions that go on until they are let, and how many were asked of each kind."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *parts: str) -> None:
+        self.asked_for: list[str] = []
+        self.goes_on = threading.Event()
+        for part in parts:
+            monkeypatch.setattr(f"proxy.store.{_PARTS[part]}", self._slow(part))
+
+    def _slow(self, part: str) -> Callable[..., list[Any]]:
+        def slow(*_: Any) -> list[Any]:
+            self.asked_for.append(part)
+            assert self.goes_on.wait(10)
+            return []
+
+        return slow
+
+
+async def page(board: LiveBoard) -> list[bool]:
+    """Which parts are known, all asked for at once."""
+    parts = (board.promises, board.stays, board.moved, board.counters, board.notices)
+    return [found is not None for found in await asyncio.gather(*(each() for each in parts))]
+
+
 def test_a_question_that_takes_too_long_is_given_up_and_keeps_one_thread_alone(
     store: Store, monkeypatch
 ) -> None:
-    goes_on, asked_for = threading.Event(), []
-
-    def slow(_: Any, most: int) -> list[Any]:
-        asked_for.append(most)
-        assert goes_on.wait(10)
-        return []
-
-    monkeypatch.setattr("proxy.store.moved.LastMoved.calls", slow)
-
-    def ended(lock: threading.Lock) -> bool:
-        with lock:
-            return True
+    slow = Slow(monkeypatch, "moved.calls")
 
     async def run(board: LiveBoard) -> None:
         assert await asyncio.gather(*(board.moved() for _ in range(8))) == [None] * 8
-        assert await board.stays() is None  # no second question beside it
+        assert slow.asked_for == ["moved.calls"]
+        assert await board.stays() == []
+        assert await board.call(a_receipt(1).call_id) is None
+        assert await page(board) == [True, True, False, True, True]
+        assert slow.asked_for == ["moved.calls"]
+        slow.goes_on.set()
+        assert await board.moved() == []
+
+    asked(store, run, budget(), wheel=wheel(objective()), patience=0.3)
+
+
+def test_pages_never_keep_more_than_two_threads_of_the_store(store: Store, monkeypatch) -> None:
+    slow = Slow(monkeypatch, "moved.calls", "moved.stays", "outbox.open")
+
+    async def run(board: LiveBoard) -> None:
+        began = time.monotonic()
+        lookers = [page(board) for _ in range(5)]
+        found = await asyncio.gather(*lookers)
+        assert time.monotonic() - began < 2.0  # one patience, and no sum of them
+        assert all(not each[1] and not each[2] and not each[4] for each in found)
+        assert len(slow.asked_for) == 2
         with pytest.raises(TimeoutError):
             await board.call(a_receipt(1).call_id)
-        assert len(asked_for) == 1
         assert await store.ask(lambda: "calls go on") == "calls go on"
-        goes_on.set()
-        assert await store.ask(ended, board._ask._thread)
-        assert await board.stays() == []
+        slow.goes_on.set()
+        assert await page(board) == [True] * 5
 
-    asked(store, run, patience=0.2)
+    asked(store, run, wheel=wheel(objective()), patience=0.5)
+
+
+def test_what_waits_for_a_thread_of_the_store_and_is_given_up_is_never_asked(
+    store: Store, monkeypatch
+) -> None:
+    goes_on = threading.Event()
+
+    async def run(board: LiveBoard) -> None:
+        for _ in range(4):
+            store._threads.submit(goes_on.wait, 10)
+        assert await page(board) == [True, False, False, True, False]
+        goes_on.set()
+        assert await page(board) == [True] * 5
+
+    asked(store, run, wheel=wheel(objective()), patience=0.3)
+
+
+def test_counters_are_asked_also_where_the_ledger_is_away(store: Store, monkeypatch) -> None:
+    monkeypatch.setattr(f"proxy.store.{_PARTS['spendings.of']}", broken)
+    everybodys, all_together = budget(name="each"), budget(name="all", scope="organization")
+    found = asked(
+        store, LiveBoard.counters, everybodys, all_together, counters=Private(), patience=0.3
+    )
+
+    assert [(row.budget, row.whose, row.spent, row.held) for row in found or ()] == [
+        ("each", "*", None, None),
+        ("all", "*", 0, 0),
+    ]
+
+
+class Counting(Private):
+    """Counters that remember how many were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+
+    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+        self.asked.append(len(counters))
+        return await super().levels(counters, now)
+
+
+def test_of_many_counters_few_are_asked_and_others_have_their_turn_between(store: Store) -> None:
+    spent_by(store, *(f"team {n}" for n in range(30)))
+    counting, turns = Counting(), [0]
+
+    async def turning() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    async def run(board: LiveBoard) -> list[str]:
+        rows = await board._ask("budgets", lambda: board._known(NOW))
+        beside = asyncio.ensure_future(turning())
+        await asyncio.sleep(0)
+        turns[0] = 0
+        said = await board._said(rows or [], NOW)
+        beside.cancel()
+        return [row.whose for row in said[0]]
+
+    names = asked(store, run, *(budget(name=f"b{n}") for n in range(5)), counters=counting)
+    assert names == [f"team {n}" for n in range(29, 9, -1)]
+    assert counting.asked == [20] * 5
+    assert turns[0] >= 5

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from heapq import nlargest
 from pathlib import Path
 
 import pytest
 from redis import RedisError
 
 from proxy.limits.accounts import Accounts
-from proxy.limits.told import Row, counted, known, most_spent
+from proxy.limits.told import Row, counted, known, most_spent, said, unknown
 from proxy.store.inserts import inserter
 from proxy.store.redis_reserving import Shared
 from proxy.store.reserving import Private, Reserving, StoreLost
@@ -69,6 +70,26 @@ def test_of_more_than_it_reads_at_once_the_ledger_knows_names_alone(store: Store
     assert [row.spent for row in ledgers(store, budget(scope="user"))] == [None, None]
 
 
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_of_many_those_are_kept_of_whom_the_ledger_knows_most_to_be_spent(
+    store: Store,
+    is_whole: bool,  # noqa: FBT001 - a case
+) -> None:
+    costs = {f"u{n}": SPENT + n for n in range(1, 9)}
+    made = [
+        a_receipt(n, user=user, cost_nanos=costs[user]) for n, user in enumerate(costs, start=1)
+    ]
+    inserter(store._engine)(made)
+    store.spendings._most_calls = 100 if is_whole else 8
+    accounts, users = Accounts(store.spendings), budget(scope="user")
+    rows = known(accounts, users, NOW, most=2)
+
+    most = nlargest(2, accounts.of(users, NOW).by.items(), key=lambda item: item[1])
+    assert [row.whose for row in rows] == [whose for whose, _ in most]
+    spent = [amount for _, amount in most]
+    assert [row.spent for row in rows] == (spent if is_whole else [None, None])
+
+
 async def held(store: Reserving, about: Budget, *names: str) -> None:
     for name in names:
         claim = Claim(
@@ -107,6 +128,28 @@ def test_counters_that_all_share_know_also_whom_the_ledger_does_not() -> None:
         except RedisError as error:
             pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
         assert asyncio.run(run(name)) == [Row("acme", 0, 7), Row("new", 0, 7)]
+
+
+def test_beside_calls_redis_is_asked_for_those_alone_that_are_known() -> None:
+    async def run(name: str) -> list[Row]:
+        shared = Shared(SERVER, "acme", prefix=name)
+        try:
+            await held(shared, budget(), "acme", "new")
+            return await said(shared, budget(), [Row("acme", SPENT)], NOW)
+        finally:
+            await shared.aclose()
+
+    with ExitStack() as stack:
+        try:
+            name = stack.enter_context(prefix())
+        except RedisError as error:
+            pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
+        assert asyncio.run(run(name)) == [Row("acme", 0, 7)]
+
+
+def test_of_a_budget_that_names_nobody_nothing_is_asked() -> None:
+    assert unknown(budget(of="acme")) == [Row("acme", None)]
+    assert asyncio.run(said(Private(), budget(), unknown(budget()), NOW)) == [Row("*", None)]
 
 
 def test_counters_that_are_away_say_so() -> None:

@@ -29,7 +29,7 @@ class Browser:
         self.board = board or FakeBoard()
         self.watch = Watch(5000.0)
         router = admin.router(self.board, TOKEN, self.watch, lambda: NOW)
-        self.app = FastAPI()
+        self.app = FastAPI(redirect_slashes=False)
         self.app.include_router(admin.closed() if is_off else router)
         tell_errors(self.app, lambda: "call_1")
         self.cookie = ""
@@ -114,7 +114,7 @@ def test_the_token_opens_the_pages(browser: Browser) -> None:
 def test_a_session_is_a_cookie_that_nobody_else_gets(browser: Browser) -> None:
     (cookie,) = SimpleCookie(browser.sign_in().headers["set-cookie"]).values()
 
-    assert (cookie["path"], cookie["samesite"]) == ("/admin", "strict")
+    assert (cookie["path"], cookie["samesite"]) == ("/admin", "lax")
     assert cookie["httponly"] is True
     assert cookie["secure"] == ""
     assert int(cookie["max-age"]) == 12 * 3600
@@ -139,7 +139,9 @@ def test_signing_out_ends_the_session_and_not_only_the_cookie(signed_in: Browser
     got = signed_in.post("/sign-out")
 
     assert (got.status, got.headers["location"]) == (303, "/admin/sign-in")
-    assert "Max-Age=0" in got.headers["set-cookie"]
+    (gone,) = SimpleCookie(got.headers["set-cookie"]).values()
+    assert (gone.value, gone["max-age"], gone["path"]) == ("", "0", "/admin")
+    assert (gone["samesite"], gone["httponly"], gone["secure"]) == ("lax", True, "")
     signed_in.cookie = before
     assert signed_in.get().status == 303
 
@@ -164,15 +166,23 @@ def test_a_wrong_token_opens_nothing_and_is_not_said_again(browser: Browser, tok
     assert not token or f'"{token}"' not in text(got)
 
 
-def test_after_five_wrong_tokens_even_the_right_one_has_to_wait(browser: Browser) -> None:
+def test_after_five_wrong_tokens_the_next_wrong_ones_have_to_wait(browser: Browser) -> None:
     for _ in range(FAILURES):
         assert browser.sign_in("wrong").status == 401
-    late = browser.sign_in()
+    late = browser.sign_in("wrong")
 
     assert late.status == 429
     assert late.headers["retry-after"] == "61"
     browser.watch.now += 60.0
+    assert browser.sign_in("wrong").status == 401
+
+
+def test_wrong_tokens_keep_nobody_out_who_has_the_right_one(browser: Browser) -> None:
+    for _ in range(FAILURES + 1):
+        browser.sign_in("wrong")
+
     assert browser.sign_in().status == 303
+    assert browser.get().status == 200
 
 
 def test_wrong_tokens_keep_nobody_out_who_is_in(signed_in: Browser) -> None:
@@ -247,7 +257,7 @@ def test_a_form_whose_sender_left_is_nothing(browser: Browser) -> None:
 
 
 def test_every_page_has_a_policy_that_lets_nothing_in(signed_in: Browser) -> None:
-    paths = ("", "/sign-in", f"/calls/{CALL}", "/calls/none", "/admin.css")
+    paths = ("", "/", "/sign-in", f"/calls/{CALL}", "/calls/none", "/admin.css")
     answers = [signed_in.get(path) for path in paths]
     answers += [signed_in.sign_in("wrong"), signed_in.post("/sign-out")]
     answers += [signed_in.get()]
@@ -258,6 +268,13 @@ def test_every_page_has_a_policy_that_lets_nothing_in(signed_in: Browser) -> Non
         assert got.headers["cache-control"] == "no-store"
         assert got.headers["referrer-policy"] == "same-origin"
         assert got.headers["x-frame-options"] == "DENY"
+
+
+def test_a_slash_too_many_leads_to_the_page_and_to_no_other_host(browser: Browser) -> None:
+    got = browser.get("/", host="evil.example")
+
+    assert (got.status, got.headers["location"]) == (303, "/admin")
+    assert browser.get("/sign-in/").status == 404
 
 
 def test_the_stylesheet_is_one(browser: Browser) -> None:

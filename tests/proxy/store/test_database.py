@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from alembic import command
 from sqlalchemy import Engine, delete, insert, update
+from sqlalchemy.exc import ProgrammingError
 
 from proxy.store import schema
 from proxy.store.database import (
-    _alembic,
+    _migrating,
     changed,
     migrate,
     open_database,
@@ -45,9 +46,7 @@ def test_processes_that_start_together_migrate_once(url: str) -> None:
 
 def at(engine: Engine, wanted: str) -> None:
     """Bring the tables up or down to a revision."""
-    with writing(engine) as connection:
-        config = _alembic()
-        config.attributes["connection"] = connection
+    with _migrating(engine) as config:
         old = wanted < (revision(engine) or "")
         (command.downgrade if old else command.upgrade)(config, wanted)
 
@@ -158,3 +157,40 @@ def test_rows_that_were_changed_or_deleted_are_counted(engine: Engine) -> None:
         none = changed(connection, delete(meta).where(meta.c.name == "z"))
 
     assert (two, one, none) == (2, 1, 0)
+
+
+def test_an_index_that_was_broken_off_is_built_anew_and_limits_leave_with_the_migration(
+    postgres: str,
+) -> None:
+    engine = open_database(postgres)
+    at(engine, "0006")
+    with writing(engine) as connection:
+        connection.exec_driver_sql("CREATE INDEX calls_moved ON calls (attempt)")
+    migrate(engine)
+
+    with reading(engine) as connection:
+        query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'calls_moved'"
+        built = connection.exec_driver_sql(f"{query} AND schemaname = current_schema()")
+        assert "(call_id)" in built.scalar_one()
+        limits = [
+            connection.exec_driver_sql(f"SHOW {name}_timeout").scalar_one()
+            for name in ("statement", "lock")
+        ]
+    assert limits == ["30s", "10s"]
+    engine.dispose()
+
+
+def test_a_migration_that_fails_on_postgresql_leaves_those_before_it(postgres: str) -> None:
+    engine = open_database(postgres)
+    at(engine, "0003")
+    with writing(engine) as connection:
+        connection.exec_driver_sql("CREATE TABLE compactions (x integer)")
+    with pytest.raises(ProgrammingError, match="compactions"):
+        migrate(engine)
+    before = revision(engine)
+    with writing(engine) as connection:
+        connection.exec_driver_sql("DROP TABLE compactions")
+    migrate(engine)
+
+    assert (before, revision(engine)) == ("0004", "0007")
+    engine.dispose()
