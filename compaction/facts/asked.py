@@ -35,8 +35,8 @@ _OFFERS: Final = re.compile(r"\b(?:or|either|suggest|recommend|offer|found|optio
 #: No mark of Markdown stands in a text without one of these.
 _MARKS: Final = ("**", "- ", "* ", "# ")
 #: Marks of Markdown that say nothing without its layout, and numbers that would end a sentence.
-_MARKDOWN: Final = re.compile(r"\*\*|^\s*(?:[-*] |#{1,6} )", re.MULTILINE)
-_NUMBERED: Final = re.compile(r"^\s*(\d{1,3})\.(?= )", re.MULTILINE)
+_MARKDOWN: Final = re.compile(r"\*\*|^[^\S\n]*(?:[-*] |#{1,6} )", re.MULTILINE)
+_NUMBERED: Final = re.compile(r"^[^\S\n]*(\d{1,3})\.(?= )", re.MULTILINE)
 _OF_CHANGE: Final = (
     r"(?:booked|cancell?ed|refunded|sent|re-?sent|confirmed|noted|reserved|ordered|paid|scheduled"
     r"|rescheduled|updated|changed|created|added|removed|fixed|moved|transferred|issued|approved"

@@ -12,7 +12,7 @@ from compaction.facts.unquoted import unquoted
 from compaction.reading.message import Called
 
 #: Words that a value without quotes may be made of: no comma or bracket that would end it.
-_PLAIN: Final = re.compile(r"[\w./@:+#$%~*&!?|-]+(?: [\w./@:+#$%~*&!?|-]+)*\Z")
+_PLAIN: Final = re.compile(r"[\w./@:+#$%~*&!?|-]+(?: [\w./@:+#$%~*&!?|-]+)*\Z").match
 #: A name that is longer is no name.
 _LONGEST: Final = 128
 #: Characters of a value that tells one call from another.
@@ -75,7 +75,7 @@ def _value(value: Any, most: int) -> str:  # noqa: ANN401
     """A value on one line, without quotes where nothing is unclear without them."""
     if isinstance(value, str):
         text = capped(value, most)
-        return text if _PLAIN.match(text) else _json(text)
+        return text if _PLAIN(text) else _json(text)
     return capped(unquoted(_json(value)), most)
 
 

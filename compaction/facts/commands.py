@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from compaction.facts.calls import same
 from compaction.facts.fact import Fact, Kind
 from compaction.facts.outcome import Outcome
 from compaction.facts.part import Part
@@ -37,7 +36,7 @@ def commands(part: Part, names: int = NAMES, share: float = 1.0) -> Iterator[Fac
         names: How much of the room for names is taken, of ``NAMES``.
         share: The part of the calls that stays: the latest ones.
     """
-    keys = [same(each.called) for each in part.exchanges]
+    keys = [each.key for each in part.exchanges]
     last = {key: at for at, key in enumerate(keys)}
     latest = [last[key] if key else at for at, key in enumerate(keys)]
     first = len(keys) - round(len(keys) * share)

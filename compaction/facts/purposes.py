@@ -8,6 +8,7 @@ from typing import Final
 from compaction.facts.flat import headed
 from compaction.facts.part import Exchange, Part
 from compaction.facts.plans import settles
+from compaction.facts.secrets import GONE
 from compaction.facts.sentences import sentences
 from compaction.reading.message import Voice
 from compaction.reading.size import estimate
@@ -37,7 +38,7 @@ _opens: Final = re.compile(
     r"(?:(?:now|first|also|then|try to) )*"
 ).match
 #: Two words, and no fewer: less tells of nothing.
-_tells: Final = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}").search
+_tells: Final = re.compile(r"[^\W\d_]{2}\W+[^\W\d_]{2}").search
 
 
 def purposes(part: Part, places: Iterable[int], weight: int) -> Mapping[int, str]:
@@ -68,14 +69,16 @@ def purposes(part: Part, places: Iterable[int], weight: int) -> Mapping[int, str
 def _purpose(text: str, each: Exchange) -> str:
     """The last sentence before a call that tells something; "" for none, and for a decision.
 
-    Decisions have lines of their own. What a long text is cut in is no sentence.
+    Decisions have lines of their own. What a long text is cut in is no sentence. Nor is one told
+    that held a secret: another may stand beside it that does not look like one.
     """
     asked = each.called.arguments[:_HEAD]
     end = text.rfind(asked) if asked else -1
     end = end if end >= 0 else len(text)
     spoken = _spoken(text[max(0, end - _SEEN) : end])
     told = [each for each in islice(spoken, int(end > _SEEN), None) if _tells(_bare(each))]
-    return headed(_bare(told[-1]), _LONGEST) if told and settles(told[-1]) is None else ""
+    last = told[-1] if told else GONE
+    return "" if GONE in last or settles(last) is not None else headed(_bare(last), _LONGEST)
 
 
 def _bare(sentence: str) -> str:

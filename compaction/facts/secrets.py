@@ -7,32 +7,54 @@ from typing import Final
 GONE: Final = "[secret]"
 
 #: Forms that providers document, each long enough that no reservation number looks like one.
+#: They begin with letters, and look back from there: so they are sought quickly.
 _KEYS: Final = re.compile(
     r"""
       -----BEGIN\ [A-Z ]{0,30}PRIVATE\ KEY-----.*?(?:-----END\ [A-Z ]{0,30}PRIVATE\ KEY-----|\Z)
-    | \b(?:sk|tg|rk|pk)-[A-Za-z0-9_-]{20,200}
-    | \b[sr]k_(?:live|test)_[A-Za-z0-9]{16,200}
-    | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b
-    | \bgh[pousr]_[A-Za-z0-9]{30,255}
-    | \bgithub_pat_[A-Za-z0-9_]{30,255}
-    | \bglpat-[A-Za-z0-9_-]{20,200}
-    | \bxox[abeoprs]-[A-Za-z0-9-]{10,250}
-    | \bAIza[A-Za-z0-9_-]{35}
-    | \beyJ[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,4000}
+    | [prs](?<=\b.)k-[A-Za-z0-9_-]{20,200}
+    | t(?<=\b.)g-[A-Za-z0-9_-]{20,200}
+    | [rs](?<=\b.)k_(?:live|test)_[A-Za-z0-9]{16,200}
+    | A(?<=\b.)(?:KIA|SIA)[A-Z0-9]{16}\b
+    | g(?<=\b.)h[pousr]_[A-Za-z0-9]{30,255}
+    | g(?<=\b.)ithub_pat_[A-Za-z0-9_]{30,255}
+    | g(?<=\b.)lpat-[A-Za-z0-9_-]{20,200}
+    | x(?<=\b.)ox[abeoprs]-[A-Za-z0-9-]{10,250}
+    | A(?<=\b.)Iza[A-Za-z0-9_-]{35}
+    | e(?<=\b.)yJ(?:[A-Za-z0-9_]|-(?!eyJ)){8,4000}+  # it ends where another begins
+      \.eyJ[A-Za-z0-9_-]{8,4000}+\.[A-Za-z0-9_-]{8,4000}
     """,
     re.VERBOSE | re.DOTALL,
 )
-#: What is said to be secret; the name stays, so that it is known that there was one.
+#: What is said to be secret; the name stays, so that it is known that there was one. Each form
+#: begins with a letter that few words have, and looks back from there: so it is sought quickly. A
+#: name may end a longer one, as in PGPASSWORD. What else is called a token, or what a sentence says
+#: that it is, must look like a key: pages have tokens too, and of words there are many.
 _NAMED: Final = re.compile(
     r"""
-    ( \b(?:password|passwd|api[_-]?key|secret[_-]?key|client[_-]?secret|access[_-]?token)
-      ["']?\s{0,3}[=:]\s{0,3}["']?
-    | \bauthorization["']?\s{0,3}[=:]\s{0,3}["']?(?:bearer|basic)\s{1,3}
-    | \bbearer\s{1,3}(?=[A-Za-z0-9._~+/-]{0,200}\d)
+    ( [BbKkPpSsTtZz]
+      (?i:
+        (?: assw(?:or)?d
+          | ey(?:(?<=apikey)|(?<=api[_-]key)|(?<=secretkey)|(?<=secret[_-]key)
+            |(?<=secretaccesskey)|(?<=secret[_-]access[_-]key))
+          | ecret(?:(?<=clientsecret)|(?<=client[_-]secret))
+          | oken(?:(?<=accesstoken)|(?<=access[_-]token))
+        )["']?\s{0,3}[=:]\s{0,3}["']?
+      | assword\s{1,3}is\s{1,3}["'`]?(?=[^\s"',;&<>()\[\]{}|]{0,200}\d)
+      | oken(?:(?<![\w-]token)|(?<=authtoken)|(?<=auth[_-]token)|(?<=refreshtoken)
+          |(?<=refresh[_-]token)|(?<=session[_-]token)|(?-i:(?<=[A-Z]_TOKEN)))
+        ["']?\s{0,3}[=:]\s{0,3}["']?(?=[A-Z0-9._~+/=-]{12})
+        (?=[A-Z._~+/-]{0,200}\d)(?=[\d._~+/-]{0,200}[A-Z])
+      | ation(?<=\bauthorization)["']?\s{0,3}[=:]\s{0,3}["']?(?:bearer|basic)\s{1,3}
+      | earer(?<=\bbearer)\s{1,3}(?=[A-Z0-9._~+/-]{0,200}\d)
+      )
     )
     (?!\[secret\]) ([^\s"',;&<>()\[\]{}|]{6,4000})
     """,
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE,
+)
+#: The password in an address.
+_LOGIN: Final = re.compile(
+    r"""(://[^\s/:@"'<>\\]{0,100}:)(?!\[secret\])[^\s/@"'<>\\]{1,200}(?=@)"""
 )
 #: None of the forms stands in a text without one of these, in small letters; those that hold a sign
 #: are looked for only where that stands.
@@ -43,11 +65,11 @@ _KEY_SIGNS: Final = {
 }
 _NAME_SIGNS: Final = {
     "": (
-        "password", "passwd", "apikey", "secretkey", "clientsecret", "accesstoken",
+        "password", "passwd", "apikey", "secretkey", "accesskey", "clientsecret", "token",
         "authorization", "bearer",
     ),
-    "-": ("api-key", "secret-key", "client-secret", "access-token"),
-    "_": ("api_key", "secret_key", "client_secret", "access_token"),
+    "-": ("api-key", "secret-key", "access-key", "client-secret"),
+    "_": ("api_key", "secret_key", "access_key", "client_secret"),
 }  # fmt: skip
 
 
@@ -56,7 +78,9 @@ def redacted(text: str) -> str:
     small = text.lower()
     if _has(small, _KEY_SIGNS):
         text = _KEYS.sub(GONE, text)
-    return _NAMED.sub(rf"\1{GONE}", text) if _has(small, _NAME_SIGNS) else text
+    if _has(small, _NAME_SIGNS):
+        text = _NAMED.sub(rf"\1{GONE}", text)
+    return _LOGIN.sub(rf"\1{GONE}", text) if "://" in small and "@" in small else text
 
 
 def _has(small: str, signs: Mapping[str, tuple[str, ...]]) -> bool:

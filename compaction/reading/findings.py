@@ -7,6 +7,8 @@ ladder, and again at the next call. What is found depends on the text alone.
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
+import msgspec
+
 from compaction.reading.remembered import Remembered
 
 F = TypeVar("F", str, tuple[Any, ...])
@@ -67,4 +69,17 @@ def _weight(text: str, found: str | tuple[Any, ...]) -> int:
     """Bytes that an entry takes, about."""
     if isinstance(found, str):
         return _BESIDE + _LETTER * (len(text) + len(found))
-    return _BESIDE + 2 * _LETTER * len(text) + _EACH * len(found)
+    return _BESIDE + 2 * _LETTER * len(text) + _EACH * _things(found)
+
+
+def _things(found: tuple[Any, ...]) -> int:
+    """How many things were found, with those that they hold."""
+    return len(found) + sum([_held(each) for each in found if type(each) is not str])
+
+
+def _held(thing: object) -> int:
+    """How many things a thing holds that was found."""
+    if isinstance(thing, tuple):
+        return _things(thing)
+    fields = msgspec.structs.astuple(thing) if isinstance(thing, msgspec.Struct) else ()
+    return sum([_things(each) for each in fields if isinstance(each, tuple)])

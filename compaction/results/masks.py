@@ -72,7 +72,7 @@ is_file = re.compile(
     r"|txt|log|csv|sql|xml|html?|s?css|svg|png|[ch]|cc|[ch]pp|go|rs|java|kt|swift|rb|php|pl|sh|lua)"
 ).fullmatch
 _is_name = re.compile(
-    r"(?=\w*[^\W_]_|_+[A-Za-z]|\w*[a-z]\w*[A-Z]|\w*\d)[A-Za-z_]\w{3,80}"
+    r"(?=\w{4,81}\Z)(?=\w*[^\W_]_|_+[A-Za-z]|\w*[a-z]\w*[A-Z]|\w*\d)[A-Za-z_]\w{3,80}"
 ).fullmatch
 _is_plain = re.compile(r"[A-Za-z]?[a-z]*[.]?|[\d.-]*|<.*").fullmatch
 _BEHIND: Final = TRAILING + "("

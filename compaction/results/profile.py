@@ -28,7 +28,7 @@ class Profile(StrEnum):
 
 
 _source_line = re.compile(
-    r"[ \t]*(?:"
+    r"[ \t]*+(?:"
     r"\d{1,6}[ \t]*[:|→\t]"  # a numbered line
     r"|[-\w./~+@]+:\d+[:\s]"  # a hit of a search
     r"|[-dl](?:[r-][w-][xsStT-]){3}"  # ls -l
@@ -61,7 +61,7 @@ _reads = re.compile(
     r"(?:[_-](?:file|files|path|text|editor))*",
     re.IGNORECASE,
 ).fullmatch
-_path = re.compile(r"[\w~.-]*/[\w.-]|\w\.\w{1,5}\b|\"(?:command|cmd|path)\"").search
+_path = re.compile(r"/[\w.-]|\w\.\w{1,5}\b|\"(?:command|cmd|path)\"").search
 _source = re.compile(
     r"\w\.(?:py|pyi|ipynb|tsx?|jsx?|[cm]js|vue|toml|cfg|ini|lock|rst|mdx?|s?css|html?|svg|[ch]|cc|[ch]pp|go"
     r"|rs|java|kt|swift|rb|php|pl|sh|lua|sql|json|ya?ml)\b"

@@ -1,6 +1,7 @@
 import time
 
 import msgspec
+import pytest
 
 from compaction.facts.part import part
 from compaction.facts.purposes import purposes
@@ -92,10 +93,19 @@ def test_where_room_is_short_the_latest_stay():
     assert len(meant(*many, weight=200)) == 1
 
 
-def test_keys_are_none_of_it():
-    assert meant(step("I sign in with password=hunter2hunter2 again.")) == {
-        0: "I sign in with password=[secret] again"
-    }
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "password=hunter2hunter2",
+        "PGPASSWORD=hunter2hunter2",
+        "the password is hunter2hunter2",
+        "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG",
+        "token: abcd1234efgh5678",
+        "https://ada:hunter2@db.example/orders",
+    ],
+)
+def test_a_sentence_with_a_secret_is_none(secret):
+    assert meant(step(f"I sign in with {secret} to see the orders.")) == {}
 
 
 def test_long_words_take_no_time():

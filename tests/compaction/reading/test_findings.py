@@ -1,3 +1,6 @@
+import msgspec
+import pytest
+
 from compaction.reading.findings import Findings, afresh
 
 TEXT = "an order that was looked through once already"
@@ -49,6 +52,34 @@ def test_short_texts_take_no_room():
     findings.of(b"a")(str.upper, "short")
 
     assert len(findings) == 0
+
+
+class Found(msgspec.Struct):
+    """A thing that holds others."""
+
+    words: tuple[str, ...]
+
+
+def told(text):
+    """All words of a text in one thing."""
+    return (Found(tuple(text.split())),)
+
+
+def paired(text):
+    """All words of a text in one tuple."""
+    return (("words", tuple(text.split())),)
+
+
+@pytest.mark.parametrize("look", [told, paired])
+def test_what_a_thing_holds_weighs_as_what_stands_alone(look):
+    alone, held = Findings(heaviest=200_000), Findings(heaviest=200_000)
+    words = Looks().words
+    for number in range(100):
+        text = f"{'x ' * 60}{number}"
+        alone.of(b"a")(words, text)
+        held.of(b"a")(look, text)
+
+    assert 0 < len(held) <= len(alone) < 50
 
 
 def test_it_holds_no_more_than_it_may():
