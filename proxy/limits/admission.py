@@ -24,10 +24,10 @@ import msgspec
 
 from proxy.call import Call
 from proxy.catalog.entries import Route
-from proxy.decide import GENERATING
 from proxy.desk import Tasks
 from proxy.errors import ProxyError
 from proxy.limits.claims import (
+    PREDICTED,
     UNKNOWN,
     Counted,
     claim,
@@ -220,7 +220,7 @@ class Admission:
         call = attempt.call
         units = {each.budget.unit for each in found}
         wanted, tokens = dict.fromkeys(units, UNKNOWN), 0
-        if call.endpoint in GENERATING and units != {Unit.REQUESTS}:
+        if call.endpoint in PREDICTED and units != {Unit.REQUESTS}:
             said = await self._predictor.predicted(attempt, prepared, route)
             prompt, tokens = billed(said.tokens, route, prepared.body), said.tokens
             wanted = needs(units, call, prompt, said.output, said.quote)

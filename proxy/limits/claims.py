@@ -21,6 +21,8 @@ from slo.usage import Usage
 #: Of what nobody can tell in advance something is held all the same: of what is used up it gets
 #: nothing.
 UNKNOWN: Final = Need(sure=1, typical=1, likely=1, worst=1)
+#: Endpoints of which can be told what a call may use; of all others only what it did.
+PREDICTED: Final = GENERATING | {"responses/compact"}
 #: Endpoints that cost nothing by themselves. Source: OpenAI, pricing and API reference (2026-11).
 _FREE: Final = re.compile(
     r"(files|uploads|moderations|conversations)(/.+)?"
@@ -96,7 +98,7 @@ def needs(
     found = {}
     for unit in units:
         known = None
-        if unit is Unit.REQUESTS or call.endpoint in GENERATING:
+        if unit is Unit.REQUESTS or call.endpoint in PREDICTED:
             plain = Usage(input=prompt.prompt)
             known = need(unit, prompt, output, quote) or need(unit, plain, output, quote)
         found[unit] = known or UNKNOWN

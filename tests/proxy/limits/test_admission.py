@@ -94,6 +94,16 @@ def test_of_many_calls_at_once_those_that_fit_are_admitted():
     told(story, budget())
 
 
+def test_compactions_are_held_as_answers_are():
+    async def story(office: Office) -> None:
+        some = [office.attempt(number, endpoint="responses/compact") for number in range(50)]
+        found = await asyncio.gather(*map(office.admit, some), return_exceptions=True)
+
+        assert 40 <= sum(isinstance(each, OverBudget) for each in found) < 50
+
+    told(story, budget())
+
+
 def test_a_call_that_does_not_fit_one_budget_holds_nothing_of_the_other():
     async def story(office: Office) -> None:
         with pytest.raises(OverBudget) as refused:

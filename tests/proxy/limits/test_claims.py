@@ -68,6 +68,16 @@ def test_of_what_nobody_can_tell_a_little_is_needed():
     assert found[Unit.REQUESTS].worst == 1
 
 
+@pytest.mark.parametrize(("endpoint", "worst"), [("responses/compact", 8), ("images/edits", 1)])
+def test_what_a_compaction_may_use_is_told_and_what_a_picture_may_is_not(endpoint, worst):
+    output = Output(typical=1, likely=2, worst=3)
+    quote = Quote(tariff=None, at=NOW)
+
+    found = needs([Unit.TOKENS], call(BODY, endpoint), Usage(input=5), output, quote)
+
+    assert found[Unit.TOKENS].worst == worst
+
+
 def test_a_write_whose_price_is_unknown_is_priced_as_a_prompt():
     output = Output(typical=0, likely=0, worst=0)
     quote = Quote(tariff=TARIFF, at=NOW)
