@@ -103,7 +103,9 @@ class Course:
         tried, routes = self._tried, len(self._choices)
         self._tried += 1
         if self._tried < routes:
-            return 0.0 if failure.retryable or is_overflow(failure) else None
+            # What another model refuses, the one that was asked for may take.
+            is_moved = bool(opening.choice.moved)
+            return 0.0 if failure.retryable or is_moved or is_overflow(failure) else None
         pause = desk.patience.pause(failure, tried, routes)
         if pause is None or not desk.lanes.retries.may(self._line.timeline.now()):
             return None

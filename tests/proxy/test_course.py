@@ -72,6 +72,17 @@ def test_what_is_wrong_in_itself_goes_nowhere():
     assert tries(line(), WRONG) == [(0, "one/m", None)]
 
 
+def test_what_a_model_in_its_place_refuses_the_one_that_was_asked_for_is_asked():
+    on = line()
+    here, there = asked(on.call, on.desk.catalog)
+    moved = Choice(there.route, "small", "chat: level 1")
+    way = course(on, Decision(choices=(moved, here), level=1))
+
+    assert way.failed(way.opening(), WRONG) == 0.0
+    last = way.opening()
+    assert (last.choice, way.failed(last, WRONG)) == (here, None)
+
+
 def test_a_model_that_cannot_do_it_does_not_follow():
     tools = b'{"model":"m","tools":[{}]}'
 
