@@ -60,8 +60,9 @@ async def kept(planning: Planning, asked: Call) -> Planned:
     """The call, once the store has what was decided for it."""
     found = await planning.planned(asked, ROUTE)
     assert isinstance(found, Planned)
-    await planning.kept(found)
-    assert planning._keeping == {}
+    async with asyncio.timeout(20):  # each wait of its own is short, for a caller waits with it
+        while planning._keeping:
+            await planning.kept(found)
     return found
 
 
