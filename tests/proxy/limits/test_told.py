@@ -1,7 +1,7 @@
 """What is told of budgets' counters, by the ledger and by themselves."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack
 from heapq import nlargest
 from pathlib import Path
@@ -113,12 +113,19 @@ def test_counters_of_which_nobody_knows_whose_they_are_leave_what_is_known() -> 
     assert asyncio.run(counted(Private(), budget(), rows, NOW)) == rows
 
 
-def test_counters_that_all_share_know_also_whom_the_ledger_does_not() -> None:
+@pytest.mark.parametrize(
+    ("ask", "rows"),
+    [(counted, [Row("acme", 0, 7), Row("new", 0, 7)]), (said, [Row("acme", 0, 7)])],
+    ids=["for people who ask", "beside calls"],
+)
+def test_counters_that_all_share_are_walked_for_whom_the_ledger_does_not_know_only_on_request(
+    ask: Callable[..., Awaitable[list[Row]]], rows: list[Row]
+) -> None:
     async def run(name: str) -> list[Row]:
         shared = Shared(SERVER, "acme", prefix=name)
         try:
             await held(shared, budget(), "acme", "new")
-            return await counted(shared, budget(), [Row("acme", SPENT)], NOW)
+            return await ask(shared, budget(), [Row("acme", SPENT)], NOW)
         finally:
             await shared.aclose()
 
@@ -127,24 +134,7 @@ def test_counters_that_all_share_know_also_whom_the_ledger_does_not() -> None:
             name = stack.enter_context(prefix())
         except RedisError as error:
             pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
-        assert asyncio.run(run(name)) == [Row("acme", 0, 7), Row("new", 0, 7)]
-
-
-def test_beside_calls_redis_is_asked_for_those_alone_that_are_known() -> None:
-    async def run(name: str) -> list[Row]:
-        shared = Shared(SERVER, "acme", prefix=name)
-        try:
-            await held(shared, budget(), "acme", "new")
-            return await said(shared, budget(), [Row("acme", SPENT)], NOW)
-        finally:
-            await shared.aclose()
-
-    with ExitStack() as stack:
-        try:
-            name = stack.enter_context(prefix())
-        except RedisError as error:
-            pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
-        assert asyncio.run(run(name)) == [Row("acme", 0, 7)]
+        assert asyncio.run(run(name)) == rows
 
 
 def test_of_a_budget_that_names_nobody_nothing_is_asked() -> None:
