@@ -120,6 +120,10 @@ class Planning(Protocol):
 class Folding(Protocol):
     """Shortens long conversations."""
 
+    def has_part(self, call: Call) -> bool:
+        """Whether it may have to do with the call: the call or its feature asks, or did lately."""
+        ...
+
     async def folded(self, call: Call, route: Route) -> Fold:
         """What is sent of the call on this route, or why it goes as it came; never raises."""
         ...

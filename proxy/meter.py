@@ -49,18 +49,17 @@ class _Answer(_Part):
     response: _Part | _Scalar = None
     x_groq: _Part | _Scalar = None
 
-    def ids(self) -> Iterator[str]:
-        """The answer's ids, the likeliest first; ``x_groq`` has the request's."""
+    def named(self) -> str:
+        """The answer's id, from the likeliest place; "" for none. ``x_groq`` has the request's."""
         for part in (self, self.message, self.response):
             if isinstance(part, _Part) and isinstance(part.id, str) and part.id:
-                yield part.id
+                return part.id
+        return ""
 
-    def parts(self) -> Iterator[_Part]:
+    def parts(self) -> list[_Part]:
         """The objects that may carry usage; the last one's counts most."""
-        for part in (self.message, self.response, self.x_groq):
-            if isinstance(part, _Part):
-                yield part
-        yield self
+        inner = (self.message, self.response, self.x_groq)
+        return [*(part for part in inner if isinstance(part, _Part)), self]
 
 
 _DECODER: Final = msgspec.json.Decoder(_Answer)
@@ -255,7 +254,7 @@ class Meter:
     def _open(self, kind: str, answer: _Answer) -> None:
         """Learn from one of the first events the answer's id, and what the last one will hold."""
         self._end = _ENDS.get(kind.partition(".")[0], self._end)
-        self.upstream_id = next(answer.ids(), "")[:256]
+        self.upstream_id = answer.named()[:256]
         self._to_ask = 0 if self.upstream_id else self._to_ask - 1
 
 

@@ -15,7 +15,7 @@ import msgspec
 from proxy.answer import Answer
 from proxy.choices import Choice, is_overflow
 from proxy.decide import GENERATING
-from proxy.desk import Elsewhere, Line
+from proxy.desk import Elsewhere, Folding, Line
 from proxy.errors import UpstreamError
 from proxy.folds import NO_FOLD, Fold, unfolded
 from proxy.lanes import went
@@ -104,8 +104,9 @@ class Opening:
             Unready: If nobody can say whether it fits.
             CancelledError: If it was cancelled; nothing is left open.
         """
-        planning = self.line.desk.planning
-        await self._fold()
+        planning, folding = self.line.desk.planning, self.line.desk.folding
+        if folding is not None and folding.has_part(self.line.call):
+            await self._fold(folding)
         if not self._again:
             self.planned = await planning.planned(self.attempt.sent, self.choice.route)
             self._is_planned = True
@@ -179,10 +180,12 @@ class Opening:
         lanes, route, now = self.line.desk.lanes, self.choice.route, self.line.timeline.now()
         if failure is not None:
             lanes.ended(route, failure, self._began, now)
+        lane = lanes.lane(route)
+        if lane.limit is None:
+            return
         usage = self.answer.meter.usage if self.answer is not None else None
         usage = usage or crude(self.attempt.sent, "")
-        uncached = usage.prompt - usage.cache_read
-        lanes.lane(route).leave(self._ttft, uncached, now, ok=went(failure))
+        lane.leave(self._ttft, usage.prompt - usage.cache_read, now, ok=went(failure))
 
     def _fits(self, model: str) -> bool:
         """Whether a model can answer the call."""
@@ -191,13 +194,12 @@ class Opening:
             return False
         return not unfit(self.line.call, found, self.choice.route.upstream.region)
 
-    async def _fold(self) -> None:
+    async def _fold(self, folding: Folding) -> None:
         """Have the prompt shortened where its feature asks for that; the caller is told."""
-        folding, route = self.line.desk.folding, self.choice.route
-        if folding is None or (self._again and self._refused is None):
+        if self._again and self._refused is None:
             return
         if self._refused is None:
-            fold = await folding.folded(self.line.call, route)
+            fold = await folding.folded(self.line.call, self.choice.route)
         else:
             fold = await folding.left(self.line.call, unfolded(self._refused.mode, "refused"))
         if fold is NO_FOLD:

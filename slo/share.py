@@ -33,9 +33,6 @@ class Share:
         at = int(now * self._per_second)
         if at != self._at:
             self._turn(at)
-        slot = self._at % SLOTS
-        self._wholes[slot] += whole
-        self._parts[slot] += part
         self.whole += whole
         self.part += part
 
@@ -58,9 +55,16 @@ class Share:
         if not 0 < passed < SLOTS:
             self.forget()
         else:
+            self._keep(self._at % SLOTS)
             for each in range(self._at + 1, at + 1):
                 slot = each % SLOTS
                 self.whole -= self._wholes[slot]
                 self.part -= self._parts[slot]
                 self._wholes[slot] = self._parts[slot] = 0
         self._at = at
+
+    def _keep(self, slot: int) -> None:
+        """Note what was counted in this slot, which ends: all that is in no other."""
+        self._wholes[slot] = self._parts[slot] = 0
+        self._wholes[slot] = self.whole - sum(self._wholes)
+        self._parts[slot] = self.part - sum(self._parts)

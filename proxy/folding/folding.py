@@ -105,6 +105,14 @@ class Folding:
         self._notebook = notebook
         self.fold = notebook.fold
 
+    def has_part(self, call: Call) -> bool:
+        """Whether compaction may have to do with the call: the call or its feature asks, or did."""
+        place = (call.key.team, call.feature)
+        if call.compaction or place in self._places:
+            return True
+        setting = self._store.foldboard.chosen.of(*place)
+        return setting.in_force(self._usual.mode) is not Mode.OFF
+
     async def folded(self, call: Call, route: Route) -> Fold:
         """What is sent of the call on this route, or why it goes as it came; never raises."""
         if call.endpoint not in ENDPOINTS or call.method != "POST":

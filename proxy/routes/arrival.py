@@ -83,20 +83,15 @@ def arrival(scope: Scope) -> Arrival:
     Raises:
         NotFound: If the path leaves ``/v1/``.
     """
-    forwarded: dict[str, str] = {}
-    found: dict[bytes, str] = {}
-    for name, value in scope["headers"]:
-        if name in _READ:
-            found[name] = text = value.decode("latin-1")
-            if name in _FORWARDED:
-                forwarded[_FORWARDED[name]] = text
+    came = dict(scope["headers"])
+    found = {name: came[name].decode("latin-1") for name in _READ & came.keys()}
     length = found.get(b"content-length", "0")
     return Arrival(
         method=scope["method"],
         endpoint=_endpoint(scope.get("raw_path") or scope["path"].encode()),
         query=scope["query_string"].decode("latin-1"),
         token=_token(found),
-        forwarded=forwarded,
+        forwarded={text: found[name] for name, text in _FORWARDED.items() if name in found},
         feature=found.get(b"x-thriftgate-feature", ""),
         conversation=found.get(b"x-thriftgate-conversation", ""),
         slots=found.get(b"x-thriftgate-slots", ""),

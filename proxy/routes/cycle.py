@@ -8,7 +8,7 @@ uses none of is left out: WebSockets, the access log, a limit of connections, a 
 import asyncio
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 import httptools
@@ -30,8 +30,8 @@ _LENGTH, _CODING, _CONNECTION = b"content-length: ", b"transfer-encoding: ", b"c
 _FRAMING: Final = frozenset({_LENGTH, _CODING, _CONNECTION})
 #: Statuses without a body.
 _BODILESS: Final = frozenset({204, 304})
-#: Header names that are remembered; an upstream chooses some of them.
-_NAMES: Final = 256
+#: Sets of header names that are remembered; an upstream chooses some of them.
+_FORMS: Final = 64
 #: Addresses that are remembered; most callers ask at the same few.
 _ADDRESSES: Final = 256
 _MALFORMED: Final = "Invalid HTTP request received."
@@ -75,6 +75,11 @@ class Cycle(RequestResponseCycle):
     """
 
     message_event: Bell  # type: ignore[assignment]
+    disconnected = response_started = response_complete = False
+    more_body = True
+    chunked_encoding = None
+    expected_content_length = _size = 0
+    _head = b""
 
     def __init__(self, calls: "Calls", *, keep_alive: bool) -> None:
         """Begin the request that this connection has read the head of."""
@@ -85,18 +90,10 @@ class Cycle(RequestResponseCycle):
         self.default_headers = calls.server_state.default_headers
         self.message_event = Bell()
         self.on_response = calls.on_response_complete
-        self.disconnected = False
         self.keep_alive = keep_alive
         self.waiting_for_100_continue = calls.expect_100_continue
-        self.more_body = True
-        self.response_started = False
-        self.response_complete = False
-        self.chunked_encoding = None
-        self.expected_content_length = 0
         self._has_body = calls.scope["method"] != "HEAD"
         self._pieces: list[bytes] = []
-        self._size = 0
-        self._head = b""
 
     def feed(self, piece: bytes) -> None:
         """Take a piece of the request's body, and more of them only once these are received."""
@@ -160,19 +157,20 @@ class Cycle(RequestResponseCycle):
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self.waiting_for_100_continue = False
-        lines = [_STATUS[status]]
+        pairs = (*self.default_headers, *headers)
+        names, values = zip(*pairs, strict=True) if pairs else ((), ())
+        form = _form(names)
         is_told = False
-        for name, value in (*self.default_headers, *headers):
-            start = _start(name)
-            if start in _FRAMING and self._framed(start, value):
+        for start, at in form.framing:
+            if self._framed(start, values[at]):
                 is_told = True
-            lines.append(start + value)
+        head = _head(_STATUS[status], form, values)
         if not self.keep_alive and not is_told:
-            lines.append(b"connection: close")
+            head += b"connection: close\r\n"
         if self.chunked_encoding is None and self._has_body and status not in _BODILESS:
             self.chunked_encoding = True
-            lines.append(b"transfer-encoding: chunked")
-        self._head = _head(lines)
+            head += b"transfer-encoding: chunked\r\n"
+        self._head = head + b"\r\n"
 
     def _framed(self, start: bytes, value: bytes) -> bool:
         """Note where the answer ends; whether this says that the connection ends with it."""
@@ -335,30 +333,45 @@ def _address(url: bytes) -> tuple[str, bytes, bytes]:
     return unquote(path) if "%" in path else path, parsed.path, parsed.query or b""
 
 
-@lru_cache(maxsize=_NAMES)
-def _start(name: bytes) -> bytes:
-    """How the line of a header begins.
+class _Form(NamedTuple):
+    """How headers of the same names are written.
+
+    Attributes:
+        lines: Their lines, to be filled with the values.
+        framing: Those that say where an answer ends: how the line begins, and its place.
+    """
+
+    lines: bytes
+    framing: tuple[tuple[bytes, int], ...]
+
+
+@lru_cache(maxsize=_FORMS)
+def _form(names: tuple[bytes, ...]) -> _Form:
+    """The form of an answer's headers.
 
     Raises:
-        RuntimeError: If the name is none.
+        RuntimeError: If a name is none.
     """
-    if HEADER_RE.search(name):
+    if any(map(HEADER_RE.search, names)):
         raise RuntimeError("a header's name is malformed")
-    return name.lower() + b": "
+    starts = [name.lower() + b": " for name in names]
+    lines = b"".join(start.replace(b"%", b"%%") + b"%b\r\n" for start in starts)
+    framing = ((start, at) for at, start in enumerate(starts) if start in _FRAMING)
+    return _Form(lines, tuple(framing))
 
 
-def _head(lines: list[bytes]) -> bytes:
-    """The lines of a head, with the blank line.
+def _head(status: bytes, form: _Form, values: tuple[bytes, ...]) -> bytes:
+    """The lines of a head so far.
 
     Raises:
-        RuntimeError: If a line holds control characters, and might be more than one.
+        RuntimeError: If a value holds control characters, and might be more than one line.
     """
-    head = b"\r\n".join(lines)
-    bare = head.translate(None, b"\r\n")
-    is_plain = len(head) - len(bare) == 2 * len(lines) - 2 and bare.decode("latin-1").isprintable()
-    if not is_plain and any(HEADER_VALUE_RE.search(line) for line in lines):
+    lines = form.lines % values
+    bare = lines.translate(None, b"\r\n")
+    is_plain = len(lines) - len(bare) == 2 * len(values) and bare.decode("latin-1").isprintable()
+    if not is_plain and any(map(HEADER_VALUE_RE.search, values)):
         raise RuntimeError("a header's value is malformed")
-    return head + b"\r\n\r\n"
+    return status + b"\r\n" + lines
 
 
 def _chunk(piece: bytes, *, more: bool) -> bytes:

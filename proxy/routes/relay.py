@@ -31,8 +31,8 @@ _PASSED: Final = frozenset(
 )
 _LIMITS: Final = ("x-ratelimit-", "anthropic-ratelimit-")
 _NOTES: Final = 1024
-#: Names of upstreams' headers that are remembered.
-_NAMES: Final = 256
+#: Kinds of upstreams' answers, by the names of their headers, that are remembered.
+_ANSWERS: Final = 64
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -176,17 +176,18 @@ def _overhead(seconds: float) -> tuple[bytes, bytes]:
 
 
 def _passed(headers: Mapping[str, str]) -> Headers:
-    return [
-        (passed, _value(value)) for name, value in headers.items() if (passed := _passed_as(name))
-    ]
+    return [(passed, _value(headers[name])) for name, passed in _business(tuple(headers))]
 
 
-@lru_cache(maxsize=_NAMES)
-def _passed_as(name: str) -> bytes:
-    """How an upstream's header is named to the caller; b"" where it is none of its business."""
-    lower = name.lower()
-    is_passed = lower in _PASSED or lower.startswith(_LIMITS)
-    return lower.encode("latin-1") if is_passed else b""
+@lru_cache(maxsize=_ANSWERS)
+def _business(names: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
+    """Which of an upstream's headers are the caller's business, and how they are named there."""
+    lower = [(name, name.lower()) for name in names]
+    return tuple(
+        (name, passed.encode("latin-1"))
+        for name, passed in lower
+        if passed in _PASSED or passed.startswith(_LIMITS)
+    )
 
 
 def _value(text: str) -> bytes:

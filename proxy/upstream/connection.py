@@ -180,10 +180,8 @@ class Connection(asyncio.Protocol):
         self._size += len(name) + len(value)
         if self._size > _HEAD:
             raise Broken("the answer's head is too large")
-        key, text = _name(name), value.decode("latin-1")
-        if key in self.headers:
-            text = f"{self.headers[key]}, {text}"
-        self.headers[key] = text
+        headers, key, text = self.headers, _name(name), value.decode("latin-1")
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
 
     def on_headers_complete(self) -> None:
         """Called by httptools."""

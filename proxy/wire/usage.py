@@ -108,8 +108,11 @@ def _object(found: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 def _count(found: Mapping[str, Any], *names: str) -> int | None:
     """The first of the named that is a count, and not negative; None if none is."""
     for name in names:
-        value = found.get(name)
-        count = int(value) if type(value) is float and value.is_integer() else value
+        count = found.get(name)
+        if count is None:
+            continue
+        if type(count) is float and count.is_integer():
+            count = int(count)
         if type(count) is int and 0 <= count <= _MOST:
             return count
     return None

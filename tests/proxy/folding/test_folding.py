@@ -196,6 +196,19 @@ def test_off_is_the_default_and_a_header_may_try_it(tmp_path):
         assert folded(made, chat(compaction="farce")).notes
 
 
+def test_it_has_no_part_in_calls_that_nobody_wants_compacted_nor_did_lately(tmp_path):
+    with room(tmp_path, mode=Mode.OFF) as (made, _):
+        assert not made.has_part(chat())
+        assert made.has_part(chat(compaction="force"))
+        made._store.compactions.choose(("team_1", "chat"), Mode.FACTS, "ann", NOW)
+        made._store.foldboard.refresh()
+        assert made.has_part(chat())
+        assert folded(made).is_folded
+        made._store.compactions.choose(("team_1", "chat"), Mode.OFF, "ann", NOW)
+        made._store.foldboard.refresh()
+        assert made.has_part(chat())  # its prefix moves once more
+
+
 def test_where_the_provider_compacts_nothing_is_folded_here(tmp_path):
     with room(tmp_path, mode=Mode.NATIVE) as (made, _):
         assert folded(made).why == "native"

@@ -108,6 +108,7 @@ SAYS: dict[str, Sequence[Message]] = {
     "/closes": [start(200, (b"Connection", b"x, Close"), length(2)), part(b"ok")],
     "/keeps": [start(200, (b"connection", b"keep-alive"), length(2)), part(b"ok")],
     "/words": [start(200, (b"X-Words", b"t\tab, \xe9\xa0 caf\xc3\xa9"), length(2)), part(b"ok")],
+    "/percent": [start(200, (b"X-100%b", b"%s"), (b"x-100%b", b"%%"), length(2)), part(b"ok")],
     "/too-long": [start(200, length(3)), part(b"ab", more=True), part(b"cd")],
     "/too-short": [start(200, length(3)), part(b"ab", more=True), part(b"")],
     "/half": [start(200, length(3)), part(b"ab", more=True)],
