@@ -16,7 +16,7 @@ import logging
 import threading
 from collections import Counter as Tally
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache, partial
 from hashlib import blake2b
@@ -42,6 +42,7 @@ from proxy.prefix.prompts.items import is_stored
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.questions import Questions
 from proxy.prefix.standing import Place, Standing
+from proxy.school import School
 from proxy.store.store import Store
 from proxy.ways import way
 from slo.usage import Usage
@@ -57,7 +58,7 @@ _LARGE: Final = 64 * 1024
 _DEADLINE: Final = 0.25
 #: Seconds after which a call goes as it came.
 _PATIENCE: Final = 2.0
-#: Plans on their way to the store, and lessons on their way to be learned.
+#: Plans on their way to the store, and features whose calls are counted.
 _WAITING: Final = 1_024
 _WORDS: Final = 200
 #: Seconds a feature is left alone once an upstream refused what was planned.
@@ -91,8 +92,7 @@ class Planning:
         self._now = now
         self._lock = threading.Lock()
         self._lessons = Lessons()
-        self._school = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lessons")
-        self._seats = threading.BoundedSemaphore(_WAITING)
+        self._school = School()
         self._calls: Tally[Place] = Tally()
         # Of its own: where one prompt takes long, other work finds a thread all the same.
         self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
@@ -198,24 +198,14 @@ class Planning:
         finally:
             if is_free:
                 self._lock.release()
-        self._teach(planned, *(() if is_free else (usage,)))
+        # In the lessons' thread; of its usage, too, where that takes long.
+        self._school.teach(partial(self._learn, planned, *(() if is_free else (usage,))))
         return found
-
-    def _teach(self, planned: Planned, *usage: Usage | None) -> None:
-        """Learn from a call in the lessons' thread; from its usage, too, where that takes long."""
-        if not self._seats.acquire(blocking=False):
-            return
-        try:
-            lesson = self._school.submit(self._learn, planned, *usage)
-        except RuntimeError:  # The gateway stops.
-            self._seats.release()
-        else:
-            lesson.add_done_callback(self._learned)
 
     def close(self) -> None:
         """Stop planning and learning; what waits is dropped."""
         self._desk.shutdown(wait=False, cancel_futures=True)
-        self._school.shutdown(wait=False, cancel_futures=True)
+        self._school.close()
 
     async def _planned(
         self, call: Call, asked: Asked, route: Route, where: Place, standing: Standing
@@ -365,11 +355,6 @@ class Planning:
                 self._propose(where, self._lessons.proposal(planned))
         except (Unplannable, SQLAlchemyError) as error:
             _log.warning("A call taught nothing: %s", error)
-
-    def _learned(self, lesson: Future[None]) -> None:
-        self._seats.release()
-        if not lesson.cancelled() and (error := lesson.exception()) is not None:
-            _log.error("A call taught nothing", exc_info=error)
 
     def _propose(self, where: Place, layout: Layout | None) -> None:
         if layout is not None:

@@ -18,7 +18,9 @@ from tests.proxy.prefix.askings import RULES, SECRET, body, said, talk
 
 
 def lessons_are_learned(planning: Planning) -> None:
-    planning._school.submit(int).result(10)
+    over = threading.Event()
+    planning._school.teach(over.set)
+    assert over.wait(10)
 
 
 def test_a_very_long_conversation_is_told_what_it_missed_and_learned_from_in_a_thread(store):
@@ -117,17 +119,6 @@ def test_a_lesson_that_fails_harms_no_other(store, caplog):
     assert len(lessons) == 1
 
 
-def test_lessons_that_wait_are_bounded(store):
-    with made(store) as planning:
-        planning._seats = threading.BoundedSemaphore(1)
-        found = run(kept(planning, chat()))
-        with planning._seats:
-            planning.settled(found, None)
-        lessons_are_learned(planning)
-
-    assert len(planning._lessons) == 0
-
-
 def test_features_whose_calls_are_counted_are_bounded(store):
     with made(store) as planning:
         planning._calls.update(Place("t", str(n)) for n in range(planning_._WAITING))
@@ -138,15 +129,11 @@ def test_features_whose_calls_are_counted_are_bounded(store):
     assert len(planning._calls) <= 1
 
 
-def test_leaving_drops_lessons_that_wait(store, caplog):
-    over = threading.Event()
+def test_a_call_that_is_answered_while_the_gateway_stops_teaches_nothing(store, caplog):
     with made(store) as planning:
         found = run(kept(planning, chat()))
-        running = planning._school.submit(over.wait, 10)
-        planning.settled(found, None)
         planning.close()
-        over.set()
-        assert running.result(10)
+        planning.settled(found, None)
 
     assert len(planning._lessons) == 0
     assert caplog.records == []

@@ -1,0 +1,78 @@
+"""Lessons wait for a moment, are learned in their order, and harm neither calls nor each other."""
+
+import threading
+
+import pytest
+
+from proxy.school import School
+
+
+@pytest.fixture
+def school():
+    found = School(waiting=3)
+    yield found
+    found.close()
+
+
+def finished(school: School) -> None:
+    over = threading.Event()
+    school.teach(over.set)
+    assert over.wait(10)
+
+
+def test_lessons_are_learned_in_their_order_in_one_thread_that_is_not_ours(school):
+    learned = []
+
+    for number in range(2):
+        school.teach(lambda number=number: learned.append((number, threading.get_ident())))
+    finished(school)
+
+    assert [number for number, _ in learned] == [0, 1]
+    assert len({thread for _, thread in learned} - {threading.get_ident()}) == 1
+
+
+def test_it_begins_again_after_a_rest(school):
+    finished(school)
+    finished(school)
+
+
+def test_a_lesson_that_fails_is_told_of_and_harms_no_other(school, caplog):
+    school.teach(lambda: 1 // 0)
+    finished(school)
+
+    assert [record.message for record in caplog.records] == ["A call taught nothing"]
+
+
+def test_lessons_that_wait_are_bounded(school):
+    begun, over, learned = threading.Event(), threading.Event(), []
+
+    def long() -> None:
+        begun.set()
+        over.wait(10)
+
+    school.teach(long)
+    assert begun.wait(10)
+    for number in range(5):
+        school.teach(lambda number=number: learned.append(number))
+    over.set()
+    school._thread.submit(int).result(10)
+
+    assert learned == [0, 1, 2]
+
+
+def test_closing_drops_what_waits_and_takes_no_more(school):
+    begun, over, learned = threading.Event(), threading.Event(), []
+
+    def long() -> None:
+        begun.set()
+        over.wait(10)
+
+    school.teach(long)
+    assert begun.wait(10)
+    school.teach(lambda: learned.append("waited"))
+    school.close()
+    over.set()
+    school.teach(lambda: learned.append("late"))
+    school._thread.shutdown(wait=True)
+
+    assert learned == []
