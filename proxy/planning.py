@@ -165,6 +165,8 @@ class Planning:
         if not isinstance(planned, Planned):
             return
         conversation = planned.draft.conversation.hex()
+        if conversation not in self._keeping:
+            return
         with suppress(TimeoutError):
             async with asyncio.timeout(_DEADLINE):
                 while conversation in self._keeping:
