@@ -42,6 +42,8 @@ _NUMBER: Final = 19
 _REMEMBERED: Final = 64
 #: The first step of a path decides who may go there, so it must be plain.
 _FIRST: Final = re.compile(r"[a-z0-9_-]+(?=/|\Z)")
+#: The prefix of all paths, said once more.
+_TWICE: Final = re.compile(r"(?:v1/)+")
 #: Ways to leave a path that an upstream might follow.
 _TRICKS: Final = re.compile(r"\.\.|//|\\|%2e|%2f|%5c", re.IGNORECASE)
 
@@ -83,15 +85,20 @@ def arrival(scope: Scope) -> Arrival:
     Raises:
         NotFound: If the path leaves ``/v1/``.
     """
-    came = dict(scope["headers"])
-    found = {name: came[name].decode("latin-1") for name in _READ & came.keys()}
+    forwarded: dict[str, str] = {}
+    found: dict[bytes, str] = {}
+    for name, value in scope["headers"]:
+        if name in _READ:
+            found[name] = text = value.decode("latin-1")
+            if name in _FORWARDED:
+                forwarded[_FORWARDED[name]] = text
     length = found.get(b"content-length", "0")
     return Arrival(
         method=scope["method"],
         endpoint=_endpoint(scope.get("raw_path") or scope["path"].encode()),
         query=scope["query_string"].decode("latin-1"),
         token=_token(found),
-        forwarded={text: found[name] for name, text in _FORWARDED.items() if name in found},
+        forwarded=forwarded,
         feature=found.get(b"x-thriftgate-feature", ""),
         conversation=found.get(b"x-thriftgate-conversation", ""),
         slots=found.get(b"x-thriftgate-slots", ""),
@@ -153,6 +160,12 @@ def _endpoint(path: bytes) -> str:
     is_plain = path.startswith(b"/v1/") and _FIRST.match(endpoint)
     if not is_plain or _TRICKS.search(endpoint):
         raise NotFound("This path leads nowhere.", code="not_found")
+    if twice := _TWICE.match(endpoint):
+        raise NotFound(
+            f"There is no path /v1/{endpoint[:100]}. The client's base_url ends in /v1 already;"
+            f" did you mean /v1/{endpoint[twice.end() :][:100]}?",
+            code="unknown_path",
+        )
     return endpoint
 
 

@@ -30,6 +30,8 @@ _LENGTH, _CODING, _CONNECTION = b"content-length: ", b"transfer-encoding: ", b"c
 _FRAMING: Final = frozenset({_LENGTH, _CODING, _CONNECTION})
 #: Statuses without a body.
 _BODILESS: Final = frozenset({204, 304})
+#: What may not stand in a line; each ends with two of them.
+_CONTROL: Final = bytes([*range(32), 127])
 #: Sets of header names that are remembered; an upstream chooses some of them.
 _FORMS: Final = 64
 #: Addresses that are remembered; most callers ask at the same few.
@@ -75,11 +77,6 @@ class Cycle(RequestResponseCycle):
     """
 
     message_event: Bell  # type: ignore[assignment]
-    disconnected = response_started = response_complete = False
-    more_body = True
-    chunked_encoding = None
-    expected_content_length = _size = 0
-    _head = b""
 
     def __init__(self, calls: "Calls", *, keep_alive: bool) -> None:
         """Begin the request that this connection has read the head of."""
@@ -90,10 +87,15 @@ class Cycle(RequestResponseCycle):
         self.default_headers = calls.server_state.default_headers
         self.message_event = Bell()
         self.on_response = calls.on_response_complete
+        self.disconnected = self.response_started = self.response_complete = False
         self.keep_alive = keep_alive
         self.waiting_for_100_continue = calls.expect_100_continue
+        self.more_body = True
+        self.chunked_encoding = None
+        self.expected_content_length = self._size = 0
         self._has_body = calls.scope["method"] != "HEAD"
         self._pieces: list[bytes] = []
+        self._head = b""
 
     def feed(self, piece: bytes) -> None:
         """Take a piece of the request's body, and more of them only once these are received."""
@@ -367,8 +369,7 @@ def _head(status: bytes, form: _Form, values: tuple[bytes, ...]) -> bytes:
         RuntimeError: If a value holds control characters, and might be more than one line.
     """
     lines = form.lines % values
-    bare = lines.translate(None, b"\r\n")
-    is_plain = len(lines) - len(bare) == 2 * len(values) and bare.decode("latin-1").isprintable()
+    is_plain = len(lines) - len(lines.translate(None, _CONTROL)) == 2 * len(values)
     if not is_plain and any(map(HEADER_VALUE_RE.search, values)):
         raise RuntimeError("a header's value is malformed")
     return status + b"\r\n" + lines

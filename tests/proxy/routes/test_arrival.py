@@ -95,6 +95,26 @@ def test_a_server_that_gives_no_raw_path_gives_the_decoded_one():
 
 
 @pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/v1/chat/completions", "/v1/chat/completions?"),
+        ("/v1/v1/v1/models", "/v1/models?"),
+        ("/v1/v1/" + "a" * 200, "/v1/" + "a" * 100 + "?"),
+    ],
+)
+def test_a_prefix_that_stands_twice_is_told_with_the_path_that_was_meant(path, meant):
+    with pytest.raises(NotFound, match="base_url ends in /v1 already") as caught:
+        arrival(scope(path))
+
+    assert (caught.value.status, caught.value.code) == (404, "unknown_path")
+    assert f"did you mean {meant}" in caught.value.message
+
+
+def test_a_path_that_only_begins_alike_is_none_of_them():
+    assert arrival(scope("/v1/v1beta/models")).endpoint == "v1beta/models"
+
+
+@pytest.mark.parametrize(
     ("path", "raw"),
     [
         ("/v1/chat/../files", None),
