@@ -5,33 +5,22 @@ conversation as far as one went before in the same words; all but one token of t
 than the cache's minimum, in its steps. What is read is the beginning of one earlier call, so no
 more counts than one call held, while the different openings are few enough to be compared. Where
 nothing that is stored can end in what the assistant said, what is read ends before that too: no
-order changes which message follows which. Where writes are paid, each token that is ever read is
-written once, at the cheapest lifetime.
+order changes which message follows which. Where whole units alone are kept, ``Reach`` says how much
+of this can be read. Where writes are paid, each token that is ever read is written once, at the
+cheapest lifetime.
 """
 
 from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import Final
 
 from proxy.caches.port import CachedPrompt
 from proxy.replay.bounds import Bounds
 from proxy.replay.openings import Openings
 from proxy.replay.seen import Seen
-from proxy.replay.units import Piece, Units, history
+from proxy.replay.units import Piece, Taken, Units
 
 _ONCE: Final = 0.0
 _AGAIN: Final = 1.0
-
-
-class Taken(NamedTuple):
-    """A prompt taken apart.
-
-    Attributes:
-        heads: Its tools and the lines of its system texts.
-        links: The beginnings of its conversation, and of what was answered where that is kept.
-    """
-
-    heads: list[Piece]
-    links: list[Piece]
 
 
 class Ceiling:
@@ -44,9 +33,8 @@ class Ceiling:
         self._openings = Openings()
 
     def taken(self, prompt: CachedPrompt, generated: tuple[int, ...]) -> Taken:
-        """The prompt, and its answer, taken apart."""
-        links = history(prompt, generated if self._limits.answers else ())
-        return Taken(list(self._units.heads(prompt)), links)
+        """The prompt taken apart, and its answer where that is kept."""
+        return self._units.taken(prompt, generated if self._limits.answers else ())
 
     def known(self, taken: Taken) -> list[Piece]:
         """The pieces that were sent before."""

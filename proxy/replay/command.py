@@ -14,14 +14,17 @@ from proxy.catalog.entries import Catalog, Model
 from proxy.replay.folding import Folding
 from proxy.replay.planning import Planning
 from proxy.replay.prompts import Reading
-from proxy.replay.report import Beside, remarks, table, told
+from proxy.replay.report import LEGEND, Beside, counted, remarks, table, told
 from proxy.replay.run import Outcome, replay
 from proxy.replay.source import Source
 from proxy.replay.vocabulary import Lines
 
 _MODEL: Final = "gpt-5.6-terra"
 _DAY: Final = 86_400.0
-_NONE: Final = "No call was found that could be replayed: each line is to be one, as JSON."
+_NONE: Final = (
+    "No call was found that could be replayed: each line is to be one, as JSON, such as"
+    ' {"body": {"messages": [{"role": "user", "content": "Good morning."}]}}.'
+)
 #: Columns of a table that goes to a file.
 _WIDE: Final = 120
 
@@ -91,12 +94,16 @@ def _print(outcome: Outcome, source: Source, reading: Reading, beside: Beside) -
         out.width = _WIDE
     if outcome.calls:
         route, tokens = reading.route, outcome.variants[0].input_tokens
+        calls = counted(outcome.calls, "call")
         out.print(
-            f"{outcome.calls:,} calls of {tokens:,} input tokens as {reading.public} ({route.name},"
+            f"{calls} of {tokens:,} input tokens as {reading.public} ({route.name},"
             f" {route.regime or 'no known cache'}); --model names another.\n",
             soft_wrap=True,
         )
         out.print(table(outcome.variants))
+        out.print()
+        for line in LEGEND:
+            out.print(line, soft_wrap=True)
         out.print()
     for remark in remarks(outcome, source, beside):
         out.print(remark, soft_wrap=True)

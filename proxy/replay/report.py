@@ -1,12 +1,13 @@
 """What came of a replay, as a table for people and as JSON for programs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from proxy.prefix.explaining.reasons import Reason
 from proxy.replay.folding import Folded, Folding
 from proxy.replay.prompts import Reading
 from proxy.replay.run import Outcome
@@ -14,6 +15,32 @@ from proxy.replay.source import Source
 from proxy.replay.sums import Misses, Row
 from proxy.replay.unmoved import Unmoved
 
+#: What the rows and columns of a table are.
+LEGEND: Final = (
+    (
+        "as sent: as recorded; marked: with the marks and keys that caches want; arranged: marked,"
+        " and what varies comes last; folded: arranged, and old turns as facts where that pays;"
+        " ceiling: a cache that forgets nothing, and a perfect order."
+    ),
+    (
+        "Tokens of all prompts: read from a cache (hit rate: that part of them), written into one,"
+        " fresh (neither). USD/1,000: what a thousand calls cost. Of the way: from as sent to the"
+        " ceiling, in tokens read."
+    ),
+)
+#: Why tokens were not read, and why calls were not folded, where the code alone says little.
+_READING: Final[Mapping[Reason, str]] = {
+    Reason.FIRST_SEEN: "seen for the first time",
+    Reason.BELOW_MINIMUM: "in prompts below the cache's minimum",
+    Reason.DIVERGED: "behind what parted from earlier calls",
+    Reason.UNMARKED: "without a mark",
+}
+_FOLDING: Final[Mapping[str, str]] = {
+    "below_least": "too short to be worth it",
+    "floor": "too long by what cannot be folded",
+    "signed": "thinking is signed together with what stood before it",
+    "thinks": "the model always thinks",
+}
 _COLUMNS = ("hit rate", "read", "written", "fresh", "USD/1,000", "of the way")
 _SHOWN = 3
 #: Where a column tells nothing of a row.
@@ -50,7 +77,7 @@ def told(outcome: Outcome, source: Source, reading: Reading, beside: Beside = _N
         "bad_lines": source.bad_count,
         "bad": source.bad,
         "variants": outcome.variants,
-        "reachable_tokens": outcome.reachable,
+        "sent_before_tokens": outcome.sent_before,
         "arranged_why": beside.unmoved,
         "folded": _lengths(outcome, beside.folded),
     }
@@ -70,38 +97,45 @@ def table(rows: Sequence[Row]) -> Table:
 
 def remarks(outcome: Outcome, source: Source, beside: Beside = _NOTHING) -> Iterator[str]:
     """What else is to be said: what could be read, why it was not, and calls not replayed."""
+    yield from _unread(outcome.variants)
     for row in outcome.variants:
-        if row.misses:
-            reasons = "; ".join(_reason(each) for each in row.misses[:_SHOWN])
-            yield f"Not read, {row.name}: {reasons}."
         if row.refused:
-            yield f"{row.refused:,} calls of {row.name} would have been refused for their marks."
+            calls = counted(row.refused, "call")
+            yield f"{calls} of {row.name} would have been refused for their marks."
     yield from _units(outcome)
     for each in beside.unmoved:
         named = f"feature {_short(each.feature)}" if each.feature else "calls without a feature"
-        yield f"Nothing arranged, {named} ({_counted(each.calls, 'call')}): {_short(each.why)}."
+        yield f"Nothing arranged, {named} ({counted(each.calls, 'call')}): {_short(each.why)}."
     if beside.folded is not None:
         yield from _folds(outcome, beside.folded)
     if outcome.unanswered:
-        calls = _counted(outcome.unanswered, "call")
+        calls = counted(outcome.unanswered, "call")
         yield f"Without a recorded answer: {calls}; the output of such calls costs nothing here."
     for why, count in outcome.left_out.items():
         first = outcome.left_out_first.get(why, "")
-        yield f"{_counted(count, 'call')} left out{f', first {first}' if first else ''}: {why}."
+        yield f"{counted(count, 'call')} left out{f', first {first}' if first else ''}: {why}."
     yield from _no_calls(source)
 
 
+def _unread(rows: Sequence[Row]) -> Iterator[str]:
+    """Why tokens were not read, once for all rows of which the same is to be said."""
+    alike: dict[str, list[str]] = {}
+    for row in rows:
+        if row.misses:
+            reasons = "; ".join(_reason(each) for each in row.misses[:_SHOWN])
+            alike.setdefault(reasons, []).append(row.name)
+    for reasons, names in alike.items():
+        yield f"Not read, {', '.join(names)}: {reasons}."
+
+
 def _units(outcome: Outcome) -> Iterator[str]:
-    """How far a cache's own rules let anyone go, where the ceiling knows nothing of them."""
+    """What a cache's own rules let nobody read, though it had been sent."""
     most = outcome.variants[-1].cache_read_tokens
-    if outcome.reachable is None or outcome.reachable >= most:
-        return
-    got = [f"{row.name} gets {row.reached:.0%}" for row in outcome.variants[1:-1] if row.reached]
-    yield (
-        f"This cache keeps whole units alone, so {outcome.reachable:,} tokens can be read of these"
-        f" calls, {outcome.reachable / most:.0%} of the ceiling's"
-        f"{': of the way there, ' + ', '.join(got) if got else ''}."
-    )
+    if outcome.sent_before > most:
+        yield (
+            f"This cache keeps whole units alone: of {outcome.sent_before:,} tokens that earlier"
+            f" calls had sent, it lets {most:,} be read, whatever the order."
+        )
 
 
 def _lengths(outcome: Outcome, folded: Folded | None) -> dict[str, Any] | None:
@@ -119,26 +153,26 @@ def _folds(outcome: Outcome, folded: Folded) -> Iterator[str]:
     if found is not None and (folded.calls or folded.trimmed):
         before, after = found["tokens_before"], found["tokens_after"]
         yield (
-            f"Folded: {folded.calls:,} of {_counted(outcome.calls, 'call')}, with"
-            f" {_counted(folded.resets, 'reset')}; in {folded.trimmed:,} others tool results alone"
+            f"Folded: {folded.calls:,} of {counted(outcome.calls, 'call')}, with"
+            f" {counted(folded.resets, 'reset')}; in {folded.trimmed:,} others tool results alone"
             f" were said shorter. All prompts: {before:,} → {after:,} tokens"
             f" ({after / before - 1:+.1%})."
         )
     if folded.unfolded:
         top = sorted(folded.unfolded.items(), key=lambda one: -one[1])
-        reasons = "; ".join(f"{_short(_plain(why))} ({count:,})" for why, count in top[:_SHOWN])
-        yield f"Not folded, {_counted(sum(folded.unfolded.values()), 'call')}: {reasons}."
+        reasons = "; ".join(f"{_short(_folding(why))} ({count:,})" for why, count in top[:_SHOWN])
+        yield f"Not folded, {counted(sum(folded.unfolded.values()), 'call')}: {reasons}."
 
 
-def _plain(code: str) -> str:
-    return code.replace("_", " ")
+def _folding(code: str) -> str:
+    return _FOLDING.get(code, code.replace("_", " "))
 
 
 def _no_calls(source: Source) -> Iterator[str]:
     """The lines that are no calls; of many, the first."""
     if source.bad_count:
         verb = "is no call" if source.bad_count == 1 else "are no calls"
-        yield f"{_counted(source.bad_count, 'line')} {verb}:"
+        yield f"{counted(source.bad_count, 'line')} {verb}:"
     for bad in source.bad:
         yield f"  {bad.file}:{bad.line}: {bad.why}"
     if source.bad_count > len(source.bad):
@@ -157,11 +191,13 @@ def _figures(row: Row) -> tuple[str, ...]:
 
 
 def _reason(each: Misses) -> str:
-    words = " ".join(filter(None, (each.reason.replace("_", " "), each.detail)))
-    return f"{each.tokens:,} tokens {words} ({_counted(each.calls, 'call')})"
+    said = _READING.get(each.reason, each.reason.replace("_", " "))
+    words = " ".join(filter(None, (said, each.detail)))
+    return f"{each.tokens:,} tokens {words} ({counted(each.calls, 'call')})"
 
 
-def _counted(count: int, what: str) -> str:
+def counted(count: int, what: str) -> str:
+    """So many of something."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 

@@ -36,8 +36,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         left_out: Calls that cannot be sent on this route, by the reason.
         left_out_first: Where the first of them stands, by the reason, as ``file:line``.
         variants: One row each; the last is the ceiling of the calls as they were sent.
-        reachable: Tokens that the cache's own rules let anyone read of them, whatever the order;
-            None where the ceiling knows of no such rules.
+        sent_before: Tokens that earlier calls had sent, whatever the order, in the cache's steps;
+            more than the ceiling's where a cache keeps whole units alone.
     """
 
     calls: int
@@ -45,7 +45,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     left_out: dict[str, int]
     variants: tuple[Row, ...]
     left_out_first: dict[str, str] = {}
-    reachable: int | None = None
+    sent_before: int = 0
 
 
 def replay(
@@ -89,8 +89,11 @@ class _Run:
         self._ways = [_Way(each, World(reading.simulated, self._limits)) for each in variants]
         self._ceiling = Ceiling(self._limits, self._units)
         self._best = Sums()
-        self._reach = Reach(self._limits) if self._limits.units else None
-        self._reachable = 0
+        self._reach: World | None = None
+        if self._limits.units:
+            cache = Reach(self._units, self._limits.build)
+            self._reach = World(reading.simulated, self._limits, cache=cache)
+        self._sent_before = 0
         self._left_out: Counter[str] = Counter()
         self._left_out_first: dict[str, str] = {}
         self._unanswered = 0
@@ -115,12 +118,10 @@ class _Run:
         pieces = self._ceiling.known(taken)
         known = sum(piece.tokens for piece in pieces)
         reads = [self._served(way, line, sent, known, now) for way in self._ways]
-        read = self._ceiling.read(known, prompt.tokens, reads[0])
+        within = known if self._reach is None else self._reach.serve(sent, now).read
+        read = self._ceiling.read(within, prompt.tokens, reads[0])
+        self._sent_before += self._ceiling.read(known, prompt.tokens, reads[0])
         self._add_best(sent, read, now)
-        if self._reach is not None:
-            within = self._reach.known(taken, pieces, now)
-            self._reachable += self._ceiling.read(within, prompt.tokens, reads[0])
-            self._reach.note(taken, now)
         if self._limits.write and read:
             self._write(min(self._ceiling.written(pieces), read), prompt.tokens, now)
         self._ceiling.note(taken)
@@ -129,14 +130,13 @@ class _Run:
         """What came of it."""
         rows = [way.sums.row(way.variant.name) for way in self._ways]
         other = {way.variant.name for way in self._ways if way.variant.shortens}
-        reachable = None if self._reach is None else self._reachable
         return Outcome(
             calls=self._best.calls,
             unanswered=self._unanswered,
             left_out=dict(self._left_out),
             left_out_first=self._left_out_first,
-            variants=placed([*rows, self._best.row("ceiling")], other, reachable),
-            reachable=reachable,
+            variants=placed([*rows, self._best.row("ceiling")], other),
+            sent_before=self._sent_before,
         )
 
     def _addressed(self, line: Line) -> Line:

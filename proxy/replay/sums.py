@@ -60,7 +60,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         refused: Calls the provider would have refused for their marks; they count as uncached.
         closed: The share of the way from as sent to the ceiling, in hit rate; None where there is
             no way to go, or another prompt is sent.
-        reached: The same to what the cache's own rules let anyone read, where they let less.
         misses: The reasons that cost most tokens.
     """
 
@@ -74,7 +73,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd_per_1k: float | None
     refused: int = 0
     closed: float | None = None
-    reached: float | None = None
     misses: tuple[Misses, ...] = ()
 
 
@@ -136,24 +134,16 @@ def _per_1k(nanos: int | None, calls: int) -> float | None:
     return float(round(Decimal(nanos) * 1000 / calls / _NANOS, 6))
 
 
-def placed(
-    rows: Sequence[Row], other: Collection[str] = (), reachable: int | None = None
-) -> tuple[Row, ...]:
+def placed(rows: Sequence[Row], other: Collection[str] = ()) -> tuple[Row, ...]:
     """The rows, each with how far it got from the first to the last.
 
     Args:
         rows: As sent, variants, and at best.
         other: The names of those that send other prompts, which none of this says anything of.
-        reachable: Tokens that the cache's own rules let anyone read; None for as many as at best.
     """
     least, most = rows[0].cache_read_tokens, rows[-1].cache_read_tokens
-    within = most if reachable is None else reachable
     return tuple(
-        row
-        if row.name in other
-        else msgspec.structs.replace(
-            row, closed=_closed(row, least, most), reached=_closed(row, least, within)
-        )
+        row if row.name in other else msgspec.structs.replace(row, closed=_closed(row, least, most))
         for row in rows
     )
 

@@ -36,6 +36,18 @@ class Piece(NamedTuple):
     spoken: bool = False
 
 
+class Taken(NamedTuple):
+    """A prompt taken apart.
+
+    Attributes:
+        heads: Its tools and the lines of its system texts.
+        links: The beginnings of its conversation, and of an answer.
+    """
+
+    heads: list[Piece]
+    links: list[Piece]
+
+
 class Units:
     """Takes prompts apart; remembers how it took their blocks, bounded by the pieces remembered.
 
@@ -49,6 +61,10 @@ class Units:
         self._most = most
         self._held = 0
         self._known: OrderedDict[bytes, list[Piece]] = OrderedDict()
+
+    def taken(self, prompt: CachedPrompt, generated: tuple[int, ...] = ()) -> Taken:
+        """The prompt, with an answer at its end, taken apart."""
+        return Taken(list(self.heads(prompt)), history(prompt, generated))
 
     def heads(self, prompt: CachedPrompt) -> Iterator[Piece]:
         """Each tool, and each line of a system text, wherever it stands."""

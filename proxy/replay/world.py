@@ -4,7 +4,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from proxy.caches.port import CachedPrompt, Served
+from proxy.caches.port import Cache, CachedPrompt, Served
 from proxy.lab.lab import cache_of
 from proxy.lab.models import Simulated
 from proxy.prefix.explaining.reasons import Reason
@@ -51,13 +51,20 @@ class World:
         model: How it behaves.
         limits: The same cache's limits.
         room: Prompt tokens of the answers whose time has not come; beyond, the first ends early.
+        cache: What it keeps prompts in; None for the model's own.
     """
 
-    def __init__(self, model: Simulated, limits: Bounds, room: int = 4_000_000) -> None:
+    def __init__(
+        self,
+        model: Simulated,
+        limits: Bounds,
+        room: int = 4_000_000,
+        cache: Cache | None = None,
+    ) -> None:
         self._room = room
         self._model = model
         self._limits = limits
-        self._cache = cache_of(model)
+        self._cache = cache or cache_of(model)
         self._due: list[tuple[float, int, _Answer, bool]] = []
         self._open: dict[str, _Answer] = {}
         self._held = 0

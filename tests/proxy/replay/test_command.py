@@ -44,6 +44,28 @@ def test_a_file_is_replayed_into_a_table(file):
     ) in result.stdout
 
 
+def test_every_row_and_column_of_the_table_is_explained_below_it(file):
+    _, head, *rows = [
+        line for line in typed(str(file), "--model", "marks").stdout.splitlines() if line
+    ]
+    names = [row.split("  ")[0] for row in rows[:5]]
+    columns = head.split("  ")
+    explained = " ".join(rows[5:7]).lower()
+
+    assert names == ["as sent", "marked", "arranged", "folded", "ceiling"]
+    assert [name for name in names if f"{name}: " not in explained] == []
+    found = [each.strip().lower() for each in columns[1:] if each.strip()]
+    assert len(found) == 6
+    assert [each for each in found if each not in explained] == []
+
+
+def test_one_call_is_one_call(tmp_path):
+    path = tmp_path / "calls.jsonl"
+    path.write_text('{"body": {"messages": [{"role": "user", "content": "Good morning."}]}}')
+
+    assert typed(str(path), "--model", "marks").stdout.startswith("1 call of ")
+
+
 def test_json_is_one_line_and_nothing_else(file):
     result = typed(str(file), str(file), "--model", "uncached", "--json", "--gap", "1")
 
@@ -108,3 +130,4 @@ def test_a_file_without_a_call_is_an_error_that_counts_its_lines(tmp_path):
     assert result.stdout.startswith("50 lines are no calls")
     assert "and 30 more" in result.stdout
     assert "No call was found" in result.stderr
+    assert '{"body": {"messages": [' in result.stderr

@@ -71,7 +71,7 @@ def test_the_json_has_the_same_fields_for_every_variant(vocabulary):
 
     assert found["bad"] == [{"file": "a", "line": 3, "why": "no"}]
     assert found["calls"] == 2
-    assert found["reachable_tokens"] is None
+    assert found["sent_before_tokens"] == found["variants"][1]["cache_read_tokens"] > 0
     assert {"name", "hit_rate", "input_tokens", "cache_read_tokens"} <= found["variants"][0].keys()
     assert {"cache_write_tokens", "cost_usd_per_1k", "misses"} <= found["variants"][0].keys()
     assert found["variants"][0].keys() == found["variants"][1].keys()
@@ -94,13 +94,34 @@ def test_everything_that_was_not_replayed_is_said():
     said = list(remarks(outcome, source(Bad("a", 3, "no call"))))
 
     assert said == [
-        "Not read, as sent: 70 tokens first seen (2 calls); 9 tokens expired (1 call).",
+        (
+            "Not read, as sent: 70 tokens seen for the first time (2 calls);"
+            " 9 tokens expired (1 call)."
+        ),
         "3 calls of as sent would have been refused for their marks.",
         "Without a recorded answer: 1 call; the output of such calls costs nothing here.",
         "2 calls left out, first a:7: no wizard.",
         "1 call left out: no witch.",
         "1 line is no call:",
         "  a:3: no call",
+    ]
+
+
+def test_rows_of_which_the_same_is_to_be_said_share_a_line():
+    same = (Misses(Reason.BELOW_MINIMUM, "", 70, 2),)
+    other = (Misses(Reason.DIVERGED, "in the system text", 9, 1),)
+    rows = [
+        msgspec.structs.replace(ROW, name=name, misses=misses)
+        for name, misses in (("as sent", same), ("marked", other), ("arranged", same))
+    ]
+    outcome = Outcome(calls=2, unanswered=0, left_out={}, variants=tuple(rows))
+
+    assert list(remarks(outcome, source())) == [
+        "Not read, as sent, arranged: 70 tokens in prompts below the cache's minimum (2 calls).",
+        (
+            "Not read, marked: 9 tokens behind what parted from earlier calls in the system text"
+            " (1 call)."
+        ),
     ]
 
 
@@ -137,7 +158,10 @@ def test_what_was_folded_is_told_with_the_lengths_of_all_prompts(vocabulary):
             "Folded: 3 of 14 calls, with 1 reset; in 2 others tool results alone were said"
             " shorter. All prompts: 1,600 → 800 tokens (-50.0%)."
         ),
-        "Not folded, 11 calls: signed (5); too few calls (4); below least (1).",
+        (
+            "Not folded, 11 calls: thinking is signed together with what stood before it (5);"
+            " too few calls (4); too short to be worth it (1)."
+        ),
     ]
     found = orjson.loads(
         told(outcome, source(), reading("marks", vocabulary), Beside(folded=folded))
@@ -158,19 +182,18 @@ def test_where_folding_was_not_tried_nothing_is_said_of_it():
     assert list(remarks(outcome, source(), Beside(folded=Folded(calls=1)))) == []
 
 
-def test_how_far_a_caches_own_rules_let_anyone_go_is_told_where_that_is_less_than_the_ceiling():
-    arranged = msgspec.structs.replace(ROW, name="arranged", reached=0.9)
-    ceiling = msgspec.structs.replace(ROW, name="ceiling", cache_read_tokens=1_200)
+def test_what_a_caches_own_rules_let_nobody_read_is_told_where_there_is_any():
+    ceiling = msgspec.structs.replace(ROW, name="ceiling", cache_read_tokens=1_080)
     outcome = Outcome(
-        calls=1, unanswered=0, left_out={}, variants=(ROW, arranged, ceiling), reachable=1_080
+        calls=1, unanswered=0, left_out={}, variants=(ROW, ceiling), sent_before=1_200
     )
 
     (said,) = remarks(outcome, source())
     assert said == (
-        "This cache keeps whole units alone, so 1,080 tokens can be read of these calls, 90% of"
-        " the ceiling's: of the way there, arranged gets 90%."
+        "This cache keeps whole units alone: of 1,200 tokens that earlier calls had sent, it lets"
+        " 1,080 be read, whatever the order."
     )
-    assert list(remarks(msgspec.structs.replace(outcome, reachable=1_200), source())) == []
+    assert list(remarks(msgspec.structs.replace(outcome, sent_before=1_080), source())) == []
 
 
 def test_where_all_is_well_nothing_is_said():

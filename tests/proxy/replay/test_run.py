@@ -112,7 +112,7 @@ def test_where_nothing_is_cached_the_ceiling_is_as_sent(vocabulary):
     assert ceiling == msgspec.structs.replace(as_sent, name="ceiling", misses=())
 
 
-@pytest.mark.parametrize("name", ["breakpoints", "marks", "blocks", "uncached"])
+@pytest.mark.parametrize("name", ["breakpoints", "marks", "blocks", "units", "uncached"])
 def test_as_sent_reads_no_more_than_the_ceiling_and_costs_no_less(name, vocabulary):
     calls: list[Line] = []
     for number in range(12):
@@ -146,7 +146,7 @@ class TimeLast:
         return
 
 
-def test_where_whole_units_are_kept_the_time_at_the_end_reads_less_than_the_ceiling(vocabulary):
+def test_where_whole_units_are_kept_no_order_reads_more_than_the_ceiling(vocabulary):
     calls = []
     for number, each in enumerate(dialogue(system(*RULES), 8)):
         first, *rest = orjson.loads(each.body)["messages"]
@@ -156,17 +156,21 @@ def test_where_whole_units_are_kept_the_time_at_the_end_reads_less_than_the_ceil
     found = outcome(vocabulary, "units", calls, TimeLast())
 
     by_name = rows(found)
-    assert found.reachable is not None
-    assert by_name["time last"].cache_read_tokens <= found.reachable
-    assert found.reachable < by_name["ceiling"].cache_read_tokens
-    assert (by_name["time last"].reached or 0) > (by_name["time last"].closed or 0) > 0
+    assert by_name["time last"].cache_read_tokens == by_name["ceiling"].cache_read_tokens > 0
+    assert by_name["time last"].closed == 1.0
+    assert found.sent_before > by_name["ceiling"].cache_read_tokens
 
 
-def test_where_whole_units_are_kept_what_is_built_well_reaches_the_ceiling(vocabulary):
+def test_where_whole_units_are_kept_what_is_built_well_reads_what_was_sent_before(vocabulary):
     found = outcome(vocabulary, "units", dialogue(system(*RULES), 8))
 
-    assert found.reachable == found.variants[-1].cache_read_tokens > 0
-    assert outcome(vocabulary, "blocks", dialogue(system(*RULES), 2)).reachable is None
+    assert found.sent_before == found.variants[-1].cache_read_tokens > 0
+
+
+def test_elsewhere_the_ceiling_is_what_was_sent_before(vocabulary):
+    found = outcome(vocabulary, "blocks", dialogue(system("It is noon.", *RULES), 4))
+
+    assert found.sent_before == found.variants[-1].cache_read_tokens > 0
 
 
 def test_calls_that_cannot_be_sent_are_left_out_of_every_row(vocabulary):

@@ -77,16 +77,3 @@ def test_a_row_of_other_prompts_got_nowhere_on_that_way():
         rows.append(sums.row(name))
 
     assert [each.closed for each in placed(rows, {"folded"})] == [0, None, 1]
-
-
-def test_a_row_says_how_far_it_got_on_the_way_that_its_cache_leaves_open():
-    rows = []
-    for name, read in (("as sent", 20), ("arranged", 50), ("ceiling", 80)):
-        sums = Sums()
-        sums.add(Usage(input=100 - read, cache_read=read), 0)
-        rows.append(sums.row(name))
-
-    assert [each.reached for each in placed(rows)] == [0, 0.5, 1]
-    assert [each.reached for each in placed(rows, reachable=60)] == [0, 0.75, 1.5]
-    assert [each.reached for each in placed(rows, reachable=20)] == [None, None, None]
-    assert [each.closed for each in placed(rows, reachable=60)] == [0, 0.5, 1]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from proxy.lab.lab import cache_of
 from proxy.lab.models import Simulated
 from proxy.replay.bounds import bounds
 from proxy.replay.world import Sent, World
@@ -120,6 +121,15 @@ def test_answers_that_a_call_showed_to_be_over_are_bounded_too(vocabulary):
 
     assert upstream.world._held <= 5_000
     assert len(upstream.world._due) < 50
+
+
+def test_a_cache_of_another_kind_stands_in_the_same_time(vocabulary):
+    upstream = Upstream(vocabulary, UNITS)
+    upstream.world = World(UNITS, bounds(UNITS), cache=cache_of(BLOCKS))
+    one, two = upstream.sent(RULED, user("One")), upstream.sent(RULED, user("Two"))
+    upstream.read(one, 0.0)
+
+    assert [upstream.read(two, now) > 64 for now in (0.1, 5.0)] == [False, True]
 
 
 def test_a_refusal_is_told(vocabulary):
