@@ -10,7 +10,7 @@ from slo.budget import Unit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """The level that somebody gave an objective.
+    """The rung that somebody gave an objective.
 
     Attributes:
         who: Who set it; "" where nobody said.
@@ -32,6 +32,7 @@ class Promise:
         team: Whose calls; ``*`` for everyone's.
         feature: Of which feature; ``*`` for all, "" for calls that name none.
         what: What is promised, in a few words.
+        only: Which calls alone are counted and moved, in words; "" for all.
         enforce: What is done where it is missed.
         acts: Whether calls are moved, and not only counted.
         ladder: What calls get in place of what they ask for, rung by rung.
@@ -61,6 +62,7 @@ class Promise:
     burn: float | None = None
     missed: int = 0
     counted: int = 0
+    only: str = ""
     pin: Pin | None = None
     knows_pin: bool = True
 
@@ -90,7 +92,7 @@ class Stay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """A call that another route answered than the one it asked for.
+    """A call that went to another route than the one it asked for.
 
     Attributes:
         call_id: Its id.
@@ -98,7 +100,9 @@ class Moved:
         team: The team's name.
         feature: What part of the caller's product asked; "" where nobody said.
         model: What it asked for.
-        route: What answered.
+        route: Where it went in the end; "" where it was refused before it went anywhere.
+        outcome: How it ended there: ``answered``, ``refused``, ``failed``, ``broken``, ``hung_up``.
+        error: The error's code; "" for none.
         why: Why it was moved.
         cost_nanos: What all its attempts cost in 1e-9 US dollars; None where a price is unknown.
     """
@@ -109,6 +113,8 @@ class Moved:
     feature: str
     model: str
     route: str
+    outcome: str
+    error: str
     why: str
     cost_nanos: int | None
 

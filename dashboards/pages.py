@@ -15,6 +15,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dashboards import words
 from dashboards.board import Counter, Moved, Notice, Promise, Stay, Told
 
+#: What templates call of ``words``.
+_WORDS: Final = (
+    *("clock", "ending", "feature", "machine", "money", "paid"),
+    *("rung", "share", "span", "standing", "used", "whose"),
+)
 #: Where the pages are.
 HOME: Final = "/admin"
 
@@ -70,7 +75,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    for name in ("clock", "feature", "machine", "money", "rung", "share", "span", "used", "whose"):
+    for name in _WORDS:
         made.filters[name] = getattr(words, name)
     made.globals["home"] = HOME
     return made

@@ -3,9 +3,17 @@
 from datetime import UTC, datetime
 from typing import Final
 
+from dashboards.board import Moved, Promise
 from slo.alert import amount, duration
 from slo.budget import EVERY, Unit
 
+#: How calls end that nothing answered.
+_ENDS: Final = {
+    "refused": "refused",
+    "failed": "failed",
+    "broken": "broke off",
+    "hung_up": "the caller left",
+}
 #: For what nobody knows.
 UNKNOWN: Final = "?"
 _PERCENT: Final = 100
@@ -37,6 +45,11 @@ def money(nanos: int | None) -> str:
     return amount(Unit.USD, round(nanos, _DIGITS - 9))
 
 
+def paid(nanos: int | None) -> str:
+    """What a call cost, as ``money``; a price that nobody knows in words."""
+    return "no known price" if nanos is None else money(nanos)
+
+
 def used(of: int | None, unit: Unit) -> str:
     """So much of a budget's unit; ? where nobody knows."""
     if of is None:
@@ -62,3 +75,17 @@ def whose(name: str) -> str:
 def rung(name: str) -> str:
     """A rung of a ladder, or what stands above all of them."""
     return name or "as asked"
+
+
+def ending(moved: Moved) -> str:
+    """How a moved call ended, with its error's code; "" where it was answered."""
+    told = _ENDS.get(moved.outcome, "")
+    return f"{told}: {moved.error}" if told and moved.error else told
+
+
+def standing(promise: Promise) -> str:
+    """Why an objective stands where it does; of one that is well, what of it may be missed."""
+    if promise.why or promise.state != "healthy" or not promise.counted:
+        return promise.why
+    is_within = promise.burn is not None and promise.burn <= 1
+    return "within its error budget" if is_within else "not surely missed"

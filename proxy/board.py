@@ -32,7 +32,7 @@ from slo import burn, window
 from slo.alert import amount
 from slo.budget import Budget, Unit
 from slo.controller.standing import Standing, State
-from slo.objective import Metric
+from slo.objective import Metric, alone
 from slo.openslo.documents import what
 from slo.tally import Counts
 from slo.usage import Usage
@@ -265,6 +265,7 @@ def _promise(track: Track, wheel: Wheel, pins: Mapping[str, PinRow] | None, now:
         team=objective.team,
         feature=objective.feature,
         what=what(objective),
+        only=alone(objective.calls),
         enforce=objective.enforce.value,
         acts=track.acts,
         ladder=objective.ladder,
@@ -327,6 +328,8 @@ def _facts(receipt: Receipt) -> list[tuple[str, str]]:
             found.append((f"{field.name.removesuffix('nanos')}usd", amount(Unit.USD, value)))
         else:
             found.append((field.name, _said(field.name, value)))
+    if receipt.spent is None:
+        found.append(("cost_usd", "no known price"))
     return found
 
 

@@ -37,7 +37,6 @@ from proxy.commands import report as reporting
 from proxy.commands.doubts import doubts, teams, unasked, unnoted
 from proxy.commands.keeping import crowded, unkeepable
 from proxy.commands.terminal import Terminal
-from proxy.limits.ceilings import strangers
 from proxy.limits.standing import NotAlone, away, check_counters, promised
 from proxy.replay import command as replay
 from proxy.settings import InvalidSettings, Settings, read, upstream_keys
@@ -50,6 +49,7 @@ _commands = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     help="A gateway in front of language models. Settings are THRIFTGATE_… environment variables.",
 )
 # Names that people chose are printed, and none of them is markup.
@@ -91,7 +91,9 @@ def serve() -> None:
     """
     settings = _settings()
     known = _catalog(settings)
-    _climbable(_promises(settings), known)
+    _promises(settings, known)
+    if why := unkeepable(settings.folder):
+        _fail(why)
     with _listener(settings) as listener:
         opened = _open(settings)
         try:
@@ -194,7 +196,12 @@ def _counted(promises: Promises) -> str:
         "objectives": promises.objectives,
         "sinks": promises.sinks,
     }
-    return ", ".join(f"{len(each)} {name}" for name, each in counts.items() if each) or "none"
+    found = [
+        f"{len(each)} {name if len(each) > 1 else name.removesuffix('s')}"
+        for name, each in counts.items()
+        if each
+    ]
+    return ", ".join(found) or "none"
 
 
 @_commands.command()
@@ -207,8 +214,7 @@ def check() -> None:
             open_database(settings.database_url).dispose()
     except ValueError as error:
         _fail(f"THRIFTGATE_DATABASE_URL: {error}")
-    promises = _promises(settings)
-    _climbable(promises, known)
+    promises = _promises(settings, known)
     if why := unnoted(settings, known) or unkeepable(settings.folder):
         _fail(why)
     if known.warnings:
@@ -272,23 +278,16 @@ def _catalog(settings: Settings) -> Catalog:
         _fail(f"The catalog cannot be read: {error}. THRIFTGATE_CATALOG names it.")
 
 
-def _promises(settings: Settings) -> Promises:
+def _promises(settings: Settings, known: Catalog | None = None) -> Promises:
     try:
         check_counters(settings)
-        return promised(settings)
+        return promised(settings, known)
     except BadPromises as bad:
         _fail(str(bad))
     except ValueError as error:
         _fail(f"THRIFTGATE_REDIS_URL: {error}")
     except OSError as error:
         _fail(f"The promises cannot be read: {error}. THRIFTGATE_PROMISES names them.")
-
-
-def _climbable(promises: Promises, known: Catalog) -> None:
-    """End the command where ladders or ceilings name models that the catalog has not."""
-    wrong = objectives.strangers(promises.objectives, known) + strangers(promises.ceilings, known)
-    if wrong:
-        _fail("\n".join(wrong))
 
 
 def _listener(settings: Settings) -> socket.socket:
@@ -308,9 +307,10 @@ def _open(settings: Settings) -> Store:
     except (ValueError, ArgumentError) as error:
         _fail(f"THRIFTGATE_DATABASE_URL: {error}")
     except SQLAlchemyError as error:
-        _fail(f"The database is away: {str(error).splitlines()[0]}")
+        why = str(error).splitlines()[0]
+        _fail(unkeepable(settings.folder) or f"The database is away: {why}")
     except OSError as error:
-        _fail(f"THRIFTGATE_FOLDER cannot be written: {error}")
+        _fail(unkeepable(settings.folder) or f"THRIFTGATE_FOLDER cannot be written: {error}")
 
 
 def _bold(text: str) -> Text:

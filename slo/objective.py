@@ -47,6 +47,14 @@ class Calls(StrEnum):
     WHOLE = "whole"  # answered at once
 
 
+_ALONE = {Calls.ALL: "", Calls.STREAMS: "streams only", Calls.WHOLE: "whole answers only"}
+
+
+def alone(calls: Calls) -> str:
+    """Which calls alone are meant, as people say it; "" where all are."""
+    return _ALONE[calls]
+
+
 class BurnAlert(msgspec.Struct, frozen=True, kw_only=True):
     """When people are told that an error budget burns.
 

@@ -26,11 +26,18 @@ MOST: Final = 8
 _LONGEST: Final = 256
 _MODEL: Final = 1
 _RANKS: Final = {ELSEWHERE: 0, CACHE_ONLY: 2, SHED: 3}
+#: The rungs that are no model's name.
+WORDS: Final = tuple(_RANKS)
 
 
 def models(objective: Objective) -> tuple[str, ...]:
     """The rungs of its ladder that are models, by their public names."""
-    return tuple(rung for rung in objective.ladder if rung not in _RANKS)
+    return tuple(rung for rung in objective.ladder if is_model(rung))
+
+
+def is_model(rung: str) -> bool:
+    """Whether a rung of this name is a model's."""
+    return rung not in _RANKS
 
 
 def is_name(rung: str) -> bool:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from compaction.facts.fact import Kind
+from compaction.facts.rendering import _LABELS
 from proxy.settings import PREFIX, Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -169,5 +171,13 @@ def test_what_is_tested_elsewhere_is_tested_there():
 def test_the_readme_mentions_every_setting():
     readme = (ROOT / "README.md").read_text(encoding="utf8")
     absent = [n for f in Settings.model_fields if (n := PREFIX + f.upper()) not in readme]
+
+    assert absent == []
+
+
+def test_the_readme_names_every_kind_of_fact_and_how_it_is_sent():
+    readme = (ROOT / "README.md").read_text(encoding="utf8")
+    (line,) = [each for each in readme.splitlines() if each.startswith("A fact is of one kind:")]
+    absent = [k for k in Kind if f"`{k}`" not in line or f"`{_LABELS[k]}`" not in line]
 
     assert absent == []

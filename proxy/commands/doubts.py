@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Final
 
 from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
@@ -16,6 +17,9 @@ from slo import rungs
 from slo.budget import EVERY
 from slo.promises.file import Promises
 
+#: Models that a note names.
+_NAMED: Final = 10
+
 
 def doubts(promises: Promises, known: Catalog, teams: Collection[str] | None) -> list[str]:
     """What promises say that nothing can come of as things are, in sentences; [] for nothing.
@@ -25,7 +29,12 @@ def doubts(promises: Promises, known: Catalog, teams: Collection[str] | None) ->
         known: The catalog.
         teams: The names of all teams; None where they cannot be told.
     """
-    return [*_nowhere(promises, known), *_unsaid(promises, known), *_nobodys(promises, teams)]
+    return [
+        *_unpriced(known),
+        *_nowhere(promises, known),
+        *_unsaid(promises, known),
+        *_nobodys(promises, teams),
+    ]
 
 
 def unnoted(settings: Settings, known: Catalog) -> str:
@@ -64,6 +73,22 @@ def teams(url: str) -> set[str] | None:
         return None
     finally:
         engine.dispose()
+
+
+def _unpriced(known: Catalog) -> Iterator[str]:
+    """Models that are sold and have no price on any route."""
+    names = [model.id for model in known.models.values() if _is_unpriced(model)]
+    if names:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield (
+            f"no price is known of {', '.join(names[:_NAMED])}{more}: what their calls cost is"
+            " unknown, and hard budgets of dollars refuse them; write `price` in the catalog"
+        )
+
+
+def _is_unpriced(model: Model) -> bool:
+    sold = any(route.upstream.key_env for route in model.routes)
+    return sold and all(route.tariff is None for route in model.routes)
 
 
 def _nowhere(promises: Promises, known: Catalog) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """``thriftgate objectives``: what is promised of calls, and the same in others' formats."""
 
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -10,15 +9,13 @@ import typer
 import yaml
 from rich.text import Text
 
-from proxy.catalog.entries import Catalog
 from proxy.commands import pins
 from proxy.commands.standings import COLUMNS, Standings, standings
 from proxy.commands.terminal import AsJson, Terminal, grid, named
 from proxy.settings import Settings
-from slo import rungs
 from slo.burn import alerts, clear
 from slo.duration import spoken
-from slo.objective import Metric, Objective
+from slo.objective import Metric, Objective, alone
 from slo.openslo.documents import documents, what
 from slo.openslo.reading import Reading, read
 from slo.promises.file import Promises
@@ -55,7 +52,7 @@ def objectives(
     def shown(context: typer.Context, *, as_json: AsJson = False) -> None:
         """Every objective: what is promised of which calls, what is done if missed, how it stands.
 
-        Where each stands (state, level, since when, why) is what gateways that share a Redis say.
+        Where each stands (state, rung, since when, why) is what gateways that share a Redis say.
         """
         if context.invoked_subcommand is None:
             chosen = settings()
@@ -87,23 +84,6 @@ def objectives(
     return commands
 
 
-def strangers(objectives: Iterable[Objective], known: Catalog) -> list[str]:
-    """A sentence for each rung of a ladder that is no model of the catalog."""
-    return [
-        f"objectives.{each.name}.ladder: the catalog has no {model}; {_advice(model, known)}"
-        for each in objectives
-        for model in rungs.models(each)
-        if known.find(model) is None
-    ]
-
-
-def _advice(model: str, known: Catalog) -> str:
-    close = get_close_matches(model, [*known.models, rungs.ELSEWHERE, rungs.CACHE_ONLY], n=1)
-    return (
-        f"did you mean {close[0]}?" if close else "write its public name, or add it to the catalog"
-    )
-
-
 def _show(
     terminal: Terminal, settings: Settings, every: tuple[Objective, ...], *, as_json: bool
 ) -> None:
@@ -119,7 +99,13 @@ def _show(
     columns = ("objective", "team", "feature", "calls", "what", "target", "enforce", "ladder")
     table = grid(*columns, *(COLUMNS if stand.told else ()))
     for each in every:
-        what = (each.name, each.team, named(each.feature), each.calls, _measured(each))
+        what = (
+            each.name,
+            each.team,
+            named(each.feature),
+            alone(each.calls) or each.calls,
+            _measured(each),
+        )
         done = (_target(each), each.enforce, ", ".join(each.ladder) or "none")
         told = stand.cells(each.name) if stand.told else ()
         table.add_row(*map(Text, (*what, *done, *told)))

@@ -1,4 +1,4 @@
-"""``thriftgate objectives pin``: a person's word on which level an objective is, for a while."""
+"""``thriftgate objectives pin``: a person's word on which rung an objective is, for a while."""
 
 from collections.abc import Callable, Iterable
 from typing import Annotated, Final
@@ -11,7 +11,7 @@ from proxy.settings import Settings
 from proxy.store.pins import PinRow
 from slo.alert import moment
 from slo.duration import seconds
-from slo.objective import Objective
+from slo.objective import Objective, alone
 from slo.promises.file import Promises
 
 _LONGEST: Final = 30 * 86_400.0
@@ -35,15 +35,16 @@ def add(
     @commands.command("pin")
     def pinned(
         name: _Name,
-        level: Annotated[int, typer.Argument(help="0: as calls ask; 1 and on: down its ladder.")],
+        rung: Annotated[
+            str, typer.Argument(help="0: as calls ask; 1 and on: down its ladder; or its name.")
+        ],
         span: Annotated[str, typer.Option("--for", help="How long, such as 30m or 4h.")] = "1h",
         why: Annotated[str, typer.Option(help="Why, for others to read.")] = "",
         by: _By = "",
     ) -> None:
-        """Send new conversations to one level, whatever is measured; gateways hear in seconds."""
+        """Send new conversations to one rung, whatever is measured; gateways hear in seconds."""
         objective = _found(terminal, promises(settings()), name)
-        if not 0 <= level <= len(objective.ladder):
-            terminal.fail(f"{name} has the levels 0 to {len(objective.ladder)}.")
+        level = _level(terminal, objective, rung)
         lasts = _span(terminal, span)
         now = terminal.now()
         with terminal.store() as store:
@@ -57,12 +58,13 @@ def add(
                     who=by[:_WHY],
                 )
             )
-        what = objective.ladder[level - 1] if level else "what calls ask for"
-        terminal.say(f"{name} is pinned to level {level} ({what}) until {moment(now + lasts)}.")
+        whose = f", {only}," if (only := alone(objective.calls)) else ""
+        where = f"rung {level} ({_rungs(objective)[level]})"
+        terminal.say(f"{name} is pinned to {where}{whose} until {moment(now + lasts)}.")
 
     @commands.command("release")
     def released(name: _Name) -> None:
-        """Take a pin back: from its level on, the objective goes by what is measured."""
+        """Take a pin back: from its rung on, the objective goes by what is measured."""
         with terminal.store() as store:
             was = store.pins.release(name, terminal.now())
         if not was:
@@ -91,7 +93,7 @@ def _add_listed(commands: typer.Typer, terminal: Terminal) -> None:
 
 
 def _show(terminal: Terminal, pins: Iterable[PinRow]) -> None:
-    table = grid("objective", "level", "until", "set", "by", "why", right=("level",))
+    table = grid("objective", "rung", "until", "set", "by", "why", right=("rung",))
     for pin in pins:
         what = (pin.objective, str(pin.level), moment(pin.until), moment(pin.made))
         table.add_row(*map(Text, (*what, pin.who or "?", pin.why)))
@@ -104,6 +106,22 @@ def _found(terminal: Terminal, promised: Promises, name: str) -> Objective:
             return each
     known = ", ".join(each.name for each in promised.objectives) or "none"
     return terminal.fail(f"There is no objective {name}. Known are: {known}.")
+
+
+def _level(terminal: Terminal, objective: Objective, rung: str) -> int:
+    """The number of the rung that somebody named, by its number or else by its name."""
+    every = _rungs(objective)
+    numbers = {str(n): n for n in range(len(every))}
+    names = {name: n for n, name in enumerate(objective.ladder, start=1)}
+    if (level := (names | numbers).get(rung)) is not None:
+        return level
+    known = ", ".join(f"{n} ({what})" for n, what in enumerate(every))
+    return terminal.fail(f"{objective.name} has no rung {rung}. Its rungs are: {known}.")
+
+
+def _rungs(objective: Objective) -> tuple[str, ...]:
+    """What each of its rungs is, by number."""
+    return ("what calls ask for", *objective.ladder)
 
 
 def _span(terminal: Terminal, text: str) -> float:

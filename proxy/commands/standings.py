@@ -15,7 +15,7 @@ from proxy.store.store import Store
 from slo.alert import moment
 
 #: Columns of a table that tell of a standing.
-COLUMNS: Final = ("state", "level", "since", "reason")
+COLUMNS: Final = ("state", "rung", "since", "reason")
 _UNKNOWN: Final = ("?", "?", "?", "")
 #: Seconds after which what was said last is old: gateways say it every second.
 _OLD: Final = 30.0
@@ -33,7 +33,7 @@ class Standings(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
     def cells(self, objective: str) -> tuple[str, ...]:
-        """An objective's state, level, since when, and why; ? where that is not known."""
+        """An objective's state, rung, since when, and why; ? where that is not known."""
         told = self.told.get(objective)
         if told is None:
             return _UNKNOWN

@@ -65,6 +65,7 @@ MODELS: Mapping[str, Simulated] = {
     "vllm-local": Simulated(regime="block-chain"),
     "text-embedding-3-small": Simulated(regime="", dimensions=1536, ttft=0.05, per_1k=0.005),
     "text-embedding-3-large": Simulated(regime="", dimensions=3072, ttft=0.05, per_1k=0.005),
+    "text-embedding-ada-002": Simulated(regime="", dimensions=1536, ttft=0.05, per_1k=0.005),
 }
 
 

@@ -26,6 +26,7 @@ from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.desk import Tasks
 from proxy.errors import ProxyError
+from proxy.limits import clamps
 from proxy.limits.claims import (
     PREDICTED,
     UNKNOWN,
@@ -78,6 +79,7 @@ class _Open(msgspec.Struct):
         counted: The budgets it counts in.
         wanted: What it may use.
         cheapest: The cheapest model with which it would fit, asked where it does not.
+        field: What its caller calls its output limit, asked where it never fits.
         sent: Whether it went to an upstream.
     """
 
@@ -85,6 +87,7 @@ class _Open(msgspec.Struct):
     counted: list[Counted]
     wanted: dict[Unit, Need]
     cheapest: Callable[[Counted, Seen], Alternative | None]
+    field: Callable[[], str]
     sent: bool = False
 
 
@@ -227,7 +230,8 @@ class Admission:
         if wanted.get(Unit.USD) is UNKNOWN:
             _check_unseen(call, route, found)
         cheapest = partial(self._cheapest, attempt, tokens)
-        return _Open(f"{call.id}/{attempt.number}", found, wanted, cheapest)
+        field = partial(clamps.spoken, call, route)
+        return _Open(f"{call.id}/{attempt.number}", found, wanted, cheapest, field)
 
     def _cheapest(
         self, attempt: Attempt, tokens: int, each: Counted, seen: Seen
@@ -288,7 +292,9 @@ class Admission:
             again = self._claim(each, opened, now)
             if not rest or not _is_worth_asking(again, said):
                 cheapest = opened.cheapest(each, told.seen(now))
-                raise refusal(each, said, again.amount, now, cheapest)
+                sure = opened.wanted[each.budget.unit].sure
+                field = opened.field() if sure < each.budget.limit else ""
+                raise refusal(each, said, again.amount, now, cheapest, field)
         raise AssertionError  # the last round returns or raises
 
     def _claim(self, each: Counted, opened: _Open, now: float) -> Claim:

@@ -21,8 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from proxy.call import Call
-from proxy.catalog.entries import Catalog, Route
-from proxy.catalog.fields import advice
+from proxy.catalog.entries import Route
 from proxy.decide import GENERATING
 from proxy.desk import Admitted, Elsewhere
 from proxy.limits import clamps
@@ -226,14 +225,3 @@ def _meant(ceiling: Ceiling, predictor: Predictor) -> Ceiling:
     found = ((predictor.model(name), name) for name in ceiling.cheaper)
     names = dict.fromkeys(name if model is None else model.id for model, name in found)
     return msgspec.structs.replace(ceiling, cheaper=tuple(names))
-
-
-def strangers(ceilings: Iterable[Ceiling], catalog: Catalog) -> list[str]:
-    """What is wrong with the models that ceilings go to, in sentences; [] where all are known."""
-    return [
-        f"ceilings.{ceiling.name}.cheaper: the catalog has no {name};"
-        f" {advice(name, catalog.models)}"
-        for ceiling in ceilings
-        for name in ceiling.cheaper
-        if catalog.find(name) is None
-    ]

@@ -146,8 +146,13 @@ def clamped(prepared: Prepared, route: Route, tokens: int) -> Prepared:
 
 
 def spoken(call: Call, route: Route) -> str:
-    """The field that the caller knows its output limit by, such as ``max_output_tokens``."""
-    names = _NAMES.get(call.endpoint, ("max_tokens",))
+    """The field that a caller knows the output limit by, such as ``max_output_tokens``.
+
+    "" where a call has none.
+    """
+    names = _NAMES.get(call.endpoint)
+    if names is None:
+        return ""
     fields = _read(call.body)
     return next((name for name in names if _count(getattr(fields, name))), _usual(names, route))
 

@@ -64,8 +64,9 @@ def refusal(
     predicted: int,
     now: float,
     cheapest: Alternative | None = None,
+    field: str = "",
 ) -> OverBudget:
-    """Why a call is refused.
+    """Why a call is refused; of one that never fits, which field to lower.
 
     Args:
         each: The budget that it does not fit into.
@@ -73,6 +74,7 @@ def refusal(
         predicted: How much the call may use of it.
         now: Seconds since the epoch.
         cheapest: The cheapest model with which it would fit; None where none is known.
+        field: What the caller calls its output limit; "" where lowering it would not do.
     """
     budget, level = each.budget, refused.level
     unit = budget.unit
@@ -81,9 +83,10 @@ def refusal(
     error = OverBudget(
         f"{_named(each)} has a limit of {_said(unit, budget.limit)} a {budget.window.value}:"
         f" {_said(unit, level.spent)} spent, {_said(unit, level.held)} held for calls under way,"
-        f" and this call may use {_said(unit, predicted)}. {_mend(each, refused, free)}"
-        f"{_cheaper(cheapest)}",
+        f" and this call may use {_said(unit, predicted)}."
+        f" {_never(unit, field) if free is None else _later(each, refused)}{_cheaper(cheapest)}",
         code="rate_limit_exceeded" if is_rate else "budget_exceeded",
+        param=field or None if free is None else None,
         retry_after=None if free is None else max(free - now, 0.001),
     )
     error.details = {
@@ -131,6 +134,7 @@ def over_ceiling(excess: Excess) -> OverCeiling:
         f" this one may cost ${dollars(predicted.worst)}, of which ${dollars(predicted.sure)} is"
         f" its prompt. {_smaller(excess)}{_cheaper(excess.cheapest)}",
         code="cost_ceiling",
+        param=None if excess.tokens is None or predicted.sure > ceiling.limit else excess.field,
     )
     error.details = {
         "ceiling": ceiling.name,
@@ -183,9 +187,14 @@ def _named(each: Counted) -> str:
     return f"The budget `{each.budget.name}` of {whose}"
 
 
-def _mend(each: Counted, refused: Refused, free: float | None) -> str:
-    if free is None:
-        return "It never fits: ask for fewer tokens, or for a cheaper model."
+def _never(unit: Unit, field: str) -> str:
+    """How a call gets smaller than the whole of its limit."""
+    smaller = f"lower `{field}` or send a shorter prompt" if field else "send a shorter prompt"
+    cheaper = ", or ask for a cheaper model" if unit is Unit.USD else ""
+    return f"It never fits: {smaller}{cheaper}."
+
+
+def _later(each: Counted, refused: Refused) -> str:
     if refused.frees is not None:
         return "It may fit once some of them have ended."
     return f"It starts anew at {datetime.fromtimestamp(each.ends, UTC):%Y-%m-%d %H:%M} UTC."

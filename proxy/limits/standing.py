@@ -1,12 +1,14 @@
 """Budgets as they stand in a running gateway: read, counted somewhere, admitted by, reconciled."""
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from difflib import get_close_matches
 from functools import partial
 from hashlib import blake2b
 from typing import Final
 
+from proxy.catalog.entries import Catalog
 from proxy.catalog.problems import BadCatalog
 from proxy.catalog.source import parse
 from proxy.limits.admission import Admission
@@ -22,11 +24,13 @@ from proxy.store.reserving import Private, Reserving, StoreLost
 from proxy.store.store import Store
 from proxy.surroundings import Surroundings
 from slo.budget import Budget
-from slo.promises.file import Promises, read
-from slo.promises.table import BadPromises, Mistake
+from slo.promises.file import Promises, models, read
+from slo.promises.table import BadPromises, Mistake, Place, mistake
+from slo.rungs import WORDS
 
 _log = logging.getLogger("thriftgate.budgets")
 
+_UNKNOWN: Final = "write a model's public name, or add it to the catalog"
 #: Seconds that Redis has to answer whoever only asks whether it is there.
 _REACHED: Final = 1.0
 
@@ -42,8 +46,12 @@ class NotAlone(Exception):
         )
 
 
-def promised(settings: Settings) -> Promises:
+def promised(settings: Settings, known: Catalog | None = None) -> Promises:
     """What the file of promises says; nothing where there is none.
+
+    Args:
+        settings: They name it.
+        known: The models that calls may be moved to; None for whichever it names.
 
     Raises:
         BadPromises: With every mistake found.
@@ -59,7 +67,21 @@ def promised(settings: Settings) -> Promises:
             Mistake(file=each.file, line=each.line, where="", what=each.what, mend=each.mend)
             for each in bad.problems
         ) from None
-    return read(top)
+    found = read(top)
+    if known is not None and (strange := list(_strangers(top, known))):
+        raise BadPromises(strange)
+    return found
+
+
+def _strangers(top: Place, known: Catalog) -> Iterator[Mistake]:
+    """The models that promises name and the catalog has not."""
+    for where, place in models(top):
+        name = place.value
+        if known.find(name) is None:
+            others = known.models if where.startswith("ceilings.") else [*known.models, *WORDS]
+            close = get_close_matches(name, others, n=1)
+            mend = f"did you mean {close[0]}?" if close else _UNKNOWN
+            yield mistake(place, where, f"names {name}, which the catalog has not", mend)
 
 
 def counters(settings: Settings, opened: Store) -> Reserving:

@@ -33,11 +33,13 @@ class Pinned(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         level: Which new conversations get.
-        until: When that ends, in seconds since the epoch.
+        made: When they said it, in seconds since the epoch.
+        until: When that ends.
         why: In that person's words.
     """
 
     level: int
+    made: float
     until: float
     why: str
 
@@ -190,7 +192,8 @@ def _pinned(track: Track, before: Standing, pin: Pinned | None, now: float) -> S
         return unpinned(before, now, track.rules)
     level = min(max(pin.level, 0), track.rules.rungs)
     is_so = (before.state, before.level, before.until) == (State.PINNED, level, pin.until)
-    return before if is_so else pinned(before, level, pin.until, now, pin.why)
+    since = min(pin.made, now)  # of another machine's clock
+    return before if is_so else pinned(before, level, pin.until, since, pin.why)
 
 
 def _fitted(standing: Standing, rungs: int, now: float) -> Standing:

@@ -75,19 +75,11 @@ class News:
         if told is not None and move.level == move.level_before and not is_pin:
             return []  # where calls go is what was told
         self._before.setdefault(key, calls)
-        alert = Alert(
-            id=identity(key, f"{move.at:.0f}"),
-            kind="move",
-            subject=track.name,
-            severity=Severity.TICKET if track.acts else Severity.NOTE,
-            title=_moved(track, move),
-            facts=(("state", move.after.value), ("why", move.reason)),
-            action=_done(track, move),
-            mend=_undone(track, move),
-            began=move.at,
-        )
+        alert = _told(track, move, identity(key, f"{move.at:.0f}"))
+        if told is not None and (told.title, told.facts) == (alert.title, alert.facts):
+            return []  # whoever led before told of this very pin
         self._open[key] = alert
-        on = f"It went on: {move.after.value}, level {move.level}."
+        on = f"It went on: {move.after.value}, rung {move.level}."
         return [alert] if told is None else [resolved(told, move.at, on), alert]
 
     def judged(
@@ -207,10 +199,25 @@ def _floor(track: Track, judge: Judge, now: float, *, is_open: bool) -> _Finding
     )
 
 
+def _told(track: Track, move: Move, name: str) -> Alert:
+    """What is told of a move, as an alert of this id."""
+    return Alert(
+        id=name,
+        kind="move",
+        subject=track.name,
+        severity=Severity.TICKET if track.acts else Severity.NOTE,
+        title=_moved(track, move),
+        facts=(("state", move.after.value), ("why", move.reason)),
+        action=_done(track, move),
+        mend=_undone(track, move),
+        began=move.at,
+    )
+
+
 def _moved(track: Track, move: Move) -> str:
     if not move.level:
         return f"{track.name} is {move.after.value}"
-    return f"{track.name} is {move.after.value}, on level {move.level}: {track.rung(move.level)}"
+    return f"{track.name} is {move.after.value}, on rung {move.level}: {track.rung(move.level)}"
 
 
 def _undone(track: Track, move: Move) -> str:

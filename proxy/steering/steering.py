@@ -256,7 +256,7 @@ class Steering:
         except (SQLAlchemyError, TimeoutError):
             return  # those that are known hold
         self._pins = {
-            name: Pinned(level=pin.level, until=pin.until, why=pin.why)
+            name: Pinned(level=pin.level, made=pin.made, until=pin.until, why=pin.why)
             for name, pin in held.items()
         }
 

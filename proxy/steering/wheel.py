@@ -251,7 +251,7 @@ class Wheel:
         standing = self.standings.get(track.name)
         is_pinned = standing is not None and standing.state is State.PINNED
         rung = track.rung(level)
-        why = f"{track.name}: level {level}{', pinned' if is_pinned else ''}"
+        why = f"{track.name}: rung {level}{', pinned' if is_pinned else ''}"
         if rung == SHED or (rung == CACHE_ONLY and opened.is_first):
             self.moved[track.name, rung] += 1
             raise _not_served(track, is_pinned=is_pinned)
@@ -350,7 +350,7 @@ def _ended(opened: _Open, receipt: Receipt) -> Ended:
 
 
 def _not_served(track: Track, *, is_pinned: bool) -> NotServed:
-    why = "is pinned to a level that serves nobody new" if is_pinned else "is missed"
+    why = "is pinned to a rung that serves nobody new" if is_pinned else "is missed"
     until = "it is released" if is_pinned else "others are served in time again"
     error = NotServed(
         f"The objective `{track.name}` {why}, so this call is refused until {until}."

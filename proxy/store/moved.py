@@ -1,4 +1,4 @@
-"""What was moved last: calls that another route answered, and the controller's own moves."""
+"""What was moved last: calls that went to another route, and the controller's own moves."""
 
 import re
 from typing import Any, Final
@@ -17,7 +17,7 @@ from slo.alert import Alert
 #: have a backslash before it.
 _MOVES: Final = '%"kind":"move"%'
 #: How ``proxy.steering.news`` says on which rung an objective stands, after its name and state.
-_ON: Final = re.compile(r" is [a-z]+, on level \d+: (?P<rung>.*)\Z")
+_ON: Final = re.compile(r" is [a-z]+, on (?:rung|level) \d+: (?P<rung>.*)\Z")
 #: Seconds between the end of one stay and the beginning of the next that went on from it.
 _GAP: Final = 1.0
 
@@ -53,7 +53,7 @@ def _calls(most: int) -> Select[Any]:
     table = schema.calls.c
     columns = (table.call_id, table.started, table.team, table.feature, table.model, table.route)
     last = (
-        select(*columns, table.moved)
+        select(*columns, table.outcome, table.error, table.moved)
         .where(schema.MOVED)
         .order_by(table.call_id.desc())
         .limit(most)
@@ -90,6 +90,8 @@ def _call(row: RowMapping) -> Moved:
         feature=row["feature"],
         model=row["model"],
         route=row["route"],
+        outcome=row["outcome"],
+        error=row["error"],
         why=row["moved"],
         cost_nanos=row["cost"],
     )

@@ -190,7 +190,7 @@ def _is_within(calls: Counts, rules: Rules) -> bool:
 def _told(counts: Counts, seconds: float, level: int, rules: Rules) -> str:
     """The evidence, in one sentence of ASCII."""
     return (
-        f"Of {counts.n} calls to level {level} in {seconds:.0f} s {counts.bad} were bad"
+        f"Of {counts.n} calls to rung {level} in {seconds:.0f} s {counts.bad} were bad"
         f" ({100 * counts.share:.3g} %); {100 * rules.budget:.3g} % may be."
     )
 

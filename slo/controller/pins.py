@@ -13,14 +13,14 @@ LONGEST: Final = 200
 """Characters of a reason that somebody gives."""
 
 
-def pinned(standing: Standing, level: int, until: float, now: float, why: str) -> Standing:
+def pinned(standing: Standing, level: int, until: float, since: float, why: str) -> Standing:
     """The standing, pinned: every new conversation gets this level until then.
 
     Args:
         standing: As it stands; relapses stay counted.
         level: 0 or more; above the highest there is, it is the highest.
         until: When the pin ends by itself.
-        now: The time.
+        since: When it was set.
         why: What somebody says is the reason; the first so many characters, those of ASCII.
 
     Raises:
@@ -32,8 +32,8 @@ def pinned(standing: Standing, level: int, until: float, now: float, why: str) -
     return Standing(
         state=State.PINNED,
         level=level,
-        since=now,
-        reason=f"Pinned to level {level}: {reason}" if reason else f"Pinned to level {level}.",
+        since=since,
+        reason=f"Pinned to rung {level}: {reason}" if reason else f"Pinned to rung {level}.",
         relapses=standing.relapses,
         share=0.0,
         until=until,
@@ -54,7 +54,7 @@ def unpinned(standing: Standing, now: float, rules: Rules) -> Standing:
         state=State.DEGRADED if degraded else State.HEALTHY,
         level=standing.level if degraded else 0,
         since=now,
-        reason=f"The pin to level {standing.level} has ended.",
+        reason=f"The pin to rung {standing.level} has ended.",
         relapses=standing.relapses,
         share=rules.canary_share if degraded else 1.0,
         until=now + (rules.dwelling(standing.relapses) if degraded else rules.forget),

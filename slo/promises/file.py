@@ -1,7 +1,10 @@
 """The whole file of promises; each kind of table has a module beside this one."""
 
+from collections.abc import Iterator
+
 import msgspec
 
+from slo import rungs
 from slo.budget import Budget
 from slo.ceiling import Ceiling
 from slo.objective import Objective
@@ -39,3 +42,23 @@ def read(top: Place) -> Promises:
     if mistakes:
         raise BadPromises(mistakes)
     return found
+
+
+def models(top: Place) -> Iterator[tuple[str, Place]]:
+    """The models that ladders and ceilings name, each with its entry: ``objectives.chat.ladder``.
+
+    Args:
+        top: A file that was read without a mistake.
+    """
+    for where, place in _names(top, "objectives", "ladder"):
+        if rungs.is_model(place.value):
+            yield where, place
+    yield from _names(top, "ceilings", "cheaper")
+
+
+def _names(top: Place, kind: str, key: str) -> Iterator[tuple[str, Place]]:
+    """What an array of each entry of a kind holds."""
+    for entry in top.value[kind].value if kind in top.value else ():
+        if key in entry.value:
+            where = f"{kind}.{entry.value['name'].value}.{key}"
+            yield from ((where, place) for place in entry.value[key].value)

@@ -32,7 +32,7 @@ under = "500ms"
 enforce = "degrade"
 ladder = ["small"]
 """
-LEVEL, PLACE = "chat-ttft: level 1", "chat-ttft: in its place"
+LEVEL, PLACE = "chat-ttft: rung 1", "chat-ttft: in its place"
 _MOVED = 'thriftgate_moved_total{objective="chat-ttft",rung="small"}'
 
 

@@ -94,6 +94,13 @@ def test_every_state_is_told_in_words_and_has_a_look(state):
     assert re.search(rf"\.{state}\b", pages.stylesheet().decode())
 
 
+def test_what_is_healthy_beside_bad_calls_says_what_that_means():
+    page = shown(promises=[a_promise(state="healthy", level=0, why="", burn=0.4)])
+
+    assert "healthy within its error budget as asked" in page.text
+    assert "Healthy: not surely missed" in page.text
+
+
 def test_what_nothing_happened_to_stands_as_calls_ask():
     text = shown(
         promises=[a_promise(state="healthy", level=0, since=None, burn=None, counted=0)]
@@ -122,7 +129,30 @@ def test_a_moved_call_links_to_its_receipts():
     page = shown()
 
     assert {"class": "id", "href": f"/admin/calls/{CALL}"} in page.all("a")
-    assert "acme chat big lab/small chat-ttft: level 2 $0.001235" in page.text
+    assert "acme chat big lab/small chat-ttft: rung 2 $0.001235" in page.text
+
+
+def test_a_moved_call_that_failed_is_not_called_answered():
+    failed = a_moved(outcome="failed", error="upstream_timeout", cost_nanos=0)
+    left, refused = a_moved(outcome="hung_up"), a_moved(outcome="refused", route="")
+    text = shown(moved=[failed, left, refused]).text
+
+    assert "big lab/small failed: upstream_timeout chat-ttft: rung 2 $0 2026" in text
+    assert "big lab/small the caller left chat-ttft" in text
+    assert "big \N{EN DASH} refused chat-ttft" in text
+    assert "nswered by" not in text
+
+
+def test_a_moved_call_of_no_known_price_is_not_free():
+    page = shown(moved=[a_moved(cost_nanos=None)])
+
+    assert "chat-ttft: rung 2 no known price" in page.text
+    assert "$0: nothing was used" in page.text
+
+
+def test_an_objective_about_streams_alone_says_so():
+    assert "chat streams only p95 of ttft" in shown(promises=[a_promise(only="streams only")]).text
+    assert "streams only" not in shown().text
 
 
 def test_a_budget_says_what_is_spent_held_and_left():

@@ -2,6 +2,7 @@ import pytest
 
 from dashboards import words
 from slo.budget import Unit
+from tests.fakes.board import a_moved, a_promise
 
 
 def test_a_time_is_told_to_the_second_in_utc():
@@ -55,3 +56,38 @@ def test_what_has_no_name_is_told_what_it_is():
         "acme",
     ]
     assert [words.rung(name) for name in ("", "small")] == ["as asked", "small"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error", "said"),
+    [
+        ("answered", "", ""),
+        ("refused", "budget_exceeded", "refused: budget_exceeded"),
+        ("failed", "", "failed"),
+        ("broken", "upstream_stalled", "broke off: upstream_stalled"),
+        ("hung_up", "", "the caller left"),
+    ],
+)
+def test_how_a_moved_call_ended_is_told_where_nothing_answered_it(outcome, error, said):
+    assert words.ending(a_moved(outcome=outcome, error=error)) == said
+
+
+def test_what_nobody_has_a_price_for_is_not_free():
+    assert (words.paid(None), words.paid(0)) == ("no known price", "$0")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"burn": 1.0}, "within its error budget"),
+        ({"burn": 1.5}, "not surely missed"),
+        ({"burn": None}, "not surely missed"),  # a floor has no error budget
+        ({"counted": 0}, ""),
+        ({"why": "The pin to rung 1 has ended."}, "The pin to rung 1 has ended."),
+        ({"state": "pinned"}, ""),
+    ],
+)
+def test_what_is_healthy_says_what_of_it_may_be_missed(fields, said):
+    healthy = {"state": "healthy", "level": 0, "why": ""}
+
+    assert words.standing(a_promise(**(healthy | fields))) == said

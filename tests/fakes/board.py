@@ -59,7 +59,9 @@ def a_moved(**fields: Any) -> Moved:
         "feature": "chat",
         "model": "big",
         "route": "lab/small",
-        "why": "chat-ttft: level 2",
+        "outcome": "answered",
+        "error": "",
+        "why": "chat-ttft: rung 2",
         "cost_nanos": 1_234_567,
     }
     return Moved(**(said | fields))
@@ -97,7 +99,7 @@ def told(*attempts: Sequence[tuple[str, str]], **fields: Any) -> Told:
         "call_id": CALL,
         "team": "acme",
         "cost_nanos": 1_234_567,
-        "attempts": attempts or ((("model", "big"), ("moved", "chat-ttft: level 2")),),
+        "attempts": attempts or ((("model", "big"), ("moved", "chat-ttft: rung 2")),),
     }
     return Told(**(said | fields))
 

@@ -134,17 +134,24 @@ def test_a_database_that_is_none_is_told_without_its_password(command, url, said
     assert "secret" not in message
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path):
-    (tmp_path / "file").write_text("")
-
-    assert "THRIFTGATE_FOLDER" in refused("migrate", folder=str(tmp_path / "file" / "below"))
-
-
-def test_check_tries_the_folder_and_says_what_is_wrong_with_it(tmp_path):
+@pytest.mark.parametrize("command", ["check", "serve", "migrate", "report"])
+def test_a_folder_that_cannot_be_is_told_with_its_mend(command, tmp_path):
     (tmp_path / "file").touch()
-    said = refused("check", folder=str(tmp_path / "file" / "below"))
+    said = refused(command, folder=str(tmp_path / "file" / "below"), port="0")
 
-    assert f"{tmp_path / 'file'} is no folder; move it away, or name another" in said
+    assert said == (
+        f"THRIFTGATE_FOLDER: {tmp_path / 'file'} is no folder; move it away, or name another\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["check", "serve", "migrate", "report"])
+def test_a_ledger_that_cannot_be_written_is_no_database_that_is_away(command, folder):
+    ledger = folder / "thriftgate.db"
+    ledger.mkdir(parents=True)
+
+    assert refused(command, port="0").startswith(
+        f"THRIFTGATE_FOLDER: {ledger} cannot be written; give it to the user"
+    )
 
 
 def test_migrate_brings_the_database_to_the_newest_schema(folder):
@@ -238,6 +245,12 @@ def test_no_command_is_a_question_for_help():
 
     for command in ("serve", "check", "migrate", "report", "demo", "key", "team"):
         assert command in said
+
+
+def test_help_flows_however_its_text_was_broken_in_the_source(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+    assert "for itself and what is spent is the ledger's word" in told("budgets", "--help")
 
 
 def test_a_port_that_is_taken_is_told():
@@ -369,7 +382,7 @@ def objected(folder: Path, ladder: str) -> str:
 def test_objectives_are_checked_shown_and_exported(tmp_path):
     promises = objected(tmp_path, '["elsewhere", "gpt-5.6-terra"]')
 
-    assert "1 objectives" in told("check", promises=promises)
+    assert "upstreams, 1 objective." in told("check", promises=promises)
     assert "at most 1%" in told("objectives", promises=promises)
     assert "openslo/v1" in told("objectives", "export", promises=promises)
 
@@ -378,5 +391,5 @@ def test_objectives_are_checked_shown_and_exported(tmp_path):
 def test_a_ladder_to_nowhere_is_told(command, tmp_path):
     said = refused(command, promises=objected(tmp_path, '["gpt-5.6-tera"]'))
 
-    assert "objectives.o.ladder" in said
+    assert "promises.toml:6: objectives.o.ladder: names gpt-5.6-tera" in said
     assert "did you mean gpt-5.6-terra?" in said

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.objective import Calls, Ended, Metric, Objective, Objectives, judged
+from slo.objective import Calls, Ended, Metric, Objective, Objectives, alone, judged
 from tests.fakes.promised import ended, objective
 
 GOOD, BAD = (1, 0), (0, 1)
@@ -160,3 +160,7 @@ def test_a_call_is_one_event_at_most(
         ttft=ttft, total=total, streamed=streamed, failed=failed, hung_up=hung_up, cost_nanos=nanos
     )
     assert judged(each, call) in {GOOD, BAD, None}
+
+
+def test_which_calls_alone_are_meant_is_said_in_words():
+    assert [alone(calls) for calls in Calls] == ["", "streams only", "whole answers only"]

@@ -35,6 +35,20 @@ def test_a_ladder_leads_nowhere_where_no_model_has_two_routes():
     assert doubts(promises, catalog(m=(KNOWN, KNOWN)), None) == []
 
 
+def test_models_that_are_sold_at_no_known_price_are_listed_once():
+    sold = replace(KNOWN, tariff=None, upstream=replace(KNOWN.upstream, key_env="KEY"))
+    own = replace(KNOWN, tariff=None)
+    many = {f"m{n}": (sold,) for n in range(12)}
+
+    (found,) = doubts(Promises(), catalog(dear=(KNOWN, sold), own=(own,), **many), None)
+    assert found == (
+        "no price is known of m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 2 more: what their calls"
+        " cost is unknown, and hard budgets of dollars refuse them; write `price` in the catalog"
+    )
+    (found,) = doubts(Promises(), catalog(m=(sold,)), None)
+    assert found.startswith("no price is known of m: ")
+
+
 def test_a_model_of_which_little_is_said_takes_few_calls():
     promises = Promises(
         objectives=(objective(ladder=("elsewhere", "small-2026-01-31", "none", "shed")),),

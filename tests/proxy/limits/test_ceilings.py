@@ -7,7 +7,6 @@ import orjson
 import pytest
 
 from proxy.desk import Admitted, Elsewhere
-from proxy.limits.ceilings import strangers
 from proxy.limits.refusals import OverBudget, OverCeiling
 from proxy.prepare import prepare
 from proxy.settle import Attempt
@@ -186,7 +185,6 @@ def test_a_dated_snapshot_is_its_model():
     )
     with pytest.raises(OverCeiling, match="On `b` it may cost"):
         hall.checked(Attempt(call=hall.attempt(2).call, route=model("b", 2_000).routes[0]))
-    assert strangers([ceiling(cheaper=("a-2026-01-31", "b-latest"))], hall.catalog) == []
 
 
 def test_on_the_cheaper_model_it_is_checked_again():
@@ -413,12 +411,3 @@ def test_embeddings_have_a_ceiling_too():
     tight = Hall(ceiling(6_999))
     with pytest.raises(OverCeiling):
         tight.checked(tight.attempt(body=body, endpoint="embeddings"))
-
-
-def test_a_model_that_the_catalog_lacks_is_told():
-    hall = Hall(models=(model("a", 1),))
-    found = [ceiling(cheaper=("a", "b"))]
-
-    assert strangers(found, hall.catalog) == [
-        "ceilings.c.cheaper: the catalog has no b; known are: a, m"
-    ]

@@ -180,7 +180,8 @@ def test_a_prepared_request_says_where_it_goes():
         (CLAUDE, "chat/completions", {"max_completion_tokens": 5}, "max_completion_tokens"),
         (CLAUDE, "responses", {}, "max_output_tokens"),
         (OPENAI, "chat/completions", {}, "max_completion_tokens"),
-        (OPENAI, "images/generations", {}, "max_tokens"),
+        (OPENAI, "images/generations", {}, ""),
+        (OPENAI, "responses/compact", {}, ""),
     ],
 )
 def test_a_caller_is_told_of_its_own_field(over, to, fields, field):

@@ -54,7 +54,27 @@ def test_what_never_fits_is_not_to_be_tried_again():
 
     assert error.retry_after is None
     assert not error.is_worth_retrying
-    assert "never fits" in error.message
+    assert error.param is None
+    assert error.message.endswith(
+        "It never fits: send a shorter prompt, or ask for a cheaper model."
+    )
+
+
+@pytest.mark.parametrize(
+    ("unit", "mend"),
+    [
+        (Unit.USD, "`max_tokens` or send a shorter prompt, or ask for a cheaper model."),
+        (Unit.TOKENS, "`max_tokens` or send a shorter prompt."),
+    ],
+)
+def test_what_never_fits_is_told_which_field_to_lower(unit, mend):
+    each = Counted(budget(limit=5, unit=unit), "acme", "c", NOW + 90)
+    error = refusal(each, Refused(0, Level(0, 0), None), 6, NOW, field="max_tokens")
+
+    assert error.message.endswith(f"It never fits: lower {mend}")
+    assert orjson.loads(envelope(error))["error"]["param"] == "max_tokens"
+    later = refusal(each, Refused(0, Level(4, 0), None), 2, NOW, field="max_tokens")
+    assert later.param is None
 
 
 @pytest.mark.parametrize("unit", [Unit.REQUESTS, Unit.TOKENS])
@@ -120,14 +140,15 @@ def test_who_runs_the_gateway_is_told_how_to_say_a_price():
 
 
 @pytest.mark.parametrize(
-    ("sure", "tokens", "mend"),
+    ("sure", "tokens", "mend", "param"),
     [
-        (6, None, "Send a shorter prompt, or ask for a cheaper model."),
-        (1, None, "Ask for fewer tokens, or for a cheaper model."),
-        (1, 12, "With max_output_tokens of 12 it fits."),
+        (6, None, "Send a shorter prompt, or ask for a cheaper model.", None),
+        (6, 12, "Send a shorter prompt, or ask for a cheaper model.", None),
+        (1, None, "Ask for fewer tokens, or for a cheaper model.", None),
+        (1, 12, "With max_output_tokens of 12 it fits.", "max_output_tokens"),
     ],
 )
-def test_a_ceiling_says_what_to_ask_for(sure, tokens, mend):
+def test_a_ceiling_says_what_to_ask_for(sure, tokens, mend, param):
     error = over_ceiling(
         Excess(
             ceiling=Ceiling(name="c", limit=5),
@@ -138,5 +159,6 @@ def test_a_ceiling_says_what_to_ask_for(sure, tokens, mend):
     )
 
     assert error.message.endswith(mend)
+    assert error.param == param
     assert orjson.loads(envelope(error))["error"]["code"] == "cost_ceiling"
     assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from prometheus_client.registry import Collector
 
+from proxy.catalog.entries import Catalog, Model
 from proxy.limits.standing import NotAlone, check_counters, counters, promised, standing
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.promises.table import BadPromises
 from tests.fakes.around import Heard, around
+from tests.fakes.desk import route
 
 ONE = """
 [[budgets]]
@@ -78,6 +80,58 @@ def test_mistakes_are_told_with_their_lines(tmp_path):
         promised(chosen(tmp_path, ONE.replace('"5"', '"0"')))
     with pytest.raises(BadPromises, match=r"promises\.toml:1: is not TOML"):
         promised(chosen(tmp_path, "[[budgets]"))
+
+
+MOVING = """
+[[objectives]]
+name = "o"
+metric = "errors"
+at_most = "1%"
+enforce = "degrade"
+ladder = [
+  "elsewher",
+  "smal",
+  "small-2026-01-31",
+  "x",
+  "cache-only",
+  "shed",
+]
+
+[[objectives]]
+name = "watched"
+metric = "errors"
+at_most = "1%"
+
+[[ceilings]]
+name = "c"
+limit = "1"
+cheaper = ["small", "smal"]
+"""
+
+
+def test_models_that_the_catalog_has_not_are_told_with_line_and_mend(tmp_path):
+    found = chosen(tmp_path, MOVING)
+    known = Catalog(
+        models={"small": Model(id="small", routes=(route(),))}, upstreams={}, default=route()
+    )
+    with pytest.raises(BadPromises) as bad:
+        promised(found, known)
+
+    file, o = found.promises, "objectives.o.ladder"
+    assert str(bad.value).splitlines() == [
+        f"{file}:8: {o}: names elsewher, which the catalog has not; did you mean elsewhere?",
+        f"{file}:9: {o}: names smal, which the catalog has not; did you mean small?",
+        (
+            f"{file}:11: {o}: names x, which the catalog has not;"
+            " write a model's public name, or add it to the catalog"
+        ),
+        (
+            f"{file}:24: ceilings.c.cheaper: names smal, which the catalog has not;"
+            " did you mean small?"
+        ),
+    ]
+    assert len(promised(found).objectives) == 2
+    assert promised(chosen(tmp_path), known) == promised(chosen(tmp_path))
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path):

@@ -37,8 +37,8 @@ class Day:
         return self.judge.standings["chat-ttft"].state
 
 
-def pinned(level: int, until: float) -> dict[str, Pinned]:
-    return {"chat-ttft": Pinned(level=level, until=until, why="a launch")}
+def pinned(level: int, until: float, made: float = START) -> dict[str, Pinned]:
+    return {"chat-ttft": Pinned(level=level, made=made, until=until, why="a launch")}
 
 
 def test_bad_calls_move_an_objective_and_good_ones_move_it_back():
@@ -124,6 +124,13 @@ def test_a_pin_holds_until_it_ends():
     assert "a launch" in day.judge.standings["chat-ttft"].reason
     day.goes_on(60, pins=pins)
     assert day.state is State.HEALTHY  # as it was before
+
+
+@pytest.mark.parametrize(("made", "since"), [(-500, -500), (0, 0), (900, 1)])
+def test_a_pin_began_when_it_was_set_and_never_later_than_now(made, since):
+    day = Day().goes_on(2, pins=pinned(1, START + 1000, START + made))
+
+    assert day.judge.standings["chat-ttft"].since == START + since
 
 
 def test_a_pin_that_is_released_ends_at_once():

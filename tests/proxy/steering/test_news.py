@@ -92,7 +92,7 @@ def test_a_floor_that_is_missed_is_told_until_it_is_well_above():
 def test_a_move_is_told_with_what_is_done_and_how_to_undo_it():
     (told,) = News().moved(TRACK, move(State.DEGRADED, 2), 0)
 
-    assert told.title == "chat-ttft is degraded, on level 2: small"
+    assert told.title == "chat-ttft is degraded, on rung 2: small"
     assert told.action == "New conversations go to small, but for those that try."
     assert "objectives pin chat-ttft 0" in told.mend
     assert told.severity is Severity.TICKET
@@ -126,8 +126,8 @@ def test_a_move_to_another_level_ends_what_was_told_and_is_told_anew():
 
     ended, begun = news.moved(TRACK, move(State.DEGRADED, 2, START + 200, before=1), 5)
 
-    assert ended.action == "It went on: degraded, level 2."
-    assert begun.title == "chat-ttft is degraded, on level 2: small"
+    assert ended.action == "It went on: degraded, rung 2."
+    assert begun.title == "chat-ttft is degraded, on rung 2: small"
     assert (ended.is_open, begun.is_open) == (False, True)
     assert ended.id != begun.id
 

@@ -296,6 +296,26 @@ def test_a_pin_holds_in_every_replica_until_it_ends_or_is_released():
     two(story)
 
 
+def test_a_pin_that_outlives_a_restart_is_told_once_and_began_when_it_was_set():
+    async def play() -> None:
+        world = World()
+        before = world.replica("before")
+        world.kept.pinned = {"chat-ttft": pin(1, world.now + 500)}
+        await world.goes_on(30, before)
+        world.forget()
+        after = world.replica("after")
+        await world.goes_on(60, after)
+
+        assert [alert.kind for alert in before.said] == ["move"]
+        assert (after.said, after.state) == ([], (State.PINNED, 1))
+        assert after.wheel.standings["chat-ttft"].since == START
+        world.kept.pinned = {}
+        await world.goes_on(5, after)
+        assert [(alert.id, alert.is_open) for alert in after.said] == [(before.said[0].id, False)]
+
+    played(play())
+
+
 def test_pins_that_cannot_be_read_hold_as_they_were():
     async def story(world: World, first: Replica, second: Replica) -> None:
         world.kept.pinned = {"chat-ttft": pin(1, world.now + 100)}

@@ -90,7 +90,7 @@ def test_a_missed_objective_moves_new_conversations_down_its_ladder(level, first
 
     assert names(decision) == first
     assert decision.level == level
-    assert decision.choices[0].moved == f"chat-ttft: level {level}"
+    assert decision.choices[0].moved == f"chat-ttft: rung {level}"
 
 
 def test_some_try_what_they_asked_for():
@@ -153,7 +153,7 @@ def test_the_highest_level_counts():
     made = wheel(objective(name="a"), objective(name="b"))
     made.standings = {"a": down(1), "b": down(2)}
 
-    assert decide(made).choices[0].moved == "b: level 2"
+    assert decide(made).choices[0].moved == "b: rung 2"
 
 
 @pytest.mark.parametrize(

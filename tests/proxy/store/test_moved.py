@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import Engine
 
 from dashboards.board import Stay
-from proxy.receipt import Receipt
+from proxy.receipt import Outcome, Receipt
 from proxy.steering.news import News
 from proxy.steering.tracks import Track, track
 from proxy.store.database import reading
@@ -33,7 +33,7 @@ def keep(engine: Engine, *receipts: Receipt) -> None:
 
 
 def a_moved(n: int, **changes: Any) -> Receipt:
-    return a_receipt(n, moved=f"chat-ttft: level {n}", **changes)
+    return a_receipt(n, moved=f"chat-ttft: rung {n}", **changes)
 
 
 def test_of_moved_calls_the_newest_come_first_and_no_more_than_are_wanted(engine, moved) -> None:
@@ -42,7 +42,7 @@ def test_of_moved_calls_the_newest_come_first_and_no_more_than_are_wanted(engine
     found = moved.calls(3)
 
     assert [each.call_id for each in found] == [a_receipt(n).call_id for n in (9, 7, 5)]
-    assert [each.why for each in found] == [f"chat-ttft: level {n}" for n in (9, 7, 5)]
+    assert [each.why for each in found] == [f"chat-ttft: rung {n}" for n in (9, 7, 5)]
     assert found[0].at == START + 9
 
 
@@ -55,7 +55,16 @@ def test_a_moved_call_says_what_it_asked_for_and_what_answered(engine, moved) ->
 
     assert (found.team, found.feature) == ("acme", "chat")
     assert (found.model, found.route) == ("big", "lab/small")
+    assert (found.outcome, found.error) == ("answered", "")
     assert nobodys.team == "gone"
+
+
+def test_a_moved_call_that_failed_says_so(engine, moved) -> None:
+    failed = {"outcome": Outcome.FAILED, "status": 504, "error": "upstream_timeout"}
+    keep(engine, a_moved(1, **failed))
+    (found,) = moved.calls(10)
+
+    assert (found.outcome, found.error) == ("failed", "upstream_timeout")
 
 
 def test_what_a_moved_call_cost_is_what_all_its_attempts_did(engine, moved) -> None:
@@ -134,6 +143,13 @@ def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, move
         ended=START + 60,
     )
     assert (last.source, last.rung, last.ended) == ("small", "tiny", None)
+
+
+def test_a_stay_that_was_told_by_levels_still_knows_its_rung(engine, moved) -> None:
+    said = "chat is degraded, on level 1: small"
+    Outbox(engine).put([an_alert(kind="move", title=said)], {}, START)
+
+    assert [each.rung for each in moved.stays(10)] == ["small"]
 
 
 def test_what_went_back_and_moves_again_comes_from_what_calls_ask_for(engine, moved) -> None:

@@ -24,7 +24,7 @@ def test_a_pin_sends_every_conversation_to_its_level():
         state=State.PINNED,
         level=1,
         since=NOW,
-        reason="Pinned to level 1: a test of the small model",
+        reason="Pinned to rung 1: a test of the small model",
         relapses=1,
         share=0.0,
         until=NOW + 600,
@@ -48,7 +48,7 @@ def test_a_reason_can_stand_in_a_header_whatever_somebody_wrote(why):
 
 
 def test_a_pin_or_freeze_without_a_reason_says_so_much():
-    assert pinned(HEALTHY, 1, NOW, NOW, "").reason == "Pinned to level 1."
+    assert pinned(HEALTHY, 1, NOW, NOW, "").reason == "Pinned to rung 1."
     assert frozen(HEALTHY, NOW, " ").reason == "Frozen."
 
 

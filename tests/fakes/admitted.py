@@ -1,0 +1,51 @@
+"""Stories of calls that budgets admit, in time that is set."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from proxy.errors import ProxyError
+from proxy.receipt import Outcome
+from proxy.settle import Attempt, End
+from slo.budget import Budget
+from slo.usage import Usage
+from tests.fakes.clock import played
+from tests.fakes.limited import Office
+
+COUNTER = "b/team/usd/2026-09-21/acme"
+USED = Usage(input=10, output=100)
+ANSWERED = End(outcome=Outcome.ANSWERED, status=200, usage=USED)
+COST = 10 * 1_000 + 100 * 4_000
+
+
+def told(story: Callable[[Office], Awaitable[None]], *budgets: Budget) -> None:
+    """Play a story in an office with these budgets."""
+
+    async def run() -> None:
+        await story(Office(*budgets))
+
+    played(run())
+
+
+async def until_refused(office: Office, why: type[ProxyError]) -> list[Attempt]:
+    """The attempts that are admitted before one is not."""
+    admitted: list[Attempt] = []
+    with suppress(why):
+        while len(admitted) < 100:
+            attempt = office.attempt(100 + len(admitted))
+            await office.admit(attempt)
+            admitted.append(attempt)
+    return admitted
+
+
+async def settled(office: Office) -> None:
+    """All that ended is settled."""
+    await office.admission.drained()
+
+
+async def learned(office: Office) -> None:
+    """Thirty short answers."""
+    for number in range(30):
+        attempt = office.attempt(number)
+        await office.admit(attempt)
+        office.end(attempt, ANSWERED)
+        await settled(office)

@@ -1,0 +1,63 @@
+"""The board of a running gateway, asked in time that is set."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from sqlalchemy.exc import OperationalError
+
+from proxy.board import LiveBoard
+from proxy.steering.wheel import Wheel
+from proxy.store.inserts import inserter
+from proxy.store.store import Store
+from slo.budget import Budget
+from slo.controller.standing import Standing
+from slo.objective import Objective
+from tests.fakes.limited import NOW
+from tests.fakes.receipts import a_receipt
+from tests.fakes.replicas_steered import tracks
+from tests.fakes.turmoil import town
+
+T = TypeVar("T")
+
+LIMIT = 5_000_000_000
+
+
+def wheel(*objectives: Objective, **standings: Standing) -> Wheel:
+    """Objectives, and where they stand."""
+    made = Wheel(tracks(*objectives), town())
+    made.standings = dict(standings)
+    return made
+
+
+def asked(
+    store: Store,
+    question: Callable[[LiveBoard], Awaitable[T]],
+    *budgets: Budget,
+    **parts: Any,
+) -> T:
+    """What a board says."""
+
+    async def run() -> T:
+        given: dict[str, Any] = {"wheel": None, "counters": None, "now": lambda: NOW}
+        board = LiveBoard(store, budgets, **(given | parts))
+        return await question(board)
+
+    return asyncio.run(run())
+
+
+def keep(store: Store, *receipts: Any) -> None:
+    """Put receipts into the ledger."""
+    inserter(store._engine)(list(receipts))
+
+
+def spent_by(store: Store, *names: str) -> None:
+    """Teams of these names, of which the first spent a dollar, and each other a dollar more."""
+    for number, name in enumerate(names):
+        team = store.teams.create(name, now=NOW)
+        keep(store, a_receipt(number, team=team.id, cost_nanos=10**9 * (number + 1)))
+
+
+def broken(*_: Any, **__: Any) -> Any:
+    """What a database that is away answers."""
+    raise OperationalError("SELECT", {}, Exception("the database is away"))

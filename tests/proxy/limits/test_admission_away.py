@@ -1,0 +1,130 @@
+"""What calls are admitted while counters are out of reach, or came back empty."""
+
+import asyncio
+
+import pytest
+
+from proxy.errors import Unready
+from proxy.limits.refusals import OverBudget
+from slo.budget import OnLoss
+from slo.reservations import Level
+from tests.fakes.admitted import (
+    ANSWERED,
+    COST,
+    COUNTER,
+    settled,
+    told,
+    until_refused,
+)
+from tests.fakes.limited import WORST, Office, budget
+
+
+def test_without_counters_calls_pass_where_the_budget_is_open():
+    async def story(office: Office) -> None:
+        office.store.is_lost = True
+        assert await office.admit(office.attempt(1)) == {}
+
+    told(story, budget(on_loss=OnLoss.OPEN))
+
+
+def test_without_counters_calls_are_told_to_come_back_where_the_budget_is_closed():
+    async def story(office: Office) -> None:
+        office.store.is_lost = True
+        with pytest.raises(Unready) as refused:
+            await office.admit(office.attempt(1))
+        assert refused.value.retry_after == 2.0
+
+    told(story, budget(on_loss=OnLoss.CLOSED))
+
+
+def test_counters_that_were_lost_are_asked_again_a_little_later():
+    async def story(office: Office) -> None:
+        office.store.is_lost = True
+        for number in range(5):
+            await office.admit(office.attempt(number))
+        assert office.store.asked == 2
+        office.store.is_lost = False
+        await asyncio.sleep(1.1)
+        await office.admit(office.attempt(9))
+        assert office.store.asked == 3
+
+    told(story, budget(on_loss=OnLoss.OPEN))
+
+
+def test_emptied_counters_are_as_good_as_away_where_the_budget_is_closed_and_asked_every_time():
+    async def story(office: Office) -> None:
+        office.store.forget()
+        for number in range(3):
+            with pytest.raises(Unready) as refused:
+                await office.admit(office.attempt(number))
+            assert refused.value.code == "budgets_unavailable"
+        assert office.store.asked == 3
+        assert await office.level(COUNTER) == Level(0, 0)
+
+        office.store.mend()
+        await office.admit(office.attempt(9))
+        assert await office.level(COUNTER) == Level(0, WORST)
+
+    told(story, budget(on_loss=OnLoss.CLOSED), budget(name="other", on_loss=OnLoss.OPEN))
+
+
+@pytest.mark.parametrize("fields", [{"on_loss": OnLoss.OPEN}, {"hard": False}])
+def test_emptied_counters_still_count_where_nothing_is_closed(fields):
+    async def story(office: Office) -> None:
+        office.store.forget()
+        await office.admit(office.attempt(1))
+        assert await office.level(COUNTER) == Level(0, WORST)
+
+    told(story, budget(**fields))
+
+
+def test_with_emptied_counters_each_process_spends_a_part_of_what_was_left():
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(0))
+        office.store.forget()
+        admitted = await until_refused(office, Unready)
+        assert len(admitted) == 3
+        for attempt in admitted:
+            office.end(attempt, ANSWERED)
+        await settled(office)
+        assert await office.level(COUNTER) == Level(3 * COST, 0)
+
+    told(story, budget(on_loss=OnLoss.LOCAL_QUOTA, limit=31 * WORST))
+
+
+def test_emptied_counters_soon_know_again_what_is_held_for_calls_under_way():
+    async def story(office: Office) -> None:
+        beating = asyncio.ensure_future(office.admission.beat())
+        attempts = [office.attempt(number) for number in range(10)]
+        for attempt in attempts:
+            await office.admit(attempt)
+        office.store.forget()
+        office.end(attempts.pop(), ANSWERED)
+        await asyncio.sleep(11)
+        assert await office.level(COUNTER) == Level(COST, 9 * WORST)
+        office.store.mend()
+        with pytest.raises(OverBudget):
+            await office.admit(office.attempt(10))
+
+        for attempt in attempts:
+            office.end(attempt, ANSWERED)
+        await settled(office)
+        assert await office.level(COUNTER) == Level(10 * COST, 0)
+        beating.cancel()
+
+    told(story, budget())
+
+
+def test_without_counters_each_process_spends_a_part_of_what_was_left():
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(0))
+        office.store.is_lost = True
+        admitted = await until_refused(office, Unready)
+        assert len(admitted) == 3
+        office.store.is_lost = False
+        for attempt in admitted:
+            office.end(attempt, ANSWERED)
+        await settled(office)
+        assert await office.level(COUNTER) == Level(3 * COST, WORST)
+
+    told(story, budget(on_loss=OnLoss.LOCAL_QUOTA, limit=31 * WORST))
