@@ -27,7 +27,7 @@ from compaction.talk import Talk, talk
 from compaction.walk import Fold, Notes, State, Walk, unnoted
 
 #: Changes whenever the same conversation would be folded to other bytes than before.
-VERSION: Final = 2
+VERSION: Final = 3
 _UNTOUCHED: Final = frozenset({Mode.OFF, Mode.NATIVE})
 
 

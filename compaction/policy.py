@@ -23,12 +23,15 @@ class Prices(msgspec.Struct, frozen=True):
         write: A token that is written to it.
         output: A token generated.
         least: Tokens that a prompt must have to be cached at all.
+        block: Tokens in whose multiples a part of an earlier prompt is read; 0 where none surely
+            is, but all of it.
     """
 
     read: float = 1.0
     write: float = 1.0
     output: float = 4.0
     least: int = 0
+    block: int = 1
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):

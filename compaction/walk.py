@@ -145,6 +145,9 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
     def _decided(self, state: State, standing: Standing, end: int) -> State:
         """With the part up to a cut folded, if that is due."""
         found = verdict(self.policy, standing)
+        if found.folds and not self.policy.force:
+            standing = msgspec.structs.replace(standing, back=self._back(state, end))
+            found = verdict(self.policy, standing)
         if not found.folds:
             return msgspec.structs.replace(state, verdict=found)
         target = self.policy.target - self._behind(state)
@@ -153,20 +156,32 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
         fold = folded(most)
         share = min(fold.tokens / max(1, standing.region), 1.0)
         state = msgspec.structs.replace(state, share=share)
-        standing = msgspec.structs.replace(standing, segment=fold.tokens)
+        after = self._folded(state, fold)
+        back = after.tail.tokens - standing.tail
+        standing = msgspec.structs.replace(standing, segment=fold.tokens, back=back)
         found = verdict(self.policy, standing)
         if not found.folds:
             failed = standing.region if found.reason is Reason.NO_PROGRESS else state.failed
             return msgspec.structs.replace(state, verdict=found, failed=failed)
         prices = self.policy.prices
         saved = prices.read * standing.gain - cost(prices, standing)
-        state = msgspec.structs.replace(state, verdict=found, bank=state.bank + saved)
-        after = self._folded(state, fold)
         over = after.sent - target
-        if not self.policy.target or over <= 0:
-            return after
-        # What comes back in the tail may not have been reckoned with.
-        return self._folded(state, folded(min(most, fold.tokens) - over))
+        if self.policy.target and over > 0:
+            # What comes back in the tail may not have been reckoned with.
+            less = folded(min(most, fold.tokens) - over)
+            after = after if less.segment is fold.segment else self._folded(state, less)
+        return msgspec.structs.replace(after, verdict=found, bank=state.bank + saved)
+
+    def _back(self, state: State, end: int) -> int:
+        """Tokens by which the tail behind a cut would be longer told anew, at least.
+
+        A result that is told as the same as an earlier one is told whole where that is folded.
+        """
+        start = state.tail.start
+        before = Before(text=lambda: self.sent_before(state) + self.talk.words(start, end))
+        tail = Tail(start=end, end=end)
+        tail = grown(self.talk, tail, state.tail.end, self.count, before, find=self.find)
+        return tail.tokens - state.tail.weight(self.talk, end)
 
     def _behind(self, state: State) -> int:
         """Tokens behind the only point there is; 0 where others may come."""

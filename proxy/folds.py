@@ -73,7 +73,7 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
         """What a header says of it; "" where compaction had no part in the call."""
         if not self.mode:
             return ""
-        words = ["folded" if self.is_folded else "as it came", f"reason={self.why}"]
+        words = [self._outcome, f"reason={self.why}"]
         if self.before is not None and self.after is not None:
             words.append(f"tokens={self.before}->{self.after}")
         if self.is_folded:
@@ -81,6 +81,12 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
         if self.break_even is not None:
             words.append(f"break-even={self.break_even:.1f}")
         return "; ".join(words)
+
+    @property
+    def _outcome(self) -> str:
+        if not self.is_folded:
+            return "as it came"
+        return "trimmed" if self.messages == 0 else "folded"
 
 
 NO_FOLD: Final = Fold()

@@ -60,7 +60,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         miss_detail: The evidence, in a short sentence.
         miss_tokens: Tokens that were not read and should have been.
         miss_nanos: What that cost in 1e-9 US dollars; None when the price is unknown.
-        moved: Why it went to another route than the one asked for, such as ``chat-ttft: level 1``;
+        moved: Why it went to another route than the one asked for, such as ``chat-ttft: rung 1``;
             "" where it did not.
         compaction: The mode of compaction; "" where it had no part in the call.
         compaction_why: Why it was folded or was not, as a code; ``notes`` where the gateway itself

@@ -69,6 +69,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         region: Tokens of what would be folded now, as it is sent so far.
         segment: Tokens of what would stand for it, measured or estimated.
         tail: Tokens behind the cut.
+        back: Tokens by which the tail is longer once it stands behind a fold: what it repeats or
+            names is folded then, and said again.
         fresh: Those of the tail that no call has sent before: they are written in any case.
         growth: Tokens a call adds, the mean since the last fold.
         bank: What shortening has saved so far, less what it cost.
@@ -84,6 +86,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     tail: int
     growth: float
     fresh: int = 0
+    back: int = 0
     bank: float = 0.0
     failed: int = 0
 
@@ -95,7 +98,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def gain(self) -> int:
         """Tokens by which a fold shortens it; below 0 where it would be longer."""
-        return self.region - self.segment
+        return self.region - self.segment - self.back
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -125,15 +128,14 @@ _FOLDS: Final = frozenset({Reason.PAYS, Reason.BANKED, Reason.FORCED, Reason.WIN
 def cost(prices: Prices, at: Standing, asked: float = 0.0) -> float:
     """What a fold costs once: its segment and the tail are written where they could be read.
 
-    So is what stands before the cut, where that is too short to be read by itself.
+    Of what stands before the cut, so is whatever is not read by itself.
 
     Args:
         prices: What tokens cost.
         at: How the conversation stands.
         asked: What a model was paid to write the segment; 0 for rules alone.
     """
-    ahead = at.fixed + at.folded
-    anew = at.segment + at.tail - at.fresh + (ahead if ahead < prices.least else 0)
+    anew = at.segment + at.tail + at.back - at.fresh + _unread(prices, at.fixed + at.folded)
     return max(prices.write - prices.read, 0.0) * anew + asked
 
 
@@ -190,6 +192,11 @@ def earned(prices: Prices, shorter_before: int, shorter_now: int) -> float:
 def ceiling(window: int, growth: float) -> float:
     """Tokens of a prompt that leave room for the answer and calls to come; else infinite."""
     return window * (1 - MARGIN) - AHEAD * growth if window else inf
+
+
+def _unread(prices: Prices, ahead: int) -> int:
+    """Tokens before a cut that are written anew with what follows."""
+    return ahead if ahead < prices.least or not prices.block else ahead % prices.block
 
 
 def _hopeless(at: Standing) -> Reason | None:

@@ -83,6 +83,7 @@ class Ladder:
         self._count = count
         self._read = part(region, find)
         self._made: dict[Rung, Segment] = {}
+        self._bare: dict[int, Segment] = {}
         self._known: dict[Rung, tuple[Fact, ...]] = {}
         self._stand: dict[Rung, Kept] = {}
         self._again = profile(messages) is Profile.REREADABLE
@@ -95,6 +96,8 @@ class Ladder:
 
     def climbed(self, most: int) -> Segment:
         """The first rung that is at most so many tokens; 0 for no bound; the last is cut to fit."""
+        if 0 < most < self._least:
+            return self.bare(most)
         made = self.made(Rung.FACTS)
         if not most or made.tokens <= most:
             return made
@@ -102,6 +105,12 @@ class Ladder:
             return made
         made = self.made(Rung.VALUES)
         return made if made.tokens <= most else self.bare(most)
+
+    @cached_property
+    def _least(self) -> int:
+        """Tokens of what users said, which all rungs but the last say whole."""
+        region = self._read.region
+        return self._count(rendered(self._spoken, region.notes, region.part))
 
     @property
     def _far(self) -> float:
@@ -116,7 +125,10 @@ class Ladder:
 
     def bare(self, most: int) -> Segment:
         """What stands for it in so much room."""
-        return self._segment(Rung.BARE, self._fitting.within(most, self._before // _LEAST))
+        if most not in self._bare:
+            facts = self._fitting.within(most, self._before // _LEAST)
+            self._bare[most] = self._segment(Rung.BARE, facts)
+        return self._bare[most]
 
     @cached_property
     def _fitting(self) -> Fitting:

@@ -27,8 +27,9 @@ _KEYS: Final = re.compile(
 )
 #: What is said to be secret; the name stays, so that it is known that there was one. Each form
 #: begins with a letter that few words have, and looks back from there: so it is sought quickly. A
-#: name may end a longer one, as in PGPASSWORD. What else is called a token, or what a sentence says
-#: that it is, must look like a key: pages have tokens too, and of words there are many.
+#: name may end a longer one, as in PGPASSWORD. What else is called a token or a secret, or what a
+#: sentence says that it is, must look like a key: pages have tokens too, and of words there are
+#: many. Quotes are escaped where JSON stands in a string of JSON.
 _NAMED: Final = re.compile(
     r"""
     ( [BbKkPpSsTtZz]
@@ -38,17 +39,21 @@ _NAMED: Final = re.compile(
             |(?<=secretaccesskey)|(?<=secret[_-]access[_-]key))
           | ecret(?:(?<=clientsecret)|(?<=client[_-]secret))
           | oken(?:(?<=accesstoken)|(?<=access[_-]token))
-        )["']?\s{0,3}[=:]\s{0,3}["']?
+        )(?:\\{0,7}["'])?\s{0,3}[=:]\s{0,3}(?:\\{0,7}["'])?
       | assword\s{1,3}is\s{1,3}["'`]?(?=[^\s"',;&<>()\[\]{}|]{0,200}\d)
       | oken(?:(?<![\w-]token)|(?<=authtoken)|(?<=auth[_-]token)|(?<=refreshtoken)
           |(?<=refresh[_-]token)|(?<=session[_-]token)|(?-i:(?<=[A-Z]_TOKEN)))
-        ["']?\s{0,3}[=:]\s{0,3}["']?(?=[A-Z0-9._~+/=-]{12})
+        (?:\\{0,7}["'])?\s{0,3}[=:]\s{0,3}(?:\\{0,7}["'])?(?=[A-Z0-9._~+/=-]{12})
         (?=[A-Z._~+/-]{0,200}\d)(?=[\d._~+/-]{0,200}[A-Z])
-      | ation(?<=\bauthorization)["']?\s{0,3}[=:]\s{0,3}["']?(?:bearer|basic)\s{1,3}
+      | (?:ecret|ey(?<=api\ key))
+        (?:\\{0,7}["'])?\s{0,3}[=:]\s{0,3}(?:\\{0,7}["'])?(?=[^\s"',;&<>()\[\]{}|\\]{8})
+        (?=[^\s"',;&<>()\[\]{}|\\\d]{0,64}\d)(?=[^\s"',;&<>()\[\]{}|\\A-Z]{0,64}[A-Z])
+      | ation(?<=\bauthorization)
+        (?:\\{0,7}["'])?\s{0,3}[=:]\s{0,3}(?:\\{0,7}["'])?(?:bearer|basic)\s{1,3}
       | earer(?<=\bbearer)\s{1,3}(?=[A-Z0-9._~+/-]{0,200}\d)
       )
     )
-    (?!\[secret\]) ([^\s"',;&<>()\[\]{}|]{6,4000})
+    (?!\[secret\]) (?:[^\s"',;&<>()\[\]{}|\\]|\\(?!\\{0,7}["'])){6,4000}
     """,
     re.VERBOSE,
 )
@@ -65,11 +70,11 @@ _KEY_SIGNS: Final = {
 }
 _NAME_SIGNS: Final = {
     "": (
-        "password", "passwd", "apikey", "secretkey", "accesskey", "clientsecret", "token",
-        "authorization", "bearer",
+        "password", "passwd", "apikey", "api key", "secret", "accesskey", "token", "authorization",
+        "bearer",
     ),
-    "-": ("api-key", "secret-key", "access-key", "client-secret"),
-    "_": ("api_key", "secret_key", "access_key", "client_secret"),
+    "-": ("api-key", "access-key"),
+    "_": ("api_key", "access_key"),
 }  # fmt: skip
 
 

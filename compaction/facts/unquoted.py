@@ -9,7 +9,7 @@ _CLEAR: Final = re.compile(
     r'"(?<!\\")(?!(?:null|true|false)")'
     r'(~|[A-Za-z_][\w./@+:-]{0,200}|\d[\d.]{0,20}[:/@-][\w./@+:-]{0,200}|\d{0,20}[A-Za-z_][\w./@:+-]{0,200})"'
 )
-_STRING: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")')
+_STRING: Final = re.compile(r'("(?<!\\")[^"\\]*(?:\\.[^"\\]*)*")')
 
 
 def unquoted(text: str) -> str:

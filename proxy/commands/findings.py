@@ -51,7 +51,7 @@ def _became(found: Trial, came: int) -> str:
             f" nothing more is folded now: {why}."
         )
     if found.changed:
-        return f"Not folded: {why}. Only tool results are said shorter, without loss."
+        return f"Trimmed: tool results are said shorter, without loss. Not folded: {why}."
     return f"Not folded: {why}. It would be sent as it came."
 
 

@@ -8,11 +8,15 @@ from compaction.policy import Policy, Prices
 from proxy.chosen import Setting
 from proxy.folding.wishes import Wish
 from proxy.prefix.planned import Way
+from proxy.prefix.prompts.regime import Regime
 
 _OUTPUT: Final = Fraction(4)
 #: What reading and writing a cache costs with most who sell it.
 _READ: Final = Fraction(1, 10)
 _WRITES: Final = (Fraction(5, 4),)
+#: Keeps whole prompts, and what two of them began with alike; no marks. So a beginning is read by
+#: itself only once another conversation shared it.
+_WHOLE: Final = "prefix-unit"
 
 
 def policy(
@@ -50,20 +54,21 @@ def prices(way: Way) -> Prices:
     if rates is None or not rates.input:
         read = regime.read if regime.name else _READ
         known = regime.writes.values() if regime.name else _WRITES
-        return _prices(read, known, _OUTPUT, regime.least)
+        return _prices(read, known, _OUTPUT, regime)
     output = _OUTPUT if rates.output is None else Fraction(rates.output, rates.input)
     if regime.name:
-        return _prices(regime.read, regime.writes.values(), output, regime.least)
+        return _prices(regime.read, regime.writes.values(), output, regime)
     each = (rates.write_5m, rates.write_30m, rates.write_1h, rates.write_12h)
     writes = [Fraction(rate, rates.input) for rate in each if rate is not None]
     read = Fraction(1) if rates.cache_read is None else Fraction(rates.cache_read, rates.input)
-    return _prices(read, writes, output)
+    return _prices(read, writes, output, regime)
 
 
-def _prices(read: Fraction, writes: Iterable[Fraction], output: Fraction, least: int = 0) -> Prices:
+def _prices(read: Fraction, writes: Iterable[Fraction], output: Fraction, regime: Regime) -> Prices:
     return Prices(
         read=float(read),
         write=float(min(writes, default=Fraction(1))),
         output=float(output),
-        least=least,
+        least=regime.least,
+        block=0 if regime.name == _WHOLE else regime.block,
     )

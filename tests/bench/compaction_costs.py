@@ -36,9 +36,7 @@ from compaction.reading.message import Unfoldable
 from compaction.reading.valid import faults
 from proxy.caches.port import Block, CachedPrompt
 from proxy.caches.regimes import cache
-from proxy.folding.policies import prices
 from proxy.tokens.vocabulary import Tokenizer
-from proxy.ways import way as planned
 from slo.price import cost
 from slo.usage import Usage
 from tests.bench.compaction_policies import Played, Row, Way, priced, way
@@ -259,9 +257,7 @@ def _alike(one: Sequence[Sent], other: Sequence[Sent]) -> bool:
 
 def ours(here: Way) -> Policy:
     """The gateway's own policy on a route."""
-    route = here.route
-    known = prices(planned(route, route.model or "", here.at))
-    return Policy(prices=known, window=route.window or 0)
+    return Policy(prices=here.prices, window=here.route.window or 0)
 
 
 NAMES: Final = ("never", "trim", "ours", "always", "200k", "64k", f"64k{_ASKED}")

@@ -29,11 +29,12 @@ from typing import Final
 
 from compaction.deciding import gate
 from compaction.policy import Policy, Prices
-from proxy.caches.outlook import outlook
 from proxy.caches.port import Block, CachedPrompt, Served, Ttl
 from proxy.caches.regimes import cache
 from proxy.catalog.entries import Route
 from proxy.catalog.load import load
+from proxy.folding.policies import prices
+from proxy.ways import way as planned
 from slo.price import Tariff, cost
 from slo.usage import Usage
 from tests.bench.compaction_sessions import SETS, Call, Session
@@ -204,14 +205,10 @@ def way(route_id: str, now: datetime) -> Way:
     route = model.routes[0]
     assert route.tariff is not None, route_id
     at = now.timestamp()
-    period = route.tariff.period(at)
-    assert period is not None, route_id
-    rates = period.sheets[""].rates
-    rules = outlook(route.regime, provider=route.upstream.provider, rates=rates)
-    ttl: Ttl | None = "5m" if "5m" in rules.writes else None
-    write = rules.writes.get("5m") or rules.writes.get("30m") or 1
-    prices = Prices(read=float(rules.read), write=float(write))
-    return Way(route=route, tariff=route.tariff, at=at, prices=prices, ttl=ttl)
+    there = planned(route, route.model or "", at)
+    paid = there.regime.writes
+    ttl: Ttl | None = "5m" if "5m" in paid else "30m" if "30m" in paid else None
+    return Way(route=route, tariff=route.tariff, at=at, prices=prices(there), ttl=ttl)
 
 
 def play(session: Session, here: Way, folds: Folds) -> Played:

@@ -9,6 +9,7 @@ import compaction
 LENGTH = 32_000
 MADE_OF = (
     "a", "1", "_", "-", "*", "<", "[", '"', "`", " ", "\n", "/x", "eyJ-", "- ", "x://a:",
+    '\\"', "secret:", "token: ",
 )  # fmt: skip
 #: A look that reads each character once, and how many times as long as it any may take. Those here
 #: take 20 times as long at most; what is quadratic in such a text takes several hundred times.

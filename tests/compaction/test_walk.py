@@ -11,6 +11,7 @@ from compaction.walk import Notes, State, Walk, unnoted
 from tests.fakes.talks import asked, assistant, system, user
 
 _FORCE = Policy(force=True, least=300, prices=Prices(read=0.1, write=1.25))
+_PAGE = "\n".join(f"{n}: line {n * n}" for n in range(900))
 _WORDS = "as I said before, in so many words, it is just as it was " * 8
 
 
@@ -136,6 +137,35 @@ def test_what_its_provider_would_not_cache_is_not_told_shorter():
 
     assert not ended(walk(raws, trim)).tail.said
     assert ended(walk(raws, Policy(mode=Mode.TRIM))).tail.said
+
+
+def read_again(path: str, policy: Policy) -> State:
+    """A page was read in the first of some turns, and in the last one this."""
+    pages = {"a.py": _PAGE, "b.py": "It is empty."}
+    talked = conversation(8)
+    first, last = (asked("read", {"path": each}, pages[each]) for each in ("a.py", path))
+    return ended(walk([*talked[:2], *first, *talked[2:-1], *last, talked[-1]], policy))
+
+
+def test_nothing_is_folded_where_what_goes_comes_back_in_the_tail():
+    near = Policy(once=True, window=7_000)
+    other, again = read_again("b.py", near), read_again("a.py", near)
+
+    assert other.verdict.reason is Reason.WINDOW
+    assert other.folds
+    assert any(b"same as the earlier result" in told.raw for told in again.tail.said.values())
+    assert again.verdict.reason is Reason.NO_PROGRESS
+    assert again.folds == ()
+
+
+def test_a_fold_is_charged_with_what_comes_back_in_the_tail():
+    prices = Prices(read=0.1, write=1.25)
+    before = read_again("a.py", Policy(mode=Mode.TRIM, prices=prices))
+    after = read_again("a.py", Policy(force=True, once=True, prices=prices))
+    earned = prices.write * (before.raw - before.sent) + prices.read * (before.sent - after.sent)
+
+    assert after.folds
+    assert after.bank < earned - (prices.write - prices.read) * estimate(_PAGE)
 
 
 def test_what_comes_back_in_the_tail_is_made_room_for():

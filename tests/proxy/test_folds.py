@@ -36,6 +36,12 @@ def test_what_a_header_says():
     assert RESET.told == "folded; reason=pays; tokens=10000->4000; reset=yes"
 
 
+def test_where_results_alone_were_said_shorter_a_header_does_not_say_folded():
+    early = Fold(mode="facts", why="too_early", is_folded=True, messages=0, before=9, after=6)
+
+    assert early.told == "trimmed; reason=too_early; tokens=9->6; reset=no"
+
+
 def test_trouble_is_noted_and_a_decision_is_not():
     assert unfolded("facts", "signed").notes == ()
     assert unfolded("facts", "failed").notes == (

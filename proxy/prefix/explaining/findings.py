@@ -2,8 +2,8 @@
 
 ::
 
-    below minimum ─ first seen ─ expired for long ─ place, parameter, divergence ─ unmarked
-      ─ expired ─ elsewhere ─ provider's side
+    shortened to little ─ too short ─ too little repeated ─ first seen ─ expired for long
+      ─ place, parameter, divergence ─ unmarked ─ expired ─ elsewhere ─ provider's side
 """
 
 from collections.abc import Callable
@@ -69,7 +69,9 @@ class Finding(msgspec.Struct, frozen=True):
 def finding(case: Case) -> Finding:
     """The first reason that accounts for the shortfall."""
     asked: tuple[Callable[[Case], Finding | None], ...] = (
+        _shortened,
         _too_short,
+        _too_little,
         _first_seen,
         _long_idle,
         _other_prefix,
@@ -92,15 +94,28 @@ def finding(case: Case) -> Finding:
     )
 
 
+def _shortened(case: Case) -> Finding | None:
+    """What is repeated is too little to be read because the gateway moved the prefix."""
+    before, sent = case.evidence.before, case.evidence.sent
+    if not sent.compacted or before is None or case.could >= max(sent.regime.least, 1):
+        return None
+    return _by_us(_sure(sent, before))
+
+
 def _too_short(case: Case) -> Finding | None:
     least = case.evidence.sent.regime.least
-    if case.total < least:
-        detail = f"{case.total:,} tokens; nothing below {least:,} is cached"
-        return Finding(Reason.BELOW_MINIMUM, detail, Confidence.CERTAIN)
-    if 0 < case.could < least:
-        detail = f"{case.could:,} tokens are repeated; nothing below {least:,} is cached"
-        return Finding(Reason.BELOW_MINIMUM, detail, Confidence.LIKELY)
-    return None
+    if case.total >= least:
+        return None
+    detail = f"{case.total:,} tokens; nothing below {least:,} is cached"
+    return Finding(Reason.BELOW_MINIMUM, detail, Confidence.CERTAIN)
+
+
+def _too_little(case: Case) -> Finding | None:
+    least = case.evidence.sent.regime.least
+    if not 0 < case.could < least:
+        return None
+    detail = f"{case.could:,} tokens are repeated; nothing below {least:,} is cached"
+    return Finding(Reason.BELOW_MINIMUM, detail, Confidence.LIKELY)
 
 
 def _first_seen(case: Case) -> Finding | None:
@@ -128,7 +143,7 @@ def _other_prefix(case: Case) -> Finding | None:
     before, sent = case.evidence.before, case.evidence.sent
     if case.expected.known >= case.enough or before is None:
         return None
-    sure = Confidence.CERTAIN if before.same(sent) else Confidence.LIKELY
+    sure = _sure(sent, before)
     if sent.place != before.place:
         return Finding(
             Reason.ELSEWHERE,
@@ -160,13 +175,22 @@ def _differing(sent: Sent, before: Trace, *, late: bool) -> list[str]:
 
 def _diverged(sent: Sent, at: Change, sure: Confidence, shown: Prompt | None) -> Finding:
     if sent.compacted and at.place.startswith("messages"):
-        return Finding(Reason.COMPACTED, "the gateway shortened the conversation", sure)
+        return _by_us(sure)
     if at.dropped >= _SHORTENED:
         detail = f"{at.place} {at.how}: {at.dropped} messages are gone"
         return Finding(Reason.COMPACTED, detail, Confidence.LIKELY)
     words = excerpt(sent, at, shown)
     place = f"{at.place}: `{words}`" if words else at.place
     return Finding(Reason.DIVERGED, f"{place} {at.how}", sure)
+
+
+def _by_us(sure: Confidence) -> Finding:
+    return Finding(Reason.COMPACTED, "the gateway shortened the conversation", sure)
+
+
+def _sure(sent: Sent, before: Trace) -> Confidence:
+    """How well is known that the one goes on from the other."""
+    return Confidence.CERTAIN if before.same(sent) else Confidence.LIKELY
 
 
 def _unmarked(case: Case) -> Finding | None:

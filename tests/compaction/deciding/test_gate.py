@@ -271,6 +271,23 @@ def test_what_stands_before_the_cut_is_written_too_where_it_is_too_short_to_be_r
     assert cost(alone, FIELD) == pytest.approx(cost(GEMINI, FIELD) + 0.9 * FIELD.fixed)
 
 
+def test_what_no_cache_reads_by_itself_before_the_cut_is_written_too():
+    steps, whole = replace(GEMINI, block=768), replace(GEMINI, block=0)
+
+    assert cost(steps, FIELD) == pytest.approx(cost(GEMINI, FIELD) + 0.9 * (FIELD.fixed - 768))
+    assert cost(whole, FIELD) == pytest.approx(cost(GEMINI, FIELD) + 0.9 * FIELD.fixed)
+
+
+def test_what_comes_back_in_the_tail_is_written_and_is_no_gain():
+    returning = replace(FIELD, back=500)
+
+    assert returning.total == FIELD.total
+    assert returning.gain == FIELD.gain - 500
+    assert cost(CLAUDE, returning) == pytest.approx(cost(CLAUDE, FIELD) + 1.15 * 500)
+    all_of_it = replace(OLD, back=OLD.gain)
+    assert verdict(Policy(prices=CLAUDE, force=True), all_of_it).reason is Reason.NO_PROGRESS
+
+
 def test_a_bank_that_owes_is_made_good_before_the_next_fold():
     owing = replace(FIELD, bank=-10_000.0)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.facts.fact import Kind
-from compaction.facts.ladder import climbed, segment
+from compaction.facts.ladder import Ladder, climbed, segment
 from compaction.facts.segment import Rung
 from compaction.reading.size import estimate
 from tests.compaction.facts.regions import Said, assistant, called, region, user
@@ -85,6 +85,35 @@ def test_each_rung_is_no_longer_than_the_one_before(said):
 @pytest.mark.parametrize(("most", "rung"), [(0, Rung.FACTS), (10**6, Rung.FACTS), (1, Rung.BARE)])
 def test_it_climbs_no_further_than_it_must(most, rung):
     assert climbed(region(*TALK), most, estimate).rung is rung
+
+
+@pytest.mark.parametrize("said", [TALK * 5, SHELL])
+@pytest.mark.parametrize("most", [0, 1, 30, 200, 10**6])
+def test_however_a_ladder_was_climbed_before_it_gives_the_same(said, most):
+    ladder = Ladder(region(*said), estimate)
+    for rung in (Rung.FACTS, Rung.PRUNED, Rung.VALUES):
+        ladder.made(rung)
+
+    assert [ladder.climbed(most) for _ in range(2)] == [climbed(region(*said), most, estimate)] * 2
+
+
+def test_where_there_is_no_room_for_what_users_said_no_other_rung_is_tried():
+    weighed: list[str] = []
+
+    def count(text: str) -> int:
+        weighed.append(text)
+        return estimate(text)
+
+    climbed(region(*TALK), 1, count)
+    assert not any("economy" in text for text in weighed)
+    climbed(region(*TALK), 60, count)
+    assert any("economy" in text for text in weighed)
+
+
+def test_what_was_planned_and_decided_stands_on_its_own():
+    said = region(*TALK, assistant("TODO: the seat\nI chose KLT417 because it is cheapest."))
+
+    assert {Kind.TODO, Kind.DECISION} <= {fact.kind for fact in climbed(said, 0, estimate).facts}
 
 
 def test_records_are_pruned_where_that_is_enough():

@@ -1,3 +1,4 @@
+import json
 import time
 
 import pytest
@@ -37,10 +38,36 @@ def test_keys_are_taken_out(secret):
         ("token: abcd1234efgh5678", f"token: {GONE}"),
         ("GITHUB_TOKEN=abcd1234efgh5678", f"GITHUB_TOKEN={GONE}"),
         ("refresh_token=abcd1234efgh5678&x=1", f"refresh_token={GONE}&x=1"),
+        ("secret: abcd1234efgh", f"secret: {GONE}"),
+        ("api_key = abcd1234efgh", f"api_key = {GONE}"),
+        ("API key: ABCD1234EFGH", f"API key: {GONE}"),
+        ("APP_SECRET='Zq8wLm2Pv9'", f"APP_SECRET='{GONE}'"),
+        ('{"secret": "Zq8wLm2Pv9"}', f'{{"secret": "{GONE}"}}'),
+        ("password=C:\\s3cr3tpass x", f"password={GONE} x"),
         ("psql postgres://ada:pw@db/orders", f"psql postgres://ada:{GONE}@db/orders"),
     ],
 )
 def test_what_is_named_as_a_secret_is_taken_out_and_its_name_stays(said, left):
+    assert redacted(said) == left
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"password": "s3cr3tpass", "user": "ada"},
+        {"api_key": "pa\\ss-word9", "n": 1},
+        {"secret": "Zq8wLm2Pv9", "token": "abcd1234efgh5678"},
+        {"Authorization": "Bearer abc.def-123", "accept": "*/*"},
+    ],
+)
+@pytest.mark.parametrize("times", [1, 2, 3, 4])
+def test_json_in_a_string_of_json_is_looked_into(fields, times):
+    said = json.dumps(fields)
+    left = redacted(said)
+    for _ in range(times - 1):
+        said, left = json.dumps({"body": said}), json.dumps({"body": left})
+
+    assert GONE in left
     assert redacted(said) == left
 
 
@@ -55,6 +82,9 @@ def test_what_is_named_as_a_secret_is_taken_out_and_its_name_stays(said, left):
         "token count 12, max_tokens=4096, tokens: 123456789012345",
         "next_page_token: CAUQAA1234567890",
         "token: not_yet_known",
+        "the secret: patience, and the secret = hard-work",
+        "Secret: Sauce-Recipe; secret: QXM04B; secret: 1234567890; secrets: abcd1234",
+        "my secret is out: room 12345678, and the api key: required",
         "your password is required, a password is never sent",
         "https://shop.example:8080/orders/a@b and git@host.example:22/x",
     ],

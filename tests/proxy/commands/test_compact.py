@@ -70,7 +70,7 @@ def test_a_conversation_that_stays_is_told_with_the_reason(typed, tmp_path):
 def test_results_said_shorter_are_told_apart_from_a_fold(typed, file):
     said = typed.said(build, "compact", file, "--mode", "trim", *WORDS)
 
-    assert "Not folded: trim goes no further. Only tool results are said shorter" in said
+    assert "Trimmed: tool results are said shorter, without loss. Not folded: trim goes no" in said
     assert "more" in said
 
 

@@ -131,7 +131,7 @@ def test_trim_is_told_in_its_own_words() -> None:
     trim = {"mode": "trim", "reason": "nothing_to_fold"}
 
     assert told(**trim, changed=True)[1] == (
-        "Not folded: trim goes no further. Only tool results are said shorter, without loss."
+        "Trimmed: tool results are said shorter, without loss. Not folded: trim goes no further."
     )
     assert "no tool result is" in told(**trim)[1]
     assert "asks for a summary" in told(mode="trim", reason="client")[1]

@@ -45,7 +45,12 @@ def test_where_nothing_is_known_the_usual_is_taken():
 def test_without_a_price_the_regimes_rules_hold():
     there = way(route(regime="openai-interval", tariff=None), "m", NOW)
 
-    assert prices(there) == Prices(0.1, 1.0, 4.0, 1_024)
+    assert prices(there) == Prices(0.1, 1.0, 4.0, 1_024, 2_048)
+
+
+@pytest.mark.parametrize(("regime", "block"), [("prefix-unit", 0), ("openai-breakpoint", 1)])
+def test_where_whole_prompts_alone_are_kept_no_part_of_one_is_surely_read(regime, block):
+    assert prices(way(route(regime=regime, tariff=None), "m", NOW)).block == block
 
 
 def test_what_was_chosen_goes_before_the_usual():

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from proxy.prefix.expected.chains import Chains
 from proxy.prefix.expected.changes import Traces
@@ -238,6 +239,22 @@ def test_a_conversation_that_we_shortened_was_compacted_for_certain():
         "the gateway shortened the conversation",
         Confidence.CERTAIN,
     )
+
+
+@pytest.mark.parametrize("kept", [(("system", "a"),), ()])
+@pytest.mark.parametrize("facts", [RULES, "x"])
+def test_what_a_reset_leaves_is_not_blamed_on_the_minimum(kept, facts):
+    house = House().went(call(ANTHROPIC, *kept, *TALK))
+    after = (*kept, ("user", f"In short: {facts}"))
+
+    assert told(house.missed(call(ANTHROPIC, *after, compacted=True))) == (
+        Reason.COMPACTED,
+        "the gateway shortened the conversation",
+        Confidence.CERTAIN,
+    )
+    assert told(house.missed(call(ANTHROPIC, *after)))[0] is not Reason.COMPACTED
+    alone = told(House().missed(call(ANTHROPIC, *after, compacted=True)))[0]
+    assert alone is (Reason.FIRST_SEEN if facts == RULES else Reason.BELOW_MINIMUM)
 
 
 def test_a_call_that_was_forgotten_here_leaves_the_reason_open():
