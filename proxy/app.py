@@ -26,6 +26,7 @@ from proxy import desk as desks
 from proxy.alerts.standing import alerting
 from proxy.catalog.entries import Catalog
 from proxy.catalog.load import load
+from proxy.catalog.source import decoded
 from proxy.chosen import Usual
 from proxy.decide import Patience
 from proxy.desk import Desk
@@ -160,8 +161,8 @@ def catalog(settings: Settings) -> Catalog:
     shipped = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
     if settings.catalog is None:
         return load(shipped, None)
-    user = settings.catalog.read_text(encoding="utf8")
-    return load(shipped, user, names=("models.toml", str(settings.catalog)))
+    file = str(settings.catalog)
+    return load(shipped, decoded(settings.catalog.read_bytes(), file), names=("models.toml", file))
 
 
 def database_url(settings: Settings) -> str:

@@ -81,3 +81,18 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     def end_user(self) -> str:
         """The opaque end user the caller named; "" for none."""
         return self.ask.end_user if self.ask is not None else ""
+
+    @property
+    def is_background(self) -> bool:
+        """Whether its answer is made after it is answered, and what that used is not told here."""
+        return self._asked is not None and self._asked.is_background
+
+    @property
+    def offers_hosted(self) -> bool:
+        """Whether it offers a tool that its provider runs, for a fee beside its tokens."""
+        return self._asked is not None and self._asked.offers_hosted
+
+    @property
+    def _asked(self) -> Ask | None:
+        """What it asks of the Responses API; None where it asks another."""
+        return self.ask if self.endpoint == "responses" else None

@@ -4,8 +4,9 @@ The bytes stay the caller's. ``ask`` reads in one pass that builds no objects fo
 ``replaced`` changes top-level fields and leaves every other value byte for byte as it came.
 """
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -14,8 +15,18 @@ from proxy.errors import InvalidCall
 _NAME: Final = 512
 _ABSENT: Final = msgspec.Raw(b"")
 _NULL: Final = b"null"
+#: What the types of tools begin with that a provider runs, for a fee of their own.
+#: Source: OpenAI, pricing (2026-11).
+_HOSTED: Final = ("code_interpreter", "computer", "file_search", "image_generation", "web_search")
 #: JSON of a field that says as little as its absence.
 _NOTHING: Final = frozenset({b"", b"null", b"false"})
+#: An escape of a surrogate without the other half of its pair; its own backslash is not escaped.
+#: Source: RFC 8259, section 8.2.
+_HALF: Final = re.compile(
+    rb"(?<!\\)(?:\\\\)*(\\ud[89ab][\da-f]{2}(?!\\ud[c-f])"
+    rb"|(?<!\\ud[89ab][\da-f]{2})\\ud[c-f][\da-f]{2})",
+    re.IGNORECASE,
+)
 
 
 class Metadata(msgspec.Struct, frozen=True):
@@ -28,6 +39,12 @@ class StreamOptions(msgspec.Struct, frozen=True):
     """How the caller wants its stream."""
 
     include_usage: bool | None = None
+
+
+class _Tool(msgspec.Struct, frozen=True):
+    """What is read of a tool."""
+
+    type: Any = None
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -53,6 +70,7 @@ class Ask(msgspec.Struct, frozen=True):
     background: msgspec.Raw = _ABSENT
     reasoning_effort: msgspec.Raw = _ABSENT
     thinking: msgspec.Raw = _ABSENT
+    tools: msgspec.Raw = _ABSENT
 
     @property
     def needs_kept_state(self) -> bool:
@@ -62,6 +80,23 @@ class Ask(msgspec.Struct, frozen=True):
         """
         fields = (self.previous_response_id, self.conversation, self.background)
         return any(bytes(field) not in _NOTHING for field in fields)
+
+    @property
+    def is_background(self) -> bool:
+        """Whether a Responses call is to be answered later than its request is."""
+        return bytes(self.background) not in _NOTHING
+
+    @property
+    def offers_hosted(self) -> bool:
+        """Whether a Responses call offers a tool that its provider runs."""
+        raw = bytes(self.tools)
+        if not raw:
+            return False
+        try:
+            tools = _tools(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return False
+        return any(isinstance(each.type, str) and each.type.startswith(_HOSTED) for each in tools)
 
     @property
     def thought(self) -> bytes:
@@ -86,6 +121,7 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 _ask = msgspec.json.Decoder(Ask).decode
+_tools = msgspec.json.Decoder(list[_Tool]).decode
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -100,9 +136,8 @@ def ask(body: bytes) -> Ask:
     except msgspec.ValidationError as error:
         raise _wrong_type(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidCall(
-            f"The body is not valid JSON: {error}. Send one JSON object.", code="invalid_json"
-        ) from None
+        mend = _halved(body) or f"{error}. Send one JSON object."
+        raise InvalidCall(f"The body is not valid JSON: {mend}", code="invalid_json") from None
 
 
 def replaced(body: bytes, fields: Mapping[str, bytes]) -> bytes:
@@ -124,6 +159,17 @@ def field(body: bytes, name: str) -> bytes | None:
     """The JSON text of one top-level field, as the caller wrote it; None where it is absent."""
     raw = _fields(body).get(name)
     return None if raw is None else bytes(raw)
+
+
+def _halved(body: bytes) -> str:
+    """What is said of half a character in the body; "" where there is none."""
+    found = _HALF.search(body)
+    if found is None:
+        return ""
+    return (
+        f"{found[1].decode()} (byte {found.start(1)}) is half of a surrogate pair, and no character"
+        " by itself. A text that is cut within an emoji ends so: cut it elsewhere, or send \\ufffd."
+    )
 
 
 def _wrong_type(message: str) -> InvalidCall:

@@ -17,6 +17,8 @@ from proxy.meter import Meter
 from proxy.settle import crude
 from proxy.tokens.counter import Counter
 from proxy.tokens.ratios import Ratios
+from proxy.tokens.vocabulary import is_published
+from proxy.tokens.wholeness import is_plain, is_whole
 from slo.usage import Usage
 
 #: Seconds one estimate may take before lengths have to do.
@@ -92,16 +94,21 @@ class Estimates:
         prompt = self._counter.prompt_tokens(call.body, call.endpoint, model)
         text = meter.delivered_text() if meter is not None else ""
         generated = self._counter.generated_tokens(text, model) if text else 0
-        return Usage(
-            input=self._ratios.estimate(model, prompt),
-            output=self._ratios.estimate(model, generated),
-        )
+        if not is_published(model):
+            generated = self._ratios.estimate(model, generated)
+        if not _is_exact(call, model):
+            prompt = self._ratios.estimate(model, prompt)
+        return Usage(input=prompt, output=generated)
 
     def _compare(self, call: Call, model: str, reported: int) -> None:
-        if b'"image' in call.body or b'"input_image' in call.body or b'"file' in call.body:
-            return  # their weight is not the tokenizer's
-        counted = self._counter.prompt_tokens(call.body, call.endpoint, model)
-        self._ratios.observe(model, counted, reported)
+        if is_whole(call.body, call.endpoint) and not _is_exact(call, model):
+            counted = self._counter.prompt_tokens(call.body, call.endpoint, model)
+            self._ratios.observe(model, counted, reported)
+
+
+def _is_exact(call: Call, model: str) -> bool:
+    """Whether the prompt's tokens are what the provider counts, so that nothing is learned."""
+    return is_published(model) and is_plain(call.body)
 
 
 def _by_length(call: Call, meter: Meter | None) -> Usage:

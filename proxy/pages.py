@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 
 from proxy.board import LiveBoard
 from proxy.call import Key
@@ -51,11 +51,14 @@ async def paged(
     def request_id() -> str:
         return make(around.now())
 
+    async def name(answer: Response) -> None:
+        answer.headers["x-request-id"] = request_id()
+
     pages = FastAPI(
         title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
     pages.include_router(health.router(troubles, telemetry.page))
-    pages.include_router(models.router(around.catalog, authenticate))
+    pages.include_router(models.router(around.catalog, authenticate), dependencies=[Depends(name)])
     pages.include_router(receipts.router(kept, authenticate))
     async with _admin(around, entry, wheel, ticks) as admins:
         pages.include_router(admins)

@@ -19,6 +19,8 @@ from slo.price import STANDARD, Cost, Terms, cost
 from slo.usage import Usage
 
 _NOTHING = Cost(0, 0)
+_LATER = "answered in the background: what it used is not known here"
+_FEES = "it offered hosted tools: their fees, where it used them, are not in the cost"
 _KEPT_PROMPT = 4 * 1024 * 1024
 #: Teams whose keys are remembered.
 _TEAMS = 1024
@@ -109,8 +111,14 @@ def terms(attempt: Attempt, tier: str, usage: Mapping[str, Any]) -> Terms:
 
 
 def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Receipt:
-    """The record of the attempt, up to now."""
+    """The record of the attempt, up to now.
+
+    An answer that is made in the background is not estimated by what was heard of it.
+    """
     call, route = attempt.call, attempt.route
+    goes_on = end.estimated and call.is_background
+    if goes_on and end.outcome is Outcome.ANSWERED:
+        end = msgspec.structs.replace(end, usage=None, estimated=False)
     paid = price(attempt, end)
     duration = timeline.now() - timeline.started
     kept = Receipt(
@@ -139,7 +147,7 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
         overhead=max(duration - timeline.waited, 0.0),
         fingerprint=seal.of(call.key.team, call.body),
         upstream_id=end.upstream_id,
-        notes=attempt.notes,
+        notes=attempt.notes + _notes(call, goes_on=goes_on),
         prompt=_kept(call),
         moved=attempt.moved,
     )
@@ -149,6 +157,11 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
     elif call.is_own:
         said["compaction_why"] = NOTES
     return msgspec.structs.replace(kept, **said) if said else kept
+
+
+def _notes(call: Call, *, goes_on: bool) -> tuple[str, ...]:
+    """What a receipt's cost leaves out, in short sentences."""
+    return (_LATER,) * goes_on + (_FEES,) * call.offers_hosted
 
 
 def _told(planned: Planned, end: End) -> dict[str, Any]:

@@ -19,7 +19,8 @@ class Upstream:
     Attributes:
         name: How routes refer to it.
         kind: How it speaks.
-        base_url: Up to and including ``/v1`` or its like, without a trailing slash.
+        base_url: Up to and including ``/v1`` or its like, without a slash at its end; a query
+            goes with every call.
         key_env: The environment variable that holds its key; "" for none needed.
         key_header: The header that carries the key, bare; "" for the usual way of its kind.
         provider: Whose it is; prices and cache rules belong to providers.

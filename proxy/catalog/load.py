@@ -7,20 +7,15 @@ from datetime import date
 from fractions import Fraction
 
 from proxy.catalog import layers, numbers, prices
-from proxy.catalog.entries import ABILITIES, REGIMES, TRAITS, Catalog, Kind, Model, Route, Upstream
+from proxy.catalog.entries import ABILITIES, REGIMES, TRAITS, Catalog, Model, Route, Upstream
 from proxy.catalog.fields import Fields, chosen, typed
 from proxy.catalog.layers import Table
 from proxy.catalog.problems import BadCatalog, Problem
 from proxy.catalog.source import Node, parse
+from proxy.catalog.upstreams import upstream
 from slo.price import Tariff
 
-_KINDS: dict[str, Kind] = {"openai": "openai", "anthropic": "anthropic"}
 _TOP = ("default", "upstreams", "models")
-_UPSTREAM = (
-    "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage",
-    "serves_responses", "tells_misses", "headers", "adapts",
-    "discount",
-)  # fmt: skip
 _LIMITS = ("window", "max_output", "regime", "block", "min_cache_tokens", "traits", "can")
 _ROUTE = ("upstream", "model", "price", "discount", *_LIMITS)
 _MODEL = (*_ROUTE, "id", "like", "routes", "created", "retires", "fallbacks", "when_too_long")
@@ -49,10 +44,10 @@ def load(
         Fields(parse(text, name), _TOP, problems) for text, name in zip(texts, names, strict=False)
     ]
     places = {
-        name: (_upstream(name, node, problems), node.value.get("discount"))
+        name: (upstream(name, node, problems), node.value.get("discount"))
         for name, node in layers.upstreams(files).items()
     }
-    upstreams = {name: upstream for name, (upstream, _) in places.items()}
+    upstreams = {name: each for name, (each, _) in places.items()}
     nodes = layers.models(files)
     models = [_model(name, node, places, nodes, problems) for name, node in nodes.items()]
     default = _default(files, upstreams)
@@ -74,34 +69,6 @@ def _default(files: list[Fields], upstreams: Collection[str]) -> str:
         top = files[-1]
         top.problems.append(top.node.problem("has no default", 'write default = "openai"'))
     return said[-1] if said else ""
-
-
-def _upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
-    table = Fields(node, _UPSTREAM, problems)
-    base_url = table.text("base_url").rstrip("/")
-    if not base_url.startswith(("http://", "https://")):
-        place = table.nodes.get("base_url", node)
-        mend = 'write base_url = "https://…/v1"'
-        problems.append(place.problem("is no http:// or https:// address", mend))
-    if "discount" in table.nodes:
-        numbers.discount(table.nodes["discount"], problems)
-    headers = {
-        key: typed(each, str, problems) or "" for key, each in table.entries("headers").items()
-    }
-    return Upstream(
-        name=name,
-        kind=_KINDS.get(table.choice("kind", _KINDS), "openai"),
-        base_url=base_url,
-        key_env=table.text("key_env"),
-        key_header=table.text("key_header").lower(),
-        provider=table.text("provider"),
-        region=table.text("region"),
-        asks_usage=table.get("asks_usage", bool) is not False,
-        serves_responses=table.get("serves_responses", bool) is not False,
-        tells_misses=table.get("tells_misses", bool) is True,
-        headers=headers,
-        adapts=table.get("adapts", bool) is True,
-    )
 
 
 def _model(

@@ -99,6 +99,10 @@ def _rates(table: Fields) -> Rates:
         what = "is dearer than input"
         mend = "check it: reading from a cache is cheaper everywhere"
         table.problems.append(nodes["cache_read"].problem(what, mend, warning=True))
+    if "input" in nodes and "output" not in nodes:
+        what = "has no output, so what generates any is of unknown cost"
+        mend = 'write output, "0" where nothing is generated'
+        table.problems.append(table.node.problem(what, mend, warning=True))
     return rates
 
 

@@ -34,6 +34,22 @@ class Node:
         )
 
 
+def decoded(raw: bytes, file: str) -> str:
+    """The text of a file's bytes, its lines ended by line feeds alone.
+
+    Raises:
+        BadCatalog: If they are no UTF-8.
+    """
+    try:
+        return raw.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        what = f"is not UTF-8: byte 0x{raw[error.start]:02x} stands here"
+        raise BadCatalog(
+            [Problem(file=file, line=line, where="", what=what, mend="save the file as UTF-8")]
+        ) from None
+
+
 def parse(text: str, file: str) -> Node:
     """The text as a tree.
 

@@ -40,7 +40,7 @@ from proxy.limits.claims import (
 )
 from proxy.limits.predicting import Predictor
 from proxy.limits.pricing import Alternative, billed
-from proxy.limits.refusals import away, left, refusal, unpriced
+from proxy.limits.refusals import away, left, refusal, unpriced, untold
 from proxy.receipt import Receipt
 from proxy.settle import Attempt, Seal
 from proxy.store.reserving import Emptied, Reserving, StoreLost
@@ -227,7 +227,7 @@ class Admission:
             said = await self._predictor.predicted(attempt, prepared, route)
             prompt, tokens = billed(said.tokens, route, prepared.body), said.tokens
             wanted = needs(units, call, prompt, said.output, said.quote)
-        if wanted.get(Unit.USD) is UNKNOWN:
+        if wanted.get(Unit.USD) is UNKNOWN or call.is_background:
             _check_unseen(call, route, found)
         cheapest = partial(self._cheapest, attempt, tokens)
         field = partial(clamps.spoken, call, route)
@@ -371,7 +371,8 @@ def _check_unseen(call: Call, route: Route, found: Collection[Counted]) -> None:
         is_limited = budget.hard and budget.unit is Unit.USD
         if is_limited and is_unseen(budget.unpriced, call, route):
             details = {"budget": budget.name, "scope": budget.scope, "of": each.whose}
-            raise unpriced(f"The budget `{budget.name}`", details, route)
+            whose = f"The budget `{budget.name}`"
+            raise (untold if call.is_background else unpriced)(whose, details, route)
 
 
 class _Local:

@@ -114,15 +114,32 @@ def unpriced(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget
         details: What a program may want to know besides.
         route: Where it would go.
     """
-    upstream = route.upstream.name
-    error = OverBudget(
+    return _unseen(
         f"{limit} limits dollars, and nobody knows what this call costs on the upstream"
-        f" `{upstream}`. Ask for a model whose price is known. Whoever runs the gateway can write"
-        ' its price in the catalog ("0" for one that costs nothing), or unpriced = "allow"'
-        " beside the limit.",
-        code="price_unknown",
+        f" `{route.upstream.name}`. Ask for a model whose price is known. Whoever runs the gateway"
+        ' can write its price in the catalog ("0" for one that costs nothing), or'
+        ' unpriced = "allow" beside the limit.',
+        details,
+        route,
     )
-    error.details = {**details, "upstream": upstream}
+
+
+def untold(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget:
+    """Why a call is refused that is answered in the background; the arguments are as above."""
+    error = _unseen(
+        f"{limit} limits dollars, and what a call used that is answered in the background is not"
+        " told here. Leave `background` out. Whoever runs the gateway can write"
+        ' unpriced = "allow" beside the limit.',
+        details,
+        route,
+    )
+    error.param = "background"
+    return error
+
+
+def _unseen(message: str, details: Mapping[str, Any], route: Route) -> OverBudget:
+    error = OverBudget(message, code="price_unknown")
+    error.details = {**details, "upstream": route.upstream.name}
     return error
 
 

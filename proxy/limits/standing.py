@@ -10,7 +10,7 @@ from typing import Final
 
 from proxy.catalog.entries import Catalog
 from proxy.catalog.problems import BadCatalog
-from proxy.catalog.source import parse
+from proxy.catalog.source import decoded, parse
 from proxy.limits.admission import Admission
 from proxy.limits.ceilings import Ceilings
 from proxy.limits.entry import Entry
@@ -59,9 +59,9 @@ def promised(settings: Settings, known: Catalog | None = None) -> Promises:
     """
     if settings.promises is None:
         return Promises()
-    text = settings.promises.read_text(encoding="utf8")
+    raw, file = settings.promises.read_bytes(), str(settings.promises)
     try:
-        top = parse(text, str(settings.promises))
+        top = parse(decoded(raw, file), file)
     except BadCatalog as bad:
         raise BadPromises(
             Mistake(file=each.file, line=each.line, where="", what=each.what, mend=each.mend)

@@ -8,6 +8,7 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from proxy.errors import NotFound, Unauthenticated
+from proxy.routes.isolation import SELF_CONTAINED
 from proxy.routes.room import Claim
 from proxy.watch import HungUp
 
@@ -24,12 +25,9 @@ _FORWARDED: Final = {
     )
 }
 _KEYS: Final = (b"authorization", b"api-key", b"x-api-key")
-_READ: Final = frozenset(
+#: Callers' words for us.
+_OURS: Final = frozenset(
     {
-        *_FORWARDED,
-        *_KEYS,
-        b"content-encoding",
-        b"content-length",
         b"x-thriftgate-compaction",
         b"x-thriftgate-conversation",
         b"x-thriftgate-feature",
@@ -37,6 +35,7 @@ _READ: Final = frozenset(
         b"x-thriftgate-trailer",
     }
 )
+_READ: Final = frozenset({*_FORWARDED, *_KEYS, *_OURS, b"content-encoding", b"content-length"})
 _NUMBER: Final = 19
 #: Paths and media types that are remembered; most callers send the same few.
 _REMEMBERED: Final = 64
@@ -44,8 +43,14 @@ _REMEMBERED: Final = 64
 _FIRST: Final = re.compile(r"[a-z0-9_-]+(?=/|\Z)")
 #: The prefix of all paths, said once more.
 _TWICE: Final = re.compile(r"(?:v1/)+")
-#: Ways to leave a path that an upstream might follow.
-_TRICKS: Final = re.compile(r"\.\.|//|\\|%2e|%2f|%5c", re.IGNORECASE)
+#: Ways to leave a path that an upstream might follow, and escapes that are none.
+_TRICKS: Final = re.compile(r"\.\.|/\.?/|/\.\Z|\\|%2e|%2f|%5c|%(?![0-9a-f]{2})", re.IGNORECASE)
+#: Escapes of what needs none: letters, digits, - . _ ~. Source: RFC 3986, section 2.3.
+_NEEDLESS: Final = re.compile(r"%(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)", re.IGNORECASE)
+#: What some servers drop from a step of a path: parameters, spaces, control characters.
+_TRIMMINGS: Final = re.compile(r"[;%][^/]*")
+#: Paths that are read, held to limits or open to all teams, which no other spelling may avoid.
+_KNOWN: Final = SELF_CONTAINED | {"responses/compact"}
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +94,7 @@ def arrival(scope: Scope) -> Arrival:
     found: dict[bytes, str] = {}
     for name, value in scope["headers"]:
         if name in _READ:
-            found[name] = text = value.decode("latin-1")
+            found[name] = text = _words(value) if name in _OURS else value.decode("latin-1")
             if name in _FORWARDED:
                 forwarded[_FORWARDED[name]] = text
     length = found.get(b"content-length", "0")
@@ -155,10 +160,18 @@ def unauthenticated(*, is_missing: bool) -> Unauthenticated:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _endpoint(path: bytes) -> str:
-    """The path below /v1/, still encoded as it came."""
+    """The path below /v1/: of those we know the usual spelling, else as it came."""
     endpoint = path.decode("latin-1")[len("/v1/") :]
-    is_plain = path.startswith(b"/v1/") and _FIRST.match(endpoint)
-    if not is_plain or _TRICKS.search(endpoint):
+    spelt = _NEEDLESS.sub(lambda found: chr(int(found[0][1:], 16)), endpoint)
+    if not path.startswith(b"/v1/") or _TRICKS.search(endpoint) or _TRICKS.search(spelt):
+        raise NotFound("This path leads nowhere.", code="not_found")
+    if (usual := spelt.removesuffix("/").lower()) in _KNOWN:
+        return usual
+    if (meant := _TRIMMINGS.sub("", usual).rstrip("/")) in _KNOWN:
+        raise NotFound(
+            f"There is no path /v1/{endpoint[:100]}; did you mean /v1/{meant}?", code="unknown_path"
+        )
+    if not _FIRST.match(endpoint):
         raise NotFound("This path leads nowhere.", code="not_found")
     if twice := _TWICE.match(endpoint):
         raise NotFound(
@@ -167,6 +180,14 @@ def _endpoint(path: bytes) -> str:
             code="unknown_path",
         )
     return endpoint
+
+
+def _words(value: bytes) -> str:
+    """A header's value as people wrote it: UTF-8, else Latin-1."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -2,38 +2,30 @@
 
 uvicorn reads, keeps alive, times out and shuts down; what is ours is a request's scope, its body
 and its answer's bytes, which cost more there than anything else on a call's way. What the gateway
-uses none of is left out: WebSockets, the access log, a limit of connections, a root path.
+uses none of is left out: WebSockets, the access log, a limit of connections, a root path. A wish
+for another protocol is passed over.
 """
 
 import asyncio
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import unquote
 
 import httptools
 from uvicorn._types import ASGIReceiveEvent, ASGISendEvent, HTTPRequestEvent
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import (
-    HEADER_RE,
-    HEADER_VALUE_RE,
-    STATUS_LINE,
     HttpToolsProtocol,
     RequestResponseCycle,
 )
 
+from proxy.routes.heads import CODING, CONNECTION, LENGTH, STATUS, chunk, form, head
+
 #: The most bytes in a row that bring a request no further: its head, trailers, chunk extensions.
 _USELESS: Final = 64 * 1024
-_STATUS: Final = {status: line.rstrip(b"\r\n") for status, line in STATUS_LINE.items()}
-_LENGTH, _CODING, _CONNECTION = b"content-length: ", b"transfer-encoding: ", b"connection: "
-#: Headers that say where an answer ends.
-_FRAMING: Final = frozenset({_LENGTH, _CODING, _CONNECTION})
 #: Statuses without a body.
 _BODILESS: Final = frozenset({204, 304})
-#: What may not stand in a line; each ends with two of them.
-_CONTROL: Final = bytes([*range(32), 127])
-#: Sets of header names that are remembered; an upstream chooses some of them.
-_FORMS: Final = 64
 #: Addresses that are remembered; most callers ask at the same few.
 _ADDRESSES: Final = 256
 _MALFORMED: Final = "Invalid HTTP request received."
@@ -161,28 +153,28 @@ class Cycle(RequestResponseCycle):
         self.waiting_for_100_continue = False
         pairs = (*self.default_headers, *headers)
         names, values = zip(*pairs, strict=True) if pairs else ((), ())
-        form = _form(names)
+        framed = form(names)
         is_told = False
-        for start, at in form.framing:
+        for start, at in framed.framing:
             if self._framed(start, values[at]):
                 is_told = True
-        head = _head(_STATUS[status], form, values)
+        opening = head(STATUS[status], framed, values)
         if not self.keep_alive and not is_told:
-            head += b"connection: close\r\n"
+            opening += b"connection: close\r\n"
         if self.chunked_encoding is None and self._has_body and status not in _BODILESS:
             self.chunked_encoding = True
-            head += b"transfer-encoding: chunked\r\n"
-        self._head = head + b"\r\n"
+            opening += b"transfer-encoding: chunked\r\n"
+        self._head = opening + b"\r\n"
 
     def _framed(self, start: bytes, value: bytes) -> bool:
         """Note where the answer ends; whether this says that the connection ends with it."""
-        if start == _LENGTH and self.chunked_encoding is None:
+        if start == LENGTH and self.chunked_encoding is None:
             self.expected_content_length = int(value)
             self.chunked_encoding = False
-        elif start == _CODING and value.lower() == b"chunked":
+        elif start == CODING and value.lower() == b"chunked":
             self.expected_content_length = 0
             self.chunked_encoding = True
-        elif start == _CONNECTION and b"close" in map(bytes.strip, value.lower().split(b",")):
+        elif start == CONNECTION and b"close" in map(bytes.strip, value.lower().split(b",")):
             self.keep_alive = False
             return True
         return False
@@ -191,7 +183,7 @@ class Cycle(RequestResponseCycle):
         if not self._has_body:
             self.expected_content_length, piece = 0, b""
         elif self.chunked_encoding:
-            piece = _chunk(piece, more=more)
+            piece = chunk(piece, more=more)
         else:
             self.expected_content_length -= len(piece)
             if self.expected_content_length < 0:
@@ -224,18 +216,20 @@ class Calls(HttpToolsProtocol):
     cycle: Cycle | None  # type: ignore[assignment]
     _useless = 0
     _idle_since: float | None = None
+    _again = b""
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio."""
         self._idle_since = None
         self._useless += len(data)
         try:
-            self.parser.feed_data(data)
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as wish:
+                self._stay(memoryview(data)[wish.args[0] :])
         except httptools.HttpParserError:
             self.logger.warning(_MALFORMED)
             self.send_400_response(_MALFORMED)
-        except httptools.HttpParserUpgrade:
-            self._unsupported_upgrade_warning()
         if self._useless > _USELESS and not self.transport.is_closing():
             self._refuse()
 
@@ -249,6 +243,10 @@ class Calls(HttpToolsProtocol):
         """Called by httptools."""
         self._useless = 0
         version = self.parser.get_http_version()
+        if self.parser.should_upgrade():
+            self._again = self._unwishing(version)
+            if self._again:
+                return
         path, raw_path, query = _address(self.url)
         self.scope = {
             "type": "http",
@@ -283,7 +281,7 @@ class Calls(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Called by httptools."""
         self._useless = 0
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self.cycle is not None and not self.cycle.response_complete and not self._again:
             self.cycle.feed_end()
 
     def on_response_complete(self) -> None:
@@ -311,6 +309,32 @@ class Calls(HttpToolsProtocol):
         else:
             self.transport.close()
 
+    def _stay(self, rest: memoryview) -> None:
+        """Read the request again as one that wishes for no other protocol, and then the rest.
+
+        The parser stops at such a wish, and would take the request's body for the next request.
+
+        Source: RFC 9110, section 7.8.
+        """
+        while self._again:
+            again, self._again = self._again, b""
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            self.parser.feed_data(again)
+            try:
+                self.parser.feed_data(rest)
+            except httptools.HttpParserUpgrade as wish:
+                rest = rest[wish.args[0] :]
+
+    def _unwishing(self, version: str) -> bytes:
+        """The head that was read, without its wish for another protocol; b"" for a tunnel's."""
+        method = self.parser.get_method()
+        if method == b"CONNECT":
+            return b""
+        kept = [b"%b: %b\r\n" % each for each in self.headers if each[0] != b"upgrade"]
+        line = b"%b %b HTTP/%b\r\n" % (method, self.url, version.encode())
+        return line + b"".join(kept) + b"\r\n"
+
     def _look_again(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(
             seconds, self.timeout_keep_alive_handler
@@ -333,49 +357,3 @@ def _address(url: bytes) -> tuple[str, bytes, bytes]:
     parsed = httptools.parse_url(url)
     path = parsed.path.decode("ascii")
     return unquote(path) if "%" in path else path, parsed.path, parsed.query or b""
-
-
-class _Form(NamedTuple):
-    """How headers of the same names are written.
-
-    Attributes:
-        lines: Their lines, to be filled with the values.
-        framing: Those that say where an answer ends: how the line begins, and its place.
-    """
-
-    lines: bytes
-    framing: tuple[tuple[bytes, int], ...]
-
-
-@lru_cache(maxsize=_FORMS)
-def _form(names: tuple[bytes, ...]) -> _Form:
-    """The form of an answer's headers.
-
-    Raises:
-        RuntimeError: If a name is none.
-    """
-    if any(map(HEADER_RE.search, names)):
-        raise RuntimeError("a header's name is malformed")
-    starts = [name.lower() + b": " for name in names]
-    lines = b"".join(start.replace(b"%", b"%%") + b"%b\r\n" for start in starts)
-    framing = ((start, at) for at, start in enumerate(starts) if start in _FRAMING)
-    return _Form(lines, tuple(framing))
-
-
-def _head(status: bytes, form: _Form, values: tuple[bytes, ...]) -> bytes:
-    """The lines of a head so far.
-
-    Raises:
-        RuntimeError: If a value holds control characters, and might be more than one line.
-    """
-    lines = form.lines % values
-    is_plain = len(lines) - len(lines.translate(None, _CONTROL)) == 2 * len(values)
-    if not is_plain and any(map(HEADER_VALUE_RE.search, values)):
-        raise RuntimeError("a header's value is malformed")
-    return status + b"\r\n" + lines
-
-
-def _chunk(piece: bytes, *, more: bool) -> bytes:
-    """A piece as a chunk, with the chunk that ends the answer if it is the last."""
-    chunk = b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
-    return chunk if more else chunk + b"0\r\n\r\n"

@@ -13,7 +13,7 @@ from proxy.settle import Seal
 
 #: What a provider answers from the call alone, without what it keeps under its account.
 #: Source: OpenAI API reference (2026-11).
-_SELF_CONTAINED: Final = frozenset(
+SELF_CONTAINED: Final = frozenset(
     {
         "audio/speech",
         "audio/transcriptions",
@@ -61,7 +61,7 @@ def check_isolated(call: Call, teams: int) -> None:
     """
     if call.endpoint.partition("/")[0] in _GIVES_TOKENS:
         raise _forbidden(call, "gives out the provider's own tokens, which go past this gateway")
-    if call.method != "POST" and call.endpoint in _SELF_CONTAINED:
+    if call.method != "POST" and call.endpoint in SELF_CONTAINED:
         _check_method(call, teams)
     elif teams > 1 and not _is_self_contained(call):
         if meant := _meant(call.endpoint):
@@ -98,7 +98,7 @@ def _check_method(call: Call, teams: int) -> None:
 
 def _is_self_contained(call: Call) -> bool:
     """Whether it is answered from itself alone, as far as its body could be read."""
-    if call.endpoint not in _SELF_CONTAINED:
+    if call.endpoint not in SELF_CONTAINED:
         return False
     if call.endpoint != "responses":
         return True
@@ -107,9 +107,9 @@ def _is_self_contained(call: Call) -> bool:
 
 def _meant(endpoint: str) -> str:
     """The path that was meant; "" where it is one we know, one below it, or like none."""
-    if any(f"{endpoint}/".startswith(f"{known}/") for known in _SELF_CONTAINED):
+    if any(f"{endpoint}/".startswith(f"{known}/") for known in SELF_CONTAINED):
         return ""
-    return next(iter(get_close_matches(endpoint[:100], sorted(_SELF_CONTAINED), 1, _ALIKE)), "")
+    return next(iter(get_close_matches(endpoint[:100], sorted(SELF_CONTAINED), 1, _ALIKE)), "")
 
 
 def _forbidden(call: Call, why: str) -> Forbidden:

@@ -116,7 +116,8 @@ class Relay:
     def _headers(self, head: Head) -> Headers:
         headers = _passed(head.headers)
         headers.append((b"x-request-id", self._call_id))
-        headers.append((b"x-thriftgate-model", _value(head.model)))
+        if head.model:
+            headers.append((b"x-thriftgate-model", _value(head.model)))
         if head.notes:
             headers.append((b"x-thriftgate-notes", _value("; ".join(head.notes)[:_NOTES])))
         return headers

@@ -134,7 +134,7 @@ class Wheel:
             return
         if opened.nanos is not None and receipt.cost_nanos is not None:
             opened.nanos += receipt.cost_nanos
-        elif receipt.usage is not None:
+        elif receipt.spent is None:
             opened.nanos = None
         if not receipt.final:
             return

@@ -15,7 +15,12 @@ Vocabulary = Literal["o200k_base", "cl100k_base"]
 
 #: Models of the older vocabulary; everything else, known or not, counts with the newer one.
 #: Source: tiktoken 0.14.0, ``tiktoken/model.py``.
-_OLDER = re.compile(r"gpt-4(?![.o\d])|gpt-3\.5|gpt-35|text-embedding-(3|ada-002)")
+_OLDER = re.compile(r"(?:ft:)?(?:gpt-4(?![.o\d])|gpt-3\.5|gpt-35)|text-embedding-(3|ada-002)")
+#: Models whose vocabulary is published. Source: as above; of GPT-5 those that were out by then.
+_PUBLISHED = re.compile(
+    r"(?:ft:)?(?:gpt-3\.5|gpt-35-turbo|gpt-4|gpt-4o|gpt-4\.[15]|gpt-5|o1|o3|o4-mini)(?![.\w])"
+    r"|chatgpt-4o-|text-embedding-(?:3-|ada-002)"
+)
 
 #: One call into the extension holds the interpreter's lock; this many characters take < 1 ms.
 _SLICE = 16_384
@@ -28,6 +33,11 @@ _CUT = re.compile(r"(?<=\S) ")
 def vocabulary(model: str) -> Vocabulary:
     """The vocabulary a model counts with; a provider's prefix such as ``openai/`` is skipped."""
     return "cl100k_base" if _OLDER.match(model.rpartition("/")[2]) else "o200k_base"
+
+
+def is_published(model: str) -> bool:
+    """Whether the vocabulary a model counts with is published, and not only taken for its own."""
+    return _PUBLISHED.match(model.rpartition("/")[2]) is not None
 
 
 class Tokenizer:

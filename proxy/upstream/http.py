@@ -12,7 +12,7 @@ import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
@@ -110,18 +110,18 @@ class HttpTransport:
         self._connections = connections
         self._connect_timeout = connect_timeout
         self._tls = tls or ssl.create_default_context()
-        self._known: dict[str, tuple[Origin, str, dict[str, str]]] = {}
+        self._known: dict[str, tuple[Origin, SplitResult, dict[str, str]]] = {}
         self._heads: dict[tuple[object, ...], bytes] = {}
 
     async def open(self, upstream: Upstream, prepared: Prepared) -> Exchange:
         """Send the request and wait for the answer's headers."""
-        origin, prefix, headers = self._known.get(upstream.name) or self._learnt(upstream)
+        origin, address, headers = self._known.get(upstream.name) or self._learnt(upstream)
         same = (upstream.name, prepared.method, prepared.path, *prepared.headers.items())
         begun = self._heads.get(same)
         if begun is None:
             if len(self._heads) >= _HEADS:
                 self._heads.clear()
-            begun = self._heads[same] = _head(prepared, prefix, headers)
+            begun = self._heads[same] = _head(prepared, address, headers)
         head = begun + _length(prepared)
         try:
             connection = await origin.exchange(
@@ -144,7 +144,7 @@ class HttpTransport:
         for origin, _, _ in self._known.values():
             origin.close()
 
-    def _learnt(self, upstream: Upstream) -> tuple[Origin, str, dict[str, str]]:
+    def _learnt(self, upstream: Upstream) -> tuple[Origin, SplitResult, dict[str, str]]:
         """Where the upstream is and what is always sent to it; kept, for there are few."""
         headers = {name.lower(): value for name, value in upstream.headers.items()}
         try:
@@ -159,7 +159,7 @@ class HttpTransport:
             raise _unreachable(_NO_ADDRESS, error) from error
         known = (
             origin,
-            address.path,
+            address,
             {"host": origin.authority, **_OURS, **headers, **self._key(upstream)},
         )
         self._known[upstream.name] = known
@@ -196,13 +196,18 @@ async def transport(
         await asyncio.sleep(0)  # in which the loop closes the sockets
 
 
-def _head(prepared: Prepared, prefix: str, headers: Mapping[str, str]) -> bytes:
+def _head(prepared: Prepared, address: SplitResult, headers: Mapping[str, str]) -> bytes:
     """The request's line and its headers but for its length.
+
+    The address's own query goes with every request, before the call's.
 
     Raises:
         UpstreamError: If one of them holds a line end, and would be more than one.
     """
-    lines = [f"{prepared.method} {prefix}{prepared.path} HTTP/1.1"]
+    path, _, asked = prepared.path.partition("?")
+    query = "&".join(filter(None, (address.query, asked)))
+    target = f"{address.path}{path}?{query}" if query else f"{address.path}{prepared.path}"
+    lines = [f"{prepared.method} {target} HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in {**headers, **prepared.headers}.items()]
     head = "\r\n".join(lines)
     if head.count("\n") != len(lines) - 1 or head.count("\r") != len(lines) - 1:

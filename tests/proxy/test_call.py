@@ -29,3 +29,26 @@ def test_a_call_without_a_wish_for_a_stream_gets_none():
 def test_a_conversation_has_a_name_only_where_its_caller_gives_one():
     assert call(b"{}").conversation == ""
     assert call(b"{}", conversation="c-1").conversation == "c-1"
+
+
+@pytest.mark.parametrize(
+    ("body", "endpoint", "expected"),
+    [
+        (b'{"background":true}', "responses", True),
+        (b'{"background":false}', "responses", False),
+        (b'{"background":null}', "responses", False),
+        (b"{}", "responses", False),
+        (b'{"background":"transparent"}', "images/generations", False),
+    ],
+)
+def test_a_call_is_in_the_background_where_the_responses_api_is_asked_so(body, endpoint, expected):
+    assert call(body, endpoint).is_background is expected
+    assert not call(body, endpoint, ask=None).is_background
+
+
+def test_only_the_responses_api_has_tools_that_its_provider_runs():
+    body = b'{"tools":[{"type":"web_search"}]}'
+
+    assert call(body, "responses").offers_hosted
+    assert not call(body).offers_hosted
+    assert not call(body, "responses", ask=None).offers_hosted

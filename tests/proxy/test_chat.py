@@ -100,6 +100,36 @@ def test_what_is_no_json_is_told_so(body):
     assert (caught.value.code, caught.value.param) == ("invalid_json", None)
 
 
+@pytest.mark.parametrize(
+    ("text", "half", "byte"),
+    [
+        (r"\ud83d", r"\ud83d", 9),
+        (r"a \uD83D b", r"\uD83D", 11),
+        (r"\ud83d\n", r"\ud83d", 9),
+        (r"\ud83dA", r"\ud83d", 9),
+        (r"\ude00", r"\ude00", 9),
+        (r"\\\ud83d", r"\ud83d", 11),
+        (r"\ud83d\ude00\ude00", r"\ude00", 21),
+        (r"\ud83d\ud83d\ude00", r"\ud83d", 9),
+        (r"\\ud83d \ud83d", r"\ud83d", 17),
+    ],
+)
+def test_half_a_character_is_told_as_what_it_is(text, half, byte):
+    with pytest.raises(InvalidCall, match="half of a surrogate pair") as caught:
+        ask(b'{"user":"' + text.encode() + b'"}')
+
+    told = f"not valid JSON: {half} (byte {byte}) is half"
+    assert told in caught.value.message
+    assert caught.value.code == "invalid_json"
+
+
+@pytest.mark.parametrize("text", [r"\ud83d\ude00", r"\\ud83d", r"\uD83D\uDE00", r"\ufffd"])
+def test_whole_characters_are_not_blamed_for_another_mistake(text):
+    assert ask(b'{"user":"' + text.encode() + b'"}')
+    with pytest.raises(InvalidCall, match="truncated"):
+        ask(b'{"user":"' + text.encode() + b'"')
+
+
 def test_json_nested_without_end_is_told_so():
     with pytest.raises(InvalidCall, match="not valid JSON"):
         ask(b'{"x":' + b"[" * 200_000)
@@ -142,3 +172,23 @@ def test_what_asks_for_thinking_is_read_beside_the_rest() -> None:
 
     assert asked.thought == b'{"reasoning_effort":null,"thinking":{"type":"adaptive"}}'
     assert ask(b"{}").thought == b'{"reasoning_effort":null,"thinking":null}'
+
+
+@pytest.mark.parametrize(
+    ("tools", "expected"),
+    [
+        (b'[{"type":"function","name":"f"},{"type":"web_search_preview"}]', True),
+        (b'[{"type":"code_interpreter","container":{"type":"auto"}}]', True),
+        (b'[{"type":"file_search"}]', True),
+        (b'[{"type":"image_generation"}]', True),
+        (b'[{"type":"computer_use_preview"}]', True),
+        (b'[{"type":"function","name":"web_search","parameters":{"type":"file_search"}}]', False),
+        (b'[{"type":["web_search"]}]', False),
+        (b'"web_search"', False),
+        (b"[]", False),
+        (b"null", False),
+    ],
+)
+def test_a_tool_that_its_provider_runs_is_known_by_its_type(tools, expected):
+    assert ask(b'{"tools":' + tools + b"}").offers_hosted is expected
+    assert not ask(b"{}").offers_hosted

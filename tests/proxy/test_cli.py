@@ -112,6 +112,17 @@ def test_a_catalog_that_is_not_there_is_told(command, tmp_path):
     assert "THRIFTGATE_CATALOG" in said
 
 
+@pytest.mark.parametrize("command", ["check", "serve"])
+@pytest.mark.parametrize("name", ["catalog", "promises"])
+def test_a_file_that_is_no_text_is_told_with_its_line(command, name, tmp_path):
+    strange = tmp_path / "strange.toml"
+    strange.write_bytes("# ü\n# é\n".encode("latin-1"))
+    said = refused(command, **{name: str(strange)})
+
+    assert "strange.toml:1: " in said
+    assert "is not UTF-8: byte 0xfc stands here; save the file as UTF-8" in said
+
+
 @pytest.mark.parametrize("command", [("check",), ("serve",), ("migrate",), ("key", "list")])
 @pytest.mark.parametrize(("name", "value"), [("port", "many"), ("prot", "80")])
 def test_a_bad_setting_is_told_by_its_name(command, name, value):

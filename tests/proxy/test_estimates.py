@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
+from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.estimates import Estimates
 from proxy.meter import Meter
@@ -95,29 +96,64 @@ def test_a_usage_of_zeros_says_nothing_of_the_prompt():
     assert counted(heard(said)) == Usage(input=PROMPT)
 
 
+OTHER = route(model="llama-3")  # of its own vocabulary
+
+
+def taught(taught_by: Call, asked: Call, there: Route, said: int) -> Usage:
+    """What is estimated of a call after twenty others, of which so much was reported."""
+
+    async def work(estimates: Estimates) -> Usage:
+        for _ in range(20):
+            estimates.learn(taught_by, there, Usage(input=said))
+        return await estimates.usage(asked, there, heard(chunk("Hello"), chunk(" there")))
+
+    with counting() as estimates:
+        return asyncio.run(work(estimates))
+
+
 def test_a_provider_that_counts_more_is_learned_from():
-    async def work(estimates: Estimates) -> list[int]:
-        found = [(await estimates.usage(ASKED, THERE, None)).input]
-        for _ in range(20):
-            estimates.learn(ASKED, THERE, Usage(input=PROMPT * 2))
-        found.append((await estimates.usage(ASKED, THERE, None)).input)
-        return found
+    before, after = counted(None, OTHER).input, taught(ASKED, ASKED, OTHER, PROMPT * 2)
 
-    with counting() as estimates:
-        before, after = asyncio.run(work(estimates))
-    assert before == PROMPT < after <= PROMPT * 2
+    assert before == PROMPT < after.input <= PROMPT * 2
 
 
-def test_an_image_teaches_nothing_about_text():
-    picture = call(b'{"model":"gpt-4o","messages":[{"type":"image_url"}]}')
+def test_where_the_vocabulary_is_published_texts_are_what_is_counted():
+    assert taught(ASKED, ASKED, THERE, PROMPT * 2) == Usage(input=PROMPT, output=2)
 
-    async def work(estimates: Estimates) -> int:
-        for _ in range(20):
-            estimates.learn(picture, THERE, Usage(input=9000))
-        return (await estimates.usage(ASKED, THERE, None)).input
 
-    with counting() as estimates:
-        assert asyncio.run(work(estimates)) == PROMPT
+def test_where_the_vocabulary_is_published_tools_alone_are_learned_of():
+    tools = (
+        b'{"messages":[{"role":"user","content":"Hello there"}],'
+        b'"tools":[{"function":{"name":"look_up"}}]}'
+    )
+    asked = call(tools)
+    before = taught(ASKED, asked, THERE, PROMPT * 2)
+    after = taught(asked, asked, THERE, before.input * 2)
+
+    assert before.input < after.input <= before.input * 2
+    assert taught(asked, ASKED, THERE, before.input * 2) == Usage(input=PROMPT, output=2)
+    assert after.output == 2
+
+
+@pytest.mark.parametrize("there", [THERE, OTHER])
+@pytest.mark.parametrize(
+    ("body", "endpoint"),
+    [
+        (b'{"messages":[{"type":"image_url"}]}', "chat/completions"),
+        (b'{"input":"And then?","previous_response_id":"resp_1"}', "responses"),
+        (b'{"input":"And then?","conversation":"conv_1"}', "responses"),
+        (b'{"input":[{"type":"item_reference","id":"msg_1"}]}', "responses"),
+        (b'{"prompt":{"id":"pmpt_1"}}', "responses"),
+    ],
+)
+def test_what_is_not_all_said_as_text_teaches_nothing_about_text(
+    body: bytes, endpoint: str, there: Route
+) -> None:
+    tools = call(ASKED.body[:-1] + b',"tools":[]}')
+    teacher = call(body, endpoint)
+
+    for asked in (ASKED, tools):
+        assert taught(teacher, asked, there, 50_000) == Usage(input=PROMPT, output=2)
 
 
 def test_only_a_sample_of_calls_is_compared():

@@ -80,6 +80,19 @@ def test_the_token_opens_the_pages_and_nothing_else(settings: Settings) -> None:
     within(with_token(settings), work)
 
 
+def test_what_lists_models_is_named_as_a_call_is(settings: Settings) -> None:
+    async def work(running: Gateway, key: str) -> None:
+        names = set()
+        for path in ("/v1/models", "/v1/models", "/v1/models/gpt-4o", "/v1/models/none"):
+            told = await got(running, path, authorization=f"Bearer {key}")
+            assert told.status == (404 if path.endswith("none") else 200)
+            names.add(told.headers["x-request-id"])
+        assert len(names) == 4
+        assert all(re.fullmatch("call_[0-9a-f]{32}", name) for name in names)
+
+    within(settings, work)
+
+
 def test_a_callers_key_opens_no_page(settings: Settings) -> None:
     async def work(running: Gateway, key: str) -> None:
         for headers in ({"authorization": f"Bearer {key}"}, {"cookie": f"thriftgate_admin={key}"}):

@@ -152,6 +152,38 @@ def test_a_receipt_says_what_was_asked_taken_and_paid():
     assert made.fingerprint == SEAL.of("team_1", BODY)
 
 
+def test_what_is_answered_in_the_background_is_unknown_and_not_estimated():
+    later = call(b'{"model":"m","background":true}', "responses")
+    attempt = Attempt(call=later, route=there(), notes=("dropped seed",))
+    made = receipt(attempt, ended(estimated=True), Timeline(Ticks()), SEAL)
+
+    assert (made.usage, made.cost_nanos, made.estimated) == (None, None, False)
+    assert made.notes == (
+        "dropped seed",
+        "answered in the background: what it used is not known here",
+    )
+
+
+def test_a_background_call_that_told_its_usage_is_priced_and_one_cut_off_is_estimated():
+    attempt = Attempt(call=call(b'{"background":true}', "responses"), route=there())
+    told, cut = (
+        receipt(attempt, end, Timeline(Ticks()), SEAL)
+        for end in (ended(), ended(outcome=Outcome.BROKEN, estimated=True))
+    )
+
+    assert (told.cost_nanos, told.notes) == (130_500, ())
+    assert (cut.cost_nanos, cut.estimated, len(cut.notes)) == (130_500, True, 1)
+
+
+def test_a_receipt_says_that_fees_of_hosted_tools_are_not_in_its_cost():
+    body = b'{"tools":[{"type":"web_search"}]}'
+    attempt = Attempt(call=call(body, "responses"), route=there())
+
+    assert receipt(attempt, ended(), Timeline(Ticks()), SEAL).notes == (
+        "it offered hosted tools: their fees, where it used them, are not in the cost",
+    )
+
+
 def test_clocks_that_disagree_make_no_negative_overhead():
     timeline = Timeline(Ticks())
     timeline.waiting.seconds = 9.0

@@ -138,7 +138,7 @@ def test_an_alias_is_priced_as_its_model_and_asks_for_it_by_name() -> None:
 
 
 def test_a_warning_comes_with_the_catalog() -> None:
-    user = '[[models]]\nid = "gpt-x"\nprice = { input = "1", cache_read = "2" }\n'
+    user = '[[models]]\nid = "gpt-x"\nprice = { input = "1", output = "5", cache_read = "2" }\n'
     catalog = load(SHIPPED, user)
     assert [str(problem) for problem in catalog.warnings] == [
         (

@@ -14,7 +14,7 @@ cache_read = "0.1"
 output = "5"
 long = [{ above = 100, input = "2", output = "7.50" }]
 service.batch = "0.5"
-service.flex = { input = "0.60" }
+service.flex = { input = "0.60", output = "3" }
 region = { us = "1.1" }
 fast = "2"
 off_peak = { factor = "0.5", peak = ["Mon 01:00-04:00"], holidays = [1970-01-05] }
@@ -27,7 +27,7 @@ def read(text: str) -> tuple[Tariff, list[Problem]]:
 
 
 def whats(text: str) -> list[str]:
-    return [f"{problem.where}: {problem.what}" for problem in read(text)[1]]
+    return [f"{each.where}: {each.what}" for each in read(text)[1] if not each.warning]
 
 
 def test_everything_a_price_table_says_is_in_the_tariff() -> None:
@@ -48,7 +48,8 @@ def test_everything_a_price_table_says_is_in_the_tariff() -> None:
                         steps=(Step(above=100, rates=Rates(input=DOLLAR, output=3_750_000_000)),),
                     ),
                     "flex": Sheet(
-                        rates=Rates(input=600_000_000), steps=(Step(above=100, rates=Rates()),)
+                        rates=Rates(input=600_000_000, output=3 * DOLLAR),
+                        steps=(Step(above=100, rates=Rates()),),
                     ),
                 },
                 regions={"us": Fraction("1.1")},
@@ -66,8 +67,9 @@ def test_everything_a_price_table_says_is_in_the_tariff() -> None:
 
 def test_a_service_tier_may_list_the_rates_of_its_long_calls() -> None:
     found, problems = read(
-        'input = "1"\nlong = [{ above = 100, input = "2" }]\n'
-        'service.flex = { input = "0.5", long = [{ above = 100, input = "1" }] }'
+        'input = "1"\noutput = "0"\nlong = [{ above = 100, input = "2", output = "0" }]\n'
+        'service.flex = { input = "0.5", output = "0", long = ['
+        '{ above = 100, input = "1", output = "0" }] }'
     )
     assert problems == []
     assert found.periods[0].sheets["flex"].rates_for(101).input == DOLLAR
@@ -76,11 +78,11 @@ def test_a_service_tier_may_list_the_rates_of_its_long_calls() -> None:
 def test_a_change_inherits_what_it_does_not_restate() -> None:
     found, problems = read(
         'since = 2026-01-01\ninput = "1"\noutput = "5"\nservice.batch = "0.5"\n'
-        'service.flex = { input = "0.5" }\nregion.us = "1.1"\nfast = "2"\n'
+        'service.flex = { input = "0.5", output = "3" }\nregion.us = "1.1"\nfast = "2"\n'
         "[[changes]]\nsince = 2026-02-01\n"
         'input = "2"\n'
         "[[changes]]\nsince = 2026-03-01\n"
-        'service.flex = { input = "1" }\n'
+        'service.flex = { input = "1", output = "3" }\n'
         "[[changes]]\nsince = 2026-04-01\n"
         'region.us = "1.2"\n'
     )
@@ -160,7 +162,26 @@ def test_each_mistake_is_said_where_it_stands(text: str, said: list[str]) -> Non
 
 
 def test_reading_dearer_than_input_is_a_warning() -> None:
-    _, problems = read('input = "1"\ncache_read = "1.01"')
+    _, problems = read('input = "1"\noutput = "1"\ncache_read = "1.01"')
     assert [(problem.where, problem.warning) for problem in problems] == [("cache_read", True)]
-    assert read('input = "1"\ncache_read = "1"')[1] == []
+    assert read('input = "1"\noutput = "1"\ncache_read = "1"')[1] == []
     assert read('cache_read = "1"')[1] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "where"),
+    [
+        ('input = "1"', 1, ""),
+        ('input = "1"\noutput = "5"\nlong = [{ above = 9, input = "2" }]', 3, "long[0]"),
+        ('input = "1"\noutput = "5"\nservice.flex = { input = "2" }', 3, "service.flex"),
+    ],
+)
+def test_rates_without_output_are_a_warning(text: str, line: int, where: str) -> None:
+    (problem,) = read(text)[1]
+    assert (problem.line, problem.where, problem.warning) == (line, where, True)
+    assert problem.what == "has no output, so what generates any is of unknown cost"
+    assert problem.mend == 'write output, "0" where nothing is generated'
+
+
+def test_what_generates_nothing_says_so() -> None:
+    assert read('input = "1"\noutput = "0"')[1] == []

@@ -57,6 +57,38 @@ def test_a_call_at_an_unknown_price_passes_where_that_is_meant_and_at_none_alway
     told(story, budget(**fields))
 
 
+LATER = b'{"model":"m","input":"x","background":true,"max_output_tokens":1000}'
+KEYED = replace(ROUTE, upstream=replace(ROUTE.upstream, key_env="KEY"))
+
+
+def test_a_hard_budget_of_dollars_is_not_passed_in_the_background():
+    async def story(office: Office) -> None:
+        with pytest.raises(OverBudget) as refused:
+            await office.admit(office.attempt(1, LATER, KEYED, endpoint="responses"))
+        assert (refused.value.code, refused.value.param) == ("price_unknown", "background")
+        assert await office.level(COUNTER) == Level(0, 0)
+        at_once = LATER.replace(b"true", b"false")
+        await office.admit(office.attempt(2, at_once, KEYED, endpoint="responses"))
+
+    told(story, budget())
+
+
+@pytest.mark.parametrize(
+    ("over", "fields"),
+    [
+        (KEYED, {"unpriced": Unpriced.ALLOW}),
+        (KEYED, {"hard": False}),
+        (KEYED, {"unit": Unit.TOKENS, "limit": 10_000}),
+        (ROUTE, {}),
+    ],
+)
+def test_a_call_in_the_background_passes_where_that_is_meant(over, fields):
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(1, LATER, over, endpoint="responses"))
+
+    told(story, budget(**fields))
+
+
 def test_what_is_known_to_cost_nothing_passes():
     async def story(office: Office) -> None:
         await office.admit(office.attempt(1, over=SOLD, endpoint="files"))

@@ -12,6 +12,7 @@ from proxy.limits.refusals import (
     over_ceiling,
     refusal,
     unpriced,
+    untold,
 )
 from proxy.routes.relay import error_headers
 from slo.budget import Unit
@@ -136,6 +137,15 @@ def test_who_runs_the_gateway_is_told_how_to_say_a_price():
 
     assert error.details == {"ceiling": "c", "upstream": "gpu"}
     assert '("0" for one that costs nothing)' in error.message
+    assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)
+
+
+def test_who_asks_in_the_background_is_told_what_to_leave_out():
+    error = untold("The budget `b`", {"budget": "b"}, route("up"))
+
+    assert (error.code, error.param) == ("price_unknown", "background")
+    assert error.details == {"budget": "b", "upstream": "up"}
+    assert "Leave `background` out." in error.message
     assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)
 
 

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from proxy.errors import NotFound, TooLarge
-from proxy.routes.arrival import arrival, body, token, unauthenticated
+from proxy.routes.arrival import _NEEDLESS, arrival, body, token, unauthenticated
 from proxy.routes.room import Room
 from proxy.watch import HungUp
 from tests.fakes.asgi import Connection, scope
@@ -87,6 +87,66 @@ def test_a_path_keeps_its_encoding():
     assert head.endpoint == "files/a%20b"
 
 
+@pytest.mark.parametrize("known", ["chat/completions", "responses", "images/edits"])
+@pytest.mark.parametrize("end", ["", "/"])
+@pytest.mark.parametrize("hidden", range(3))
+def test_a_path_we_know_is_known_however_it_is_spelt(known, end, hidden):
+    escaped = f"{known[:hidden]}%{ord(known[hidden]):02x}{known[hidden + 1 :]}"
+    for spelt in (known, escaped, escaped.upper().replace("/V1/", "/v1/")):
+        assert arrival(scope(f"/v1/{known}", raw=f"/v1/{spelt}{end}")).endpoint == known
+
+
+@pytest.mark.parametrize("trimming", [";x=y", ";", "%20", "%00", "%3bx", "/%09", ";a/"])
+def test_a_path_we_know_is_not_found_with_trimmings_that_a_server_may_drop(trimming):
+    with pytest.raises(NotFound, match=r"did you mean /v1/chat/completions\?") as caught:
+        arrival(scope(raw=f"/v1/chat/completions{trimming}"))
+
+    assert caught.value.code == "unknown_path"
+
+
+def test_all_that_needs_no_escape_is_read_without():
+    plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_~"
+    for letter in plain:
+        for one in (f"%{ord(letter):02x}", f"%{ord(letter):02X}"):
+            assert _NEEDLESS.fullmatch(one)
+    needless = [byte for byte in range(256) if _NEEDLESS.fullmatch(f"%{byte:02x}")]
+    assert bytes(needless).decode() == "".join(sorted(plain + "."))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "files/",
+        "files/a%62c",
+        "files/ABC",
+        "chat/completions/x%79z",
+        "messages/",
+        "files/%C3%A9",
+        "files/a;b",
+    ],
+)
+def test_a_path_we_do_not_know_stays_as_it_came(raw):
+    assert arrival(scope(f"/v1/{raw}", raw=f"/v1/{raw}")).endpoint == raw
+
+
+def test_what_callers_write_in_our_headers_is_read_as_utf8_else_as_latin1():
+    sent = scope()
+    for name in ("feature", "conversation", "slots", "compaction"):
+        sent["headers"].append((f"x-thriftgate-{name}".encode(), f"日本 {name}".encode()))
+    head = arrival(sent)
+
+    assert (head.feature, head.conversation) == ("日本 feature", "日本 conversation")
+    assert (head.slots, head.compaction) == ("日本 slots", "日本 compaction")
+    assert arrival(scope(headers={"x-thriftgate-feature": "caf\xe9"})).feature == "café"
+
+
+def test_what_is_passed_on_of_the_callers_headers_keeps_its_bytes():
+    sent = scope()
+    sent["headers"].append((b"x-client-request-id", "日本".encode()))
+
+    assert arrival(sent).forwarded["x-client-request-id"].encode("latin-1") == "日本".encode()
+
+
 def test_a_server_that_gives_no_raw_path_gives_the_decoded_one():
     sent = scope("/v1/embeddings")
     del sent["raw_path"]
@@ -126,6 +186,11 @@ def test_a_path_that_only_begins_alike_is_none_of_them():
         ("/v1/chat\\files", None),
         ("/v1/chat\\files", "/v1/chat%5Cfiles"),
         ("/v1/files", "/v1/%66iles"),
+        ("/v1/chat/./completions", None),
+        ("/v1/chat/.", None),
+        ("/v1/chat/completions", "/v1/chat/completions//"),
+        ("/v1/chat/..", "/v1/chat/%2%65."),
+        ("/v1/files/100%", "/v1/files/100%"),
         ("/v1/files", "/%761/files"),
         ("/v1/Files", None),
         ("/v1/files;x", None),

@@ -150,3 +150,62 @@ async def test_a_large_head_with_an_end_is_read() -> None:
         said = await place.said(asked("/heard", "x-large: " + "x" * 50_000, CLOSE))
 
     assert said.count(b"x" * 50_000) == 1
+
+
+H2C = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+
+
+@pytest.mark.parametrize(
+    ("framing", "sent"),
+    [
+        ("content-length: 5", b"hello"),
+        ("transfer-encoding: chunked", b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"),
+    ],
+)
+@pytest.mark.parametrize("wish", [H2C, ("upgrade: websocket", "connection: upgrade")])
+async def test_a_wish_for_another_protocol_is_passed_over(
+    wish: Sequence[str], framing: str, sent: bytes
+) -> None:
+    head = asked("/b?q", *wish, "x-kept: 1", framing, method="POST")
+    whole = head + sent
+    async with listening(speaking) as place:
+        for pieces in ([whole], [whole[:40], whole[40:]], [head, sent], [whole[:-9], whole[-9:]]):
+            said = await place.said(*pieces, LAST)
+            assert said.count(b"HTTP/1.1 200 OK\r\n") == 2
+            assert b"\nhello" in said
+            assert b"(b'x-kept', b'1')" in said
+
+
+async def test_wishes_in_a_pipeline_are_all_passed_over() -> None:
+    wishing = asked("/b", *H2C, "content-length: 2", method="POST") + b"he"
+    async with listening(speaking) as place:
+        said = await place.said(wishing * 50 + LAST)
+
+    assert said.count(b"\nhe") == 50
+    assert said.endswith(b"ok")
+
+
+async def test_a_wish_in_a_body_is_part_of_the_body() -> None:
+    body = asked("/b", *H2C)
+    async with listening(speaking) as place:
+        head = asked("/b", *H2C, f"content-length: {len(body)}", CLOSE, method="POST")
+        said = await place.said(head + body)
+
+    assert said.endswith(body)
+
+
+async def test_what_is_no_http_behind_a_wish_is_refused() -> None:
+    async with listening(speaking) as place:
+        said = await place.said(
+            asked("/b", *H2C, "transfer-encoding: chunked", method="POST") + b"five\r\n"
+        )
+
+    assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+@pytest.mark.parametrize("wish", [(), H2C])
+async def test_a_tunnel_is_wished_for_in_vain(wish: Sequence[str]) -> None:
+    async with listening(speaking) as place:
+        said = await place.said(asked("http://us/plain", *wish, CLOSE, method="CONNECT"))
+
+    assert said.startswith(b"HTTP/1.1 ")

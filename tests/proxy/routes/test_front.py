@@ -188,6 +188,31 @@ def test_a_feature_that_is_cut_says_so(header, metadata, is_cut):
     assert answered.headers.get("x-thriftgate-notes") == (notes[0] if notes else None)
 
 
+@pytest.mark.parametrize("name", ["日本", "café", "функция", "😀"])
+def test_a_feature_is_the_same_in_a_header_and_in_a_body(name):
+    headed, bodied = House(), House()
+    headed.ask(headers={"x-thriftgate-feature": name.encode().decode("latin-1")})
+    bodied.ask(ASKED[:-1] + b',"metadata":{"feature":"' + name.encode() + b'"}}')
+
+    assert headed.receipts[0].feature == bodied.receipts[0].feature == name
+
+
+@pytest.mark.parametrize("teams", [1, 2])
+@pytest.mark.parametrize(
+    "raw", ["/v1/chat/completion%73", "/v1/chat/completions/", "/v1/%63hat/Completions"]
+)
+def test_no_spelling_of_a_path_leads_past_the_meter(raw, teams):
+    house = House((stream(STREAM),), teams=teams)
+    answered = house.ask(STREAMED, path="/v1/chat/completions", raw=raw)
+
+    assert answered.status == 200
+    ((_, sent),) = house.transport.sent
+    assert sent.path == "/chat/completions"
+    assert b"include_usage" in sent.body
+    (kept,) = house.receipts
+    assert (kept.endpoint, kept.cost_nanos) == ("chat/completions", 82_400)
+
+
 GONE = Scripted([b"{}"], headers=JSON)
 
 

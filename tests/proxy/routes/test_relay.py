@@ -70,6 +70,10 @@ def test_a_price_nobody_knows_is_not_told():
     assert "x-thriftgate-cached-tokens" not in headers
 
 
+def test_an_answer_of_no_model_names_none():
+    assert "x-thriftgate-model" not in whole(Head(200, {}, "", ())).headers
+
+
 def test_only_the_callers_business_is_passed_on_of_an_upstreams_headers():
     head = Head(
         200,

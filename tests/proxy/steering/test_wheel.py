@@ -359,10 +359,11 @@ def dear(most: int) -> Objective:
     )  # fmt: skip
 
 
-def test_a_call_of_unknown_cost_says_nothing_of_costs():
+@pytest.mark.parametrize("usage", [Usage(input=10, output=2), None])
+def test_a_call_of_unknown_cost_says_nothing_of_costs(usage):
     made, asking = wheel(dear(1)), chat()
     decide(made, asking)
-    made.settled(receipt(asking, cost_nanos=None))
+    made.settled(receipt(asking, usage=usage, cost_nanos=None))
 
     assert made.totals == {}
 

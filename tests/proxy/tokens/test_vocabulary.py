@@ -9,7 +9,14 @@ import tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.tokens.vocabulary import _SLICE, Tokenizer, Vocabulary, _extension, vocabulary
+from proxy.tokens.vocabulary import (
+    _SLICE,
+    Tokenizer,
+    Vocabulary,
+    _extension,
+    is_published,
+    vocabulary,
+)
 
 _FILES = Path(__file__).resolve().parents[3] / "../shared/data/tokenizer"
 
@@ -171,7 +178,44 @@ def test_the_packaged_ranks_are_the_published_ones(name: Vocabulary) -> None:
         ("gpt-35-turbo", "cl100k_base"),
         ("text-embedding-3-small", "cl100k_base"),
         ("text-embedding-ada-002", "cl100k_base"),
+        ("ft:gpt-3.5-turbo-0125:acme::1", "cl100k_base"),
+        ("ft:gpt-4o-mini-2024-07-18:acme::1", "o200k_base"),
     ],
 )
 def test_each_model_counts_with_its_own_vocabulary(model: str, name: Vocabulary) -> None:
     assert vocabulary(model) == name
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "gpt-3.5-turbo",
+        "gpt-35-turbo-16k",
+        "gpt-4",
+        "gpt-4-turbo",
+        "gpt-4o",
+        "openai/gpt-4o-mini-2024-07-18",
+        "gpt-4.1-mini",
+        "gpt-4.5-preview",
+        "gpt-5",
+        "gpt-5-mini-2025-08-07",
+        "o1",
+        "o3-mini",
+        "o4-mini",
+        "chatgpt-4o-latest",
+        "ft:gpt-4o-2024-08-06:acme::1",
+        "text-embedding-3-small",
+        "text-embedding-ada-002",
+    ],
+)
+def test_a_vocabulary_that_is_listed_is_published(model: str) -> None:
+    assert is_published(model)
+    assert tiktoken.encoding_name_for_model(model.rpartition("/")[2]) == vocabulary(model)
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["", "gpt-5.6-sol", "gpt-6", "gpt-4x", "gpt-40", "gpt-oss-20b", "claude-opus-5-5", "llama-3"],
+)
+def test_a_vocabulary_that_is_only_taken_for_a_models_own_is_not(model: str) -> None:
+    assert not is_published(model)

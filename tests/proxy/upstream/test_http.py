@@ -4,6 +4,7 @@ import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,25 @@ def test_a_path_is_joined_to_the_base_url_as_it_is(path, line):
         async with connected(OK) as (server, opened):
             for _ in range(2):
                 await (await opened.open(upstream(server), prepared(path))).read_all(9)
+            assert [got.line for got in server.got] == [line, line]
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("/chat/completions", "POST /v1/chat/completions?api-version=3&a=%2F HTTP/1.1"),
+        ("/files?limit=2", "POST /v1/files?api-version=3&a=%2F&limit=2 HTTP/1.1"),
+    ],
+)
+def test_what_an_address_asks_for_is_asked_with_every_call(path, line):
+    async def work() -> None:
+        async with connected(OK) as (server, opened):
+            there = upstream(server)
+            there = replace(there, base_url=f"{there.base_url}?api-version=3&a=%2F")
+            for _ in range(2):
+                await (await opened.open(there, prepared(path))).read_all(9)
             assert [got.line for got in server.got] == [line, line]
 
     run(work)

@@ -1,0 +1,123 @@
+"""An upstream's table into an upstream, whose address and headers can be sent as they are."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from proxy.catalog import numbers
+from proxy.catalog.entries import Kind, Upstream
+from proxy.catalog.fields import Fields, typed
+from proxy.catalog.problems import Problem
+from proxy.catalog.source import Node
+
+_KINDS: Final[dict[str, Kind]] = {"openai": "openai", "anthropic": "anthropic"}
+_KEYS: Final = (
+    "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage",
+    "serves_responses", "tells_misses", "headers", "adapts",
+    "discount",
+)  # fmt: skip
+_MEND: Final = 'write base_url = "https://…/v1"'
+#: What ends a line of a request, or a part of it. Source: RFC 3986, section 2 (2005-01).
+_UNSENDABLE: Final = re.compile(r"[\0- \x7f]")
+#: Names and values of headers; a value is sent as Latin-1.
+#: Source: RFC 9110, sections 5.5 and 5.6.2 (2022-06).
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE: Final = re.compile(r"[\t -~\x80-\xff]*")
+
+
+def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
+    """The upstream a table says; what is wrong with it goes on ``problems``."""
+    table = Fields(node, _KEYS, problems)
+    if "discount" in table.nodes:
+        numbers.discount(table.nodes["discount"], problems)
+    return Upstream(
+        name=name,
+        kind=_KINDS.get(table.choice("kind", _KINDS), "openai"),
+        base_url=_address(table),
+        key_env=table.text("key_env"),
+        key_header=_key_header(table),
+        provider=table.text("provider"),
+        region=table.text("region"),
+        asks_usage=table.get("asks_usage", bool) is not False,
+        serves_responses=table.get("serves_responses", bool) is not False,
+        tells_misses=table.get("tells_misses", bool) is True,
+        headers=_headers(table),
+        adapts=table.get("adapts", bool) is True,
+    )
+
+
+def _address(table: Fields) -> str:
+    """The address without a slash at its path's end; "" where it is none."""
+    said = table.text("base_url")
+    place = table.nodes.get("base_url", table.node)
+    try:
+        address = urlsplit(said if said.startswith(("http://", "https://")) else "")
+        faults = list(_faults(address, address.port))
+    except ValueError:
+        mend = f"{_MEND}, a port from 1 to 65535"
+        table.problems.append(place.problem("has a host or port that is none", mend))
+        return ""
+    if _UNSENDABLE.search(said):
+        faults.append(("holds a space or a line end", "write %20 for a space, or leave it out"))
+    table.problems += [place.problem(*fault) for fault in faults]
+    if address.username is not None:
+        mend = 'write headers = { authorization = "Basic …" }'
+        table.problems.append(place.problem("names a user, which is not sent", mend, warning=True))
+    return address._replace(path=address.path.rstrip("/")).geturl()
+
+
+def _faults(address: SplitResult, port: int | None) -> Iterator[tuple[str, str]]:
+    """What is wrong with an address, each with its mend."""
+    if not address.scheme:
+        yield "is no http:// or https:// address", _MEND
+    elif not _is_host(address.hostname or ""):
+        yield "names no host", _MEND
+    if port == 0:
+        yield "has the port 0, on which nobody listens", "write another, or leave it out"
+    if address.fragment:
+        yield "has a #fragment, which is never sent", "leave it out"
+    if not f"{address.path}{address.query}".isascii():
+        yield (
+            "holds letters that no path has",
+            "write them as UTF-8 in % and digits, such as %C3%A9",
+        )
+
+
+def _is_host(name: str) -> bool:
+    try:
+        return bool(name.encode("idna"))
+    except UnicodeError:
+        return False
+
+
+def _key_header(table: Fields) -> str:
+    name = table.text("key_header").lower()
+    if name:
+        _check_name(name, table.nodes["key_header"], table.problems)
+    return name
+
+
+def _headers(table: Fields) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, node in table.entries("headers").items():
+        value = headers[name] = typed(node, str, table.problems) or ""
+        _check_name(name, node, table.problems)
+        if not _VALUE.fullmatch(value):
+            table.problems.append(_unsent(value, node))
+    return headers
+
+
+def _check_name(name: str, node: Node, problems: list[Problem]) -> None:
+    if not _NAME.fullmatch(name):
+        mend = "write letters, digits and hyphens only"
+        problems.append(node.problem(f"names the header {name!r}, which can be none", mend))
+
+
+def _unsent(value: str, node: Node) -> Problem:
+    """Why a header cannot be sent; its value may be a secret and is not told."""
+    if any(letter in value for letter in "\r\n"):
+        return node.problem("holds a line end", "write it on one line")
+    return node.problem(
+        "holds letters that no header can", "write it in Latin letters, or encode it"
+    )

@@ -1,0 +1,62 @@
+"""An answer's head and chunks as the bytes that go out; the form of a head is remembered."""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE
+
+#: The first line of an answer, by its status.
+STATUS: Final = {status: line.rstrip(b"\r\n") for status, line in STATUS_LINE.items()}
+LENGTH, CODING, CONNECTION = b"content-length: ", b"transfer-encoding: ", b"connection: "
+#: Headers that say where an answer ends.
+_FRAMING: Final = frozenset({LENGTH, CODING, CONNECTION})
+#: What may not stand in a line; each ends with two of them.
+_CONTROL: Final = bytes([*range(32), 127])
+#: Sets of header names that are remembered; an upstream chooses some of them.
+_FORMS: Final = 64
+
+
+class Form(NamedTuple):
+    """How headers of the same names are written.
+
+    Attributes:
+        lines: Their lines, to be filled with the values.
+        framing: Those that say where an answer ends: how the line begins, and its place.
+    """
+
+    lines: bytes
+    framing: tuple[tuple[bytes, int], ...]
+
+
+@lru_cache(maxsize=_FORMS)
+def form(names: tuple[bytes, ...]) -> Form:
+    """The form of an answer's headers.
+
+    Raises:
+        RuntimeError: If a name is none.
+    """
+    if any(map(HEADER_RE.search, names)):
+        raise RuntimeError("a header's name is malformed")
+    starts = [name.lower() + b": " for name in names]
+    lines = b"".join(start.replace(b"%", b"%%") + b"%b\r\n" for start in starts)
+    framing = ((start, at) for at, start in enumerate(starts) if start in _FRAMING)
+    return Form(lines, tuple(framing))
+
+
+def head(status: bytes, form: Form, values: tuple[bytes, ...]) -> bytes:
+    """The lines of a head so far.
+
+    Raises:
+        RuntimeError: If a value holds control characters, and might be more than one line.
+    """
+    lines = form.lines % values
+    is_plain = len(lines) - len(lines.translate(None, _CONTROL)) == 2 * len(values)
+    if not is_plain and any(map(HEADER_VALUE_RE.search, values)):
+        raise RuntimeError("a header's value is malformed")
+    return status + b"\r\n" + lines
+
+
+def chunk(piece: bytes, *, more: bool) -> bytes:
+    """A piece as a chunk, with the chunk that ends the answer if it is the last."""
+    framed = b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
+    return framed if more else framed + b"0\r\n\r\n"

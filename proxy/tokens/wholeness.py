@@ -1,0 +1,94 @@
+"""Whether a prompt's tokens can be told from the body alone, and from its texts alone."""
+
+from typing import Final
+
+import msgspec
+
+_ABSENT: Final = msgspec.Raw(b"")
+_NOTHING: Final = frozenset({b"", b"null"})
+#: Names and types, as they begin, where the weight is not the tokenizer's or lies elsewhere:
+#: pictures, sound, files, what tools of the provider's bring in, what it keeps.
+#: Source: OpenAI API reference, chat and responses; Anthropic's, messages (2026-11).
+_ELSEWHERE: Final = (
+    b'"audio"',
+    b'"audio_url"',
+    b'"code_interpreter',
+    b'"computer"',
+    b'"computer_',
+    b'"document"',
+    b'"encrypted_content"',
+    b'"file"',
+    b'"file_',
+    b'"image"',
+    b'"image_',
+    b'"input_audio"',
+    b'"input_file"',
+    b'"input_image"',
+    b'"mcp"',
+    b'"video_url"',
+    b'"web_search',
+)
+#: Likewise of what is in the body, and shown to the model in words that are not published.
+_FRAMED: Final = (
+    b'"custom"',
+    b'"custom_tool_',
+    b'"function"',
+    b'"function_call',
+    b'"functions"',
+    b'"json_schema"',
+    b'"schema"',
+    b'"tool"',
+    b'"tool_',
+    b'"tools"',
+)
+#: Items that only name, or may only name, what the provider keeps.
+_KEPT: Final = frozenset({"item_reference", "reasoning"})
+
+
+class _Item(msgspec.Struct):
+    """What tells an item of a Responses call from a reference to one that is kept."""
+
+    type: str | None = None
+    role: msgspec.Raw = _ABSENT
+
+
+class _Response(msgspec.Struct):
+    """The fields of a Responses call that may name what the provider keeps."""
+
+    conversation: msgspec.Raw = _ABSENT
+    previous_response_id: msgspec.Raw = _ABSENT
+    prompt: msgspec.Raw = _ABSENT
+    input: str | list[_Item] | None = None
+
+
+_RESPONSE: Final = msgspec.json.Decoder(_Response)
+
+
+def is_whole(body: bytes, endpoint: str) -> bool:
+    """Whether the body holds all that the model is shown, as text.
+
+    Args:
+        body: As it is sent.
+        endpoint: The path below ``/v1/``.
+    """
+    if any(mark in body for mark in _ELSEWHERE):
+        return False
+    if endpoint != "responses":
+        return True
+    try:
+        asked = _RESPONSE.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return False
+    kept = (asked.conversation, asked.previous_response_id, asked.prompt)
+    items = asked.input if isinstance(asked.input, list) else []
+    return all(bytes(each) in _NOTHING for each in kept) and not any(map(_is_kept, items))
+
+
+def _is_kept(item: _Item) -> bool:
+    """Whether the provider has what the item stands for."""
+    return item.type in _KEPT or (not item.type and bytes(item.role) in _NOTHING)
+
+
+def is_plain(body: bytes) -> bool:
+    """Whether the body asks with texts alone: no pictures, tools or schemas."""
+    return not any(mark in body for mark in _ELSEWHERE + _FRAMED)

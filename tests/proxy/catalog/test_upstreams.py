@@ -1,0 +1,86 @@
+import pytest
+
+from proxy.catalog.entries import Upstream
+from proxy.catalog.problems import Problem
+from proxy.catalog.source import parse
+from proxy.catalog.upstreams import upstream
+
+GOOD = 'base_url = "http://up/v1"\n'
+
+
+def read(text: str) -> tuple[Upstream, list[Problem]]:
+    problems: list[Problem] = []
+    return upstream("up", parse(text, "c.toml"), problems), problems
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("https://up/v1/", "https://up/v1"),
+        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+        ("http://bücher.example/v1", "http://bücher.example/v1"),
+        ("https://up", "https://up"),
+        ("https://up/v1/?api-version=3", "https://up/v1?api-version=3"),
+    ],
+)
+def test_an_address_is_kept_with_all_that_is_sent_of_it(said: str, kept: str) -> None:
+    found, problems = read(f'base_url = "{said}"')
+    assert (found.base_url, problems) == (kept, [])
+
+
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ("up/v1", "is no http:// or https:// address"),
+        ("ftp://up/v1", "is no http:// or https:// address"),
+        ("http://up:99999/v1", "has a host or port that is none"),
+        ("http://up:many/v1", "has a host or port that is none"),
+        ("http://[::1/v1", "has a host or port that is none"),
+        ("http://up:0/v1", "has the port 0, on which nobody listens"),
+        ("http:///v1", "names no host"),
+        ("http://a..b/v1", "names no host"),
+        ("http://up/v1#here", "has a #fragment, which is never sent"),
+        ("http://up/v1?of=é", "holds letters that no path has"),
+        ("http://up/v 1", "holds a space or a line end"),
+        ("http://u\\np/v1", "holds a space or a line end"),
+    ],
+)
+def test_an_address_that_cannot_be_called_is_told(said: str, what: str) -> None:
+    (problem,) = read(f'kind = "openai"\nbase_url = "{said}"')[1]
+    assert (problem.line, problem.where, problem.what) == (2, "base_url", what)
+    assert problem.mend
+    assert not problem.warning
+
+
+def test_a_user_in_an_address_is_not_sent_and_not_told() -> None:
+    (problem,) = read('base_url = "http://ann:secret@up/v1"')[1]
+    assert problem.warning
+    assert "is not sent" in problem.what
+    assert "secret" not in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("said", "where", "what"),
+    [
+        ('headers.a = "x\\ny"', "headers.a", "holds a line end"),
+        ('headers.a = "x\\ry"', "headers.a", "holds a line end"),
+        ('headers.a = "x\\u0000"', "headers.a", "holds letters that no header can"),
+        ('headers.a = "ключ"', "headers.a", "holds letters that no header can"),
+        ('headers."a b" = "x"', "headers.a b", "names the header 'a b', which can be none"),
+        ('headers."a:" = "x"', "headers.a:", "names the header 'a:', which can be none"),
+        ('headers."" = "x"', "headers.", "names the header '', which can be none"),
+        ('key_header = "api key"', "key_header", "names the header 'api key', which can be none"),
+    ],
+)
+def test_a_header_that_cannot_be_sent_is_told(said: str, where: str, what: str) -> None:
+    (problem,) = read(GOOD + said)[1]
+    assert (problem.line, problem.where, problem.what) == (2, where, what)
+    assert problem.mend
+    assert not problem.warning
+
+
+def test_headers_are_sent_as_they_stand() -> None:
+    found, problems = read(GOOD + 'headers = { "X-Team_1" = "a\\tü; b" }\nkey_header = "Api-Key"')
+    assert problems == []
+    assert found.headers == {"X-Team_1": "a\tü; b"}
+    assert found.key_header == "api-key"
