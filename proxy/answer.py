@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from proxy.errors import UpstreamError
 from proxy.meter import Meter
 from proxy.timeline import Timeline
 from proxy.upstream.port import Exchange
-from proxy.wire.failures import failure_in
-from proxy.wire.port import Wire
+from proxy.wire.endings import failed_early, malformed
+from proxy.wire.envelopes import is_answer
+from proxy.wire.failures import failure_in, failure_of
+from proxy.wire.port import Reader, Wire
 from proxy.wire.sse import Frames, is_idle
 
 #: Keep-alives held back while nothing else came; more of them are dropped.
@@ -16,6 +17,8 @@ _HELD: Final = 64 * 1024
 _OPENING: Final = 1024 * 1024
 #: The largest JSON answer that is read whole.
 _WHOLE: Final = 64 * 1024 * 1024
+#: What is generated begins so, also where it is broken off or called something else.
+_GENERATED: Final = (b"{", b"data:", b"event:")
 
 
 class Answer:
@@ -24,7 +27,8 @@ class Answer:
     Attributes:
         exchange: Where it comes from.
         meter: What it used, as far as it was read.
-        first: Its first piece, up to the commit point or a little after.
+        first: Its first piece, up to the commit point or a little after; if that is all of it, in
+            the caller's words.
         generates: Whether it must be a stream of events or JSON, whatever it is called.
         is_stream: Whether it is a stream of events.
         is_whole: Whether the first piece is all of it.
@@ -49,20 +53,22 @@ class Answer:
         self.meter = Meter(wire.usage, streamed=self.is_stream)
         self.first = b""
 
-    async def commit(self) -> None:
+    async def commit(self, reader: Reader | None = None) -> None:
         """Read up to the first content byte; a JSON answer is read whole.
 
         What opens a stream and says nothing yet is held until then.
 
+        Args:
+            reader: Translates a JSON answer; None takes it as it comes.
+
         Raises:
-            UpstreamError: If the answer broke, or if a stream had an error or its end before that.
+            UpstreamError: If the answer broke, if a stream had an error or its end before that, or
+                if what should be an answer is an error or cannot be read.
         """
         if self.is_stream:
             await self._commit_stream()
         elif self.is_whole:
-            with self._timeline.waiting:
-                self.first = await self.exchange.read_all(_WHOLE)
-            self.meter.feed(self.first)
+            await self._commit_whole(reader)
         else:
             self.first = await self._read()
         self._timeline.begun()
@@ -97,14 +103,31 @@ class Answer:
             if len(held) > _OPENING:
                 self.meter.begun, run = True, b""
                 break
-        if self.meter.broken or not self.meter.begun:
-            raise failure_in(run, self._wire.failure) or UpstreamError(
-                "The upstream failed before its answer began.",
-                status=502,
-                code="upstream_failed_early",
-                retryable=True,
-            )
+        if not self.meter.begun:
+            raise failure_in(run, self._wire.failure) or failed_early()
         self.first = bytes(held) + run
+
+    async def _commit_whole(self, reader: Reader | None) -> None:
+        with self._timeline.waiting:
+            body = await self.exchange.read_all(_WHOLE)
+        meter = self.meter
+        meter.feed(body)
+        if self.generates and (meter.broken or not (meter.upstream_id or meter.found)):
+            self._check(body)
+        self.first = body if reader is None else said(reader, body) + reader.end()
+
+    def _check(self, body: bytes) -> None:
+        """Look closer at what may be no answer.
+
+        Raises:
+            UpstreamError: If it is none.
+        """
+        if is_answer(body):
+            return
+        # What was broken off was generated; a page or an error was not.
+        is_part = self.meter.unread and body.lstrip().startswith(_GENERATED)
+        self.meter.broken = not is_part
+        raise failure_of(body, self._wire.failure) or malformed()
 
     def _rest(self, frames: Frames) -> bytes:
         """What stood after the last whole event when the upstream ended well."""
@@ -117,3 +140,15 @@ class Answer:
     async def _read(self) -> bytes:
         with self._timeline.waiting:
             return await self.exchange.read()
+
+
+def said(reader: Reader, piece: bytes) -> bytes:
+    """What the caller gets for a piece of an answer.
+
+    Raises:
+        UpstreamError: If it cannot be read.
+    """
+    try:
+        return reader.feed(piece)
+    except ValueError as error:
+        raise malformed() from error

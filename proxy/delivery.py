@@ -2,7 +2,7 @@
 
 import asyncio
 
-from proxy.answer import Answer
+from proxy.answer import Answer, said
 from proxy.desk import Head, Line
 from proxy.errors import ProxyError, UpstreamError
 from proxy.prefix.explaining.diagnostics import Heard
@@ -10,8 +10,8 @@ from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt, End, crude, receipt, terms
 from proxy.timeline import Waiting
 from proxy.watch import HungUp, Interrupted, Wait
-from proxy.wire.endings import cut_off, error_event, failed_midway, malformed
-from proxy.wire.failures import unkeyed
+from proxy.wire.endings import cut_off, error_event, failed_midway
+from proxy.wire.failures import unkeyed, unkeyed_error
 from proxy.wire.port import Reader
 from proxy.wire.sse import is_idle
 from slo.usage import Usage
@@ -53,10 +53,11 @@ class Delivery:
             self._settle_at_once()
 
     async def _whole(self) -> None:
-        body = self._read(self._answer.first) + self._end()
-        if self._answer.meter.unread and self._answer.generates:
-            raise malformed()
-        kept = await self._settled()
+        body, reason = self._answer.first, None
+        if self._answer.meter.broken:
+            body = unkeyed(body)
+            reason = failed_midway() if self._answer.generates else None
+        kept = await self._settled(reason)
         with self._handing():
             await self._line.caller.whole(self._head(), body, kept)
 
@@ -68,6 +69,8 @@ class Delivery:
         heard, piece = self._line.timeline.now(), self._answer.first
         while piece:
             out = self._read(piece)
+            if meter.broken:
+                out = unkeyed_error(out) if self._receipt is None else unkeyed(out)
             if self._receipt is None and (meter.finished or meter.broken):
                 out = (
                     self._closing(await self._settled(failed_midway() if meter.broken else None))
@@ -75,7 +78,7 @@ class Delivery:
                 )
             if out:
                 with self._handing():
-                    await caller.send(unkeyed(out) if meter.broken else out)
+                    await caller.send(out)
             if not is_idle(piece):
                 heard = self._line.timeline.now()
             left = heard + stall - self._line.timeline.now()
@@ -129,12 +132,7 @@ class Delivery:
         return self._line.caller.closing(kept) if self._answer.is_stream else b""
 
     def _read(self, piece: bytes) -> bytes:
-        if self._reader is None:
-            return piece
-        try:
-            return self._reader.feed(piece)
-        except ValueError as error:
-            raise malformed() from error
+        return piece if self._reader is None else said(self._reader, piece)
 
     def _end(self) -> bytes:
         return self._reader.end() if self._reader is not None else b""
@@ -164,7 +162,7 @@ class Delivery:
         usage = self._said
         if not self._answer.generates or route is None:
             return self._keep(reason, usage, estimated=False)
-        if usage is None or reason is not None or meter.suspicious:
+        if usage is None or meter.suspicious or (reason is not None and not meter.billed):
             usage = await line.desk.estimator.usage(self._attempt.sent, route, meter)
             return self._keep(reason, usage, estimated=True)
         line.desk.estimator.learn(self._attempt.sent, route, usage)
@@ -189,7 +187,7 @@ class Delivery:
 
     def _keep(self, reason: ProxyError | None, usage: Usage | None, *, estimated: bool) -> Receipt:
         meter, status = self._answer.meter, self._answer.exchange.status
-        is_told = self._answer.is_whole or isinstance(reason, HungUp)
+        is_told = (self._answer.is_whole and not meter.broken) or isinstance(reason, HungUp)
         planning, planned = self._line.desk.planning, self._attempt.planned
         end = End(
             outcome=_outcome(reason),

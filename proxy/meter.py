@@ -99,7 +99,8 @@ class Meter:
     Attributes:
         begun: Whether the answer has begun: an event with content, or that says why there is none.
         finished: Whether the upstream said that the answer is complete.
-        broken: Whether it said that something went wrong.
+        broken: Whether it said that something went wrong; what it says after that is not read.
+        billed: Whether it said in the same breath what was used.
         upstream_id: The provider's own id of the answer; "" while none was seen.
         service_tier: The tier that served the answer, as the upstream names it; "" if it did not.
         said: The provider's own reason why its cache missed; None where it gave none.
@@ -117,6 +118,7 @@ class Meter:
         "_to_ask",
         "_usage",
         "begun",
+        "billed",
         "broken",
         "finished",
         "said",
@@ -144,6 +146,7 @@ class Meter:
         self.begun = False
         self.finished = False
         self.broken = False
+        self.billed = False
         self.upstream_id = ""
         self.service_tier = ""
         self.said: Said | None = None
@@ -220,6 +223,8 @@ class Meter:
             self.finished = self.begun and not self.broken
             return
         for event in events(run):
+            if self.broken:
+                return
             if event.data == b"[DONE]":
                 self.finished = True
                 self.begun = self.begun or self._to_ask < _FIRST  # empty, but whole
@@ -234,12 +239,18 @@ class Meter:
             answer = _Answer()
         kind = answer.type if isinstance(answer.type, str) else event.name
         wrong = bool(answer.error) or kind in _WRONG or event.name == "error"
-        self.broken = self.broken or wrong
         self.finished = self.finished or kind in _LAST
-        if not wrong and kind != "ping":
+        if wrong:
+            self._fail(answer)
+        elif kind != "ping":
             if self._to_ask:
                 self._open(kind, answer)
             self.begun = self.begun or not self._streamed or has_content(kind, event.data)
+        self._use(answer)
+        self.said = told(event.data) or self.said
+
+    def _use(self, answer: _Answer) -> None:
+        """Take over what was used, and how it was served."""
         for part in answer.parts():
             if isinstance(part.usage, dict):
                 if self._found:
@@ -249,7 +260,12 @@ class Meter:
                 self._buckets = None
             if isinstance(part.service_tier, str):
                 self.service_tier = part.service_tier
-        self.said = told(event.data) or self.said
+
+    def _fail(self, answer: _Answer) -> None:
+        """Take over what is said of a failure."""
+        self.broken = True
+        self.billed = any(isinstance(part.usage, dict) for part in answer.parts())
+        self.upstream_id = self.upstream_id or answer.named()[:256]
 
     def _open(self, kind: str, answer: _Answer) -> None:
         """Learn from one of the first events the answer's id, and what the last one will hold."""

@@ -19,6 +19,7 @@ from proxy.desk import Elsewhere, Folding, Line
 from proxy.errors import UpstreamError
 from proxy.folds import NO_FOLD, Fold, unfolded
 from proxy.lanes import went
+from proxy.meter import Meter
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.prepare import prepare
 from proxy.settle import Attempt, crude
@@ -51,11 +52,12 @@ class Opening:
         may_move: Whether it may go to another model where it is too dear here.
         was_sent: Whether anything went to the upstream.
         was_taken: Whether the upstream was at work on it, and so may bill it.
+        heard: What was read of an answer that failed before its content; None where none came.
     """
 
     __slots__ = (
         "_again", "_began", "_is_planned", "_refused", "_status", "_ttft", "answer", "attempt",
-        "choice", "line", "may_move", "planned", "reader", "was_sent", "was_taken",
+        "choice", "heard", "line", "may_move", "planned", "reader", "was_sent", "was_taken",
     )  # fmt: skip
 
     def __init__(
@@ -90,6 +92,7 @@ class Opening:
         self.reader: Reader | None = None
         self.may_move = True
         self.was_sent = self.was_taken = False
+        self.heard: Meter | None = None
         self._again = self._is_planned = again
         self._refused = refused
         self._began = 0.0
@@ -248,10 +251,11 @@ class Opening:
                 body = await self._failure_body(exchange)
                 raise wire.failure(exchange.status, exchange.headers, body)
             beginning = Answer(exchange, wire, line.timeline, generates=generates)
-            await beginning.commit()
+            await beginning.commit(self.reader)
             answer = beginning
         except UpstreamError:
-            self.was_taken = beginning is not None and not beginning.meter.broken
+            heard = self.heard = beginning.meter if beginning is not None else None
+            self.was_taken = heard is not None and (not heard.broken or heard.usage is not None)
             raise
         except Unsent:
             self.was_taken = False

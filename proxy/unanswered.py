@@ -4,6 +4,7 @@ import asyncio
 
 from proxy.desk import Line
 from proxy.errors import ProxyError
+from proxy.meter import Meter
 from proxy.opening import Opening
 from proxy.receipt import Outcome
 from proxy.settle import Attempt, End, crude, receipt, terms
@@ -30,7 +31,7 @@ async def counted(opening: Opening, failure: ProxyError, *, final: bool) -> None
     except asyncio.CancelledError:
         cut(opening, failure, final=True)
         raise
-    kept(opening.line, opening.attempt, failure, usage, final=final)
+    kept(opening.line, opening.attempt, failure, usage, final=final, heard=opening.heard)
 
 
 async def spent(opening: Opening, failure: ProxyError) -> None:
@@ -40,7 +41,7 @@ async def spent(opening: Opening, failure: ProxyError) -> None:
     except asyncio.CancelledError:
         cut(opening, failure, final=False)
         raise
-    kept(opening.line, opening.attempt, failure, usage, final=False)
+    kept(opening.line, opening.attempt, failure, usage, final=False, heard=opening.heard)
 
 
 def cut(opening: Opening, reason: ProxyError, *, final: bool) -> None:
@@ -50,16 +51,32 @@ def cut(opening: Opening, reason: ProxyError, *, final: bool) -> None:
 
 
 def kept(
-    line: Line, attempt: Attempt, failure: ProxyError, usage: Usage | None, *, final: bool
+    line: Line,
+    attempt: Attempt,
+    failure: ProxyError,
+    usage: Usage | None,
+    *,
+    final: bool,
+    heard: Meter | None = None,
 ) -> None:
-    """Keep the receipt of an attempt that failed like this."""
+    """Keep the receipt of an attempt that failed like this.
+
+    Args:
+        line: The call.
+        attempt: At its answer.
+        failure: Why there is none.
+        usage: What may be billed; None for nothing.
+        final: Whether the call ended with it.
+        heard: What was read before it failed; None for nothing.
+    """
     end = End(
         outcome=Outcome.HUNG_UP if isinstance(failure, HungUp) else Outcome.FAILED,
         status=failure.status,
         error=failure.code,
         usage=usage,
-        estimated=usage is not None,
-        terms=terms(attempt, "", {}),
+        estimated=usage is not None and not (heard is not None and heard.billed),
+        upstream_id=heard.upstream_id if heard is not None else "",
+        terms=terms(attempt, heard.service_tier, heard.found) if heard else terms(attempt, "", {}),
         final=final,
     )
     told = receipt(attempt, end, line.timeline, line.desk.seal)
@@ -69,8 +86,10 @@ def kept(
 
 
 async def _usage(opening: Opening) -> Usage | None:
-    """What the upstream may bill; None where it was not at work."""
-    if not opening.was_taken:
+    """What the upstream may bill, as it says where it does; None where it was not at work."""
+    line, heard = opening.line, opening.heard
+    if not opening.was_taken or line.call.method != "POST":
         return None
-    line = opening.line
-    return await line.desk.estimator.usage(opening.attempt.sent, opening.choice.route, None)
+    if heard is not None and heard.billed:
+        return heard.usage
+    return await line.desk.estimator.usage(opening.attempt.sent, opening.choice.route, heard)

@@ -8,13 +8,15 @@ caller's beta features go along, and those that its body needs. Source: Anthropi
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.errors import InvalidCall, UpstreamError
 from proxy.wire.compaction_blocks import HEADER, merged
 from proxy.wire.messages_answer import WholeAnswer
 from proxy.wire.messages_failure import messages_failure
-from proxy.wire.messages_request import messages_body
+from proxy.wire.messages_request import Said, messages_body
 from proxy.wire.messages_stream import AnswerStream
 from proxy.wire.messages_usage import messages_usage
 from proxy.wire.port import Prepared, Reader
@@ -47,8 +49,7 @@ class AnthropicWire:
         """
         if call.endpoint not in _ENDPOINTS or call.method != "POST":
             raise _unsupported(call.endpoint)
-        chat = call.body if call.endpoint == _CHAT else chat_body(call.body, compacts=True)
-        said = messages_body(chat, route)
+        said = _said(call, route)
         return Prepared(
             method="POST",
             path="/messages",
@@ -77,6 +78,18 @@ class AnthropicWire:
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
         """What an Anthropic error means for the caller."""
         return messages_failure(status, headers, body)
+
+
+def _said(call: Call, route: Route) -> Said:
+    """The call in Anthropic's words; notes and refusals in those of the caller."""
+    if call.endpoint == _CHAT:
+        return messages_body(call.body, route)
+    asked = chat_body(call.body, compacts=True)
+    try:
+        said = messages_body(asked.body, route)
+    except InvalidCall as error:
+        raise asked.names.error(error) from None
+    return replace(said, notes=(*asked.notes, *map(asked.names.words, said.notes)))
 
 
 def _headers(given: Mapping[str, str], needed: tuple[str, ...], route: Route) -> dict[str, str]:

@@ -25,6 +25,16 @@ def error_event(endpoint: str, error: ProxyError) -> bytes:
     return b"data: " + envelope(error) + b"\n\n"
 
 
+def failed_early() -> UpstreamError:
+    """What it means that a stream ended, or failed for no known reason, before its content."""
+    return UpstreamError(
+        "The upstream failed before its answer began.",
+        status=502,
+        code="upstream_failed_early",
+        retryable=True,
+    )
+
+
 def cut_off() -> UpstreamError:
     """What it means that a stream ended before its answer did."""
     return UpstreamError(

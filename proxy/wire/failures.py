@@ -17,22 +17,24 @@ Elsewhere is on another route alone: what only the gateway's operator can mend i
 caller's own retry.
 
 An upstream's words are passed on only where the caller can mend the call with them, only from
-the known envelope, never whole bodies, and never with anything in them that looks like a secret.
+the known envelopes, never whole bodies, and never with anything in them that looks like a secret.
 """
 
 import math
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import msgspec
 
 from proxy.errors import UpstreamError
+from proxy.wire.envelopes import envelope_of, error_in, text
 from proxy.wire.sse import events
 
-#: Longest message and longest body that is read for one.
+#: Longest message.
 _LONGEST: Final = 2_000
-_LONGEST_BODY: Final = 256 * 1024
 
 #: Statuses whose message is about the call itself.
 _ABOUT_THE_CALL: Final = frozenset({400, 404, 409, 413, 415, 422, 429})
@@ -91,6 +93,12 @@ _SECRETS: Final = re.compile(
     r"|\b(?:org-|proj_|req_)(?:(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}|[A-Za-z0-9]{20,})"
 )
 
+#: What tells of an error in a stream; in generated text its quotation marks would be escaped.
+_TELLS: Final = re.compile(
+    rb'"error"\s*:\s*["{\[]|"type"\s*:\s*"(?:error|response\.failed)"|event: ?error'
+)
+_BLANKS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
+
 
 class OursToMend(UpstreamError):
     """The gateway's own key or account is at fault.
@@ -117,10 +125,20 @@ def unkeyed(run: bytes) -> bytes:
     return _SECRETS.sub("[redacted]", text).encode("utf-8", "surrogateescape")
 
 
+def unkeyed_error(run: bytes) -> bytes:
+    """A run of a stream as it came, but for what looks like a key from its first error on."""
+    told = _TELLS.search(run)
+    before = max(run.rfind(blank, 0, told.start()) for blank in _BLANKS) if told else 0
+    start = max(before, 0)
+    return run[:start] + unkeyed(run[start:])
+
+
 def status_of(error: Mapping[str, Any]) -> int:
     """The status that an error object would have come with; 500 for one we do not know."""
-    named = (error.get("code"), error.get("type"))
-    return next((_STATUSES[n] for n in named if isinstance(n, str) and n in _STATUSES), 500)
+    code = error.get("code")
+    named = (code, error.get("type"))
+    known = next((_STATUSES[n] for n in named if isinstance(n, str) and n in _STATUSES), 0)
+    return known or (code if isinstance(code, int) and 400 <= code <= 599 else 500)
 
 
 def failure_in(
@@ -128,13 +146,23 @@ def failure_in(
 ) -> UpstreamError | None:
     """What the first error event of a run means, in the words of ``fail``; None without one."""
     for event in events(run):
-        if error := envelope_of(event.data) or _responses_error(event.data):
-            return fail(status_of(error), {}, msgspec.json.encode({"error": error}))
+        if error := error_in(event.data):
+            return _meant(error, fail)
     return None
 
 
+def failure_of(
+    body: bytes, fail: Callable[[int, Mapping[str, str], bytes], UpstreamError]
+) -> UpstreamError | None:
+    """What an error body that came with a good status means; None for any other body."""
+    error = envelope_of(body)
+    return _meant(error, fail) if error else None
+
+
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the upstream asks to wait; None if it does not say, or says it as a date.
+    """Seconds the upstream asks to wait; None if it does not say.
+
+    A date counts from the answer's own, and says nothing without it.
 
     Source: RFC 9110, section 10.2.3; ``retry-after-ms`` as the OpenAI SDK reads it (2026-11).
 
@@ -142,7 +170,14 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         headers: Names in lower case.
     """
     millis = _seconds(headers.get("retry-after-ms"))
-    return millis / 1000 if millis is not None else _seconds(headers.get("retry-after"))
+    if millis is not None:
+        return millis / 1000
+    wait = headers.get("retry-after")
+    seconds = _seconds(wait)
+    if seconds is not None:
+        return seconds
+    until, now = _moment(wait), _moment(headers.get("date"))
+    return max((until - now).total_seconds(), 0.0) if until and now else None
 
 
 def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
@@ -154,37 +189,17 @@ def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> Upst
     return failure(
         status,
         headers,
-        message=_text(said.get("message")),
-        code=_text(said.get("code")),
-        param=_text(said.get("param")),
-        kind=_text(said.get("type")),
+        message=text(said.get("message")),
+        code=text(said.get("code")),
+        param=text(said.get("param")),
+        kind=text(said.get("type")),
     )
 
 
-def envelope_of(body: bytes) -> Mapping[str, Any]:
-    """The ``error`` object of an error body; empty if it is not in the known envelope."""
-    if len(body) > _LONGEST_BODY:
-        return {}
-    try:
-        return msgspec.json.decode(body, type=_Envelope).error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {}
-
-
-def _responses_error(data: bytes) -> Mapping[str, Any]:
-    """The error that an event of a Responses stream tells; empty if it tells none.
-
-    Source: OpenAI API reference, streaming events: error, response.failed (2026-11).
-    """
-    try:
-        said = msgspec.json.decode(data, type=_Told)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {}
-    if said.type == "response.failed" and said.response is not None:
-        return said.response.error or {}
-    if said.type != "error":
-        return {}
-    return {"code": said.code, "message": said.message, "param": said.param}
+def _meant(
+    error: Mapping[str, Any], fail: Callable[[int, Mapping[str, str], bytes], UpstreamError]
+) -> UpstreamError:
+    return fail(status_of(error), {}, msgspec.json.encode({"error": error}))
 
 
 def failure(
@@ -235,24 +250,6 @@ def _said(status: int, message: str) -> str:
     return f"it answered {status} {redacted(message)!r}"
 
 
-class _Envelope(msgspec.Struct):
-    error: dict[str, Any]
-
-
-class _Failed(msgspec.Struct):
-    error: dict[str, Any] | None = None
-
-
-class _Told(msgspec.Struct):
-    """An event of a Responses stream, as far as it may tell of an error."""
-
-    type: str = ""
-    code: str | None = None
-    message: str | None = None
-    param: str | None = None
-    response: _Failed | None = None
-
-
 def _seconds(value: str | None) -> float | None:
     """A plain number of seconds, zero or more; None for anything else."""
     try:
@@ -262,6 +259,10 @@ def _seconds(value: str | None) -> float | None:
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-def _text(value: object) -> str:
-    """A string as it is, a number in digits (some upstreams give the code so), else ""."""
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+def _moment(value: str | None) -> datetime | None:
+    """The moment an HTTP date names; None for anything else."""
+    try:
+        moment = parsedate_to_datetime(value or "")
+    except (ValueError, OverflowError):
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -12,6 +12,7 @@ from msgspec import Raw
 from proxy.wire.compaction_blocks import applied
 from proxy.wire.endings import malformed
 from proxy.wire.messages_failure import stream_failure
+from proxy.wire.messages_order import OPAQUE, Order
 from proxy.wire.messages_usage import chat_usage
 
 #: Source: Anthropic, Messages API, stop reasons (2026-11).
@@ -28,8 +29,6 @@ FINISH: Final[Mapping[str | None, str]] = {
     "refusal": "content_filter",
 }
 _TIERS: Final[Mapping[object, str]] = {"standard": "default", "priority": "priority"}
-#: Blocks that the caller must send back as they are.
-OPAQUE: Final = frozenset({"thinking", "redacted_thinking", "compaction"})
 
 
 class Block(msgspec.Struct):
@@ -114,12 +113,12 @@ def message(content: list[Raw]) -> dict[str, Any]:
 
     Thinking stands in it twice: as text to read in ``reasoning_content``, and byte for byte in
     ``thinking_blocks``, which a caller that sends the message back must keep. A compaction stands
-    there among it, in its place.
+    there among it, in its place, and so does a word on what else stood between them.
 
     Raises:
         UpstreamError: If a block is none.
     """
-    words, thoughts, opaque = "", "", []
+    words, thoughts, opaque, order = "", "", [], Order()
     calls: list[dict[str, Any]] = []
     links: list[dict[str, Any]] = []
     for raw in content:
@@ -127,15 +126,17 @@ def message(content: list[Raw]) -> dict[str, Any]:
         if block.type == "text":
             links += annotations(block.citations or (), len(words), len(words + block.text))
             words += block.text
+            order.say(block.text)
         elif block.type == "tool_use":
             calls.append(_call(block))
+            order.call(block.id)
         elif block.type in OPAQUE:
             thoughts += block.thinking
-            opaque.append(raw)
+            opaque += order.opaque(raw)
     said = {"role": "assistant", "content": words or (None if calls else ""), "refusal": None}
     more = {
         "reasoning_content": thoughts,
-        "thinking_blocks": opaque,
+        "thinking_blocks": opaque + order.end(),
         "annotations": links,
         "tool_calls": calls,
     }

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from proxy.errors import UpstreamError
-from proxy.wire.failures import envelope_of, failure, status_of
+from proxy.wire.envelopes import envelope_of
+from proxy.wire.failures import failure, status_of
 
 #: What the caller's wire calls them; others keep the code of their status.
 _CODES: Final[Mapping[str, str]] = {"invalid_request_error": "invalid_request"}

@@ -45,13 +45,12 @@ def _checked(calls: list[str], results: list[str]) -> set[str]:
     if open_calls := asked - answered:
         raise wrong(
             "messages",
-            f"No answer to tool call {next(iter(open_calls))!r}: add a tool message for it right"
-            " after the assistant's.",
+            f"No answer to tool call {next(iter(open_calls))!r}: add its result right after it.",
         )
     if strays := answered - asked:
         raise wrong(
             "messages",
-            f"Tool message {next(iter(strays))!r} answers no call of the assistant message before"
-            " it: leave it out or send it once.",
+            f"Result {next(iter(strays))!r} answers no call right before it: leave it out or send"
+            " it once.",
         )
     raise wrong("messages", "Two tool calls of one message share an id: give each its own.")

@@ -20,8 +20,6 @@ _ENDINGS: Final = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/pl
 def blocks(message: Message, at: str) -> list[Block]:
     """The content of a message as blocks, in order; text that says nothing is left out.
 
-    Anthropic refuses text blocks that hold only whitespace.
-
     Args:
         message: Whose content.
         at: Its place in the body, such as ``messages[2]``.
@@ -29,20 +27,11 @@ def blocks(message: Message, at: str) -> list[Block]:
     Raises:
         InvalidCall: If a part cannot be said to this kind of model.
     """
-    content = message.content
-    if content is None:
-        return []
-    if isinstance(content, str):
-        return [text(content)] if content.strip() else []
-    return [
-        marked(_block(part, f"{at}.content[{number}]"), part)
-        for number, part in enumerate(content)
-        if not _is_empty(part)
-    ]
+    return [block for block in _blocks(message, at) if says(block)]
 
 
 def texts(message: Message, at: str) -> list[Block]:
-    """The same for roles that may hold text only.
+    """The same for roles that may hold text only, with the text that says nothing.
 
     Raises:
         InvalidCall: If there is anything else.
@@ -53,7 +42,12 @@ def texts(message: Message, at: str) -> list[Block]:
                 f"{at}.content[{number}].type",
                 f"{part.type!r} cannot stand in a {message.role} message: send text there.",
             )
-    return blocks(message, at)
+    return _blocks(message, at)
+
+
+def says(block: Block) -> bool:
+    """Whether it says anything: Anthropic refuses text blocks that hold only whitespace."""
+    return block["type"] != "text" or bool(block["text"].strip())
 
 
 def text(words: str) -> Block:
@@ -61,9 +55,15 @@ def text(words: str) -> Block:
     return {"type": "text", "text": words}
 
 
-def _is_empty(part: Part) -> bool:
-    words = part.text if part.type == "text" else part.refusal if part.type == "refusal" else "…"
-    return words is not None and not words.strip()
+def _blocks(message: Message, at: str) -> list[Block]:
+    content = message.content
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [text(content)]
+    return [
+        marked(_block(part, f"{at}.content[{number}]"), part) for number, part in enumerate(content)
+    ]
 
 
 def _block(part: Part, at: str) -> Block:

@@ -56,7 +56,7 @@ def messages_body(body: bytes, route: Route) -> Said:
     notes: list[str] = []
     refuse(asked, names)
     if not asked.messages:
-        raise wrong("messages", "messages must not be empty.")
+        raise wrong("messages", "There is nothing to answer: send at least one message.")
     dropped(names, notes)
     if any(message.name for message in asked.messages if message.role != "tool"):
         notes.append("dropped name: this model's messages carry none")

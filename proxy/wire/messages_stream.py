@@ -6,7 +6,7 @@
     content_block_start  → tool call with its name
     content_block_delta  → content | reasoning_content | arguments
     content_block_stop   → thinking_blocks | annotations
-    message_stop         → finish_reason, usage if asked for, [DONE]
+    message_stop         → finish_reason, usage if asked for, [DONE]; thinking_blocks for the order
     error                → an error event; nothing follows it
     ping                 → a comment, which keeps proxies on the way awake
 
@@ -21,8 +21,9 @@ import orjson
 from proxy.errors import UpstreamError
 from proxy.wire.compaction_blocks import applied
 from proxy.wire.endings import cut_off, error_event, malformed
-from proxy.wire.messages_answer import FINISH, OPAQUE, annotations
+from proxy.wire.messages_answer import FINISH, annotations
 from proxy.wire.messages_failure import stream_failure
+from proxy.wire.messages_order import OPAQUE, Order, numbered
 from proxy.wire.messages_usage import chat_usage
 from proxy.wire.sse import events
 from proxy.wire.usage import merge
@@ -88,8 +89,10 @@ class AnswerStream:
         "_head",
         "_model",
         "_open",
+        "_order",
         "_reason",
         "_tail",
+        "_told",
         "_unread",
         "_usage",
         "_wants_usage",
@@ -111,6 +114,8 @@ class AnswerStream:
         self._head = self._opening("")
         self._tail = b',"usage":null}\n\n' if wants_usage else b"}\n\n"
         self._open = _Open({}, 0)
+        self._order = Order()
+        self._told = 0
         self._calls = 0
         self._written = 0
         self._usage: dict[str, Any] = {}
@@ -183,6 +188,7 @@ class AnswerStream:
             call = {"name": block.get("name", ""), "arguments": ""}
             started = {"id": block.get("id", ""), "type": "function", "function": call}
             self._calls += 1
+            self._order.call(started["id"])
             return self._chunk({"tool_calls": [{"index": self._calls - 1, **started}]})
         first = block.get("text") if self._open.kind == "text" else None
         return self._said(first) if isinstance(first, str) and first else b""
@@ -211,12 +217,20 @@ class AnswerStream:
         if ended.kind == "tool_use" and not ended.pieces:
             return self._argued(orjson.dumps(ended.block.get("input") or {}).decode())
         if ended.kind in OPAQUE:
-            return self._chunk({"thinking_blocks": [_whole(ended)]})
+            return self._placed(self._order.opaque(_whole(ended)))
         found = annotations(ended.citations, ended.start, self._written)
         return self._chunk({"annotations": found}) if found else b""
 
+    def _placed(self, told: list[dict[str, Any]]) -> bytes:
+        """Opaque blocks, and what stood between them."""
+        if not told:
+            return b""
+        before, self._told = self._told, self._told + len(told)
+        return self._chunk({"thinking_blocks": numbered(told, before)})
+
     def _said(self, words: str) -> bytes:
         self._written += len(words)
+        self._order.say(words)
         return self._chunk({"content": words})
 
     def _argued(self, piece: str) -> bytes:
@@ -230,6 +244,7 @@ class AnswerStream:
     def _finished(self) -> bytes:
         """The last chunks of a stream that ended well."""
         self._ends = True
+        order = self._placed(self._order.end())
         reason = FINISH.get(self._reason, "stop").encode()
         last = b'{},"logprobs":null,"finish_reason":"' + reason + b'"}]'
         usage = chat_usage(self._usage)
@@ -237,7 +252,7 @@ class AnswerStream:
         if self._wants_usage and usage is not None:
             counted = self._head + b'[],"usage":' + orjson.dumps(usage) + b"}\n\n"
         told = b',"context_management":' + orjson.dumps(self._edits) if self._edits else b""
-        return self._head + _CHOICE + last + told + self._tail + counted + _DONE
+        return order + self._head + _CHOICE + last + told + self._tail + counted + _DONE
 
     def _broken(self, error: UpstreamError) -> bytes:
         """The event that tells the caller, after which nothing follows."""

@@ -6,12 +6,12 @@ Source: Anthropic, Messages API and mid-conversation system messages (2026-08).
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-import msgspec
 from msgspec import Raw
 
 from proxy.wire.compaction_blocks import is_compaction
 from proxy.wire.messages_marks import Block, closed
-from proxy.wire.messages_parts import blocks, text, texts
+from proxy.wire.messages_order import OPAQUE, PLACES, Content, bare, kind, restored
+from proxy.wire.messages_parts import blocks, says, text, texts
 from proxy.wire.messages_shape import Message, given, unsupported, wrong
 from proxy.wire.messages_tools import tool_result, tool_use
 
@@ -21,7 +21,6 @@ _CONTINUE: Final = "(Continue.)"
 _EMPTY: Final = "(empty message)"
 
 _SYSTEM: Final = frozenset({"system", "developer"})
-_OPAQUE: Final = frozenset({"thinking", "redacted_thinking", "compaction"})
 _Speaker = Literal["user", "assistant", "system"]
 
 
@@ -30,19 +29,12 @@ class Turn:
     """One message of the Messages API; opaque blocks in it are raw JSON."""
 
     role: _Speaker
-    content: list[Block | Raw] = field(default_factory=list)
+    content: Content = field(default_factory=list)
 
     @property
     def blocks(self) -> list[Block]:
         """The blocks that are not opaque, in order."""
         return [block for block in self.content if isinstance(block, dict)]
-
-
-class _Kind(msgspec.Struct):
-    type: str
-
-
-_kind = msgspec.json.Decoder(_Kind).decode
 
 
 def system(messages: list[Message]) -> tuple[list[Block], int]:
@@ -54,7 +46,7 @@ def system(messages: list[Message]) -> tuple[list[Block], int]:
     for number, message in enumerate(messages):
         if message.role not in _SYSTEM:
             return found, number
-        found += closed(texts(message, f"messages[{number}]"), message)
+        found += closed(_said(message, f"messages[{number}]"), message)
     return found, len(messages)
 
 
@@ -73,7 +65,7 @@ def turns(
         message, at = messages[number], f"messages[{number}]"
         if message.role in _SYSTEM:
             mid = "mid_system" in traits and _may_stand(found, messages, number)
-            _add_system(found, closed(texts(message, at), message), notes, mid=mid)
+            _add_system(found, closed(_said(message, at), message), notes, mid=mid)
         elif message.role == "user":
             said = closed(blocks(message, at) or [text(_EMPTY)], message)
             _turn(found, "user").content.extend(said)
@@ -142,32 +134,47 @@ def _add_system(found: list[Turn], said: list[Block], notes: list[str], *, mid: 
 
 
 def _add_assistant(found: list[Turn], message: Message, at: str) -> None:
-    """What the model said: its opaque blocks first, as they came, then words, then calls."""
+    """What the model said: words, calls and opaque blocks as they came."""
     if given(message.function_call):
         raise unsupported(f"{at}.function_call", "function_call is deprecated: send tool_calls.")
     if given(message.audio):
         raise unsupported(f"{at}.audio", "This model cannot hear: send the transcript as content.")
-    said = texts(message, at)
-    if message.refusal and message.refusal.strip():
-        said.append(text(message.refusal))
-    said += [
-        tool_use(call, f"{at}.tool_calls[{number}]")
+    words = texts(message, at)
+    if message.refusal:
+        words.append(text(message.refusal))
+    calls = [
+        (call.id, tool_use(call, f"{at}.tool_calls[{number}]"))
         for number, call in enumerate(message.tool_calls or ())
     ]
-    thoughts = [_thought(raw, f"{at}.thinking_blocks") for raw in message.thinking_blocks or ()]
-    if thoughts or said:
-        _turn(found, "assistant").content.extend([*thoughts, *closed(said, message)])
+    told = _told(message, f"{at}.thinking_blocks")
+    content = _saying(restored(told, words, calls))
+    if not content or _is_thought(content[-1]):
+        opaque = [raw for raw in told if kind(raw) in OPAQUE]
+        content = _saying([*opaque, *words, *(call for _, call in calls)])
+    if content:
+        closed([block for block in content if isinstance(block, dict)], message)
+        _turn(found, "assistant").content.extend(content)
 
 
-def _thought(raw: Raw, at: str) -> Raw:
-    """An opaque block, byte for byte: its signature covers what it says."""
-    try:
-        kind = _kind(raw).type
-    except (msgspec.DecodeError, RecursionError):
-        kind = ""
-    if kind not in _OPAQUE:
+def _told(message: Message, at: str) -> list[Raw]:
+    """The opaque blocks, byte for byte, as their signatures cover what they say; and places."""
+    told = [bare(raw) for raw in message.thinking_blocks or ()]
+    if any(kind(raw) not in OPAQUE | PLACES for raw in told):
         raise wrong(at, f"`{at}` must hold blocks as an answer of this model gave them there.")
-    return raw
+    return told
+
+
+def _saying(content: Content | None) -> Content:
+    return [one for one in content or () if isinstance(one, Raw) or says(one)]
+
+
+def _is_thought(block: Block | Raw) -> bool:
+    """Whether it is one that no assistant message may end with."""
+    return isinstance(block, Raw) and not is_compaction(block)
+
+
+def _said(message: Message, at: str) -> list[Block]:
+    return [block for block in texts(message, at) if says(block)]
 
 
 def _add_result(found: list[Turn], result: Block) -> None:

@@ -132,7 +132,8 @@ class AsItCame:
 
 def _in_chat(call: Call, route: Route) -> Prepared:
     """A Responses call as a chat completion, and the way back."""
-    found = _cached(call, chat_body(call.body), _CHAT, route)
+    asked = chat_body(call.body)
+    found = _cached(call, asked.body, _CHAT, route)
     model = {"model": msgspec.json.encode(route.model)} if route.model else {}
     fields = {**model, **found.fields}
     reader = responses_reader(AsItCame(), call.body, call.streamed, call.arrived)
@@ -142,7 +143,7 @@ def _in_chat(call: Call, route: Route) -> Prepared:
         headers={**call.headers, **found.headers},
         body=replaced(found.body, fields) if fields else found.body,
         reader=reader,
-        notes=("said in chat completions", *found.notes),
+        notes=("said in chat completions", *asked.notes, *found.notes),
     )
 
 

@@ -15,18 +15,19 @@ had, so its prefix stays.
 Source: OpenAI API reference, Responses, input items (2026-11).
 """
 
-from collections.abc import Iterable
-from typing import Any, Final, Literal, get_args
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal, TypeGuard, get_args
 
 import msgspec
 
 from proxy.errors import InvalidCall
+from proxy.wire.messages_order import Order
 from proxy.wire.responses_fields import Json, known_kinds, shaped
 from proxy.wire.responses_parts import Content, chat_content
 from proxy.wire.responses_reasoning import Opaque, opened
 
 _MEND: Final = (
-    "Send messages, reasoning, function_call, custom_tool_call and their outputs; "
+    "Send messages, reasoning, function_call and function_call_output; "
     "nothing is stored here, so send the items themselves, with `store` false."
 )
 
@@ -114,6 +115,8 @@ class Compaction(Item, frozen=True, tag="compaction"):
 
 
 AnyItem = Message | FunctionCall | CustomCall | CallOutput | CustomOutput | Reasoning | Compaction
+#: Items that become one chat message, with their places in the input.
+Run = list[tuple[int, AnyItem]]
 
 _KINDS: Final = tuple(kind.__struct_config__.tag for kind in get_args(AnyItem))
 
@@ -142,7 +145,12 @@ def messages(instructions: object, given: object, *, compacts: bool = False) -> 
         return [*first, {"role": "user", "content": given}]
     items = [_with_kind(item) for item in shaped(given, list[Any], "input")]
     known_kinds(items, _KINDS if compacts else _KINDS[:-1], "input", _MEND)
-    return first + _joined(shaped(items, list[AnyItem], "input"))
+    return first + [said for run in _grouped(items) for said in _said(run)]
+
+
+def runs(given: list[Any]) -> list[Run]:
+    """The items of each chat message that ``messages`` has made of this input, in order."""
+    return [run for run in _grouped(map(_with_kind, given)) if _said(run)]
 
 
 def _with_kind(item: object) -> object:
@@ -152,36 +160,57 @@ def _with_kind(item: object) -> object:
     return item | {"type": "message" if "role" in item else "item_reference"}
 
 
-def _joined(items: Iterable[AnyItem]) -> list[Json]:
-    said: list[Json] = []
-    answer: list[AnyItem] = []
-    for item in items:
-        if isinstance(item, CallOutput) or (isinstance(item, Message) and item.role != "assistant"):
-            said += [*_answer(answer), item.chat()]
+def _grouped(items: Iterable[object]) -> Iterator[Run]:
+    """Neighbours of the assistant's, and each other item for itself."""
+    answer: Run = []
+    for number, item in enumerate(shaped(list(items), list[AnyItem], "input")):
+        if _is_alone(item):
+            yield answer
+            yield [(number, item)]
             answer = []
         else:
-            answer.append(item)
-    return said + _answer(answer)
+            answer.append((number, item))
+    yield answer
+
+
+def _is_alone(item: AnyItem) -> TypeGuard[Message | CallOutput]:
+    """Whether it is not the assistant's, and so a message by itself."""
+    return isinstance(item, CallOutput) or (isinstance(item, Message) and item.role != "assistant")
+
+
+def _said(run: Run) -> list[Json]:
+    """The chat message of a run, if it has one."""
+    if run and _is_alone(item := run[0][1]):
+        return [item.chat()]
+    return _answer(item for _, item in run)
 
 
 def _answer(run: Iterable[AnyItem]) -> list[Json]:
     """The assistant message of a run of its items; none where nothing was said or called."""
     contents: list[str | list[Json]] = []
     calls: list[Json] = []
-    opaque = Opaque()
-    compacted = False
+    opaque, order, compacted = Opaque(), Order(), False
     for item in run:
         compacted = compacted or isinstance(item, Compaction)
         if isinstance(item, Message):
             contents.append(chat_content(item.content))
+            order.say(_words(contents[-1]))
         elif isinstance(item, Reasoning | Compaction):
-            opaque = opaque.joined(opened(item.encrypted_content))
+            opaque.join(opened(item.encrypted_content), order)
         else:
             calls.append(item.chat())
+            order.call(item.call_id)
     if not contents and not calls and not compacted:
         return []
+    opaque.thinking_blocks += order.end()
     said: Json = {"role": "assistant", "content": _one(contents)} | msgspec.to_builtins(opaque)
     return [said | {"tool_calls": calls} if calls else said]
+
+
+def _words(content: str | list[Json]) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text") or part.get("refusal") or "" for part in content)
 
 
 def _one(contents: list[str | list[Json]]) -> str | list[Json] | None:

@@ -7,11 +7,13 @@ chat may take up any of them again by its index.
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.wire.compaction_blocks import is_compaction
 from proxy.wire.responses_chunk import CallPart, Citation, Custom, Delta, Function, Token
 from proxy.wire.responses_fields import Json
 from proxy.wire.responses_items import Call, Compaction, Event, Item, Message, Reasoning
+from proxy.wire.responses_order import blocks_of
 
 
 class Output:
@@ -22,10 +24,12 @@ class Output:
         self._items: list[Item] = []
         self._done: dict[int, Json] = {}
         self._calls: dict[int | str, Call] = {}
+        self._written = 0
+        self._start = 0
 
     def gain(self, delta: Delta, tokens: list[Token]) -> Iterator[Event]:
         """What a message gains: a compaction first, reasoning, words, then calls."""
-        opaque = delta.thinking_blocks or []
+        opaque = blocks_of(delta.thinking_blocks or [])
         for block in filter(is_compaction, opaque):
             yield from self._begin(Compaction(self._next()[0], block))
         thoughts = [block for block in opaque if not is_compaction(block)]
@@ -64,16 +68,21 @@ class Output:
         item = self._last()
         if not isinstance(item, Message):
             item = Message(*self._next())
+            self._start = self._written
             yield from self._begin(item)
         if delta.text:
+            self._written += len(delta.text)
             yield from item.say("output_text", delta.text, tokens)
         if delta.refusal:
             yield from item.say("refusal", delta.refusal, [])
 
     def _cite(self, citation: Citation | None) -> Iterator[Event]:
+        """A citation; its place is counted from the first word of its message."""
         item = self._last()
         if citation is not None and isinstance(item, Message):
-            yield from item.cite(citation)
+            start = max(citation.start_index - self._start, 0)
+            end = max(citation.end_index - self._start, 0)
+            yield from item.cite(replace(citation, start_index=start, end_index=end))
 
     def _call(self, index: int, part: CallPart) -> Iterator[Event]:
         key = part.id if part.index is None and part.id else index

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.wire.messages_order import Order
+
 _MARK: Final = "tg1."
 
 
@@ -31,12 +33,11 @@ class Opaque(msgspec.Struct, omit_defaults=True):
         """Whether there is anything to carry."""
         return bool(self.thinking_blocks or self.reasoning_content)
 
-    def joined(self, later: "Opaque") -> "Opaque":
-        """Both, in order."""
-        return Opaque(
-            thinking_blocks=self.thinking_blocks + later.thinking_blocks,
-            reasoning_content=self.reasoning_content + later.reasoning_content,
-        )
+    def join(self, later: "Opaque", order: Order) -> None:
+        """What comes later, with a word on what stood between, which ``order`` knows."""
+        for block in later.thinking_blocks:
+            self.thinking_blocks += order.opaque(block)
+        self.reasoning_content += later.reasoning_content
 
 
 _opaque = msgspec.json.Decoder(Opaque).decode

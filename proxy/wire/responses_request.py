@@ -1,12 +1,13 @@
 """A Responses body as a chat body, for models whose upstream speaks no Responses.
 
 Only what can be said without state is said. Fields that both APIs know by one name pass as they
-are, and so do fields that neither knows. ``store`` is not passed on: nothing is kept either way.
+are, and so do fields that neither knows. ``store`` is not passed on: nothing is kept either way;
+who asks for it by name is told so.
 
 Source: OpenAI API reference, Responses, create (2026-11).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -17,6 +18,7 @@ from proxy.errors import InvalidCall
 from proxy.wire.compaction_blocks import COMPACT, LEAST
 from proxy.wire.responses_fields import Json, fields, shaped
 from proxy.wire.responses_input import messages
+from proxy.wire.responses_names import Names
 from proxy.wire.responses_tools import chat_tools
 
 _RESEND: Final = (
@@ -34,6 +36,14 @@ _STATEFUL: Final[Mapping[str, str]] = MappingProxyType(
         "moderation": "Leave it out and moderate in a call of its own.",
     }
 )
+#: Wishes that are not fulfilled though the call is served, and why.
+_UNKEPT: Final[Mapping[str, tuple[object, str]]] = MappingProxyType(
+    {
+        "store": (True, "dropped store: nothing is kept for this model"),
+        "truncation": ("auto", "dropped truncation auto: nothing is cut for this model"),
+    }
+)
+_UNCOUNTED: Final = "dropped max_tool_calls: it counts built-in tools, and this model has none"
 #: Fields that are read elsewhere, or that say nothing where there is no state and no built-in tool.
 _UNSAID: Final = frozenset(
     {"input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream_options"}
@@ -75,8 +85,22 @@ class _Compaction(msgspec.Struct, frozen=True):
     compact_threshold: int | None = None
 
 
-def chat_body(body: bytes, *, compacts: bool = False) -> bytes:
-    """The chat body that asks for the same; the same bytes for the same body.
+class Asked(msgspec.Struct, frozen=True):
+    """A Responses call in chat's words.
+
+    Attributes:
+        body: The chat body that asks for the same.
+        notes: What was dropped, in short sentences.
+        names: What the caller calls what is in the chat body.
+    """
+
+    body: bytes
+    notes: tuple[str, ...]
+    names: Names
+
+
+def chat_body(body: bytes, *, compacts: bool = False) -> Asked:
+    """The call in chat's words; the same bytes for the same body.
 
     Args:
         body: The Responses body.
@@ -97,7 +121,16 @@ def chat_body(body: bytes, *, compacts: bool = False) -> bytes:
     chat |= chat_tools(
         asked.get("tools"), asked.get("tool_choice"), asked.get("parallel_tool_calls")
     )
-    return _rendered(chat | _extras(asked) | edits)
+    rendered = _rendered(chat | _extras(asked) | edits)
+    return Asked(rendered, tuple(_unkept(asked)), Names(asked))
+
+
+def _unkept(asked: Json) -> Iterator[str]:
+    for name, (wish, note) in _UNKEPT.items():
+        if asked.get(name) == wish:
+            yield note
+    if asked.get("max_tool_calls") is not None:
+        yield _UNCOUNTED
 
 
 def _refuse_state(asked: Json) -> None:

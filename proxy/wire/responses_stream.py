@@ -18,6 +18,7 @@ from proxy.wire.responses_answer import INCOMPLETE, ChatUsage, Echo, tail, usage
 from proxy.wire.responses_chunk import Chunk
 from proxy.wire.responses_fields import Json, fields
 from proxy.wire.responses_items import Event
+from proxy.wire.responses_order import in_order
 from proxy.wire.responses_output import Output
 
 #: A response's error code by the type of chat's error; all others are the server's.
@@ -67,8 +68,9 @@ class Unfolding:
                 self.answered = True
                 self._finish = choice.finish_reason or self._finish
                 tokens = choice.logprobs.content if choice.logprobs is not None else None
-                delta = choice.delta or choice.message
-                yield from () if delta is None else self._output.gain(delta, tokens or [])
+                whole = () if choice.message is None else in_order(choice.message)
+                for delta in whole if choice.delta is None else (choice.delta,):
+                    yield from self._output.gain(delta, tokens or [])
 
     def end(self) -> Iterator[Event]:
         """The events at a good end; none if it has ended already."""

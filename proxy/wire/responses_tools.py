@@ -9,9 +9,7 @@ import msgspec
 
 from proxy.wire.responses_fields import Json, known_kinds, shaped
 
-_MEND: Final = (
-    "Built-in tools run at OpenAI: offer a `function` or `custom` tool and call it yourself."
-)
+_MEND: Final = "Built-in tools run at OpenAI: offer a `function` tool and run it yourself."
 
 
 class FunctionTool(msgspec.Struct, frozen=True, tag_field="type", tag="function"):

@@ -126,6 +126,80 @@ def test_an_answer_that_does_not_begin_is_a_failure(script, code):
     assert caught.value.code == code
 
 
+ERROR = event({"error": {"message": "no"}})
+
+
+@pytest.mark.parametrize("rest", [(ERROR,), (ERROR, DONE)])
+def test_content_before_an_error_begins_an_answer_in_one_piece_or_two(rest):
+    joined, pieces = played(passed(stream(b"".join([chunk("a"), *rest]))))
+    apart, others = played(passed(stream(chunk("a"), *rest)))
+
+    assert b"".join(pieces) == b"".join(others) == b"".join([chunk("a"), *rest])
+    assert joined.meter.broken
+    assert apart.meter.broken
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "was_generated"),
+    [
+        (b'{"error":{"message":"no","code":"rate_limit_exceeded"}}', "rate_limit_exceeded", False),
+        (b'[{"error":{"code":400,"message":"no","status":"INVALID"}}]', "400", False),
+        (b'{"detail":"no"}', "upstream_error", False),
+        (b"<html>", "upstream_malformed", False),
+        (b"{}", "upstream_malformed", False),
+        (COMPLETION[:40], "upstream_malformed", True),
+    ],
+)
+def test_a_whole_answer_that_is_none_is_a_failure(body, code, was_generated):
+    async def work() -> Answer:
+        timeline = Timeline(ticks)
+        answer = Answer(FakeExchange(Scripted([body])), OpenAIWire(), timeline, generates=True)
+        with pytest.raises(UpstreamError) as caught:
+            await answer.commit()
+        assert caught.value.code == code
+        assert timeline.first is None
+        return answer
+
+    assert played(work()).meter.broken is not was_generated
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"choices":[{"index":0}]}',
+        b'{"data":[{"embedding":[0.1]}]}',
+        b'{"id":"c","choices":[]}',
+        b'{"usage":{"prompt_tokens":9}}',
+        b'{"output":[],"status":"failed","error":{"code":"server_error"}}',
+    ],
+)
+def test_a_whole_answer_that_says_little_is_one(body):
+    assert played(begun(Scripted([body]), generates=True)).first == body
+
+
+def test_what_generates_nothing_may_answer_anything():
+    assert played(begun(Scripted([b"{}"]))).first == b"{}"
+
+
+def test_a_whole_answer_is_there_in_the_callers_words():
+    class Shouting:
+        def feed(self, piece: bytes) -> bytes:
+            return piece.upper()
+
+        def end(self) -> bytes:
+            return b"!"
+
+    async def work() -> Answer:
+        exchange = FakeExchange(Scripted([COMPLETION]))
+        answer = Answer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
+        await answer.commit(Shouting())
+        return answer
+
+    answer = played(work())
+    assert answer.first == COMPLETION.upper() + b"!"
+    assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
+
+
 def test_what_opens_a_stream_comes_with_its_first_content():
     answer, pieces = played(passed(stream(chunk(""), BEAT, chunk(""), chunk("a"), DONE)))
 

@@ -93,6 +93,34 @@ def test_a_response_that_is_not_completed_has_ended_all_the_same(kind: str) -> N
     assert meter.usage == Usage(input=9, output=1)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "billed"),
+    [
+        (named("response.failed", response={"id": "r", "usage": {"input_tokens": 9}}), True),
+        (event({"id": "r", "error": {"message": "no"}, "usage": used(9, 1)}), True),
+        (event({"id": "r", "error": {"message": "no"}, "usage": None}), False),
+    ],
+)
+def test_a_failure_may_say_what_was_used_and_of_which_answer(wrong: bytes, *, billed: bool) -> None:
+    meter = metered(wrong)
+
+    assert (meter.broken, meter.billed, meter.upstream_id) == (True, billed, "r")
+    assert (meter.usage is not None) == billed
+
+
+@pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
+@pytest.mark.parametrize("before", [1, 3])
+def test_what_follows_an_error_says_nothing_whatever_its_chunks(
+    stream: list[bytes], before: int
+) -> None:
+    events = [*stream[:before], event({"error": {"message": "no"}}), *stream[before:], DONE]
+    until = metered(*stream[:before])
+
+    for meter in (metered(*events), metered(b"".join(events))):
+        assert (meter.begun, meter.usage) == (until.begun, until.usage)
+        assert (meter.broken, meter.finished) == (True, False)
+
+
 def test_a_transcription_ends_with_its_last_event() -> None:
     meter = metered(
         named("transcript.text.delta", delta="Hi"), named("transcript.text.done", text="Hi")

@@ -18,7 +18,15 @@ from proxy.watch import Unwatched
 from proxy.wire.port import Prepared
 from slo.breaker import State
 from slo.concurrency import Limit
-from tests.fakes.answers import STREAM, failing, stream
+from tests.fakes.answers import (
+    COMPLETION,
+    STREAM,
+    USAGE,
+    event,
+    failing,
+    stream,
+    usage_chunk,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
 from tests.fakes.desk import NoPlanning, desk, route
@@ -103,6 +111,11 @@ def test_an_answer_is_brought_to_its_first_content():
         (failing(503), "upstream_overloaded", False),
         (broken(), "upstream_connection_broken", False),
         (stream(After(1.0, b"")), "upstream_failed_early", True),
+        (stream(event({"error": {"message": "no"}})), "upstream_error", False),
+        (stream(event({"error": {"message": "no"}, "usage": USAGE})), "upstream_error", True),
+        (stream(usage_chunk() + event({"error": {"message": "no"}})), "upstream_error", True),
+        (Scripted([b"<html>"]), "upstream_malformed", False),
+        (Scripted([COMPLETION[:9]]), "upstream_malformed", True),
     ],
 )
 def test_a_failure_before_that_is_handed_back(script, code, was_taken):

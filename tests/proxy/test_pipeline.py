@@ -139,11 +139,13 @@ def test_the_first_content_is_timed_not_the_opening():
 @pytest.mark.parametrize("media", ["text/html", "text/plain", ""])
 def test_a_page_is_no_answer_of_an_endpoint_that_generates(media):
     page = Scripted([b"<html>Log in</html>"], headers={"content-type": media})
-    done = play(page)
+    done = play(page, page)
 
     assert done.error is not None
     assert (done.error.status, done.error.code) == (502, "upstream_malformed")
     assert done.caller.body == b""
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.FAILED, True)]
+    assert (done.last.usage, done.last.cost_nanos) == (None, None)
 
 
 @pytest.mark.parametrize("asked", [ASKED, ASKED[:-1] + b',"n":3}'])

@@ -129,6 +129,14 @@ def test_a_short_retry_after_is_waited_for():
     assert done.last.overhead == pytest.approx(0.0)
 
 
+def test_a_retry_after_that_is_a_date_is_waited_for_like_a_number():
+    now, then = "Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 21 Oct 2026 07:28:07 GMT"
+    done = play(failing(429, {"retry-after": then, "date": now}), Scripted([COMPLETION]))
+
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
+    assert done.took == pytest.approx(7.0)
+
+
 def test_a_long_retry_after_is_passed_on():
     done = play(failing(429, {"retry-after": "9"}))
 

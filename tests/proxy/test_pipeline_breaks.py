@@ -1,17 +1,20 @@
 """Answers that break midway, and what a break is not."""
 
+import json
 from typing import Any
 
 import pytest
 
+from proxy.decide import Patience
 from proxy.receipt import Outcome
 from proxy.timeline import Timeline
-from tests.fakes.answers import ASKED, SHOWN, STREAM, chunk, stream
+from slo.usage import Usage
+from tests.fakes.answers import ASKED, COMPLETION, SHOWN, STREAM, USAGE, chunk, event, stream
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import ESTIMATE, FakeEstimator, call, desk, served
+from tests.fakes.desk import ESTIMATE, FakeEstimator, call, desk, route, served
 from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport, Scripted, broken
-from tests.proxy.servings import EXACT, play, streamed
+from tests.proxy.servings import EXACT, ONE, TWO, play, streamed
 
 
 def test_an_answer_of_another_kind_that_breaks_stops_short():
@@ -53,13 +56,107 @@ def test_a_stream_that_ends_before_its_answer_does_is_broken():
     assert done.last.estimated
 
 
-@pytest.mark.parametrize("body", [b"{", b"", b"<html>"])
-def test_a_whole_answer_that_is_none_is_told_as_a_failure(body):
-    done = play(Scripted([body]))
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("body", "usage"),
+    [
+        (b'{"id":"chatcmpl-1","choices":[{"ind', ESTIMATE),
+        (chunk("a"), ESTIMATE),
+        (b"", None),
+        (b"{}", None),
+        (b"null", None),
+        (b"[]", None),
+        (b"<html>", None),
+        (b'{"choices":[]}', None),
+        (b'{"type":"error"}', None),
+    ],
+)
+def test_a_whole_answer_that_is_none_is_a_failure_billed_if_it_is_part_of_one(kind, body, usage):
+    done = play(Scripted([body]), Scripted([body]), routes=(route(kind=kind),))
 
     assert done.error is not None
-    assert (done.error.status, done.last.status) == (502, 502)
-    assert done.outcomes == [(Outcome.BROKEN, True)]
+    assert (done.error.status, done.error.code) == (502, "upstream_malformed")
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.FAILED, True)]
+    assert (done.last.status, done.last.usage) == (502, usage)
+
+
+SECRET = "no credit left on sk-verysecretkey123"
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"error": {"message": SECRET, "code": 502}}, 502),
+        ({"id": "gen-1", "choices": [], "error": {"message": SECRET}}, 502),
+        ({"type": "error", "error": {"type": "overloaded_error", "message": SECRET}}, 503),
+        ({"error": {"type": "rate_limit_error", "message": SECRET}}, 429),
+        ({"object": "error", "message": SECRET, "code": 400}, 400),
+        ({"error": SECRET}, 502),
+        ([{"error": {"code": 404, "message": SECRET}}], 404),
+    ],
+)
+def test_an_error_in_place_of_a_whole_answer_is_the_failure_it_is(kind, body, status):
+    said = Scripted([json.dumps(body).encode()])
+    done = play(said, routes=(route(kind=kind),), patience=Patience(retries=0))
+
+    assert done.error is not None
+    assert done.error.status == status
+    assert "verysecret" not in done.error.message
+    assert done.outcomes == [(Outcome.FAILED, True)]
+    assert (done.last.usage, done.last.cost_nanos, done.last.ttft) == (None, None, None)
+
+
+def test_an_error_in_place_of_a_whole_answer_leaves_the_call_to_the_next_route():
+    error = Scripted([b'{"error":{"message":"overloaded","code":503}}'])
+    done = play(error, Scripted([COMPLETION]), routes=(ONE, TWO))
+
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
+    assert done.caller.body == COMPLETION
+
+
+def test_an_error_that_says_what_it_used_is_billed_for_that():
+    error = Scripted([json.dumps({"error": {"message": "no"}, "usage": USAGE}).encode()])
+    done = play(error, patience=Patience(retries=0))
+
+    assert (done.last.outcome, done.last.usage, done.last.estimated) == (
+        Outcome.FAILED, EXACT, False,
+    )  # fmt: skip
+    assert done.last.cost_nanos
+
+
+def failed_response(**fields: Any) -> dict[str, Any]:
+    error = {"code": "server_error", "message": SECRET}
+    return {
+        "id": "resp_1", "object": "response", "status": "failed", "output": [],
+        "error": error, "usage": None, **fields,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("told", "usage", "estimated"),
+    [
+        (None, ESTIMATE, True),
+        ({"input_tokens": 50, "output_tokens": 10}, Usage(input=50, output=10), False),
+    ],
+)
+def test_a_response_that_failed_is_passed_on_without_its_keys(told, usage, estimated):
+    body = json.dumps(failed_response(usage=told)).encode()
+    done = play(Scripted([body]), asked=call(ASKED, endpoint="responses"))
+
+    assert done.caller.body == body.replace(b"sk-verysecretkey123", b"[redacted]")
+    assert (done.last.outcome, done.last.status) == (Outcome.BROKEN, 200)
+    assert (done.last.error, done.last.upstream_id) == ("upstream_failed_midway", "resp_1")
+    assert (done.last.usage, done.last.estimated) == (usage, estimated)
+    assert done.last.cost_nanos
+
+
+def test_what_is_only_looked_up_is_answered_without_its_keys():
+    body = json.dumps(failed_response(usage=USAGE)).encode()
+    done = play(Scripted([body]), asked=call(b"", endpoint="responses/r", method="GET", ask=None))
+
+    assert done.outcomes == [(Outcome.ANSWERED, True)]
+    assert done.last.usage is None
 
 
 def test_what_was_delivered_before_the_break_is_what_is_counted():
@@ -96,6 +193,71 @@ def test_an_error_event_of_the_upstream_makes_the_answer_a_broken_one():
     assert done.outcomes == [(Outcome.BROKEN, True)]
     assert done.last.error == "upstream_failed_midway"
     assert done.last.estimated
+
+
+def failed(**response: Any) -> bytes:
+    error = {"code": "server_error", "message": "no"}
+    return event({"type": "response.failed", "response": {"error": error, **response}})
+
+
+DELTA = event({"type": "response.output_text.delta", "delta": "Hel"})
+TOLD = {"input_tokens": 50, "output_tokens": 10}
+
+
+@pytest.mark.parametrize("pieces", [[DELTA + failed(usage=TOLD)], [DELTA, failed(usage=TOLD)]])
+def test_content_before_an_error_begins_the_answer_and_what_the_error_says_is_billed(pieces):
+    opened = event({"type": "response.created", "response": {"id": "resp_1"}})
+    done = play(stream(opened, *pieces), asked=streamed(endpoint="responses"))
+
+    assert done.caller.body == opened + b"".join([DELTA, failed(usage=TOLD)])
+    assert done.outcomes == [(Outcome.BROKEN, True)]
+    assert (done.last.usage, done.last.estimated) == (Usage(input=50, output=10), False)
+    assert done.last.cost_nanos
+
+
+@pytest.mark.parametrize("end", [b"", DELTA])
+@pytest.mark.parametrize("tier", ["default", "unpriced"])
+def test_an_error_before_any_content_is_billed_for_what_it_says(tier, end):
+    opened = event({"type": "response.created", "response": {"id": "resp_1"}})
+    done = play(
+        stream(opened + failed(usage=TOLD, service_tier=tier) + end),
+        asked=streamed(endpoint="responses"),
+        patience=Patience(retries=0),
+    )
+
+    assert done.outcomes == [(Outcome.FAILED, True)]
+    assert (done.last.usage, done.last.estimated) == (Usage(input=50, output=10), False)
+    assert done.last.upstream_id == "resp_1"
+    assert (done.last.cost_nanos is None) == (tier == "unpriced")
+
+
+def test_what_only_reads_is_not_billed_again_where_it_fails():
+    done = play(
+        stream(failed(usage=TOLD)),
+        asked=streamed(endpoint="responses/r", method="GET"),
+        patience=Patience(retries=0),
+    )
+
+    assert (done.last.outcome, done.last.usage, done.last.estimated) == (
+        Outcome.FAILED, None, False,
+    )  # fmt: skip
+
+
+def test_a_chunk_and_an_error_in_one_piece_are_both_passed_on():
+    error = event({"error": {"message": "bad key sk-verysecretkey123"}})
+    done = play(stream(chunk("a") + error), asked=streamed())
+
+    assert done.caller.body == chunk("a") + error.replace(b"sk-verysecretkey123", b"[redacted]")
+    assert done.outcomes == [(Outcome.BROKEN, True)]
+
+
+def test_the_end_of_a_stream_that_failed_begins_nothing():
+    error = event({"error": {"message": "no"}})
+    done = play(
+        stream(chunk("") + error + event("[DONE]")), asked=streamed(), patience=Patience(retries=0)
+    )
+
+    assert done.outcomes == [(Outcome.FAILED, True)]
 
 
 def test_an_upstream_is_let_go_before_its_caller_is_told_of_the_break():

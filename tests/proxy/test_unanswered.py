@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,13 +12,16 @@ import pytest
 from proxy.choices import Choice
 from proxy.desk import Line
 from proxy.errors import CallerError
+from proxy.meter import Meter
 from proxy.opening import Opening
 from proxy.receipt import Outcome, Receipt
 from proxy.settle import crude
 from proxy.timeline import Timeline
 from proxy.unanswered import counted, cut, kept, refused, spent
 from proxy.watch import HungUp, Interrupted, Unwatched, Wait
-from tests.fakes.answers import ASKED
+from proxy.wire.usage import openai_usage
+from slo.usage import Usage
+from tests.fakes.answers import ASKED, USAGE, event
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
 from tests.fakes.desk import ESTIMATE, FakeEstimator, FakeLedger, call, desk, route
@@ -76,6 +80,30 @@ def test_what_an_upstream_worked_on_is_counted(final):
     assert (found.outcome, found.final, found.usage) == (Outcome.FAILED, final, ESTIMATE)
     assert found.estimated
     assert found.cost_nanos
+
+
+def heard(**said: Any) -> Meter:
+    meter = Meter(openai_usage, streamed=True)
+    meter.feed(event({"id": "chatcmpl-1", "error": {"message": "no"}, **said}))
+    return meter
+
+
+@pytest.mark.parametrize(
+    ("said", "usage", "estimated"),
+    [(USAGE, Usage(input=36, cache_read=64, output=10), False), (None, ESTIMATE, True)],
+)
+@pytest.mark.parametrize("keep", [partial(counted, final=False), spent])
+def test_what_a_failure_says_it_used_is_no_estimate(keep, said, usage, estimated):
+    async def work() -> FakeLedger:
+        made, ledger, _ = opening()
+        made.heard = heard(usage=said)
+        await keep(made, broken())
+        return ledger
+
+    found = receipt(work())
+
+    assert (found.usage, found.estimated) == (usage, estimated)
+    assert found.upstream_id == "chatcmpl-1"
 
 
 def test_what_no_upstream_took_costs_nothing():

@@ -36,17 +36,17 @@ no-done              | claude | sse  | answer stop                            | 
 no-blank-line        | *      | json | answer stop                            | answered | exact
 no-blank-line        | openai | sse  | answer stop, 1 unreadable              | answered | exact
 no-blank-line        | claude | sse  | part, error upstream_malformed         | broken   | estimated
-malformed            | *      | json | 502 upstream_malformed                 | broken   | estimated
+malformed            | *      | json | 502 upstream_malformed                 | failed   | estimated
 malformed            | openai | sse  | answer stop, 1 unreadable              | answered | exact
 malformed            | claude | sse  | part, error upstream_malformed         | broken   | estimated
-short                | *      | json | 502 upstream_malformed                 | broken   | estimated
+short                | *      | json | 502 upstream_malformed                 | failed   | estimated
 short                | *      | sse  | part, error upstream_cut_off           | broken   | estimated
 error-event          | *      | json | answer stop                            | answered | exact
 error-event          | openai | sse  | part, error server_error               | broken   | estimated
 error-event          | claude | sse  | part, error upstream_overloaded        | broken   | estimated
 opening-error        | *      | json | answer stop                            | answered | exact
 opening-error        | openai | sse  | 502 upstream_error                     | failed   | none
-opening-error        | claude | sse  | 503 upstream_overloaded                | failed   | none
+opening-error        | claude | sse  | 503 upstream_overloaded                | failed   | estimated
 stall                | *      | json | 504 upstream_timeout                   | failed   | estimated
 stall                | *      | sse  | part, error upstream_timeout           | broken   | estimated
 death                | *      | json | 502 upstream_connection_broken         | failed   | estimated

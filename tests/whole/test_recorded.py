@@ -1,8 +1,10 @@
 """What real providers answered real agents passes the gateway unchanged and is counted right."""
 
 import asyncio
+import json
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy.errors import UpstreamError, envelope
 from proxy.receipt import Outcome, Receipt
 from proxy.timeline import Timeline
 from slo.usage import Usage
@@ -19,7 +22,7 @@ from tests.fakes.desk import call, desk, route, served
 from tests.fakes.standing import standing
 from tests.fakes.tapes import FOLDER, Tape, studio, tapes
 from tests.fakes.town import Town
-from tests.fakes.upstream import EVENTS, FakeTransport, Scripted
+from tests.fakes.upstream import EVENTS, FakeTransport, Scripted, broken
 
 #: The statuses a caller gets for those recorded; see proxy.wire.failures.
 STATUSES = {200: 200, 400: 400, 401: 502, 404: 404}
@@ -151,29 +154,85 @@ def test_what_the_provider_did_not_say_is_estimated(played: list[Played]) -> Non
 
 
 @dataclass(frozen=True)
+class Came:
+    """What the caller gets of a stream, and what is kept of it."""
+
+    body: bytes
+    told: bytes
+    status: int
+    error: str
+    usage: Usage | None
+    cost: int | None
+    outcome: Outcome
+    estimated: bool
+
+
+@dataclass(frozen=True)
 class Streamed:
-    """A whole stream of an upstream, and how it was asked for."""
+    """A stream of an upstream, how it was asked for, and whether its connection dies at the end."""
 
     sent: bytes
     asked: bytes
     kind: str
     endpoint: str
+    dies: bool = False
 
-    def delivered(self, pieces: list[bytes]) -> tuple[bytes, Usage | None, Outcome, bool]:
-        """What the caller gets of it in these pieces, and what is kept."""
+    def delivered(self, pieces: list[bytes]) -> Came:
+        """What comes of it in these pieces."""
         return asyncio.run(self._delivered(pieces))
 
-    async def _delivered(self, pieces: list[bytes]) -> tuple[bytes, Usage | None, Outcome, bool]:
-        set_up, ledger = desk(
-            FakeTransport([Scripted(pieces, headers=EVENTS)]), route(kind=self.kind)
-        )
-        caller = FakeCaller()
-        await served(call(self.asked, self.endpoint), caller, set_up, Timeline(lambda: 0.0))
-        (receipt,) = ledger.receipts
+    async def _delivered(self, pieces: list[bytes]) -> Came:
+        script = Scripted([*pieces, broken()] if self.dies else pieces, headers=EVENTS)
+        set_up, ledger = desk(FakeTransport([script]), route(kind=self.kind))
+        caller, told = FakeCaller(), b""
+        try:
+            await served(call(self.asked, self.endpoint), caller, set_up, Timeline(lambda: 0.0))
+        except UpstreamError as failure:
+            told = envelope(failure)
+        (kept,) = ledger.receipts
         body = caller.body
         if self.endpoint == "responses":  # A run that means nothing is a comment, if it is alone.
             body = body.replace(b": ping\n\n", b"")
-        return body, receipt.usage, receipt.outcome, receipt.estimated
+        return Came(
+            body, told, kept.status, kept.error, kept.usage, kept.cost_nanos, kept.outcome,
+            kept.estimated,
+        )  # fmt: skip
+
+    @property
+    def events(self) -> list[bytes]:
+        """Its events, each with its blank line."""
+        return [each for each in _BETWEEN.split(self.sent) if each]
+
+
+_BETWEEN = re.compile(rb"(?<=\n\n)|(?<=\r\n\r\n)")
+_NO = {"message": "no credit on sk-verysecretkey123", "code": "server_error"}
+_OPENAI_USAGE = {"prompt_tokens": 50, "completion_tokens": 10}
+_USAGE = {"input_tokens": 50, "output_tokens": 10}
+#: How upstreams say in a stream that they failed, and what was used: by wire and endpoint.
+ERRORS: Mapping[tuple[str, str], tuple[dict[str, Any], ...]] = {
+    ("openai", "chat/completions"): ({"error": _NO}, {"error": _NO, "usage": _OPENAI_USAGE}),
+    ("openai", "responses"): (
+        {"type": "error", **_NO},
+        {"type": "response.failed", "response": {"error": _NO, "usage": None}},
+        {"type": "response.failed", "response": {"error": _NO, "usage": _USAGE}},
+    ),
+}
+_OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
+
+
+@st.composite
+def spoiled(draw: st.DrawFn, stream: Streamed) -> Streamed:
+    """The stream cut off anywhere, cleanly or not, or failing in its own words before its end."""
+    if draw(st.booleans()):
+        at = draw(st.integers(1, len(stream.sent)))
+        return replace(stream, sent=stream.sent[:at], dies=draw(st.booleans()))
+    events = stream.events
+    at = draw(st.integers(0, len(events) - 1))
+    said = draw(st.sampled_from(ERRORS.get((stream.kind, stream.endpoint), (_OVERLOADED,))))
+    after = events[at:] if draw(st.booleans()) else []
+    error = f"data: {json.dumps(said)}\n\n".encode()
+    sent = b"".join([*events[:at], error, *after])
+    return replace(stream, sent=sent, dies=draw(st.booleans()))
 
 
 def pieces(stream: bytes, cuts: list[int]) -> list[bytes]:
@@ -219,6 +278,8 @@ def test_any_chunking_gives_the_same_bytes_and_the_same_usage(
     streams: list[Streamed], data: st.DataObject
 ) -> None:
     stream = data.draw(st.sampled_from(streams))
+    if data.draw(st.booleans()):
+        stream = data.draw(spoiled(stream))
     cuts = data.draw(st.lists(st.integers(0, len(stream.sent)), max_size=60))
 
     assert stream.delivered(pieces(stream.sent, cuts)) == stream.delivered([stream.sent])
@@ -230,4 +291,4 @@ def test_a_byte_at_a_time_gives_the_same_bytes_and_the_same_usage(streams: list[
         came = stream.delivered(single)
 
         assert came == stream.delivered([stream.sent])
-        assert came[2] is Outcome.ANSWERED
+        assert came.outcome is Outcome.ANSWERED

@@ -1,9 +1,12 @@
 """The Anthropic wire, as the pipeline meets it."""
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.call import Call, Key
 from proxy.catalog.entries import Route, Upstream
@@ -175,6 +178,102 @@ def test_what_the_body_needs_joins_the_betas_of_operator_and_caller() -> None:
     sent = AnthropicWire().request(_compacting(), Route(name="a/c", upstream=upstream))
 
     assert sent.headers["anthropic-beta"] == "ours,theirs,compact-2026-01-12"
+
+
+_SIGNED: list[dict[str, Any]] = [
+    {"type": "thinking", "thinking": "a", "signature": "s1"},
+    {"type": "thinking", "thinking": "b", "signature": "s2"},
+    {"type": "redacted_thinking", "data": "x"},
+    {"type": "compaction", "content": "so far"},
+]
+_WORDS = [{"type": "text", "text": words} for words in ("so ", "on 👋")]
+
+
+def _sse(content: list[dict[str, Any]]) -> bytes:
+    """A stream of these blocks, whose words and thoughts come letter by letter."""
+    told: list[dict[str, Any]] = [{"type": "message_start", "message": {"id": "msg_1"}}]
+    for block in content:
+        field = {"thinking": "thinking", "text": "text"}.get(block["type"], "")
+        empty = {name: "" if name == field else value for name, value in block.items()}
+        told.append({"type": "content_block_start", "content_block": empty})
+        for letter in block.get(field, ""):
+            delta = {"type": f"{field}_delta", field: letter}
+            told.append({"type": "content_block_delta", "delta": delta})
+        told.append({"type": "content_block_stop"})
+    told.append({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
+    told.append({"type": "message_stop"})
+    return b"".join(b"data: " + orjson.dumps(each) + b"\n\n" for each in told)
+
+
+def _joined(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The content, neighbouring words as one block."""
+    found: list[dict[str, Any]] = []
+    for block in content:
+        if found and found[-1]["type"] == block["type"] == "text":
+            found[-1] = {"type": "text", "text": found[-1]["text"] + block["text"]}
+        else:
+            found.append(block)
+    return found
+
+
+def _items(prepared: Prepared, content: list[dict[str, Any]], *, streamed: bool) -> list[Any]:
+    if not streamed:
+        answer = {"id": "msg_1", "content": content, "stop_reason": "end_turn"}
+        return list(orjson.loads(_read(prepared, orjson.dumps(answer)))["output"])
+    last = _read(prepared, _sse(content)).split(b"data: ")[-1]
+    return list(orjson.loads(last)["response"]["output"])
+
+
+@given(st.lists(st.sampled_from([*_SIGNED, *_WORDS, {"type": "tool_use"}]), max_size=8))
+def test_a_response_keeps_reasoning_in_its_place_there_and_back(pieces: list[Any]) -> None:
+    named = enumerate(pieces)
+    call = {"type": "tool_use", "name": "f", "input": {}}
+    sent = [one | call | {"id": f"t{n}"} if one["type"] == "tool_use" else one for n, one in named]
+    wire, asked = AnthropicWire(), {"input": [{"role": "user", "content": "hi"}]}
+    whole, streamed = (
+        _items(
+            wire.request(_call(asked | {"stream": flag}, "responses"), _ROUTE), sent, streamed=flag
+        )
+        for flag in (False, True)
+    )
+    results = [
+        {"type": "function_call_output", "call_id": one["id"], "output": "1"}
+        for one in sent
+        if one["type"] == "tool_use"
+    ]
+    back = {"input": [*asked["input"], *whole, *results]}
+    said = orjson.loads(wire.request(_call(back, "responses"), _ROUTE).body)["messages"]
+
+    if any(one in _SIGNED for one in sent):
+        assert whole == streamed
+    if sent and sent[-1] not in _SIGNED and any(one in _SIGNED for one in sent):
+        assert said[1]["content"] == _joined(sent)
+
+
+def test_a_refusal_of_a_response_names_what_its_caller_wrote() -> None:
+    file = {"type": "input_file", "file_id": "f"}
+    items = [{"role": "user", "content": "hi"}, {"role": "user", "content": [file]}]
+    with pytest.raises(InvalidCall) as caught:
+        AnthropicWire().request(_call({"instructions": "be", "input": items}, "responses"), _ROUTE)
+
+    assert caught.value.param == "input[1].content[0].file_id"
+
+
+def test_the_notes_of_a_response_name_what_its_caller_wrote() -> None:
+    asked = {
+        "input": "hi",
+        "store": True,
+        "max_output_tokens": 10_000,
+        "text": {"verbosity": "low", "format": {"type": "json_object"}},
+    }
+    route = replace(_ROUTE, max_output=5_000)
+
+    assert AnthropicWire().request(_call(asked, "responses"), route).notes == (
+        "dropped store: nothing is kept for this model",
+        "dropped text.verbosity: the model has no such parameter",
+        "lowered max_output_tokens to 5000: the model's most",
+        "said text.format json_object in words: the model has no such parameter",
+    )
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -7,6 +7,7 @@ from proxy.wire.endings import (
     connection_broken,
     cut_off,
     error_event,
+    failed_early,
     failed_midway,
     malformed,
 )
@@ -55,6 +56,7 @@ def test_the_last_event_is_whole(endpoint):
     [
         (connection_broken, "upstream_connection_broken"),
         (cut_off, "upstream_cut_off"),
+        (failed_early, "upstream_failed_early"),
         (failed_midway, "upstream_failed_midway"),
         (malformed, "upstream_malformed"),
     ],

@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from proxy.errors import UpstreamError
 from proxy.wire.failures import (
     failure_in,
+    failure_of,
     openai_failure,
     redacted,
     retry_after,
     status_of,
     unkeyed,
+    unkeyed_error,
 )
 
 
@@ -76,7 +78,6 @@ def test_a_key_of_ours_that_is_refused_is_worth_another_route_but_no_retry(statu
     [
         b"",
         b"<html>Bad gateway sk-live-123456</html>",
-        b'{"error": "plain"}',
         b'{"error": {"message": 5.5, "code": true}}',
         b'{"error": {"message": null}}',
         b'{"error": {"message": "' + b"x" * 300_000 + b'"}}',
@@ -141,6 +142,9 @@ def test_ordinary_words_stay() -> None:
         assert redacted(words) == words
 
 
+_NOW = "Wed, 21 Oct 2026 07:28:00 GMT"
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -150,6 +154,14 @@ def test_ordinary_words_stay() -> None:
         ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
         ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
         ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:05 GMT", "date": _NOW}, 5.0),
+        ({"retry-after": "Wednesday, 21-Oct-26 07:28:05 GMT", "date": _NOW}, 5.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:27:00 GMT", "date": _NOW}, 0.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:05 -0000", "date": _NOW}, 5.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:05 GMT", "date": "today"}, None),
+        ({"retry-after": "soon", "date": _NOW}, None),
+        ({"retry-after": "7", "date": _NOW}, 7.0),
+        ({"retry-after-ms": "250", "retry-after": _NOW, "date": _NOW}, 0.25),
         ({"retry-after": "-1"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),
@@ -158,6 +170,13 @@ def test_ordinary_words_stay() -> None:
 def test_the_wait_is_read_in_seconds(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
     assert openai_failure(429, headers, b"").retry_after == seconds
+
+
+@given(st.text(), st.text())
+def test_any_date_gives_seconds_or_none(wait: str, date: str) -> None:
+    seconds = retry_after({"retry-after": wait, "date": date})
+
+    assert seconds is None or seconds >= 0.0
 
 
 _WORDS = st.none() | st.text() | st.integers(0, 9) | st.lists(st.text())
@@ -179,6 +198,11 @@ def test_any_answer_gives_an_error_that_can_be_told(status: int, body: bytes) ->
     [
         ({"code": "insufficient_quota", "type": "whatever"}, 429),
         ({"type": "overloaded_error"}, 529),
+        ({"code": 429}, 429),
+        ({"code": 401, "type": "api_error"}, 500),
+        ({"code": 200}, 500),
+        ({"code": 600}, 500),
+        ({"code": True}, 500),
         ({"code": None, "type": ["odd"]}, 500),
         ({}, 500),
     ],
@@ -225,10 +249,67 @@ def test_an_event_that_says_no_reason_is_no_failure_of_its_own(event):
     assert failure_in(b"data: " + event + b"\n\n", openai_failure) is None
 
 
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"id":"chatcmpl-1"}'])
+def test_a_body_that_tells_no_error_is_no_failure(body):
+    assert failure_of(body, openai_failure) is None
+
+
+def test_a_body_that_is_an_error_is_told_as_its_status_would_be():
+    failure = failure_of(b'{"message":"bad key sk-abcdef123456","code":400}', openai_failure)
+
+    assert failure is not None
+    assert (failure.status, failure.message) == (400, "bad key [redacted]")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'[{"error":{"message":"Invalid JSON payload sk-abcdef123456"}}]', "Invalid JSON payload"),
+        (b'{"object":"error","message":"Invalid model: x sk-abcdef123456"}', "Invalid model: x"),
+        (b'{"error":"Not with sk-abcdef123456"}', "Not with"),
+    ],
+)
+def test_the_callers_own_mistake_is_told_in_any_envelope_without_its_keys(body, said):
+    failure = openai_failure(400, {}, body)
+
+    assert failure.message == f"{said} [redacted]"
+    assert failure.type == "invalid_request_error"
+
+
+def test_a_long_list_of_complaints_is_cut():
+    body = orjson.dumps({"detail": [{"loc": ["body"], "msg": "word " * 900}] * 40})
+
+    assert len(openai_failure(422, {}, body).message) == 2_000
+
+
 def test_bytes_lose_their_keys_and_nothing_else():
     run = b'data: {"error":{"message":"bad key sk-abcdef123456 \xff"}}\n\n'
 
     assert unkeyed(run) == run.replace(b"sk-abcdef123456", b"[redacted]")
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        b'data: {"error": {"message":"sk-abcdef123456"}}',
+        b'data: {"error":"sk-abcdef123456"}',
+        b'data: {"type":"error","message":"sk-abcdef123456"}',
+        b'data: {"type":"response.failed","response":"sk-abcdef123456"}',
+        b"event: error\r\ndata: sk-abcdef123456",
+    ],
+)
+def test_what_stands_before_an_error_stays_as_it_came(end, error):
+    content = b'data: {"error":null,"text":"{\\"error\\":\\"sk-abcdef123456\\"}"}' + end
+    run = content + error + end + content
+    kept, redacted = content, (error + end + content).replace(b"sk-abcdef123456", b"[redacted]")
+
+    assert unkeyed_error(run) == kept + redacted
+    assert unkeyed_error(error) == error.replace(b"sk-abcdef123456", b"[redacted]")
+
+
+def test_a_run_whose_error_is_not_found_loses_all_its_keys():
+    assert unkeyed_error(b"data: sk-abcdef123456\n\n") == b"data: [redacted]\n\n"
 
 
 def test_what_an_upstream_said_is_kept_for_the_log_without_its_keys():

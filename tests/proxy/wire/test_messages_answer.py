@@ -157,6 +157,21 @@ def test_a_compaction_stands_opaque_in_its_place() -> None:
     assert _message(block)["content"] == ""
 
 
+def test_what_stood_between_opaque_blocks_is_told_among_them() -> None:
+    first = {"type": "thinking", "thinking": "a", "signature": "s"}
+    later = {"type": "redacted_thinking", "data": "x"}
+    call = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
+    blocks = _message(first, _text("so"), call, later, _text("on"))["thinking_blocks"]
+
+    assert [block["type"] for block in blocks] == [
+        "thinking",
+        "said",
+        "called",
+        "redacted_thinking",
+    ]
+    assert (blocks[0], blocks[-1]) == (first, later)
+
+
 def test_an_answer_tells_what_was_edited_before_it() -> None:
     edits = {"applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": 2}]}
 

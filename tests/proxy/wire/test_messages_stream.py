@@ -7,6 +7,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
 from proxy.errors import UpstreamError
@@ -113,7 +114,8 @@ def test_a_stream_says_what_the_whole_answer_says() -> None:
 
     assert message["content"] == choice["message"]["content"]
     assert message["reasoning_content"] == choice["message"]["reasoning_content"]
-    assert message["thinking_blocks"] == choice["message"]["thinking_blocks"] == [_THOUGHT, _HIDDEN]
+    assert choice["message"]["thinking_blocks"] == [_THOUGHT, _HIDDEN]
+    assert message["thinking_blocks"] == [_THOUGHT, _HIDDEN | {"index": 1}]
     assert message["annotations"] == choice["message"]["annotations"]
     assert [(call["id"], call["name"]) for call in message["tool_calls"]] == [
         ("t1", "f"),
@@ -122,6 +124,28 @@ def test_a_stream_says_what_the_whole_answer_says() -> None:
     assert [orjson.loads(call["args"]) for call in message["tool_calls"]] == [_CALL["input"], {}]
     assert _chunks(given)[-1]["choices"][0]["finish_reason"] == choice["finish_reason"]
     assert given.endswith(b"data: [DONE]\n\n")
+
+
+@given(st.lists(st.sampled_from([*_BLOCKS, {"type": "compaction", "content": "c"}]), max_size=8))
+def test_a_stream_tells_the_order_that_the_whole_answer_tells(blocks: list[dict[str, Any]]) -> None:
+    reader = _reader()
+    told = _joined(reader.feed(_stream(blocks)) + reader.end()).get("thinking_blocks", [])
+    bare = [{name: one[name] for name in one if name != "index"} for one in told]
+    whole = WholeAnswer(model="public", created=0).feed(orjson.dumps({"content": blocks}))
+
+    assert bare == orjson.loads(whole)["choices"][0]["message"].get("thinking_blocks", [])
+    assert [one.get("index", 0) for one in told] == list(range(len(told)))
+
+
+@given(st.lists(st.sampled_from([_THOUGHT, _HIDDEN, _TEXT, _BARE]), max_size=6))
+def test_the_official_client_puts_any_order_together(blocks: list[dict[str, Any]]) -> None:
+    reader, state = _reader(), ChatCompletionStreamState()
+    given = reader.feed(_stream(blocks)) + reader.end()
+    for chunk in _chunks(given):
+        state.handle_chunk(ChatCompletionChunk.model_validate(chunk))
+    message = state.get_final_completion().choices[0].message.model_dump()
+
+    assert message.get("thinking_blocks") == _joined(given).get("thinking_blocks")
 
 
 def test_every_chunk_is_one_the_official_client_reads() -> None:

@@ -5,8 +5,11 @@ from typing import Any
 import msgspec
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.errors import InvalidCall
+from proxy.wire.messages_answer import WholeAnswer
 from proxy.wire.messages_shape import Message, read
 from proxy.wire.messages_turns import Turn, ended, system, turns
 
@@ -109,6 +112,102 @@ def test_an_assistant_says_its_thinking_first_byte_for_byte() -> None:
     assert written[:2] == [orjson.dumps(thought), orjson.dumps(hidden)]
     assert [orjson.loads(block)["type"] for block in written[2:]] == ["text", "text", "tool_use"]
     assert len(found[1].blocks) == 3
+
+
+_THOUGHTS = [{"type": "thinking", "thinking": words, "signature": "s"} for words in "abc"]
+
+
+def _again(*content: dict[str, Any], **changed: object) -> list[Any]:
+    """The assistant's content when an answer of this content comes back, perhaps changed."""
+    body = orjson.dumps({"content": content})
+    answer = orjson.loads(WholeAnswer(model="m", created=0).feed(body))
+    message = answer["choices"][0]["message"] | changed
+    found = _turns(_said("user"), message)
+    return list(found[1]["content"]) if len(found) > 1 else []
+
+
+def _use(name: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": name, "name": "f", "input": {}}
+
+
+def test_an_answer_comes_back_in_the_order_it_had() -> None:
+    a, b, c = _THOUGHTS
+    content = [a, {"type": "text", "text": "so"}, b, _use("t1"), c, _use("t2")]
+
+    assert _again(*content) == content
+
+
+_PIECES: list[dict[str, Any]] = [
+    *_THOUGHTS,
+    {"type": "redacted_thinking", "data": "x"},
+    {"type": "compaction", "content": "so far"},
+    {"type": "text", "text": "so "},
+    {"type": "text", "text": "\n"},
+    {"type": "tool_use"},
+]
+
+
+def test_blocks_joined_from_a_stream_are_sent_without_their_numbers() -> None:
+    a, b, _ = _THOUGHTS
+    told = [one | {"index": number} for number, one in enumerate([a, b])]
+
+    assert _again({"type": "text", "text": "so"}, thinking_blocks=told)[:2] == [a, b]
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=8))
+def test_no_opaque_block_changes_its_place_among_what_says_something(pieces: list[Any]) -> None:
+    numbered = enumerate(pieces)
+    sent = [_use(f"t{n}") if one["type"] == "tool_use" else one for n, one in numbered]
+    told = _again(*sent)
+    kinds = [one["type"] for one in sent if one.get("text") != "\n"]
+
+    assert [one for one in told if one["type"] != "text"].count(_PIECES[0]) == sent.count(
+        _PIECES[0]
+    )
+    if kinds and kinds[-1] in {"text", "tool_use"} and {*kinds} - {"text", "tool_use"}:
+        assert _blocks(told) == _blocks(sent)
+
+
+def _blocks(content: list[Any]) -> list[Any]:
+    """The content in order, all words between two blocks as one and without blank ends."""
+    found: list[Any] = []
+    for one in content:
+        if one["type"] != "text":
+            found.append(one)
+        elif found and isinstance(found[-1], str):
+            found[-1] += one["text"]
+        else:
+            found.append(one["text"])
+    return [one for one in found if not isinstance(one, str) or one.strip()]
+
+
+@pytest.mark.parametrize("changed", [{"content": "sO"}, {"content": None}, {"tool_calls": []}])
+def test_an_answer_that_was_changed_comes_back_with_its_thinking_first(
+    changed: dict[str, Any],
+) -> None:
+    a, b, _ = _THOUGHTS
+    told = _again(a, {"type": "text", "text": "so"}, _use("t1"), b, _use("t2"), **changed)
+
+    assert told[:2] == [a, b]
+
+
+def test_no_message_ends_with_thinking_that_has_anything_to_stand_before() -> None:
+    a, b, _ = _THOUGHTS
+    words = {"type": "text", "text": "so"}
+
+    assert _again(a, words, b) == [a, b, words]
+    assert _again(a, words, b, {"type": "text", "text": "\n"})[:2] == [a, b]
+    assert _again(a, b) == [a, b]
+
+
+def test_a_marker_of_the_message_goes_to_what_is_last_in_its_own_order() -> None:
+    a, b, _ = _THOUGHTS
+    mark = {"type": "ephemeral"}
+    words = {"type": "text", "text": "so"}
+
+    assert _again(a, _use("t1"), b, words, cache_control=mark)[-1] == words | {
+        "cache_control": mark
+    }
 
 
 @pytest.mark.parametrize("block", ["hm", {"type": "text", "text": "x"}, {}, None])

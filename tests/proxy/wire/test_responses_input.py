@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import InvalidCall
-from proxy.wire.responses_input import messages
+from proxy.wire.responses_input import messages, runs
 from proxy.wire.responses_reasoning import Opaque, sealed
 
 BLOCKS = [{"type": "thinking", "thinking": "hm", "signature": "s=="}, {"type": "redacted_thinking"}]
@@ -65,7 +65,8 @@ def test_instructions_are_the_first_system_message() -> None:
          [{"role": "assistant", "content": "Hi", "thinking_blocks": BLOCKS,
            "tool_calls": [CHAT_CALL, CHAT_CUSTOM]}, USER]),
         ([THOUGHT, CALL, THOUGHT, CUSTOM],
-         [{"role": "assistant", "content": None, "thinking_blocks": BLOCKS + BLOCKS,
+         [{"role": "assistant", "content": None,
+           "thinking_blocks": [*BLOCKS, {"type": "called", "id": "c1"}, *BLOCKS],
            "tool_calls": [CHAT_CALL, CHAT_CUSTOM]}]),
         ([USER, FOREIGN, SAID], [USER, {"role": "assistant", "content": "Hi"}]),
         ([THOUGHT | {"encrypted_content": sealed(Opaque(reasoning_content="so"))}, SAID],
@@ -75,6 +76,27 @@ def test_instructions_are_the_first_system_message() -> None:
 )  # fmt: skip
 def test_items_become_messages(items: Any, said: Any) -> None:
     assert messages(None, items) == said
+
+
+def test_the_messages_say_where_reasoning_stood_among_the_other_items() -> None:
+    (said,) = messages(None, [THOUGHT, SAID, CALL, THOUGHT, SAID])
+    between = said["thinking_blocks"][2:-2]
+
+    assert [place["type"] for place in between] == ["said", "called"]
+    assert said["content"] == [{"type": "text", "text": "Hi"}] * 2
+
+
+def test_words_after_a_call_are_told_to_have_stood_there() -> None:
+    (said,) = messages(None, [THOUGHT, CALL, {"role": "assistant", "content": "Hi"}])
+
+    assert [place["type"] for place in said["thinking_blocks"][2:]] == ["called", "said"]
+
+
+def test_the_runs_are_those_of_the_messages() -> None:
+    items = [USER, THOUGHT, USER, THOUGHT, SAID, CALL, RESULT]
+
+    assert [[number for number, _ in run] for run in runs(items)] == [[0], [2], [3, 4, 5], [6]]
+    assert len(runs(items)) == len(messages(None, items))
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,24 @@ def test_text_and_refusal_share_a_message_and_citations_join_it() -> None:
     assert len(output.items()[0]["content"][0]["annotations"]) == 1
 
 
+def test_a_citation_is_placed_within_its_own_message() -> None:
+    output = Output("1")
+    cited = {"url_citation": {"url": "http://a", "start_index": 4, "end_index": 8}}
+    gain(output, content="see ")
+    gain(output, reasoning_content="hm")
+    gain(output, content="here", annotations=[cited])
+
+    (note,) = output.items()[2]["content"][0]["annotations"]
+    assert (note["start_index"], note["end_index"]) == (0, 4)
+
+
+def test_what_only_tells_where_things_stood_is_no_reasoning() -> None:
+    output = Output("1")
+    gain(output, thinking_blocks=[msgspec.Raw(b'{"type":"called","id":"t1"}')])
+
+    assert output.items() == []
+
+
 def test_reasoning_after_a_call_is_an_item_of_its_own() -> None:
     output = Output("1")
     gain(output, reasoning_content="a", thinking_blocks=[msgspec.Raw(b"1")])

@@ -339,7 +339,7 @@ def test_a_conversation_with_tools_goes_round() -> None:
     sent: list[dict[str, Any]] = []
 
     def answer(body: bytes) -> bytes:
-        sent.append(orjson.loads(chat_body(body)))
+        sent.append(orjson.loads(chat_body(body).body))
         return whole(WHOLE, body=body)
 
     sdk = client(answer, "application/json")

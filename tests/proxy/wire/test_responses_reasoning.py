@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.wire.messages_order import Order
 from proxy.wire.responses_reasoning import Opaque, opened, sealed
 
 JSON = st.recursive(
@@ -52,11 +53,20 @@ def test_our_own_seal_must_be_whole(seal: str | None) -> None:
         opened(seal)
 
 
-def test_joining_keeps_the_order() -> None:
-    first = Opaque(thinking_blocks=[1], reasoning_content="a")
-    second = Opaque(thinking_blocks=[2], reasoning_content="b")
+def test_joining_keeps_the_order_and_says_what_stood_between() -> None:
+    both, order = Opaque(), Order()
+    both.join(Opaque(thinking_blocks=[1], reasoning_content="a"), order)
+    order.call("t1")
+    both.join(Opaque(thinking_blocks=[2, 3], reasoning_content="b"), order)
 
-    assert first.joined(second) == Opaque(thinking_blocks=[1, 2], reasoning_content="ab")
+    assert both.thinking_blocks == [1, {"type": "called", "id": "t1"}, 2, 3]
+    assert both.reasoning_content == "ab"
+
+
+def test_a_seal_of_the_version_before_still_opens() -> None:
+    before = "tg1.eyJ0aGlua2luZ19ibG9ja3MiOlt7InR5cGUiOiJ0aGlua2luZyIsInNpZ25hdHVyZSI6InMifV19"
+
+    assert opened(before).thinking_blocks == [{"type": "thinking", "signature": "s"}]
 
 
 def test_raw_blocks_are_sealed_byte_for_byte() -> None:

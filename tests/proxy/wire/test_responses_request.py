@@ -15,7 +15,7 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
 def chat(**fields: object) -> Any:
-    return orjson.loads(chat_body(orjson.dumps(ASKED | fields)))
+    return orjson.loads(chat_body(orjson.dumps(ASKED | fields)).body)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_each_field_is_said_in_chat(asked: Any, said: Any) -> None:
         ({"moderation": {"model": "m"}}, "moderation", "of its own"),
         ({"reasoning": {"mode": "pro"}}, "reasoning.mode", "Leave"),
         ({"prompt_cache_options": {"prewarm": True}}, "prompt_cache_options.prewarm", "Leave"),
-        ({"tools": [{"type": "web_search"}]}, "tools[0].type", "call it yourself"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0].type", "run it yourself"),
         ({"input": [{"type": "item_reference", "id": "i"}]}, "input[0].type", "items themselves"),
         ({"reasoning": 5}, "reasoning", "Expected"),
         ({"reasoning": {"effort": 5}}, "reasoning.effort", "Expected"),
@@ -97,6 +97,22 @@ def test_what_chat_cannot_say_is_refused_with_the_way_to_mend_it(
     assert caught.value.param == param
 
 
+@pytest.mark.parametrize(
+    ("asked", "notes"),
+    [
+        ({"store": True}, ["dropped store: nothing is kept for this model"]),
+        ({"truncation": "auto"}, ["dropped truncation auto: nothing is cut for this model"]),
+        (
+            {"max_tool_calls": 2},
+            ["dropped max_tool_calls: it counts built-in tools, and this model has none"],
+        ),
+        ({"store": False, "truncation": "disabled", "max_tool_calls": None}, []),
+    ],
+)
+def test_a_wish_that_is_not_kept_is_noted(asked: dict[str, Any], notes: list[str]) -> None:
+    assert list(chat_body(orjson.dumps(ASKED | asked)).notes) == notes
+
+
 @pytest.mark.parametrize("where", ["input", "metadata", "reasoning"])
 def test_json_too_deep_to_be_said_again_is_refused(where: str) -> None:
     body = b'{"input":"x","%b":%b}' % (where.encode(), b'{"a":' * 300 + b"1" + b"}" * 300)
@@ -108,7 +124,7 @@ def test_json_too_deep_to_be_said_again_is_refused(where: str) -> None:
 def test_the_same_body_gives_the_same_bytes() -> None:
     body = orjson.dumps(ASKED | {"tools": [TOOL], "stream": True, "reasoning": {"effort": "low"}})
 
-    assert chat_body(body) == chat_body(body)
+    assert chat_body(body).body == chat_body(body).body
 
 
 JSON = st.recursive(
@@ -136,7 +152,7 @@ FIELDS = st.sampled_from([*SHAPED, *CAUTIOUS, "metadata", "other"])
 def test_any_json_is_either_said_or_refused(asked: Any) -> None:
     body = orjson.dumps(asked)
     try:
-        said = orjson.loads(chat_body(body))
+        said = orjson.loads(chat_body(body).body)
     except InvalidCall:
         return
 
@@ -152,7 +168,7 @@ def test_any_bytes_are_either_said_or_refused(body: bytes) -> None:
 def test_a_compaction_is_said_in_anthropics_words_where_the_model_takes_them() -> None:
     def said(*compactions: object) -> Any:
         body = orjson.dumps(ASKED | {"context_management": compactions})
-        return orjson.loads(chat_body(body, compacts=True))
+        return orjson.loads(chat_body(body, compacts=True).body)
 
     edit: dict[str, Any] = {"type": "compact_20260112"}
     assert said() == CHAT
