@@ -20,6 +20,8 @@ _NULL: Final = b"null"
 _HOSTED: Final = ("code_interpreter", "computer", "file_search", "image_generation", "web_search")
 #: JSON of a field that says as little as its absence.
 _NOTHING: Final = frozenset({b"", b"null", b"false"})
+#: Bytes of a body that nobody can read in which half a character is looked for.
+_NEAR: Final = 64 * 1024
 #: An escape of a surrogate without the other half of its pair; its own backslash is not escaped.
 #: Source: RFC 8259, section 8.2.
 _HALF: Final = re.compile(
@@ -162,8 +164,8 @@ def field(body: bytes, name: str) -> bytes | None:
 
 
 def _halved(body: bytes) -> str:
-    """What is said of half a character in the body; "" where there is none."""
-    found = _HALF.search(body)
+    """What is said of half a character in the body's beginning; "" where there is none."""
+    found = _HALF.search(body, 0, _NEAR)
     if found is None:
         return ""
     return (

@@ -53,8 +53,13 @@ class School:
         self._thread.shutdown(wait=False)
 
     def _begin(self) -> None:
+        try:
+            work = self._thread.submit(self._work)
+        except RuntimeError as error:  # there is no thread to be had just now
+            _log.warning("Calls teach nothing for now: %s", error)
+            return
         self._is_at_work = True
-        self._thread.submit(self._work).add_done_callback(self._worked)
+        work.add_done_callback(self._worked)
 
     def _work(self) -> None:
         self._over.wait(_MOMENT)

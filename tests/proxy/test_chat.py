@@ -123,6 +123,15 @@ def test_half_a_character_is_told_as_what_it_is(text, half, byte):
     assert caught.value.code == "invalid_json"
 
 
+def test_half_a_character_is_looked_for_in_the_beginning_alone():
+    far = b'{"user":"' + b" " * 100_000 + rb"\ud83d" + b'"}'
+
+    with pytest.raises(InvalidCall, match="not valid JSON") as caught:
+        ask(far)
+
+    assert "surrogate pair, and no" not in caught.value.message
+
+
 @pytest.mark.parametrize("text", [r"\ud83d\ude00", r"\\ud83d", r"\uD83D\uDE00", r"\ufffd"])
 def test_whole_characters_are_not_blamed_for_another_mistake(text):
     assert ask(b'{"user":"' + text.encode() + b'"}')

@@ -1,6 +1,7 @@
 """Lessons wait for a moment, are learned in their order, and harm neither calls nor each other."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -76,3 +77,22 @@ def test_closing_drops_what_waits_and_takes_no_more(school):
     school._thread.shutdown(wait=True)
 
     assert learned == []
+
+
+def test_where_no_thread_is_to_be_had_it_says_so_and_begins_with_the_next_lesson(school, caplog):
+    class Short(ThreadPoolExecutor):
+        fails = True
+
+        def submit(self, *args, **kwargs):
+            if self.fails:
+                raise RuntimeError("can't start new thread")
+            return super().submit(*args, **kwargs)
+
+    learned = []
+    school._thread = Short(max_workers=1)
+    school.teach(lambda: learned.append(1))
+    school._thread.fails = False
+    finished(school)
+
+    assert learned == [1]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]

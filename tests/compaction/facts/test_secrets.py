@@ -83,6 +83,8 @@ def test_json_in_a_string_of_json_is_looked_into(fields, times):
         "next_page_token: CAUQAA1234567890",
         "token: not_yet_known",
         "the secret: patience, and the secret = hard-work",
+        "Get your API key: https://console.example/v2/keys, the secret: chapter-12-of-the-book",
+        "const secret = process.env.JWT2",
         "Secret: Sauce-Recipe; secret: QXM04B; secret: 1234567890; secrets: abcd1234",
         "my secret is out: room 12345678, and the api key: required",
         "your password is required, a password is never sent",
