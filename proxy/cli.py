@@ -27,6 +27,7 @@ from proxy.commands import (
     compact,
     compactions,
     explain,
+    export,
     keys,
     lab,
     layouts,
@@ -340,4 +341,5 @@ _commands.command(name="budgets")(budgets.budgets(_terminal, _settings, _promise
 _commands.add_typer(objectives.objectives(_terminal, _settings, _promises), name="objectives")
 _commands.add_typer(alerts.alerts(_terminal, _settings, _promises), name="alerts")
 _commands.command(name="explain")(explain.explain(_terminal))
+_commands.command(name="export")(export.export(_terminal))
 _commands.command(name="lab")(lab.lab(_terminal, lambda: app.catalog(read({}))))

@@ -101,7 +101,9 @@ class Series:
         self.estimated += receipt.estimated
 
     def _fold(self, receipt: Receipt) -> None:
-        """Count what compaction made of it."""
+        """Count what compaction made of it; of what no upstream took it made nothing."""
+        if receipt.outcome is Outcome.FAILED:
+            return
         if receipt.folded:
             self.folded.add(receipt)
             return

@@ -8,6 +8,7 @@ from fractions import Fraction
 from proxy.catalog.fields import spoken
 from proxy.catalog.problems import Problem
 from proxy.catalog.source import Node
+from slo.decimals import plain
 from slo.price import Window
 
 _NANOS = 1_000_000_000
@@ -35,8 +36,8 @@ def factor(node: Node, problems: list[Problem]) -> Fraction | None:
 
 def _suggestion(value: object) -> str:
     """The value as it should be written, where that can be told; else an example."""
-    plain = re.sub(r"[$_,\s+]", "", str(value))
-    return f'"{plain}"' if _DECIMAL.fullmatch(plain) else '"2.50"'
+    meant = plain(value)
+    return f'"{meant}"' if _DECIMAL.fullmatch(meant) else '"2.50"'
 
 
 def nanos(node: Node, problems: list[Problem]) -> int | None:

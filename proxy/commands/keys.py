@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from difflib import get_close_matches
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -10,6 +11,12 @@ from rich.text import Text
 from proxy.commands.terminal import Terminal, grid, sentence
 from proxy.store.store import Store
 from proxy.store.teams import Team
+
+
+class _Kept(StrEnum):
+    KEEP = "keep"
+    DROP = "drop"
+
 
 _Quiet = Annotated[bool, typer.Option("--quiet", help="Print the result and nothing else.")]
 
@@ -24,8 +31,9 @@ def keys(terminal: Terminal) -> typer.Typer:
 
 def teams(terminal: Terminal) -> typer.Typer:
     """The group of commands about teams."""
-    commands = typer.Typer(no_args_is_help=True, help="Make and list teams.")
-    for name, build in (("create", _team_create), ("list", _team_list)):
+    commands = typer.Typer(no_args_is_help=True, help="Make and list teams, keep their prompts.")
+    builds = (("create", _team_create), ("list", _team_list), ("prompts", _team_prompts))
+    for name, build in builds:
         commands.command(name)(build(terminal))
     return commands
 
@@ -112,6 +120,19 @@ def _team_create(terminal: Terminal) -> Callable[..., None]:
         terminal.say(f"Team {made.name} has the id {made.id}.")
 
     return team_create
+
+
+def _team_prompts(terminal: Terminal) -> Callable[..., None]:
+    def team_prompts(
+        name: Annotated[str, typer.Argument(help="The team's name or id.")],
+        kept: Annotated[_Kept, typer.Argument(help="Whether prompts of its calls are kept.")],
+    ) -> None:
+        """Keep the text of a team's prompts from now on, or keep no more of them."""
+        with terminal.store() as opened:
+            opened.teams.keep_prompts(terminal.team(opened, name), keeps=kept is _Kept.KEEP)
+        terminal.say(f"Team {name}: prompts are {'kept' if kept is _Kept.KEEP else 'not kept'}.")
+
+    return team_prompts
 
 
 def _team_list(terminal: Terminal) -> Callable[..., None]:

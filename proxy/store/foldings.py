@@ -18,6 +18,7 @@ from sqlalchemy import (
 
 from compaction.policy import Mode
 from proxy.folds import NOTES, noting
+from proxy.receipt import Outcome
 from proxy.store import schema
 from proxy.store.database import reading
 from proxy.store.ids import id_floor
@@ -101,6 +102,7 @@ class Foldings:
                 calls.call_id >= id_floor(since),
                 calls.started >= micros(since),
                 calls.compaction.is_not(None),
+                calls.outcome != Outcome.FAILED,
             )
             .group_by(calls.team, calls.feature)
             .order_by(calls.team, calls.feature)

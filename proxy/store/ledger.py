@@ -1,12 +1,12 @@
 """The ledger as it is read and kept: receipts by call, counts, retention."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from sqlalchemy import Column, Engine, Table, delete, func, select
+from sqlalchemy import Column, Engine, Table, and_, delete, func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.receipt import Receipt
@@ -16,6 +16,11 @@ from proxy.store.ids import id_floor
 
 _RANGE = 2_000
 _ASKED = 500
+#: Receipts read at once; a kept prompt of each may have 4 MB.
+_AT_ONCE = 50
+_RECEIPTS = select(schema.calls, schema.prompts.c.text).outerjoin(
+    schema.prompts, schema.calls.c.call_id == schema.prompts.c.call_id
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,32 @@ class Ledger:
             raise away
         return [found[attempt] for attempt in sorted(found)]
 
+    def every(self, since: float, team: str = "") -> Iterator[Receipt]:
+        """The receipts of all calls since a moment, as they arrived; with kept prompts.
+
+        They are read a few at a time, so that the database serves others in between.
+
+        Args:
+            since: Seconds since the epoch.
+            team: Of this team's calls alone; "" for all.
+        """
+        calls = schema.calls.c
+        query = _RECEIPTS.order_by(calls.call_id, calls.attempt).limit(_AT_ONCE)
+        if team:
+            query = query.where(calls.team == team)
+        last, attempt = id_floor(since), -1
+        while True:
+            later = or_(calls.call_id > last, and_(calls.call_id == last, calls.attempt > attempt))
+            with reading(self._engine) as connection:
+                some = [
+                    rows.receipt(row[:-1], row[-1])
+                    for row in connection.execute(query.where(later))
+                ]
+            yield from some
+            if len(some) < _AT_ONCE:
+                return
+            last, attempt = some[-1].call_id, some[-1].attempt
+
     def count_calls(self) -> int:
         """How many calls the ledger holds, however many attempts each took."""
         query = select(func.count()).where(schema.calls.c.final == 1)
@@ -101,13 +132,8 @@ class Ledger:
         return Retained(calls=calls, prompts=prompts, done=no_prompts and no_calls)
 
     def _kept(self, call_id: str) -> list[Receipt]:
-        calls, prompts = schema.calls, schema.prompts
-        query = (
-            select(calls, prompts.c.text)
-            .outerjoin(prompts, calls.c.call_id == prompts.c.call_id)
-            .where(calls.c.call_id == call_id)
-            .order_by(calls.c.attempt)
-        )
+        calls = schema.calls.c
+        query = _RECEIPTS.where(calls.call_id == call_id).order_by(calls.attempt)
         with reading(self._engine) as connection:
             return [rows.receipt(row[:-1], row[-1]) for row in connection.execute(query)]
 

@@ -17,9 +17,8 @@ unpriced = "own"         # the default; what becomes of calls whose price nobody
 alerts = [50, 80, 95]    # the default
 """
 
-import re
-
 from slo.budget import EVERY, LABEL, SCOPES, Budget, Hold, OnLoss, Unit, Unpriced
+from slo.decimals import plain
 from slo.promises.table import DOLLARS, NAME, NANOS, Table, advice, dollars, spoken, whole
 from slo.reservations import MOST
 from slo.window import Window
@@ -97,9 +96,9 @@ def _limit(table: Table, unit: Unit | None) -> int:
 def _limit_mend(value: object, unit: Unit) -> str:
     if unit is not Unit.USD:
         return "write a whole number"
-    plain = re.sub(r"[$_,\s]", "", str(value))
-    example = plain if DOLLARS.fullmatch(plain) else "500"
-    return f'write dollars of at most 9 decimals as a string: "{example}"'
+    meant = plain(value)
+    example = f'"{meant}"' if DOLLARS.fullmatch(meant) else '"500"'
+    return f"write dollars of at most 9 decimals as a string: {example}"
 
 
 def _hold(table: Table, unit: Unit | None) -> Hold:

@@ -14,6 +14,7 @@ unpriced = "own"                         # the default; or refuse, allow: as of 
 
 from slo.budget import EVERY, Unpriced
 from slo.ceiling import Ceiling, Step
+from slo.decimals import plain
 from slo.promises.table import DOLLARS, NANOS, Table, advice, dollars, spoken
 from slo.reservations import MOST
 
@@ -57,8 +58,8 @@ def _limit(table: Table) -> int:
     value = table.entries["limit"].value
     exact = dollars(value)
     if exact is None:
-        plain = str(value).replace("$", "").strip()
-        example = f'"{plain}"' if DOLLARS.fullmatch(plain) else _EXAMPLE
+        meant = plain(value)
+        example = f'"{meant}"' if DOLLARS.fullmatch(meant) else _EXAMPLE
         mend = f"write dollars of at most 9 decimals as a string: {example}"
         table.wrong("limit", f"is {spoken(value)}", mend)
     elif not 1 <= exact <= MOST:

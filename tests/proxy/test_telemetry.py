@@ -142,8 +142,10 @@ def test_what_folding_did_is_counted(name, expected):
     notes = a_receipt(team="t", route="up/m", compaction_why="notes", cost_nanos=250_000_000)
     unpriced = msgspec.structs.replace(notes, cost_nanos=None)
 
+    refused = msgspec.structs.replace(reset, outcome=Outcome.FAILED, compaction_nanos=None)
+
     line = f'thriftgate_{name}{{route="up/m",team="t"}}'
-    assert value(observed(folded, reset, notes, unpriced, CALL), line) == expected
+    assert value(observed(folded, reset, refused, notes, unpriced, CALL), line) == expected
 
 
 def test_why_conversations_went_as_they_came_is_counted_by_reason_up_to_a_bound():

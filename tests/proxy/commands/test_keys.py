@@ -71,3 +71,12 @@ def test_a_team_is_made_once(typed: Typed) -> None:
     assert "already" in typed.refused(teams, "create", "acme-support")
     assert "has the id team_" in typed.said(teams, "create", "other", "--keep-prompts")
     assert "yes" in typed.said(teams, "list")
+
+
+def test_a_teams_prompts_are_kept_from_now_on_or_no_more(typed: Typed) -> None:
+    typed.said(teams, "create", "zebra")
+    assert "prompts are kept" in typed.said(teams, "prompts", "zebra", "keep")
+    assert typed.said(teams, "list").splitlines()[-1].endswith("yes")
+    assert "prompts are not kept" in typed.said(teams, "prompts", "zebra", "drop")
+    assert typed.said(teams, "list").splitlines()[-1].endswith("no")
+    assert "no team named nobody" in typed.refused(teams, "prompts", "nobody", "keep")

@@ -1,6 +1,6 @@
 from sqlalchemy import Engine
 
-from proxy.receipt import Receipt
+from proxy.receipt import Outcome, Receipt
 from proxy.store.foldings import Foldings, FoldSum
 from proxy.store.inserts import inserter
 from tests.fakes.receipts import START, a_receipt
@@ -60,6 +60,14 @@ def test_each_features_folds_are_summed(engine: Engine) -> None:
         ),
     ]
     assert found[0].tokens_saved == 1_200
+
+
+def test_what_no_upstream_took_saved_nothing(engine: Engine) -> None:
+    failed = {"outcome": Outcome.FAILED, "status": 400, "usage": None, "compaction_nanos": None}
+    inserter(engine)([folded(1), folded(2, reset=True, **failed)])
+    (found,) = Foldings(engine).sums(START)
+
+    assert (found.calls, found.folded, found.resets, found.tokens_saved) == (1, 1, 0, 600)
 
 
 def test_what_mode_trim_shortened_is_counted_apart(engine: Engine) -> None:
