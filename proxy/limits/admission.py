@@ -33,14 +33,14 @@ from proxy.limits.claims import (
     Counted,
     claim,
     counted,
-    is_unseen,
     needs,
     subject,
+    unseen,
     used,
 )
 from proxy.limits.predicting import Predictor
 from proxy.limits.pricing import Alternative, billed
-from proxy.limits.refusals import away, left, refusal, unpriced, untold
+from proxy.limits.refusals import away, left, refusal, unknown
 from proxy.receipt import Receipt
 from proxy.settle import Attempt, Seal
 from proxy.store.reserving import Emptied, Reserving, StoreLost
@@ -150,7 +150,7 @@ class Admission:
         """Hold what the attempt may use; headers that tell the caller what is left.
 
         Raises:
-            OverBudget: It does not fit into a budget, or nobody knows its price.
+            OverBudget: It does not fit into a budget, or nobody will know what it used of one.
             Unready: The counters are away or empty, and a budget is not to be passed unseen.
         """
         call, route = attempt.call, attempt.route
@@ -227,8 +227,8 @@ class Admission:
             said = await self._predictor.predicted(attempt, prepared, route)
             prompt, tokens = billed(said.tokens, route, prepared.body), said.tokens
             wanted = needs(units, call, prompt, said.output, said.quote)
-        if wanted.get(Unit.USD) is UNKNOWN or call.is_background:
-            _check_unseen(call, route, found)
+        if (each := unseen(found, wanted, call, route)) is not None:
+            raise unknown(each, route, later=call.is_background)
         cheapest = partial(self._cheapest, attempt, tokens)
         field = partial(clamps.spoken, call, route)
         return _Open(f"{call.id}/{attempt.number}", found, wanted, cheapest, field)
@@ -358,21 +358,6 @@ def _is_worth_asking(again: Claim, said: Refused) -> bool:
     spent, held = said.level.spent, said.level.held
     fits_alone = spent + again.amount <= again.limit
     return held + spent + again.amount <= again.limit or fits_alone is (said.frees is None)
-
-
-def _check_unseen(call: Call, route: Route, found: Collection[Counted]) -> None:
-    """Nothing, if a call whose price nobody knows may pass its hard budgets of dollars.
-
-    Raises:
-        OverBudget: It may not.
-    """
-    for each in found:
-        budget = each.budget
-        is_limited = budget.hard and budget.unit is Unit.USD
-        if is_limited and is_unseen(budget.unpriced, call, route):
-            details = {"budget": budget.name, "scope": budget.scope, "of": each.whose}
-            whose = f"The budget `{budget.name}`"
-            raise (untold if call.is_background else unpriced)(whose, details, route)
 
 
 class _Local:

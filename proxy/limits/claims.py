@@ -116,6 +116,32 @@ def is_unseen(rule: Unpriced, call: Call, route: Route) -> bool:
     return not (rule is Unpriced.OWN and is_own)
 
 
+def unseen(
+    counted: Iterable[Counted], wanted: Mapping[Unit, Need], call: Call, route: Route
+) -> Counted | None:
+    """The first hard budget that a call is not to pass, as nobody will know what it used.
+
+    What is answered in the background tells neither tokens nor, where it costs any, dollars.
+
+    Args:
+        counted: The budgets it counts in.
+        wanted: What it may use of their units.
+        call: The call.
+        route: Where it would go.
+    """
+    for each in counted:
+        budget, may = each.budget, wanted[each.budget.unit]
+        is_unknown = may is UNKNOWN or (call.is_background and may.worst > 0)
+        is_refused = {
+            Unit.USD: is_unknown and is_unseen(budget.unpriced, call, route),
+            Unit.TOKENS: call.is_background,
+            Unit.REQUESTS: False,
+        }
+        if budget.hard and is_refused[budget.unit]:
+            return each
+    return None
+
+
 def claim(each: Counted, wanted: Need, seen: Seen) -> Claim:
     """What the call claims of a budget, by what was last heard of its counter."""
     found = asked(each.budget, wanted, seen)

@@ -315,5 +315,16 @@ def _learned(answers: Iterable[Answer]) -> Lengths:
 
 def _of_provider(models: Mapping[str, Model], provider: str) -> tuple[Model, ...]:
     """The provider's models, by their first routes; not more than are looked at."""
-    found = (model for model in models.values() if model.routes[0].upstream.provider == provider)
+    found = (
+        model
+        for model in models.values()
+        if model.routes[0].upstream.provider == provider and _generates(model)
+    )
     return tuple(model for model, _ in zip(found, range(_MODELS), strict=False)) if provider else ()
+
+
+def _generates(model: Model) -> bool:
+    """Whether it may have an output: where that costs nothing and prompts do, it gives vectors."""
+    tariff = model.routes[0].tariff
+    sheet = tariff.periods[-1].sheets.get("") if tariff is not None and tariff.periods else None
+    return sheet is None or sheet.rates.output != 0 or not sheet.rates.input

@@ -21,6 +21,8 @@ from slo.window import Window
 _AWAY: Final = 2.0
 #: Seconds that a client may wait by itself before it tries again.
 _SOON: Final = 60.0
+#: What a program is told of a call whose price nobody knows.
+_UNPRICED: Final = "price_unknown"
 _RATES: Final = (Unit.REQUESTS, Unit.TOKENS)
 
 
@@ -124,21 +126,38 @@ def unpriced(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget
     )
 
 
-def untold(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget:
-    """Why a call is refused that is answered in the background; the arguments are as above."""
+def unknown(each: Counted, route: Route, *, later: bool) -> OverBudget:
+    """Why a call is refused of which nobody will know what it used of a budget.
+
+    Args:
+        each: The budget.
+        route: Where it would go.
+        later: Whether it is answered in the background, else nobody knows its price.
+    """
+    budget = each.budget
+    limit = f"The budget `{budget.name}`"
+    details = {"budget": budget.name, "scope": budget.scope, "of": each.whose}
+    if not later:
+        return unpriced(limit, details, route)
+    what, mend, code = "tokens", "hard = false", "usage_unknown"
+    if budget.unit is Unit.USD:
+        what, mend, code = "dollars", 'unpriced = "allow"', _UNPRICED
     error = _unseen(
-        f"{limit} limits dollars, and what a call used that is answered in the background is not"
+        f"{limit} limits {what}, and what a call used that is answered in the background is not"
         " told here. Leave `background` out. Whoever runs the gateway can write"
-        ' unpriced = "allow" beside the limit.',
+        f" {mend} beside the limit.",
         details,
         route,
+        code,
     )
     error.param = "background"
     return error
 
 
-def _unseen(message: str, details: Mapping[str, Any], route: Route) -> OverBudget:
-    error = OverBudget(message, code="price_unknown")
+def _unseen(
+    message: str, details: Mapping[str, Any], route: Route, code: str = _UNPRICED
+) -> OverBudget:
+    error = OverBudget(message, code=code)
     error.details = {**details, "upstream": route.upstream.name}
     return error
 

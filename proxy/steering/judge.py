@@ -26,6 +26,8 @@ _LONG: Final = 3 * 86_400.0
 _SILENT: Final = 900.0
 #: Seconds by which the clock may go on between two rounds before it is taken to have jumped.
 _JUMP: Final = 60.0
+#: Seconds between the beginnings of two states, so that what is told of them is told apart.
+_APART: Final = 1.0
 
 
 class Pinned(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +130,8 @@ class Judge:
         found = []
         for track in self._tracks:
             before = self.standings.get(track.name) or Standing(since=now)
-            after = self._judged(track, before, pins.get(track.name), now, has_jumped=has_jumped)
+            here = self._pinned(track, pins.get(track.name), now)
+            after = self._judged(track, here, now, has_jumped=has_jumped)
             self.standings[track.name] = after
             if (move := moves(before, after)) is not None:
                 found.append((track, move))
@@ -147,16 +150,28 @@ class Judge:
         found = []
         for track in self._tracks:
             before = self.standings.get(track.name) or Standing(since=now)
-            after = frozen(_pinned(track, before, pins.get(track.name), now), now, why)
+            after = frozen(self._pinned(track, pins.get(track.name), now), now, why)
             self.standings[track.name] = after
             if (move := moves(before, after)) is not None:
                 found.append((track, move))
         return found
 
-    def _judged(
-        self, track: Track, before: Standing, pin: Pinned | None, now: float, *, has_jumped: bool
-    ) -> Standing:
-        here = _pinned(track, before, pin, now)
+    def _pinned(self, track: Track, pin: Pinned | None, now: float) -> Standing:
+        """The standing, pinned as somebody said; without its pin where nobody says so any more.
+
+        It is pinned since somebody said so, or since now where what it was until now began later.
+        """
+        before = self.standings.get(track.name) or Standing(since=now)
+        if pin is None or pin.until <= now:
+            return unpinned(before, now, track.rules)
+        level = min(max(pin.level, 0), track.rules.rungs)
+        if (before.state, before.level, before.until) == (State.PINNED, level, pin.until):
+            return before
+        is_later = track.name in self.standings and pin.made <= before.since + _APART
+        since = now if is_later else min(pin.made, now)  # of another machine's clock
+        return pinned(before, level, pin.until, since, pin.why)
+
+    def _judged(self, track: Track, here: Standing, now: float, *, has_jumped: bool) -> Standing:
         if here.state is State.PINNED:
             return here
         held = self._held(track, here, now, has_jumped=has_jumped)
@@ -184,16 +199,6 @@ class Judge:
         if is_silent and now - max(here.since, here.step_since) > _SILENT:
             return frozen(here, now, "no calls for 15 minutes")
         return here if is_silent else None
-
-
-def _pinned(track: Track, before: Standing, pin: Pinned | None, now: float) -> Standing:
-    """The standing, pinned as somebody said; without its pin where nobody says so any more."""
-    if pin is None or pin.until <= now:
-        return unpinned(before, now, track.rules)
-    level = min(max(pin.level, 0), track.rules.rungs)
-    is_so = (before.state, before.level, before.until) == (State.PINNED, level, pin.until)
-    since = min(pin.made, now)  # of another machine's clock
-    return before if is_so else pinned(before, level, pin.until, since, pin.why)
 
 
 def _fitted(standing: Standing, rungs: int, now: float) -> Standing:

@@ -61,16 +61,26 @@ LATER = b'{"model":"m","input":"x","background":true,"max_output_tokens":1000}'
 KEYED = replace(ROUTE, upstream=replace(ROUTE.upstream, key_env="KEY"))
 
 
-def test_a_hard_budget_of_dollars_is_not_passed_in_the_background():
+@pytest.mark.parametrize(
+    ("over", "fields", "code"),
+    [
+        (KEYED, {}, "price_unknown"),
+        (KEYED, {"unit": Unit.TOKENS, "limit": 10_000}, "usage_unknown"),
+        (ROUTE, {"unit": Unit.TOKENS, "limit": 10_000}, "usage_unknown"),
+    ],
+)
+def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
+    limit = budget(**fields)
+
     async def story(office: Office) -> None:
         with pytest.raises(OverBudget) as refused:
-            await office.admit(office.attempt(1, LATER, KEYED, endpoint="responses"))
-        assert (refused.value.code, refused.value.param) == ("price_unknown", "background")
-        assert await office.level(COUNTER) == Level(0, 0)
+            await office.admit(office.attempt(1, LATER, over, endpoint="responses"))
+        assert (refused.value.code, refused.value.param) == (code, "background")
+        assert await office.level(COUNTER.replace("usd", limit.unit.value)) == Level(0, 0)
         at_once = LATER.replace(b"true", b"false")
-        await office.admit(office.attempt(2, at_once, KEYED, endpoint="responses"))
+        await office.admit(office.attempt(2, at_once, over, endpoint="responses"))
 
-    told(story, budget())
+    told(story, limit)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +88,10 @@ def test_a_hard_budget_of_dollars_is_not_passed_in_the_background():
     [
         (KEYED, {"unpriced": Unpriced.ALLOW}),
         (KEYED, {"hard": False}),
-        (KEYED, {"unit": Unit.TOKENS, "limit": 10_000}),
+        (KEYED, {"unit": Unit.TOKENS, "limit": 10_000, "hard": False}),
+        (KEYED, {"unit": Unit.REQUESTS, "limit": 10}),
         (ROUTE, {}),
+        (replace(KEYED, tariff=Tariff(periods=(FREE,))), {"unpriced": Unpriced.REFUSE}),
     ],
 )
 def test_a_call_in_the_background_passes_where_that_is_meant(over, fields):

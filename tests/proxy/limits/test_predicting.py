@@ -324,10 +324,15 @@ def test_the_cheapest_model_of_the_same_provider_is_told():
 def test_what_cannot_take_the_call_is_no_alternative():
     retired = Model(id="a", routes=cheap("a", 1).routes, retires=date(2026, 9, 1))
     unpriced = Model(id="b", routes=(named("one/b", tariff=None),))
-    embeds = Tariff(periods=(Period(sheets={"": Sheet(rates=Rates(input=1))}),))
-    embedding = Model(id="c", routes=(named("one/c", tariff=embeds),))
 
-    assert cheapest(retired, unpriced, embedding) is None
+    assert cheapest(retired, unpriced) is None
+
+
+@pytest.mark.parametrize("rates", [Rates(input=1), Rates(input=1, output=0)])
+def test_what_gives_vectors_is_no_alternative(rates):
+    embeds = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),))
+
+    assert cheapest(Model(id="c", routes=(named("one/c", tariff=embeds),))) is None
 
 
 def test_other_embeddings_are_no_alternative():

@@ -11,8 +11,8 @@ from proxy.limits.refusals import (
     left,
     over_ceiling,
     refusal,
+    unknown,
     unpriced,
-    untold,
 )
 from proxy.routes.relay import error_headers
 from slo.budget import Unit
@@ -140,12 +140,22 @@ def test_who_runs_the_gateway_is_told_how_to_say_a_price():
     assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)
 
 
-def test_who_asks_in_the_background_is_told_what_to_leave_out():
-    error = untold("The budget `b`", {"budget": "b"}, route("up"))
+@pytest.mark.parametrize(
+    ("unit", "code", "limits", "mend"),
+    [
+        (Unit.USD, "price_unknown", "dollars", 'unpriced = "allow"'),
+        (Unit.TOKENS, "usage_unknown", "tokens", "hard = false"),
+    ],
+)
+def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits, mend):
+    each = Counted(budget(unit=unit), "acme", "c", NOW + 60)
+    error = unknown(each, route("up"), later=True)
 
-    assert (error.code, error.param) == ("price_unknown", "background")
-    assert error.details == {"budget": "b", "upstream": "up"}
+    assert (error.code, error.param) == (code, "background")
+    assert error.details == {"budget": "b", "scope": "team", "of": "acme", "upstream": "up"}
+    assert error.message.startswith(f"The budget `b` limits {limits}, and what a call used")
     assert "Leave `background` out." in error.message
+    assert f"can write {mend} beside the limit." in error.message
     assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)
 
 

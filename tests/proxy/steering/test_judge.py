@@ -133,6 +133,17 @@ def test_a_pin_began_when_it_was_set_and_never_later_than_now(made, since):
     assert day.judge.standings["chat-ttft"].since == START + since
 
 
+@pytest.mark.parametrize(("made", "since"), [(-500, 9), (3, 9), (3.8, 9), (6, 6)])
+def test_a_pin_that_is_read_late_does_not_begin_before_what_it_ended(made, since):
+    day = Day()
+    said = Standing(state=State.DEGRADED, level=1, since=START + 3.2, until=START + 600)
+    day.judge.take({"chat-ttft": said}, START)
+    day.goes_on(8).goes_on(1, pins=pinned(2, START + 1000, START + made))
+
+    (move,) = day.moves
+    assert (move.after, move.at) == (State.PINNED, START + since)
+
+
 def test_a_pin_that_is_released_ends_at_once():
     day = Day().goes_on(5, pins=pinned(0, START + 1000)).goes_on(1)
 
