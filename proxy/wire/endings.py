@@ -27,49 +27,28 @@ def error_event(endpoint: str, error: ProxyError) -> bytes:
 
 def failed_early() -> UpstreamError:
     """What it means that a stream ended, or failed for no known reason, before its content."""
-    return UpstreamError(
-        "The upstream failed before its answer began.",
-        status=502,
-        code="upstream_failed_early",
-        retryable=True,
-    )
+    return _retryable("The upstream failed before its answer began.", "upstream_failed_early")
 
 
 def cut_off() -> UpstreamError:
     """What it means that a stream ended before its answer did."""
-    return UpstreamError(
-        "The upstream stopped in the middle of its answer. Try again.",
-        status=502,
-        code="upstream_cut_off",
-        retryable=True,
-    )
+    return _retryable("The upstream stopped in the middle of its answer. Try again.", "upstream_cut_off")
 
 
 def malformed() -> UpstreamError:
     """What it means that an answer cannot be read."""
-    return UpstreamError(
-        "The upstream's answer could not be read. Try again a little later.",
-        status=502,
-        code="upstream_malformed",
-        retryable=True,
-    )
+    return _retryable("The upstream's answer could not be read. Try again a little later.", "upstream_malformed")
 
 
 def failed_midway() -> UpstreamError:
     """What it means that a stream ended with an error of the upstream's own."""
-    return UpstreamError(
-        "The upstream failed in the middle of its answer.",
-        status=502,
-        code="upstream_failed_midway",
-        retryable=True,
-    )
+    return _retryable("The upstream failed in the middle of its answer.", "upstream_failed_midway")
 
 
 def connection_broken() -> UpstreamError:
     """What it means that the connection was lost before the answer was whole."""
-    return UpstreamError(
-        "The upstream's connection broke before its answer was complete.",
-        status=502,
-        code="upstream_connection_broken",
-        retryable=True,
-    )
+    return _retryable("The upstream's connection broke before its answer was complete.", "upstream_connection_broken")
+
+
+def _retryable(message: str, code: str) -> UpstreamError:
+    return UpstreamError(message, status=502, code=code, retryable=True)

@@ -85,8 +85,8 @@ _MENDS: Final = {
 #: What looks like a credential: provider keys, tokens, anything after a word that announces one;
 #: and what names the gateway's own account upstream: its organization, projects and requests.
 _SECRETS: Final = re.compile(
-    r"(?i:\b(?:bearer|basic)\s+)[^\s\"',;]+"
-    r"|(?i:\b(?:x-)?api[-_ ]?key(?:\s+provided)?[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]+"
+    r"(?i:\b(?:bearer|basic)\s+)[^\s\"',;\\]+"
+    r"|(?i:\b(?:x-)?api[-_ ]?key(?:\s+provided)?[\"']?\s*[:=]\s*[\"']?)[^\s\"',;\\]+"
     r"|\b(?:sk|pk|rk|tg|gsk|xai|sess|fw|hf|pplx|key)[-_][\w.*-]{6,}"
     r"|\bAIza[\w-]{20,}|\bAKIA[A-Z0-9]{12,}|\beyJ[\w-]+\.[\w-]+\.?[\w-]*"
     r"|\b[0-9a-fA-F]{32,}\b"
@@ -95,7 +95,7 @@ _SECRETS: Final = re.compile(
 
 #: What tells of an error in a stream; in generated text its quotation marks would be escaped.
 _TELLS: Final = re.compile(
-    rb'"error"\s*:\s*["{\[]|"type"\s*:\s*"(?:error|response\.failed)"|event: ?error'
+    rb'"error"\s*:\s*(?!null\b|false\b)[^\s]|"type"\s*:\s*"(?:error|response\.failed)"|event: ?error'
 )
 _BLANKS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 

@@ -168,16 +168,17 @@ def _split(run: bytes) -> list[bytes]:
 
 
 def _is_usage(event: bytes) -> bool:
-    """Whether this is the closing chunk: top-level usage and no choices."""
+    """Whether this is the closing chunk: top-level usage, no choices and no error."""
     if _USAGE.search(event) is None or _NO_CHOICES.search(event) is None:
         return False
     try:
         chunks = [msgspec.json.decode(one.data, type=_Chunk) for one in events(event)]
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
-    return all(chunk.choices == [] and chunk.usage is not None for chunk in chunks)
+    return all(c.choices == [] and c.usage is not None and c.error is None for c in chunks)
 
 
 class _Chunk(msgspec.Struct):
     choices: list[msgspec.Raw] | None = None
     usage: dict[str, Any] | None = None
+    error: Any = None
