@@ -1,6 +1,7 @@
 """How a conversation may be folded, and at what prices."""
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,14 @@ class Mode(StrEnum):
     FACTS = "facts"  #: Old turns become facts, by rules alone.
     FACTS_MODEL = "facts+model"  #: Facts that a small model found join them at the next reset.
     NATIVE = "native"  #: The provider compacts; nothing is folded here.
+
+
+#: Tokens of a step, and of the least prompt, from which a cache is coarse.
+_BLOCK: Final = 1_024
+_LEAST: Final = 4_096
+#: Steps, and leasts, of a coarse cache that a prompt has before its results are told shorter.
+_STEPS: Final = 4
+_LEASTS: Final = 2
 
 
 class Prices(msgspec.Struct, frozen=True):
@@ -32,6 +41,16 @@ class Prices(msgspec.Struct, frozen=True):
     output: float = 4.0
     least: int = 0
     block: int = 1
+
+    @property
+    def trims(self) -> int:
+        """Tokens of a prompt from which results are told shorter.
+
+        One made shorter can fall below a step of its cache, or below its least, and cost more: so
+        on coarse ones only where it is some steps long. Measured, tests/bench/README.md.
+        """
+        coarse = self.block >= _BLOCK or self.least >= _LEAST
+        return max(_STEPS * self.block, _LEASTS * self.least) if coarse else self.least
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):

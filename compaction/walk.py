@@ -200,11 +200,11 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
     def _told(self, state: State, at: int) -> State:
         """With the messages up to a point in the tail.
 
-        A prompt that is shorter than any that its provider caches costs more than a longer one.
+        Results stay whole until the prompt is long enough for its cache.
         """
         before = Before(
             text=lambda: self.sent_before(state),
-            above=self.policy.prices.least - self._sent(state) + state.tail.tokens,
+            above=self.policy.prices.trims - self._sent(state) + state.tail.tokens,
         )
         tail = grown(self.talk, state.tail, at, self.count, before, find=self.find)
         return msgspec.structs.replace(state, tail=tail)

@@ -2,7 +2,7 @@
 """What recorded conversations cost if their real texts are folded, beside simpler policies.
 
 never: Sent as it came.
-trim: Tool results are said shorter, nothing else.
+trim: Tool results are said shorter, nothing else, at the route's own prices.
 ours: Folded by rules where the gate finds that it pays, at the route's own prices.
 always: At every call all but the last three turns is folded anew.
 window: Folded when the prompt passes 80 % of a window, all but the last three turns, as agents'
@@ -56,6 +56,8 @@ SMALL: Final = "gpt-5.4-nano"
 NOW: Final = datetime(2026, 11, 22, tzinfo=UTC)
 _WINDOWS: Final = {"200k": 160_000, "64k": 51_200}  # 80 % of each
 _ASKED: Final = " + model"
+#: The gateway's own ways, which hang on prices.
+_PRICED: Final = {"trim": Mode.TRIM, "ours": Mode.FACTS}
 #: Around a message.
 _FRAME: Final = 4
 
@@ -230,8 +232,8 @@ class Bench:
 
     def _sends(self, name: str, talk: Talk, here: Way) -> list[Sent]:
         """What each call sends under a policy."""
-        if name == "ours":
-            return list(by(ours(here), talk))
+        if name in _PRICED:
+            return list(by(ours(here, _PRICED[name]), talk))
         key = (name, talk.name)
         if key not in self._kept:
             self._kept[key] = list(self._others[name](talk))
@@ -242,7 +244,6 @@ class Bench:
         windows = {size: partial(at_window, most, self.ids) for size, most in _WINDOWS.items()}
         return {
             "never": never,
-            "trim": partial(by, Policy(mode=Mode.TRIM)),
             "always": partial(by, Policy(force=True, once=True)),
             **windows,
         }
@@ -255,9 +256,9 @@ def _alike(one: Sequence[Sent], other: Sequence[Sent]) -> bool:
     )
 
 
-def ours(here: Way) -> Policy:
+def ours(here: Way, mode: Mode = Mode.FACTS) -> Policy:
     """The gateway's own policy on a route."""
-    return Policy(prices=here.prices, window=here.route.window or 0)
+    return Policy(mode=mode, prices=here.prices, window=here.route.window or 0)
 
 
 NAMES: Final = ("never", "trim", "ours", "always", "200k", "64k", f"64k{_ASKED}")
@@ -271,6 +272,8 @@ def main() -> None:
     told.add_argument("--safety", nargs="*", type=float, default=(gate.SAFETY,))
     told.add_argument("--only", nargs="*", default=NAMES)
     given = told.parse_args()
+    if unknown := set(given.sets) - set(TALKS):
+        told.error(f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(TALKS)}")
     heads = ["set", "route", "safety", "sessions", "folded", "dearer", "dearest", *given.only]
     print(f"| {' | '.join(heads)} |\n|---|---|{'--:|' * (len(heads) - 2)}")
     for name in given.sets:

@@ -75,6 +75,8 @@ def main() -> None:
     parser.add_argument("--lost", action="store_true", help="name what was lost")
     parser.add_argument("--ours", action="store_true", help="leave the simpler ways out")
     options = parser.parse_args()
+    if unknown := set(options.tables) - set(TABLES):
+        parser.error(f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(TABLES)}")
     count = Tokens()
     for table in options.tables:
         them = taken(table, options.every, options.least, count)

@@ -320,6 +320,8 @@ def main() -> None:
     asked.add_argument("--trim", type=float, default=0.0)
     asked.add_argument("--safety", nargs="*", type=float, default=())
     given = asked.parse_args()
+    if unknown := set(given.set) - set(SETS):
+        asked.error(f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(SETS)}")
     now = datetime(2026, 11, 22, tzinfo=UTC)
     if given.safety:
         sessions = [each for name in given.set for each in SETS[name](given.data)]

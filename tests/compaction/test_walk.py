@@ -139,6 +139,27 @@ def test_what_its_provider_would_not_cache_is_not_told_shorter():
     assert ended(walk(raws, Policy(mode=Mode.TRIM))).tail.said
 
 
+def test_on_a_coarse_cache_results_stay_whole_until_the_prompt_is_some_steps_long():
+    raws = conversation(3)
+    told = "\n".join(f"{n}: the same line" for n in range(400))
+    raws[2:2] = [*asked("read", {}, told), *asked("read", {}, told)]
+
+    def said(prices: Prices) -> bool:
+        return bool(ended(walk(raws, Policy(mode=Mode.TRIM, prices=prices))).tail.said)
+
+    assert 2_048 < ended(walk(raws, Policy(mode=Mode.OFF))).raw < 4 * 2_048
+    assert not said(Prices(read=0.1, least=1_024, block=2_048))
+    assert said(Prices(read=0.1, least=1_024, block=128))
+    assert said(Prices(read=0.1, block=256))
+
+
+def test_a_coarse_cache_steps_or_begins_high():
+    assert Prices(least=1_024, block=2_048).trims == 8_192
+    assert Prices(least=4_096).trims == 8_192
+    assert Prices(least=1_024, block=128).trims == 1_024
+    assert Prices(block=0).trims == 0
+
+
 def read_again(path: str, policy: Policy) -> State:
     """A page was read in the first of some turns, and in the last one this."""
     pages = {"a.py": _PAGE, "b.py": "It is empty."}
