@@ -11,7 +11,7 @@ from proxy.settle import Attempt, End, crude, receipt, terms
 from proxy.timeline import Waiting
 from proxy.watch import HungUp, Interrupted, Wait
 from proxy.wire.endings import cut_off, error_event, failed_midway
-from proxy.wire.failures import unkeyed, unkeyed_error
+from proxy.wire.failures import unkeyed, unkeyed_answer, unkeyed_error
 from proxy.wire.port import Reader
 from proxy.wire.sse import is_idle
 from slo.usage import Usage
@@ -55,7 +55,7 @@ class Delivery:
     async def _whole(self) -> None:
         body, reason = self._answer.first, None
         if self._answer.meter.broken:
-            body = unkeyed(body)
+            body = unkeyed_answer(body)
             reason = failed_midway() if self._answer.generates else None
         kept = await self._settled(reason)
         with self._handing():

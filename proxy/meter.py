@@ -191,6 +191,11 @@ class Meter:
         return bool(self.finished or self.unkept or any(map(_REASON.search, reversed(self._kept))))
 
     @property
+    def exact(self) -> bool:
+        """Whether what was used was said with the answer's end, good or bad, and may be true."""
+        return self.billed and not self.suspicious
+
+    @property
     def suspicious(self) -> bool:
         """Whether the usage cannot be true: text came, but no tokens were generated or sent.
 
@@ -220,6 +225,7 @@ class Meter:
     def _look(self, run: bytes) -> None:
         if not self._streamed:
             self._note(Event(name="", data=run))
+            self.billed = bool(self._found)
             self.finished = self.begun and not self.broken
             return
         for event in events(run):

@@ -74,7 +74,7 @@ def kept(
         status=failure.status,
         error=failure.code,
         usage=usage,
-        estimated=usage is not None and not (heard is not None and heard.billed),
+        estimated=usage is not None and not (heard is not None and heard.exact),
         upstream_id=heard.upstream_id if heard is not None else "",
         terms=terms(attempt, heard.service_tier, heard.found) if heard else terms(attempt, "", {}),
         final=final,
@@ -90,6 +90,6 @@ async def _usage(opening: Opening) -> Usage | None:
     line, heard = opening.line, opening.heard
     if not opening.was_taken or line.call.method != "POST":
         return None
-    if heard is not None and heard.billed:
+    if heard is not None and heard.exact:
         return heard.usage
     return await line.desk.estimator.usage(opening.attempt.sent, opening.choice.route, heard)

@@ -32,12 +32,16 @@ def failed_early() -> UpstreamError:
 
 def cut_off() -> UpstreamError:
     """What it means that a stream ended before its answer did."""
-    return _retryable("The upstream stopped in the middle of its answer. Try again.", "upstream_cut_off")
+    return _retryable(
+        "The upstream stopped in the middle of its answer. Try again.", "upstream_cut_off"
+    )
 
 
 def malformed() -> UpstreamError:
     """What it means that an answer cannot be read."""
-    return _retryable("The upstream's answer could not be read. Try again a little later.", "upstream_malformed")
+    return _retryable(
+        "The upstream's answer could not be read. Try again a little later.", "upstream_malformed"
+    )
 
 
 def failed_midway() -> UpstreamError:
@@ -47,7 +51,10 @@ def failed_midway() -> UpstreamError:
 
 def connection_broken() -> UpstreamError:
     """What it means that the connection was lost before the answer was whole."""
-    return _retryable("The upstream's connection broke before its answer was complete.", "upstream_connection_broken")
+    return _retryable(
+        "The upstream's connection broke before its answer was complete.",
+        "upstream_connection_broken",
+    )
 
 
 def _retryable(message: str, code: str) -> UpstreamError:

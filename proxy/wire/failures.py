@@ -29,6 +29,7 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.chat import field, replaced
 from proxy.errors import UpstreamError
 from proxy.wire.envelopes import envelope_of, error_in, text
 from proxy.wire.sse import events
@@ -85,17 +86,25 @@ _MENDS: Final = {
 #: What looks like a credential: provider keys, tokens, anything after a word that announces one;
 #: and what names the gateway's own account upstream: its organization, projects and requests.
 _SECRETS: Final = re.compile(
-    r"(?i:\b(?:bearer|basic)\s+)[^\s\"',;\\]+"
+    r"(?<!\\)(?:(?i:\b(?:bearer|basic)\s+)[^\s\"',;\\]+"
     r"|(?i:\b(?:x-)?api[-_ ]?key(?:\s+provided)?[\"']?\s*[:=]\s*[\"']?)[^\s\"',;\\]+"
     r"|\b(?:sk|pk|rk|tg|gsk|xai|sess|fw|hf|pplx|key)[-_][\w.*-]{6,}"
     r"|\bAIza[\w-]{20,}|\bAKIA[A-Z0-9]{12,}|\beyJ[\w-]+\.[\w-]+\.?[\w-]*"
     r"|\b[0-9a-fA-F]{32,}\b"
-    r"|\b(?:org-|proj_|req_)(?:(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}|[A-Za-z0-9]{20,})"
+    r"|\b(?:org-|proj_|req_)(?:(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}|[A-Za-z0-9]{20,}))"
 )
+#: A string in JSON, and one that a field announces as a key.
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_NAMED: Final = re.compile(
+    rb'("(?:(?:x-)?api[-_ ]?key|authorization)"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE
+)
+#: The longest error object in an answer that is looked through.
+_ERROR: Final = 64 * 1024
 
 #: What tells of an error in a stream; in generated text its quotation marks would be escaped.
 _TELLS: Final = re.compile(
-    rb'"error"\s*:\s*(?!null\b|false\b)[^\s]|"type"\s*:\s*"(?:error|response\.failed)"|event: ?error'
+    rb'"error"\s*:\s*(?!null\b|false\b)\S'
+    rb'|"type"\s*:\s*"(?:error|response\.failed)"|event: ?error'
 )
 _BLANKS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
@@ -123,6 +132,24 @@ def unkeyed(run: bytes) -> bytes:
     """The bytes as they came, but for what looks like a key."""
     text = run.decode("utf-8", "surrogateescape")
     return _SECRETS.sub("[redacted]", text).encode("utf-8", "surrogateescape")
+
+
+def unkeyed_answer(body: bytes) -> bytes:
+    """An answer in JSON as it came, but for what looks like a key in the strings of its error."""
+    error = field(body, "error")
+    if error is None:
+        return body
+    if len(error) > _ERROR:
+        return replaced(body, {"error": b'{"message":"[redacted]"}'})
+    clean = _STRING.sub(_unkeyed_string, _NAMED.sub(rb'\1"[redacted]"', error))
+    return body if clean == error else replaced(body, {"error": clean})
+
+
+def _unkeyed_string(found: re.Match[bytes]) -> bytes:
+    """A string in JSON, written anew where it holds a key."""
+    text = msgspec.json.decode(found[0], type=str)
+    left = _SECRETS.sub("[redacted]", text)
+    return found[0] if left == text else msgspec.json.encode(left)
 
 
 def unkeyed_error(run: bytes) -> bytes:

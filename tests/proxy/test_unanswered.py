@@ -170,3 +170,20 @@ def test_a_caller_that_left_is_told_from_what_failed():
         return ledger
 
     assert receipt(work()).outcome is Outcome.HUNG_UP
+
+
+@pytest.mark.parametrize(
+    ("text", "usage", "estimated"),
+    [('"usage":{"prompt_tokens":9,"completion_tokens":2}', Usage(input=9, output=2), False),
+     ('"usage":null', ESTIMATE, True)],
+)  # fmt: skip
+def test_a_whole_answer_that_cannot_be_said_is_billed_as_it_told(text, usage, estimated):
+    async def work() -> FakeLedger:
+        made, ledger, _ = opening()
+        made.heard = Meter(openai_usage, streamed=False)
+        made.heard.feed(b'{"id":"a","choices":[],' + text.encode() + b"}")
+        await counted(made, broken(), final=True)
+        return ledger
+
+    found = receipt(work())
+    assert (found.usage, found.estimated) == (usage, estimated)

@@ -14,6 +14,7 @@ from proxy.wire.failures import (
     retry_after,
     status_of,
     unkeyed,
+    unkeyed_answer,
     unkeyed_error,
 )
 
@@ -294,6 +295,8 @@ def test_bytes_lose_their_keys_and_nothing_else():
     [
         b'data: {"error": {"message":"sk-abcdef123456"}}',
         b'data: {"error":"sk-abcdef123456"}',
+        b'data: {"error": true,"message":"sk-abcdef123456"}',
+        b'data: {"error":500,"message":"sk-abcdef123456"}',
         b'data: {"type":"error","message":"sk-abcdef123456"}',
         b'data: {"type":"response.failed","response":"sk-abcdef123456"}',
         b"event: error\r\ndata: sk-abcdef123456",
@@ -308,6 +311,14 @@ def test_what_stands_before_an_error_stays_as_it_came(end, error):
     assert unkeyed_error(error) == error.replace(b"sk-abcdef123456", b"[redacted]")
 
 
+@pytest.mark.parametrize("said", ['sent "Bearer abc.def" to us', 'use "api_key=hunter22" here'])
+def test_an_error_that_quotes_a_key_stays_json_without_it(said):
+    event = unkeyed_error(b"data: " + orjson.dumps({"error": {"message": said}}) + b"\n\n")
+    told = orjson.loads(event.removeprefix(b"data: "))["error"]["message"]
+
+    assert told in {'sent "[redacted]" to us', 'use "[redacted]" here'}
+
+
 def test_a_run_whose_error_is_not_found_loses_all_its_keys():
     assert unkeyed_error(b"data: sk-abcdef123456\n\n") == b"data: [redacted]\n\n"
 
@@ -319,3 +330,32 @@ def test_what_an_upstream_said_is_kept_for_the_log_without_its_keys():
     assert "lacks access" in failure.detail
     assert "sk-abcdef" not in failure.detail
     assert "lacks access" not in failure.message
+
+
+@pytest.mark.parametrize(
+    ("error", "left"),
+    [
+        ({"message": 'sent "Bearer abc.def" to us'}, {"message": 'sent "[redacted]" to us'}),
+        (
+            {"message": "a tab\tg-foobarbaz1 and sk-abcdef123456"},
+            {"message": "a tab\tg-foobarbaz1 and [redacted]"},
+        ),
+        ({"api_key": "hunter22", "n": 1}, {"api_key": "[redacted]", "n": 1}),
+        ({"message": "x" * 70_000}, {"message": "[redacted]"}),
+        ("sk-abcdef123456", "[redacted]"),
+    ],
+)
+def test_of_an_answer_that_failed_only_the_error_loses_keys_and_stays_json(error, left):
+    said = "basic idea: the key sk-abcdef123456 of " + "0123456789abcdef" * 2
+    whole = orjson.dumps({"id": "resp_1", "error": error, "output": [{"text": said}]})
+
+    told = orjson.loads(unkeyed_answer(whole))
+
+    assert told == {"id": "resp_1", "error": left, "output": [{"text": said}]}
+
+
+def test_an_answer_whose_error_holds_no_key_stays_byte_for_byte():
+    whole = b'{ "error" : {"message": "no"} , "id": "a"}'
+
+    assert unkeyed_answer(whole) is whole
+    assert unkeyed_answer(b'{"type":"error"}') == b'{"type":"error"}'

@@ -192,3 +192,11 @@ def test_of_any_stream_cut_anywhere_only_usage_chunks_are_taken(makes, places, e
     got += taken.feed(frames.feed(whole)) + taken.feed(frames.rest()) + taken.end()
 
     assert got == wanted
+
+
+def test_an_error_that_comes_with_the_usage_reaches_the_caller():
+    failed = event({"choices": [], "error": {"message": "no"}, "usage": USAGE})
+    fine = event({"choices": [], "error": None, "usage": USAGE})
+
+    assert UsageTaken().feed(failed) == failed
+    assert UsageTaken().feed(fine) == b""
