@@ -21,6 +21,19 @@ def finished(school: School) -> None:
     assert over.wait(10)
 
 
+def busy(school: School) -> threading.Event:
+    """Keep its thread at a lesson until this is set."""
+    begun, over = threading.Event(), threading.Event()
+
+    def long() -> None:
+        begun.set()
+        over.wait(10)
+
+    school.teach(long)
+    assert begun.wait(10)
+    return over
+
+
 def test_lessons_are_learned_in_their_order_in_one_thread_that_is_not_ours(school):
     learned = []
 
@@ -45,14 +58,7 @@ def test_a_lesson_that_fails_is_told_of_and_harms_no_other(school, caplog):
 
 
 def test_lessons_that_wait_are_bounded(school):
-    begun, over, learned = threading.Event(), threading.Event(), []
-
-    def long() -> None:
-        begun.set()
-        over.wait(10)
-
-    school.teach(long)
-    assert begun.wait(10)
+    over, learned = busy(school), []
     for number in range(5):
         school.teach(lambda number=number: learned.append(number))
     over.set()
@@ -62,14 +68,7 @@ def test_lessons_that_wait_are_bounded(school):
 
 
 def test_closing_drops_what_waits_and_takes_no_more(school):
-    begun, over, learned = threading.Event(), threading.Event(), []
-
-    def long() -> None:
-        begun.set()
-        over.wait(10)
-
-    school.teach(long)
-    assert begun.wait(10)
+    over, learned = busy(school), []
     school.teach(lambda: learned.append("waited"))
     school.close()
     over.set()
