@@ -4,14 +4,18 @@
 Each row: steps judged, and at how many the prefix moved; built well, as recorded, and built badly.
 *arranged* is the day after the gateway saw the set for the first time, for a conversation stays as
 it was begun; *early* is the same before an upstream that takes system messages at the start alone.
-Usage: python -m tests.bench.prefix_extends [--every 1]
+Usage: python -m tests.bench.prefix_extends [--every 1] [--recorded KIND FOLDER]
 """
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
+from pathlib import Path
 
+import orjson
+
+from tests.bench import recorded
 from tests.bench.prefix_planners import (
     Planning,
     Plans,
@@ -67,14 +71,41 @@ def figures(
         yield mode, sum(1 for _ in moves(them, plans, regime, onlooker, built))
 
 
+def whole(kind: str, folder: Path) -> tuple[list[Recorded], Built]:
+    """A set whose calls were recorded with their whole bodies, as they were sent."""
+    bodies: dict[str, list[bytes]] = {}
+    features: dict[str, str] = {}
+    for one in recorded.KINDS[kind](folder):
+        bodies.setdefault(one.conversation, []).append(orjson.dumps(one.body))
+        features[one.conversation] = one.feature
+    them = [
+        Recorded(name=name, feature=features[name], user="", place="", rules="", messages=())
+        for name in bodies
+    ]
+    return them, lambda one: bodies[one.name]
+
+
 def main() -> None:
     """Print the table as markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="take every so manieth conversation")
     parser.add_argument("--kind", choices=KINDS)
+    parser.add_argument(
+        "--recorded", nargs=2, metavar=("KIND", "FOLDER"), help="as tests.bench.recorded"
+    )
     options = parser.parse_args()
     onlooker = Onlooker()
     print("| set | built | mode | regime | steps | moved |\n|---|---|---|---|--:|--:|")
+    if options.recorded is not None:
+        kind, folder = options.recorded
+        them, as_sent = whole(kind, Path(folder))
+        steps = sum(max(0, sum(1 for _ in as_sent(one)) - 1) for one in them)
+        for regime in ROUTES:
+            for mode, found in figures(them, regime, onlooker, as_sent):
+                print(
+                    f"| {kind} | as recorded | {mode} | {regime} | {steps} | {found} |", flush=True
+                )
+        return
     for kind in [options.kind] if options.kind else KINDS:
         them = list(islice(KINDS[kind](PATHS[kind]), 0, None, options.every))
         steps = sum(max(0, sum(1 for _ in one.calls()) - 1) for one in them)
