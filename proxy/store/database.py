@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from sqlite3 import SQLITE_BUSY
 from sqlite3 import Connection as SqliteConnection
+from sqlite3 import OperationalError as SqliteError
 from typing import Final
 
 from alembic import command
@@ -31,9 +33,12 @@ from proxy.store.moments import micros
 #: Rows that are deleted in one step.
 _STEP: Final = 2_000
 
+#: Seconds a process waits for another one that holds SQLite's file.
+_SQLITE_WAIT: Final = 10.0
+#: Seconds between two attempts to switch a new file to write-ahead logging.
+_SQLITE_PAUSE: Final = 0.02
 _SQLITE = (
-    "PRAGMA busy_timeout = 5000",
-    "PRAGMA journal_mode = WAL",
+    f"PRAGMA busy_timeout = {_SQLITE_WAIT * 1000:.0f}",
     # A segment of the journal is deleted once its receipts are committed, so a commit must
     # outlive a power cut; in WAL mode NORMAL would not promise that.
     "PRAGMA synchronous = FULL",
@@ -174,6 +179,7 @@ def _sqlite(where: URL) -> Engine:
         connection.isolation_level = None  # the driver begins no transactions; `begin` below does
         for setting in _SQLITE:
             connection.execute(setting)
+        _write_ahead(connection)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -181,6 +187,25 @@ def _sqlite(where: URL) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _write_ahead(connection: SqliteConnection) -> None:
+    """Switch the file to write-ahead logging, which SQLite refuses at once while another writes.
+
+    Its busy timeout does not hold here: who reads and wants to write may not wait for a writer
+    (https://www.sqlite.org/c3ref/busy_handler.html), so processes that start together on a new
+    file would fail.
+    """
+    until = time.monotonic() + _SQLITE_WAIT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except SqliteError as error:
+            if error.sqlite_errorcode & 0xFF != SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(_SQLITE_PAUSE)
+        else:
+            return
 
 
 def _alembic() -> Config:

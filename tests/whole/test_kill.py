@@ -3,7 +3,6 @@
 ``python -m tests.bench.kill`` and ``python -m tests.bench.outage`` do the same for longer.
 """
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import psycopg
 import pytest
 
 from tests.bench.kill import killed
-from tests.bench.outage import outage
+from tests.bench.outage import outage, took
 from tests.fakes.load import Load
 from tests.fakes.postgres import SERVER, schema
 from tests.fakes.reckoning import reckoned
@@ -57,7 +56,7 @@ def test_a_gateway_told_to_stop_ends_its_answers_and_drains_its_journal(tmp_path
         gateway.start()
         load = Load(gateway.url, gateway.key)
         with load.running():
-            time.sleep(0.5)
+            took(lambda: len(load.delivered) > 50)
             gateway.stop()
         found = reckoned(gateway, load)
 

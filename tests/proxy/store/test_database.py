@@ -1,5 +1,7 @@
+import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,24 @@ def test_processes_that_start_together_migrate_once(url: str) -> None:
     assert [process.wait(30) for process in processes] == [0, 0, 0]
     engine = open_database(url)
     assert revision(engine) == "0007"
+    engine.dispose()
+
+
+def test_a_new_file_that_another_process_is_writing_is_waited_for(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("CREATE TABLE theirs (id)")
+    ends = threading.Timer(0.2, lambda: other.execute("COMMIT"))
+    engine = open_database(f"sqlite:///{file}")
+    ends.start()
+
+    with reading(engine) as connection:
+        mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+
+    assert mode == "wal"
+    ends.join()
+    other.close()
     engine.dispose()
 
 
