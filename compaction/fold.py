@@ -27,7 +27,7 @@ from compaction.talk import Talk, talk
 from compaction.walk import Fold, Notes, State, Walk, unnoted
 
 #: Changes whenever the same conversation would be folded to other bytes than before.
-VERSION: Final = 3
+VERSION: Final = 5
 _UNTOUCHED: Final = frozenset({Mode.OFF, Mode.NATIVE})
 
 
@@ -182,7 +182,7 @@ def _folded(walk: Walk, state: State, *, names_lost: bool) -> Folded:
         evidence=needed(walk, state) if folds else None,
         newest=walk.key(last.segment.end) if last is not None else b"",
         region=_region(said, last) if reset and last is not None else None,
-        lost=losses(walk, state) if names_lost and folds else (),
+        lost=losses(walk, state, sent) if names_lost and folds else (),
     )
 
 

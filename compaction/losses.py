@@ -1,17 +1,27 @@
 """What was folded away and is not sent any more: what of it was needed, and what of it is gone."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from compaction.deciding.proof import Evidence
-from compaction.reading.message import Called, Voice
-from compaction.results.leaves import ids, leaves
+from compaction.facts.fact import Fact, Kind
+from compaction.facts.secrets import redacted
+from compaction.reading.message import Called, Message
+from compaction.reading.read import read
+from compaction.recall import names_it, spaced_ids
+from compaction.results.crush import value_of
+from compaction.results.leaves import strings
+from compaction.results.values import Unreadable
+from compaction.value_tokens import TokenIndex, Tokens, named_values
 from compaction.walk import State, Walk
 
+#: How much is gone, which is no value of what is.
+_counts: Final = re.compile(r"\(\d+\)|and \d+ more").sub
 #: Names of one call that are looked up.
 _NAMES: Final = 64
 #: Losses that are named.
-_NAMED: Final = 200
+_NAMED: Final = 1_000
 
 
 def needed(walk: Walk, state: State) -> Evidence | None:
@@ -30,35 +40,68 @@ def needed(walk: Walk, state: State) -> Evidence | None:
     calls = list(_calls(walk, before, here))
     if not folds or not calls:
         return None
-    names = dict.fromkeys(name for call in calls for name in ids(call.arguments)[:_NAMES])
+    names = dict.fromkeys(name for call in calls for name in spaced_ids(call.arguments)[:_NAMES])
     if not names:
         return Evidence()
     cut = folds[-1].segment.end
-    segments = "\n".join(each.segment.text for each in folds)
-    kept = (walk.talk.messages[at].text for each in folds for at in each.kept)
-    as_it_came = walk.talk.words(0, walk.talk.lead) + walk.talk.words(cut, before)
-    as_it_came += "\n".join(kept)
-    folded = walk.talk.words(walk.talk.lead, cut)
-    recalled = "\n".join(each.raw.decode() for each in state.tail.said.values())
-    asked = [name for name in names if name not in as_it_came and name in folded]
-    lost = sum(name not in segments and name not in recalled for name in asked)
+    words = walk.talk.words
+    kept = [walk.talk.messages[at].text for each in folds for at in each.kept]
+    as_it_came = "\n".join([words(0, walk.talk.lead), words(cut, before), *kept])
+    folded = words(walk.talk.lead, cut)
+    asked = [name for name in names if not names_it(as_it_came, name) and names_it(folded, name)]
+    said = [each.segment.text for each in folds]
+    said += [each.raw.decode() for each in state.tail.said.values()]
+    lost = sum(not any(names_it(text, name) for text in said) for name in asked)
     return Evidence(needed=len(asked), lost=lost)
 
 
-def losses(walk: Walk, state: State) -> tuple[str, ...]:
-    """Values and names that stood in the folded part and are not sent any more, in their order."""
-    talk = walk.talk
-    folded = range(talk.lead, state.folds[-1].segment.end)
-    sent = walk.sent_before(state) + talk.words(state.tail.start, state.tail.end)
-    sent += "\n".join(each.raw.decode() for each in state.tail.said.values())
-    found: dict[str, None] = {}
-    for at in folded:
-        message = talk.messages[at]
-        names = leaves(message.text) if message.voice is Voice.RESULT else ids(message.text)
-        found |= dict.fromkeys(name for name in names if name not in sent)
+def losses(walk: Walk, state: State, sent: Sequence[bytes]) -> tuple[str, ...]:
+    """Values that the folded part named and what is sent does not, in their order.
+
+    Args:
+        walk: The conversation.
+        state: How it stands.
+        sent: Each message that is sent.
+    """
+    messages = walk.talk.messages
+    kept = {at for each in state.folds for at in each.kept}
+    said = {each.segment.text: each.segment.facts for each in state.folds}
+    known = TokenIndex(
+        told for raw in sent for text in _texts(read(raw)) for told in _told(text, said)
+    )
+    found: dict[Tokens, str] = {}
+    for at in range(walk.talk.lead, state.folds[-1].segment.end):
+        for text in () if at in kept else _texts(messages[at]):
+            named = named_values(redacted(text)).items()
+            found |= {value: written for value, written in named if value not in known}
         if len(found) > _NAMED:
             break
-    return tuple(found)[:_NAMED]
+    return tuple(found.values())[:_NAMED]
+
+
+def _told(text: str, said: Mapping[str, Sequence[Fact]]) -> Iterator[str]:
+    """What a text tells; of a segment neither the numbers of turns nor how much is gone."""
+    if text not in said:
+        yield text
+    else:
+        for fact in said[text]:
+            yield _counts("", fact.text) if fact.kind is Kind.GONE else fact.text
+
+
+def _texts(message: Message) -> Iterator[str]:
+    """What a message says and calls tools with; of JSON each value by itself."""
+    yield from _leaves(message.text)
+    for call in message.calls:
+        yield call.name
+        yield from _leaves(call.arguments)
+
+
+def _leaves(text: str) -> Sequence[str]:
+    """The strings and numbers of a text that is JSON; any other by itself."""
+    try:
+        return strings(value_of(text))
+    except Unreadable:
+        return (text,)
 
 
 def _calls(walk: Walk, start: int, end: int) -> Iterator[Called]:

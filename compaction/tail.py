@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 
 from compaction.reading.findings import Find, afresh
-from compaction.reading.message import Count, Voice
+from compaction.reading.message import Count, Message, Voice
 from compaction.reading.read import weighed
-from compaction.recall import appended, names, sources
+from compaction.recall import appended, names, names_it, sources
 from compaction.results.same import stamp
 from compaction.results.trim import trimmed
 from compaction.talk import Talk
@@ -44,6 +44,7 @@ class Tail(msgspec.Struct, frozen=True, kw_only=True):
         seen: The calls whose results stand in it, by the stamps of their texts.
         asked: Names in it that were looked up in what was folded.
         tokens: What all of it weighs as it is sent.
+        spared: Tokens that its results would weigh less if each were told shorter.
     """
 
     start: int
@@ -52,6 +53,7 @@ class Tail(msgspec.Struct, frozen=True, kw_only=True):
     seen: dict[bytes, str] = {}
     asked: int = 0
     tokens: int = 0
+    spared: int = 0
 
     def weight(self, talk: Talk, start: int) -> int:
         """Tokens from a message on, as they are sent."""
@@ -76,10 +78,24 @@ class Before(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         text: All that is sent before it; asked for only where that matters.
         above: Tokens of the tail up to which results are not told shorter.
+        least: Tokens that results so far would weigh less, below which they are not either.
     """
 
     text: Callable[[], str] = str
     above: int = 0
+    least: int = 0
+
+    def stays(self, message: Message, weighs: int, *, tokens: int, spared: int) -> bool:
+        """Whether a result is sent whole, as its prefix alone decides.
+
+        Args:
+            message: It.
+            weighs: Its tokens told shorter.
+            tokens: Tokens of the tail before it.
+            spared: Tokens by which results would be shorter, this one included.
+        """
+        is_longer = weighs > message.tokens
+        return is_longer or tokens + weighs < self.above or spared < self.least
 
 
 _ALONE: Final = Before()
@@ -99,7 +115,7 @@ def grown(
         find: What is found in its texts.
     """
     said, seen = dict(tail.said), dict(tail.seen)
-    asked, tokens = tail.asked, tail.tokens
+    asked, tokens, spared = tail.asked, tail.tokens, tail.spared
     for at in range(tail.end, end):
         message = talk.messages[at]
         raw = message.raw
@@ -112,12 +128,22 @@ def grown(
             asked += len(wanted)
             raw = _recalled(talk, Tail(start=tail.start, end=at, said=said), wanted, before)
         weighs = message.tokens if raw is message.raw else weighed(raw, count)
-        if message.voice is Voice.RESULT and tokens + weighs < before.above:
-            raw, weighs = message.raw, message.tokens
+        if message.voice is Voice.RESULT:
+            spared += max(message.tokens - weighs, 0)
+            if before.stays(message, weighs, tokens=tokens, spared=spared):
+                raw, weighs = message.raw, message.tokens
         if raw is not message.raw:
             said[at] = Said(raw, weighs)
         tokens += weighs
-    return Tail(start=tail.start, end=end, said=said, seen=seen, asked=asked, tokens=tokens)
+    return Tail(
+        start=tail.start,
+        end=end,
+        said=said,
+        seen=seen,
+        asked=asked,
+        tokens=tokens,
+        spared=spared,
+    )
 
 
 def _recalled(talk: Talk, tail: Tail, wanted: Sequence[str], before: Before) -> bytes:
@@ -126,13 +152,9 @@ def _recalled(talk: Talk, tail: Tail, wanted: Sequence[str], before: Before) -> 
     if not wanted:
         return raw
     folded = before.text()
-    missing = [name for name in wanted if name not in folded]
+    missing = [name for name in wanted if not names_it(folded, name)]
     since = talk.words(tail.start, tail.end) if missing else ""
-    told = [each.raw for each in tail.said.values()] if missing else []
-    missing = [
-        name
-        for name in missing
-        if name not in since and not any(name.encode() in each for each in told)
-    ]
+    told = [each.raw.decode() for each in tail.said.values()] if missing else []
+    missing = [name for name in missing if not any(names_it(text, name) for text in (since, *told))]
     text = sources(talk, missing, tail.start) if missing else ""
     return appended(raw, text) if text else raw

@@ -205,6 +205,7 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
         before = Before(
             text=lambda: self.sent_before(state),
             above=self.policy.prices.trims - self._sent(state) + state.tail.tokens,
+            least=0 if state.folds else self.policy.prices.spares,
         )
         tail = grown(self.talk, state.tail, at, self.count, before, find=self.find)
         return msgspec.structs.replace(state, tail=tail)

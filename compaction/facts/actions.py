@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from compaction.facts.exchanged import Say, exchanged
+from compaction.facts.exchanged import Say, exchanged, say_nothing
 from compaction.facts.fact import Fact, Kind
 from compaction.facts.part import Part
 
@@ -13,13 +13,8 @@ def actions(part: Part, say: Say, stands: Sequence[bool]) -> Iterator[Fact]:
     Args:
         part: What is folded.
         say: Says a result on one line; "" leaves it out.
-        stands: Whether the result of each exchange still stands; of others only that it came.
+        stands: Whether the result of each exchange still stands; of others only how they ended.
     """
     for each, still in zip(part.exchanges, stands, strict=True):
         if each.acts:
-            yield exchanged(each, Kind.ACTION, say if still else _passed)
-
-
-def _passed(result: str) -> str:
-    """That a result came which a later one tells as much as."""
-    return "done"
+            yield exchanged(each, Kind.ACTION, say if still else say_nothing)

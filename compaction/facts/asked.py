@@ -99,11 +99,13 @@ class _Around(msgspec.Struct, frozen=True):
         refers: How far the user's answer leans on it.
         acted: Whether a call that changed something is told of beside it.
         stands: What stands elsewhere; None where only the question of an answer is wanted.
+        commits: Whether promises and outcomes are wanted too.
     """
 
     refers: Refers
     acted: bool
     stands: Kept | None
+    commits: bool
 
 
 def asked(part: Part, most: int = LAST, stands: Kept | None = None) -> Iterator[Fact]:
@@ -111,25 +113,27 @@ def asked(part: Part, most: int = LAST, stands: Kept | None = None) -> Iterator[
 
     Args:
         part: What is folded.
-        most: Characters that stay of what was said last; 0 for no more than questions anywhere.
+        most: Characters that stay of what was said last; 0 for no more anywhere than questions,
+            and values where it is given what stands.
         stands: The lines beside these; values that they hold need no sentence, and what is kept
             is added to it.
     """
     said = [each for each in part.spoken(Voice.ASSISTANT) if each[1].text and not each[1].calls]
     acted = {each.turn for each in part.exchanges if each.acts}
-    stands = (stands or Kept("")) if most else None
+    stands = stands or (Kept("") if most else None)
     for left, (at, message) in zip(range(len(said), 0, -1), said, strict=True):
         answer = _answer(part, at)
         around = _Around(
             refers=refers(answer.text) if answer else Refers.NOT,
             acted=part.turn(at) in acted,
             stands=stands,
+            commits=most > 0,
         )
         if most and answer is not None and at + 1 == part.region.end:
             them = list(_telling(message.text))
             text = _fitting(them, [1 + each.endswith("?") for each in them], most)
         else:
-            room = (_NEW if left <= _NEWEST else _OLD) if most else _QUESTION
+            room = (_NEW if left <= _NEWEST else _OLD) if stands is not None else _QUESTION
             text = _leaned_on(part.find(_read, message.text), around, room)
         if text:
             if stands:
@@ -204,7 +208,8 @@ def _lists(sentence: str) -> bool:
 
 def _tells(sentence: _Sentence, around: _Around) -> int:
     """What a sentence is worth for what it promises, what came about, or a value."""
-    if sentence.tone is _Tone.PROMISES or (sentence.tone is _Tone.TELLS and not around.acted):
+    tells = sentence.tone is _Tone.TELLS and not around.acted
+    if around.commits and (tells or sentence.tone is _Tone.PROMISES):
         return _COMMITS
     stands = around.stands or ()
     return _HOLDS if any(each not in stands for each in sentence.figures) else 0

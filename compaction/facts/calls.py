@@ -47,6 +47,11 @@ def arguments(called: Called) -> Any:  # noqa: ANN401 # whatever JSON the model 
         return None
 
 
+#: What stands around a member of an object on a line.
+_BEFORE: Final = frozenset({"", " ", "{", "["})
+_BEHIND: Final = frozenset({"", " ", "}", "]"})
+
+
 def said(called: Called, most: int, known: str = "") -> str:
     """A call on one line: ``name(key=value, …)``, each value at most so many characters.
 
@@ -59,11 +64,22 @@ def said(called: Called, most: int, known: str = "") -> str:
     read = arguments(called)
     if isinstance(read, dict):
         given = [(flat(key), _value(value, most)) for key, value in read.items()]
-        new = [f"{key}={value}" for key, value in given if f"{key}:{value}" not in known]
+        new = [f"{key}={value}" for key, value in given if not _says(known, f"{key}:{value}")]
         inner = ", ".join(new) if new else _first(given)
     else:
         inner = capped(flat(called.arguments), most)
     return f"{flat(called.name)[:_LONGEST]}({inner})"
+
+
+def _says(line: str, member: str) -> bool:
+    """Whether a line says a member as a whole: ``amount:50`` is not in ``amount:500``."""
+    at = line.find(member)
+    while at >= 0:
+        end = at + len(member)
+        if line[max(at - 1, 0) : at] in _BEFORE and line[end : end + 1] in _BEHIND:
+            return True
+        at = line.find(member, at + 1)
+    return False
 
 
 def _first(given: Sequence[tuple[str, str]]) -> str:
@@ -105,7 +121,15 @@ def same(called: Called) -> str:
 
 def changes(called: Called) -> bool:
     """Whether a call changes something, by the verb of its name."""
-    words = [word.lower() for word in _WORD.findall(called.name[:_LONGEST])]
-    if not words or _reads(words[0]):
-        return False
-    return any(map(_changes, words))
+    return not looks(called) and any(map(_changes, _words(called)))
+
+
+def looks(called: Called) -> bool:
+    """Whether a call only looks at something, by the verb of its name; so does one without."""
+    words = _words(called)
+    return not words or bool(_reads(words[0]))
+
+
+def _words(called: Called) -> list[str]:
+    """The words that a tool's name is made of, in small letters."""
+    return [word.lower() for word in _WORD.findall(called.name[:_LONGEST])]

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from compaction.facts.action_outcome import action_outcome
 from compaction.facts.fact import Fact, Kind
 from compaction.facts.outcome import Outcome
-from compaction.facts.part import Part
+from compaction.facts.part import Exchange, Part
 from compaction.facts.purposes import purposes
 from compaction.facts.repeated import Said
 from compaction.facts.secrets import redacted
@@ -13,6 +14,7 @@ from compaction.facts.shown import names as shared_out
 from compaction.facts.shown import weight
 from compaction.reading.size import estimate
 from compaction.results.masks import MOST_FAULTS
+from compaction.results.profile import is_rereadable
 
 #: Characters of an argument that stay.
 ARGUMENT: Final = 160
@@ -46,7 +48,7 @@ def commands(part: Part, names: int = NAMES, share: float = 1.0) -> Iterator[Fac
         for at, each in enumerate(part.exchanges)
         if at >= first and latest[at] == at
     }
-    told = _told(part, ended)
+    told = {at: _with_outcome(part.exchanges[at], said) for at, said in _told(part, ended).items()}
     called = {at: say(part.exchanges[at].called) for at in ended if keys[at]}
     if names == NAMES:
         meant = purposes(part, called, weight(part))
@@ -65,6 +67,17 @@ def commands(part: Part, names: int = NAMES, share: float = 1.0) -> Iterator[Fac
             messages=each.messages,
             key=keys[at],
         )
+
+
+def _with_outcome(each: Exchange, said: str) -> str:
+    """How a call ended; in a word where an action would stand without, or nothing came back."""
+    if (
+        said
+        or not (each.acts or not each.result)
+        or (each.result and is_rereadable("", each.called))
+    ):
+        return said
+    return action_outcome(each)
 
 
 def _told(part: Part, ended: Mapping[int, Outcome]) -> Mapping[int, str]:

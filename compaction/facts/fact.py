@@ -20,7 +20,8 @@ class Kind(StrEnum):
     FILE = "file"  #: A path, and what was done to it.
     COMMAND = "command"  #: A command and how it ended.
     ERROR = "error"  #: What went wrong, and what mended it where that is known.
-    VALUE = "value"  #: Ids, amounts, dates and paths that stand nowhere else.
+    VALUE = "value"  #: Sentences whose ids, amounts or dates stand nowhere else; names of code.
+    GONE = "gone"  #: Actions and results that do not stand here any more, by their tools.
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from compaction.facts.calls import arguments
 from compaction.facts.fact import Fact, Kind
+from compaction.facts.outcome import Outcome
 from compaction.facts.part import Exchange, Part
 from compaction.results.masks import is_file
 
@@ -53,6 +54,9 @@ _DONE: Final[Mapping[str, str]] = {
     ),
 }
 
+#: What leaves a file otherwise than it was.
+_CHANGES: Final = frozenset({"created", "edited", "deleted", "moved"})
+
 
 def files(part: Part) -> Iterator[Fact]:
     """Each path that calls named, with what they did to it, in the order of first appearance."""
@@ -60,7 +64,7 @@ def files(part: Part) -> Iterator[Fact]:
     turns: dict[str, dict[int, None]] = {}
     last: dict[str, int] = {}
     for each in part.exchanges:
-        verb = _verb(each)
+        verb = _with_outcome(each, _verb(each))
         for path in _paths(each):
             done.setdefault(path, {})[verb] = None
             turns.setdefault(path, {})[each.turn] = None
@@ -84,6 +88,15 @@ def _verb(each: Exchange) -> str:
     else:
         words += _WORD.findall(each.called.arguments[:200].lower())
     return next((_DONE[word] for word in words if word in _DONE), "read")
+
+
+def _with_outcome(each: Exchange, verb: str) -> str:
+    """What a call did to a file, and where it was to change it that it failed or is unknown."""
+    if verb not in _CHANGES:
+        return verb
+    if Outcome(each).is_wrong:
+        return f"{verb} (error)"
+    return verb if each.result else f"{verb} (unknown)"
 
 
 def _paths(each: Exchange) -> dict[str, None]:

@@ -15,7 +15,8 @@ from compaction.facts.fact import Fact
 from compaction.facts.files import files
 from compaction.facts.fitted import Fitting
 from compaction.facts.goals import goals
-from compaction.facts.mentioned import mentioned
+from compaction.facts.mentioned import say_pruned
+from compaction.facts.offered import offer_commands, offer_records
 from compaction.facts.part import Part, part
 from compaction.facts.plans import plans
 from compaction.facts.records import records
@@ -25,12 +26,12 @@ from compaction.facts.rules import rules
 from compaction.facts.segment import Rung, Segment
 from compaction.facts.standing import standing
 from compaction.facts.users import users
-from compaction.facts.values import Kept, Told, asked_with, bag, gathered, told, values
+from compaction.facts.values import Kept, values
 from compaction.reading.findings import Find, afresh
-from compaction.reading.message import Count, Voice
-from compaction.results.leaves import ids, leaves
+from compaction.reading.message import Count
 from compaction.results.profile import Profile, profile
-from compaction.results.record import pruned, record
+from compaction.results.pruned import PRUNED, VALUES
+from compaction.results.record import record
 
 __all__ = ["Ladder", "Region", "climbed", "segment"]
 
@@ -40,8 +41,6 @@ _NAMES: Final[Mapping[Rung, int]] = {
     Rung.PRUNED: NAMES // 2,
     Rung.VALUES: NAMES // 4,
 }
-#: Whose messages hold values that no line of their own says.
-_TOLD: Final = (Voice.RESULT, Voice.ASSISTANT)
 #: Pruning is left out where facts take so many times the room there is: of records, of commands.
 _FAR, _FAR_AGAIN = 1.6, 1.25
 #: The share of a part that is spent on more than users' words where those are too much already.
@@ -132,17 +131,10 @@ class Ladder:
 
     @cached_property
     def _fitting(self) -> Fitting:
-        """What the last rung takes its facts from."""
-        read, found = self._read, self._found(Rung.VALUES)
-        named = ids if self._again else leaves
-        said = told(read, _TOLD, ids) if self._again else self._told
-        them = [*said, *asked_with(read, named), *told(read, (Voice.USER,), named)]
-        return Fitting(read, found, self._count, them)
-
-    @cached_property
-    def _told(self) -> Sequence[Told]:
-        """The values that results and the assistant's words tell."""
-        return tuple(told(self._read, _TOLD))
+        """What the last level takes its facts from."""
+        read = self._read
+        offer = offer_commands(read) if self._again else offer_records(read, self._stands)
+        return Fitting(read, offer, self._count)
 
     @cached_property
     def _spoken(self) -> Sequence[Fact]:
@@ -166,11 +158,8 @@ class Ladder:
         """The facts of a rung in the order of their messages, then values that stand in none."""
         found = self._found(rung)
         yield from found
-        if rung < Rung.VALUES:
+        if rung < Rung.VALUES or not self._again:
             yield from values(self._read, self._stand[rung])
-        elif not self._again:
-            kept = "\n".join([fact.text for fact in found])
-            yield from bag(self._read, gathered(self._told, kept))
 
     def _found(self, rung: Rung) -> tuple[Fact, ...]:
         """What was said and what came back, in the order of their messages."""
@@ -198,15 +187,10 @@ class Ladder:
 
     def _say(self, rung: Rung) -> Say:
         """How a rung says what came back."""
-        if rung is Rung.PRUNED:
-            said = mentioned(self._read)
-            return lambda result: pruned(result, said)
+        if rung is not Rung.FACTS:
+            return say_pruned(self._read, PRUNED if rung is Rung.PRUNED else VALUES)
         find = self._read.find
-        return (lambda result: record(result, find)) if rung is Rung.FACTS else _nothing
-
-
-def _nothing(_: str) -> str:
-    return ""
+        return lambda result: record(result, find)
 
 
 def _replies(read: Part, rung: Rung, stands: Kept) -> Iterator[Fact]:
@@ -217,4 +201,4 @@ def _replies(read: Part, rung: Rung, stands: Kept) -> Iterator[Fact]:
             stands.read(plan.text)
             yield plan
     else:
-        yield from asked(read, 0)
+        yield from asked(read, 0, stands)

@@ -1,8 +1,10 @@
 """What was spoken of: what in a result somebody cared for."""
 
+from compaction.facts.exchanged import Say
 from compaction.facts.part import Part
 from compaction.reading.message import Voice
-from compaction.results.pruned import Mentioned, spoken_of
+from compaction.results.pruned import Detail, Mentioned, spoken_of
+from compaction.results.record import pruned
 
 
 def mentioned(part: Part) -> Mentioned:
@@ -11,3 +13,9 @@ def mentioned(part: Part) -> Mentioned:
     texts += [message.text for _, message in part.spoken(Voice.ASSISTANT)]
     texts += [each.called.arguments for each in part.exchanges]
     return spoken_of(texts)
+
+
+def say_pruned(part: Part, detail: Detail) -> Say:
+    """Says results by what tells in them or was spoken of, in so much detail."""
+    said = mentioned(part)
+    return lambda result: pruned(result, said, detail)

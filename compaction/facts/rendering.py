@@ -20,6 +20,7 @@ _LABELS: Final[Mapping[Kind, str]] = {
     Kind.COMMAND: "ran",
     Kind.ERROR: "error",
     Kind.VALUE: "values",
+    Kind.GONE: "gone",
 }
 #: Kinds that mark the words of the user they stand in, and are not said twice.
 _MARKS: Final = (Kind.GOAL, Kind.RULE)

@@ -12,8 +12,8 @@ class Rung(IntEnum):
 
     FACTS = 1  #: Users' words, and facts with whole records.
     PRUNED = 2  #: Records by their telling columns: ids, amounts, dates, states.
-    VALUES = 3  #: Users' words, calls, and a bag of values.
-    BARE = 4  #: As much of it as there is room for, by what it is worth.
+    VALUES = 3  #: Users' words, and records by ids, amounts and dates.
+    BARE = 4  #: What there is room for, by its worth; a record or action stands whole or goes.
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):

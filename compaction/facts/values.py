@@ -10,6 +10,7 @@ from compaction.facts.fact import Fact, Kind
 from compaction.facts.flat import flat
 from compaction.facts.part import Part
 from compaction.facts.secrets import redacted
+from compaction.facts.sentences import sentences
 from compaction.reading.message import Voice
 from compaction.results.leaves import identifies, leaves
 
@@ -40,6 +41,8 @@ _BETWEEN: Final = ",;()[]{}\"'=|"
 _WORD: Final = re.compile(rf"[^\s{re.escape(_BETWEEN)}]+")
 #: How often a value must have come for more of that to make no difference.
 _AGAIN: Final = 3
+#: Characters of a sentence that stays for a value in it.
+_LONGEST_SENTENCE: Final = 300
 #: The values of a text.
 Named = Callable[[str], tuple[str, ...]]
 #: A message, and the values that it tells.
@@ -86,13 +89,11 @@ class Kept:
         self._words.update([word.rstrip(_ENDS) for word in words if word[-1] in _ENDS])
         self._words.update([word.strip(_ENDS + _MONEY) for word in words if word[0] in _MONEY])
 
-    def add(self, value: str) -> None:
-        """A line more that holds this value alone."""
-        self._words.add(value.lstrip(_MONEY))
-
 
 def values(part: Part, stands: Kept) -> Iterator[Fact]:
-    """The values of each of the assistant's texts that stand in none of what is kept.
+    """The sentences of the assistant's texts whose values stand in none of what is kept.
+
+    A value stays within its sentence, which says what it is of; one in a longer sentence goes.
 
     Args:
         part: What is folded.
@@ -100,15 +101,24 @@ def values(part: Part, stands: Kept) -> Iterator[Fact]:
     """
     for at, message in part.spoken(Voice.ASSISTANT):
         new = [each for each in part.find(figures, message.text) if each not in stands]
-        for each in new:
-            stands.add(each)
-        if new:
-            text = flat(", ".join(new))
+        text = " ".join(_holding(message.text, new)) if new else ""
+        if text:
+            stands.read(text)
             yield Fact(kind=Kind.VALUE, text=text, turns=(part.turn(at),), messages=(at,))
 
 
+def _holding(text: str, new: Sequence[str]) -> Iterator[str]:
+    """The sentences of a text that hold one of these values and are short enough."""
+    left = list(new)
+    for sentence in sentences(text):
+        held = [value for value in left if value in sentence]
+        if held and len(sentence) <= _LONGEST_SENTENCE:
+            left = [value for value in left if value not in held]
+            yield flat(sentence)
+
+
 def bag(part: Part, found: Iterable[str]) -> Iterator[Fact]:
-    """These values on one line; nothing for none."""
+    """These names of code on one line; nothing for none."""
     last = part.region.end - 1
     text = flat(" ".join(found))
     if text:
@@ -151,12 +161,6 @@ def seen(them: Iterable[Told]) -> Mapping[str, Seen]:
             before = found.get(each)
             found[each] = Seen(before.times + 1 if before else 1, at)
     return found
-
-
-def gathered(them: Iterable[Told], kept: str) -> list[str]:
-    """Those of the values that stand in no line that is kept, in their order."""
-    stands = Kept(kept)
-    return [each for each in seen(them) if each not in stands]
 
 
 def ranked(found: Mapping[str, Seen]) -> list[str]:

@@ -8,7 +8,7 @@ from compaction.reading.findings import Find, afresh
 from compaction.results.crush import json_of, json_told, prose, shorter, value_of
 from compaction.results.leaves import ids
 from compaction.results.outline import outline
-from compaction.results.pruned import Mentioned, telling
+from compaction.results.pruned import PRUNED, Detail, Mentioned, telling
 from compaction.results.values import Unreadable, Value
 
 #: How much of a plain text a record holds, in characters; two thirds are its head.
@@ -17,7 +17,7 @@ LONGEST: Final = 1_200
 LONGEST_STRUCTURED: Final = 12_000
 #: How much of a string of words pruning keeps.
 LONGEST_PROSE: Final = 600
-#: The most characters of ids that are said of what was cut.
+#: The most characters of lines with ids that are said of what was cut.
 _LONGEST_IDS: Final = 600
 #: From one name of a value in so many lines on, a text is made of names and values.
 _DENSE: Final = 4
@@ -46,10 +46,10 @@ def _plain(text: str) -> str:
     return _capped(prose(text), LONGEST)
 
 
-def pruned(text: str, said: Mentioned = frozenset()) -> str:
+def pruned(text: str, said: Mentioned = frozenset(), detail: Detail = PRUNED) -> str:
     """The same by what tells in it, or was spoken of; without empty members and long prose."""
     try:
-        return json_told(telling(_value(text), said, _prose))
+        return json_told(telling(_value(text), said, _prose, detail))
     except Unreadable:
         pass
     if _is_structured(text):
@@ -83,24 +83,47 @@ def one_line(text: str) -> str:
 
 
 def _capped(text: str, most: int) -> str:
-    """The text on one line; of a longer one the head, the tail and the ids of what is cut."""
+    """The text on one line; of a longer one the head, the lines between that hold ids, the tail.
+
+    No token is cut in two, and no row of a table: a part of one would be another value.
+    """
     text = one_line(text.strip())
     if len(text) <= most:
         return text
-    head, cut, tail = text[: most * 2 // 3], text[most * 2 // 3 : -most // 3], text[-most // 3 :]
-    names = _fitting([name for name in ids(cut) if name not in head and name not in tail])
-    return f"{head} […{len(cut)} characters cut{': ' if names else ''}{names}…] {tail}"
+    first, last = _line_end(text, most * 2 // 3), _line_start(text, len(text) - most // 3)
+    head, cut, tail = text[:first], text[first:last], text[last:]
+    lines = cut.strip(" ¶").split(_END)
+    held = _fitting([line for line in lines if ids(line)])
+    if held == lines:
+        return text
+    gone = len(cut) - sum(map(len, held))
+    told = [head.rstrip(" ¶"), *held, f"[…{gone} characters cut…]", tail.lstrip(" ¶")]
+    return _END.join(filter(None, told))
 
 
-def _fitting(names: Sequence[str]) -> str:
+def _line_end(text: str, at: int) -> int:
+    """The end of the last line up to a place; in one long line of the last word."""
+    found = text.rfind(_END, 0, at)
+    return found if found > 0 else max(text.rfind(" ", 0, at), 0)
+
+
+def _line_start(text: str, at: int) -> int:
+    """The start of the first line from a place on; in one long line of the first word."""
+    found = text.find(_END, at)
+    found = found if found >= 0 else text.find(" ", at)
+    return found if found >= 0 else len(text)
+
+
+def _fitting(lines: Sequence[str]) -> list[str]:
+    """The first of these lines that there is room for."""
     room = _LONGEST_IDS
     kept: list[str] = []
-    for name in names:
-        room -= len(name) + 1
+    for line in lines:
+        room -= len(line) + len(_END)
         if room < 0:
             break
-        kept.append(name)
-    return " ".join(kept)
+        kept.append(line)
+    return kept
 
 
 def _prose(text: str) -> str:

@@ -29,7 +29,7 @@ _FACTS: Final = 6
 _MESSAGES: Final = 8
 _LOST: Final = 12
 #: Lost values that are looked for at most.
-_NAMED: Final = 200
+_NAMED: Final = 1_000
 #: Modes in which the gateway itself changes what is sent.
 _FOLDING: Final = frozenset({Mode.TRIM, Mode.FACTS, Mode.FACTS_MODEL})
 

@@ -18,7 +18,7 @@ from proxy.prefix.layouts.named import FIELD
 from proxy.prefix.marking.plan import Arm
 from proxy.prefix.origin import Origin
 from proxy.prefix.planner import fingerprint
-from proxy.prefix.prompts.conversation import conversation, opened
+from proxy.prefix.prompts.conversation import chain
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
     Prompt,
@@ -27,6 +27,7 @@ from proxy.prefix.prompts.prompt import (
     read,
 )
 from proxy.prefix.prompts.tagged import tagged
+from proxy.prefix.readings import reading
 
 CONTROL: Final = "control"
 DRY: Final = "dry_run"
@@ -78,13 +79,13 @@ class Talk(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: Its name.
         lead: How many instructions lead it.
-        opening: What follows them, as JSON.
+        messages: All of its messages as they came, as JSON.
         turns: Answers that came.
     """
 
     name: bytes
     lead: int
-    opening: bytes
+    messages: tuple[bytes, ...]
     turns: int
 
 
@@ -123,7 +124,7 @@ def made(task: Task, fold: Folds, memory: Memory) -> Made:
         is_decided = not found.changed and not task.is_dry
         return Made(fold=_said(task, found, why), talk=talk, is_decided=is_decided)
     body = msgspec.structs.replace(prompt, messages=found.messages).rendered()
-    origin = Origin(opening=talk.opening, turns=talk.turns, reset=found.reset)
+    origin = Origin(messages=talk.messages, turns=talk.turns, reset=found.reset)
     sent = msgspec.structs.replace(
         _said(task, found, found.reason),
         sent=msgspec.structs.replace(task.call, body=body, origin=origin),
@@ -146,15 +147,22 @@ def spoken(call: Call, secret: bytes) -> Talk | None:
 
 
 def _talk(call: Call, secret: bytes, prompt: Prompt) -> Talk | None:
+    """The conversation of a call; None where nothing is said in it.
+
+    It is named by what stands before its first answer, so that all replicas name it alike without
+    asking anybody; planning names it so, too, unless another one began in the same words.
+    """
     roles = [read(raw).role for raw in prompt.messages]
     lead = led(roles)
     if lead == len(roles):
         return None
-    opening = prompt.messages[lead]
     team = fingerprint(secret, call.key.team)
-    who = (call.key.team, call.feature, call.key.id, call.conversation)
-    name = conversation(prompt, who, team, opened(opening, team))
-    return Talk(name=name, lead=lead, opening=opening, turns=roles.count(ASSISTANT))
+    who = (call.key.team, call.feature, call.key.id, call.conversation, call.session)
+    answers = [role == ASSISTANT for role in roles]
+    first = next((at for at in range(lead + 1, len(roles)) if answers[at] > answers[at - 1]), None)
+    known = [reading(team, raw) for raw in prompt.messages[:first]]
+    name = chain(prompt, known, who, team).beginning
+    return Talk(name=name, lead=lead, messages=prompt.messages, turns=roles.count(ASSISTANT))
 
 
 def _around(task: Task, prompt: Prompt) -> Around:

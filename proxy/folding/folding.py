@@ -39,7 +39,7 @@ from proxy.folding.talks import Now, Talks
 from proxy.folding.thinking import thinks
 from proxy.folding.threads import Threads
 from proxy.folding.wishes import wish
-from proxy.folds import NO_FOLD, NOTES, Fold, unfolded
+from proxy.folds import NO_FOLD, NOTES, Fold, noting, unfolded
 from proxy.plannable import CHAT, ENDPOINTS
 from proxy.prefix.planned import Way
 from proxy.prefix.prompts.objects import Unplannable
@@ -166,16 +166,18 @@ class Folding:
 
     def settled(self, receipt: Receipt) -> None:
         """Count what became of a call, and judge its feature by it."""
+        chosen = self._store.foldboard.chosen
         if receipt.compaction_why == NOTES:
-            self._proofs.charge(receipt)
+            asked_for = (receipt.team, receipt.feature.removesuffix(noting("")))
+            self._proofs.charge(receipt, chosen.of(*asked_for).measured_from)
         if not receipt.final or not (receipt.folded or receipt.needed):
             return
         place = (receipt.team, receipt.feature)
-        setting = self._store.foldboard.chosen.of(*place)
+        setting = chosen.of(*place)
         mode = setting.in_force(self._usual.mode)
         if receipt.compaction != mode.value or place in self._stepping:
             return
-        self._proofs.add(receipt)
+        self._proofs.add(receipt, setting.measured_from)
         sums = self._proofs.sums(place, self._now(), setting.measured_from)
         for found in (sums.untreated, sums.treated):
             gentler = stepped(mode, found)

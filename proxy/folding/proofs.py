@@ -25,6 +25,8 @@ _FEATURES: Final = 1_024
 
 Place = tuple[str, str]
 """A team's id, and a feature."""
+#: When a mode was set, and the number of a slot since the epoch.
+_Slot = tuple[float, int]
 
 
 class Sums(msgspec.Struct):
@@ -68,31 +70,38 @@ class Proofs:
     """The counts of one process."""
 
     def __init__(self) -> None:
-        self._features: OrderedDict[tuple[str, ...], dict[int, Sums]] = OrderedDict()
+        self._features: OrderedDict[tuple[str, ...], dict[_Slot, Sums]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._features)
 
-    def add(self, receipt: Receipt) -> None:
-        """Count an attempt; those that compaction had no part in are not to be told."""
-        self._count((receipt.team, receipt.feature), receipt, _sums(receipt))
+    def add(self, receipt: Receipt, since: float = 0.0) -> None:
+        """Count an attempt; those that compaction had no part in are not to be told.
 
-    def charge(self, receipt: Receipt) -> None:
+        Args:
+            receipt: The attempt's.
+            since: When the feature's mode was set; a call that was made before does not count.
+        """
+        self._count((receipt.team, receipt.feature), receipt, _sums(receipt), since)
+
+    def charge(self, receipt: Receipt, since: float = 0.0) -> None:
         """Count what a question for notes cost; its feature is one of its own."""
         paid = receipt.spent or 0
         name = (receipt.team, receipt.feature, NOTES)
-        self._count(name, receipt, Sums(nanos=-paid, paid=paid))
+        self._count(name, receipt, Sums(nanos=-paid, paid=paid), since)
 
-    def _count(self, place: tuple[str, ...], receipt: Receipt, found: Sums) -> None:
+    def _count(self, place: tuple[str, ...], receipt: Receipt, found: Sums, since: float) -> None:
+        if receipt.started < since:
+            return
         slots = self._features.setdefault(place, {})
         self._features.move_to_end(place)
         if len(self._features) > _FEATURES:
             self._features.popitem(last=False)
         slot = int(receipt.started // SLOT)
-        if slot not in slots:
-            for old in [each for each in slots if each <= slot - WINDOW // SLOT]:
+        if (since, slot) not in slots:
+            for old in [each for each in slots if each[1] <= slot - WINDOW // SLOT]:
                 del slots[old]
-        slots.setdefault(slot, Sums()).add(found)
+        slots.setdefault((since, slot), Sums()).add(found)
 
     def sums(self, place: Place, now: float, since: float = 0.0) -> Sums:
         """What became of a feature's calls in the last day.
@@ -100,13 +109,14 @@ class Proofs:
         Args:
             place: The team's id, and the feature.
             now: Seconds since the epoch.
-            since: From when on they count; a slot that began before does not.
+            since: When the mode was set: from the first call made then they count. Of what was
+                counted before that was known here, a slot that began earlier does not.
         """
-        first = max(now - WINDOW, since)
         found = Sums()
         for each in (place, _noting(place)):
-            for slot, sums in self._features.get(each, {}).items():
-                if slot * SLOT >= first:
+            for (begun, slot), sums in self._features.get(each, {}).items():
+                is_since = begun == since or slot * SLOT >= since
+                if is_since and slot * SLOT >= now - WINDOW:
                     found.add(sums)
         return found
 

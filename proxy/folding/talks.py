@@ -76,6 +76,6 @@ class Talks:
 def _moved(fold: Fold, came: Call, talk: Talk) -> Fold:
     """A prompt that begins otherwise than it did before, for another reason than a fold."""
     sent = fold.call(came)
-    origin = Origin(opening=talk.opening, turns=talk.turns, reset=True)
+    origin = Origin(messages=talk.messages, turns=talk.turns, reset=True)
     sent = msgspec.structs.replace(sent, origin=origin)
     return msgspec.structs.replace(fold, reset=True, sent=sent)

@@ -274,7 +274,8 @@ def main() -> None:
     given = told.parse_args()
     if unknown := set(given.sets) - set(TALKS):
         told.error(f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(TALKS)}")
-    heads = ["set", "route", "safety", "sessions", "folded", "dearer", "dearest", *given.only]
+    heads = ["set", "route", "safety", "sessions", "folded", "dearer", "dearest", "costlier"]
+    heads += given.only
     print(f"| {' | '.join(heads)} |\n|---|---|{'--:|' * (len(heads) - 2)}")
     for name in given.sets:
         talks, bench = list(TALKS[name]()), Bench()
@@ -291,6 +292,7 @@ def _line(found: Row, names: Sequence[str]) -> str:
         str(found.folded.get("ours", 0)),
         str(found.dearer.get("ours", 0)),
         f"{100 * worst - 100:+.1f} %" if worst else "",
+        str(found.costlier.get("ours", 0)),
         *(f"{found.nanos[name] / 1e9:.3f}" for name in names),
     ]
     return " | ".join(cells)

@@ -52,6 +52,8 @@ ROUTES: Final = (
 POLICIES: Final = ("never", "always", "window", "gate")
 DATA: Final = Path(__file__).parents[3] / "shared/data"
 
+#: What costs more than another by more than luck.
+_MORE: Final = 1.0005
 #: Steps that stay as they came, and tokens or the part of the prompt that stay at least.
 _STEPS: Final = 3
 _TAIL: Final = 8_000
@@ -270,6 +272,7 @@ class Row:
         folded: Of these, the ones a policy folded.
         dearer: Of these, the ones that cost more than never folded.
         worst: The highest cost, of never's, among those folded.
+        costlier: Sessions that cost more than never folded by 0.05 %, folded or only trimmed.
     """
 
     nanos: dict[str, int] = field(default_factory=dict)
@@ -277,6 +280,7 @@ class Row:
     folded: dict[str, int] = field(default_factory=dict)
     dearer: dict[str, int] = field(default_factory=dict)
     worst: dict[str, float] = field(default_factory=dict)
+    costlier: dict[str, int] = field(default_factory=dict)
 
     def add(self, name: str, played: Played, never: Played) -> None:
         """Count a session."""
@@ -284,6 +288,8 @@ class Row:
         self.folded[name] = self.folded.get(name, 0) + (played.folds > 0)
         dearer = played.folds > 0 and played.nanos > never.nanos
         self.dearer[name] = self.dearer.get(name, 0) + dearer
+        costlier = played.nanos > _MORE * never.nanos
+        self.costlier[name] = self.costlier.get(name, 0) + costlier
         if played.folds:
             ratio = played.nanos / never.nanos
             self.worst[name] = max(self.worst.get(name, 0.0), ratio)

@@ -364,3 +364,25 @@ def test_whatever_is_said_what_is_sent_is_valid_and_extends_what_was_sent(
         if at in answered:
             assert found.reset or found.messages[: len(sent)] == sent
             sent = found.messages
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.sampled_from("uatpr"), min_size=1, max_size=60),
+    st.sampled_from([Prices(), Prices(read=0.1, least=512, block=1_024), Prices(least=4_096)]),
+)
+def test_a_conversation_that_is_only_trimmed_never_goes_back(kinds: list[str], prices: Prices):
+    page = "\n".join(f"{n} one line of a page" for n in range(60))
+    raws = [system("s")]
+    for at, kind in enumerate(["u", *kinds, "u"]):
+        raws += asked("open", {"n": at}, page, f"r{at}") if kind == "r" else uttered(at, kind)
+    policy, memory = Policy(mode=Mode.TRIM, prices=prices), Memory()
+    sent: tuple[bytes, ...] = ()
+
+    for at in range(2, len(raws) + 1):
+        found = fold(raws[:at], policy, memory=memory)
+        assert fold(raws[:at], policy, memory=Memory()).messages == found.messages
+        assert found.messages[: len(sent)] == sent
+        assert found.tokens_after <= found.tokens_before
+        assert not found.reset
+        sent = found.messages

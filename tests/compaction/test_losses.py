@@ -1,7 +1,19 @@
+"""What compaction says is lost is what an independent scan finds lost."""
+
+import json
+import unicodedata
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from compaction.fold import fold
 from compaction.memory import Memory
 from compaction.policy import Policy
-from tests.fakes.talks import asked, assistant, user
+from compaction.value_tokens import find_name
+from tests.fakes.talks import asked, assistant, system, user
 
 _POLICY = Policy(force=True, once=True, keep_turns=1)
 _CODE = "\n".join(f"{n}: def made_{n}_here(): return 0x{n:04}F" for n in range(400))
@@ -14,10 +26,20 @@ def read() -> list[bytes]:
 def test_what_is_no_longer_sent_is_named():
     found = fold([*read(), user("Now?")], _POLICY, memory=Memory(), names_lost=True)
 
-    sent = b"".join(found.messages).decode()
+    sent = "\n".join(fact.text for segment in found.segments for fact in segment.facts)
     assert found.lost
-    assert not [name for name in found.lost if name in sent]
-    assert len(found.lost) <= 200
+    assert not [name for name in found.lost if find_name(sent, name) >= 0]
+    assert len(found.lost) <= 1_000
+
+
+def test_numbers_of_turns_and_of_what_is_gone_keep_no_amount():
+    raws = [user("Pay them")]
+    for at, amount in enumerate((2, 3, 3)):
+        raws += asked("transfer_money", {"to": "Bo", "amount": amount}, "done", f"c{at}")
+    raws += [assistant("Paid."), user("Thanks"), assistant("Well."), user("Bye")]
+    policy = Policy(force=True, once=True, keep_turns=1, target=1)
+
+    assert fold(raws, policy, memory=Memory(), names_lost=True).lost == ("2", "3")
 
 
 def test_nothing_is_lost_where_nothing_was_folded():
@@ -43,3 +65,134 @@ def test_a_call_that_needs_what_was_folded_is_counted():
 def test_where_no_call_was_made_there_is_no_evidence():
     assert seen([*read(), user("Now?")]) is None
     assert seen([*read(), user("Now?"), assistant("Well."), user("And?")]) is None
+
+
+#: Values as people and tools write them; a number makes each of its own.
+SHAPES = (
+    "W-{n}", "#R{n}X", "${n}", "{n} EUR", "{n} %", "{n}", "{d} April {y}", "{d}. April {y}",
+    "April {d}, {y}", "{y}-04-{d}", "{y}年4月{d}日", "{n}元", "order_{n}_id", "src/part{n}/main.py",
+    "mei{n}@example.com", "\uff11{n}", "\u0663{n}", "{y}-04-{d}T10:{d}:00Z",
+)  # fmt: skip
+#: Words without values, in several scripts.
+PLAIN = (
+    "the parcel is here",
+    "bitte warten",
+    "请稍等",
+    "お待ちください",
+    "انتظر",
+    "one more thing",
+)
+
+
+def value(shape: str, number: int) -> str:
+    return shape.format(n=1_000 + number, d=10 + number % 20, y=1_900 + number)
+
+
+values = st.builds(value, st.sampled_from(SHAPES), st.integers(0, 120))
+Turn = tuple[str, list[str], str]
+turns = st.tuples(
+    st.sampled_from(["says", "gets", "acts", "asks"]),
+    st.lists(values, max_size=5),
+    st.sampled_from(PLAIN),
+)
+
+
+def spoken(at: int, turn: Turn) -> list[bytes]:
+    """A turn that holds these values in somebody's words, a result, or a call."""
+    kind, held, plain = turn
+    sentence = f"{plain}: {' | '.join(held)}. {plain * 20}"
+    if kind == "says":
+        return [user(plain), assistant(sentence)]
+    if kind == "asks":
+        return [user(sentence), assistant(plain)]
+    record = {f"field{chr(97 + n)}": each for n, each in enumerate(held)} | {"note": plain * 9}
+    if kind == "acts":
+        return [
+            user(plain),
+            *asked("update_it", record, {"note": plain}, f"c{at}"),
+            assistant(plain),
+        ]
+    return [user(plain), *asked("get_it", {"page": plain}, record, f"c{at}"), assistant(plain)]
+
+
+def spelt(text: str) -> str:
+    """A text in one spelling, by hand: composed letters, digits of every script as 0 to 9."""
+    composed = unicodedata.normalize("NFKC", text)
+    return "".join(
+        str(unicodedata.digit(c)) if unicodedata.category(c) == "Nd" else c for c in composed
+    )
+
+
+def is_apart(text: str, at: int, step: int) -> bool:
+    """Whether what stands beside a value is no part of a longer one, letter by letter."""
+    if not 0 <= at < len(text):
+        return True
+    here, beyond = text[at], text[at + step : at + step + 1] if at + step >= 0 else ""
+    if here.isalnum():
+        return unicodedata.name(here).startswith("CJK")
+    joins = "-.+@~," if step < 0 else "-.+@~/,"
+    return here != "_" and not (here in joins and beyond.isalnum())
+
+
+def stands(sent: list[str], wanted: str) -> bool:
+    """Whether a value stands somewhere as a whole: a scan of its own, without patterns."""
+    bare = spelt(wanted).strip("#")
+    for text in sent:
+        at = text.find(bare)
+        while at >= 0:
+            if is_apart(text, at - 1, -1) and is_apart(text, at + len(bare), 1):
+                return True
+            at = text.find(bare, at + 1)
+    return False
+
+
+def sent_texts(messages: tuple[bytes, ...]) -> list[str]:
+    """All that is sent, each string of it by itself."""
+    found: list[str] = []
+    for raw in messages:
+        said: dict[str, Any] = orjson.loads(raw)
+        texts = [said.get("content") or ""]
+        texts += [call["function"]["arguments"] for call in said.get("tool_calls") or ()]
+        for text in texts:
+            try:
+                read = json.loads(text)
+            except ValueError:
+                read = [text]
+            found += [str(each) for each in (read.values() if isinstance(read, dict) else read)]
+    return [spelt(each) for each in found]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(turns, min_size=3, max_size=12), st.sampled_from([0, 1, 60, 150, 300, 600, 1_200]))
+def test_what_is_said_to_be_lost_equals_an_independent_scan(said, target):
+    raws = [system("s"), *(raw for at, turn in enumerate(said) for raw in spoken(at, turn))]
+    raws += [user("thanks"), assistant("well"), user("bye")]
+    policy = Policy(force=True, once=True, keep_turns=1, target=target)
+
+    found = fold(raws, policy, memory=Memory(), names_lost=True)
+
+    folded = {each for _, held, _ in said for each in held} if found.segments else set()
+    texts = sent_texts(found.messages)
+    assert {spelt(each) for each in found.lost} == {
+        spelt(each).strip("#") for each in folded if not stands(texts, each)
+    }
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["held until 30 April", "保留到2026年4月30日", "保留到４月３０日", "محجوز حتى ٣٠", "unit 3000"],
+)
+def test_what_is_lost_is_named_in_every_script(words):
+    told = f"It is {words} " + "and there is more to say of it, as ever, " * 12
+    raws = [user("Hi"), assistant(told), user("unit 30005?"), assistant("Yes."), user("So?")]
+
+    found = fold(
+        raws,
+        Policy(force=True, once=True, keep_turns=1, target=1),
+        memory=Memory(),
+        names_lost=True,
+    )
+
+    assert found.segments
+    assert len(found.lost) == 1
+    assert spelt(words).endswith(found.lost[0])

@@ -12,3 +12,9 @@ def test_equal_policies_are_written_alike():
 
     assert one == other
     assert msgspec.msgpack.encode(one) == msgspec.msgpack.encode(other)
+
+
+def test_a_cache_of_coarse_steps_waits_for_one_of_them_to_be_saved():
+    assert Prices(block=2_048).spares == 2_048
+    assert Prices(block=128).spares == 0
+    assert Prices(block=0, least=4_096).spares == 0

@@ -103,3 +103,22 @@ def test_parts_get_another_part_and_everything_else_stays_as_it_came():
 def test_a_message_that_cannot_be_written_again_says_so(raw: bytes):
     with pytest.raises(Unfoldable):
         appended(raw, "more")
+
+
+def test_a_name_within_a_longer_one_is_not_its_source():
+    raws = [
+        user("Hi"),
+        *asked("get", {"n": 1}, "unit 30005 is red"),
+        *asked("get", {}, "unit 3000"),
+    ]
+
+    assert "30005" not in found(raws, "3000")
+    assert "unit 3000" in found(raws, "3000")
+
+
+def test_names_end_where_a_script_without_spaces_begins():
+    said = heard([user("订单AB-1277在哪里？ 单号ORD-7788")])  # noqa: RUF001
+    raws = [user("Hi"), *asked("get", {}, "订单AB-1277已发货"), assistant("AB-12778")]
+
+    assert names(said.messages[0], 8) == ("AB-1277", "ORD-7788")
+    assert "订单AB-1277已发货" in found(raws, "AB-1277")

@@ -84,3 +84,41 @@ def test_results_are_left_alone_while_no_cache_would_keep_what_is_sent():
 
     assert not grown(said, Tail(start=0, end=0), 6, estimate, Before(above=whole)).said
     assert grown(said, Tail(start=0, end=0), 6, estimate, Before(above=whole // 3)).said
+
+
+def test_a_name_comes_back_though_a_longer_one_stands_in_what_is_sent():
+    raws = [user("Look."), *asked("get", {}, "unit 3000 is red"), user("unit 3000?")]
+    said = heard(raws)
+    before = Before(text=lambda: "a record of unit 30005")
+
+    (told,) = grown(said, Tail(start=3, end=3), 4, estimate, before).said.values()
+
+    assert "unit 3000 is red" in orjson.loads(told.raw)["content"]
+
+
+def test_a_result_that_would_weigh_more_told_shorter_stays_whole():
+    rows = orjson.dumps([{"name": f"file {n}", "size": n} for n in range(40)]).decode()
+    said = talk(Readings().messages([user("a"), *asked("ls", {}, rows)], _heavy))
+
+    tail = grown(said, Tail(start=0, end=0), 3, _heavy)
+
+    assert not tail.said
+    assert tail.tokens == said.upto[3]
+    assert grown(said, Tail(start=0, end=0), 3, len).said
+
+
+def _heavy(text: str) -> int:
+    """A count to which columns are heavy."""
+    return len(text) * (9 if "columns" in text else 1)
+
+
+def test_results_stay_whole_until_what_they_would_save_is_enough_and_then_stay_short():
+    said = heard([user("a"), *(raw for n in range(4) for raw in asked("f", {}, _PAGE, f"c{n}"))])
+    saves = said.messages[4].tokens - grown(said, Tail(start=0, end=0), 9, estimate).said[4].tokens
+
+    told = {
+        least: list(grown(said, Tail(start=0, end=0), 9, estimate, Before(least=least)).said)
+        for least in (0, saves + 1, 2 * saves + 1, 9 * saves)
+    }
+
+    assert list(told.values()) == [[4, 6, 8], [6, 8], [8], []]

@@ -210,3 +210,24 @@ def test_where_the_last_turns_are_nearly_all_they_are_cut_between_their_steps():
     assert (
         ended(walk(raws, Policy(force=True, once=True, target=state.sent // 2))).sent < state.sent
     )
+
+
+def test_where_a_cache_steps_coarsely_what_is_trimmed_first_makes_up_for_a_step():
+    told = "\n".join(f"{n}: the same line" for n in range(90))
+    raws = conversation(90)
+    for at in range(12):
+        raws[-1:-1] = [*asked("read", {"n": at}, told, f"r{at}"), assistant("So.")]
+        raws[-1:-1] = [user("And?"), *asked("list", {}, {"id": 1, "note": "x" * 200}, f"l{at}")]
+        raws[-1:-1] = [assistant("So."), user("Now?")]
+    trim = Policy(mode=Mode.TRIM, prices=Prices(read=0.1, least=1_024, block=2_048))
+    fine = Policy(mode=Mode.TRIM, prices=Prices(read=0.1, least=1_024, block=128))
+
+    first, every = (list(ended(walk(raws, each)).tail.said) for each in (trim, fine))
+
+    assert set() < set(first) < set(every)
+    assert first == [at for at in every if at >= first[0]]
+    whole = [at for at in every if at < first[0]]
+    less = ended(walk(raws, fine)).tail.said
+    weights = Readings().messages(raws, estimate)
+    saved = [weights[at].tokens - less[at].tokens for at in (*whole, first[0])]
+    assert sum(saved[:-1]) < 2_048 <= sum(saved)

@@ -49,11 +49,12 @@ def test_records_keep_what_an_airlines_desk_needs(table, count):
 
 
 @pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"])
-def test_values_alone_take_less(table, count):
+def test_values_with_their_keys_and_fields_take_less(table, count):
     found = score(table, Rung.VALUES, count)
 
     assert found.recall() >= 99.0, found.lost
-    assert found.share <= 30.0
+    assert found.binding() >= 95.0, found.parted
+    assert found.share <= 43.0
 
 
 @pytest.mark.parametrize("table", ["sgd, K=3", "sgd x4, K=3"])

@@ -39,5 +39,5 @@ def test_each_action_stands_for_itself_and_says_its_outcome_once():
     found = list(actions(part, str, standing(part.exchanges)))
 
     assert [fact.kind for fact in found] == [Kind.ACTION, Kind.ACTION]
-    assert found[0].text == "update(order_id=W1) → done"
-    assert found[1].text.endswith("state: open}")
+    assert found[0].text == "update(order_id=W1) → ok"
+    assert found[1].text.endswith("state: open} → ok")

@@ -64,3 +64,9 @@ def test_calls_are_the_same_however_their_arguments_are_written():
 )
 def test_a_verb_tells_whether_a_call_changes_something(name, does):
     assert changes(call("{}", name)) is does
+
+
+def test_what_stands_behind_a_call_says_a_member_only_as_a_whole():
+    called = Called(id="c", name="pay", arguments='{"to":"Bob","amount":50}')
+
+    assert said(called, 99, "{amount:500 to:Bobby}") == "pay(to=Bob, amount=50)"

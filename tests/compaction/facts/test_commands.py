@@ -124,7 +124,25 @@ def test_of_equal_commands_the_latest_stays():
 def test_the_latest_part_of_them_stays_where_that_is_asked_for():
     part = parted(*(called("bash", "", command=f"x{at}") for at in range(4)))
 
-    assert texts(commands(part, share=0.5)) == ["bash(command=x2)", "bash(command=x3)"]
+    assert texts(commands(part, share=0.5)) == [
+        "bash(command=x2) → unknown",
+        "bash(command=x3) → unknown",
+    ]
+
+
+def test_an_action_among_commands_says_how_it_ended():
+    page = "\n".join(f"{at}: a line of a page" for at in range(40))
+    part = parted(
+        called("send_mail", page, "a", to="mei"),
+        called("send_mail", f"Error: mailbox full\n{page}", "b", to="li"),
+        called("bash", page, "c", command="cat src/a.py"),
+    )
+
+    found = texts(commands(part))
+
+    assert found[0].startswith("send_mail(to=mei) → unknown")
+    assert "mailbox full" in found[1]
+    assert "unknown" not in found[2]
 
 
 def test_results_of_unknown_calls_all_stay():

@@ -8,7 +8,7 @@ def test_each_path_is_one_line_with_what_was_done_to_it():
     part = parted(
         user("go"),
         called("open", "", "a", path="src/app.py"),
-        called("edit", "", "b", path="src/app.py", text="from x import y.z"),
+        called("edit", "Done.", "b", path="src/app.py", text="from x import y.z"),
         user("on"),
         called("bash", "", "c", command="python src/app.py && rm /srv/log.txt"),
     )
@@ -32,7 +32,23 @@ def test_paths_of_one_call_are_bounded():
 def test_modules_globs_and_expressions_of_sed_are_no_paths():
     said = "sed -i 's/a_b/c/' src/x.py && find . -name '*_test.py' && python -c 'import os.path'"
 
-    assert texts(files(parted(called("bash", "", command=said)))) == ["src/x.py edited"]
+    assert texts(files(parted(called("bash", "", command=said)))) == ["src/x.py edited (unknown)"]
+
+
+def test_a_change_that_failed_does_not_read_as_one():
+    part = parted(
+        called("edit", "Error: no such line", "a", path="src/a.py"),
+        called("edit", "", "b", path="src/b.py"),
+        called("edit", "Done.", "c", path="src/c.py"),
+        called("open", "Error: no such file", "d", path="src/d.py"),
+    )
+
+    assert texts(files(part)) == [
+        "src/a.py edited (error)",
+        "src/b.py edited (unknown)",
+        "src/c.py edited",
+        "src/d.py read",
+    ]
 
 
 def test_what_sed_is_told_names_no_file_and_what_stands_behind_it_does():

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from compaction.facts.fact import Kind
@@ -84,4 +86,29 @@ def test_where_no_cut_is_enough_only_the_words_stay(weight):
 
     made = climbed(region(*ORDERS), 9_000, hopeless)
 
-    assert {fact.kind for fact in made.facts} == {Kind.USER, Kind.GOAL}
+    assert {fact.kind for fact in made.facts} == {Kind.USER, Kind.GOAL, Kind.GONE}
+
+
+def test_a_target_that_is_too_small_is_missed_and_what_is_gone_is_named():
+    made = climbed(region(*ORDERS), 40, estimate)
+
+    assert made.tokens > 40
+    assert "values: " not in made.text
+    (gone,) = re.findall(r"gone: actions: book \((\d+)\); results of find \((\d+)\)", made.text)
+    assert int(gone[0]) == 7 - made.text.count("did: book")
+    assert int(gone[1]) == 53 - made.text.count("tool: find")
+
+
+def test_tools_that_are_gone_are_named_up_to_a_bound():
+    said = [each for at in range(12) for each in (user("Go"), called(f"get_{at}", "W1", f"c{at}"))]
+
+    assert climbed(region(*said), 9, estimate).text.endswith(" and 4 more tools")
+
+
+def test_users_words_grow_where_the_rest_leaves_room():
+    said = [user(f"{at} begins {'word ' * 900}ends") for at in range(3)]
+    sizes = [climbed(region(*said), most, estimate).tokens for most in (300, 900, 1_500, 2_400)]
+
+    assert all(
+        size > 0.5 * most for size, most in zip(sizes, (300, 900, 1_500, 2_400), strict=True)
+    )

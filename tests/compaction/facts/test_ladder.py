@@ -15,7 +15,7 @@ from tests.compaction.facts.regions import Said, assistant, called, region, user
 LINE = re.compile(
     r"\[Record of .*\]|Notes on earlier turns.*"
     r"|(?:\d+(?:-\d+)? )?(?:user|goal|rule|goal, rule|assistant|decided|todo|done|did|tool|file|ran"
-    r"|error|values|note)(?: \(in place of turn \d+\))?: .*"
+    r"|error|values|gone|note)(?: \(in place of turn \d+\))?: .*"
 )
 FLIGHT = json.dumps({"flight_number": "KLT417", "price": 121, "seats": {"economy": 12}})
 SHELL: list[Said] = [
@@ -60,7 +60,7 @@ def test_a_segment_holds_words_calls_and_results_in_their_order():
         ),
         "assistant: KLT417 costs $121, $127 with tax. Shall I book it?",
         "2 user: Yes",
-        "did: book_flight(flight=KLT417) → {reservation_id:QXM04B}",
+        "did: book_flight(flight=KLT417) → {reservation_id:QXM04B} → ok",
     ]
     assert (made.start, made.end, made.tokens) == (0, 8, estimate(made.text))
 

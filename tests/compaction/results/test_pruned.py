@@ -35,7 +35,7 @@ def test_ids_amounts_dates_states_and_names_stay():
         "price": "121",
         "account": "48812",
         "since": "2024-05-04",
-        "about": "Monday #W12",
+        "about": "She called on Monday of order #W12 and wanted to know more of it.",
         "card_1": {},
     }
 
@@ -78,3 +78,24 @@ def test_what_is_nested_too_deep_is_not_pruned():
 )
 def test_any_value_is_pruned_the_same_way_twice(value, said):
     assert pruned(value, said) == pruned(value, said)
+
+
+def test_values_of_prose_stay_within_their_sentences_however_often_they_come():
+    note = "Rent of 3000 for unit 12 is open, and 3000 for unit 14 was paid on time."
+
+    assert pruned([{"id": "a1", "note": note}]) == [{"id": "A1", "note": note}]
+
+
+def test_of_a_list_beside_others_none_goes_alone():
+    long = "A long remark of more than forty letters that names X-9 and Y-7"
+
+    said = pruned({"ids": ["A1", "B2", "C3"], "remarks": ["so so", long, "no no no"]})
+
+    assert said["ids"] == ["A1", "B2", "C3"]
+    assert "remarks" not in said or len(said["remarks"]) == 3
+
+
+def test_a_name_that_is_a_value_stays():
+    given = {"file": "plan.docx", "shared": {"jo@blue.com": "rw", "DE8937040044": "low"}}
+
+    assert pruned(given)["shared"] == {"jo@blue.com": "RW", "DE8937040044": "LOW"}

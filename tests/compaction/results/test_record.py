@@ -41,7 +41,7 @@ def test_a_long_text_keeps_its_ends_and_the_ids_between():
     text = (
         "It began.\n"
         + "".join(f"words\nand {at} " for at in range(200))
-        + "order #W77 "
+        + "\norder #W77\n"
         + "words " * 200
         + "It ended."
     )
@@ -50,7 +50,8 @@ def test_a_long_text_keeps_its_ends_and_the_ids_between():
 
     assert said.startswith("It began. ¶ words ¶ and 0 words")
     assert said.endswith("It ended.")
-    assert "characters cut: #W77…]" in said
+    assert "order #W77" in said
+    assert "characters cut…]" in said
     assert len(said) < LONGEST + 100
 
 
@@ -59,10 +60,10 @@ def test_a_long_text_without_ids_says_only_what_is_cut():
 
 
 def test_of_very_many_ids_as_many_are_said_as_fit():
-    said = record("words " * 300 + " ".join(f"id_{at}" for at in range(900)) + " words" * 300)
+    said = record("words\n" * 300 + "\n".join(f"id_{at}" for at in range(900)) + "\nwords" * 300)
 
     assert len(said) < LONGEST + 800
-    assert "id_0 id_1" in said
+    assert "id_0 ¶ id_1" in said
 
 
 def test_text_of_names_and_values_is_kept_further():
@@ -96,9 +97,10 @@ def test_pruning_leaves_out_what_says_nothing():
 
 
 def test_pruning_names_what_prose_names_and_cuts_what_was_spoken_of():
-    prose = "words " * 150 + "#W12 " + "words " * 50
+    told = "It is of #W12."
+    prose = "words " * 150 + f".\n{told}\n" + "words " * 50
 
-    assert json.loads(pruned(json.dumps({"id": "a1", "body": prose})))["body"] == "#W12"
+    assert json.loads(pruned(json.dumps({"id": "a1", "body": prose})))["body"] == told
     said = json.loads(pruned(json.dumps({"body": prose}), frozenset({"words", "#W12"})))
     assert "#W12" in said["body"]
     assert len(said["body"]) < 2 * LONGEST_PROSE
@@ -115,3 +117,11 @@ def test_what_is_no_value_is_pruned_as_text(text):
 
 def test_line_ends_that_json_lets_stand_are_escaped():
     assert record('["a\u2028b"]') == '["a\\u2028b"]'
+
+
+def test_no_row_of_a_long_table_is_cut_in_two():
+    rows = [f"{at},owner{at},{1_200_000 + at * 1_111},open" for at in range(1, 90)]
+
+    for said in (record("\n".join(rows)), pruned("\n".join(rows))):
+        told = [line for line in said.split(" ¶ ") if not line.startswith("[…")]
+        assert set(told) <= set(rows)

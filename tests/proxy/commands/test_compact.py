@@ -115,7 +115,7 @@ def test_what_is_lost_is_named_and_counted():
 
     assert "(20): value-0, " in compact._lost(many)
     assert compact._lost(many).endswith("value-11 and 8 more.")
-    assert "(200 or more): " in compact._lost(many * 10)
+    assert "(1,000 or more): " in compact._lost(many * 50)
     assert compact._lost(()) == "Lost: no id, amount, date or path of the folded messages."
 
 

@@ -13,7 +13,7 @@ from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from tests.fakes.desk import KEY
 from tests.proxy.folding.foldings import SECRET, Shorter, chat, said, talk, task
-from tests.proxy.prefix.askings import asked
+from tests.proxy.prefix.askings import WAYS, Process, asked
 
 
 def kept(given=None, shorter=None, **fields):
@@ -50,8 +50,11 @@ def test_its_conversation_is_the_one_that_planning_knows():
     whole = chat()
     found = kept(whole)
     assert found.fold.sent is not None
-    planner = Planner(SECRET)
+    house = Process(WAYS["openai-interval"])
+    house.planner = planner = Planner(SECRET)
     who = {"team": "team_1", "feature": "chat", "key": KEY.id}
+    first = [each for each in talk() if each["role"] != "assistant"][:2]
+    house.planned(asked(orjson.dumps({"model": "m", "messages": first}), **who))
     before = planner.draft(asked(whole.body, **who))
     after = planner.draft(asked(found.fold.sent.body, origin=found.fold.sent.origin, **who))
 

@@ -116,3 +116,14 @@ def test_what_questions_cost_counts_against_their_feature(tmp_path):
     assert {each.title for each in alerts} == {
         "Compaction of feature chat of team team_1 sends less and costs more"
     }
+
+
+def test_calls_right_after_a_mode_was_set_are_judged(tmp_path):
+    with room(tmp_path) as (made, alerts):
+        made._store.compactions.choose(("team_1", "chat"), Mode.FACTS, "mei", NOW - 1)
+        made._store.foldboard.refresh()
+        settled(made, *[receipt(started=NOW - 2, needed=100, lost=90) for _ in range(5)])
+        assert alerts == []
+        settled(made, *[receipt(needed=10, lost=4) for _ in range(5)])
+
+    assert len(alerts) == 1

@@ -99,6 +99,28 @@ def test_what_was_before_a_decision_does_not_count():
     assert proofs.sums(PLACE, START, since=START - SLOT).folded == 1
 
 
+@pytest.mark.parametrize("into", [1.0, SLOT / 2, SLOT - 1.0])
+def test_the_first_call_after_a_mode_is_set_counts_and_the_last_before_does_not(into):
+    proofs, chosen = Proofs(), (START // SLOT) * SLOT + into
+    for at in (chosen - 0.5, chosen, chosen + 0.5):
+        proofs.add(folded(at, needed=1), chosen)
+    proofs.charge(
+        a_receipt(team="t", feature="chat/compaction", started=chosen, cost_nanos=9), chosen
+    )
+
+    found = proofs.sums(PLACE, chosen + 1, chosen)
+    assert (found.folded, found.treated.needed) == (2, 2)
+    assert found.nanos == 2 * 7 - 9
+
+
+def test_a_mode_that_is_set_again_begins_afresh():
+    proofs = Proofs()
+    proofs.add(folded(START + 1), START)
+    proofs.add(folded(START + 3), START + 2)
+
+    assert proofs.sums(PLACE, START + 4, START + 2).folded == 1
+
+
 def test_a_feature_is_counted_afresh():
     proofs = Proofs()
     proofs.add(folded())

@@ -9,7 +9,7 @@ from proxy.folds import Fold, unfolded
 from proxy.prefix.origin import Origin
 from tests.proxy.folding.foldings import NOW, chat
 
-TALK = Talk(name=b"a", lead=1, opening=b"{}", turns=4)
+TALK = Talk(name=b"a", lead=1, messages=(b"{}",), turns=4)
 POLICY = Policy()
 OTHER = Policy(force=True)
 FOLDED = Fold(mode="facts", why="pays", sent=chat(body=b"{}"), is_folded=True, needed=3, lost=1)
@@ -33,7 +33,7 @@ def test_there_and_back_are_resets_and_both_say_so():
     assert [each.reset for each in (first, late, back, on)] == [False, True, True, False]
     assert late.sent is not None
     assert late.sent.body is CAME.body
-    assert late.sent.origin == Origin(opening=b"{}", turns=4, reset=True)
+    assert late.sent.origin == Origin(messages=(b"{}",), turns=4, reset=True)
     assert back.sent is not None
     assert back.sent.body == b"{}"
     assert back.sent.origin == late.sent.origin

@@ -1,0 +1,186 @@
+"""At any size a value stands beside its own record and field, and an action with its outcome.
+
+What a segment says is read back here as a reader would: tables by their columns, objects by their
+members, calls by their arguments. Each claim read must be one that a result, or a call, made.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compaction.facts.ladder import climbed, segment
+from compaction.facts.segment import Rung
+from compaction.reading.size import estimate
+from tests.compaction.facts.regions import Said, assistant, called, region, user
+
+#: A record's key, a field, and what stands in it.
+Claim = tuple[str, str, str]
+FIELDS = ("fee", "paid", "code", "owner", "open", "due")
+TABLE = re.compile(
+    r"(?:every_row:\{(?P<same>[^{}]*)\} )?columns(?: (?P<letter>[A-Z]))?(?::\[(?P<names>[^\]]*)\])?"
+    r"(?: absent:~)? rows:\[\[(?P<rows>.*?)\]\]"
+)
+OBJECT = re.compile(r"\{([^{}\[\]]*)\}")
+CALL = re.compile(r"\b(get_order|list_orders|update_order|transfer)\(([^()]*)\)")
+VALUE = re.compile(r"\b(?:[123]\d{4}|X\d{3}B|own_\d{3}|2026-\d\d-\d\d)\b")
+ENDS = {
+    "Error: insufficient funds": "error: insufficient funds",
+    '{"receipt": "done"}': "ok",
+    "": "unknown",
+}
+
+
+def record(number: int, fields: frozenset[str], version: int = 1) -> dict[str, Any]:
+    """A record; some of what stands in it stands in others too, as in life."""
+    every = {
+        "fee": 10_000 * version + number,
+        "paid": 20_050,
+        "code": f"X{number:03}B",
+        "owner": f"own_{number % 3:03}",
+        "open": number % 2 == 0,
+        "due": f"2026-{number % 12 + 1:02}-{number % 28 + 1:02}",
+    }
+    return {"id": f"R{number:03}", **{name: every[name] for name in FIELDS if name in fields}}
+
+
+records = st.builds(
+    record,
+    st.integers(0, 40),
+    st.frozensets(st.sampled_from(FIELDS), min_size=2),
+    st.sampled_from([1, 3]),
+)
+lists = st.lists(records, min_size=1, max_size=14, unique_by=lambda each: each["id"])
+turns = st.one_of(
+    st.tuples(st.just("list_orders"), lists),
+    st.tuples(st.just("get_order"), records),
+    st.tuples(st.just("update_order"), records),
+    st.tuples(st.just("transfer"), st.sampled_from(sorted(ENDS))),
+    st.tuples(st.just("tells"), records),
+)
+
+
+def said(at: int, kind: str, held: Any) -> Iterator[Said]:
+    """A turn of a conversation."""
+    ref = f"c{at}"
+    if kind == "transfer":
+        yield called(kind, held, ref, amount=500, to=f"DE{at:02}")
+    elif kind == "tells":
+        yield assistant(f"Order {held['id']} has the fee {held.get('fee', 'none')}. Is that all?")
+    elif kind == "list_orders":
+        yield called(kind, json.dumps(held), ref, page=at)
+    else:
+        yield called(kind, json.dumps(held), ref, order=held["id"])
+    yield user("Go on, please." if at % 2 else f"And what of R{at:03}?")
+
+
+def claims(held: Any) -> set[Claim]:
+    """What a result says."""
+    them = held if isinstance(held, list) else [held]
+    return {
+        (each["id"], name, json.dumps(value).strip('"'))
+        for each in them
+        for name, value in each.items()
+    }
+
+
+def pairs(text: str) -> dict[str, str]:
+    return dict(each.split(":", 1) for each in text.split())
+
+
+def read_back(line: str, letters: dict[str, list[str]]) -> tuple[list[Claim], str]:
+    """What a line claims of records, and what of it is no claim."""
+    found: list[Claim] = []
+
+    def table(match: re.Match[str]) -> str:
+        names = match["names"].split() if match["names"] is not None else letters[match["letter"]]
+        if match["letter"]:
+            letters[match["letter"]] = names
+        same = pairs(match["same"] or "")
+        for row in match["rows"].split("; "):
+            cells = [each.strip('"') for each in row.split()]
+            told = same | dict(zip_longest(names, cells, fillvalue="(no column)"))
+            found.extend((told["id"], name, cell) for name, cell in told.items() if cell != "~")
+        return ""
+
+    def one(match: re.Match[str]) -> str:
+        told = {name: value.strip('"') for name, value in pairs(match[1]).items()}
+        if "id" in told:
+            found.extend((told["id"], name, value) for name, value in told.items())
+            return ""
+        return match[0]
+
+    rest = OBJECT.sub(one, TABLE.sub(table, line))
+    return found, CALL.sub("", rest)
+
+
+def checked(text: str, kinds: list[tuple[str, Any]]) -> None:
+    """Fails where a line claims what nothing said, or holds values that it claims of nothing."""
+    true = {
+        each for kind, held in kinds if kind.endswith(("order", "orders")) for each in claims(held)
+    }
+    sentences = {"Is that all?"} | {
+        f"Order {held['id']} has the fee {held.get('fee', 'none')}."
+        for kind, held in kinds
+        if kind == "tells"
+    }
+    letters: dict[str, list[str]] = {}
+    for line in text.split("\n")[1:]:
+        label, _, words = line.partition(": ")
+        if label.endswith(("assistant", "values")):
+            assert set(re.split(r"(?<=[.?])\s", words)) <= sentences, line
+        elif label.endswith(("tool", "did", "gone")):
+            found, rest = read_back(words, letters)
+            assert set(found) <= true, (line, set(found) - true)
+            assert not VALUE.search(rest), line
+    ended_as_told(text, kinds)
+
+
+def ended_as_told(text: str, kinds: list[tuple[str, Any]]) -> None:
+    """Fails where an action stands without its outcome, or more often than it ended so."""
+    did = [line.partition("did: ")[2] for line in text.split("\n") if "did: " in line]
+    assert {line.rpartition(" → ")[2] for line in did} <= set(ENDS.values()), text
+    moved = Counter(line.rpartition(" → ")[2] for line in did if line.startswith("transfer("))
+    assert moved <= Counter(ENDS[held] for kind, held in kinds if kind == "transfer"), text
+
+
+def region_of(kinds: list[tuple[str, Any]]) -> Any:
+    turned = [each for at, (kind, held) in enumerate(kinds) for each in said(at, kind, held)]
+    return region(user("Look after my orders."), *turned)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(turns, min_size=1, max_size=14), st.sampled_from(Rung))
+def test_at_every_level_values_stay_beside_their_record_and_actions_beside_their_outcome(
+    kinds, rung
+):
+    checked(segment(region_of(kinds), rung, estimate).text, kinds)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(turns, min_size=1, max_size=14), st.integers(1, 1_500))
+def test_at_any_size_values_stay_beside_their_record_and_actions_beside_their_outcome(kinds, most):
+    made = climbed(region_of(kinds), most, estimate)
+
+    checked(made.text, kinds)
+
+
+def calls_in(text: str) -> int:
+    return sum(1 for line in text.split("\n") if re.search(r"\b(?:tool|did): ", line))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(turns, min_size=1, max_size=14), st.integers(1, 1_500))
+def test_what_goes_whole_is_named_as_gone(kinds, most):
+    made = climbed(region_of(kinds), most, estimate)
+    whole = segment(region_of(kinds), Rung.VALUES, estimate)
+    gone = sum(map(int, re.findall(r"\((\d+)\)", made.text.rpartition("gone: ")[2])))
+
+    if calls_in(made.text) < calls_in(whole.text):
+        assert "gone: " in made.text
+        assert gone <= calls_in(whole.text) - calls_in(made.text)

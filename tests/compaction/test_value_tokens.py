@@ -1,0 +1,85 @@
+import pytest
+
+from compaction.value_tokens import TokenIndex, find_name, named_values, normalized
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("held until 30 April", ["30 April"]),
+        ("bis 30. April 2026, or April 30", ["30. April 2026", "April 30"]),
+        ("3rd of June, May 5, 2024, March 2025", ["3rd of June", "May 5, 2024", "March 2025"]),
+        ("$1,250.50, 20 USD, USD 20, 15 €", ["$1,250.50", "20 USD", "USD 20", "15 €"]),
+        ("15 % of it at 14:30 or 2 pm", ["15 %", "14:30", "2 pm"]),
+        ("订单AB-12将于2026年4月30日发货", ["AB-12", "2026年4月30日"]),
+        ("共3000元, 下午3点", ["3000元", "下午3点"]),
+        ("\uff12\uff10\uff12\uff16\u5e74\uff14\u6708", ["2026年4月"]),
+        ("رقم ٣٠٠٠", ["3000"]),
+        ("see /srv/a/b.py, a@b.co and https://x.y/z", ["srv/a/b.py", "a@b.co", "https://x.y/z"]),
+        ("snake_case, CamelCase, JFK, a_b.py", ["snake_case", "CamelCase", "JFK", "a_b.py"]),
+        ("2026-05-01T10:00:00Z, 2026-05-01", ["2026-05-01T10:00:00Z", "2026-05-01"]),
+        ("Hello World, and/or e.g. this. You may go.", []),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_a_text_names_values(text, values):
+    assert list(named_values(text).values()) == values
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("3000", "unit 30005"), ("3000", "3000.50"), ("30", "2026-04-30"), ("3", "3,000"),
+        ("30 April", "30 and April"), ("30 April", "April 30"), ("W-1", "W-12"), ("4月", "4日"),
+    ],
+)  # fmt: skip
+def test_a_part_of_a_token_is_not_the_value(value, text):
+    (tokens,) = named_values(value)
+
+    assert tokens not in TokenIndex([text])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("3000", "{unit:3000 open:true}"), ("30 April", "30. April 2026"),
+        ("W-1", "rows:[[x W-1; y]]"),
+        ("3000", "共3000元"), ("3000", "\uff13\uff10\uff10\uff10"), ("é_1", "e\u0301_1"),
+        ("a_b", r'{\"k\":\"a_b\"}'), ("10:30", "at:10:30"),
+    ],
+)  # fmt: skip
+def test_a_whole_token_is_the_value_however_it_is_written(value, text):
+    (tokens,) = named_values(value)
+
+    assert tokens in TokenIndex(["nothing", text])
+
+
+def test_no_value_reaches_from_one_text_into_the_next():
+    (tokens,) = named_values("30 April")
+
+    assert tokens not in TokenIndex(["30", "April"])
+    assert "30 April" in TokenIndex(["30 April"])
+    assert "" not in TokenIndex([""])
+
+
+def test_escapes_of_json_are_undone():
+    assert normalized(r"a\u00e9\nb\\n \"c\" d\\e").split() == ["aé", "b", "c", "d/e"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "at"),
+    [
+        ("unit 30005, unit 3000", "3000", 17),
+        ("unit 30005", "3000", -1),
+        ("3000.50 and 10:3000", "3000", -1),
+        ("see src/parser.py", "parser.py", 8),
+        ("ORD-77-B", "ORD-77", -1),
+        ("ORD-77, please", "ORD-77", 0),
+        ("订单AB-12已发货", "AB-12", 2),
+        ("AB-123", "AB-12", -1),
+        ("read_3_37(x)", "read_3_37", 0),
+        ("", "x", -1),
+    ],
+)
+def test_a_name_is_found_as_a_whole(text, name, at):
+    assert find_name(text, name) == at
