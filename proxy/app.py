@@ -22,7 +22,6 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
-from proxy import desk as desks
 from proxy.alerts.standing import alerting
 from proxy.catalog.entries import Catalog
 from proxy.catalog.load import load
@@ -206,7 +205,7 @@ async def gateway(
         async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
             tasks = Tasks(group)
             days = settings.retention_days
-            upkeep = [tasks.keep(partial(work, opened, days, clock)) for work in (retain, guard)]
+            upkeep = tasks.keep(partial(retain, opened, days, clock))
             promises = promised(settings)
             async with alerting(promises.sinks, opened, tasks, clock, promises.budgets) as alerts:
                 around = Surroundings(
@@ -226,7 +225,7 @@ async def gateway(
                 ):
                     door = _door(settings, opened, clock, ticks)
                     yield Gateway(Front(pages, desk, door), opened, known)
-            tasks.end(*upkeep)
+            tasks.end(upkeep)
     finally:
         estimates.close()
         if not opened.close(settings.drain_grace):
@@ -241,18 +240,20 @@ async def _desk(
     settings, opened, lanes = around.settings, around.opened, Lanes()
     around.publish(LaneFigures(lanes, ticks))
     watching = around.tasks.keep(LaneNews(lanes, ticks, around.now, around.say).run)
+    days = settings.retention_days
+    judging = around.tasks.keep(partial(guard, opened, days, around.now, around.say))
     async with (
         standing(around) as entry,
         steering(around) as wheel,
         AsyncExitStack() as stack,
     ):
-        stack.callback(around.tasks.end, watching)
+        stack.callback(around.tasks.end, watching, judging)
         folding = _folding(around)
         stack.enter_context(closing(folding))
         noting = notebook(around)
         others = [each.settled for each in (entry, wheel, folding) if each is not None]
         kept = Receipts(opened, telemetry, (*others, partial(_spent, lanes, ticks)))
-        planning = _planning(settings, opened, around.tasks, around.now)
+        planning = _planning(around)
         stack.enter_context(closing(planning))
         desk = Desk(
             catalog=around.catalog,
@@ -288,14 +289,13 @@ def _transport(settings: Settings, known: Catalog) -> AbstractAsyncContextManage
     )
 
 
-def _planning(
-    settings: Settings, opened: Store, tasks: desks.Tasks, clock: Callable[[], float]
-) -> Planning:
+def _planning(around: Surroundings) -> Planning:
     return Planning(
-        Planner(opened.secret, share=settings.control_share),
-        opened,
-        tasks,
-        now=clock,
+        Planner(around.opened.secret, share=around.settings.control_share),
+        around.opened,
+        around.tasks,
+        now=around.now,
+        say=around.say,
     )
 
 

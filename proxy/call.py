@@ -40,6 +40,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         ask: What was read from them; None where the body is not JSON.
         feature: From the header, the body, or the key; "" where nobody said.
         conversation: What the caller calls its conversation; "" where it does not say.
+        session: What its client's headers say of the session, hashed; "" for nothing.
         slots: What the caller's header says of its texts' slots; "" for nothing.
         compaction: What the caller's header says of compaction; "" for nothing.
         arrived: When, in seconds since the epoch (UTC).
@@ -59,6 +60,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     ask: Ask | None
     feature: str = ""
     conversation: str = ""
+    session: str = ""
     slots: str = ""
     compaction: str = ""
     arrived: float

@@ -47,6 +47,7 @@ def asked(call: Call) -> Asked:
         feature=call.feature,
         key=call.key.id,
         hint=call.conversation,
+        session=call.session,
         slots=call.slots,
         body=call.body,
         shows=call.key.keeps_prompts,

@@ -15,7 +15,8 @@ import asyncio
 import logging
 import threading
 from collections import Counter as Tally
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -30,9 +31,11 @@ from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.desk import Tasks
 from proxy.fanout import Fanout
+from proxy.planning_guard import PlanningGuard, Say
 from proxy.prefix.explaining.diagnostics import Heard
 from proxy.prefix.explaining.misses import claimed
 from proxy.prefix.explaining.reasons import Miss
+from proxy.prefix.harm import Harm
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import Lessons, effect, is_due
 from proxy.prefix.marking.plan import Arm, Plan, merged
@@ -41,7 +44,7 @@ from proxy.prefix.planner import Planner, missed
 from proxy.prefix.prompts.items import is_stored
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.questions import Questions
-from proxy.prefix.standing import Place, Standing
+from proxy.prefix.standing import Mode, Place, Standing
 from proxy.school import School
 from proxy.store.store import Store
 from proxy.ways import way
@@ -53,7 +56,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 #: Bytes from which on planning may take more than a millisecond, and so goes to a thread.
-_LARGE: Final = 64 * 1024
+_LARGE: Final = 48 * 1024
 #: Seconds the store has to say what was decided for a conversation.
 _DEADLINE: Final = 0.25
 #: Seconds after which a call goes as it came.
@@ -76,6 +79,7 @@ class Planning:
         store: Where plans and layouts are kept.
         tasks: What shutdown waits for.
         now: The clock.
+        say: Notifies people of features that planning made dearer; None for nobody.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class Planning:
         tasks: Tasks,
         *,
         now: Callable[[], float],
+        say: Say | None = None,
     ) -> None:
         self._planner = planner
         self._store = store
@@ -98,6 +103,8 @@ class Planning:
         self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
         self._moves: dict[tuple[Place, int], str] = {}
         self._fanout = Fanout()
+        self._guard = PlanningGuard(store, tasks, now=now, say=say)
+        self._harmful: deque[tuple[Place, Harm]] = deque(maxlen=_WAITING)
         self._questions = Questions()
         self._refused: dict[Place, float] = {}
         self._keeping: dict[str, tuple[Draft, Plan]] = {}
@@ -109,11 +116,14 @@ class Planning:
         none = plannable.passed(call, route)
         if none is not None:
             return none
+        while self._harmful:  # found in the lessons' thread, decided on the loop
+            self._guard.step_back(*self._harmful.popleft())
         asked = plannable.asked(call)
         where = place(asked, route.model or call.model)
         standing = self._store.board.standings.of(where)
-        if standing.is_off:
-            return Unplanned("planning is suspended" if standing.suspended else "")
+        if standing.is_off or self._guard.is_suspended(where):
+            off = standing.mode is Mode.OFF and not standing.suspended
+            return Unplanned("" if off else "planning is suspended")
         if self._refused.get(where, 0.0) > self._now():
             return Unplanned("an upstream refused what was planned")
         try:
@@ -214,6 +224,9 @@ class Planning:
     ) -> Planned:
         size = len(asked.body)
         draft = await self._run(size, self._planner.draft, asked)
+        sought = draft.sought(self._planner.plan(draft))
+        if sought:
+            draft = await self._run(0, self._planner.recall, draft, await self._held(sought))
         known = self._planner.plan(draft)
         # Where a provider keeps what it is sent, no text changes its place.
         fixed = is_stored(draft.prompt.fields)
@@ -222,13 +235,14 @@ class Planning:
             # It begins like one we know: what was learned meanwhile holds for it.
             known = Plan(arm=known.arm, layout=current, anew=True)
             await self._run(0, self._planner.adopt, draft, known)
-        plan = known or await self._begun(draft, current)
+        plan = known or self._planner.begun(draft, current)
         await self._fetch(where, plan.layout)
         to = way(route, call.model, self._now(), call.endpoint)
         found = await self._run(size, self._decided, draft, to, plan, where)
-        if known is not None and found.plan != known:
+        if known is not None and found.plan != known and not sought:
             # Another process may have met the new tools first, and put them in its order.
-            agreed = merged(await self._held(draft) or known, known)
+            name = draft.conversation.hex()
+            agreed = merged((await self._held((name,))).get(name, known), known)
             if agreed != known:
                 await self._run(0, self._planner.adopt, draft, agreed)
                 found = await self._run(size, self._decided, draft, to, agreed, where)
@@ -264,25 +278,17 @@ class Planning:
         with self._lock:
             return work(*args, **kwargs)
 
-    async def _begun(self, draft: Draft, layout: int) -> Plan:
-        """What holds for a conversation that is not known here.
+    async def _held(self, names: Sequence[str]) -> Mapping[str, Plan]:
+        """What the store has under these names; nothing where it does not say.
 
-        One that goes on may be known in the store; while that does not answer, its text stays
-        where it is.
+        While it does not answer, the text of a conversation that is not known stays where it is.
         """
-        begun = self._planner.begun(draft, layout)
-        return await self._held(draft) or begun if draft.turns else begun
-
-    async def _held(self, draft: Draft) -> Plan | None:
-        """What the store has for the conversation; None for nothing, or where it does not say."""
         try:
             async with asyncio.timeout(_DEADLINE):
-                return await self._store.ask(
-                    self._store.plans.find, draft.conversation.hex(), self._now()
-                )
+                return await self._store.ask(self._store.plans.find_all, names, self._now())
         except (TimeoutError, SQLAlchemyError) as error:
             _log.warning("What was decided for a conversation is not known: %s", error)
-            return None
+            return {}
 
     async def _fetch(self, where: Place, version: int) -> None:
         """Have at hand a layout that holds no more, but for conversations that began with it."""
@@ -323,7 +329,8 @@ class Planning:
         """Bring to the store what waits, all of it at a time."""
         while self._keeping:
             some = dict(self._keeping)
-            plans = {conversation: plan for conversation, (_, plan) in some.items()}
+            plans = {name: to for draft, _ in some.values() for name, to in draft.beside().items()}
+            plans |= {conversation: plan for conversation, (_, plan) in some.items()}
             try:
                 held = await self._store.ask(self._store.plans.grow_all, plans, self._now())
                 await self._run(0, self._agree, some, held)
@@ -348,6 +355,9 @@ class Planning:
         where = planned.place
         for each in usage:
             self._locked(self._planner.learn, planned, each)
+        harm = self._locked(self._planner.take_harm, where, self._now())
+        if harm is not None:
+            self._harmful.append((where, harm))
         try:
             self._lessons.observe(planned)
             self._calls[where] += 1

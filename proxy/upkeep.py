@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from proxy.planning_guard import Say, suspension_alert
 from proxy.store.guarding import suspend_harmful
 from proxy.store.store import Store
 
@@ -44,13 +45,14 @@ async def retain(opened: Store, days: int, now: Callable[[], float]) -> None:
         await asyncio.sleep(_RETENTION_EVERY)
 
 
-async def guard(opened: Store, days: int, now: Callable[[], float]) -> None:
+async def guard(opened: Store, days: int, now: Callable[[], float], say: Say) -> None:
     """Return features that planning makes dearer to being sent as they came; for ever.
 
     Args:
         opened: The store.
         days: How long receipts are kept; it looks back no further than a month.
         now: The clock.
+        say: Notifies people.
     """
     while True:
         await asyncio.sleep(_GUARD_EVERY)
@@ -67,3 +69,4 @@ async def guard(opened: Store, days: int, now: Callable[[], float]) -> None:
                 each.place.team,
                 each.reason,
             )
+            say(suspension_alert(each.place, each.reason, now()))

@@ -51,11 +51,14 @@ def asked(body: Body, context: Context) -> Asked:
 def prompt(body: Body, context: Context) -> CachedPrompt:
     """The body's prompt, with its breakpoints.
 
+    A cache entry is a hash of everything up to and including its block, so it is found again where
+    the message goes on behind it.
+
     A change of tool choice or thinking loses the messages but neither tools nor system, so it
     changes the id that opens the first message and nothing before it.
     """
     automatic = ttl(body.get("cache_control"), "5m")
-    rendering = Rendering(context.vocabulary)
+    rendering = Rendering(context.vocabulary, goes_on=True)
     if body.get("tools"):
         rendering.message("tools", [_tool(rendering, tool) for tool in body["tools"]])
     if body.get("system"):

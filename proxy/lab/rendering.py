@@ -66,10 +66,17 @@ class Part:
 
 
 class Rendering:
-    """Collects messages in wire order and gives the prompt they make."""
+    """Collects messages in wire order and gives the prompt they make.
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    Args:
+        vocabulary: What texts are counted with.
+        goes_on: Whether a prefix that ends with a block is the same when its message goes on: what
+            ends a message then stands before the next one instead of in its last block.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, *, goes_on: bool = False) -> None:
         self.vocabulary = vocabulary
+        self._goes_on = goes_on
         self._blocks: list[Block] = []
         self._messages = 0
 
@@ -85,8 +92,8 @@ class Rendering:
         for index, part in enumerate(parts):
             tokens = part.tokens
             if index == 0:
-                tokens = (start, *self.vocabulary.ids(role), BODY, *tokens)
-            if index == len(parts) - 1:
+                tokens = (*self._before(), start, *self.vocabulary.ids(role), BODY, *tokens)
+            if index == len(parts) - 1 and not self._goes_on:
                 tokens = (*tokens, END)
             self._blocks.append(
                 Block(
@@ -98,6 +105,10 @@ class Rendering:
                 )
             )
         self._messages += 1
+
+    def _before(self) -> tuple[int, ...]:
+        """What ends the message before, where its last block does not."""
+        return (END,) if self._goes_on and self._messages else ()
 
     def text(self, text: str, mark: Ttl | None = None) -> Part:
         """A block of text."""
@@ -113,7 +124,7 @@ class Rendering:
         """The prompt, with the tokens that prime the answer at its end."""
         priming = Block(
             role="assistant",
-            tokens=(_START, *self.vocabulary.ids("assistant"), BODY),
+            tokens=(*self._before(), _START, *self.vocabulary.ids("assistant"), BODY),
             message=self._messages,
         )
         blocks = (*self._blocks, priming)

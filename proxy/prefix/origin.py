@@ -7,11 +7,11 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """The caller's own messages behind a shorter prompt.
 
     Attributes:
-        opening: The first of them that is no instruction, as JSON: it names the conversation.
+        messages: Each of them, as JSON: they tell which conversation it is.
         turns: Answers they hold.
         reset: Whether the prompt begins otherwise than the call before it did, on purpose.
     """
 
-    opening: bytes
+    messages: tuple[bytes, ...]
     turns: int
     reset: bool = False

@@ -6,10 +6,14 @@ from typing import Final
 
 import msgspec
 
+from proxy.prefix.conversations import Resolved
+from proxy.prefix.expected.chains import Expected
+from proxy.prefix.expected.sent import Sent
 from proxy.prefix.explaining.diagnostics import Question
 from proxy.prefix.explaining.findings import Evidence
 from proxy.prefix.marking.plan import Plan
 from proxy.prefix.origin import Origin
+from proxy.prefix.prompts.conversation import Chain
 from proxy.prefix.prompts.prompt import Fingerprint, Prompt, Reading
 from proxy.prefix.prompts.regime import Regime
 from proxy.prefix.readings import Readings
@@ -25,6 +29,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         key: The id of the caller's key.
         hint: What the caller calls the conversation; "" where it does not say.
+        session: What its client's headers say of the session; "" for nothing.
         slots: What the caller says of its texts' slots beside them; "" for nothing.
         shows: Whether the team keeps prompts, so that its words may be quoted to it.
         origin: Whence the body was shortened; None where it is the caller's own.
@@ -34,6 +39,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     feature: str
     key: str
     hint: str = ""
+    session: str = ""
     slots: str = ""
     body: bytes
     shows: bool = False
@@ -65,6 +71,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         turns: Answers it held as its caller wrote it; 0 in a conversation's first call.
+        chain: What it says, as its caller wrote it.
+        resolved: How its conversation was told.
         known: What is known of each of its messages.
         readings: What is remembered of messages.
     """
@@ -72,15 +80,73 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     asked: Asked
     prompt: Prompt
     fingerprint: Fingerprint
-    conversation: bytes
+    chain: Chain
+    resolved: Resolved
     turns: int
     known: tuple[Reading, ...] = ()
     readings: Readings = msgspec.field(default_factory=Readings)
 
+    @property
+    def conversation(self) -> bytes:
+        """Which conversation it belongs to: 16 bytes, the same on every replica."""
+        return self.resolved.name
+
+    def sought(self, plan: Plan | None) -> tuple[str, ...]:
+        """Where another process may have kept more of its conversation, in hex; () for nowhere.
+
+        Args:
+            plan: What is known here.
+        """
+        resolved = self.resolved
+        if not self.turns or (plan is not None and resolved.is_sure):
+            return ()
+        names = (resolved.name, *filter(None, (resolved.source,)), *self.chain.candidates())
+        return tuple(dict.fromkeys(name.hex() for name in names))
+
+    def beside(self) -> dict[str, Plan]:
+        """What leads to its conversation from elsewhere, by where that is kept, in hex."""
+        there = Plan(conversation=self.conversation.hex())
+        return {value.hex(): there for value in self.resolved.beside}
+
+    def onward(self, plan: Plan) -> Plan:
+        """The plan of its conversation, with how that went on once it did."""
+        if plan.onward or self.resolved.begins:
+            return plan
+        ends = (self.chain.whole, next(self.chain.latest_answers(), b""))
+        return msgspec.structs.replace(plan, onward=tuple(one.hex() for one in ends))
+
     def wordless(self) -> "Draft":
         """The draft without its words, for what need not hold them while it waits."""
-        asked = msgspec.structs.replace(self.asked, body=b"")
+        asked = msgspec.structs.replace(self.asked, body=b"", origin=None)
         return msgspec.structs.replace(self, asked=asked, prompt=Prompt(fields={}, messages=()))
+
+
+class Direct(msgspec.Struct, frozen=True, kw_only=True):
+    """A call as it would have been sent unmodified, had all calls been.
+
+    Attributes:
+        sent: What the cache would have been shown.
+        expected: What it should have read then.
+    """
+
+    sent: Sent
+    expected: Expected
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """A call with the marks that its policy asks for, had all calls had theirs.
+
+    Attributes:
+        sent: What the cache would have been shown.
+        expected: What it should have read then.
+        is_live: Whether that is what is sent; else it is reckoned alone.
+        stake: What it may lose, taken from what marks brought back until it is answered.
+    """
+
+    sent: Sent
+    expected: Expected
+    is_live: bool
+    stake: float = 0.0
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +159,8 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
         prompt: The prompt as it is sent, without the marks that were added.
         notes: What was left as it came, and why.
         question: What its provider is asked about the answer before; None for nothing.
+        direct: The same call unmodified; None where nothing of it was modified.
+        trial: The same call with its marks; None where marks cost nothing or none was asked for.
     """
 
     draft: Draft
@@ -104,6 +172,8 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     evidence: Evidence
     notes: tuple[str, ...] = ()
     question: Question | None = None
+    direct: Direct | None = None
+    trial: Trial | None = None
 
     def changes(self, came: bytes) -> bool:
         """Whether a caller's body is sent with anything that its upstream may not take."""

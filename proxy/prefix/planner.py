@@ -9,7 +9,7 @@
 Everything kept is bounded; time comes with each call. One thread at a time may use a planner.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from typing import Final
@@ -18,39 +18,49 @@ import msgspec
 
 from proxy.prefix.arms import arm
 from proxy.prefix.arrangement import Arranged, Marked, arranged, as_it_came, sent
+from proxy.prefix.conversations import Conversations
 from proxy.prefix.expected.chains import Chains
 from proxy.prefix.expected.changes import Traces
-from proxy.prefix.expected.openings import BACK, MORE, left, opening
+from proxy.prefix.expected.openings import BACK, left, opening
 from proxy.prefix.expected.parameters import parameters
 from proxy.prefix.expected.sent import Sent
 from proxy.prefix.explaining.findings import Evidence
 from proxy.prefix.explaining.misses import claimed, miss
 from proxy.prefix.explaining.reasons import Miss, Said
+from proxy.prefix.harm import Harm
 from proxy.prefix.keyed import keyed
 from proxy.prefix.layouts.canonical import named
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.toolsets import Toolsets
-from proxy.prefix.marking.habits import Habits, Seen
+from proxy.prefix.marking.habits import Habits
 from proxy.prefix.marking.keys import heads
-from proxy.prefix.marking.plan import Arm, Plan, Policy
-from proxy.prefix.marking.policies import Road, Shape, back, policy, reviewed, stage, vetted
-from proxy.prefix.marking.positions import is_enough
-from proxy.prefix.origin import Origin
+from proxy.prefix.marking.plan import Arm, Plan, Policy, forked, merged
+from proxy.prefix.marking.policies import (
+    Road,
+    Shape,
+    back,
+    key,
+    policy,
+    reviewed,
+    stage,
+    vetted,
+)
+from proxy.prefix.observation import calls_before, observation
 from proxy.prefix.planned import Asked, Draft, Planned, Way, place
-from proxy.prefix.prompts.conversation import conversation
+from proxy.prefix.prompts.conversation import chain
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
     BYTES_PER_TOKEN,
     Block,
     Fingerprint,
     Slot,
-    led,
     parsed,
 )
 from proxy.prefix.prompts.recent import Recent
 from proxy.prefix.readings import Readings
 from proxy.prefix.standing import Place
-from proxy.prefix.talks import ANSWERED, Talk
+from proxy.prefix.talks import Talk
+from proxy.prefix.unmodified import Unmodified
 from slo.usage import Usage
 
 #: Reasons told of one call.
@@ -68,17 +78,22 @@ class Planner:
         secret: Makes fingerprints that nobody else can make.
         share: The part of all conversations that is sent as it came, to compare with.
         talks: Conversations remembered.
+        credit: What a feature's marks may cost before they would have earned it.
     """
 
-    def __init__(self, secret: bytes, *, share: float = 0.05, talks: int = 50_000) -> None:
+    def __init__(
+        self, secret: bytes, *, share: float = 0.05, talks: int = 50_000, credit: float = 0.0
+    ) -> None:
         self._secret = secret
         self._share = share
         self._talks: Recent[bytes, Talk] = Recent(talks)
         self._habits: Recent[Place, Habits] = Recent(_FEATURES)
         self._toolsets: Recent[Place, Toolsets] = Recent(_EQUIPPED)
         self._readings = Readings()
+        self._conversations = Conversations()
         self._chains = Chains()
         self._traces = Traces()
+        self._unmodified = Unmodified(credit)
 
     def draft(self, asked: Asked) -> Draft:
         """The call, read.
@@ -89,22 +104,37 @@ class Planner:
         prompt = parsed(asked.body)
         team = fingerprint(self._secret, asked.team)
         known = self._readings.of(team, prompt.messages)
-        roles = [one.role for one in known]
-        first = led(roles)
-        opens = prompt.messages[first] if first < len(roles) else b""
         # A conversation that was shortened is the same one.
-        origin = asked.origin or Origin(opening=opens, turns=roles.count(ASSISTANT))
-        opening = self._readings.opening(team, origin.opening) if origin.opening else b""
-        who = (asked.team, asked.feature, asked.key, asked.hint)
+        origin = asked.origin
+        own = known if origin is None else self._readings.of(team, origin.messages)
+        turns = origin.turns if origin is not None else [one.role for one in known].count(ASSISTANT)
+        who = (asked.team, asked.feature, asked.key, asked.hint, asked.session)
+        said = chain(prompt, own, who, team)
         return Draft(
             asked=asked,
             prompt=prompt,
             fingerprint=team,
-            conversation=conversation(prompt, who, team, opening),
-            turns=origin.turns,
+            chain=said,
+            resolved=self._conversations.resolve(said),
+            turns=turns,
             known=known,
             readings=self._readings,
         )
+
+    def recall(self, draft: Draft, held: Mapping[str, Plan]) -> Draft:
+        """The call, once it is known what other processes kept where it was sought.
+
+        From here on its conversation went on with it: of two calls at once, one parts.
+        """
+        self._conversations.load(held)
+        resolved = self._conversations.resolve(draft.chain)
+        self._conversations.note(draft.chain, resolved)
+        for name in filter(None, (resolved.name, resolved.source)):
+            plan = held.get(name.hex())
+            if plan is not None and not plan.conversation:
+                talk = self._talks.of(name, Talk)
+                talk.plan = merged(plan, talk.plan) if talk.plan is not None else plan
+        return msgspec.structs.replace(draft, resolved=resolved)
 
     def plan(self, draft: Draft) -> Plan | None:
         """What was decided for its conversation; None where that is not known here."""
@@ -113,10 +143,11 @@ class Planner:
 
     def adopt(self, draft: Draft, plan: Plan) -> None:
         """Take over what was decided for its conversation."""
-        self._talks.of(draft.conversation, Talk).plan = plan
+        source = self._talks.peek(draft.resolved.source) or Talk()
+        self._talks.of(draft.conversation, source.fork).plan = plan
 
     def begun(self, draft: Draft, layout: int) -> Plan:
-        """What holds for a conversation of which nothing is known.
+        """What holds for a conversation of which nothing is known, or that parts from a known one.
 
         Args:
             draft: Its call.
@@ -124,6 +155,10 @@ class Planner:
         """
         joined = draft.turns > 0
         chosen = arm(draft.conversation, self._share)
+        source = self._talks.peek(draft.resolved.source)
+        if source is not None and source.plan is not None:
+            tools = [tool.known for tool in named(draft.prompt.tools, draft.fingerprint)]
+            return forked(source.plan, chosen, tools)
         moves = chosen is Arm.TREATED and not joined
         return Plan(arm=chosen, layout=layout if moves else 0, joined=joined)
 
@@ -142,13 +177,23 @@ class Planner:
         Raises:
             Unplannable: If the body has to go as it came; says why.
         """
+        self._conversations.note(draft.chain, draft.resolved)
+        plan = draft.onward(plan)
         if plan.arm is Arm.CONTROL:
-            found, own = as_it_came(draft, plan), Policy()
+            # Without the key it would keep a cache apart, and both arms would be dearer.
+            found, own = as_it_came(draft, plan), Policy(key=key(way.regime, _road(draft, way)))
         else:
             plan = self._equipped(draft, way, plan)
             found = arranged(draft, plan, layout, late=way.late)
             found, own = self._decided(draft, way, found, now)
         sending = sent(draft, way, found, own)
+        evidence = self._evidence(draft, way, found, sending, now)
+        direct = self._unmodified.expect(draft, way, found, sending, evidence.sent, now)
+        trial = self._unmodified.trial(draft, way, evidence, direct)
+        if trial is not None and not trial.is_live:
+            sending = sent(draft, way, found, Policy(key=own.key))
+            evidence = self._evidence(draft, way, found, sending, now)
+            direct = self._unmodified.expect(draft, way, found, sending, evidence.sent, now)
         return Planned(
             draft=draft,
             way=way,
@@ -156,8 +201,10 @@ class Planner:
             body=sending.body,
             headers=heads(own, way.regime),
             prompt=sending.prompt,
-            evidence=self._evidence(draft, way, found, sending, now),
+            evidence=evidence,
             notes=(*found.notes, *sending.notes)[:_NOTES],
+            direct=direct,
+            trial=trial,
         )
 
     def settled(
@@ -182,37 +229,26 @@ class Planner:
             usage: What its provider counted; None where it did not.
         """
         draft, evidence = planned.draft, planned.evidence
-        self._chains.note(evidence.sent, usage, evidence.now)
-        self._traces.note(evidence.sent, evidence.now)
+        sent, now = evidence.sent, evidence.now
+        self._chains.note(sent, usage, now)
+        self._traces.note(sent, now)
         talk = self._talks.of(draft.conversation, Talk)
-        total = usage.prompt if usage is not None else evidence.sent.estimate
-        known = evidence.expected.scaled(total).known
-        sent = evidence.sent
-        counts = is_enough(total, sent.regime)
-        gap = max(0.0, evidence.now - talk.latest) if talk.calls else 0.0
-        answered = draft.turns > talk.turns or gap >= ANSWERED
-        stable, begins = _stable(sent), opening(sent.blocks)
-        shares = known * 10 >= total * stable * 9
-        whole = not sent.regime.takes_marks or evidence.expected.same >= begins.stable
-        follows = talk.calls > 0 and not sent.compacted  # what we shortened says nothing of habits
-        extends = answered and _extends(sent, talk, known) if follows else None
-        lacks = _lacks(sent, talk, answered=answered, extends=extends)
-        seen = Seen(
-            before=max(talk.calls, draft.turns),
-            gap=gap,
-            extends=extends,
-            left=lacks,
-            counts=counts,
-            counted=not talk.calls or is_enough(talk.tokens, sent.regime),
-            repeats=counts and known >= total and (evidence.expected.idle or 0.0) >= ANSWERED,
-            shares=shares and whole,
-            equips=evidence.expected.same >= begins.tools,
-            layout=planned.plan.layout,
-        )
-        self._habits.of(planned.place, Habits).observe(evidence.now, seen)
-        if follows and answered:
-            talk.lacked(lacks)
-        talk.note(sent, evidence.now, tokens=total, turns=draft.turns)
+        found = observation(planned, usage, talk)
+        self._habits.of(planned.place, Habits).observe(now, found.seen)
+        talk.open_call = self._unmodified.note(planned, usage, talk.open_call)
+        if found.compares:
+            talk.lacked(found.seen.left)
+        talk.note(sent, now, tokens=found.tokens, turns=draft.turns)
+
+    def take_harm(self, place: Place, now: float) -> Harm | None:
+        """That planning makes the place's calls surely dearer; None where it does not.
+
+        Once it was told, the place is judged by its next calls alone.
+        """
+        found = self._unmodified.harm(place, now)
+        if found is not None:
+            self._unmodified.forget(place)
+        return found
 
     def _equipped(self, draft: Draft, way: Way, plan: Plan) -> Plan:
         """The plan with an order for the tools of its conversation, once there are any."""
@@ -243,7 +279,7 @@ class Planner:
             plan = msgspec.structs.replace(found.plan, policies=policies)
             found = msgspec.structs.replace(found, plan=plan)
         if begins_again:
-            own = vetted(own, way.regime, talk.openings, opening(found.bare), again=True)
+            own = vetted(own, way.regime, talk.openings, opening(found.bare))
         return found, own
 
     def _decided_anew(
@@ -258,12 +294,10 @@ class Planner:
         uses = habits.uses(
             way.regime.lifetimes,
             is_open=bool(draft.prompt.tools) or draft.turns > 0,
-            before=max(talk.calls, draft.turns),
+            before=calls_before(draft, found.plan, talk),
             repeats=repeats[beyond],
         )
         own = policy(_shape(found.blocks, spoken, beyond), uses, way.regime, _road(draft, way))
-        if not talk.calls and not draft.turns and (own.stable or own.history):
-            habits.stake()
         return own if before is None else reviewed(own, before)
 
     def _evidence(
@@ -303,25 +337,6 @@ def missed(planned: Planned, usage: Usage | None, *, told: Said | None = None) -
     return miss(planned.evidence, usage, planned.way.rates, told=told, shown=shown)
 
 
-def _extends(sent: Sent, talk: Talk, known: int) -> bool:
-    """Whether a call begins with all that one of the latest of its conversation sent.
-
-    Where what is stored ends at marks, nearly all is not enough.
-    """
-    if known * 10 < talk.tokens * 9:
-        return False
-    return not sent.regime.takes_marks or not set(sent.points).isdisjoint(talk.points)
-
-
-def _lacks(sent: Sent, talk: Talk, *, answered: bool, extends: bool | None) -> int:
-    """How many blocks at the end of one of the latest calls of its conversation it leaves out."""
-    if extends:
-        return 0
-    if not answered or not sent.regime.takes_marks:
-        return MORE
-    return left(sent.blocks, talk.endings) or MORE
-
-
 @lru_cache(_TEAMS)
 def fingerprint(secret: bytes, team: str) -> Fingerprint:
     """The keyed hash of one team: 16 bytes; no other team's are equal."""
@@ -332,12 +347,6 @@ def _kind(way: Way, at: int) -> str:
     """The name of what is decided for a kind of cache, at a stage of a conversation."""
     kind = f"{way.regime.name}/{way.regime.provider}"
     return f"{kind}/{at}" if at else kind
-
-
-def _stable(call: Sent) -> float:
-    """Which share of a prompt is its stable slot; 0 for an empty prompt."""
-    front = call.blocks[: call.stretches.talk.start]
-    return sum(block.size for block in front if block.slot is Slot.STABLE) / max(1, call.size)
 
 
 def _spoken(found: Arranged) -> list[int]:
@@ -366,8 +375,4 @@ def _road(draft: Draft, way: Way) -> Road:
     asked = draft.asked
     names = (f"{asked.team}\0{way.model}", f"{asked.team}\0{asked.feature}\0{way.model}")
     team, feature = (draft.fingerprint(name.encode(errors="replace")).hex()[:16] for name in names)
-    return Road(
-        team=team,
-        feature=feature,
-        conversation=draft.conversation.hex(),
-    )
+    return Road(team=team, feature=feature)

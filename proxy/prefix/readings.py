@@ -6,11 +6,10 @@ import msgspec
 
 from proxy.prefix.expected.fronts import Fronts
 from proxy.prefix.prompts.bare import without
-from proxy.prefix.prompts.conversation import opened
+from proxy.prefix.prompts.conversation import spoken
 from proxy.prefix.prompts.marks import may_mark
 from proxy.prefix.prompts.objects import Unplannable, is_exact, members
 from proxy.prefix.prompts.prompt import Fingerprint, Reading, parts, text
-from proxy.prefix.prompts.recent import Recent
 from proxy.prefix.prompts.tagged import tagged
 
 _Key = tuple[Fingerprint, int]
@@ -33,7 +32,6 @@ class Readings:
         self._known: dict[_Key, Reading] = {}
         self._older: dict[_Key, Reading] = {}
         self.fronts = Fronts()
-        self._opened: Recent[_Key, bytes] = Recent(self._half)
 
     def __len__(self) -> int:
         return len(self._known.keys() | self._older.keys())
@@ -49,24 +47,20 @@ class Readings:
         every = zip(known, keys, messages, strict=True)
         return tuple([one or self._read(key, raw) for one, key, raw in every])
 
-    def opening(self, fingerprint: Fingerprint, message: bytes) -> bytes:
-        """What ``conversation.opened`` says of a message.
-
-        Raises:
-            Unplannable: If it cannot be read.
-        """
-        key = fingerprint, hash(message)
-        return self._opened.of(key, lambda: opened(message, fingerprint))
-
     def _read(self, key: _Key, message: bytes) -> Reading:
-        found = self._older.get(key) or _reading(key[0], message)
+        found = self._older.get(key) or reading(key[0], message)
         if len(self._known) >= self._half:
             self._older, self._known = self._known, {}
         self._known[key] = found
         return found
 
 
-def _reading(fingerprint: Fingerprint, message: bytes) -> Reading:
+def reading(fingerprint: Fingerprint, message: bytes) -> Reading:
+    """What planning has to know of a message of the team with this fingerprint.
+
+    Raises:
+        Unplannable: If it cannot be read, or not be written again as it is.
+    """
     found = members(message)
     role = text(found.get("role", b'""'))
     if role is None:
@@ -74,8 +68,11 @@ def _reading(fingerprint: Fingerprint, message: bytes) -> Reading:
     content = found.get("content", b"null")
     if not is_exact(message, found) or (content[:1] == b"[" and not _exact(content)):
         raise Unplannable("a key of a message stands twice or is escaped")
-    bare = without(message, fingerprint)
-    return Reading(role, fingerprint(message), may_mark(message), tagged(message), bare)
+    bare, digest = without(message, fingerprint), fingerprint(message)
+    says = spoken(message, found, fingerprint)
+    if says is None:
+        says = digest if bare is None else bare[1]
+    return Reading(role, digest, may_mark(message), tagged(message), bare, says)
 
 
 def _exact(content: bytes) -> bool:

@@ -1,11 +1,12 @@
 """What one process remembers of a conversation from one call to the next."""
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Final
 
 import msgspec
 
-from proxy.prefix.expected.openings import LATEST, Ending, Opening, ending, opening
+from proxy.prefix.expected.openings import LATEST, OPENINGS, Ending, Opening, ending, opening
 from proxy.prefix.expected.sent import Sent
 from proxy.prefix.marking.plan import Plan
 
@@ -33,6 +34,7 @@ class Talk(msgspec.Struct):
         lefts: How much of the end of those before them they did not repeat, where they had to
             extend one.
         tokens: What the last of them was; by estimate, where nobody counted.
+        open_call: The number of its latest call while that waits to be judged; 0 for none.
     """
 
     plan: Plan | None = None
@@ -44,6 +46,7 @@ class Talk(msgspec.Struct):
     openings: tuple[Opening, ...] = ()
     endings: tuple[Ending, ...] = ()
     lefts: tuple[int, ...] = ()
+    open_call: int = 0
 
     def told(self, begins: Opening, *, moves: bool) -> Sequence[Opening]:
         """How the latest calls began, less those that tell nothing of a call that ``begins`` now.
@@ -60,6 +63,12 @@ class Talk(msgspec.Struct):
         alike = len(firsts) - len(others)
         stands = moves and alike <= _STILL and firsts[: len(others)] == others
         return self.openings[: len(others)] if stands else self.openings
+
+    def fork(self) -> "Talk":
+        """A conversation that parts from this one: the same past, and no call to be judged."""
+        found = copy(self)
+        found.open_call = 0
+        return found
 
     def lacked(self, left: int) -> None:
         """A call had to extend one before it, and left out so many blocks at its end."""
@@ -79,5 +88,5 @@ class Talk(msgspec.Struct):
         self.tokens = tokens
         self.turns = turns
         self.points = (*self.points[1 - LATEST :], sent.points[sent.kept])
-        self.openings = (*self.openings[1 - LATEST :], opening(sent.blocks))
+        self.openings = (*self.openings[1 - OPENINGS :], opening(sent.blocks))
         self.endings = (*self.endings[1 - LATEST :], ending(sent.blocks[: sent.kept]))

@@ -1,8 +1,9 @@
 """Recorded calls as the gateway would have planned them, with what it knew by then."""
 
 import logging
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from heapq import nlargest
+from math import inf
 from typing import Final
 
 import msgspec
@@ -12,6 +13,7 @@ from proxy.prefix.planned import Asked, Planned, Way, place
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.standing import Place
+from proxy.prefix.talks import ANSWERED
 from proxy.replay.lines import Line
 from proxy.replay.prompts import Reading
 from proxy.replay.unmoved import Feature, Unmoved
@@ -36,20 +38,33 @@ class Planning:
         reading: The route.
         day: The day whose prices are valid, in seconds since the epoch.
         arranges: Whether text moves: declared moves, and learned ones at once.
+        names: Whether callers name their conversations, in the header that says so; where they do
+            not, a conversation is known by its prompt alone.
         most: Features remembered.
     """
 
     shortens = False
 
-    def __init__(self, reading: Reading, day: float, *, arranges: bool, most: int = 4_096) -> None:
+    def __init__(
+        self,
+        reading: Reading,
+        day: float,
+        *,
+        arranges: bool,
+        names: bool = True,
+        most: int = 4_096,
+    ) -> None:
         self.name = "arranged" if arranges else "marked"
         self._planner = Planner(_SECRET, share=0.0)
         self._way: Way = way(reading.route, reading.public, day)
         self._lessons = Lessons()
         self._arranges = arranges
+        self._names = names
         self._most = most
         self._features: OrderedDict[Place, Feature] = OrderedDict()
         self._planned: Planned | None = None
+        self._answers: deque[tuple[float, Planned, Usage]] = deque()
+        self._now = 0.0
         self._failed: set[str] = set()
 
     def body(self, line: Line, now: float) -> bytes:
@@ -58,10 +73,12 @@ class Planning:
             team="replay",
             feature=line.feature,
             key=line.key,
-            hint=line.conversation,
+            hint=line.conversation if self._names else "",
             body=line.body,
             origin=line.origin,
         )
+        self._now = now
+        self._hear(now)
         feature = self._feature(place(asked, self._way.model))
         self._planned = None
         try:
@@ -80,16 +97,22 @@ class Planning:
         return self._planned.body
 
     def served(self, usage: Usage) -> None:
-        """Learn from the call just answered."""
-        if self._planned is None:
-            return
-        try:
-            self._learn(self._planned, usage)
-        except MISTAKES:
-            self._fail("learning failed")
+        """Learn from the call just sent, once its answer has begun."""
+        if self._planned is not None:
+            self._answers.append((self._now + ANSWERED, self._planned, usage))
+
+    def _hear(self, now: float) -> None:
+        """Learn from the calls whose answers have begun by now."""
+        while self._answers and self._answers[0][0] <= now:
+            _, planned, usage = self._answers.popleft()
+            try:
+                self._learn(planned, usage)
+            except MISTAKES:
+                self._fail("learning failed")
 
     def unmoved(self) -> tuple[Unmoved, ...]:
         """The features of which no text moved where some could, and why: those of most calls."""
+        self._hear(inf)
         known = self._features.items() if self._arranges else ()
         stayed = [(at, each) for at, each in known if not each.moved]
         return tuple(

@@ -1,7 +1,9 @@
 """A request as it arrives: what its head says, and its body within the limits."""
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Final
 
 import msgspec
@@ -35,7 +37,28 @@ _OURS: Final = frozenset(
         b"x-thriftgate-trailer",
     }
 )
-_READ: Final = frozenset({*_FORWARDED, *_KEYS, *_OURS, b"content-encoding", b"content-length"})
+#: In which agents and proxies name the session or thread that a call is part of. Names of single
+#: requests, and of windows, which change within a session, are none of them.
+#: Source: captured calls of Claude Code 2.1 and Codex 0.169; Helicone, sessions (2026-11); xAI,
+#: prompt caching (2026-11); Fireworks, prompt caching (2026-11).
+_SESSIONS: Final = frozenset(
+    {
+        b"helicone-session-id",
+        b"session-id",
+        b"session_id",
+        b"thread-id",
+        b"thread_id",
+        b"x-claude-code-session-id",
+        b"x-grok-conv-id",
+        b"x-session-affinity",
+        b"x-session-id",
+    }
+)
+#: Bytes of such a name that count.
+_SESSION: Final = 256
+_READ: Final = frozenset(
+    {*_FORWARDED, *_KEYS, *_OURS, *_SESSIONS, b"content-encoding", b"content-length"}
+)
 _NUMBER: Final = 19
 #: Paths and media types that are remembered; most callers send the same few.
 _REMEMBERED: Final = 64
@@ -61,6 +84,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
         forwarded: Headers for the upstream, names in lower case.
         feature: From ``x-thriftgate-feature``; "" for none.
         conversation: From ``x-thriftgate-conversation``; "" for none.
+        session: A hash of what other headers name its session; "" for none.
         slots: From ``x-thriftgate-slots``; "" for none.
         compaction: From ``x-thriftgate-compaction``; "" for none.
         wants_trailer: Whether a stream is to end with a comment of what it cost.
@@ -76,6 +100,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     forwarded: dict[str, str]
     feature: str
     conversation: str
+    session: str
     slots: str
     compaction: str
     wants_trailer: bool
@@ -106,6 +131,7 @@ def arrival(scope: Scope) -> Arrival:
         forwarded=forwarded,
         feature=found.get(b"x-thriftgate-feature", ""),
         conversation=found.get(b"x-thriftgate-conversation", ""),
+        session=_session(found),
         slots=found.get(b"x-thriftgate-slots", ""),
         compaction=found.get(b"x-thriftgate-compaction", ""),
         wants_trailer=found.get(b"x-thriftgate-trailer") == "1",
@@ -188,6 +214,15 @@ def _words(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return value.decode("latin-1")
+
+
+def _session(found: Mapping[bytes, str]) -> str:
+    """A hash of the names that session headers give; "" where there are none."""
+    given = sorted(name for name in _SESSIONS & found.keys() if found[name])
+    if not given:
+        return ""
+    names = [(name.decode(), found[name][:_SESSION]) for name in given]
+    return blake2b(msgspec.json.encode(names), digest_size=16).hexdigest()
 
 
 @lru_cache(maxsize=_REMEMBERED)

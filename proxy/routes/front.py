@@ -185,6 +185,7 @@ def _call(call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float, se
         ask=None,
         feature=_label(feature),
         conversation=head.conversation,
+        session=head.session,
         slots=head.slots,
         compaction=head.compaction,
         arrived=arrived,

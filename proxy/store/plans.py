@@ -4,12 +4,13 @@ The first to bring a plan decides; whoever comes later gets that one back. A pla
 tools are appended and further caches added, nothing in it changes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Engine, select, text, update
+from sqlalchemy import Connection, Engine, Row, select, text, update
 
-from proxy.prefix.marking.plan import Plan, merged
+from proxy.prefix.marking.plan import SEVERAL, Plan, merged
 from proxy.store import schema
 from proxy.store.database import dropped_unused, reading, writing
 from proxy.store.moments import micros
@@ -37,15 +38,25 @@ class Plans:
 
         Retention counts from the last time this was asked, to within half a day.
         """
-        plans = schema.plans.c
-        query = select(plans.plan, plans.used).where(plans.conversation == conversation)
+        return self.find_all((conversation,), now).get(conversation)
+
+    def find_all(self, conversations: Sequence[str], now: float) -> dict[str, Plan]:
+        """The plans of those of these conversations that have one.
+
+        One that only names where the plan is kept is given together with that plan.
+        """
         with reading(self._engine) as connection:
-            row = connection.execute(query).one_or_none()
-        if row is None:
-            return None
-        if row.used < micros(now - _TOUCHED_EVERY):
-            self._touch(conversation, now)
-        return _decode(row.plan)
+            rows = _rows(connection, conversations)
+            found = {row.conversation: _decode(row.plan) for row in rows}
+            named = {plan.conversation for plan in found.values()} - {"", SEVERAL, *found}
+            if named:
+                more = _rows(connection, sorted(named))
+                found |= {row.conversation: _decode(row.plan) for row in more}
+                rows = [*rows, *more]
+        old = micros(now - _TOUCHED_EVERY)
+        if idle := [row.conversation for row in rows if row.used < old]:
+            self._touch(idle, now)
+        return found
 
     def grow_all(self, plans: Mapping[str, Plan], now: float) -> dict[str, Plan]:
         """The plans of these conversations with what these add to them, kept in one step.
@@ -68,16 +79,24 @@ class Plans:
         """
         return dropped_unused(self._engine, schema.plans, since, budget)
 
-    def _touch(self, conversation: str, now: float) -> None:
+    def _touch(self, conversations: Sequence[str], now: float) -> None:
         plans = schema.plans
-        touch = update(plans).where(plans.c.conversation == conversation)
+        touch = update(plans).values(used=micros(now))
         with writing(self._engine) as connection:
-            connection.execute(touch.values(used=micros(now)))
+            for one in sorted(conversations):  # locked in the order in which plans grow
+                connection.execute(touch.where(plans.c.conversation == one))
+
+
+def _rows(connection: Connection, conversations: Sequence[str]) -> Sequence[Row[Any, Any, Any]]:
+    plans = schema.plans.c
+    query = select(plans.conversation, plans.plan, plans.used)
+    return connection.execute(query.where(plans.conversation.in_(conversations))).all()
 
 
 def _grown(connection: Connection, conversation: str, plan: Plan, now: float) -> Plan:
     """The conversation's plan with what this one adds to it, from now on."""
-    alone = merged(Plan(arm=plan.arm, layout=plan.layout, joined=plan.joined), plan)
+    bare = Plan(arm=plan.arm, layout=plan.layout, joined=plan.joined)
+    alone = plan if plan.conversation else merged(bare, plan)
     values = {
         "conversation": conversation,
         "plan": _encode(alone).decode(),

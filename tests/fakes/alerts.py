@@ -50,3 +50,12 @@ def values(server: Server) -> Mapping[str, str]:
 def posted(got: Got) -> Any:
     """The JSON of a post."""
     return json.loads(got.body)
+
+
+class Notified(list[Alert]):
+    """Takes alerts and keeps them."""
+
+    def __call__(self, alert: Alert) -> bool:
+        """Keep an alert."""
+        self.append(alert)
+        return True

@@ -66,9 +66,16 @@ class Dialler:
         Raises:
             OSError: If nobody takes it.
         """
+        return await self.post("/chat/completions", orjson.dumps(body), headers)
+
+    async def post(self, path: str, sent: bytes, headers: Mapping[str, str] | None = None) -> Heard:
+        """The answer to these bytes.
+
+        Raises:
+            OSError: If nobody takes them.
+        """
         began = asyncio.get_running_loop().time()
         reader, writer = await self._line()
-        sent = orjson.dumps(body)
         lines = {
             "host": "gateway",
             "authorization": f"Bearer {self._key}",
@@ -77,7 +84,7 @@ class Dialler:
             **(headers or {}),
         }
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        writer.write(f"POST {self._path}/chat/completions HTTP/1.1\r\n{head}\r\n".encode() + sent)
+        writer.write(f"POST {self._path}{path} HTTP/1.1\r\n{head}\r\n".encode() + sent)
         try:
             heard = await _heard(reader, began)
         except BaseException:

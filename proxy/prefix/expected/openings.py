@@ -19,6 +19,8 @@ from proxy.prefix.prompts.prompt import Block, Slot
 
 #: Calls of a conversation that are compared with the next one.
 LATEST: Final = 4
+#: Openings of its calls that are remembered; several agents may speak in one conversation.
+OPENINGS: Final = 12
 #: Blocks at the end of a call that are told apart where a later one does not repeat them.
 BACK: Final = 12
 #: So many were not repeated, or more.

@@ -3,7 +3,8 @@
 A caller's own order is kept where it holds still: calls that list theirs alike share a prefix in no
 other. Where tools come shuffled, they go by name instead. Shuffled is told from neighbours: two
 tools that stood one behind the other, and now stand the other way round. What a list leaves out or
-brings anew changes no neighbours' order, and lists joined in another order turn none round.
+brings anew changes no neighbours' order, and lists joined in another order turn none round. Where
+all lists begin with the same tools, all stay: those behind them part no prefix that is shared.
 
 Each process judges by what it saw itself, so until two have both seen enough, one conversation's
 first call may go in the caller's order from one and by name from the other; from its second call on
@@ -11,13 +12,15 @@ the plan in the store decides.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
 
 #: Neighbours remembered of a feature; beyond, it begins anew.
 _PAIRS: Final = 512
 #: Tools of a list that are looked at.
 _TOOLS: Final = 256
+#: Tools at the beginning of all lists that are no chance: of fewer, shuffled lists may begin alike.
+_HEAD: Final = 4
 #: Lists that turned neighbours round, from which on a feature's tools go by name,
 _TURNED: Final = 2
 #: if they are at least one in so many.
@@ -34,9 +37,10 @@ class Tool(NamedTuple):
 class Toolsets:
     """The lists of tools that one feature's conversations began with."""
 
-    __slots__ = ("_is_shuffled", "_lists", "_pairs", "_turned")
+    __slots__ = ("_head", "_is_shuffled", "_lists", "_pairs", "_turned")
 
     def __init__(self) -> None:
+        self._head: tuple[str, ...] | None = None
         self._pairs: set[int] = set()
         self._lists = self._turned = 0
         self._is_shuffled = False
@@ -50,9 +54,12 @@ class Toolsets:
         Returns:
             Their fingerprints.
         """
+        names = [tool.name for tool in came[:_TOOLS]]
+        before = names if self._head is None else self._head
+        self._head = tuple(names[: _common(before, names)])
         if not self._is_shuffled:
-            self._note([tool.name for tool in came[:_TOOLS]])
-        if self._is_shuffled:
+            self._note(names)
+        if self._is_shuffled and len(self._head) < _HEAD:
             came = sorted(came, key=lambda tool: tool.name)
         return tuple(tool.known for tool in came)
 
@@ -66,3 +73,9 @@ class Toolsets:
         if len(self._pairs) > _PAIRS:
             self._pairs.clear()
         self._pairs.update(same)
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many names both lists begin with."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

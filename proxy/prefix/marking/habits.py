@@ -10,6 +10,7 @@ import msgspec
 
 from proxy.prefix.expected.openings import MORE
 from proxy.prefix.marking.hazard import AGES, Hazard, Prior
+from proxy.prefix.marking.lone import LoneRun
 
 #: Upper ends of the gaps told apart, in seconds; the lifetimes that are sold are among them.
 EDGES: Final = (1, 5, 20, 60, 180, 300, 600, 1_800, 3_600, 14_400, 43_200, 86_400)
@@ -17,13 +18,8 @@ EDGES: Final = (1, 5, 20, 60, 180, 300, 600, 1_800, 3_600, 14_400, 43_200, 86_40
 _KEPT: Final = 0.99
 #: No chain of uses is believed to be longer.
 _LONGEST: Final = 100.0
-_MINUTE: Final = 60.0
 #: Conversations are told apart by how far they came: one call, two, up to four, eight, and more.
 _STAGES: Final = 5
-#: First calls that are marked on belief alone, while nothing of the kind was seen to be read.
-_STAKE: Final = 2
-#: Calls that come together are this far apart, in seconds, where their pace is counted.
-_MOMENT: Final = 1e-3
 
 #: Where tools or an assistant's turn are in the first prompt, it is likely to go on.
 _OPEN: Final = Prior(0.8, 1.0)
@@ -35,6 +31,11 @@ _DOUBT: Final = 0.75
 _AGAIN: Final = Prior(0.5, 2.0)
 _LATER: Final = Prior(0.8, 4.0)
 _EXTENDS: Final = Prior(0.95, 1.0)
+#: Prompts that come again as a whole, and may be retries; more of them are a habit.
+_RETRIES: Final = 1
+#: Reads that did not come true, where none did, after which nothing is marked for a while.
+_UNREAD: Final = 1.9
+_RETRY_AFTER_S: Final = 3_600.0
 #: A share of later calls that is as good as none.
 _HARDLY: Final = 0.1
 #: The share of calls that begin a conversation.
@@ -61,19 +62,26 @@ class Uses(msgspec.Struct, frozen=True, kw_only=True):
             semi-stable slot too.
         history: Calls of this conversation that share all of this prompt that is marked.
         tools: Calls of the feature that share the tools, and no more.
-        per_minute: Calls of the feature in a minute.
-        judged: First calls of which it is known whether their conversation went on, recent ones
-            counting more; some 200 at most.
-        later: Later calls of which it is known what they repeat, likewise; some 100 at most.
+        is_lone: Whether conversations surely end with their first call.
     """
 
     stable: Mapping[str, float]
     semi: Mapping[str, float]
     history: Mapping[str, float]
     tools: Mapping[str, float] = {}
-    per_minute: float = 0.0
-    judged: float = 0.0
-    later: float = 0.0
+    is_lone: bool = False
+
+
+class Reads(msgspec.Struct, frozen=True):
+    """What became of a prefix that a call should have read.
+
+    Attributes:
+        in_talk: Whether it ends in the conversation, rather than before it.
+        came_true: Whether its provider read it.
+    """
+
+    in_talk: bool
+    came_true: bool
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +100,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         shares: Whether its stable slot was sent before; what is not so is no such slot.
         equips: Whether its tools were sent before, in the same order.
         layout: The version of the layout it was sent in.
+        reads: What became of what it should have read; None where that is not known.
     """
 
     before: int = 0
@@ -104,6 +113,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     shares: bool = True
     equips: bool = True
     layout: int = 0
+    reads: Reads | None = None
 
 
 class Habits:
@@ -118,6 +128,9 @@ class Habits:
         self._new = 0.0
         self._all = 0.0
         self._latest: float | None = None
+        self._trust = {True: _Trust(), False: _Trust()}
+        self._lone = LoneRun()
+        self._repeated = 0
 
     def observe(self, now: float, seen: Seen) -> None:
         """Learn from a call."""
@@ -126,6 +139,8 @@ class Habits:
         self._latest = now if self._latest is None else max(now, self._latest)
         self._new = self._new * _KEPT + (seen.before <= 0)
         self._all = self._all * _KEPT + 1.0
+        if seen.reads is not None:
+            self._trust[seen.reads.in_talk].add(now, came_true=seen.reads.came_true)
         if seen.layout > self._layout:
             self._layout = seen.layout
             self._common = _Common()
@@ -133,7 +148,13 @@ class Habits:
             self._common.add(seen)
         if seen.before <= 0:
             self._begin(now, seen)
-            return
+        else:
+            self._go_on(now, seen)
+
+    def _go_on(self, now: float, seen: Seen) -> None:
+        """Learn from a conversation's later call."""
+        if seen.before == 1:
+            self._lone.follow(now, seen.gap)
         if seen.counted:
             self._goes_on[_stage(seen.before - 1)].followed(now, seen.gap)
         if seen.counts:
@@ -143,7 +164,13 @@ class Habits:
     def _begin(self, now: float, seen: Seen) -> None:
         """Learn from a conversation's first call; one that repeats another's follows it."""
         if seen.repeats:
+            self._lone.follow(now, inf)
+        if seen.counts:
+            self._lone.begin(now)
+        self._repeated += seen.repeats
+        if seen.repeats and self._repeated > _RETRIES:
             self._goes_on[0].followed(now, inf)
+            self._common.was_extended = True
         if seen.counts:
             self._goes_on[0].began(now)
 
@@ -169,7 +196,8 @@ class Habits:
     ) -> Uses:
         """What to expect of a conversation, most safely before anything was seen.
 
-        Of what was never seen, nothing is expected any more once enough was staked on it.
+        Of what was never seen, nothing is expected: who pays for a mark on belief alone pays more
+        than who sends directly.
 
         Args:
             lifetimes: Seconds, by lifetime.
@@ -186,14 +214,15 @@ class Habits:
         stable, semi, history, tools = {}, {}, {}, {}
         apart = new + (1.0 - new) * (1.0 - extends)
         new *= alike / shared if shared > alike else 1.0
-        if common.staked >= _STAKE:
-            next_one *= before > 0 or common.was_extended
-            new *= common.was_shared
+        now = self._latest or 0.0
+        trusted = self._trust[True].share(now)
+        next_one *= before > 0 or common.was_extended
+        new *= common.was_shared * self._trust[False].share(now)
         for ttl, seconds in lifetimes.items():
             soon = self._gaps.within(seconds)
             own = next_one * soon * (1.0 + _chain(later * soon))
             kept = soon * extends
-            history[ttl] = next_one * kept * (1.0 + _chain(later * kept))
+            history[ttl] = trusted * next_one * kept * (1.0 + _chain(later * kept))
             semi[ttl] = own * (1.0 - extends)
             calls = self._calls.within(seconds)
             stable[ttl] = new * _chain(shared * calls)
@@ -203,9 +232,7 @@ class Habits:
             semi=semi,
             history=history,
             tools=tools,
-            per_minute=self.per_minute,
-            judged=self._goes_on[0].weight,
-            later=common.extends.seen,
+            is_lone=self._lone.holds(now),
         )
 
     def _next(self, before: int, *, is_open: bool) -> tuple[float, float]:
@@ -224,18 +251,9 @@ class Habits:
         """
         return self._common.extends.within[-1] < _HARDLY
 
-    def stake(self) -> None:
-        """Count a first call that is marked."""
-        self._common.staked += 1
-
     def _begins(self, prior: Prior) -> float:
         """The share of calls that begin a conversation."""
         return (self._new + prior.share * prior.weight) / (self._all + prior.weight)
-
-    @property
-    def per_minute(self) -> float:
-        """Calls of the feature in a minute, of late; 0 before two were seen."""
-        return _MINUTE / self._calls.mean if self._calls.mean else 0.0
 
 
 class _Share:
@@ -254,11 +272,33 @@ class _Share:
         return self._so / self._all
 
 
+class _Trust:
+    """How often the provider reads what should be there; forgets.
+
+    Where none of the first few was read, nothing is expected for an hour: marks are written in
+    vain there, whatever the reason.
+    """
+
+    def __init__(self) -> None:
+        self._read = 0.0
+        self._unread = 0.0
+        self._latest = 0.0
+
+    def add(self, now: float, *, came_true: bool) -> None:
+        self._read = self._read * _KEPT + came_true
+        self._unread = self._unread * _KEPT + (not came_true)
+        self._latest = now
+
+    def share(self, now: float) -> float:
+        if not self._read and self._unread >= _UNREAD and now - self._latest < _RETRY_AFTER_S:
+            return 0.0
+        return (self._read + 1.0) / (self._read + self._unread + 1.0)
+
+
 class _Ends:
     """How much later calls leave out of the end of the one before; forgets."""
 
     def __init__(self) -> None:
-        self.seen = 0.0
         self._counts = [0.0] * (MORE + 1)
         self._counts[0] = _EXTENDS.share * _EXTENDS.weight
         self._counts[MORE] = _EXTENDS.weight - self._counts[0]
@@ -266,7 +306,6 @@ class _Ends:
     def add(self, left: int) -> None:
         self._counts = [count * _KEPT for count in self._counts]
         self._counts[left] += 1.0
-        self.seen = self.seen * _KEPT + 1.0
 
     @property
     def within(self) -> list[float]:
@@ -285,7 +324,6 @@ class _Common:
         equips: Calls whose tools were sent before.
         was_extended: Whether a call was ever sent again, alone or as a beginning, but for its end.
         was_shared: Whether a stable slot ever was, by a call that does not extend another.
-        staked: First calls that were marked.
     """
 
     def __init__(self) -> None:
@@ -295,7 +333,6 @@ class _Common:
         self.equips = _Share(_EXTENDS)
         self.was_extended = False
         self.was_shared = False
-        self.staked = 0
 
     def add(self, seen: Seen) -> None:
         begins = seen.before <= 0
@@ -306,8 +343,8 @@ class _Common:
                 self.alike.add(seen.shares)
                 self.was_shared |= seen.shares
         if begins:
-            self.was_extended |= seen.repeats
-        elif seen.counted and seen.extends is not None:
+            return
+        if seen.counted and seen.extends is not None:
             left = 0 if seen.extends else seen.left
             self.extends.add(left)
             self.was_extended |= left < MORE
@@ -318,13 +355,10 @@ class _Gaps:
 
     def __init__(self, prior: Sequence[float]) -> None:
         self._counts = [2.0 * share for share in prior]
-        self.mean = 0.0
 
     def add(self, gap: float) -> None:
         self._counts = [count * _KEPT for count in self._counts]
         self._counts[bisect_right(EDGES, gap)] += 1.0
-        gap = max(gap, _MOMENT)
-        self.mean = self.mean * _KEPT + gap * (1.0 - _KEPT) if self.mean else gap
 
     def within(self, seconds: float) -> float:
         """The share of gaps that surely are not longer."""

@@ -36,11 +36,6 @@ class Hazard:
         self._young = [0] * _BUCKETS
         self._bucket = 0
 
-    @property
-    def weight(self) -> float:
-        """Events that were judged, recent ones counting more."""
-        return self._ripe
-
     def began(self, now: float) -> None:
         """Count an event that may be followed."""
         bucket = self._ripened(now)

@@ -23,14 +23,7 @@ _RETENTION: Final = "prompt_cache_retention"
 _MODAL: Final = "openai-breakpoint"
 _KEY: Final = "prompt_cache_key"
 #: Caches whose calls carry a key in the body; "" for any other provider.
-_KEYED: Final = frozenset(
-    {
-        ("openai-breakpoint", ""),
-        ("openai-interval", ""),
-        ("block-chain", "mistral"),
-        ("implicit", "fireworks"),
-    }
-)
+_KEYED: Final = frozenset({("block-chain", "mistral"), ("implicit", "fireworks")})
 #: The same in the Responses API.
 _KEYED_ITEMS: Final = _KEYED | {("block-chain", "xai")}
 #: The header that carries it, elsewhere.

@@ -1,5 +1,6 @@
 """What was decided for a conversation at its first call, and holds until its last."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from itertools import islice
 from typing import Final
@@ -9,6 +10,8 @@ import msgspec
 #: A caller who names new tools with every call fills so many places and no more.
 _TOOLS: Final = 1_024
 _POLICIES: Final = 64
+#: Stands for the conversations that end alike but for their last messages.
+SEVERAL: Final = "*"
 
 
 class Arm(StrEnum):
@@ -53,6 +56,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         joined: Whether it was met midway: its text and tools then stay where they were.
         anew: Whether it takes the place of an older one: a conversation that begins the same way
             begins again, now with a newer layout.
+        onward: How it first went on, in hex: the chain of that call, and its last answer's key. ()
+            until it did. Another call that begins as it did belongs to it if it went on so, too.
+        conversation: In the place of a plan, the conversation (hex) whose first call was this but
+            for its last messages, or ``SEVERAL``; "" for a plan.
     """
 
     arm: Arm = Arm.TREATED
@@ -61,14 +68,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     policies: dict[str, Policy] = {}
     joined: bool = False
     anew: bool = False
+    onward: tuple[str, ...] = ()
+    conversation: str = ""
 
 
 def merged(kept: Plan, more: Plan) -> Plan:
     """The kept plan with the tools and policies it lacks; where both speak, it holds.
 
     Tools after the first 1,024 and policies after the first 64 are left out. One that begins anew
-    with a newer layout takes the kept one's place.
+    with a newer layout takes the kept one's place. A plan takes the place of what stands for one.
     """
+    if kept.conversation or more.conversation:
+        return _pointed(kept, more)
     if more.anew and more.layout > kept.layout:
         return more
     known = frozenset(kept.tools)
@@ -80,4 +91,32 @@ def merged(kept: Plan, more: Plan) -> Plan:
         kept,
         tools=(*kept.tools, *tools)[:_TOOLS],
         policies=dict(islice(policies.items(), _POLICIES)),
+        onward=kept.onward or more.onward,
     )
+
+
+def forked(plan: Plan, own: Arm, tools: Sequence[str]) -> Plan:
+    """The plan of a conversation that parts from the one with this plan.
+
+    Nothing that was sent changes. Where that leaves the choice, it is in an arm of its own.
+
+    Args:
+        plan: What holds for the one that it began as.
+        own: The arm that is drawn for it.
+        tools: Fingerprints (hex) of its tools that have an order, as its caller lists them.
+    """
+    inherited = msgspec.structs.replace(plan, anew=False, onward=())
+    place = {tool: at for at, tool in enumerate(plan.tools)}
+    held = [place[tool] for tool in tools if tool in place]
+    has_moved = plan.layout > 0 or held != sorted(held)
+    if plan.arm is own or has_moved:
+        return inherited
+    return Plan(arm=own, joined=True)
+
+
+def _pointed(kept: Plan, more: Plan) -> Plan:
+    """What holds where at least one of two stands for a plan that is kept elsewhere."""
+    if not kept.conversation or not more.conversation:
+        return more if kept.conversation else kept
+    same = kept.conversation == more.conversation
+    return kept if same else Plan(conversation=SEVERAL)

@@ -1,9 +1,7 @@
 """What a conversation marks, and with which key it is sent: decided by expected value."""
 
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from itertools import accumulate, pairwise
-from math import ceil
 from typing import Final
 
 import msgspec
@@ -16,26 +14,20 @@ from proxy.prefix.marking.positions import is_enough
 from proxy.prefix.prompts.regime import Regime
 
 _OPENAI: Final = "openai-breakpoint"
-#: Calls a minute of one prefix and key that one machine takes.
-#: Source: OpenAI, prompt caching guide (2026-09).
-PER_MACHINE: Final = 15
-#: First calls, or later ones, to be judged before OpenAI's own choice is switched off.
-_JUDGED: Final = 4.0
-#: Later calls expected of a conversation from which on its calls are kept on one machine.
-_STAYS: Final = 0.5
 #: How much more has to be read of a mark before the end than of one there.
 _CLEAR: Final = 1.1
+#: Calls that all have to begin in another way before OpenAI's own choice is switched off.
+_ALL_NEW: Final = 6
 #: Answers from which on a policy holds to the end, as a power of two.
 _LAST: Final = 4
 #: Calls that begin a conversation again, from which on the same holds for all, likewise.
 _AGAIN: Final = 16
-#: Providers of machine-local caches whose key alone is where a call goes.
-_ROUTED: Final = frozenset({("implicit", "fireworks"), ("block-chain", "xai")})
-#: Those that join it to a hash of how the prompt begins: two keys keep one prefix apart, so a key
-#: of each feature would part those that begin alike.
-_JOINED: Final = frozenset({("openai-interval", ""), ("openai-breakpoint", "azure")})
+#: Providers of machine-local caches whose key alone is where a call goes. OpenAI up to GPT-5.5 and
+#: Azure join it to a hash of how the prompt begins, which brings equal prefixes together by itself:
+#: one key for all changes nothing there, and several send one prefix to several cold machines.
+_ROUTED: Final = frozenset({("block-chain", "xai")})
 #: A key that calls of one prefix must share to share a cache.
-_KEYED: Final = frozenset({("block-chain", "mistral")})
+_KEYED: Final = frozenset({("block-chain", "mistral"), ("implicit", "fireworks")})
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,12 +57,10 @@ class Road(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         team: The team, on this model.
         feature: Its feature.
-        conversation: The conversation.
     """
 
     team: str = ""
     feature: str = ""
-    conversation: str = ""
 
 
 def policy(shape: Shape, uses: Uses, regime: Regime, road: Road) -> Policy:
@@ -82,8 +72,7 @@ def policy(shape: Shape, uses: Uses, regime: Regime, road: Road) -> Policy:
         regime: The cache of its route.
         road: What keys are made of.
     """
-    stays = max(uses.history.values(), default=0.0) >= _STAYS
-    sent = key(regime, road, uses.per_minute if stays else 0.0)
+    sent = key(regime, road)
     if not regime.takes_marks or not regime.writes:
         return Policy(key=sent, why="nothing is charged for writing, so nothing is marked")
     marks = _best(shape, uses, regime)
@@ -153,24 +142,22 @@ def reviewed(found: Policy, before: Policy) -> Policy:
     return msgspec.structs.replace(found, key=before.key, explicit=explicit)
 
 
-def vetted(
-    found: Policy, regime: Regime, before: Sequence[Opening], now: Opening, *, again: bool = False
-) -> Policy:
+def vetted(found: Policy, regime: Regime, before: Sequence[Opening], now: Opening) -> Policy:
     """What is decided, less what cannot be read: a conversation that begins anew with each call.
 
-    Nothing behind a change is read, so nothing is written there; at OpenAI its own choice is
-    switched off, as nothing that it stored is read either. Where that is many conversations, one
-    may well come again: there OpenAI's choice holds until none of the latest did.
+    Nothing behind a change is read, so nothing is written there. OpenAI's own choice is switched
+    off only where no two of many calls began alike: several agents that take turns, or a list of
+    tools that grows, begin alike again, and what OpenAI stored is read then.
 
     Args:
         found: What the conversation would mark.
         regime: The cache of its route.
         before: How its latest calls began; where every other one began so, too, it holds still.
         now: How this one does.
-        again: Whether it holds no answer, and so is one of many that cannot be told apart.
     """
-    if again and regime.name == _OPENAI and len({each.first for each in before}) < LATEST:
+    if regime.name == _OPENAI and not _are_all_new(before, now):
         return found
+    before = before[-LATEST:]
     same = sum(each.first == now.first for each in before)
     if not regime.takes_marks or same * 2 >= len(before):
         return found
@@ -183,32 +170,21 @@ def vetted(
     )
 
 
-def key(regime: Regime, road: Road, per_minute: float) -> str:
+def _are_all_new(before: Sequence[Opening], now: Opening) -> bool:
+    """Whether no two of many calls began alike, this one among them."""
+    firsts = {now.first, *(each.first for each in before)}
+    return len(before) >= _ALL_NEW and len(firsts) > len(before)
+
+
+def key(regime: Regime, road: Road) -> str:
     """The key that brings calls of one prefix together; "" for none.
 
     What keeps teams apart is no matter of a plan: it holds for every call, planned or not.
     """
     kinds = {(regime.name, regime.provider), (regime.name, "")}
     if not kinds.isdisjoint(_ROUTED):
-        return shard(road.feature, road.conversation, per_minute)
-    if not kinds.isdisjoint(_JOINED):
-        return shard(road.team, road.conversation, per_minute)
+        return road.feature
     return road.team if not kinds.isdisjoint(_KEYED) else ""
-
-
-def shard(prefix: str, conversation: str, per_minute: float) -> str:
-    """A routing key that keeps a busy prefix below what one machine takes; "" for no prefix.
-
-    A conversation always gets the same one at about the same pace: there are twice as many, or
-    half, where the pace changed that much.
-
-    Source: OpenAI, prompt caching guide, about 15 requests a minute (2026-09).
-    """
-    shards = 1 << (max(1, ceil(min(per_minute, 1e6) / PER_MACHINE)) - 1).bit_length()
-    if not prefix or shards == 1:
-        return prefix
-    drawn = int.from_bytes(blake2b(conversation.encode(), digest_size=8).digest(), "big")
-    return f"{prefix}:{drawn % shards}"
 
 
 def _best(shape: Shape, uses: Uses, regime: Regime) -> dict[str, str]:
@@ -222,9 +198,22 @@ def _best(shape: Shape, uses: Uses, regime: Regime) -> dict[str, str]:
         reuses.append(Reuse(1, uses.stable))
     if shape.tools and is_enough(ends[0], regime) and regime.name != _OPENAI and sizes[1]:
         reuses.append(Reuse(0, uses.tools))
-    marks = optimum(Call(ends=ends), reuses, msgspec.structs.replace(regime, least=1))
+    marks = optimum(
+        Call(ends=ends), reuses, msgspec.structs.replace(_with_usual_lifetime(regime), least=1)
+    )
     names = ("tools", "stable", "semi", "history")
     return {names[mark.block]: mark.ttl for mark in marks}
+
+
+def _with_usual_lifetime(regime: Regime) -> Regime:
+    """The regime without OpenAI's longer lifetimes; any other as it is.
+
+    OpenAI writes the end of each prompt for its usual one anyway; a longer one would be dearer.
+    """
+    if regime.name != _OPENAI or not regime.writes:
+        return regime
+    usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
+    return msgspec.structs.replace(regime, writes={usual: regime.writes[usual]})
 
 
 def _openai(
@@ -237,11 +226,7 @@ def _openai(
 
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
     """
-    if "history" not in marks:
-        is_sure = uses.judged >= _JUDGED
-    else:
-        is_sure = shape.back > 0 and uses.later >= _JUDGED
-    if is_sure:
+    if "history" not in marks and uses.is_lone:
         return marks, True, _reason(marks, shape)
     why = "it is likely to go on, and the provider writes its end by itself"
     if "history" not in marks:

@@ -76,8 +76,8 @@ def positions(
         end: What is known of the prompt's end.
     """
     room = regime.marks - len(given)
-    if not policy.explicit and regime.name == _OPENAI:
-        room -= 1
+    if given and not policy.explicit and regime.name == _OPENAI:
+        room -= 1  # the provider writes its own end and the latest three; theirs stay among them
     marks: list[Mark] = []
     notes = []
     for wish in _wishes(policy, blocks, regime, end):
@@ -96,19 +96,20 @@ def positions(
 def _wishes(policy: Policy, blocks: Sequence[Block], regime: Regime, ends: End) -> list[_Wish]:
     """What the policy asks for, the most useful first."""
     end = _end(blocks, ends.tail)
-    upto, earlier = (max(0, at - policy.back) for at in (end, _previous(blocks, end)))
+    upto = max(0, end - policy.back)
     last = upto - 1 if ends.spoken else _last(blocks, upto, Slot.VARIABLE, regime)
     wishes = []
     if policy.history:
         wishes.append(_Wish("the conversation", last, policy.history))
-        before = _last(blocks, earlier, Slot.VARIABLE, regime)
-        if policy.back and ends.spoken and earlier and blocks[earlier - 1].role == ASSISTANT:
-            before = earlier - 1
         if ends.spoken > 1 and not policy.back:
             # Messages of one speaker are sent as one: its end is another's middle.
             wishes.append(_Wish("the message before", last - 1, policy.history))
-        elif before >= 0 and _positions(blocks[before:last]) >= max(1, regime.lookback):
-            wishes.append(_Wish("the previous call", before, policy.history))
+        else:
+            before = _previous_marks(policy, blocks, regime, end, spoken=bool(ends.spoken))
+            wishes += [
+                _Wish("the previous call", block, policy.history)
+                for block in _out_of_sight(before, last, blocks, regime)
+            ]
     for slot, ttl in ((Slot.STABLE, policy.stable), (Slot.SEMI_STABLE, policy.semi)):
         if ttl:
             place = _last(blocks, len(blocks), slot, regime)
@@ -135,6 +136,34 @@ def _previous(blocks: Sequence[Block], end: int) -> int:
     while at and blocks[at - 1].role == ASSISTANT:
         at -= 1
     return at
+
+
+def _previous_marks(
+    policy: Policy, blocks: Sequence[Block], regime: Regime, end: int, *, spoken: bool
+) -> list[int]:
+    """The blocks on which the previous call may have marked its conversation, the latest first.
+
+    What varied at its end is gone in this call, so that its mark stands right before the latest
+    answer; or it stands there still, in other words, and the mark stands before that.
+    """
+    previous = _previous(blocks, end)
+    kept = max(0, previous - policy.back)
+    found = [_last(blocks, at, Slot.VARIABLE, regime) for at in (previous, kept)]
+    if policy.back and spoken and kept and blocks[kept - 1].role == ASSISTANT:
+        found[1] = kept - 1
+    return [at for at in dict.fromkeys(found) if at >= 0]
+
+
+def _out_of_sight(
+    before: Sequence[int], last: int, blocks: Sequence[Block], regime: Regime
+) -> list[int]:
+    """Those of the blocks, latest first, that no lookup comes past from the one behind them."""
+    found = []
+    for at in before:
+        if at < last and _positions(blocks[at:last]) >= max(1, regime.lookback):
+            found.append(at)
+            last = at
+    return found
 
 
 def _last(blocks: Sequence[Block], end: int, slot: Slot, regime: Regime) -> int:

@@ -1,46 +1,180 @@
-"""Which conversation a call belongs to, and how far it has come; read from the prompt alone."""
+"""Whose conversation a call belongs to, and the chain of what was said in it; from the call alone.
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+::
+
+    team, feature, key, session ─▶ values[0] ─ message 1 ─▶ values[1] ─ message 2 ─▶ values[2] …
+
+Two calls share a value where everything said up to there is the same. Which conversation a chain
+belongs to, ``proxy.prefix.conversations`` tells.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, Final
 
 import msgspec
 
-from proxy.prefix.prompts.marks import bare
+from proxy.prefix.prompts.bare import bare
 from proxy.prefix.prompts.objects import Unplannable, members
-from proxy.prefix.prompts.prompt import Fingerprint, Prompt, parts, text
+from proxy.prefix.prompts.prompt import ASSISTANT, Fingerprint, Prompt, Reading, led
 
 #: Fields that hold still within a conversation and may tell two alike apart.
 _HINTS: Final = ("prompt_cache_key", "session_id", "user", "safety_identifier")
-_NAMES: Final = ("conversation_id", "session_id", "thread_id")
+#: The same within ``metadata``; Claude Code's ``user_id`` holds its session.
+_METADATA: Final = ("conversation_id", "session_id", "thread_id", "user_id")
+#: The same within ``client_metadata``, which Codex sends.
+_CLIENT: Final = ("session_id", "session-id", "thread_id", "thread-id")
+#: What an answer thought: clients send it again for a while, and leave it out later.
+_THOUGHTS: Final = frozenset(
+    {"reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks"}
+)
+_THINKING: Final = frozenset({"thinking", "redacted_thinking"})
+_REASONING: Final = b'"reasoning"'
+_SIZE: Final = 16
+#: Messages at the end of a call that the next one may leave out or replace.
+TAIL: Final = 3
+#: Answers at the end of a call among which the one before it may have ended.
+_LATEST: Final = 4
+#: Places at the beginning and at the end of a call where an earlier one may have ended.
+_FIRST_PLACES, _LAST_PLACES = 8, 24
 
 
-def conversation(
-    prompt: Prompt, who: Sequence[str], fingerprint: Fingerprint, opening: bytes
-) -> bytes:
-    """The conversation's identity: equal for calls that begin alike, from the same caller.
+class Chain(msgspec.Struct, frozen=True):
+    """What a caller's messages say, as far as it tells conversations apart.
 
-    It is read from the first message that is neither system nor developer, whose words stay the
-    same to the end; marks on it, and whether a text is one part or plain, make no difference.
+    Attributes:
+        values: Stands for all that was said up to each message; first for nothing said.
+        said: What each message says, as a fingerprint.
+        answers: Where each answer stands: how many messages precede it, and how many its end does.
+            Messages of the assistant that follow each other are one answer.
+    """
+
+    values: tuple[bytes, ...]
+    said: tuple[bytes, ...] = ()
+    answers: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def whole(self) -> bytes:
+        """The value of the whole call."""
+        return self.values[-1]
+
+    @property
+    def beginning(self) -> bytes:
+        """The value of what stands before its first answer: the whole call, where none came."""
+        return self.values[next((begin for begin, _ in self.answers if begin), -1)]
+
+    @property
+    def places(self) -> Iterator[int]:
+        """How many messages stand before each answer, from the latest answer to the first."""
+        return (begin for begin, _ in reversed(self.answers) if begin)
+
+    def holds(self, value: bytes, length: int) -> bool:
+        """Whether it begins with so many messages that have this value."""
+        return length < len(self.values) and self.values[length] == value
+
+    def latest_answers(self) -> Iterator[bytes]:
+        """The keys of its latest answers, from the last one back."""
+        return map(self._answer, self.answers[: -_LATEST - 1 : -1])
+
+    def goes_on_from(self, whole: bytes, answer: bytes) -> bool:
+        """Whether it goes on from the call with this value, or answers this answer to it."""
+        return whole in self.values or answer in map(self._answer, self.answers[:-1])
+
+    def shortened(self, place: int) -> Iterator[bytes]:
+        """Its values without the last one, two or three messages before a place.
+
+        At least one message stays behind the answer before that.
+        """
+        before = max((end for _, end in self.answers if end <= place), default=0)
+        least = max(before + 1, place - TAIL)
+        return (self.values[at] for at in range(place - 1, least - 1, -1))
+
+    def candidates(self) -> Iterator[bytes]:
+        """The values under which its conversation may be kept, at most some forty."""
+        yield self.whole
+        places = list(self.places)
+        some = places if len(places) <= _FIRST_PLACES + _LAST_PLACES else (
+            *places[:_LAST_PLACES], *places[-_FIRST_PLACES:]
+        )  # fmt: skip
+        yield from (self.values[at] for at in some)
+        for at in {*places[:1], *places[-1:]}:
+            yield from self.shortened(at)
+
+    def _answer(self, where: tuple[int, int]) -> bytes:
+        """Stands for an answer of a conversation that began as this one did."""
+        begin, end = where
+        first = self.values[self.answers[0][0]]
+        return blake2b(b"".join(self.said[begin:end]), key=first, digest_size=_SIZE).digest()
+
+
+def chain(
+    prompt: Prompt, readings: Sequence[Reading], who: Sequence[str], fingerprint: Fingerprint
+) -> Chain:
+    """What a call's messages say, behind the instructions that lead them.
 
     Args:
         prompt: As the caller wrote it.
-        who: Whose it is: team, feature, key, and the conversation's name where a header gave one.
+        readings: What is known of each of the caller's own messages.
+        who: Whose it is: team, feature, key, and the names that its headers gave.
         fingerprint: The team's keyed hash.
-        opening: What ``opened`` says of its first message that is no instruction; b"" where there
-            is none.
     """
-    pieces = [name.encode() for name in who]
-    pieces += _hints(prompt)
-    return fingerprint(_joined([*pieces, opening]))
+    roles = [one.role for one in readings]
+    heard = [(one.says, one.role == ASSISTANT) for one in readings[led(roles) :] if one.says]
+    base = fingerprint(_joined([*(name.encode(errors="replace") for name in who), *_hints(prompt)]))
+    values = [base]
+    state = blake2b(key=base, digest_size=_SIZE)
+    update, digest, append = state.update, state.digest, values.append
+    for says, _ in heard:
+        update(says)
+        append(digest())
+    answers = tuple(_answers([is_answer for _, is_answer in heard]))
+    return Chain(tuple(values), tuple([says for says, _ in heard]), answers)
 
 
-def opened(message: bytes, fingerprint: Fingerprint) -> bytes:
-    """A fingerprint of what a message says, however it is written.
+def _answers(is_answer: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Where each run of answers begins and ends."""
+    begin = -1
+    for at, here in enumerate(is_answer):
+        if here and begin < 0:
+            begin = at
+        elif not here and begin >= 0:
+            yield begin, at
+            begin = -1
+    if begin >= 0:
+        yield begin, len(is_answer)
 
-    Raises:
-        Unplannable: If it cannot be read.
+
+def spoken(message: bytes, found: Mapping[str, bytes], fingerprint: Fingerprint) -> bytes | None:
+    """The fingerprint of what a message says; b"" for nothing, None where it is its bare own.
+
+    The order of keys makes no difference, nor what is null, nor what an answer thought.
+
+    Args:
+        message: The message.
+        found: Its members.
+        fingerprint: The team's keyed hash.
     """
-    return fingerprint(_joined(list(_said(message))))
+    if "item" in found:  # an item of the Responses API, which clients send again as they got it
+        return b"" if found.get("type") == _REASONING else None
+    names = list(found)
+    is_plain = names == _order(names) and b"null" not in found.values()
+    if is_plain and _THOUGHTS.isdisjoint(names) and b'thinking"' not in found.get("content", b""):
+        return None
+    said = msgspec.json.decode(bare(message))
+    kept = {name: said[name] for name in _order(said) if name not in _THOUGHTS}
+    kept = {name: value for name, value in kept.items() if value is not None}
+    if isinstance(kept.get("content"), list):
+        kept["content"] = [part for part in kept["content"] if not _is_thought(part)]
+    return fingerprint(bare(msgspec.json.encode(kept)))
+
+
+def _order(names: Sequence[str] | Mapping[str, object]) -> list[str]:
+    """The usual order of a message's members: its role first, its content last."""
+    return sorted(names, key=lambda name: (name != "role", name == "content", name))
+
+
+def _is_thought(part: Any) -> bool:  # noqa: ANN401 - any JSON there is
+    return isinstance(part, dict) and part.get("type") in _THINKING
 
 
 def _joined(pieces: Sequence[bytes]) -> bytes:
@@ -49,22 +183,22 @@ def _joined(pieces: Sequence[bytes]) -> bytes:
 
 
 def _hints(prompt: Prompt) -> Iterator[bytes]:
-    """What the caller itself says of the conversation, always as many pieces."""
-    for name in _HINTS:
-        yield prompt.fields.get(name, b"")
+    """What the caller itself says of the conversation, always as many pieces; b"" for null."""
+    fields = prompt.fields
+    yield from _named(fields, _HINTS)
+    yield from _named(_inner(fields.get("metadata")), _METADATA)
+    yield from _named(_inner(fields.get("client_metadata")), _CLIENT)
+
+
+def _named(found: Mapping[str, bytes], names: Sequence[str]) -> Iterator[bytes]:
+    for name in names:
+        value = found.get(name, b"")
+        yield b"" if value == b"null" else value
+
+
+def _inner(raw: bytes | None) -> Mapping[str, bytes]:
+    """The members of a field; none where it is no object."""
     try:
-        named = members(prompt.fields.get("metadata", b"{}"))
+        return members(raw) if raw is not None else {}
     except Unplannable:
-        named = {}
-    for name in _NAMES:
-        yield named.get(name, b"")
-
-
-def _said(message: bytes) -> Iterator[bytes]:
-    """The pieces of a message that stay the same however it is written."""
-    found = members(bare(message))
-    content = parts(msgspec.Raw(found.pop("content", b"null")))
-    for piece in content:
-        words = text(piece)
-        yield words.encode() if words is not None else bare(piece)
-    yield from (name.encode() + b":" + held for name, held in sorted(found.items()))
+        return {}

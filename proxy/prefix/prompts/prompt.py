@@ -103,6 +103,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False):
         may_mark: Whether there can be a mark in it.
         tagged: Whether it may hold tags.
         bare: The size and the fingerprint of what it holds besides marks; None for its own.
+        says: The fingerprint of what it says, however that is written; b"" for nothing.
     """
 
     role: str
@@ -110,6 +111,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False):
     may_mark: bool = True
     tagged: bool = True
     bare: tuple[int, bytes] | None = None
+    says: bytes = b""
 
 
 class Block(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Calls that are planned, and processes that plan them."""
 
 from collections.abc import Iterable, Mapping
+from math import inf
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ import orjson
 
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import Lessons
-from proxy.prefix.marking.plan import Plan
+from proxy.prefix.marking.plan import Plan, merged
 from proxy.prefix.planned import Asked, Planned, Way
 from proxy.prefix.planner import Planner
 from proxy.ways import way
@@ -63,17 +64,19 @@ class Process:
         plans: What was decided, shared with other processes, as they read it from a store.
         layout: Version 1, which new conversations begin with.
         share: Of the control arm.
+        credit: What marks may cost before they earned it; by default they are always sent.
     """
 
     def __init__(
         self,
         to: Way,
         *,
-        plans: dict[bytes, bytes] | None = None,
+        plans: dict[str, bytes] | None = None,
         layout: Layout | None = None,
         share: float = 0.0,
+        credit: float = inf,
     ) -> None:
-        self.planner = Planner(SECRET, share=share)
+        self.planner = Planner(SECRET, share=share, credit=credit)
         self.lessons = Lessons()
         self.to = to
         self.now = NOW
@@ -84,13 +87,28 @@ class Process:
         """The call as it is sent; nobody has answered it yet."""
         self.now += 10.0
         draft = self.planner.draft(call)
-        stored = self._plans.get(draft.conversation)
-        plan = msgspec.json.decode(stored, type=Plan) if stored is not None else None
-        plan = plan or self.planner.begun(draft, int(self._layout is not None))
+        if sought := draft.sought(self.planner.plan(draft)):
+            draft = self.planner.recall(draft, self._kept(sought))
+        plan = self._kept((draft.conversation.hex(),)).get(draft.conversation.hex())
+        if plan is None or plan.conversation:
+            plan = self.planner.begun(draft, int(self._layout is not None))
         layout = self._layout if plan.layout else None
         found = self.planner.planned(draft, self.to, plan, layout, self.now)
         self.planner.adopt(draft, found.plan)
-        self._plans[draft.conversation] = msgspec.json.encode(found.plan)
+        for name, each in {**draft.beside(), draft.conversation.hex(): found.plan}.items():
+            held = self._plans.get(name)
+            grown = merged(msgspec.json.decode(held, type=Plan), each) if held else each
+            self._plans[name] = msgspec.json.encode(grown)
+        return found
+
+    def _kept(self, sought: Iterable[str]) -> dict[str, Plan]:
+        """What a store has under these names, and where those lead."""
+        found = {}
+        for name in sought:
+            if held := self._plans.get(name):
+                found[name] = plan = msgspec.json.decode(held, type=Plan)
+                if there := self._plans.get(plan.conversation):
+                    found[plan.conversation] = msgspec.json.decode(there, type=Plan)
         return found
 
     def answered(self, call: Asked, usage: Usage | None = None) -> Planned:

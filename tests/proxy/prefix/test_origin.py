@@ -9,14 +9,17 @@ from slo.usage import Usage
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, said, talk
 
 LONG = "Where is my parcel? " * 600
-OPENING = msgspec.json.encode(said("user", LONG))
+#: What its caller sent, nine answers long.
+CAME = talk(9, opening=LONG)
 
 
-def shortened(*more, reset):
-    told = body(talk(0)[0], said("user", "In short: a parcel. " * 300), *more)
-    return msgspec.structs.replace(
-        asked(told), origin=Origin(opening=OPENING, turns=9, reset=reset)
+def shortened(*more, reset, came=CAME):
+    """A call that the gateway shortened; ``came`` is what it stands for."""
+    origin = Origin(
+        messages=tuple(msgspec.json.encode(each) for each in (*came, *more)), turns=9, reset=reset
     )
+    told = body(talk(0)[0], said("user", "In short: a parcel. " * 300), *more)
+    return msgspec.structs.replace(asked(told), origin=origin)
 
 
 def test_a_shortened_prompt_belongs_to_the_conversation_it_came_from():
@@ -31,8 +34,10 @@ def test_a_shortened_prompt_belongs_to_the_conversation_it_came_from():
 def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
     house = Process(WAYS["openai-interval"])
     tail = [said(role, f"{n} {LONG}") for n, role in enumerate(["assistant", "user"] * 3)]
-    house.answered(asked(body(*talk(3, opening=LONG), *tail)))
-    short = house.planned(shortened(*tail, reset=True))
+    before = talk(3, opening=LONG)
+    house.answered(asked(body(*before, *tail)))
+    more = [said("assistant", "Yes."), said("user", "So?")]
+    short = house.planned(shortened(*tail, *more, reset=True, came=before))
     system = 2_048
     used = Usage(input=short.evidence.sent.estimate - system, cache_read=system)
     found = house.planner.settled(short, used)
@@ -43,7 +48,8 @@ def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
         Reason.COMPACTED,
         "the gateway shortened the conversation",
     )
-    assert house.planner._habits.of(short.place, Habits)._common.extends.seen == 0
+    known = house.planner._habits.of(short.place, Habits)
+    assert known.repeats() == Habits().repeats()
 
 
 def test_the_call_after_it_is_an_ordinary_one():

@@ -62,7 +62,7 @@ def judge(one: Recorded, regime: str, built: str) -> None:
     Two processes take turns; a third, that learned nothing, is told what they decided.
     """
     shown = layout(regime) if built == "badly" else None
-    plans: dict[bytes, bytes] = {}
+    plans: dict[str, bytes] = {}
     bodies = list(BUILT[built](one))
     *both, third = (Process(WAYS[regime], layout=shown, plans=plans) for _ in range(3))
     sent = {}
@@ -142,7 +142,7 @@ def calls(draw: st.DrawFn) -> list[bytes]:
 def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(
     bodies: list[bytes], to: Way, roll: Random
 ):
-    plans: dict[bytes, bytes] = {}
+    plans: dict[str, bytes] = {}
     *both, third = (Process(to, plans=plans) for _ in range(3))
     order: list[str] = []
     for raw in bodies:

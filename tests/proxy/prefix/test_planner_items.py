@@ -112,12 +112,11 @@ def test_tools_are_sent_in_one_order_and_a_new_one_comes_last():
     assert order(2, "b", "0", "a") == ["b", "a", "0"]
 
 
-@pytest.mark.parametrize("regime", ["openai-interval", NEWEST])
-def test_a_call_says_its_key_where_caches_look_for_one(regime):
-    found = sent(body(RULES), regime)
+def test_a_call_to_a_cache_that_routes_by_the_prompt_is_not_given_a_key():
+    found = sent(body(RULES), "openai-interval")
 
-    assert found.get("prompt_cache_key") or regime == NEWEST
-    assert found["input"] == RULES or regime == NEWEST
+    assert "prompt_cache_key" not in found
+    assert found["input"] == RULES
 
 
 def test_words_that_are_declared_to_vary_come_last():

@@ -13,9 +13,18 @@ CLAUDE = msgspec.structs.replace(WAYS["anthropic-breakpoint"], asks="messages")
 GPT = msgspec.structs.replace(WAYS["openai-breakpoint"], asks="responses")
 
 
+#: What the processes of a test share.
+PLANS: dict[str, bytes] = {}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_decided() -> None:
+    PLANS.clear()
+
+
 def planned(turns: int = 0, to: Way = CLAUDE, share: float = 0.0, **fields: Any) -> Planned:
     call = asked(body(*talk(turns), **fields.pop("said", {})), **fields)
-    return Process(to, share=share).planned(call)
+    return Process(to, plans=PLANS, share=share).planned(call)
 
 
 def previous(questions: Questions, call: Planned) -> object:

@@ -23,10 +23,11 @@ def test_a_message_is_known_by_role_print_marks_and_tags():
     declared = said("user", "<tg:variable>now</tg:variable>")
 
     bare = said("system", "")
+    print_, other_, short = map(fingerprint, (plain, declared, bare))
     assert Readings().of(fingerprint, [plain, marked, declared]) == (
-        Reading("user", fingerprint(plain), may_mark=False, tagged=False),
-        Reading("system", fingerprint(marked), tagged=False, bare=(len(bare), fingerprint(bare))),
-        Reading("user", fingerprint(declared), may_mark=False, tagged=True),
+        Reading("user", print_, may_mark=False, tagged=False, says=print_),
+        Reading("system", fingerprint(marked), tagged=False, bare=(len(bare), short), says=short),
+        Reading("user", other_, may_mark=False, tagged=True, says=other_),
     )
 
 
@@ -102,15 +103,8 @@ def test_a_part_whose_key_cannot_be_read_is_not_planned():
         Readings().of(fingerprint, [b'{"role":"user","content":[{"\xff":1}]}'])
 
 
-def test_what_a_message_opens_with_is_found_out_once_and_forgotten_in_its_turn():
-    known = Readings(most=4)
-    plain, parted = (
-        b'{"role":"user","content":"hi"}',
-        (b'{"role":"user","content":[{"type":"text","text":"hi"}]}'),
-    )
+def test_what_it_says_is_the_same_however_it_is_written():
+    parts = [{"type": "text", "text": "hi", "cache_control": {}}]
+    forms = [said("user", "hi"), said("user", parts), b'{"content" : "hi", "role":"user"}']
 
-    assert known.opening(fingerprint, plain) == known.opening(fingerprint, plain)
-    assert known.opening(fingerprint, plain) == known.opening(fingerprint, parted)
-    for number in range(4):
-        known.opening(fingerprint, b'{"role":"user","content":"%d"}' % number)
-    assert known.opening(fingerprint, plain) == known.opening(fingerprint, parted)
+    assert len({one.says for one in Readings().of(fingerprint, forms)}) == 1

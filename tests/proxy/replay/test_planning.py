@@ -56,6 +56,20 @@ def test_each_variant_has_its_name(vocabulary):
     assert planning(vocabulary, arranges=False).name == "marked"
 
 
+@pytest.mark.parametrize(("names", "conversations"), [(True, 2), (False, 1)])
+def test_conversations_are_told_apart_by_name_only_where_callers_name_them(
+    vocabulary, names, conversations
+):
+    variant = Planning(reading("blocks", vocabulary), 0.0, arranges=False, names=names)
+    found = set()
+    for name in ("a", "b"):
+        variant.body(call(system(*LONG), user("Who are you?"), conversation=name), 0.0)
+        assert variant._planned is not None
+        found.add(variant._planned.draft.conversation)
+
+    assert len(found) == conversations
+
+
 def test_what_varies_moves_once_the_traffic_has_shown_it_and_no_sooner(vocabulary):
     calls = built_badly()
     found = bodies(planning(vocabulary), calls)
@@ -173,6 +187,7 @@ def test_a_line_that_nothing_can_be_learned_from_costs_no_other(vocabulary, capl
 def test_a_prompt_of_rules_alone_is_planned(vocabulary, model):
     variant = planning(vocabulary, model)
     bodies(variant, [call(system(*LONG))] * 2)
+    variant.unmoved()  # every answer has come
 
     assert [each.planned for each in variant._features.values()] == [2]
 

@@ -84,6 +84,23 @@ def test_a_variant_that_marks_gets_part_of_the_way_and_learns_how_it_was_served(
     assert marked.told[0].write_5m == marked.told[1].cache_read > 64
 
 
+def test_costs_are_the_same_without_explanations(vocabulary):
+    calls = dialogue(system(*RULES), 6)
+    variants = [Marked({"cache_control": {"type": "ephemeral"}}) for _ in range(2)]
+    route = reading("marks", vocabulary)
+
+    told = replay(timed(calls, 10.0), route, variants[:1])
+    short = replay(timed(calls, 10.0), route, variants[1:], explains=False)
+
+    assert short.calls == told.calls
+    for row in ("as sent", "marked"):
+        full, brief = rows(told)[row], rows(short)[row]
+        assert cost(brief) == cost(full)
+        assert brief.cache_read_tokens == full.cache_read_tokens
+        assert brief.misses == ()
+    assert rows(short)["ceiling"].input_tokens == 0
+
+
 def test_costs_are_exact(vocabulary):
     one = call(system(*RULES), user("Hi"), reply=assistant("Yes"))
 

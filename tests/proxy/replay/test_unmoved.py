@@ -1,6 +1,7 @@
 """Why none of a feature's text moved."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -34,7 +35,7 @@ def of(feature: str, calls: Iterable[Line]) -> list[Line]:
     return [msgspec.structs.replace(line, feature=feature) for line in calls]
 
 
-def told(vocabulary, calls: list[Line], model: str = "blocks", **more: int) -> list[Unmoved]:
+def told(vocabulary, calls: list[Line], model: str = "blocks", **more: Any) -> list[Unmoved]:
     variant = Planning(reading(model, vocabulary), 0.0, arranges=True, **more)
     for now, line in timed(calls):
         variant.body(line, now)
@@ -66,7 +67,7 @@ def test_marking_alone_moves_nothing_and_tells_nothing(vocabulary):
 
 
 def test_calls_that_cannot_be_planned(vocabulary):
-    found = why(vocabulary, [call({"role": "user", "content": 7})])
+    found = why(vocabulary, [call({"role": 7, "content": "Well?"})])
 
     assert found.startswith("no call could be planned: ")
     assert len(found) > len("no call could be planned: ")

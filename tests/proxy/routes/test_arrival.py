@@ -51,6 +51,46 @@ def test_a_head_that_says_nothing_is_read_as_nothing():
     assert (head.length, head.media, head.encoding, head.forwarded) == (0, "", "", {})
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "helicone-session-id",
+        "session-id",
+        "session_id",
+        "thread-id",
+        "thread_id",
+        "x-claude-code-session-id",
+        "x-grok-conv-id",
+        "x-session-affinity",
+        "x-session-id",
+    ],
+)
+def test_headers_that_name_a_session_are_read_and_told_apart(name):
+    one, same, other, nameless = (
+        arrival(scope(headers={name: value})).session for value in ("one", "one", "two", "")
+    )
+
+    assert one == same != other
+    assert len(one) == 32
+    assert nameless == ""
+
+
+def test_a_sessions_name_counts_in_its_header_and_up_to_a_length():
+    def session(**headers):
+        return arrival(scope(headers=headers)).session
+
+    assert session(session_id="a") != session(thread_id="a")
+    assert session(session_id="a" * 256) == session(session_id="a" * 9_000)
+    assert session(session_id="a", thread_id="b") != session(session_id="a")
+
+
+@pytest.mark.parametrize(
+    "name", ["x-client-request-id", "x-codex-window-id", "x-codex-turn-metadata", "x-request-id"]
+)
+def test_headers_that_name_a_request_or_a_window_name_no_session(name):
+    assert arrival(scope(headers={name: "one"})).session == ""
+
+
 @pytest.mark.parametrize("length", ["-1", "1e9", "x", "9" * 30, "٣"])
 def test_a_length_that_is_no_number_is_not_believed(length):
     sent = scope()

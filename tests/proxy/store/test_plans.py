@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import Engine, select
 
-from proxy.prefix.marking.plan import Arm, Plan, Policy, merged
+from proxy.prefix.marking.plan import SEVERAL, Arm, Plan, Policy, merged
 from proxy.store import schema
 from proxy.store.database import open_database, reading
 from proxy.store.plans import Plans
@@ -166,3 +166,37 @@ def test_asking_often_writes_once_in_half_a_day(plans: Plans, engine: Engine) ->
 
     assert early == [round(NOW * 1e6)]
     assert used(engine) == [round((NOW + 50_000) * 1e6)]
+
+
+def test_many_plans_are_found_at_once_and_where_a_name_leads(plans: Plans) -> None:
+    there, name = "cd" * 16, "ef" * 16
+    plans.grow_all({ID: A_PLAN, there: Plan(layout=2), name: Plan(conversation=there)}, NOW)
+
+    assert plans.find_all((ID, name, "00" * 16), NOW) == {
+        ID: A_PLAN,
+        name: Plan(conversation=there),
+        there: Plan(layout=2),
+    }
+    assert plans.find_all((), NOW) == {}
+
+
+def test_what_several_conversations_are_kept_under_leads_to_none(plans: Plans) -> None:
+    for conversation in ("cd" * 16, "ef" * 16, "cd" * 16):
+        grow(plans, Plan(conversation=conversation))
+
+    assert plans.find_all((ID,), NOW) == {ID: Plan(conversation=SEVERAL)}
+
+
+def test_a_plan_takes_the_place_of_what_leads_elsewhere_and_keeps_it(plans: Plans) -> None:
+    elsewhere = Plan(conversation="cd" * 16)
+
+    assert grow(plans, elsewhere) == elsewhere
+    assert grow(plans, A_PLAN) == A_PLAN
+    assert grow(plans, elsewhere) == plans.find(ID, NOW) == A_PLAN
+
+
+def test_all_that_was_asked_for_stays(plans: Plans) -> None:
+    plans.grow_all({"a": A_PLAN, "b": A_PLAN, "c": Plan(conversation="a")}, NOW - 40 * DAY)
+    plans.find_all(("b", "c"), NOW)
+
+    assert plans.retain(NOW - 30 * DAY, budget=60) == 0

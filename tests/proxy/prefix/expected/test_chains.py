@@ -16,6 +16,7 @@ from proxy.caches import (
 )
 from proxy.caches.port import Block as CachedBlock
 from proxy.caches.port import Cache, CachedPrompt, Served, Ttl
+from proxy.prefix.expected.billing import expected_usage
 from proxy.prefix.expected.chains import Chains, Expected
 from proxy.prefix.expected.sent import Scale, Sent
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Block
@@ -112,6 +113,7 @@ def test_what_is_expected_of_anthropic_is_what_its_model_reads(calls, bedrock):
 
         assert found.tokens == real.read
         assert found.tokens <= found.found <= found.stored <= found.known
+        assert expected_usage(call, found, prompt.tokens) == usage(real)
         chains.note(call, usage(real), now)
 
 
@@ -131,6 +133,7 @@ def test_what_is_expected_of_openai_is_what_its_model_reads(calls):
         real = served(cache, prompt, now)
 
         assert found.tokens == real.read
+        assert expected_usage(call, found, prompt.tokens) == usage(real)
         chains.note(call, usage(real), now)
 
 

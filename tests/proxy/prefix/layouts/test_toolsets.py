@@ -103,3 +103,12 @@ def test_every_tool_is_sent_once(orders):
     toolsets = Toolsets()
     for order in orders:
         assert sorted(sent(toolsets, order)) == list("abcde")
+
+
+def test_where_all_lists_begin_with_the_same_tools_all_stay():
+    toolsets, roll = Toolsets(), Random(3)  # noqa: S311
+    for _ in range(40):
+        sent(toolsets, "zyxwv" + shuffled("abcdef", roll, 2))
+
+    assert sent(toolsets, "zyxwvfa") == "zyxwvfa"
+    assert sent(toolsets, "zyxwvbe") == "zyxwvbe"

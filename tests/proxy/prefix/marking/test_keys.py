@@ -11,6 +11,7 @@ from tests.fakes.kept import kept
 
 OPENAI = Regime(name="openai-breakpoint", provider="openai", marks=4)
 INTERVAL = Regime(name="openai-interval", provider="openai")
+MISTRAL = Regime(name="block-chain", provider="mistral")
 GROK = Regime(name="block-chain", provider="xai")
 
 
@@ -25,8 +26,8 @@ WHOLE = prompt(temperature=0)
 @pytest.mark.parametrize(
     ("regime", "provider", "is_said"),
     [
-        ("openai-breakpoint", "openai", True),
-        ("openai-interval", "azure", True),
+        ("openai-breakpoint", "openai", False),
+        ("openai-interval", "azure", False),
         ("block-chain", "mistral", True),
         ("implicit", "fireworks", True),
         ("block-chain", "vllm", False),
@@ -58,15 +59,17 @@ def test_explicit_mode_is_said_where_there_is_one():
 
 def test_what_the_caller_set_stays():
     policy = Policy(explicit=True, key="ours")
-    own = prompt(prompt_cache_key="mine", prompt_cache_options={})
+    own = prompt(prompt_cache_options={})
+    theirs = prompt(prompt_cache_key="mine")
     old = prompt(prompt_cache_retention="in_memory")
 
     assert keyed(own, policy, OPENAI) is own
+    assert keyed(theirs, policy, MISTRAL) is theirs
     assert "prompt_cache_options" not in keyed(old, policy, OPENAI).fields
 
 
 def test_a_null_from_the_caller_says_nothing():
-    found = keyed(prompt(prompt_cache_key=None), Policy(key="k"), OPENAI)
+    found = keyed(prompt(prompt_cache_key=None), Policy(key="k"), MISTRAL)
 
     assert found.fields["prompt_cache_key"] == b'"k"'
 

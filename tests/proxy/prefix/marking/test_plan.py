@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.marking.plan import Arm, Plan, Policy, merged
+from proxy.prefix.marking.plan import SEVERAL, Arm, Plan, Policy, forked, merged
 
 NAMES = st.sampled_from("abcdef")
 PLANS = st.builds(
@@ -70,3 +70,31 @@ def test_a_conversation_that_begins_anew_takes_a_newer_layout_and_no_older_one()
     assert merged(kept, Plan(layout=3, anew=True)) == Plan(layout=3, anew=True)
     assert merged(kept, Plan(layout=2, anew=True)) == kept
     assert merged(kept, Plan(layout=3)) == kept
+
+
+def test_the_first_to_go_on_is_who_went_on():
+    one, other = Plan(onward=("a", "b")), Plan(onward=("c", "d"))
+
+    assert merged(Plan(), one) == merged(one, other) == merged(one, Plan()) == one
+
+
+def test_what_leads_to_two_plans_leads_to_none():
+    one, other = Plan(conversation="a"), Plan(conversation="b")
+
+    assert merged(one, one) == one
+    assert (
+        merged(one, other) == merged(Plan(conversation=SEVERAL), one) == Plan(conversation=SEVERAL)
+    )
+    assert merged(one, Plan(layout=2)) == merged(Plan(layout=2), one) == Plan(layout=2)
+
+
+def test_who_parts_keeps_all_that_was_sent_and_has_an_arm_of_its_own_where_nothing_moved():
+    still = Plan(tools=("a", "b"), policies={"c": Policy(key="k")}, onward=("c", "d"))
+    moved = msgspec.structs.replace(still, layout=2)
+    control, treated = Plan(arm=Arm.CONTROL), Arm.TREATED
+
+    assert forked(still, treated, ("a", "b")) == msgspec.structs.replace(still, onward=())
+    assert forked(still, Arm.CONTROL, ("a", "b", "new")) == Plan(arm=Arm.CONTROL, joined=True)
+    assert forked(still, Arm.CONTROL, ("b", "a")).arm is treated
+    assert forked(moved, Arm.CONTROL, ("a", "b")) == msgspec.structs.replace(moved, onward=())
+    assert forked(control, treated, ()) == Plan(joined=True)

@@ -1,6 +1,4 @@
-from hashlib import blake2b
-from math import ceil
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,21 +6,19 @@ from proxy.prefix.expected.openings import Opening
 from proxy.prefix.marking.habits import Habits, Seen, Uses
 from proxy.prefix.marking.plan import Policy
 from proxy.prefix.marking.policies import (
-    PER_MACHINE,
     Road,
     Shape,
     back,
     key,
     policy,
     reviewed,
-    shard,
     stage,
     vetted,
 )
 from proxy.prefix.prompts.regime import Regime
 from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, OPENAI
 
-ROAD = Road(team="t", feature="f", conversation="c")
+ROAD = Road(team="t", feature="f")
 LONG = Shape(stable=8_000, semi=500, history=300)
 
 
@@ -30,8 +26,8 @@ def uses(
     stable: float = 0.0,
     semi: float = 0.0,
     history: float = 0.0,
-    judged: float = 0.0,
-    later: float = 0.0,
+    *,
+    is_lone: bool = False,
 ) -> Uses:
     def both(count: float) -> dict[str, float]:
         return dict.fromkeys(("5m", "1h", "30m", "12h"), count)
@@ -40,8 +36,7 @@ def uses(
         stable=both(stable),
         semi=both(semi),
         history=both(history),
-        judged=judged,
-        later=later,
+        is_lone=is_lone,
     )
 
 
@@ -91,19 +86,19 @@ def test_a_stable_slot_under_the_least_is_not_marked_but_the_growing_conversatio
 
 
 def test_openai_writes_the_end_by_itself_and_the_stable_mark_is_free_then():
-    found = decided(uses(history=3.0, judged=50.0), OPENAI)
+    found = decided(uses(history=3.0, is_lone=True), OPENAI)
 
     assert (marked(found), found.explicit) == (("30m", "", ""), False)
 
 
 def test_openai_is_told_to_write_only_what_others_share_once_questions_are_known_to_be_lone():
-    found = decided(uses(stable=5.0, judged=50.0), OPENAI)
+    found = decided(uses(stable=5.0, is_lone=True), OPENAI)
 
     assert (marked(found), found.explicit) == (("30m", "", ""), True)
 
 
 def test_openai_is_told_to_write_nothing_where_nothing_is_read_again():
-    found = decided(uses(judged=50.0), OPENAI)
+    found = decided(uses(is_lone=True), OPENAI)
 
     assert (marked(found), found.explicit) == (("", "", ""), True)
 
@@ -115,17 +110,19 @@ def test_openai_keeps_its_own_choice_while_nothing_is_known():
     assert "too little is known" in found.why
 
 
-def test_twelve_hours_are_bought_at_openai_by_a_mark_of_our_own():
+def test_no_longer_lifetime_is_bought_at_openai_than_what_it_writes_anyway():
     patient = Uses(stable={}, semi={}, history={"30m": 0.2, "12h": 9.0})
+    hour = Uses(stable={}, semi={}, history={"5m": 0.2, "1h": 9.0})
 
-    assert decided(patient, OPENAI).history == "12h"
+    assert decided(patient, OPENAI).history == ""
+    assert decided(hour, ANTHROPIC).history == "1h"
 
 
 def test_tools_alone_cannot_be_marked_at_openai():
     tools = Shape(stable=8_000, history=300, ends_system=False)
 
     assert decided(uses(stable=5.0, history=3.0), OPENAI, tools).stable == ""
-    assert decided(uses(stable=5.0, judged=50.0), OPENAI, tools).stable == ""
+    assert decided(uses(stable=5.0, is_lone=True), OPENAI, tools).stable == ""
     assert decided(uses(stable=5.0), ANTHROPIC, tools).stable == "5m"
 
 
@@ -136,12 +133,14 @@ def test_short_stable_text_is_not_marked_at_openai():
 def test_free_writes_need_no_marks():
     found = decided(uses(9.0, 9.0, 9.0), INTERVAL)
 
-    assert (marked(found), found.key) == (("", "", ""), "t")
+    assert (marked(found), found.key) == (("", "", ""), "")
 
 
-def test_the_first_call_of_a_feature_with_tools_is_marked_for_five_minutes():
+def test_once_a_conversation_went_on_the_first_call_of_the_next_is_marked_for_five_minutes():
     habits = Habits()
-    habits.observe(0.0, Seen())
+    habits.observe(0.0, Seen(shares=False))
+    habits.observe(10.0, Seen(before=1, gap=10.0))
+    habits.observe(20.0, Seen())
 
     assert marked(decided(habits.uses(ANTHROPIC.lifetimes, is_open=True))) == ("5m", "5m", "5m")
 
@@ -156,40 +155,14 @@ def test_the_first_lone_question_of_a_feature_never_marks_what_only_it_says():
 
 def test_keys_route_or_are_left_out_as_the_cache_wants():
     def of(name: str, provider: str) -> str:
-        return key(Regime(name=name, provider=provider), ROAD, 1.0)
+        return key(Regime(name=name, provider=provider), ROAD)
 
-    assert of("openai-interval", "openai") == of("openai-interval", "azure") == "t"
-    assert of("openai-breakpoint", "openai") == ""
-    assert of("openai-breakpoint", "azure") == "t"
     assert of("block-chain", "mistral") == "t"
     assert of("block-chain", "xai") == "f"
     assert of("block-chain", "vllm") == of("implicit", "sglang") == ""
-    assert of("implicit", "fireworks") == "f"
+    assert of("implicit", "fireworks") == "t"
     assert of("prefix-unit", "deepseek") == of("implicit", "google") == ""
     assert of("anthropic-breakpoint", "anthropic") == ""
-
-
-def test_a_prefix_without_a_name_gets_no_key():
-    assert shard("", "c", 1_000.0) == ""
-
-
-def drawn(prefix: str, user: str, per_minute: float, limit: int = 15) -> str:
-    """The key of one of as many shards as keep each below ``limit`` calls a minute."""
-    shards = max(1, ceil(per_minute / limit))
-    found = int.from_bytes(blake2b(user.encode(), digest_size=8).digest(), "big")
-    return f"{prefix}:{found % shards}"
-
-
-@given(st.text(max_size=20), st.floats(0, 1e9))
-def test_shards_are_as_many_as_are_needed_and_no_more_than_twice_that(conversation, per_minute):
-    found = shard("p", conversation, per_minute)
-    shards = [PER_MACHINE * 2.0**power for power in range(18)]
-    needed = min((pace for pace in shards if pace >= per_minute), default=1e6)
-
-    if per_minute <= PER_MACHINE:
-        assert found == "p"
-    elif per_minute <= 1e6:
-        assert found == drawn("p", conversation, needed)
 
 
 @given(
@@ -219,20 +192,18 @@ def test_a_first_call_that_comes_again_is_decided_apart():
     assert stage(3, 9) == stage(3)
 
 
+@pytest.mark.parametrize("name", ["openai-interval", "openai-breakpoint"])
+@pytest.mark.parametrize("provider", ["openai", "azure"])
+def test_openai_and_azure_route_by_the_prompt_alone_however_busy_a_prefix_is(name, provider):
+    assert key(Regime(name=name, provider=provider), ROAD) == ""
+
+
 def test_what_is_decided_again_keeps_its_key_and_never_switches_openais_own_choice_off():
     before = Policy(key="a")
     found = reviewed(Policy(stable="30m", explicit=True, key="b"), before)
 
     assert found == Policy(stable="30m", key="a")
     assert reviewed(Policy(explicit=True), Policy(explicit=True)).explicit
-
-
-def test_lone_questions_are_not_spread_over_machines_but_conversations_are():
-    lone = decided(Uses(stable={}, semi={}, history={"": 0.1}, per_minute=90.0), INTERVAL)
-    long = decided(Uses(stable={}, semi={}, history={"": 5.0}, per_minute=90.0), INTERVAL)
-
-    assert lone.key == "t"
-    assert long.key.startswith("t:")
 
 
 EQUIPPED = Shape(tools=5_000, stable=8_000, history=300)
@@ -281,11 +252,22 @@ def test_where_only_what_follows_the_stable_slot_changes_that_stays_marked():
     assert not found.explicit
 
 
-def test_openai_is_told_to_write_nothing_where_a_conversation_begins_anew_with_each_call():
-    now = Opening(tools=3, stable=4, head=7, first=8)
+def begun(*firsts: int) -> list[Opening]:
+    return [Opening(tools=3, stable=4, head=first, first=first) for first in firsts]
 
-    assert vetted(Policy(history="30m"), OPENAI, [BEGAN], now).explicit
-    assert vetted(Policy(key="k"), INTERVAL, [BEGAN], now) == Policy(key="k")
+
+def test_openai_is_told_to_write_nothing_where_many_calls_all_begin_in_another_way():
+    (now,) = begun(9)
+
+    assert vetted(Policy(history="30m"), OPENAI, begun(*range(6)), now).explicit
+    assert vetted(Policy(key="k"), INTERVAL, begun(*range(6)), now) == Policy(key="k")
+
+
+@pytest.mark.parametrize("firsts", [(1,), (1, 2, 3), (1, 1, 1, 2, 2, 2), (1, 2, 3, 4, 5, 1, 2, 3)])
+def test_openais_own_choice_stays_where_few_begin_otherwise_or_some_begin_alike(firsts):
+    (now,) = begun(9)
+
+    assert not vetted(Policy(history="30m"), OPENAI, begun(*firsts), now).explicit
 
 
 def test_callers_that_take_turns_in_one_conversation_each_go_on():
@@ -321,10 +303,7 @@ def test_what_is_left_out_is_part_of_what_is_decided():
     assert decided(uses(), shape=WITHOUT_ITS_END).back == 0
 
 
-def test_openais_own_choice_is_switched_off_once_it_is_known_that_no_end_is_repeated():
-    early, late = (
-        decided(uses(history=3.0, later=count), OPENAI, WITHOUT_ITS_END) for count in (3.0, 4.0)
-    )
+def test_openais_own_choice_stays_beside_a_mark_before_an_end_that_is_not_repeated():
+    found = decided(uses(history=3.0), OPENAI, WITHOUT_ITS_END)
 
-    assert (early.history, early.back, early.explicit) == ("30m", 1, False)
-    assert (late.history, late.back, late.explicit) == ("30m", 1, True)
+    assert (found.history, found.back, found.explicit) == ("30m", 1, False)

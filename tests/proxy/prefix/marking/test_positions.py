@@ -257,18 +257,18 @@ def test_where_all_that_is_said_is_left_out_nothing_of_it_is_marked():
     assert places(stand("tsu", msgspec.structs.replace(BACK, back=12))) == []
 
 
-def test_after_many_new_messages_the_mark_of_the_previous_call_is_repeated_where_it_stood():
+def test_after_many_new_messages_a_mark_stands_where_the_previous_calls_is_in_sight():
     many = "tsuau" + "a" + "r" * 30 + "u"
 
-    assert [at for at, _ in places(stand(many, BACK))] == [2, 35]
+    assert [at for at, _ in places(stand(many, BACK))] == [4, 35]
     assert [at for at, _ in places(stand(many + "au", BACK, spoken=1))] == [37]
 
 
-def test_so_is_one_that_stood_on_an_answer():
+def test_so_does_one_behind_a_mark_on_an_answer():
     long = "tsuaur" + "a" + "r" * 30
     found = stand(long, msgspec.structs.replace(BACK, back=2), spoken=1)
 
-    assert [at for at, _ in places(found)] == [3, 34]
+    assert [at for at, _ in places(found)] == [5, 34]
 
 
 def test_in_explicit_mode_the_mark_before_what_was_left_out_is_repeated():

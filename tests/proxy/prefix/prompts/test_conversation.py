@@ -1,4 +1,4 @@
-"""Which conversation a call belongs to."""
+"""Whose conversation a call belongs to, and what is said in it."""
 
 from hashlib import blake2b
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.prefix.prompts.conversation import conversation, opened
-from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.prompts.prompt import Prompt, leading, parsed
+from proxy.prefix.prompts.conversation import Chain, chain
+from proxy.prefix.prompts.prompt import Prompt, parsed
+from proxy.prefix.readings import reading
 
 WHO = ("team", "feature", "key")
 SYSTEM = {"role": "system", "content": "You help. It is noon."}
@@ -25,32 +25,61 @@ def prompt(*messages: object, **fields: Any) -> Prompt:
     return parsed(orjson.dumps({"messages": messages, **fields}))
 
 
+def chained(found: Prompt, who: tuple[str, ...] = WHO) -> Chain:
+    return chain(found, [reading(fingerprint, raw) for raw in found.messages], who, fingerprint)
+
+
 def of(*messages: object, who: tuple[str, ...] = WHO, **fields: Any) -> bytes:
-    found = prompt(*messages, **fields)
-    first = found.messages[leading(found) :][:1]
-    opening = opened(first[0], fingerprint) if first else b""
-    return conversation(found, who, fingerprint, opening)
+    """The value of a whole call."""
+    return chained(prompt(*messages, **fields), who).whole
 
 
-def test_it_stays_the_same_as_the_conversation_grows():
-    assert of(SYSTEM, ASKED) == of(SYSTEM, ASKED, ANSWER, ASKED)
+def items(*input_: object) -> Chain:
+    return chained(parsed(orjson.dumps({"input": input_, "store": False})))
 
 
-def test_what_stands_before_it_makes_no_difference():
+def numbered(*roles: str) -> Chain:
+    """The chain of messages that say their place."""
+    return chained(prompt(*({"role": role, "content": str(at)} for at, role in enumerate(roles))))
+
+
+def test_a_chain_grows_as_the_conversation_does():
+    before, after = chained(prompt(ASKED)), chained(prompt(ASKED, ANSWER, ASKED))
+
+    assert after.values[:2] == before.values
+    assert after.holds(before.whole, 1)
+    assert not before.holds(after.whole, 3)
+    assert len({*after.values}) == 4
+
+
+def test_what_leads_it_makes_no_difference_and_a_later_instruction_does():
     later = {"role": "developer", "content": "You help. It is one."}
 
     assert of(SYSTEM, ASKED) == of(later, SYSTEM, ASKED) == of(ASKED)
+    assert of(ASKED, SYSTEM) != of(ASKED, later)
 
 
-def test_a_mark_that_moves_on_makes_no_difference():
-    part = {"type": "text", "text": "What is there?"}
-    for other in (
-        {"role": "user", "content": [part]},
-        {"role": "user", "content": [part | {"cache_control": MARK}]},
+def test_it_begins_before_its_first_answer():
+    assert chained(prompt(ASKED, ASKED, ANSWER, ASKED)).beginning == of(ASKED, ASKED)
+    assert chained(prompt(ASKED)).beginning == of(ASKED)
+    assert chained(prompt(ANSWER, ASKED, ANSWER, ASKED)).beginning == of(ANSWER, ASKED)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"role": "user", "content": [{"type": "text", "text": "What is there?"}]},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "What is there?", "cache_control": MARK}],
+        },
         {"role": "user", "content": "What is there?", "cache_control": MARK},
         {"content": "What is there?", "role": "user"},
-    ):
-        assert of(other) == of(ASKED)
+        {"role": "user", "content": "What is there?", "name": None},
+    ],
+)
+def test_a_mark_that_moves_and_another_form_make_no_difference(other: object):
+    assert of(other) == of(ASKED)
 
 
 def test_a_mark_on_a_picture_makes_no_difference():
@@ -58,6 +87,35 @@ def test_a_mark_on_a_picture_makes_no_difference():
     marked = picture | {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
     assert of({"role": "user", "content": [picture]}) == of({"role": "user", "content": [marked]})
+
+
+def test_the_order_of_keys_makes_no_difference_in_a_call_of_a_tool():
+    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+
+    assert of({"role": "assistant", "content": None, "tool_calls": [call]}) == of(
+        {"tool_calls": [call], "role": "assistant"}
+    )
+    assert of({"role": "tool", "content": "3", "tool_call_id": "1"}) == of(
+        {"role": "tool", "tool_call_id": "1", "content": "3"}
+    )
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        ANSWER | {"reasoning_content": "Let me see."},
+        ANSWER | {"reasoning": "Let me see.", "reasoning_details": [{"text": "Let me see."}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Let me see.", "signature": "s"},
+                {"type": "text", "text": "A house."},
+            ],
+        },
+    ],
+)
+def test_what_an_answer_thought_makes_no_difference_when_it_is_left_out_later(thought: object):
+    assert of(ASKED, thought, ASKED) == of(ASKED, ANSWER, ASKED)
 
 
 @pytest.mark.parametrize(
@@ -70,8 +128,9 @@ def test_a_mark_on_a_picture_makes_no_difference():
         {"role": "user", "content": None},
     ],
 )
-def test_another_first_message_is_another_conversation(other: object):
+def test_another_message_is_another_chain(other: object):
     assert of(SYSTEM, other) != of(SYSTEM, ASKED)
+    assert of(ASKED, ANSWER, other) != of(ASKED, ANSWER, ASKED)
 
 
 @pytest.mark.parametrize(
@@ -83,15 +142,26 @@ def test_another_first_message_is_another_conversation(other: object):
         {"safety_identifier": "s"},
         {"metadata": {"conversation_id": "c"}},
         {"metadata": {"thread_id": "c"}},
+        {"metadata": {"user_id": '{"device_id":"d","session_id":"s"}'}},
+        {"client_metadata": {"session_id": "s"}},
+        {"client_metadata": {"thread-id": "t"}},
     ],
 )
 def test_what_the_caller_says_of_it_tells_two_apart(fields: dict[str, Any]):
     assert of(ASKED, **fields) != of(ASKED)
 
 
-def test_other_fields_and_strange_metadata_do_not():
-    assert of(ASKED, model="m", metadata={"request_id": "1"}) == of(ASKED)
-    assert of(ASKED, metadata=[1]) == of(ASKED)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"user": None, "session_id": None, "metadata": None, "client_metadata": None},
+        {"metadata": {"user_id": None}},
+        {"model": "m", "metadata": {"request_id": "1"}, "client_metadata": {"turn_id": "1"}},
+        {"metadata": [1]},
+    ],
+)
+def test_null_other_fields_and_strange_metadata_do_not(fields: dict[str, Any]):
+    assert of(ASKED, **fields) == of(ASKED)
 
 
 def test_whose_it_is_tells_two_apart():
@@ -99,12 +169,55 @@ def test_whose_it_is_tells_two_apart():
     assert of(ASKED, who=(*WHO, "header")) != of(ASKED)
 
 
+def test_a_name_that_is_no_unicode_is_one_all_the_same():
+    assert of(ASKED, who=(*WHO, "\udcff")) != of(ASKED)
+
+
 def test_without_a_conversation_it_is_the_callers():
     assert of(SYSTEM) == of() != of(SYSTEM, who=("other",))
 
 
-def test_a_message_that_cannot_be_read_has_none():
-    with pytest.raises(Unplannable):
-        of(7)
-    with pytest.raises(Unplannable):
-        of({"role": "user", "content": 7})
+def test_items_of_the_assistant_that_follow_each_other_are_one_answer():
+    user = {"role": "user", "content": [{"type": "input_text", "text": "Well?"}]}
+    call = {"type": "function_call", "call_id": "1", "name": "look", "arguments": "{}"}
+    found = items(
+        user,
+        {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "x"},
+        {"role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+        call,
+        {"type": "function_call_output", "call_id": "1", "output": "3"},
+    )
+
+    assert found.answers == ((1, 3),)
+    assert len(found.said) == 4
+
+
+def test_its_last_messages_are_left_out_up_to_three_and_one_stays_after_an_answer():
+    talk = numbered("user", "user", "assistant", "user", "tool", "user")
+
+    assert [*talk.places] == [2]
+    assert [*talk.shortened(6)] == [talk.values[5], talk.values[4]]
+    assert [*talk.shortened(2)] == [talk.values[1]]
+    assert [*numbered(*["user"] * 6).shortened(6)] == [*numbered(*["user"] * 5).values[:2:-1]]
+
+
+def test_the_same_answer_has_the_same_key_where_both_began_alike():
+    one = chained(prompt(ASKED, ANSWER, ASKED))
+    changed = chained(prompt(ASKED, ANSWER, SYSTEM, ANSWER | {"content": "A barn."}, ASKED))
+    other = chained(prompt(SYSTEM | {"role": "user"}, ANSWER, ASKED))
+    (key,) = one.latest_answers()
+
+    assert [*changed.latest_answers()][1] == key
+    assert [*other.latest_answers()] != [key]
+    assert changed.goes_on_from(b"", key)
+    assert changed.goes_on_from(changed.values[3], b"")
+    assert not one.goes_on_from(b"", key)
+
+
+def test_where_it_may_be_kept_is_bounded_and_holds_its_first_and_latest_places():
+    talk = numbered(*["user", "assistant"] * 500, "user")
+    found = [*talk.candidates()]
+
+    assert len(found) <= 40
+    assert {talk.whole, talk.values[1], talk.values[15], talk.values[999]} <= {*found}
+    assert len({*found}) == len(found)

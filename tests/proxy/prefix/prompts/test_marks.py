@@ -339,13 +339,12 @@ def test_openais_breakpoints_reach_the_labs_cache():
     lab = Context(Vocabulary(), model, "key")
     places = [(spots(WHOLE)[3], ""), (spots(WHOLE)[7], "")]
     body = orjson.loads(
-        keyed(marked(WHOLE, places, OPENAI), Policy(explicit=True, key="k"), OPENAI).rendered()
+        keyed(marked(WHOLE, places, OPENAI), Policy(explicit=True), OPENAI).rendered()
     )
     body["model"] = "gpt-6.1-sol"
     found = chat_bodies.asked(body, lab).prompt
 
     assert [one.mark for one in found.blocks if one.mark] == ["30m", "30m"]
-    assert found.key == "k"
     assert found.explicit
 
 

@@ -1,0 +1,225 @@
+"""Which conversation a call belongs to, of those that a process has seen lately; pure.
+
+::
+
+    first call          c₁               a new conversation, named by the chain of that call
+    the same again      c₁               the same one: a retry, or nothing tells two apart yet
+    it goes on          c₁ answer … c₂   its chain holds the latest call's
+    changed in between                   it answers the latest call's last answer
+    another goes on     c₁ answer' … c₃  a fork: one of its own, which inherits the plan
+
+What is known takes some 150 bytes a call for the latest 100,000 calls and some 350 bytes each for
+50,000 conversations: 40 MB when full. It holds fingerprints only.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.marking.plan import SEVERAL, Plan
+from proxy.prefix.prompts.conversation import Chain
+from proxy.prefix.prompts.recent import Recent
+
+_CALLS: Final = 100_000
+_TALKS: Final = 50_000
+#: Stands for more than one conversation.
+_SEVERAL: Final = b""
+#: Places from the latest back where a first call may have ended otherwise than it is sent now.
+_TAILS: Final = 2
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """The conversation of a call.
+
+    Attributes:
+        name: It.
+        source: The one that it began as, and parted from with this call; b"" for none.
+        begins: Whether nothing is known of it before this call, or it is one that is sent again.
+        is_sure: Whether no other process can know better.
+        is_changed: Whether its end was changed since, so that it was told by less than all of it.
+        beside: The values of its first call without the last messages, where this is that and no
+            others are known to share them.
+    """
+
+    name: bytes
+    source: bytes = b""
+    begins: bool = False
+    is_sure: bool = True
+    is_changed: bool = False
+    beside: tuple[bytes, ...] = ()
+
+
+class _Latest(msgspec.Struct, frozen=True, gc=False):
+    """The latest call of a conversation.
+
+    Attributes:
+        length: How many messages it had; 0 where none was seen here.
+        whole: Its value.
+        first: The value of the conversation's first call that was seen here.
+        answer: The key of its last answer; b"" for none.
+        answers: How many it had.
+        onward: How the conversation first went on, as another process saw it.
+        changes: Whether its ends are known to change.
+    """
+
+    length: int = 0
+    whole: bytes = b""
+    first: bytes = b""
+    answer: bytes = b""
+    answers: int = 0
+    onward: tuple[bytes, ...] = ()
+    changes: bool = False
+
+    @property
+    def went_on(self) -> bool:
+        """Whether a second call of the conversation was seen here."""
+        return self.whole != self.first
+
+
+_NEVER: Final = _Latest()
+
+
+class Conversations:
+    """The conversations of one process.
+
+    Args:
+        calls: Calls remembered.
+        talks: Conversations remembered.
+    """
+
+    def __init__(self, calls: int = _CALLS, talks: int = _TALKS) -> None:
+        self._whole: Recent[bytes, bytes] = Recent(calls)
+        self._shortened: Recent[bytes, bytes] = Recent(talks)
+        self._answers: Recent[bytes, bytes] = Recent(talks)
+        self._latest: Recent[bytes, _Latest] = Recent(talks)
+
+    def resolve(self, chain: Chain) -> Resolved:
+        """The conversation that a call with this chain belongs to."""
+        same = self._whole.get(chain.whole)
+        if same is not None:
+            return Resolved(name=same, begins=True)
+        name, source = self._by_place(chain)
+        if name:
+            return Resolved(name=name, is_sure=self._known(name).went_on)
+        name, other = self._by_answer(chain)
+        if name:
+            return Resolved(name=name, is_sure=self._known(name).changes, is_changed=True)
+        name, last = self._by_shortened(chain)
+        if name:
+            return Resolved(name=name, is_sure=False, is_changed=True)
+        source = source or other or last
+        return Resolved(
+            name=chain.whole,
+            source=source,
+            begins=True,
+            is_sure=not chain.answers,
+            beside=self._unshared(chain),
+        )
+
+    def note(self, chain: Chain, found: Resolved) -> None:
+        """Remember a call of this conversation."""
+        name = found.name
+        before = self._latest.get(name) or _NEVER
+        is_again = self._whole.peek(chain.whole) is not None
+        self._whole.put(chain.whole, name)
+        length = len(chain.said)
+        if is_again and before.length > length:
+            return  # one that it went on from: an older call that is sent again
+        answer = next(chain.latest_answers(), b"")
+        if answer:
+            _share(self._answers, answer, name)
+        if chain.whole == name:
+            for value in chain.shortened(length):
+                _share(self._shortened, value, name)
+        latest = _Latest(
+            length=length,
+            whole=chain.whole,
+            first=before.first or chain.whole,
+            answer=answer,
+            answers=len(chain.answers),
+            onward=before.onward,
+            changes=before.changes or found.is_changed,
+        )
+        self._latest.put(name, latest)
+
+    def load(self, held: Mapping[str, Plan]) -> None:
+        """Take over what other processes kept, by the values (hex) that they kept it under."""
+        for name, plan in held.items():
+            value = bytes.fromhex(name)
+            if not plan.conversation:
+                self._load(value, plan)
+            elif plan.conversation != SEVERAL:
+                _share(self._shortened, value, bytes.fromhex(plan.conversation))
+
+    def _unshared(self, chain: Chain) -> tuple[bytes, ...]:
+        """The values of a first call without its last messages that few conversations have."""
+        values = chain.shortened(len(chain.said))
+        return tuple([one for one in values if self._shortened.peek(one) != _SEVERAL])
+
+    def _load(self, name: bytes, plan: Plan) -> None:
+        known = self._known(name)
+        if self._whole.peek(name) is None:
+            self._whole.put(name, name)
+        onward = tuple(map(bytes.fromhex, plan.onward))
+        self._latest.put(name, msgspec.structs.replace(known, onward=onward))
+
+    def _by_place(self, chain: Chain) -> tuple[bytes, bytes]:
+        """The conversation that went up to where an answer stands, or the one it parts from."""
+        for at in chain.places:
+            name = self._whole.get(chain.values[at])
+            if name is not None:
+                return (name, b"") if self._is_next(name, chain) else (b"", name)
+        return b"", b""
+
+    def _is_next(self, name: bytes, chain: Chain) -> bool:
+        """Whether a chain holds the latest call of a conversation with which it begins."""
+        known = self._latest.get(name) or _NEVER
+        if known.length and not chain.holds(known.whole, known.length):
+            return False
+        return _may_go_on(chain, known)
+
+    def _known(self, name: bytes) -> _Latest:
+        return self._latest.peek(name) or _NEVER
+
+    def _by_answer(self, chain: Chain) -> tuple[bytes, bytes]:
+        """The conversation whose latest answer it answers, or the one it parts from there."""
+        for key in chain.latest_answers():
+            name = self._answers.get(key)
+            known = self._latest.peek(name) if name else None
+            if name and known is not None and known.answer == key:
+                is_next = known.answers < len(chain.answers) and _may_go_on(chain, known)
+                return (name, b"") if is_next else (b"", name)
+        return b"", b""
+
+    def _by_shortened(self, chain: Chain) -> tuple[bytes, bytes]:
+        """The conversation whose first call it goes on from but for a few messages, or parts from.
+
+        It lacks them, or has as many others in their place. A beginning that many conversations
+        share is none of theirs alone.
+        """
+        source = b""
+        for at in list(chain.places)[:_TAILS]:
+            for others, value in enumerate((chain.values[at], *chain.shortened(at))):
+                name = self._shortened.get(value) or b""
+                known = self._known(name)
+                left = known.length - (at - others) if known.length else others
+                is_first = not known.went_on and others in (0, left)
+                if name and is_first and _may_go_on(chain, known):
+                    return name, b""
+                source = source or name
+        return b"", source
+
+
+def _may_go_on(chain: Chain, known: _Latest) -> bool:
+    """Whether no other process saw the conversation go on otherwise before it did here."""
+    if known.went_on or not known.onward:
+        return True
+    whole, answer = known.onward
+    return chain.goes_on_from(whole, answer)
+
+
+def _share(among: Recent[bytes, bytes], value: bytes, name: bytes) -> None:
+    """Note that a conversation has this value, or that several do."""
+    held = among.get(value)
+    among.put(value, name if held in (None, name) else _SEVERAL)

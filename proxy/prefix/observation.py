@@ -1,0 +1,108 @@
+"""What an answered call tells of its feature's habits."""
+
+import msgspec
+
+from proxy.prefix.expected.openings import MORE, left, opening
+from proxy.prefix.expected.sent import Sent
+from proxy.prefix.explaining.findings import Evidence
+from proxy.prefix.marking.habits import Reads, Seen
+from proxy.prefix.marking.plan import Plan
+from proxy.prefix.marking.positions import is_enough
+from proxy.prefix.planned import Draft, Planned
+from proxy.prefix.prompts.prompt import Slot
+from proxy.prefix.talks import ANSWERED, Talk
+from slo.usage import Usage
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """A call beside those before it.
+
+    Attributes:
+        seen: What it tells of its feature.
+        compares: Whether it had to extend an earlier call of its conversation.
+        tokens: What its prompt was; by estimate, where nobody counted.
+    """
+
+    seen: Seen
+    compares: bool
+    tokens: int
+
+
+def observation(planned: Planned, usage: Usage | None, talk: Talk) -> Observation:
+    """What a call tells once it is answered.
+
+    Args:
+        planned: The call.
+        usage: What its provider counted; None where it did not.
+        talk: Its conversation before it.
+    """
+    draft, evidence = planned.draft, planned.evidence
+    sent, expected = evidence.sent, evidence.expected
+    total = usage.prompt if usage is not None else sent.estimate
+    known = expected.scaled(total).known
+    counts = is_enough(total, sent.regime)
+    gap = max(0.0, evidence.now - talk.latest) if talk.calls else 0.0
+    answered = draft.turns > talk.turns or gap >= ANSWERED
+    begins = opening(sent.blocks)
+    shares = known * 10 >= total * _stable_share(sent) * 9
+    whole = not sent.regime.takes_marks or expected.same >= begins.stable
+    follows = talk.calls > 0 and not sent.compacted  # what we shortened says nothing of habits
+    extends = answered and _extends(sent, talk, known) if follows else None
+    seen = Seen(
+        before=calls_before(draft, planned.plan, talk),
+        gap=gap,
+        extends=extends,
+        left=_blocks_left_out(sent, talk, answered=answered, extends=extends),
+        counts=counts,
+        counted=not talk.calls or is_enough(talk.tokens, sent.regime),
+        repeats=counts and known >= total and (expected.idle or 0.0) >= ANSWERED,
+        shares=shares and whole,
+        equips=expected.same >= begins.tools,
+        layout=planned.plan.layout,
+        reads=_reads(evidence, usage),
+    )
+    return Observation(seen=seen, compares=follows and answered, tokens=total)
+
+
+def calls_before(draft: Draft, plan: Plan, talk: Talk) -> int:
+    """How many calls its conversation had, at least.
+
+    Answers in a prompt whose conversation nobody knew may be examples that its caller wrote.
+    """
+    return max(talk.calls, 0 if plan.joined else draft.turns)
+
+
+def _reads(evidence: Evidence, usage: Usage | None) -> Reads | None:
+    """Whether what should have been read was, as its provider counted; None for nothing to say."""
+    sent = evidence.sent
+    if usage is None or not sent.regime.takes_marks or not evidence.expected.tokens:
+        return None
+    expected = evidence.expected.scaled(usage.prompt)
+    enough = usage.cache_read * 10 >= expected.tokens * 9
+    talk = sent.ends[sent.stretches.talk.start]
+    return Reads(in_talk=expected.tokens > expected.scale.tokens_of(talk), came_true=enough)
+
+
+def _extends(sent: Sent, talk: Talk, known: int) -> bool:
+    """Whether a call begins with all that one of the latest of its conversation sent.
+
+    Where what is stored ends at marks, nearly all is not enough.
+    """
+    if known * 10 < talk.tokens * 9:
+        return False
+    return not sent.regime.takes_marks or not set(sent.points).isdisjoint(talk.points)
+
+
+def _blocks_left_out(sent: Sent, talk: Talk, *, answered: bool, extends: bool | None) -> int:
+    """How many blocks at the end of one of the latest calls of its conversation it leaves out."""
+    if extends:
+        return 0
+    if not answered or not sent.regime.takes_marks:
+        return MORE
+    return left(sent.blocks, talk.endings) or MORE
+
+
+def _stable_share(call: Sent) -> float:
+    """Which share of a prompt is its stable slot; 0 for an empty prompt."""
+    front = call.blocks[: call.stretches.talk.start]
+    return sum(block.size for block in front if block.slot is Slot.STABLE) / max(1, call.size)

@@ -1,0 +1,415 @@
+"""Sessions that begin alike are told apart, and each stays one conversation to its end."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
+from random import Random
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.prefix.conversations import Conversations
+from proxy.prefix.marking.plan import SEVERAL, Arm, Plan
+from proxy.prefix.origin import Origin
+from proxy.prefix.planned import Asked, Planned
+from proxy.prefix.prompts.conversation import Chain
+from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said, tool
+
+MANY = 50
+WAY = WAYS["openai-interval"]
+SYSTEM = said("system", RULES)
+#: What an agent says at the beginning of each of its sessions.
+REMINDERS = [
+    said("user", f"<reminder>Rule {number} of this house.</reminder>") for number in (1, 2, 3)
+]
+Session = list[Asked]
+
+
+def growing(first: Sequence[Json], name: str, calls: int = 6) -> list[list[Json]]:
+    """The messages of a session's calls, each with one more answer of its own."""
+    talk = [SYSTEM, *first]
+    found = []
+    for turn in range(calls):
+        found.append(list(talk))
+        talk += [said("assistant", f"{name}: step {turn}."), said("user", f"{name}: on to {turn}.")]
+    return found
+
+
+def sessions(first: Callable[[str], Sequence[Json]], many: int = MANY) -> list[Session]:
+    """Sessions that say nothing of themselves but with their messages."""
+    names = [f"Session {number}" for number in range(many)]
+    return [[asked(body(*each)) for each in growing(first(name), name)] for name in names]
+
+
+def interleaved(every: Sequence[Session]) -> Iterable[tuple[int, int, Asked]]:
+    """The calls of sessions in turns, as session, number and call."""
+    for turn, calls in enumerate(zip_longest(*every)):
+        for session, call in enumerate(calls):
+            if call is not None:
+                yield session, turn, call
+
+
+def told(
+    every: Sequence[Session], *processes: Process, sooner: Iterable[tuple[int, int, Asked]] = ()
+) -> list[list[Planned]]:
+    """How the calls of each session were planned; processes take turns within a session."""
+    found: list[list[Planned]] = [[] for _ in every]
+    for session, turn, call in sooner or interleaved(every):
+        found[session].append(processes[(turn + session) % len(processes)].answered(call))
+    return found
+
+
+def names(found: Sequence[Planned], since: int = 0) -> set[bytes]:
+    return {each.draft.conversation for each in found[since:]}
+
+
+def are_apart(found: Sequence[Sequence[Planned]], since: int = 0) -> bool:
+    """Whether each is one conversation from a call on, and no two are the same."""
+    every = [names(each, since) for each in found]
+    return all(len(each) == 1 for each in every) and len(set[bytes]().union(*every)) == len(every)
+
+
+def process(share: float = 0.0) -> Process:
+    return Process(WAY, share=share)
+
+
+def test_sessions_that_differ_at_their_fourth_message_are_apart_and_have_arms_of_their_own():
+    every = sessions(lambda name: [*REMINDERS, said("user", f"I am {name}.")])
+    found = told(every, process(share=0.5))
+
+    assert are_apart(found)
+    assert {len({each.plan.arm for each in one}) for one in found} == {1}
+    assert 10 < sum(one[0].plan.arm is Arm.CONTROL for one in found) < 40
+
+
+@pytest.mark.parametrize("tail", [1, 2, 3])
+@pytest.mark.parametrize("drops", [True, False], ids=["dropped", "replaced"])
+def test_reminders_at_the_end_that_the_next_call_lacks_or_changes_split_none(tail, drops):
+    def call(at: int, messages: list[Json]) -> Asked:
+        """The call; what its history holds of reminders is none, or others than were sent."""
+        told = [said("user", f"It is {at}:0{number}.") for number in range(tail)]
+        kept = messages if drops else with_history(messages)
+        return asked(body(*kept, *told))
+
+    def with_history(messages: list[Json]) -> list[Json]:
+        found: list[Json] = []
+        for each in messages:
+            if each["role"] == "assistant":
+                found += [said("user", f"It was {number}.") for number in range(tail)]
+            found.append(each)
+        return found
+
+    every = []
+    for number in range(MANY):
+        name = f"Session {number}"
+        talk = growing([*REMINDERS, said("user", f"I am {name}.")], name)
+        every.append([call(at, messages) for at, messages in enumerate(talk)])
+
+    assert are_apart(told(every, process()))
+    assert are_apart(told(every, *both()))
+
+
+def both() -> tuple[Process, Process]:
+    """Two replicas that share a store."""
+    plans: dict[str, bytes] = {}
+    return Process(WAY, plans=plans), Process(WAY, plans=plans)
+
+
+def test_sessions_whose_first_call_is_the_same_part_with_their_first_answer():
+    every = sessions(lambda _: REMINDERS)
+    found = told(every, process(share=0.5))
+
+    assert len(set[bytes]().union(*(names(one[:1]) for one in found))) == 1
+    assert are_apart(found, since=1)
+    assert 10 < sum(one[1].plan.arm is Arm.CONTROL for one in found) < 40
+
+
+def test_they_part_with_their_first_result_where_they_are_answered_alike():
+    def opening(name: str) -> list[Json]:
+        return [*REMINDERS, said("assistant", "I look."), said("user", f"There is {name}.")]
+
+    every = [
+        [asked(body(SYSTEM, *REMINDERS)), *calls] for calls in sessions(opening)
+    ]  # fmt: skip
+
+    assert are_apart(told(every, process()), since=1)
+
+
+def test_a_session_that_parts_goes_on_with_the_order_of_its_tools_and_its_key():
+    tools = {"tools": [tool("b"), tool("a")]}
+    here = process()
+    first = here.answered(asked(body(SYSTEM, *REMINDERS, **tools)))
+    one, other = (
+        here.answered(asked(body(*growing(REMINDERS, name, 2)[1], **tools))) for name in ("A", "B")
+    )
+
+    assert one.draft.conversation == first.draft.conversation != other.draft.conversation
+    assert other.plan.tools == first.plan.tools
+    assert other.plan.policies.items() >= first.plan.policies.items()
+    assert orjson.loads(other.body)["tools"] == orjson.loads(first.body)["tools"]
+
+
+def test_examples_before_the_first_question_merge_none():
+    def opening(name: str) -> list[Json]:
+        pairs = [("Is 4 even?", "Yes."), ("Is 5 even?", "No.")]
+        examples = [
+            said(role, text) for pair in pairs for role, text in zip(ROLES, pair, strict=True)
+        ]
+        return [*examples, said("user", f"Is {name} even?")]
+
+    assert are_apart(told(sessions(opening), process()))
+    assert are_apart(told(sessions(opening), *both()))
+
+
+ROLES = ("user", "assistant")
+
+
+def test_a_call_that_is_sent_again_is_its_conversations():
+    (one,) = sessions(lambda _: REMINDERS, many=1)
+    twice = [call for call in one for _ in range(2)]
+
+    assert are_apart(told([twice], process()))
+    assert are_apart(told([[*one, *one[2:], *one]], process()))
+
+
+def test_a_question_that_is_edited_parts_with_all_that_was_sent_kept():
+    here = process()
+    calls = growing(REMINDERS, "A")
+    before = [here.answered(asked(body(*each))) for each in calls[:3]]
+    edited = [[*each[:-1], said("user", "A: no, go left.")] for each in calls[2:3]]
+    (other,) = (here.answered(asked(body(*each))) for each in edited)
+    more = [said("assistant", "Left."), said("user", "Thanks.")]
+    after = here.answered(asked(body(*edited[0], *more)))
+    again = here.answered(asked(body(*calls[3])))
+
+    assert other.draft.conversation == after.draft.conversation
+    assert names(before) == {again.draft.conversation} != {other.draft.conversation}
+    assert other.plan.policies.items() >= before[1].plan.policies.items()
+
+
+def test_what_a_caller_names_tells_sessions_apart_that_are_the_same_word_for_word():
+    alike = [body(*each) for each in growing(REMINDERS, "A", 3)]
+    named = [
+        [asked(raw, hint="one") for raw in alike],
+        [asked(raw, session="one") for raw in alike],
+        [asked(raw, session="two") for raw in alike],
+        [asked(raw, key="key_2") for raw in alike],
+        *(
+            [asked(body(*each, **fields)) for each in growing(REMINDERS, "A", 3)]
+            for fields in (
+                {"user": "u"},
+                {"prompt_cache_key": "k"},
+                {"metadata": {"user_id": '{"session_id":"1"}'}},
+                {"client_metadata": {"session_id": "1"}},
+            )
+        ),
+    ]
+
+    assert are_apart(told(named, process()))
+
+
+def test_helpers_of_one_session_are_conversations_of_their_own():
+    helpers = [
+        [asked(call.body, session="one") for call in one]
+        for one in sessions(lambda name: [*REMINDERS, said("user", f"Task of {name}.")], many=3)
+    ]
+
+    assert are_apart(told(helpers, process()))
+
+
+def test_marks_that_move_and_texts_that_become_parts_split_none():
+    def marked(messages: list[Json]) -> list[Json]:
+        *before, last = messages
+        part = {"type": "text", "text": last["content"], "cache_control": {"type": "ephemeral"}}
+        return [*before, last | {"content": [part]}]
+
+    def parts(messages: list[Json]) -> list[Json]:
+        return [
+            each | {"content": [{"type": "text", "text": each["content"]}]} for each in messages
+        ]
+
+    calls = growing(REMINDERS, "A")
+    forms: list[Callable[[list[Json]], list[Json]]] = [marked, parts, list]
+    one = [asked(body(*forms[at % 3](each))) for at, each in enumerate(calls)]
+
+    assert are_apart(told([one], process()))
+    assert are_apart(told([one], *both()))
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_agent_that_takes_back_what_it_said_with_a_question_stays_one(processes):
+    """Its last message ends with how much is left, and says so no more once it is answered."""
+
+    def call(at: int, messages: list[Json]) -> Asked:
+        *before, last = messages
+        return asked(body(*before, last | {"content": f"{last['content']}\n{9 - at} left."}))
+
+    every = []
+    for number in range(9):
+        name = f"Session {number}"
+        talk = growing([said("user", f"I am {name}."), said("user", "Well?")], name)
+        every.append([call(at, each) for at, each in enumerate(talk)])
+    here = [process()] if processes == 1 else both()
+
+    assert are_apart(told(every, *here))
+
+
+def test_an_agent_that_leaves_out_old_results_stays_one():
+    def elided(messages: list[Json]) -> list[Json]:
+        old = range(len(REMINDERS) + 2, len(messages) - 4, 2)
+        return [
+            said("user", "Left out.") if at in old and each["role"] == "user" else each
+            for at, each in enumerate(messages)
+        ]
+
+    calls = growing(REMINDERS, "A", 9)
+    one = [asked(body(*elided(each))) for each in calls]
+
+    assert are_apart(told([one], process()))
+    assert are_apart(told([one], *both()))
+
+
+def test_an_answer_whose_thoughts_are_left_out_later_stays_the_same_ones():
+    def thinking(messages: list[Json]) -> list[Json]:
+        at = max(at for at, each in enumerate(messages) if each["role"] == "assistant")
+        thought = messages[at] | {"reasoning_content": "Let me think."}
+        return [*messages[:at], thought, *messages[at + 1 :]]
+
+    first, *others = growing(REMINDERS, "A")
+    one = [asked(body(*first)), *(asked(body(*thinking(each))) for each in others)]
+
+    assert are_apart(told([one], process()))
+
+
+def test_items_of_the_responses_api_are_told_apart_too():
+    def turned(messages: list[Json]) -> bytes:
+        found = []
+        for each in messages:
+            kind = "output_text" if each["role"] == "assistant" else "input_text"
+            if each["role"] == "assistant":
+                found.append(
+                    {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "x"}
+                )
+            found.append(each | {"content": [{"type": kind, "text": each["content"]}]})
+        return orjson.dumps({"model": "any", "input": found, "store": False})
+
+    every = [
+        [
+            asked(turned(each))
+            for each in growing([*REMINDERS, said("user", f"Session {n}")], str(n))
+        ]
+        for n in range(MANY)
+    ]
+
+    assert are_apart(told(every, process()))
+
+
+def test_a_shortened_conversation_stays_the_one_that_its_caller_sees():
+    here, calls = process(), growing(REMINDERS, "A", 9)
+    before = [here.answered(asked(body(*each))) for each in calls[:5]]
+    after = [here.answered(shortened(each)) for each in calls[5:8]]
+    last = here.answered(asked(body(*calls[8])))
+
+    assert len(names([*before, *after, last])) == 1
+
+
+def shortened(messages: list[Json]) -> Asked:
+    """The call as it is sent once the gateway has shortened it."""
+    came = tuple(map(orjson.dumps, messages))
+    turns = sum(each["role"] == "assistant" for each in messages)
+    short = body(SYSTEM, said("user", "In short: A."), messages[-1])
+    return asked(short, origin=Origin(messages=came, turns=turns))
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda name: [*REMINDERS, said("user", f"I am {name}.")],
+        lambda name: [said("user", f"I am {name}."), *REMINDERS],
+    ],
+    ids=["words last", "words first"],
+)
+def test_replicas_that_share_a_store_tell_sessions_alike_and_so_does_one_that_begins_later(first):
+    every = sessions(first)
+    plans: dict[str, bytes] = {}
+    found = told(every, *(Process(WAY, plans=plans, share=0.5) for _ in range(2)))
+    restarted = Process(WAY, plans=plans, share=0.5)
+    later = [[restarted.answered(one[4])] for one in every]
+
+    assert are_apart(found)
+    assert are_apart([[*a, *b] for a, b in zip(found, later, strict=True)])
+    assert {len({each.plan.arm for each in one}) for one in found} == {1}
+
+
+def test_replicas_part_sessions_whose_first_call_is_the_same():
+    found = told(sessions(lambda _: REMINDERS), *both())
+
+    assert are_apart(found, since=1)
+
+
+def test_the_same_first_call_is_the_same_conversation_anywhere_without_asking():
+    (one,) = sessions(lambda _: REMINDERS, many=1)
+
+    assert names([process().answered(one[0])]) == names([process().answered(one[0])])
+
+
+@st.composite
+def beginnings(draw: st.DrawFn) -> list[list[list[Json]]]:
+    """The calls of sessions that begin alike, with examples or without."""
+    shared = [*REMINDERS, said("assistant", "Yes?"), said("user", "Go on."), said("user", "Well?")]
+    lengths = draw(st.sampled_from([(1, 3), (5, 6)]))
+    same = draw(st.none() | st.integers(*lengths))  # of first calls that are the same
+    every = []
+    for number in range(draw(st.integers(2, 6))):
+        alike = draw(st.integers(*lengths)) if same is None else same
+        more = [said("user", f"I am {number}.")] if same is None else []
+        every.append(growing([*shared[:alike], *more], str(number), 5))
+    return every
+
+
+@given(beginnings(), st.integers(1, 3), st.integers(0, 9_999).map(Random))
+@settings(max_examples=100, deadline=None)
+def test_however_sessions_come_none_is_split_and_none_merged_once_they_differ(
+    every: list[list[list[Json]]], processes: int, roll: Random
+):
+    plans: dict[str, bytes] = {}
+    here = [Process(WAY, plans=plans) for _ in range(processes)]
+    order = [at for at, calls in enumerate(every) for _ in calls]
+    roll.shuffle(order)
+    found: list[list[Planned]] = [[] for _ in every]
+    for at in order:
+        call = asked(body(*every[at][len(found[at])]))
+        found[at].append(roll.choice(here).answered(call))
+
+    assert are_apart(found, since=1)
+    for calls, each in zip(every, found, strict=True):
+        is_alone = sum(calls[0] == other[0] for other in every) == 1
+        assert not is_alone or len(names(each)) == 1
+
+
+def link(*values: str, answers: tuple[tuple[int, int], ...] = ()) -> Chain:
+    return Chain(
+        tuple(value.encode() for value in values), tuple(b"x" for _ in values[1:]), answers
+    )
+
+
+def test_what_is_remembered_is_bounded():
+    index = Conversations(calls=8, talks=8)
+    for number in range(100):
+        one = link("base", "same", f"call {number}")
+        index.note(one, index.resolve(one))
+
+    assert {len(each) for each in (index._whole, index._latest)} == {8}
+    assert len(index._shortened) <= 8
+
+
+def test_what_several_conversations_were_kept_under_leads_to_none():
+    index = Conversations()
+    index.load({b"same".hex(): Plan(conversation=SEVERAL)})
+    call = link("base", "same", "other", "answer", "more", answers=((2, 3),))
+
+    found = index.resolve(call)
+
+    assert (found.name, found.source) == (call.whole, b"")
+    assert index.resolve(link("base", "same", "more")).beside == (b"same",)

@@ -1,0 +1,160 @@
+"""What a call writes, the next call of its conversation looks up: in every regime and shape."""
+
+from itertools import pairwise
+from typing import Final
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.prefix.expected.lookups import keys, looked_up, writes
+from proxy.prefix.expected.sent import Sent
+from proxy.prefix.planned import Planned
+from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said, tool
+
+REGIMES: Final = ("anthropic-breakpoint", "openai-breakpoint")
+FOUND: Final = "Line after line of what was found. " * 40
+IMAGE: Final = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUFBQQ=="}}
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """How an agent builds its calls.
+
+    Attributes:
+        tail: Messages at the end of each call that vary.
+        role: Who speaks in them.
+        stays: Whether the next call has them still, in other words, before the answer.
+        tools: Results of tools in each turn; 0 where the user speaks instead.
+        sees: Whether what the user says comes with an image.
+        greets: Messages that every conversation begins with.
+    """
+
+    tail: int = 0
+    role: str = "user"
+    stays: bool = False
+    tools: int = 0
+    sees: bool = False
+    greets: int = 0
+
+
+SHAPES = st.builds(
+    Shape,
+    tail=st.integers(0, 3),
+    role=st.sampled_from(["user", "developer", "system"]),
+    stays=st.booleans(),
+    tools=st.integers(0, 4),
+    sees=st.booleans(),
+    greets=st.integers(0, 2),
+)
+
+
+def heard(shape: Shape, words: str) -> Json:
+    if not shape.sees:
+        return said("user", words)
+    return said("user", [{"type": "text", "text": words}, IMAGE])
+
+
+def reminders(shape: Shape, call: int) -> list[Json]:
+    return [said(shape.role, f"It is {call} past {at}.") for at in range(shape.tail)]
+
+
+def turn(shape: Shape, name: str, at: int) -> list[Json]:
+    """An answer and what comes of it."""
+    if not shape.tools:
+        return [said("assistant", f"Step {at}: {FOUND}"), heard(shape, f"Go on, {name} {at}.")]
+    calls = [
+        {"id": f"c{at}.{each}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        for each in range(shape.tools)
+    ]
+    results = [
+        {"role": "tool", "tool_call_id": f"c{at}.{each}", "content": f"{name} {at} {each}: {FOUND}"}
+        for each in range(shape.tools)
+    ]
+    return [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
+
+
+def conversation(shape: Shape, name: str, calls: int) -> list[bytes]:
+    """The bodies of its calls, one after the other."""
+    messages = [said("system", RULES)]
+    messages += [said("user", f"A greeting, number {at}.") for at in range(shape.greets)]
+    messages.append(heard(shape, f"Mend file {name}."))
+    found = []
+    for at in range(calls):
+        ending = reminders(shape, at)
+        found.append(body(*messages, *ending, tools=[tool("look")]))
+        messages += [*(reminders(shape, 100 + at) if shape.stays else []), *turn(shape, name, at)]
+    return found
+
+
+def written(sent: Sent) -> set[int]:
+    """The entries that a call writes, as they are known by."""
+    return {sent.points[at] + by for at, _, by in writes(sent, 0)}
+
+
+def sought(sent: Sent) -> set[int]:
+    """The entries that a call looks for."""
+    return {key for at in looked_up(sent) for key in keys(sent, at)}
+
+
+def unread(earlier: Planned, later: Planned) -> set[int]:
+    """What the earlier call wrote of the later one's prompt, and no lookup of that finds."""
+    before, now = earlier.evidence.sent, later.evidence.sent
+    shared = {point + by for point in now.points[1:] for by in (1, 2)}
+    mine = written(before) & shared
+    longest = [each for at in range(len(now.points)) for each in mine if each in keys(now, at)]
+    return set(longest[-1:]) - sought(now)
+
+
+def read(call: Planned) -> int:
+    """Bytes of the prompt that should be read from the cache."""
+    evidence = call.evidence
+    places = [at for at in looked_up(evidence.sent) if at <= evidence.expected.same]
+    tokens = evidence.expected.tokens
+    scale = evidence.expected.scale
+    return max(
+        (
+            evidence.sent.ends[at]
+            for at in places
+            if scale.tokens_of(evidence.sent.ends[at]) <= tokens
+        ),
+        default=0,
+    )
+
+
+def repeated(call: Planned, shape: Shape) -> int:
+    """Bytes of a call that the next one repeats and a mark can end."""
+    sent = call.evidence.sent
+    at = len(sent.blocks) - shape.tail
+    while sent.blocks[at - 1].role == "assistant":
+        at -= 1
+    return sent.ends[at]
+
+
+def worked(shape: Shape, regime: str, conversations: int = 6, calls: int = 9) -> list[Planned]:
+    """The calls of the last of some conversations."""
+    process, found = Process(WAYS[regime]), []
+    for name in range(conversations):
+        bodies = conversation(shape, f"f{name}", calls)
+        found = [process.answered(asked(raw)) for raw in bodies]
+    return found
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+@settings(max_examples=60)
+@given(shape=SHAPES)
+def test_what_a_call_writes_the_next_one_looks_up(regime, shape):
+    found = worked(shape, regime)
+
+    pairs = enumerate(pairwise(found))
+    assert [at for at, (one, other) in pairs if unread(one, other)] == []
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+@settings(max_examples=60)
+@given(shape=SHAPES)
+def test_a_call_reads_the_one_before_it_but_for_what_varies_at_its_end(regime, shape):
+    found = worked(shape, regime)
+
+    for earlier, later in list(pairwise(found))[2:]:
+        assert read(later) >= repeated(earlier, shape)

@@ -1,0 +1,217 @@
+"""What calls should have cost had they been sent unmodified."""
+
+import msgspec
+import pytest
+
+from proxy.prefix.expected.billing import expected_usage, prompt_cost
+from proxy.prefix.planned import Planned
+from slo.usage import Usage
+from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, said, talk
+
+OPENAI, ANTHROPIC, INTERVAL = "openai-breakpoint", "anthropic-breakpoint", "openai-interval"
+
+
+def charged(found: Planned) -> Usage:
+    """What a provider that keeps its promises charges for what is sent."""
+    sent, expected = found.evidence.sent, found.evidence.expected
+    return expected_usage(sent, expected, sent.estimate)
+
+
+def conversation(process: Process, name: str, calls: int = 6, **fields: object) -> list[Planned]:
+    """The calls of a conversation; each is charged for as it was sent."""
+    found = []
+    for turns in range(calls):
+        call = asked(body(*talk(turns, RULES * 3, f"Where is parcel {name}?"), **fields))
+        planned = process.planned(call)
+        process.planner.settled(planned, charged(planned))
+        found.append(planned)
+    return found
+
+
+def direct_cost(found: Planned) -> float:
+    """What the call should have cost unmodified, in fresh tokens."""
+    direct = found.direct
+    assert direct is not None
+    sent = direct.sent
+    return prompt_cost(expected_usage(sent, direct.expected, sent.estimate), sent.regime)
+
+
+def harm(process: Process, found: Planned) -> object:
+    return process.planner.take_harm(found.place, process.now)
+
+
+def test_a_call_that_is_sent_unmodified_has_nothing_beside_it():
+    (first, *_) = conversation(Process(WAYS[INTERVAL]), "1")
+
+    assert first.direct is None
+
+
+def test_without_marks_anthropic_would_have_read_nothing():
+    *_, last = conversation(Process(WAYS[ANTHROPIC]), "1")
+
+    assert last.evidence.expected.tokens > 0
+    assert last.direct is not None
+    assert last.direct.expected.tokens == 0
+    assert direct_cost(last) == last.direct.sent.estimate
+
+
+def test_openai_would_have_read_by_its_own_breakpoints():
+    *_, before, last = conversation(Process(WAYS[OPENAI]), "1")
+
+    assert last.direct is not None
+    assert last.direct.expected.tokens >= before.evidence.sent.estimate * 9 // 10
+
+
+def test_calls_that_are_as_dear_or_cheaper_show_no_harm():
+    for regime in (OPENAI, ANTHROPIC):
+        process = Process(WAYS[regime])
+        for name in range(12):
+            *_, last = conversation(process, str(name))
+
+        assert harm(process, last) is None
+
+
+def test_a_stable_text_that_is_declared_to_vary_is_found_dearer_within_fifty_calls():
+    process = Process(WAYS[OPENAI])
+    calls = [
+        call
+        for name in range(8)
+        for call in conversation(process, str(name), metadata={"thriftgate_slots": "0=variable"})
+    ]
+
+    assert len(calls) < 50
+    assert harm(process, calls[-1]) is not None
+
+
+@pytest.mark.parametrize("regime", [INTERVAL, "implicit", OPENAI, ANTHROPIC])
+def test_what_a_provider_loses_is_not_plannings_fault(regime):
+    process = Process(WAYS[regime])
+    for name in range(8):
+        for turns in range(6):
+            rules = f"<tg:stable>{RULES * 3}</tg:stable>"
+            planned = process.planned(asked(body(*talk(turns, rules, f"Parcel {name}?"))))
+            total = planned.evidence.sent.estimate
+            ttl = next(iter(planned.way.regime.writes), "")
+            process.planner.settled(planned, Usage(**{f"write_{ttl}" if ttl else "input": total}))
+
+    assert harm(process, planned) is None
+
+
+@pytest.mark.parametrize("regime", [OPENAI, ANTHROPIC])
+def test_a_provider_that_stores_nothing_is_not_plannings_fault(regime):
+    process = Process(WAYS[regime])
+    for name in range(8):
+        for turns in range(6):
+            planned = process.planned(asked(body(*talk(turns, RULES * 3, f"Parcel {name}?"))))
+            process.planner.settled(planned, Usage(input=planned.evidence.sent.estimate))
+
+    assert harm(process, planned) is None
+
+
+def test_the_control_arm_is_not_judged():
+    process = Process(WAYS[OPENAI], share=1.0)
+    calls = [call for name in range(10) for call in conversation(process, str(name))]
+
+    assert harm(process, calls[-1]) is None
+
+
+def test_a_feature_is_judged_afresh_once_it_was_stepped_back():
+    process = Process(WAYS[OPENAI])
+    for name in range(8):
+        *_, last = conversation(process, str(name), metadata={"thriftgate_slots": "0=variable"})
+
+    assert process.planner.take_harm(last.place, process.now) is not None
+    assert harm(process, last) is None
+
+
+def test_the_callers_own_marks_count_for_both():
+    marked = {"type": "text", "text": RULES * 3, "cache_control": {"type": "ephemeral"}}
+    process = Process(WAYS[ANTHROPIC])
+    for name in range(3):
+        raw = body(said("system", [marked]), said("user", f"Where is {name}?"))
+        planned = process.planned(asked(raw))
+        process.planner.settled(planned, charged(planned))
+    direct = planned.direct.expected if planned.direct else planned.evidence.expected
+
+    assert direct.tokens > 0
+    assert msgspec.structs.asdict(planned.evidence.expected)["tokens"] >= direct.tokens
+
+
+def marks_sent(process: Process, name: str, calls: int = 6) -> list[bool]:
+    """Which calls of a conversation are sent with marks."""
+    return [bool(each.evidence.sent.marks) for each in conversation(process, name, calls)]
+
+
+def test_marks_are_sent_once_they_would_have_earned_what_the_next_ones_cost():
+    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    first, second = marks_sent(process, "1"), marks_sent(process, "2")
+
+    assert first == [False, False, False, True, True, True]
+    assert all(second)
+
+
+def test_where_nothing_comes_again_no_mark_is_ever_sent():
+    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    for number in range(60):
+        raw = body(said("system", f"Case {number}. {RULES * 3}"), said("user", f"And {number}?"))
+        planned = process.planned(asked(raw))
+        process.planner.settled(planned, charged(planned))
+
+        assert not planned.evidence.sent.marks
+
+
+def test_conversations_of_two_calls_never_risk_more_than_one_bet_and_soon_save():
+    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    spent = saved = 0.0
+    for name in range(30):
+        for call in conversation(process, str(name), calls=2):
+            regime = call.evidence.sent.regime
+            cost = prompt_cost(charged(call), regime)
+            direct = cost if call.direct is None else direct_cost(call)
+            spent, saved = spent + cost, saved + direct - cost
+
+            assert saved >= -0.3 * direct
+
+    assert saved > 0.3 * spent
+
+
+def test_marks_of_the_callers_that_lose_nothing_need_no_trial():
+    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    planned = process.planned(asked(body(*talk(0, RULES * 3))))
+
+    assert planned.trial is None
+    assert conversation(Process(WAYS[OPENAI], credit=0.0), "1")[-1].trial is None
+
+
+def test_one_shots_of_a_feature_do_not_take_the_marks_from_a_conversation_in_full_swing():
+    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    assert conversation(process, "long", 8)[-1].evidence.sent.marks
+    for number in range(80):
+        raw = body(said("system", f"Case {number}. {RULES * 3}"), said("user", f"And {number}?"))
+        planned = process.planned(asked(raw))
+        process.planner.settled(planned, charged(planned))
+        process.now -= 10.0
+    later = process.planned(asked(body(*talk(8, RULES * 3, "Where is parcel long?"))))
+
+    assert later.evidence.sent.marks
+
+
+def test_an_answer_whose_usage_nobody_knows_teaches_nothing_of_our_marks():
+    process = Process(WAYS[ANTHROPIC])
+    conversation(process, "1", 3)
+    process.planner.settled(process.planned(asked(body(*talk(3, RULES * 3, "Where?")))), None)
+    *_, last = conversation(process, "1", 5)
+
+    assert last.direct is not None
+    assert last.direct.expected.tokens == 0
+
+
+def test_calls_of_one_burst_make_one_bet_together():
+    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    conversation(process, "1", 3)
+    for number in range(2):
+        raw = body(said("system", f"Case {number}. {RULES * 3}"), said("user", "And?"))
+        process.answered(asked(raw))
+    burst = [process.planned(asked(body(*talk(1, RULES * 3, f"Parcel {at}?")))) for at in range(12)]
+
+    assert sum(bool(each.trial and each.trial.stake) for each in burst) <= 1

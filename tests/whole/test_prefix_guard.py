@@ -1,0 +1,102 @@
+"""A feature that planning makes dearer goes back to pass-through within fifty calls, over HTTP."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import orjson
+import pytest
+
+from proxy.prefix.standing import Mode, Place
+from tests.fakes.handbook import handbook, question
+from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+
+T = TypeVar("T")
+RULES: Final = handbook(40, "rules")
+FEATURE: Final = "parcels"
+#: Calls that are made well before the feature is made dearer, and after.
+BEFORE: Final = 30
+AFTER: Final = 60
+#: What makes it dearer: the handbook, which never changes, is said to vary with each call.
+DEARER: Final = {"metadata": {"thriftgate_slots": "0=variable"}}
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Hourglass]:
+    with hourglass(tmp_path) as made:
+        yield made
+
+
+def body(number: int, model: str, **fields: Any) -> dict[str, Any]:
+    """One of the calls of a conversation; each has five."""
+    conversation, turns = divmod(number, 5)
+    messages = [{"role": "developer", "content": RULES}]
+    for turn in range(turns + 1):
+        if turn:
+            messages.append({"role": "assistant", "content": f"Parcel {conversation}.{turn}."})
+        messages.append({"role": "user", "content": question(f"{conversation} {turn}")})
+    return {"model": model, "messages": messages, **fields}
+
+
+def is_unmodified(here: Hourglass, sent: dict[str, Any]) -> bool:
+    """Whether the upstream got the prompt as its caller wrote it."""
+    got = orjson.loads(here.lab.exchanges[-1].body)
+    return bool(got["messages"] == sent["messages"])
+
+
+def unmodified_after(here: Hourglass, model: str) -> int:
+    """How many calls it takes until one is sent unmodified; as many as are made if none is."""
+    for number in range(BEFORE):
+        here.ask(body(number, model), at=number * 10.0, feature=FEATURE)
+    for number in range(AFTER):
+        sent = body(BEFORE + number, model, **DEARER)
+        here.ask(sent, at=(BEFORE + number) * 10.0, feature=FEATURE)
+        if is_unmodified(here, sent):
+            return number
+    return AFTER
+
+
+def in_time(look: Callable[[], T]) -> T:
+    """What is found once there is something; what is decided in the background takes a moment."""
+    until = time.monotonic() + 20.0
+    while not (found := look()) and time.monotonic() < until:
+        time.sleep(0.02)
+    return found
+
+
+def suspension(here: Hourglass, place: Place) -> str:
+    """Why planning is suspended there."""
+
+    def look() -> str:
+        here.gateway.store.board.refresh()
+        return here.gateway.store.board.standings.of(place).suspended
+
+    return in_time(look)
+
+
+@pytest.mark.parametrize("regime", ["openai-breakpoint", "openai-interval"])
+def test_a_feature_made_dearer_passes_through_within_fifty_calls_and_people_are_notified(
+    here: Hourglass, regime: str
+) -> None:
+    model = MODELS[regime]
+    here.plan(FEATURE, Mode.OBSERVE)
+
+    assert unmodified_after(here, model) <= 50
+    place = Place(here.team, FEATURE, model.partition("-")[0])
+    assert "more than the same calls" in suspension(here, place)
+    store = here.gateway.store
+    (alert,) = in_time(lambda: store.outbox.open(10))
+    assert alert.kind == "planning"
+    assert f"thriftgate layout resume {here.team} {FEATURE}" in alert.mend
+
+
+def test_a_feature_that_is_no_dearer_stays_planned(here: Hourglass) -> None:
+    model = MODELS["openai-breakpoint"]
+    here.plan(FEATURE, Mode.OBSERVE)
+    for number in range(BEFORE + AFTER):
+        here.ask(body(number, model), at=number * 10.0, feature=FEATURE)
+
+    store = here.gateway.store
+    store.board.refresh()
+    assert not any(each.suspended for each in store.board.standings.places.values())
