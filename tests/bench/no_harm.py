@@ -1,0 +1,218 @@
+# ruff: noqa: T201 - a script prints its result
+"""Does the gateway ever cost more than no gateway? Every workload, cache and pace, one table.
+
+Each cell is what a workload costs through a gateway in its default mode (planning observes,
+compaction is off) over what the same calls cost sent directly; none may be above 1.0005. Workloads
+are the recorded sets and shapes that are made up; ``replay`` reckons them with no conversation in
+the control arm, ``live`` sends them to simulators directly and through a gateway with every
+setting at its default. Exits with 1 where a cell is dearer.
+
+Usage: python -m tests.bench.no_harm [--quick] [--part replay] [--only WORKLOAD] [--model NAME]
+       [--rate 30] [--calls 160] [--json FILE]
+"""
+
+import argparse
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+
+import orjson
+
+from proxy.catalog.entries import Catalog
+from tests.bench.no_harm_live import beside
+from tests.bench.no_harm_replay import Cell, Replayer
+from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
+from tests.bench.no_harm_sets import WORDLESS, folder, recorded, sets, shapes
+from tests.bench.no_harm_table import dear, exported, markdown, summary
+from tests.fakes.leaps import leaping
+from tests.fakes.workloads import TimedCall, Workload, timed
+
+RATES = (6.0, 30.0, 120.0)
+PARTS = ("replay", "live")
+#: Calls of a cell in each part, and where there is little time.
+CALLS = {"replay": 160, "live": 80}
+QUICK_CALLS = {"replay": 48, "live": 40}
+#: Calls of each session at least, on average: what is written at a session's first call is to be
+#: read before the cell ends.
+_CALLS_EACH = {"replay": 6, "live": 4}
+#: Conversations of a set that are read; more than any cell's calls need.
+_CONVERSATIONS = 60
+_WORKERS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One workload in one part, on all models and at all rates."""
+
+    part: str
+    workload: str
+    models: Sequence[str]
+    rates: Sequence[float]
+    calls: int
+    is_short: bool = False
+
+
+def run(job: Job) -> list[Cell]:
+    """The cells of a job."""
+    logging.disable(logging.WARNING)
+    held = workload(job.workload)
+    return _replayed(job, held) if job.part == "replay" else _sent(job, held)
+
+
+def _failed(job: Job, error: BaseException) -> list[Cell]:
+    """Cells that say why they could not be had."""
+    why = f"{type(error).__name__}: {error}"[:200]
+    return [
+        Cell(how=job.part, workload=job.workload, model=name, rate=rate, why=why)
+        for name in job.models
+        for rate in job.rates
+    ]
+
+
+def names() -> list[str]:
+    """Every workload there is: the sets that are there, and the shapes."""
+    data = folder()
+    there = () if data is None else sets(data)
+    return [*(name for name, found in there if found), *_shapes()]
+
+
+@cache
+def workload(name: str) -> Workload:
+    """The workload of that name."""
+    data = folder()
+    shape = _shapes().get(name)
+    if shape is not None or data is None:
+        return _shapes()[name]
+    return recorded(data, name, _CONVERSATIONS)
+
+
+@cache
+def _shapes() -> dict[str, Workload]:
+    return {each.name: each for each in shapes()}
+
+
+@cache
+def _replayer() -> Replayer:
+    return Replayer()
+
+
+@cache
+def _catalog() -> Catalog:
+    with tempfile.TemporaryDirectory() as there:
+        return catalog(Path(there))[0]
+
+
+def _laid_out(job: Job, held: Workload, rate: float) -> list[TimedCall]:
+    """The calls of a cell; more where many sessions are open at once."""
+    at_once = min(held.pace.sessions_at_once(rate), len(held.sessions))
+    return timed(held, rate, max(job.calls, 0 if job.is_short else _CALLS_EACH[job.part] * at_once))
+
+
+def _replayed(job: Job, held: Workload) -> list[Cell]:
+    known = _catalog()
+    laid_out = {rate: _laid_out(job, held, rate) for rate in job.rates}
+    return [
+        cell
+        for name in job.models
+        for cell in _replayer().cells(held, laid_out, known.models[name])
+    ]
+
+
+def _sent(job: Job, held: Workload) -> list[Cell]:
+    async def story() -> list[Cell]:
+        found: list[Cell] = []
+        with tempfile.TemporaryDirectory() as there:
+            async with beside(Path(there)) as both:
+                for rate in job.rates:
+                    calls = _laid_out(job, held, rate)
+                    found += await both.cells(held, calls, job.models, rate)
+        return found
+
+    return leaping(story)
+
+
+def jobs(options: argparse.Namespace) -> Iterator[Job]:
+    """What is to be done, as the options say."""
+    found = [name for name in names() if options.only.lower() in name.lower()]
+    calls = QUICK_CALLS if options.quick else CALLS
+    for part in options.part:
+        usual = FEW if options.quick else LIVE if part == "live" else MODELS
+        for name in found:
+            yield Job(
+                part=part,
+                workload=name,
+                models=tuple(options.model or usual),
+                rates=tuple(options.rate or (RATES[1:2] if options.quick else RATES)),
+                calls=options.calls or calls[part],
+                is_short=options.quick or bool(options.calls),
+            )
+
+
+def _all(todo: Sequence[Job]) -> list[Cell]:
+    """The cells of all jobs, in their order, by two processes."""
+    found: dict[Job, list[Cell]] = {}
+    began = time.monotonic()
+    with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool:
+        waiting = {pool.submit(run, job): job for job in todo}
+        for done in as_completed(waiting):
+            job = waiting[done]
+            error = done.exception()
+            found[job] = done.result() if error is None else _failed(job, error)
+            at = f"{len(found)}/{len(todo)} {time.monotonic() - began:.0f} s"
+            print(f"{at} {job.part} {job.workload}", file=sys.stderr)
+            for cell in dear(found[job]):
+                told = cell.why or f"{cell.ratio:.4f}"
+                print(f"  {told} {cell.model} {cell.rate:g}", file=sys.stderr, flush=True)
+    return [cell for job in todo for cell in found[job]]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a slice of each, in three minutes")
+    parser.add_argument("--part", choices=PARTS, action="append")
+    parser.add_argument("--only", default="", help="a part of a workload's name")
+    parser.add_argument("--model", choices=MODELS, action="append")
+    parser.add_argument("--rate", type=float, action="append", help="calls a minute")
+    parser.add_argument("--calls", type=int, help="calls of each cell, at most")
+    parser.add_argument("--json", type=Path, help="also write every cell to this file")
+    options = parser.parse_args()
+    options.part = options.part or list(PARTS)
+    return options
+
+
+def _missing() -> Iterator[str]:
+    """The sets that are skipped, and why."""
+    data = folder()
+    if data is None:
+        yield "Recorded sets are skipped: ../shared/data is not there."
+        return
+    yield from (f"{name} is skipped: it is not there." for name, found in sets(data) if not found)
+    yield from (f"{name} is skipped: it holds no prompts." for name in WORDLESS)
+
+
+def main() -> None:
+    """Print the table; exit with 1 where a cell is dearer than it may be."""
+    options = _options()
+    for line in _missing():
+        print(line)
+    cells = _all(list(jobs(options)))
+    print()
+    for part in options.part:
+        for line in markdown(cells, part):
+            print(line)
+    for line in summary(cells):
+        print(line)
+    if options.json:
+        options.json.write_bytes(orjson.dumps(exported(cells)))
+    sys.exit(1 if dear(cells) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""Cells of the table live: a gateway in its default mode beside the simulator asked directly.
+
+::
+
+    callers ──┬── the bytes a caller's client sends ─────────────────▶ simulator 1
+              └── the same bytes ──▶ gateway, default settings ──────▶ simulator 2
+
+Both simulators behave alike and start empty with every batch. All of it runs on one loop whose time
+leaps, so answers take the simulator's time and overlap as they would, and hours take seconds. All
+models of a batch share that time; each has a team, so nothing learned goes from one to another.
+What is billed is what each simulator counted, at the catalog's prices.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import orjson
+from sqlalchemy import insert
+
+from proxy import app
+from proxy.catalog.entries import Catalog, Model
+from proxy.errors import CallerError
+from proxy.lab.app import app as simulator
+from proxy.lab.lab import Lab, cache_of
+from proxy.lab.models import LabSettings, Simulated, of_models
+from proxy.lab.server import serving
+from proxy.prepare import prepare
+from proxy.replay.vocabulary import Lines
+from proxy.settings import Settings
+from proxy.store import schema
+from proxy.store.database import writing
+from proxy.store.store import Store
+from proxy.store.teams import KEY_LENGTH, token_hash
+from slo.price import cost
+from slo.usage import Usage
+from tests.bench.no_harm_replay import START, Cell, Side, pace
+from tests.bench.no_harm_routes import NOWHERE, catalog
+from tests.fakes.desk import call
+from tests.fakes.dialler import Dialler, Heard
+from tests.fakes.workloads import TimedCall, Workload
+
+#: Words of an answer: few, so that what is compared is what prompts cost.
+_WORDS = 12
+#: Seconds between two batches: longer than any cache or first byte is waited for.
+_BETWEEN_S = 20.0
+_SECRET = b"do no harm".ljust(32)
+_KEPT = 200_000
+#: Statuses from which on a call was not answered.
+_REFUSED = 400
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Calls refused, and why a cell is none: a call was refused on one side alone; by model."""
+
+    refused: dict[str, int]
+    uneven: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A gateway before its simulator, and the other simulator.
+
+    Attributes:
+        direct, gateway: What speaks to each.
+        upstreams: The simulator that is asked directly, and the gateway's.
+    """
+
+    known: Catalog
+    store: Store
+    direct: Dialler
+    gateway: Dialler
+    upstreams: tuple[Lab, Lab]
+    clock: Callable[[], float]
+    numbers: list[int] = field(default_factory=lambda: [0])
+
+    async def cells(
+        self, workload: Workload, calls: Sequence[TimedCall], models: Sequence[str], rate: float
+    ) -> list[Cell]:
+        """What the calls of a workload come to on each model."""
+        self._empty()
+        self.numbers[0] += 1
+        keys = {name: _caller(self.store, f"{self.numbers[0]}-{name}") for name in models}
+        began = asyncio.get_running_loop().time()
+        answers = _Answers(dict.fromkeys(models, 0), dict.fromkeys(models, ""))
+        async with asyncio.TaskGroup() as group:
+            for each in calls:
+                await asyncio.sleep(max(0.0, began + each.at - asyncio.get_running_loop().time()))
+                for name in models:
+                    group.create_task(self._both(workload, each, name, keys[name], answers))
+        await asyncio.sleep(_BETWEEN_S)
+        sides = [_sides(upstream, self.known, models) for upstream in self.upstreams]
+        return [
+            Cell(
+                how="live",
+                workload=workload.name,
+                model=name,
+                rate=rate,
+                pace=pace(calls),
+                calls=len(calls) - answers.refused[name],
+                left_out=answers.refused[name],
+                why=answers.uneven[name],
+                direct=sides[0][name],
+                gateway=sides[1][name],
+            )
+            for name in models
+        ]
+
+    async def _both(
+        self, workload: Workload, timed: TimedCall, name: str, key: str, answers: "_Answers"
+    ) -> None:
+        """Make one call both ways, at the same moment."""
+        model = self.known.models[name]
+        body = timed.body(workload, name, model.routes[0].regime)
+        headers = {"authorization": f"Bearer {key}"}
+        if timed.session.feature:
+            headers["x-thriftgate-feature"] = timed.session.feature
+        direct, gateway = await asyncio.gather(
+            self._directly(body, model), self.gateway.post("/chat/completions", body, headers)
+        )
+        is_refused = direct is None or direct.status >= _REFUSED
+        answers.refused[name] += is_refused
+        if is_refused != (gateway.status >= _REFUSED):
+            said = "" if direct is None else f"{direct.status} {direct.body[:60]!r}"
+            answers.uneven[name] = (
+                f"directly {said or 'not sayable'}, gateway {gateway.status} {gateway.body[:60]!r}"
+            )
+
+    async def _directly(self, body: bytes, model: Model) -> Heard | None:
+        """The answer of the simulator; None where the route's wire cannot say the call."""
+        route = model.routes[0]
+        try:
+            prepared = prepare(call(body), route)
+        except CallerError:
+            return None
+        headers = {**prepared.headers, **route.upstream.headers}
+        return await self.direct.post(prepared.path, prepared.body, headers)
+
+    def _empty(self) -> None:
+        for upstream in self.upstreams:
+            models = upstream.settings.models
+            upstream._caches.update({name: cache_of(each) for name, each in models.items()})
+            upstream.exchanges.clear()
+
+
+@asynccontextmanager
+async def beside(folder: Path, control_share: float | None = None) -> AsyncIterator[Beside]:
+    """A running one, on a loop whose time leaps.
+
+    Args:
+        folder: Where the gateway keeps what is its own.
+        control_share: The setting; None for the default.
+    """
+    loop = asyncio.get_running_loop()
+
+    def clock() -> float:
+        return START + loop.time()
+
+    behind, direct = (_upstream(clock) for _ in range(2))
+    async with serving(simulator(behind)) as url, serving(simulator(direct)) as direct_url:
+        _, file = catalog(folder, url)
+        settings = Settings(folder=folder / "gateway", catalog=file)
+        if control_share is not None:
+            settings = settings.model_copy(update={"control_share": control_share})
+        opened = app.store(settings)
+        opened.secret = _SECRET
+        async with (
+            app.gateway(settings, opened, clock=clock, ticks=loop.time) as running,
+            serving(running.app) as own_url,
+        ):
+            asked = Dialler(direct_url, "sk-simulated"), Dialler(own_url, "none")
+            yield Beside(running.catalog, opened, *asked, (direct, behind), clock)
+            for each in asked:
+                await each.close()
+
+
+@cache
+def _models() -> Mapping[str, Simulated]:
+    with TemporaryDirectory() as folder:
+        known, _ = catalog(Path(folder), NOWHERE)
+    served = of_models(known.models.values())
+    return {name: replace(each, words=_WORDS) for name, each in served.items()}
+
+
+#: Reads texts for all simulators of this process.
+_vocabulary = cache(Lines)
+
+
+def _upstream(clock: Callable[[], float]) -> Lab:
+    settings = LabSettings(models=_models(), kept=_KEPT)
+    return Lab(settings, clock=clock, sleep=asyncio.sleep, vocabulary=_vocabulary())
+
+
+def _caller(store: Store, name: str) -> str:
+    """The key of a new team; ids are the same in every run, so that the same arms are drawn."""
+    team, key = f"team_{name}", f"tg-{name}-".ljust(KEY_LENGTH, "s")
+    now = {"created": 0}
+    row = {"id": team, "name": name, "keeps_prompts": 0, **now}
+    own = {"id": f"key_{name}", "team": team, "name": name, "hash": token_hash(key), **now}
+    with writing(store.teams._engine) as connection:
+        connection.execute(insert(schema.teams).values(row))
+        connection.execute(insert(schema.keys).values({**own, "hint": "", "feature": ""}))
+    return key
+
+
+def _sides(upstream: Lab, known: Catalog, models: Sequence[str]) -> Mapping[str, Side]:
+    """What was charged for each model."""
+    charged: dict[str, list[tuple[Usage, int]]] = {name: [] for name in models}
+    for exchange in upstream.exchanges:
+        if exchange.usage is None:
+            continue
+        name = orjson.loads(exchange.body)["model"]
+        tariff = known.models[name].routes[0].tariff
+        paid = None if tariff is None else cost(exchange.usage, tariff, START)
+        charged[name].append((exchange.usage, paid.effective_nanos if paid else 0))
+    return {name: _side(each) for name, each in charged.items()}
+
+
+def _side(charged: Sequence[tuple[Usage, int]]) -> Side:
+    return Side(
+        dollars=sum(nanos for _, nanos in charged) / 1e9,
+        prompt=sum(usage.prompt for usage, _ in charged),
+        read=sum(usage.cache_read for usage, _ in charged),
+        written=sum(usage.written for usage, _ in charged),
+    )

@@ -1,0 +1,144 @@
+"""One cell of the table in replay: what the default mode sends, over what the caller sent.
+
+The calls are replayed as ``thriftgate replay`` does, its row "marked" over its row "as sent", with
+two differences: no caller names its conversation, for callers of the default mode do not, and no
+conversation is in the control arm.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from proxy.caches.port import CachedPrompt
+from proxy.catalog.entries import Model, Route
+from proxy.lab.rendering import Vocabulary
+from proxy.replay.lines import Line
+from proxy.replay.planning import Planning
+from proxy.replay.prompts import Reading
+from proxy.replay.run import replay
+from proxy.replay.sums import Row
+from proxy.replay.vocabulary import Lines
+from tests.fakes.workloads import TimedCall, Workload
+
+_DAY_S = 86_400.0
+#: A Monday at noon UTC: one price of the day holds for hours.
+START = 1_790_000_000.0 // _DAY_S * _DAY_S + _DAY_S / 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """What one way to send the calls came to; dollars are of all calls."""
+
+    dollars: float
+    prompt: int
+    read: int
+    written: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A workload on a model at a rate.
+
+    Attributes:
+        how: ``replay`` or ``live``.
+        rate: Calls a minute that were asked for.
+        pace: Calls a minute that were made.
+        left_out: Calls that this route does not take, either way.
+        why: What went wrong with the cell as a whole; "" where nothing did.
+    """
+
+    how: str
+    workload: str
+    model: str
+    rate: float
+    pace: float = 0.0
+    calls: int = 0
+    left_out: int = 0
+    direct: Side | None = None
+    gateway: Side | None = None
+    why: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Through the gateway over sent directly; None where nothing was paid."""
+        if self.direct is None or self.gateway is None or not self.direct.dollars:
+            return None
+        return self.gateway.dollars / self.direct.dollars
+
+
+def pace(calls: Sequence[TimedCall]) -> float:
+    """Calls a minute that were made."""
+    span = calls[-1].at - calls[0].at if calls else 0.0
+    return 60 * (len(calls) - 1) / span if span else 0.0
+
+
+class Replayer:
+    """Replays calls on models; remembers the tokens of texts from one cell to the next."""
+
+    def __init__(self) -> None:
+        self._vocabulary = Lines()
+
+    def cells(
+        self, workload: Workload, laid_out: Mapping[float, Sequence[TimedCall]], model: Model
+    ) -> list[Cell]:
+        """What the calls of a workload come to on a model, laid out for each rate."""
+        reading = _Remembering(model, model.routes[0], self._vocabulary)
+        return [_cell(workload, calls, reading, rate) for rate, calls in laid_out.items()]
+
+
+class _Remembering(Reading):
+    """Reads a body once; at another rate the same calls come again."""
+
+    def __init__(self, model: Model, route: Route, vocabulary: Vocabulary) -> None:
+        super().__init__(model, route, vocabulary)
+        self._known: dict[bytes, CachedPrompt] = {}
+
+    def prompt(self, body: bytes, now: float) -> CachedPrompt:
+        """The prompt that a chat body makes; it does not depend on the time."""
+        if body not in self._known:
+            self._known[body] = super().prompt(body, now)
+        return self._known[body]
+
+
+def _cell(workload: Workload, calls: Sequence[TimedCall], reading: Reading, rate: float) -> Cell:
+    day = START // _DAY_S * _DAY_S
+    planning = Planning(reading, day, arranges=False, names=False)
+    lines = _lines(workload, calls, reading.public, reading.route.regime)
+    outcome = replay(lines, reading, (planning,), day=day, explains=False)
+    sent, marked, _ = outcome.variants
+    return Cell(
+        how="replay",
+        workload=workload.name,
+        model=reading.public,
+        rate=rate,
+        pace=pace(calls),
+        calls=outcome.calls,
+        left_out=sum(outcome.left_out.values()),
+        direct=_side(sent, outcome.calls),
+        gateway=_side(marked, outcome.calls),
+    )
+
+
+def _side(row: Row, calls: int) -> Side:
+    return Side(
+        dollars=(row.cost_usd_per_1k or 0.0) * calls / 1000,
+        prompt=row.input_tokens,
+        read=row.cache_read_tokens,
+        written=row.cache_write_tokens,
+    )
+
+
+def _lines(
+    workload: Workload, calls: Sequence[TimedCall], model: str, regime: str
+) -> Iterator[tuple[float, Line]]:
+    for call in calls:
+        line = Line(
+            at=call.at,
+            conversation=call.session.name,
+            key="replay",
+            feature=call.session.feature,
+            body=call.body(workload, model, regime),
+            reply=orjson.dumps(call.turn.reply),
+        )
+        yield START + call.at, line

@@ -1,0 +1,122 @@
+"""The models of the do-no-harm table: one for each cache regime, and for providers that differ.
+
+The shipped catalog has no route to Azure, Bedrock, Fireworks or an engine of one's own, so routes
+to these are added here, at made-up prices: a read is a tenth of a fresh token.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from proxy import app
+from proxy.catalog.entries import Catalog, Model
+from proxy.demo.catalog import pointing
+from proxy.settings import Settings, read
+
+#: Where nobody answers.
+NOWHERE = "http://127.0.0.1:9/v1"
+_FREE = 'price = { input = "1", cache_read = "0.1", output = "4" }'
+_PAID_30M = 'price = { input = "1", cache_read = "0.1", write_30m = "1.25", output = "4" }'
+_PAID_5M = (
+    'price = { input = "1", cache_read = "0.1", write_5m = "1.25", write_1h = "2", output = "4" }'
+)
+#: Upstream kind, provider, regime, price and the rest, by the model's name.
+_ADDED: Mapping[str, tuple[str, str, str, str]] = {
+    "azure-gpt-5.4": ("openai", "azure", "openai-interval", _FREE),
+    "azure-gpt-5.6": ("openai", "azure", "openai-breakpoint", _PAID_30M),
+    "bedrock-claude": ("anthropic", "bedrock", "anthropic-breakpoint", _PAID_5M),
+    "fireworks-oss": ("openai", "fireworks", "implicit", _FREE),
+    "sglang-own": ("openai", "sglang", "implicit", _FREE),
+    "llamacpp-own": ("openai", "llamacpp", "implicit", _FREE),
+    "vllm-own": ("openai", "vllm", "block-chain", f"block = 16\n{_FREE}"),
+}
+_TRAITS = 'traits = ["adaptive_thinking", "mid_system", "structured"]'
+#: All models of the table, dearest regimes first.
+MODELS: tuple[str, ...] = (
+    "gpt-6.1-sol",
+    "gpt-5.6-terra",
+    "azure-gpt-5.6",
+    "gpt-5.4",
+    "gpt-5.5",
+    "azure-gpt-5.4",
+    "claude-sonnet-5-5",
+    "claude-haiku-4-5",
+    "bedrock-claude",
+    "deepseek-flash",
+    "gemini-3.8-flash",
+    "openai/gpt-oss-120b",
+    "mistral-large-4",
+    "grok-4.7",
+    "vllm-own",
+    "fireworks-oss",
+    "sglang-own",
+    "llamacpp-own",
+)
+#: Live: every regime, and the providers that a gateway sends something of its own to.
+LIVE: tuple[str, ...] = (
+    "gpt-6.1-sol",
+    "gpt-5.4",
+    "azure-gpt-5.4",
+    "claude-sonnet-5-5",
+    "claude-haiku-4-5",
+    "deepseek-flash",
+    "gemini-3.8-flash",
+    "mistral-large-4",
+    "vllm-own",
+    "fireworks-oss",
+)
+#: One for each regime, where there is little time.
+FEW: tuple[str, ...] = (
+    "gpt-6.1-sol",
+    "gpt-5.4",
+    "claude-sonnet-5-5",
+    "deepseek-flash",
+    "gemini-3.8-flash",
+    "mistral-large-4",
+    "vllm-own",
+)
+
+
+def catalog_text(url: str = NOWHERE) -> str:
+    """A catalog over the shipped one that sends every call to ``url``."""
+    shipped = app.catalog(read({}))
+    added = "\n".join(_entry(name, url) for name in _ADDED)
+    return f"{pointing(shipped, url)}\n{added}"
+
+
+def catalog(folder: Path, url: str = NOWHERE) -> tuple[Catalog, Path]:
+    """The catalog of the table, and its file in ``folder``."""
+    file = folder / "catalog.toml"
+    file.write_text(catalog_text(url))
+    return app.catalog(Settings(folder=folder, catalog=file)), file
+
+
+def model(known: Catalog, name: str) -> Model:
+    """The model of that name.
+
+    Raises:
+        KeyError: If the catalog has none.
+    """
+    return known.models[name]
+
+
+def _entry(name: str, url: str) -> str:
+    kind, provider, regime, rest = _ADDED[name]
+    header = "authorization" if kind == "openai" else "x-api-key"
+    value = "Bearer sk-simulated" if kind == "openai" else "sk-simulated"
+    return f"""
+[upstreams.own-{name.replace(".", "-")}]
+kind = "{kind}"
+provider = "{provider}"
+base_url = "{url}"
+headers = {{ {header} = "{value}" }}
+
+[[models]]
+id = "{name}"
+upstream = "own-{name.replace(".", "-")}"
+regime = "{regime}"
+window = 1_000_000
+max_output = 8_192
+can = ["tools", "schema", "vision"]
+{_TRAITS}
+{rest}
+"""

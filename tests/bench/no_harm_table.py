@@ -1,0 +1,91 @@
+"""The do-no-harm table as Markdown and as JSON, and what of it is too dear."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from tests.bench.no_harm_replay import Cell, Side
+
+#: No workload may cost more through the gateway than so many times what it costs directly.
+LIMIT: Final = 1.0005
+_NOTHING: Final = "-"
+
+
+def dear(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells above the limit, the dearest first, and those that failed."""
+    found = [cell for cell in cells if cell.why or (cell.ratio or 0.0) > LIMIT]
+    return sorted(found, key=lambda cell: -(cell.ratio or 0.0))
+
+
+def markdown(cells: Sequence[Cell], how: str) -> Iterator[str]:
+    """The table of one part: a row a workload, a column a model, one ratio for each rate."""
+    held = [cell for cell in cells if cell.how == how]
+    if not held:
+        return
+    models = list(dict.fromkeys(cell.model for cell in held))
+    rates = sorted({cell.rate for cell in held})
+    by = {(cell.workload, cell.model, cell.rate): cell for cell in held}
+    said = " / ".join(f"{rate:g}" for rate in rates)
+    yield f"### {how}: through the gateway ÷ directly, at {said} calls a minute"
+    yield ""
+    yield "| workload | " + " | ".join(models) + " |"
+    yield "|---|" + "--:|" * len(models)
+    for workload in dict.fromkeys(cell.workload for cell in held):
+        row = (
+            " / ".join(_ratio(by.get((workload, name, rate))) for rate in rates) for name in models
+        )
+        yield f"| {workload} | " + " | ".join(row) + " |"
+    yield ""
+
+
+def summary(cells: Sequence[Cell]) -> Iterator[str]:
+    """How many cells there are, the dear ones, the dearest first, and the dearest cell."""
+    found = dear(cells)
+    yield f"{len(cells)} cells, {len(found)} above {LIMIT} times direct."
+    yield ""
+    if found:
+        yield (
+            "| ratio | part | workload | model | calls/min | hit rate, direct | gateway"
+            " | written, direct | gateway |"
+        )
+        yield "|--:|---|---|---|--:|--:|--:|--:|--:|"
+        yield from (_row(cell) for cell in found)
+        yield ""
+    known = [cell for cell in cells if cell.ratio is not None]
+    if known:
+        most = max(known, key=lambda cell: cell.ratio or 0.0)
+        ratio = f"{most.ratio:.4f} times direct"
+        yield (
+            f"dearest cell: {ratio}, {most.workload}, {most.model}, {most.rate:g} a minute,"
+            f" {most.how}"
+        )
+
+
+def exported(cells: Iterable[Cell]) -> list[dict[str, Any]]:
+    """Each cell with its ratio, as JSON."""
+    return [{"ratio": cell.ratio, **_fields(cell)} for cell in cells]
+
+
+def _fields(cell: Cell) -> dict[str, Any]:
+    found = {name: getattr(cell, name) for name in Cell.__dataclass_fields__}
+    for name in ("direct", "gateway"):
+        side: Side | None = found[name]
+        if side is not None:
+            found[name] = {each: getattr(side, each) for each in Side.__dataclass_fields__}
+    return found
+
+
+def _ratio(cell: Cell | None) -> str:
+    if cell is None or cell.ratio is None:
+        return "failed" if cell is not None and cell.why else _NOTHING
+    ratio = f"{cell.ratio:.3f}" if cell.ratio <= 1 or cell.ratio > 1.01 else f"{cell.ratio:.4f}"
+    return f"**{ratio}**" if cell.ratio > LIMIT else ratio
+
+
+def _row(cell: Cell) -> str:
+    where = f"{cell.how} | {cell.workload} | {cell.model} | {cell.rate:g}"
+    if cell.why or cell.direct is None or cell.gateway is None or cell.ratio is None:
+        return f"| {cell.why or _NOTHING} | {where} | | | | |"
+    direct, gateway = cell.direct, cell.gateway
+    hits = (f"{side.read / max(1, side.prompt):.3f}" for side in (direct, gateway))
+    written = (f"{side.written:,}" for side in (direct, gateway))
+    return f"| {cell.ratio:.4f} | {where} | " + " | ".join((*hits, *written)) + " |"

@@ -1,0 +1,104 @@
+"""The do-no-harm table: its routes, its cells, and how it is printed."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from proxy.caches.regimes import REGIMES
+from tests.bench.no_harm_live import beside
+from tests.bench.no_harm_replay import Cell, Replayer, Side, pace
+from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
+from tests.bench.no_harm_sets import folder, sets
+from tests.bench.no_harm_table import LIMIT, dear, exported, markdown, summary
+from tests.fakes.agent_workloads import Agent, sessions
+from tests.fakes.leaps import leaping
+from tests.fakes.workloads import Workload, timed
+
+SMALL = Workload(name="small", sessions=sessions(Agent(system=14, tools=2), 12))
+
+
+def _cell(ratio: float, **fields: object) -> Cell:
+    sides = [Side(dollars=each, prompt=100, read=50, written=0) for each in (1.0, ratio)]
+    said = {"how": "replay", "workload": "w", "model": "m", "rate": 6.0, **fields}
+    return Cell(**said, direct=sides[0], gateway=sides[1])  # type: ignore[arg-type]
+
+
+def test_the_models_of_the_table_have_every_regime_and_a_price(tmp_path: Path):
+    known, _ = catalog(tmp_path)
+    routes = [known.models[name].routes[0] for name in MODELS]
+
+    assert {route.regime for route in routes} == REGIMES
+    assert all(route.tariff is not None for route in routes)
+    assert {*FEW, *LIVE} <= {*MODELS}
+
+
+def test_a_cell_above_the_limit_or_without_figures_is_dear():
+    cells = [_cell(LIMIT), _cell(1.2), _cell(LIMIT + 1e-4), Cell(
+        how="live", workload="w", model="m", rate=6.0, why="it failed"
+    )]  # fmt: skip
+
+    assert [cell.ratio and round(cell.ratio, 4) for cell in dear(cells)] == [1.2, 1.0006, None]
+
+
+def test_the_table_names_each_cell_and_the_dearest_one():
+    cells = [_cell(0.5), _cell(1.2, rate=30.0), _cell(1.0, workload="v", rate=30.0)]
+    table = "\n".join(markdown(cells, "replay"))
+    told = "\n".join(summary(cells))
+
+    assert "| w | 0.500 / **1.200** |" in table
+    assert "| v | - / 1.000 |" in table
+    assert "3 cells, 1 above" in told
+    assert "dearest cell: 1.2000 times direct, w, m, 30 a minute, replay" in told
+    assert exported(cells)[1]["ratio"] == pytest.approx(1.2)
+
+
+def test_replay_of_a_cell_is_the_same_each_time(tmp_path: Path):
+    known, _ = catalog(tmp_path)
+    laid_out = {30.0: timed(SMALL, 30, 20)}
+    first, second = (
+        Replayer().cells(SMALL, laid_out, known.models["gpt-6.1-sol"]) for _ in range(2)
+    )
+
+    assert first == second
+    assert first[0].calls == 20
+    assert first[0].pace == pytest.approx(pace(laid_out[30.0]))
+
+
+def test_live_cells_send_the_same_calls_both_ways_and_come_out_the_same_each_time(tmp_path: Path):
+    calls = timed(SMALL, 30, 12)
+
+    def told(place: Path) -> list[Cell]:
+        async def story() -> list[Cell]:
+            async with beside(place) as both:
+                return await both.cells(SMALL, calls, ["gpt-6.1-sol", "mistral-large-4"], 30)
+
+        place.mkdir()
+        return leaping(story)
+
+    first, second = told(tmp_path / "1"), told(tmp_path / "2")
+
+    assert first == second
+    for cell in first:
+        assert cell.left_out == 0
+        assert cell.direct is not None
+        assert cell.gateway is not None
+        assert cell.direct.prompt == cell.gateway.prompt > 0
+
+
+def test_live_time_is_the_calls_own(tmp_path: Path):
+    async def story() -> float:
+        began = asyncio.get_running_loop().time()
+        async with beside(tmp_path) as both:
+            await both.cells(SMALL, timed(SMALL, 6, 6), ["gpt-5.4"], 6)
+        return asyncio.get_running_loop().time() - began
+
+    assert leaping(story) > 50
+
+
+@pytest.mark.skipif(folder() is None, reason="the recorded sets are not here")
+def test_every_recorded_set_is_where_the_table_looks_for_it():
+    data = folder()
+    assert data is not None
+
+    assert [name for name, found in sets(data) if not found] == []
