@@ -12,7 +12,8 @@ from proxy.demo.plan import Planned
 from proxy.demo.stage import Stage, stage
 from proxy.demo.traffic import Sent, send
 
-NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+#: The gateway keeps its ledger by the clock, and the demo looks for its calls from here on.
+NOW = datetime.now(UTC)
 
 
 @dataclass(frozen=True)
