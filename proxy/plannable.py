@@ -5,6 +5,7 @@ from typing import Final
 from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.prefix.layouts.named import FIELD, named
+from proxy.prefix.marking.keys import needs_key
 from proxy.prefix.planned import Asked, Unplanned
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import parsed
@@ -14,7 +15,7 @@ CHAT: Final = "chat/completions"
 RESPONSES: Final = "responses"
 #: Endpoints whose bodies are prompts that can be read.
 ENDPOINTS: Final = frozenset({CHAT, RESPONSES})
-#: Bytes below which no cache of any provider keeps a prompt.
+#: Bytes below which hardly any cache keeps a prompt.
 SMALL: Final = 2 * 1024
 #: Bytes above which a prompt is sent as it came.
 HUGE: Final = 2 * 1024 * 1024
@@ -35,7 +36,9 @@ def passed(call: Call, route: Route | None = None) -> Unplanned | None:
         return Unplanned()
     if call.endpoint == RESPONSES and route is not None and not _speaks(route):
         return Unplanned()
-    if size < SMALL and not tagged(call.body):
+    # A key that only the longer calls of a conversation carried would part its cache.
+    keyed = route is not None and needs_key(route.regime, route.upstream.provider)
+    if size < SMALL and not keyed and not tagged(call.body):
         return Unplanned(_left(call))
     return Unplanned("the prompt is too large to plan") if size > HUGE else None
 

@@ -63,6 +63,23 @@ def test_a_small_prompt_that_only_speaks_of_slots_has_none():
     assert passed(call(body(said("user", "What is thriftgate_slots?")))) == Unplanned()
 
 
+@pytest.mark.parametrize(
+    ("provider", "regime", "is_planned"),
+    [
+        ("mistral", "block-chain", True),
+        ("fireworks", "implicit", True),
+        ("xai", "block-chain", False),
+        ("openai", "openai-interval", False),
+    ],
+)
+def test_a_small_prompt_is_planned_where_only_calls_with_one_key_share_a_cache(
+    provider, regime, is_planned
+):
+    there = replace(route("up").upstream, provider=provider)
+
+    assert (passed(call(HELLO), route("up", upstream=there, regime=regime)) is None) == is_planned
+
+
 def test_what_is_too_large_goes_as_it_came_and_says_so():
     found = passed(call(body(said("user", "x" * HUGE))))
 

@@ -23,9 +23,9 @@ _RETENTION: Final = "prompt_cache_retention"
 _MODAL: Final = "openai-breakpoint"
 _KEY: Final = "prompt_cache_key"
 #: Caches whose calls carry a key in the body; "" for any other provider.
-_KEYED: Final = frozenset({("block-chain", "mistral"), ("implicit", "fireworks")})
+KEYED: Final = frozenset({("block-chain", "mistral"), ("implicit", "fireworks")})
 #: The same in the Responses API.
-_KEYED_ITEMS: Final = _KEYED | {("block-chain", "xai")}
+_KEYED_ITEMS: Final = KEYED | {("block-chain", "xai")}
 #: The header that carries it, elsewhere.
 _HEADERS: Final = {("block-chain", "xai"): "x-grok-conv-id"}
 
@@ -38,7 +38,7 @@ def keyed(prompt: Prompt, policy: Policy, regime: Regime) -> Prompt:
     fields = {name: raw for name, raw in prompt.fields.items() if raw != b"null"}
     wanted: dict[str, bytes] = {}
     caches = {(regime.name, regime.provider), (regime.name, "")}
-    keyed_by = _KEYED_ITEMS if is_items(fields) else _KEYED
+    keyed_by = _KEYED_ITEMS if is_items(fields) else KEYED
     if policy.key and not keyed_by.isdisjoint(caches):
         wanted[_KEY] = msgspec.json.encode(policy.key)
     if policy.explicit and regime.name == _MODAL and _RETENTION not in fields:
@@ -53,6 +53,11 @@ def is_explicit(prompt: Prompt, regime: Regime) -> bool:
     if regime.name != _MODAL or raw[:1] != b"{":
         return False
     return members(raw).get("mode") == b'"explicit"'
+
+
+def needs_key(regime: str, provider: str) -> bool:
+    """Whether calls share a cache only where all of them carry the same key, however short."""
+    return not KEYED.isdisjoint({(regime, provider), (regime, "")})
 
 
 def heads(policy: Policy, regime: Regime) -> dict[str, str]:

@@ -9,6 +9,7 @@ import msgspec
 from proxy.prefix.expected.openings import LATEST, Opening
 from proxy.prefix.marking.breakpoints import Call, Reuse, optimum
 from proxy.prefix.marking.habits import Uses
+from proxy.prefix.marking.keys import needs_key
 from proxy.prefix.marking.plan import Policy
 from proxy.prefix.marking.positions import is_enough
 from proxy.prefix.prompts.regime import Regime
@@ -26,8 +27,6 @@ _AGAIN: Final = 16
 #: Azure join it to a hash of how the prompt begins, which brings equal prefixes together by itself:
 #: one key for all changes nothing there, and several send one prefix to several cold machines.
 _ROUTED: Final = frozenset({("block-chain", "xai")})
-#: A key that calls of one prefix must share to share a cache.
-_KEYED: Final = frozenset({("block-chain", "mistral"), ("implicit", "fireworks")})
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,10 +180,9 @@ def key(regime: Regime, road: Road) -> str:
 
     What keeps teams apart is no matter of a plan: it holds for every call, planned or not.
     """
-    kinds = {(regime.name, regime.provider), (regime.name, "")}
-    if not kinds.isdisjoint(_ROUTED):
+    if not _ROUTED.isdisjoint({(regime.name, regime.provider), (regime.name, "")}):
         return road.feature
-    return road.team if not kinds.isdisjoint(_KEYED) else ""
+    return road.team if needs_key(regime.name, regime.provider) else ""
 
 
 def _best(shape: Shape, uses: Uses, regime: Regime) -> dict[str, str]:
