@@ -132,7 +132,7 @@ def arranged(draft: Draft, plan: Plan, layout: Layout | None, *, late: bool) -> 
         found = placed(prompt, wished.wish, late=late)
         prompt, notes = found.prompt, (*said.notes, *wished.notes, *found.notes)
     if prompt.tools and not plan.joined:
-        tools = ordered(prompt.tools, plan.tools, draft.fingerprint)
+        tools = ordered(prompt.tools, plan.tools, draft.fingerprint, as_came=plan.as_came)
         prompt = msgspec.structs.replace(prompt, tools=tools.tools)
         if tools.order != plan.tools:
             plan = msgspec.structs.replace(plan, tools=tools.order)

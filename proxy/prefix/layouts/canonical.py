@@ -58,6 +58,8 @@ class _Tool(msgspec.Struct, frozen=True):
         marks: Its marks, by name.
         name: What the model calls it; "" where it has to stay in its place.
         known: The fingerprint (hex) of ``bare``.
+        came: As its caller writes it.
+        spelling: Differs from that of another rendering; spaces between its parts do not count.
     """
 
     whole: bytes
@@ -65,14 +67,18 @@ class _Tool(msgspec.Struct, frozen=True):
     marks: Mapping[str, bytes]
     name: str
     known: str
+    came: bytes = b""
+    spelling: int = 0
 
     @property
     def stops(self) -> bool:
         """Whether it may carry a mark."""
         return may_mark(self.whole)
 
-    def sent(self, marks: Mapping[str, bytes]) -> bytes:
+    def sent(self, marks: Mapping[str, bytes], *, as_came: bool) -> bytes:
         """Its definition, with the marks of the place where it stands."""
+        if as_came and self.came and (marks is self.marks or not (marks or self.marks)):
+            return self.came
         if marks is self.marks or not self.name:
             return self.whole
         return written(members(self.bare) | dict(marks)) if marks else self.bare
@@ -81,7 +87,13 @@ class _Tool(msgspec.Struct, frozen=True):
 _word = msgspec.json.Decoder(str).decode
 
 
-def ordered(tools: tuple[bytes, ...], known: tuple[str, ...], fingerprint: Fingerprint) -> Ordered:
+def ordered(
+    tools: tuple[bytes, ...],
+    known: tuple[str, ...],
+    fingerprint: Fingerprint,
+    *,
+    as_came: bool = False,
+) -> Ordered:
     """The tools as this conversation sends them; in the caller's order where that may matter.
 
     Only functions and custom tools change places, with one another. A mark says "everything up to
@@ -91,19 +103,23 @@ def ordered(tools: tuple[bytes, ...], known: tuple[str, ...], fingerprint: Finge
         tools: As the caller wrote them.
         known: ``order`` of the conversation's previous call; at its first, what ``Toolsets`` say.
         fingerprint: Names a tool by its rendering without marks.
+        as_came: Whether each is written as its caller writes it, in place of the one rendering.
     """
     if len(tools) > MOST:
         return Ordered(tools, known, f"more than {MOST} tools")
     small = sum(map(len, tools)) <= _LARGE
-    return (_lately if small else _ordered)(tools, known, fingerprint)
+    return (_lately if small else _ordered)(tools, known, fingerprint, as_came=as_came)
 
 
-def _ordered(tools: tuple[bytes, ...], known: tuple[str, ...], fingerprint: Fingerprint) -> Ordered:
+def _ordered(
+    tools: tuple[bytes, ...], known: tuple[str, ...], fingerprint: Fingerprint, *, as_came: bool
+) -> Ordered:
     found = [_of(tool, fingerprint) for tool in tools]
     planned, why = _arranged(found, known)
     if not _same_before_each_mark(found, planned):
         planned, why = found, "marks stand between tools that would change places"
-    sent = tuple(now.sent(was.marks) for was, now in zip(found, planned, strict=True))
+    pairs = zip(found, planned, strict=True)
+    sent = tuple(now.sent(was.marks, as_came=as_came) for was, now in pairs)
     return Ordered(sent, _remembered(known, planned), why)
 
 
@@ -114,7 +130,7 @@ _lately = lru_cache(maxsize=256)(_ordered)
 def named(tools: Sequence[bytes], fingerprint: Fingerprint) -> list[Tool]:
     """The tools that may change places, in the caller's order; none where there are too many."""
     found = [_of(tool, fingerprint) for tool in tools] if len(tools) <= MOST else []
-    return [Tool(tool.known, tool.name) for tool in found if tool.name]
+    return [Tool(tool.known, tool.name, tool.spelling) for tool in found if tool.name]
 
 
 def _of(raw: bytes, fingerprint: Fingerprint) -> _Tool:
@@ -132,7 +148,8 @@ def _read(raw: bytes, fingerprint: Fingerprint) -> _Tool:
     whole = plain = _rendered({**outer, kind: _rendered(inner)})
     if marks:
         plain = _rendered(_unmarked({**outer, kind: _rendered(_unmarked(inner))}))
-    return _Tool(whole, plain, marks, name, fingerprint(plain).hex())
+    spelling = hash(tuple(outer.items()))
+    return _Tool(whole, plain, marks, name, fingerprint(plain).hex(), raw, spelling)
 
 
 #: Tools seen lately, in any conversation: at most 24 MiB.

@@ -52,6 +52,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         arm: Whether it is treated.
         layout: The version of the layout applied; 0 for none.
         tools: Fingerprints of its tools in the order they are sent (hex).
+        as_came: Whether its tools are written as their caller writes them, else in one rendering.
         policies: What it marks, by the regime's name and provider, as ``regime/provider``.
         joined: Whether it was met midway: its text and tools then stay where they were.
         anew: Whether it takes the place of an older one: a conversation that begins the same way
@@ -65,6 +66,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     arm: Arm = Arm.TREATED
     layout: int = 0
     tools: tuple[str, ...] = ()
+    as_came: bool = False
     policies: dict[str, Policy] = {}
     joined: bool = False
     anew: bool = False
@@ -90,6 +92,7 @@ def merged(kept: Plan, more: Plan) -> Plan:
     return msgspec.structs.replace(
         kept,
         tools=(*kept.tools, *tools)[:_TOOLS],
+        as_came=kept.as_came if kept.tools else more.as_came,
         policies=dict(islice(policies.items(), _POLICIES)),
         onward=kept.onward or more.onward,
     )
@@ -108,7 +111,7 @@ def forked(plan: Plan, own: Arm, tools: Sequence[str]) -> Plan:
     inherited = msgspec.structs.replace(plan, anew=False, onward=())
     place = {tool: at for at, tool in enumerate(plan.tools)}
     held = [place[tool] for tool in tools if tool in place]
-    has_moved = plan.layout > 0 or held != sorted(held)
+    has_moved = plan.layout > 0 or held != sorted(held) or bool(held and not plan.as_came)
     if plan.arm is own or has_moved:
         return inherited
     return Plan(arm=own, joined=True)

@@ -48,6 +48,23 @@ def test_at_first_tools_stand_by_name():
     assert names(sent([tool("c"), tool("a"), tool("b")])) == ["a", "b", "c"]
 
 
+def test_tools_stay_as_their_caller_writes_them_where_they_may():
+    came = [b'{"function": {"parameters": {}, "name": "b"}, "type": "function"}', tool("a")]
+    found = ordered(tuple(came), (), fingerprint, as_came=True)
+
+    assert found.tools == (came[1], came[0])
+    assert found.order == sent(came).order
+    assert sent(came).tools[1] != came[0]
+
+
+def test_a_mark_that_moves_to_another_tool_is_written_there():
+    came = [tool("b"), tool("a", MARK)]
+    found = ordered(tuple(came), (), fingerprint, as_came=True)
+
+    assert names(found) == ["a", "b"]
+    assert marks(found) == [None, MARK]
+
+
 def test_a_tool_that_is_new_is_appended():
     first = sent([tool("d"), tool("c")])
     second = sent([tool("a"), tool("d"), tool("b"), tool("c")], first.order)

@@ -112,3 +112,19 @@ def test_where_all_lists_begin_with_the_same_tools_all_stay():
 
     assert sent(toolsets, "zyxwvfa") == "zyxwvfa"
     assert sent(toolsets, "zyxwvbe") == "zyxwvbe"
+
+
+def test_tools_that_are_always_spelt_alike_are_not_respelled():
+    toolsets = Toolsets()
+    for spelling in (1, 1, 1):
+        toolsets.order([Tool("#a", "a", spelling), Tool("#b", "b", 7)])
+
+    assert not toolsets.is_respelled
+
+
+def test_a_tool_that_comes_with_its_keys_in_another_order_is_respelled_for_good():
+    toolsets = Toolsets()
+    for spelling in (1, 2, 2, 2):
+        toolsets.order([Tool("#a", "a", spelling)])
+
+    assert toolsets.is_respelled

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from proxy.prefix.marking.plan import SEVERAL, Arm, Plan, Policy, forked, merged
 
+MOVED, RESPELT = {"layout": 2}, {"as_came": False}
 NAMES = st.sampled_from("abcdef")
 PLANS = st.builds(
     Plan,
@@ -52,6 +53,12 @@ def test_growing_keeps_what_was_sent_in_its_place(kept: Plan, more: Plan, last: 
     assert merged(merged(kept, more), last).tools[: len(grown.tools)] == grown.tools
 
 
+def test_how_tools_are_written_is_decided_with_the_first_of_them():
+    assert merged(Plan(), Plan(tools=("a",), as_came=True)).as_came
+    assert not merged(Plan(tools=("a",)), Plan(tools=("b",), as_came=True)).as_came
+    assert merged(Plan(tools=("a",), as_came=True), Plan(tools=("b",))).as_came
+
+
 def test_tools_and_caches_beyond_their_bounds_are_left_out():
     flood = Plan(
         tools=tuple(f"t{n}" for n in range(5000)),
@@ -89,12 +96,13 @@ def test_what_leads_to_two_plans_leads_to_none():
 
 
 def test_who_parts_keeps_all_that_was_sent_and_has_an_arm_of_its_own_where_nothing_moved():
-    still = Plan(tools=("a", "b"), policies={"c": Policy(key="k")}, onward=("c", "d"))
-    moved = msgspec.structs.replace(still, layout=2)
+    still = Plan(tools=("a", "b"), as_came=True, policies={"c": Policy(key="k")}, onward=("c", "d"))
+    moved, respelt = (msgspec.structs.replace(still, **to) for to in (MOVED, RESPELT))
     control, treated = Plan(arm=Arm.CONTROL), Arm.TREATED
 
     assert forked(still, treated, ("a", "b")) == msgspec.structs.replace(still, onward=())
     assert forked(still, Arm.CONTROL, ("a", "b", "new")) == Plan(arm=Arm.CONTROL, joined=True)
     assert forked(still, Arm.CONTROL, ("b", "a")).arm is treated
+    assert forked(respelt, Arm.CONTROL, ("a", "b")).arm is treated
     assert forked(moved, Arm.CONTROL, ("a", "b")) == msgspec.structs.replace(moved, onward=())
     assert forked(control, treated, ()) == Plan(joined=True)
