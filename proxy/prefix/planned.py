@@ -140,13 +140,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         sent: What the cache would have been shown.
         expected: What it should have read then.
         is_live: Whether that is what is sent; else it is reckoned alone.
-        stake: What it may lose, taken from what marks brought back until it is answered.
+        stake: What the marks that are sent may lose, taken from what others brought back until the
+            call is answered; None where none is sent.
     """
 
     sent: Sent
     expected: Expected
-    is_live: bool
-    stake: float = 0.0
+    is_live: bool = False
+    stake: float | None = None
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):

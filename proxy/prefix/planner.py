@@ -9,7 +9,7 @@
 Everything kept is bounded; time comes with each call. One thread at a time may use a planner.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import accumulate
 from typing import Final
@@ -24,6 +24,7 @@ from proxy.prefix.expected.changes import Traces
 from proxy.prefix.expected.openings import BACK, left, opening
 from proxy.prefix.expected.parameters import parameters
 from proxy.prefix.expected.sent import Sent
+from proxy.prefix.expected.unstored import Unstored
 from proxy.prefix.explaining.findings import Evidence
 from proxy.prefix.explaining.misses import claimed, miss
 from proxy.prefix.explaining.reasons import Miss, Said
@@ -37,21 +38,21 @@ from proxy.prefix.marking.keys import heads
 from proxy.prefix.marking.plan import Arm, Plan, Policy, forked, merged
 from proxy.prefix.marking.policies import (
     Road,
-    Shape,
     back,
     key,
     policy,
     reviewed,
+    shape,
+    shared,
     stage,
     vetted,
 )
 from proxy.prefix.observation import calls_before, observation
-from proxy.prefix.planned import Asked, Draft, Planned, Way, place
+from proxy.prefix.planned import Asked, Draft, Planned, Trial, Way, place
 from proxy.prefix.prompts.conversation import chain
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
     BYTES_PER_TOKEN,
-    Block,
     Fingerprint,
     Slot,
     parsed,
@@ -60,7 +61,7 @@ from proxy.prefix.prompts.recent import Recent
 from proxy.prefix.readings import Readings
 from proxy.prefix.standing import Place
 from proxy.prefix.talks import Talk
-from proxy.prefix.unmodified import Unmodified
+from proxy.prefix.unmodified import Unmodified, Variant
 from slo.usage import Usage
 
 #: Reasons told of one call.
@@ -91,9 +92,10 @@ class Planner:
         self._toolsets: Recent[Place, Toolsets] = Recent(_EQUIPPED)
         self._readings = Readings()
         self._conversations = Conversations()
-        self._chains = Chains()
+        self._unstored = Unstored()
+        self._chains = Chains(unstored=self._unstored)
         self._traces = Traces()
-        self._unmodified = Unmodified(credit)
+        self._unmodified = Unmodified(credit, self._unstored)
 
     def draft(self, asked: Asked) -> Draft:
         """The call, read.
@@ -186,24 +188,17 @@ class Planner:
             plan = self._equipped(draft, way, plan)
             found = arranged(draft, plan, layout, late=way.late)
             found, own = self._decided(draft, way, found, now)
-        sending = sent(draft, way, found, own)
-        evidence = self._evidence(draft, way, found, sending, now)
-        direct = self._unmodified.expect(draft, way, found, sending, evidence.sent, now)
-        trial = self._unmodified.trial(draft, way, evidence, direct)
-        if trial is not None and not trial.is_live:
-            sending = sent(draft, way, found, Policy(key=own.key))
-            evidence = self._evidence(draft, way, found, sending, now)
-            direct = self._unmodified.expect(draft, way, found, sending, evidence.sent, now)
+        variant, trial = self._affordable(draft, way, found, own, now)
         return Planned(
             draft=draft,
             way=way,
             plan=found.plan,
-            body=sending.body,
+            body=variant.sending.body,
             headers=heads(own, way.regime),
-            prompt=sending.prompt,
-            evidence=evidence,
-            notes=(*found.notes, *sending.notes)[:_NOTES],
-            direct=direct,
+            prompt=variant.sending.prompt,
+            evidence=variant.evidence,
+            notes=(*found.notes, *variant.sending.notes)[:_NOTES],
+            direct=variant.direct,
             trial=trial,
         )
 
@@ -230,6 +225,10 @@ class Planner:
         """
         draft, evidence = planned.draft, planned.evidence
         sent, now = evidence.sent, evidence.now
+        if usage is not None:
+            expected = evidence.expected.scaled(usage.prompt)
+            if self._unstored.observe(sent, expected.hit, expected.scale, usage, now):
+                self._unmodified.doubt(planned.place)
         self._chains.note(sent, usage, now)
         self._traces.note(sent, now)
         talk = self._talks.of(draft.conversation, Talk)
@@ -257,7 +256,7 @@ class Planner:
             return plan
         toolsets = self._toolsets.of(place(draft.asked, way.model), Toolsets)
         order = toolsets.order(named(tools, draft.fingerprint))
-        return msgspec.structs.replace(plan, tools=order)
+        return msgspec.structs.replace(plan, tools=order, as_came=not toolsets.is_respelled)
 
     def _decided(
         self, draft: Draft, way: Way, found: Arranged, now: float
@@ -297,8 +296,38 @@ class Planner:
             before=calls_before(draft, found.plan, talk),
             repeats=repeats[beyond],
         )
-        own = policy(_shape(found.blocks, spoken, beyond), uses, way.regime, _road(draft, way))
+        own = policy(shape(found.blocks, spoken, beyond), uses, way.regime, _road(draft, way))
         return own if before is None else reviewed(own, before)
+
+    def _affordable(
+        self, draft: Draft, way: Way, found: Arranged, own: Policy, now: float
+    ) -> tuple[Variant, Trial | None]:
+        """The call with as many marks as others earned, and with all of them on paper.
+
+        What conversations share comes again sooner and costs less, so that is bet on first.
+        """
+        whole = self._variant(draft, way, found, own, now)
+        trial = self._unmodified.trial(whole)
+        if trial is None:
+            return whole, None
+        where, stake = place(draft.asked, way.model), self._unmodified.stake
+        at_stake = stake(where, way, whole, on_credit=False)
+        if at_stake is None:
+            part = self._variant(draft, way, found, shared(own), now)
+            if part.evidence.sent.marks != whole.evidence.sent.marks:
+                at_stake = stake(where, way, part, on_credit=True)
+                if at_stake is not None:
+                    return part, msgspec.structs.replace(trial, stake=at_stake)
+            at_stake = stake(where, way, whole, on_credit=True)
+        if at_stake is not None:
+            return whole, msgspec.structs.replace(trial, is_live=True, stake=at_stake)
+        return self._variant(draft, way, found, Policy(key=own.key), now), trial
+
+    def _variant(self, draft: Draft, way: Way, found: Arranged, own: Policy, now: float) -> Variant:
+        sending = sent(draft, way, found, own)
+        evidence = self._evidence(draft, way, found, sending, now)
+        direct = self._unmodified.expect(draft, way, found, sending, evidence.sent, now)
+        return Variant(sending, evidence, direct)
 
     def _evidence(
         self, draft: Draft, way: Way, found: Arranged, sending: Marked, now: float
@@ -355,20 +384,6 @@ def _spoken(found: Arranged) -> list[int]:
     sizes = [block.size for block in found.blocks[:kept] if block.slot is Slot.VARIABLE]
     ends = [*accumulate(sizes, initial=0)][::-1]
     return [(ends[at] if at < len(ends) else 0) // BYTES_PER_TOKEN for at in range(BACK + 1)]
-
-
-def _shape(blocks: Sequence[Block], spoken: Sequence[int], beyond: int) -> Shape:
-    sizes = dict.fromkeys(Slot, 0)
-    for block in blocks:
-        sizes[block.slot] += block.size
-    return Shape(
-        tools=sum(block.size for block in blocks if block.message < 0) // BYTES_PER_TOKEN,
-        stable=sizes[Slot.STABLE] // BYTES_PER_TOKEN,
-        semi=sizes[Slot.SEMI_STABLE] // BYTES_PER_TOKEN,
-        history=spoken[beyond],
-        back=beyond,
-        ends_system=any(block.slot is Slot.STABLE and block.message >= 0 for block in blocks),
-    )
 
 
 def _road(draft: Draft, way: Way) -> Road:

@@ -3,16 +3,17 @@
 ::
 
     expect ── a call that is modified: what it should read if no call ever had been
-    trial ─── its marks: whether marks have earned by now what they cost here
+    trial ─── its marks on paper: what it should read if all calls had theirs
+    stake ─── what some of its marks may lose, where others have earned it
     note ──── it was answered: what it cost beside that; judged by its feature's latest calls
     harm ──── whether those are surely dearer
 
-Where a prompt that is not marked costs nothing but its tokens (Anthropic), a mark is a bet. So
-marks are reckoned before they are sent: what they would have cost, and what they would have saved.
-They are sent once they would have saved more than the next ones cost.
+Where a prompt that is not marked costs nothing but its tokens (Anthropic), a mark is a bet:
+``marking.earnings`` says when it is made.
 """
 
-from typing import Final
+from math import inf
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -22,11 +23,13 @@ from proxy.prefix.expected.chains import Chains
 from proxy.prefix.expected.lookups import stored_nothing
 from proxy.prefix.expected.parameters import parameters
 from proxy.prefix.expected.sent import Sent
+from proxy.prefix.expected.unstored import Unstored
 from proxy.prefix.explaining.findings import Evidence
 from proxy.prefix.harm import Harm, HarmWatch, Reckoned
+from proxy.prefix.marking.earnings import Earnings
 from proxy.prefix.marking.keys import is_explicit
 from proxy.prefix.marking.plan import Arm
-from proxy.prefix.planned import Direct, Draft, Planned, Trial, Way, place
+from proxy.prefix.planned import Direct, Draft, Planned, Trial, Way
 from proxy.prefix.prompts.marks import understood
 from proxy.prefix.prompts.recent import Recent
 from proxy.prefix.prompts.regime import Regime
@@ -40,14 +43,20 @@ _FEATURES: Final = 4_096
 _MODAL: Final = "openai-breakpoint"
 #: The cache in which what no mark ends is not stored, and so costs nothing.
 _BETS: Final = "anthropic-breakpoint"
-#: How many times over marks have to have earned what the next ones cost: the first that comes again
-#: may be the only one.
-_SAFETY: Final = 3.0
-#: How many times over, besides, what those that were sent have cost and not yet brought back: while
-#: one bet is open, many more would have to be won before the next is made.
-_PATIENCE: Final = 10.0
-#: What earnings keep of their weight at the next call: some 500 count.
-_KEPT: Final = 0.998
+
+
+class Variant(NamedTuple):
+    """A call with some marks, as it may be sent.
+
+    Attributes:
+        sending: What is sent.
+        evidence: What is known of it.
+        direct: The same call unmodified; None where that reads the same.
+    """
+
+    sending: Marked
+    evidence: Evidence
+    direct: Direct | None
 
 
 class Unmodified:
@@ -55,14 +64,14 @@ class Unmodified:
 
     Args:
         credit: What a feature's marks may cost before they would have earned it.
+        unstored: Prefixes that are known not to be stored.
     """
 
-    def __init__(self, credit: float = 0.0) -> None:
+    def __init__(self, credit: float = 0.0, unstored: Unstored | None = None) -> None:
         self._credit = credit
-        self._chains = Chains(_PREFIXES, is_brief=True)
-        self._trials = Chains(_PREFIXES, is_brief=True)
-        self._earned: Recent[Place, float] = Recent(_FEATURES)
-        self._paid: Recent[Place, float] = Recent(_FEATURES)
+        self._chains = Chains(_PREFIXES, is_brief=True, unstored=unstored)
+        self._trials = Chains(_PREFIXES, is_brief=True, unstored=unstored)
+        self._earnings: Recent[Place, Earnings] = Recent(_FEATURES)
         self._watches: Recent[Place, HarmWatch] = Recent(_FEATURES)
 
     def expect(
@@ -99,41 +108,42 @@ class Unmodified:
             )
         return Direct(sent=call, expected=self._chains.expected(call, now))
 
-    def trial(
-        self, draft: Draft, way: Way, evidence: Evidence, direct: Direct | None
-    ) -> Trial | None:
-        """The call with its marks, and whether they are sent; None where that is no bet.
-
-        They are sent where marks have earned what these cost more, and where the call is cheaper
-        with them already.
-
-        Args:
-            draft: The call.
-            way: Where it goes.
-            evidence: What is known of it, with its marks.
-            direct: The same call unmodified.
-        """
-        sent = evidence.sent
+    def trial(self, whole: Variant) -> Trial | None:
+        """The call with all marks that its policy asks for, on paper; None where that is no bet."""
+        sent, direct = whole.evidence.sent, whole.direct
         if direct is None or sent.regime.name != _BETS or sent.marks == direct.sent.marks:
             return None
-        expected = self._trials.expected(sent, evidence.now)
+        return Trial(sent=sent, expected=self._trials.expected(sent, whole.evidence.now))
+
+    def stake(self, where: Place, way: Way, variant: Variant, *, on_credit: bool) -> float | None:
+        """What a variant of a call may lose, which is put by; None where it is not to be sent.
+
+        Nothing is at stake where the call is cheaper with its marks already.
+
+        Args:
+            where: Whose earnings pay for it.
+            way: Where it goes.
+            variant: The call with some marks.
+            on_credit: Whether it may lose more than marks have brought back.
+        """
+        evidence, direct = variant.evidence, variant.direct
+        if direct is None or evidence.sent.marks == direct.sent.marks:
+            return None
+        sent = evidence.sent
         unmodified = expected_usage(direct.sent, direct.expected, direct.sent.estimate)
-        marked = expected_usage(sent, expected, sent.estimate)
-        more = _surcharge(marked, unmodified, sent.regime)
+        marked = expected_usage(sent, evidence.expected, sent.estimate)
+        if prompt_cost(marked, sent.regime) < prompt_cost(unmodified, sent.regime):
+            return 0.0
+        surcharge = _surcharge(marked, unmodified, sent.regime)
         if not marked.written and not marked.cache_read:
             # By estimate it is too short to be stored; if it is not, all of it is written.
-            more = sent.estimate * (float(min(sent.regime.writes.values())) - 1.0)
-        more *= _price(way)
-        really = expected_usage(sent, evidence.expected, sent.estimate)
-        pays = prompt_cost(really, sent.regime) < prompt_cost(unmodified, sent.regime)
-        where = place(draft.asked, way.model)
-        earned, paid = self._earned.peek(where) or 0.0, self._paid.peek(where) or 0.0
-        needed = _SAFETY * (more + _PATIENCE * max(0.0, -paid))
-        is_live = pays or earned + self._credit >= needed
-        stake = max(0.0, more) if is_live and not pays else 0.0
-        if stake:
-            self._paid.put(where, paid - stake)
-        return Trial(sent=sent, expected=expected, is_live=is_live, stake=stake)
+            surcharge = sent.estimate * (float(min(sent.regime.writes.values())) - 1.0)
+        stake = max(0.0, surcharge) * _price(way)
+        earnings = self._earnings_of(where)
+        if not earnings.allows(stake, on_credit=on_credit):
+            return None
+        earnings.balance -= stake
+        return stake
 
     def note(self, planned: Planned, usage: Usage | None, before: int) -> int:
         """Compare an answered call with the same call unmodified.
@@ -151,7 +161,7 @@ class Unmodified:
             self._chains.note(direct.sent if direct is not None else sent, None, now)
             if planned.trial is not None:
                 self._trials.note(planned.trial.sent, None, now)
-                self._bring_back(planned.place, planned.trial.stake)
+                self._earnings_of(planned.place).balance += planned.trial.stake or 0.0
             return before
         unmodified, expected = usage, expected_usage(sent, planned.evidence.expected, usage.prompt)
         if direct is not None and not _is_refused(usage, expected, sent.regime):
@@ -172,27 +182,32 @@ class Unmodified:
         sent, trial = planned.evidence.sent, planned.trial
         if sent.regime.name != _BETS:
             return
+        earnings = self._earnings_of(planned.place)
+        price, direct = _price(planned.way), prompt_cost(unmodified, sent.regime)
         if trial is None:
             self._trials.note(sent, usage, planned.evidence.now)
+            earnings.observe(direct * price, 0.0, -inf)
             return
         marked = usage
         if not trial.is_live:
             marked = expected_usage(trial.sent, trial.expected, usage.prompt)
         self._trials.note(trial.sent, marked, planned.evidence.now)
-        price = _price(planned.way)
-        saved = prompt_cost(unmodified, sent.regime) - prompt_cost(marked, sent.regime)
-        earned = (self._earned.get(planned.place) or 0.0) * _KEPT + saved * price
-        if trial.is_live:
-            self._bring_back(planned.place, trial.stake + saved * price)
-        else:
+        saved, floor = direct - prompt_cost(marked, sent.regime), -inf
+        if trial.stake is not None:
+            really = direct - prompt_cost(usage, sent.regime)
+            earnings.balance += trial.stake + really * price
+        if not trial.is_live:
             # Nothing was paid: bets that are not made cannot lose more than the next one.
-            bet = _surcharge(marked, unmodified, sent.regime) * price
-            earned = max(earned, -max(0.0, bet))
-        self._earned.put(planned.place, earned)
+            floor = -max(0.0, _surcharge(marked, unmodified, sent.regime))
+        earnings.observe(direct * price, saved * price, floor * price)
 
-    def _bring_back(self, where: Place, amount: float) -> None:
-        """Add to what marks that were sent brought back, less what they cost."""
-        self._paid.put(where, (self._paid.get(where) or 0.0) * _KEPT + amount)
+    def _earnings_of(self, where: Place) -> Earnings:
+        return self._earnings.of(where, lambda: Earnings(self._credit))
+
+    def doubt(self, where: Place) -> None:
+        """Let marks earn anew: what they were to earn lay in prefixes that are not stored."""
+        earnings = self._earnings_of(where)
+        earnings.earned = min(0.0, earnings.earned)
 
     def harm(self, place: Place, now: float) -> Harm | None:
         """That planning makes the place's calls surely dearer; None where it does not."""

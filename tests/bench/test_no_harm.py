@@ -9,7 +9,7 @@ from proxy.caches.regimes import REGIMES
 from tests.bench.no_harm_live import beside
 from tests.bench.no_harm_replay import Cell, Replayer, Side, pace
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
-from tests.bench.no_harm_sets import folder, sets
+from tests.bench.no_harm_sets import folder, sets, shapes
 from tests.bench.no_harm_table import LIMIT, dear, exported, markdown, summary
 from tests.fakes.agent_workloads import Agent, sessions
 from tests.fakes.leaps import leaping
@@ -63,6 +63,24 @@ def test_replay_of_a_cell_is_the_same_each_time(tmp_path: Path):
     assert first == second
     assert first[0].calls == 20
     assert first[0].pace == pytest.approx(pace(laid_out[30.0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("developer tails now and then, small system", "claude-sonnet-5-5"),
+        ("image tail", "claude-haiku-4-5"),
+        ("tools per session", "claude-haiku-4-5"),
+    ],
+    ids=["rules just under the least", "images weigh more", "what was only on paper is written"],
+)
+def test_where_estimates_mislead_no_more_than_a_bet_is_lost(tmp_path: Path, name: str, model: str):
+    known, _ = catalog(tmp_path)
+    (held,) = (each for each in shapes() if each.name == name)
+    (cell,) = Replayer().cells(held, {120.0: timed(held, 120, 120)}, known.models[model])
+
+    assert cell.ratio is not None
+    assert cell.ratio < 1.004  # up to 1.125 where bets were reckoned by estimates alone
 
 
 def test_live_cells_send_the_same_calls_both_ways_and_come_out_the_same_each_time(tmp_path: Path):

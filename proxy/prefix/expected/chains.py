@@ -29,6 +29,7 @@ from proxy.prefix.expected.lookups import (
     writes,
 )
 from proxy.prefix.expected.sent import Lines, Scale, Sent, parted
+from proxy.prefix.expected.unstored import Unstored
 from proxy.prefix.prompts.recent import Recent
 from slo.usage import Usage
 
@@ -47,6 +48,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
         stored: What could be read if, besides, every block were looked up.
         known: What was sent before, stored or not.
         same: How many of its first blocks were sent before.
+        hit: How many of its first blocks end where the longest entry that surely is there does.
         idle: Seconds since the longest entry found was used; since the longest prefix known was
             sent, where none was found; None for neither.
         lives: Seconds the longest entry found lives after its last use; None for none.
@@ -59,6 +61,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     stored: int = 0
     known: int = 0
     same: int = 0
+    hit: int = 0
     idle: float | None = None
     lives: float | None = None
     calls: int = 0
@@ -124,10 +127,11 @@ class _Opening(NamedTuple):
 
 
 class _Reach(NamedTuple):
-    """Bytes of a prefix that can be read, and the entry that says so."""
+    """Bytes of a prefix that can be read, the entry that says so, and the blocks before its end."""
 
     size: int
     entry: _Entry
+    at: int = 0
 
 
 _NOWHERE: Final = _Reach(0, _Entry(-inf, 0.0))
@@ -144,10 +148,14 @@ class Chains:
             a hundredth are texts whose lines are kept.
         is_brief: Whether of prompts whose cache ends at marks only new prefixes are noted: half the
             work, and when the others were sent is not known.
+        unstored: Prefixes that are known not to be stored.
     """
 
-    def __init__(self, most: int = 100_000, *, is_brief: bool = False) -> None:
+    def __init__(
+        self, most: int = 100_000, *, is_brief: bool = False, unstored: Unstored | None = None
+    ) -> None:
         self._is_brief = is_brief
+        self._unstored = unstored or Unstored()
         self._sent: Recent[int, float] = Recent(most)
         self._counted: Recent[int, int] = Recent(most // 10)
         self._entries: Recent[int, _Stored] = Recent(most // 10)
@@ -175,6 +183,7 @@ class Chains:
             stored=tokens[2],
             known=scale.tokens_of(max(sent.ends[known], stored)),
             same=known,
+            hit=surely.at,
             idle=None if since is None else max(0.0, now - since),
             lives=found.entry.lives if found.size else None,
             calls=self._calls(sent, now),
@@ -251,24 +260,26 @@ class Chains:
     def _at_breakpoints(self, sent: Sent, known: int, now: float) -> tuple[_Reach, _Reach, int]:
         """The longest entry where this call looks, for sure and ever; and anywhere."""
         places = sorted({at for at in looked_up(sent) if at <= known}, reverse=True)
-        entries = self._stored(sent, places)
-        reaches = _lived((_Reach(sent.ends[at], entry) for at, entry in entries), now)
-        last, _ = next(self._stored(sent, range(known, 0, -1)), (0, None))
+        entries = self._stored(sent, places, now)
+        reaches = _lived((_Reach(sent.ends[at], entry, at) for at, entry in entries), now)
+        last, _ = next(self._stored(sent, range(known, 0, -1), now), (0, None))
         return (*reaches, sent.ends[last])
 
-    def _stored(self, sent: Sent, places: Iterable[int]) -> Iterator[tuple[int, _Entry]]:
+    def _stored(
+        self, sent: Sent, places: Iterable[int], now: float
+    ) -> Iterator[tuple[int, _Entry]]:
         """The entries at the ends of so many blocks, each with its place."""
         points, peek = sent.points, self._entries.peek
         for at in places:
             stored = peek(points[at])
             entry = stored.entry(explicit=sent.explicit) if stored is not None else None
-            if entry is not None:
+            if entry is not None and not self._unstored.has(points[at], now):
                 yield at, entry
 
     def _store(self, sent: Sent, known: int, scale: Scale, now: float) -> None:
         """Use the entries that are read, and write those beyond."""
         places = sorted(set(looked_up(sent)), reverse=True)
-        live = [at for at, entry in self._stored(sent, places) if entry.surely(now)]
+        live = [at for at, entry in self._stored(sent, places, now) if entry.surely(now)]
         hit = live[0] if live else 0
         for at in used(sent, live):
             point = sent.points[at]

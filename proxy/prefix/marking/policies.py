@@ -12,6 +12,7 @@ from proxy.prefix.marking.habits import Uses
 from proxy.prefix.marking.keys import needs_key
 from proxy.prefix.marking.plan import Policy
 from proxy.prefix.marking.positions import is_enough
+from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Block, Slot
 from proxy.prefix.prompts.regime import Regime
 
 _OPENAI: Final = "openai-breakpoint"
@@ -60,6 +61,27 @@ class Road(msgspec.Struct, frozen=True, kw_only=True):
 
     team: str = ""
     feature: str = ""
+
+
+def shape(blocks: Sequence[Block], spoken: Sequence[int], beyond: int) -> Shape:
+    """The shape of a call's prompt.
+
+    Args:
+        blocks: The prompt's.
+        spoken: Tokens of its conversation without so many of the last blocks, by how many.
+        beyond: How many of those later calls do not repeat.
+    """
+    sizes = dict.fromkeys(Slot, 0)
+    for block in blocks:
+        sizes[block.slot] += block.size
+    return Shape(
+        tools=sum(block.size for block in blocks if block.message < 0) // BYTES_PER_TOKEN,
+        stable=sizes[Slot.STABLE] // BYTES_PER_TOKEN,
+        semi=sizes[Slot.SEMI_STABLE] // BYTES_PER_TOKEN,
+        history=spoken[beyond],
+        back=beyond,
+        ends_system=any(block.slot is Slot.STABLE and block.message >= 0 for block in blocks),
+    )
 
 
 def policy(shape: Shape, uses: Uses, regime: Regime, road: Road) -> Policy:
@@ -139,6 +161,11 @@ def reviewed(found: Policy, before: Policy) -> Policy:
     """
     explicit = found.explicit and before.explicit
     return msgspec.structs.replace(found, key=before.key, explicit=explicit)
+
+
+def shared(found: Policy) -> Policy:
+    """The policy less the marks in its conversation, which none but its own calls read."""
+    return msgspec.structs.replace(found, semi="", history="", back=0)
 
 
 def vetted(found: Policy, regime: Regime, before: Sequence[Opening], now: Opening) -> Policy:

@@ -13,7 +13,7 @@ from proxy.demo.stage import Stage, stage
 from proxy.demo.traffic import Sent, send
 
 #: The gateway keeps its ledger by the clock, and the demo looks for its calls from here on.
-NOW = datetime.now(UTC)
+NOW = datetime.now(UTC)  # noqa: TID251 - as the gateway does
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,25 @@ def test_the_control_arm_is_sent_exactly_as_it_came():
     assert (found.prompt.tail, found.notes) == (0, ())
 
 
+def spelt(*keys: str) -> dict[str, object]:
+    """A tool with the keys of its definition in this order."""
+    whole = {"name": "find", "description": "Finds.", "parameters": {"type": "object"}}
+    return {"type": "function", "function": {key: whole[key] for key in keys}}
+
+
+def test_tools_keep_their_callers_spelling_until_it_changes():
+    process = Process(INTERVAL)
+    one, other = ("parameters", "name", "description"), ("description", "name", "parameters")
+    sent = []
+    for number, keys in enumerate((one, one, other, one)):
+        call = asked(body(*talk(0, opening=f"Case {number}."), tools=[spelt(*keys)]))
+        (found,) = msgspec.json.decode(process.answered(call).body)["tools"]
+        sent.append(tuple(found["function"]))
+
+    assert sent[:2] == [one, one]
+    assert sent[2:] == [("name", "description", "parameters")] * 2
+
+
 def test_what_the_control_arm_reads_is_measured_all_the_same():
     process = Process(INTERVAL, share=1.0)
     process.answered(asked(body(*talk(0))))

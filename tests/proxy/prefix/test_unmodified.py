@@ -146,8 +146,21 @@ def test_marks_are_sent_once_they_would_have_earned_what_the_next_ones_cost():
     process = Process(WAYS[ANTHROPIC], credit=0.0)
     first, second = marks_sent(process, "1"), marks_sent(process, "2")
 
-    assert first == [False, False, False, True, True, True]
+    assert not any(first)
     assert all(second)
+
+
+def test_the_first_bet_is_on_what_conversations_share():
+    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    calls = [call for name in range(8) for call in conversation(process, str(name), calls=2)]
+    marked = [call for call in calls if call.evidence.sent.marks]
+    first = marked[0]
+
+    assert first.trial is not None
+    assert not first.trial.is_live
+    assert len(first.evidence.sent.marks) < len(first.trial.sent.marks)
+    assert marked[-1].trial is not None
+    assert marked[-1].trial.is_live
 
 
 def test_where_nothing_comes_again_no_mark_is_ever_sent():

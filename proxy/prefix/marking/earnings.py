@@ -1,0 +1,70 @@
+"""What marks earn where nothing is stored without one, and so whether the next ones are sent.
+
+There a mark is a bet: its prompt is written at a surcharge, and pays only once it is read. So marks
+are reckoned on paper first. They are sent
+
+- out of what those that were sent have brought back already, or
+- where they may lose less than 0.04 % of what the feature has cost so far, or
+- one call at a time, where marks would have saved half of what the calls cost.
+
+So a feature is never behind by more than one call's marks: a quarter of its prompt, or all of it
+where the mark lives for an hour.
+"""
+
+from typing import Final
+
+import msgspec
+
+#: How many times over marks have to have earned what the next ones cost: the first that comes again
+#: may be the only one.
+_SAFETY: Final = 3.0
+#: The part of what all calls would have cost unmodified that bets may lose at any time.
+_ALLOWANCE: Final = 0.0004
+#: The part of it that marks would have to save for one bet that may lose more.
+_SHARE: Final = 0.5
+#: What earnings keep of their weight at the next call: some 500 count.
+_KEPT: Final = 0.998
+
+
+class Earnings(msgspec.Struct):
+    """What marks earn in one feature, in any unit of money.
+
+    Attributes:
+        credit: What is given in advance.
+        earned: What they would have saved lately, had all calls had theirs.
+        spent: What calls would have cost unmodified lately.
+        total: The same of all calls.
+        balance: What those that were sent saved, less what others may lose that are not answered.
+    """
+
+    credit: float = 0.0
+    earned: float = 0.0
+    spent: float = 0.0
+    total: float = 0.0
+    balance: float = 0.0
+
+    def allows(self, stake: float, *, on_credit: bool) -> bool:
+        """Whether marks are sent that lose so much if they are never read.
+
+        Args:
+            stake: What they cost over sending the call without them.
+            on_credit: Whether that may be more than others have brought back.
+        """
+        earned, balance = self.earned + self.credit, self.balance + self.credit
+        if earned < _SAFETY * stake:
+            return False
+        if stake <= balance + _ALLOWANCE * self.total:
+            return True
+        return on_credit and balance >= 0.0 and earned >= _SHARE * self.spent
+
+    def observe(self, direct: float, saved: float, floor: float) -> None:
+        """Count an answered call.
+
+        Args:
+            direct: What it would have cost unmodified.
+            saved: What it saved with its marks, or would have; below 0 for a loss.
+            floor: What the earnings never fall below by it.
+        """
+        self.earned = max(self.earned * _KEPT + saved, floor)
+        self.spent = self.spent * _KEPT + direct
+        self.total += direct
