@@ -150,6 +150,8 @@ class Planning:
         """The attempt is over; calls that are still held back for it go."""
         if isinstance(planned, Planned):
             self._fanout.ended(planned)
+            if planned.trial is not None and planned.trial.number:
+                self._school.teach(partial(self._locked, self._planner.ended, planned))
 
     def refused(self, planned: Planned) -> None:
         """Leave the feature alone for a while: an upstream took its prompt only as it came.

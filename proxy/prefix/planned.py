@@ -140,14 +140,13 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         sent: What the cache would have been shown.
         expected: What it should have read then.
         is_live: Whether that is what is sent; else it is reckoned alone.
-        stake: What the marks that are sent may lose, taken from what others brought back until the
-            call is answered; None where none is sent.
+        number: Tells its bet from others; 0 where none of its marks is sent.
     """
 
     sent: Sent
     expected: Expected
     is_live: bool = False
-    stake: float | None = None
+    number: int = 0
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):

@@ -239,6 +239,10 @@ class Planner:
             talk.lacked(found.seen.left)
         talk.note(sent, now, tokens=found.tokens, turns=draft.turns)
 
+    def ended(self, planned: Planned) -> None:
+        """A call has ended, answered or not."""
+        self._unmodified.release(planned)
+
     def take_harm(self, place: Place, now: float) -> Harm | None:
         """That planning makes the place's calls surely dearer; None where it does not.
 
@@ -310,17 +314,17 @@ class Planner:
         trial = self._unmodified.trial(whole)
         if trial is None:
             return whole, None
-        where, stake = place(draft.asked, way.model), self._unmodified.stake
-        at_stake = stake(where, way, whole, on_credit=False)
-        if at_stake is None:
+        where, bet = place(draft.asked, way.model), self._unmodified.bet
+        number = bet(where, way, whole, on_credit=False)
+        if not number:
             part = self._variant(draft, way, found, shared(own), now)
             if part.evidence.sent.marks != whole.evidence.sent.marks:
-                at_stake = stake(where, way, part, on_credit=True)
-                if at_stake is not None:
-                    return part, msgspec.structs.replace(trial, stake=at_stake)
-            at_stake = stake(where, way, whole, on_credit=True)
-        if at_stake is not None:
-            return whole, msgspec.structs.replace(trial, is_live=True, stake=at_stake)
+                number = bet(where, way, part, on_credit=True)
+                if number:
+                    return part, msgspec.structs.replace(trial, number=number)
+            number = bet(where, way, whole, on_credit=True)
+        if number:
+            return whole, msgspec.structs.replace(trial, is_live=True, number=number)
         return self._variant(draft, way, found, Policy(key=own.key), now), trial
 
     def _variant(self, draft: Draft, way: Way, found: Arranged, own: Policy, now: float) -> Variant:

@@ -4,7 +4,7 @@
 
     expect ── a call that is modified: what it should read if no call ever had been
     trial ─── its marks on paper: what it should read if all calls had theirs
-    stake ─── what some of its marks may lose, where others have earned it
+    bet ───── whether some of them are sent; what they may lose is put by until it has ended
     note ──── it was answered: what it cost beside that; judged by its feature's latest calls
     harm ──── whether those are surely dearer
 
@@ -12,6 +12,7 @@ Where a prompt that is not marked costs nothing but its tokens (Anthropic), a ma
 ``marking.earnings`` says when it is made.
 """
 
+from itertools import count
 from math import inf
 from typing import Final, NamedTuple
 
@@ -71,6 +72,7 @@ class Unmodified:
         self._credit = credit
         self._chains = Chains(_PREFIXES, is_brief=True, unstored=unstored)
         self._trials = Chains(_PREFIXES, is_brief=True, unstored=unstored)
+        self._numbers = count(1)
         self._earnings: Recent[Place, Earnings] = Recent(_FEATURES)
         self._watches: Recent[Place, HarmWatch] = Recent(_FEATURES)
 
@@ -115,10 +117,11 @@ class Unmodified:
             return None
         return Trial(sent=sent, expected=self._trials.expected(sent, whole.evidence.now))
 
-    def stake(self, where: Place, way: Way, variant: Variant, *, on_credit: bool) -> float | None:
-        """What a variant of a call may lose, which is put by; None where it is not to be sent.
+    def bet(self, where: Place, way: Way, variant: Variant, *, on_credit: bool) -> int:
+        """The number of a bet on a variant of a call; 0 where it is not to be sent.
 
-        Nothing is at stake where the call is cheaper with its marks already.
+        Nothing is at stake where the call is cheaper with its marks already. What is, is put by
+        until the call has ended.
 
         Args:
             where: Whose earnings pay for it.
@@ -128,12 +131,12 @@ class Unmodified:
         """
         evidence, direct = variant.evidence, variant.direct
         if direct is None or evidence.sent.marks == direct.sent.marks:
-            return None
+            return 0
         sent = evidence.sent
         unmodified = expected_usage(direct.sent, direct.expected, direct.sent.estimate)
         marked = expected_usage(sent, evidence.expected, sent.estimate)
         if prompt_cost(marked, sent.regime) < prompt_cost(unmodified, sent.regime):
-            return 0.0
+            return next(self._numbers)
         surcharge = _surcharge(marked, unmodified, sent.regime)
         if not marked.written and not marked.cache_read:
             # By estimate it is too short to be stored; if it is not, all of it is written.
@@ -141,9 +144,15 @@ class Unmodified:
         stake = max(0.0, surcharge) * _price(way)
         earnings = self._earnings_of(where)
         if not earnings.allows(stake, on_credit=on_credit):
-            return None
-        earnings.balance -= stake
-        return stake
+            return 0
+        number = next(self._numbers)
+        earnings.bet(number, stake, evidence.now)
+        return number
+
+    def release(self, planned: Planned) -> None:
+        """A call has ended, however it did: nothing of it is at stake any more."""
+        if planned.trial is not None and planned.trial.number:
+            self._earnings_of(planned.place).release(planned.trial.number)
 
     def note(self, planned: Planned, usage: Usage | None, before: int) -> int:
         """Compare an answered call with the same call unmodified.
@@ -161,7 +170,7 @@ class Unmodified:
             self._chains.note(direct.sent if direct is not None else sent, None, now)
             if planned.trial is not None:
                 self._trials.note(planned.trial.sent, None, now)
-                self._earnings_of(planned.place).balance += planned.trial.stake or 0.0
+                self.release(planned)
             return before
         unmodified, expected = usage, expected_usage(sent, planned.evidence.expected, usage.prompt)
         if direct is not None and not _is_refused(usage, expected, sent.regime):
@@ -193,9 +202,9 @@ class Unmodified:
             marked = expected_usage(trial.sent, trial.expected, usage.prompt)
         self._trials.note(trial.sent, marked, planned.evidence.now)
         saved, floor = direct - prompt_cost(marked, sent.regime), -inf
-        if trial.stake is not None:
-            really = direct - prompt_cost(usage, sent.regime)
-            earnings.balance += trial.stake + really * price
+        if trial.number:
+            earnings.release(trial.number)
+            earnings.balance += (direct - prompt_cost(usage, sent.regime)) * price
         if not trial.is_live:
             # Nothing was paid: bets that are not made cannot lose more than the next one.
             floor = -max(0.0, _surcharge(marked, unmodified, sent.regime))

@@ -22,6 +22,10 @@ _SAFETY: Final = 3.0
 _ALLOWANCE: Final = 0.0004
 #: The part of it that marks would have to save for one bet that may lose more.
 _SHARE: Final = 0.5
+#: Calls whose marks may be at stake at once.
+_MOST: Final = 1_000
+#: Seconds that no call takes.
+_LONGEST: Final = 3_600.0
 #: What earnings keep of their weight at the next call: some 500 count.
 _KEPT: Final = 0.998
 
@@ -34,7 +38,8 @@ class Earnings(msgspec.Struct):
         earned: What they would have saved lately, had all calls had theirs.
         spent: What calls would have cost unmodified lately.
         total: The same of all calls.
-        balance: What those that were sent saved, less what others may lose that are not answered.
+        balance: What those that were sent saved.
+        stakes: What others may lose whose calls have not ended, and since when, by number.
     """
 
     credit: float = 0.0
@@ -42,6 +47,8 @@ class Earnings(msgspec.Struct):
     spent: float = 0.0
     total: float = 0.0
     balance: float = 0.0
+    stakes: dict[int, tuple[float, float]] = {}
+    _at_stake: float = 0.0
 
     def allows(self, stake: float, *, on_credit: bool) -> bool:
         """Whether marks are sent that lose so much if they are never read.
@@ -50,12 +57,26 @@ class Earnings(msgspec.Struct):
             stake: What they cost over sending the call without them.
             on_credit: Whether that may be more than others have brought back.
         """
-        earned, balance = self.earned + self.credit, self.balance + self.credit
-        if earned < _SAFETY * stake:
+        earned, balance = self.earned + self.credit, self.balance + self.credit - self._at_stake
+        if len(self.stakes) >= _MOST or earned < _SAFETY * stake:
             return False
         if stake <= balance + _ALLOWANCE * self.total:
             return True
         return on_credit and balance >= 0.0 and earned >= _SHARE * self.spent
+
+    def bet(self, number: int, stake: float, now: float) -> None:
+        """Put by what a call's marks may lose, until it is released or must have ended."""
+        self.stakes[number] = stake, now
+        self._at_stake += stake
+        for old in [old for old, (_, since) in self.stakes.items() if now - since > _LONGEST]:
+            self.release(old)
+
+    def release(self, number: int) -> None:
+        """The call has ended; nothing of it is at stake any more."""
+        stake, _ = self.stakes.pop(number, (0.0, 0.0))
+        self._at_stake -= stake
+        if not self.stakes:
+            self._at_stake = 0.0  # sums of fractions drift
 
     def observe(self, direct: float, saved: float, floor: float) -> None:
         """Count an answered call.

@@ -219,12 +219,24 @@ def test_an_answer_whose_usage_nobody_knows_teaches_nothing_of_our_marks():
     assert last.direct.expected.tokens == 0
 
 
-def test_calls_of_one_burst_make_one_bet_together():
-    process = Process(WAYS[ANTHROPIC], credit=0.0)
-    conversation(process, "1", 3)
-    for number in range(2):
-        raw = body(said("system", f"Case {number}. {RULES * 3}"), said("user", "And?"))
-        process.answered(asked(raw))
-    burst = [process.planned(asked(body(*talk(1, RULES * 3, f"Parcel {at}?")))) for at in range(12)]
+def burst(process: Process, calls: int = 12) -> list[Planned]:
+    """Calls at once of a feature whose first conversation showed what marks would save."""
+    conversation(process, "1", 6)
+    return [process.planned(asked(body(*talk(1, RULES * 3, f"And {at}?")))) for at in range(calls)]
 
-    assert sum(bool(each.trial and each.trial.stake) for each in burst) <= 1
+
+def bets(calls: list[Planned]) -> list[Planned]:
+    return [each for each in calls if each.trial is not None and each.trial.number]
+
+
+def test_calls_of_one_burst_make_one_bet_together():
+    assert len(bets(burst(Process(WAYS[ANTHROPIC], credit=0.0)))) == 1
+
+
+def test_a_call_that_fails_lets_another_bet():
+    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    (first,) = bets(burst(process))
+    process.planner.ended(first)
+    again = [process.planned(asked(body(*talk(1, RULES * 3, f"Or {at}?")))) for at in range(3)]
+
+    assert len(bets(again)) == 1

@@ -36,6 +36,24 @@ def test_no_bet_is_made_on_credit_where_marks_would_save_little():
     assert not earnings.allows(250.0, on_credit=True)
 
 
+def test_what_is_at_stake_counts_as_lost_until_its_call_has_ended():
+    earnings = promising(balance=300.0)
+    earnings.bet(1, 250.0, now=0.0)
+
+    assert not earnings.allows(250.0, on_credit=False)
+    earnings.release(1)
+    earnings.release(1)
+    assert earnings.allows(250.0, on_credit=False)
+
+
+def test_a_call_of_which_nothing_is_heard_for_an_hour_holds_nothing():
+    earnings = promising(balance=600.0)
+    earnings.bet(1, 500.0, now=0.0)
+    earnings.bet(2, 0.0, now=3_601.0)
+
+    assert earnings.allows(250.0, on_credit=False)
+
+
 def test_what_marks_brought_back_pays_for_the_next():
     assert promising(balance=300.0).allows(250.0, on_credit=False)
     assert not promising(balance=200.0).allows(250.0, on_credit=False)
