@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Annotated, Final, NoReturn
@@ -56,6 +57,9 @@ _commands = typer.Typer(
 # Names that people chose are printed, and none of them is markup.
 _err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 _out = Console(highlight=False, markup=False, emoji=False)
+#: Days of which `serve` says what planning saved, and seconds the ledger has to tell.
+_LATELY_DAYS: Final = 30
+_AT_ONCE: Final = 2.0
 _AWAY: Final = "THRIFTGATE_REDIS_URL names a Redis that is away, and budgets may refuse calls"
 
 
@@ -119,9 +123,20 @@ async def _serve(
             asyncio.get_running_loop().add_signal_handler(each, lambda: None)
         listener.listen(serving.BACKLOG)
         _introduce(settings, known, listener.getsockname()[1])
+        await _tell_savings(opened)
         await server.serve(sockets=[listener])
         await serving.stop(server)
     _err.print("Thriftgate stopped.")
+
+
+async def _tell_savings(opened: Store) -> None:
+    """Say what planning saved lately; nothing where the ledger does not tell at once."""
+    since = _now() - _LATELY_DAYS * 86_400.0
+    with suppress(TimeoutError, SQLAlchemyError):
+        async with asyncio.timeout(_AT_ONCE):
+            found = await opened.ask(opened.savings.estimates, since)
+        if said := savings.summary(_LATELY_DAYS, found.values()):
+            _err.print(said)
 
 
 def _welcome(opened: Store) -> None:

@@ -60,6 +60,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         miss_detail: The evidence, in a short sentence.
         miss_tokens: Tokens that were not read and should have been.
         miss_nanos: What that cost in 1e-9 US dollars; None when the price is unknown.
+        planning_nanos: What planning should have saved of it in 1e-9 US dollars, by what caches
+            should hold, below 0 where it cost more; None where nobody can say.
         moved: Why it went to another route than the one asked for, such as ``chat-ttft: rung 1``;
             "" where it did not.
         compaction: The mode of compaction; "" where it had no part in the call.
@@ -112,6 +114,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     miss_detail: str = ""
     miss_tokens: int | None = None
     miss_nanos: int | None = None
+    planning_nanos: int | None = None
     moved: str = ""
     compaction: str = ""
     compaction_why: str = ""

@@ -11,7 +11,9 @@ from proxy.catalog.entries import Route
 from proxy.folds import NO_FOLD, NOTES, Fold, saved
 from proxy.prefix.explaining.reasons import Confidence, Miss
 from proxy.prefix.keyed import keyed
+from proxy.prefix.marking.plan import Arm
 from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.unmodified import compared
 from proxy.receipt import Outcome, Receipt
 from proxy.timeline import Timeline
 from proxy.wire.kinds import WIRES
@@ -151,7 +153,7 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
         prompt=_kept(call),
         moved=attempt.moved,
     )
-    said = {} if isinstance(attempt.planned, Unplanned) else _told(attempt.planned, end)
+    said = {} if isinstance(attempt.planned, Unplanned) else _told(attempt.planned, attempt, end)
     if attempt.fold.mode:
         said |= _folded(attempt, end)
     elif call.is_own:
@@ -164,7 +166,7 @@ def _notes(call: Call, *, goes_on: bool) -> tuple[str, ...]:
     return (_LATER,) * goes_on + (_FEES,) * call.offers_hosted
 
 
-def _told(planned: Planned, end: End) -> dict[str, Any]:
+def _told(planned: Planned, attempt: Attempt, end: End) -> dict[str, Any]:
     """What a receipt says of planning."""
     expected, miss = planned.evidence.expected, end.miss
     total = end.usage.prompt if end.usage is not None else 0
@@ -173,6 +175,7 @@ def _told(planned: Planned, end: End) -> dict[str, Any]:
         "arm": planned.plan.arm.value,
         "layout": planned.plan.layout,
         "expected_read": expected.scaled(total).tokens if total else expected.tokens,
+        "planning_nanos": _planned_nanos(planned, attempt, end) if total else None,
     }
     if miss is not None:
         told |= {
@@ -182,6 +185,21 @@ def _told(planned: Planned, end: End) -> dict[str, Any]:
             "miss_nanos": miss.nanos,
         }
     return told
+
+
+def _planned_nanos(planned: Planned, attempt: Attempt, end: End) -> int | None:
+    """What planning should have saved of a call in 1e-9 US dollars; None where nobody can say."""
+    tariff = attempt.route.tariff if attempt.route is not None else None
+    if tariff is None or end.usage is None or end.estimated or planned.plan.arm is not Arm.TREATED:
+        return None
+    sent, unmodified = compared(planned, end.usage)
+    if sent == unmodified:
+        return 0
+    when = attempt.call.arrived
+    paid, direct = (cost(each, tariff, when, end.terms) for each in (sent, unmodified))
+    if paid is None or direct is None:
+        return None
+    return direct.effective_nanos - paid.effective_nanos
 
 
 def _folded(attempt: Attempt, end: End) -> dict[str, Any]:

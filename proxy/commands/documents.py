@@ -95,6 +95,20 @@ def savings(
     }
 
 
+def proposed(waiting: Iterable[tuple[Place, int, int]], names: Mapping[str, str]) -> list[Document]:
+    """What layouts that wait for approval should save, in US dollars per 1,000 calls."""
+    return [
+        _owner(place.team, names)
+        | {
+            "feature": place.feature,
+            "family": place.family,
+            "version": version,
+            "saves_usd_per_1k": usd(nanos),
+        }
+        for place, version, nanos in waiting
+    ]
+
+
 def _compacted(found: Total) -> Document:
     return {
         "saved_usd": usd(found.nanos),
@@ -210,6 +224,9 @@ def _comparison(found: Comparison, names: Mapping[str, str]) -> Document:
         "hit_rate": _hit_rate(found.treated),
         "control_hit_rate": _hit_rate(found.control),
         "saved_usd": None if part is None else usd(saved(found.treated.cost, part.value)),
+        "estimated_saved_usd": usd(found.estimate.nanos) if found.estimate else None,
+        "estimated_saved_share": found.estimate.part if found.estimate else None,
+        "conversations_needed": found.needed,
         "finding": verdict.finding.value,
         "why": verdict.why,
     }

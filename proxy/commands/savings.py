@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.text import Text
 
@@ -11,10 +12,16 @@ from proxy.commands import documents, folded
 from proxy.commands.terminal import AsJson, Days, Terminal, grid, named
 from proxy.prefix.explaining.explanations import MENDS
 from proxy.prefix.guard import Finding, Interval, Sample
-from proxy.store.savings import Comparison, MissSum
+from proxy.prefix.layouts.layout import Layout
+from proxy.prefix.standing import Place
+from proxy.store.layout_rows import State
+from proxy.store.savings import Comparison, Estimate, MissSum
+from proxy.store.store import Store
 
 _COUNTS = ("planned", "control")
-_FIGURES = (*_COUNTS, "saved per token", "hit rate", "without", "saved USD")
+_FIGURES = (
+    *_COUNTS, "estimated USD", "saved per token", "hit rate", "without", "saved USD"
+)  # fmt: skip
 #: By the reason's text: the ledger may hold one of another version.
 _MENDS = {reason.value: mend for reason, mend in MENDS.items()}
 _MISSES = ("calls", "tokens", "USD")
@@ -26,26 +33,50 @@ def savings(terminal: Terminal) -> Callable[..., None]:
     def savings_command(*, days: Days = 30, as_json: AsJson = False) -> None:
         """What planning saved by feature, measured against conversations sent as they came.
 
-        The interval beside it holds the truth in 95 of 100 such reports. Below it stands what
+        The estimate is there from the first call: what calls should have cost unmodified, by what
+        caches should hold, less what they should have cost as they were sent. The measured figure
+        needs conversations of both kinds; the interval beside it holds the truth in 95 of 100 such
+        reports. Below it stand moves of text that wait for somebody's approval, and what
         compaction saved, beside the same prompts as they came, its resets and notes paid for.
         """
         since = terminal.since(days)
         with terminal.store() as store:
             names = terminal.names(store)
             found = store.savings.compare(since)
+            waiting = _waiting(store)
             places = folded.compacted(store.compactions.chosen(), store.foldings.sums(since))
         if as_json:
-            terminal.document(documents.savings(days, found, places, names))
+            document = documents.savings(days, found, places, names)
+            terminal.document(document | {"proposed": documents.proposed(waiting, names)})
             return
         if found:
             _show(terminal, found, names)
+            terminal.say(*filter(None, [summary(days, (e for x in found if (e := x.estimate)))]))
         else:
             terminal.say(f"No planned calls in the last {days} days.")
+        for place, version, nanos in waiting:
+            terminal.say(_proposed(names.get(place.team, place.team), place, version, nanos))
         if places:
             terminal.say("")
             folded.show(terminal, places, names)
 
     return savings_command
+
+
+def summary(days: int, found: Iterable[Estimate]) -> str:
+    """What planning should have saved of all calls, in one sentence; "" where there were none."""
+    every = tuple(found)
+    total = Estimate(
+        calls=sum(each.calls for each in every),
+        nanos=sum(each.nanos for each in every),
+        cost=sum(each.cost for each in every),
+    )
+    if not total.calls:
+        return ""
+    return (
+        f"Planning saved ${total.nanos / 1e9:,.2f} ({total.part:.0%}) of {total.calls:,} calls in"
+        f" the last {days} days, by estimate."
+    )
 
 
 def misses(terminal: Terminal) -> Callable[..., None]:
@@ -101,14 +132,38 @@ def _dearest(found: Iterable[MissSum]) -> list[MissSum]:
 def _figures(found: Comparison) -> tuple[str, ...]:
     verdict = found.verdict
     enough = verdict.finding is not Finding.NOT_ENOUGH
+    estimate, needed = found.estimate, found.needed
+    more = f" (some {needed:,} more in all)" if needed else ""
     return (
         f"{found.treated.conversations:,}",
         f"{found.control.conversations:,}",
+        "unknown" if estimate is None else f"{estimate.nanos / 1e9:,.2f} ({estimate.part:.0%})",
         "unknown" if verdict.saving is None else _interval(verdict.saving),
         _rate(found.treated),
         _rate(found.control),
         "unknown" if verdict.saving is None else _saved(found.treated.cost, verdict.saving.value),
-        f"{verdict.finding}" if enough else f"{verdict.finding}: {verdict.why}",
+        f"{verdict.finding}" if enough else f"{verdict.finding}: {verdict.why}{more}",
+    )
+
+
+def _waiting(store: Store) -> list[tuple[Place, int, int]]:
+    """The newest proposals that nobody has decided on, where planning may not move text yet."""
+    standings = store.layouts.standings()
+    found = []
+    for place in sorted(standings.places):
+        proposals = store.layouts.proposals(place)
+        latest = proposals[-1] if proposals else None
+        if latest is not None and latest.state is State.PROPOSED:
+            layout = msgspec.json.decode(latest.moves, type=Layout)
+            found.append((place, latest.version, sum(move.saving for move in layout.moves)))
+    return found
+
+
+def _proposed(team: str, place: Place, version: int, nanos: int) -> str:
+    return (
+        f"Moving text in feature {named(place.feature)} of team {team} should save"
+        f" ${nanos / 1e9:,.2f} per 1,000 calls more (by estimate): see `thriftgate layout show`,"
+        f" version {version}."
     )
 
 

@@ -161,6 +161,21 @@ def verdict(treated: Sample, control: Sample) -> Verdict:
     )
 
 
+def conversations_needed(treated: Sample, control: Sample, share: float) -> int:
+    """How many more conversations a comparison needs, in both arms together; 0 where it has enough.
+
+    Args:
+        treated: What the one arm took.
+        control: What the other did.
+        share: The part of all conversations that is drawn into the control arm.
+    """
+    lacking = [LEAST - treated.conversations, LEAST - control.conversations]
+    each = zip(lacking, (1.0 - share, share), strict=True)
+    return max(
+        (math.ceil(least / part) for least, part in each if least > 0 and part > 0), default=0
+    )
+
+
 def _harm(cost: _Estimate | None, hits: _Estimate, errors: float) -> str:
     """What is worse in the treated arm beyond chance; "" where nothing is.
 

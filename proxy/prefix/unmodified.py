@@ -60,6 +60,33 @@ class Variant(NamedTuple):
     direct: Direct | None
 
 
+class Compared(NamedTuple):
+    """How a prompt's tokens should be served: as it is sent, and had it been sent unmodified."""
+
+    sent: Usage
+    unmodified: Usage
+
+
+def compared(planned: Planned, usage: Usage) -> Compared:
+    """What an answered call should have cost beside what it should have cost unmodified.
+
+    Both by what their caches should hold: what a provider loses, it would have lost of either. Both
+    are what it counted where nothing was modified, or where it stored and found nothing at all.
+
+    Args:
+        planned: The call.
+        usage: What its provider counted.
+    """
+    sent, direct = planned.evidence.sent, planned.direct
+    if direct is None:
+        return Compared(usage, usage)
+    expected = expected_usage(sent, planned.evidence.expected, usage.prompt)
+    if _is_refused(usage, expected, sent.regime):
+        return Compared(usage, usage)
+    total = usage.prompt * direct.sent.size // max(1, sent.size)
+    return Compared(expected, expected_usage(direct.sent, direct.expected, total))
+
+
 class Unmodified:
     """What unmodified calls would have read and cost, beside those that were sent.
 
@@ -172,19 +199,13 @@ class Unmodified:
                 self._trials.note(planned.trial.sent, None, now)
                 self.release(planned)
             return before
-        unmodified, expected = usage, expected_usage(sent, planned.evidence.expected, usage.prompt)
-        if direct is not None and not _is_refused(usage, expected, sent.regime):
-            total = usage.prompt * direct.sent.size // max(1, sent.size)
-            unmodified = expected_usage(direct.sent, direct.expected, total)
+        expected, unmodified = compared(planned, usage)
         self._chains.note(direct.sent if direct is not None else sent, unmodified, now)
         if planned.plan.arm is not Arm.TREATED:
             return 0
         self._reckon(planned, usage, unmodified)
-        if direct is not None:
-            # What the provider loses, it would have lost of an unmodified prompt, too.
-            usage = expected if unmodified is not usage else usage
         watch = self._watches.of(planned.place, HarmWatch)
-        return watch.observe(now, _reckoned(usage, unmodified, planned), before)
+        return watch.observe(now, _reckoned(expected, unmodified, planned), before)
 
     def _reckon(self, planned: Planned, usage: Usage, unmodified: Usage) -> None:
         """Count what marks earned with an answered call, or would have."""

@@ -37,7 +37,8 @@ def row(receipt: Receipt) -> tuple[Any, ...]:
     usage = _NO_USAGE if receipt.usage is None else msgspec.structs.astuple(receipt.usage)
     ttft = None if receipt.ttft is None else micros(receipt.ttft)
     duration = micros(receipt.duration)
-    money = (receipt.list_nanos, receipt.cost_nanos, receipt.miss_nanos, receipt.compaction_nanos)
+    saved = (receipt.compaction_nanos, receipt.planning_nanos)
+    money = (receipt.list_nanos, receipt.cost_nanos, receipt.miss_nanos, *saved)
     for number in (*usage, *money, receipt.expected_read, receipt.miss_tokens, ttft, duration):
         if number is not None and not -_ROOM < number < _ROOM:
             raise OverflowError(f"{number} cannot be a number of tokens, dollars or seconds")
@@ -101,6 +102,7 @@ def _decided(receipt: Receipt) -> tuple[Any, ...]:
         receipt.needed or None,
         receipt.lost or None,
         receipt.folded_messages,
+        receipt.planning_nanos,
     )
 
 

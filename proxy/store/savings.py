@@ -1,6 +1,6 @@
 """What planning saved and what misses cost, as the ledger knows it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +17,7 @@ from sqlalchemy import (
     select,
 )
 
-from proxy.prefix.guard import Sample, Verdict, verdict
+from proxy.prefix.guard import Sample, Verdict, conversations_needed, verdict
 from proxy.prefix.marking.plan import Arm
 from proxy.store import schema
 from proxy.store.database import reading
@@ -25,6 +25,8 @@ from proxy.store.ids import id_floor
 from proxy.store.moments import micros
 
 _PROMPT: Final = tuple(bucket for bucket in schema.BUCKETS if bucket not in {"output", "reasoning"})
+#: The control arm's usual share of all conversations.
+_SHARE: Final = 0.05
 _KEY: Final = ("team", "feature", "model", "arm")
 
 
@@ -38,14 +40,48 @@ class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
     sample: Sample
 
 
+class Estimate(msgspec.Struct, frozen=True):
+    """What planning should have saved, by what caches should hold.
+
+    Attributes:
+        calls: How many calls it is told of.
+        nanos: What was saved, in 1e-9 US dollars; below 0 where they cost more.
+        cost: What they cost.
+    """
+
+    calls: int
+    nanos: int
+    cost: int
+
+    @property
+    def part(self) -> float:
+        """The part of what they would have cost unmodified."""
+        return self.nanos / (self.cost + self.nanos) if self.cost + self.nanos > 0 else 0.0
+
+
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Both arms of a feature, on all models together, and what comes of comparing them."""
+    """Both arms of a feature, on all models together, and what comes of comparing them.
+
+    Attributes:
+        estimate: What the treated arm should have saved; None where nobody can say.
+    """
 
     team: str
     feature: str
     treated: Sample
     control: Sample
     verdict: Verdict
+    estimate: Estimate | None = None
+
+    @property
+    def needed(self) -> int:
+        """How many more conversations the measured figure needs; 0 where it has enough.
+
+        Until some were drawn into the control arm, it is taken to have its usual share.
+        """
+        both = self.treated.conversations + self.control.conversations
+        share = self.control.conversations / both if self.control.conversations else _SHARE
+        return conversations_needed(self.treated, self.control, share)
 
 
 class MissSum(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +142,7 @@ class Savings:
         self, since: float, *, team: str | None = None, feature: str | None = None
     ) -> Sequence[Comparison]:
         """Each feature's arms since a moment compared, as ``samples`` tells them."""
+        estimates = self.estimates(since, team=team, feature=feature)
         features: dict[tuple[str, str], dict[Arm, Sample]] = {}
         for each in self.samples(since, team=team, feature=feature):
             arms = features.setdefault((each.team, each.feature), dict.fromkeys(Arm, Sample()))
@@ -117,9 +154,36 @@ class Savings:
                 treated=arms[Arm.TREATED],
                 control=arms[Arm.CONTROL],
                 verdict=verdict(arms[Arm.TREATED], arms[Arm.CONTROL]),
+                estimate=estimates.get(key),
             )
             for key, arms in features.items()
         ]
+
+    def estimates(
+        self, since: float, *, team: str | None = None, feature: str | None = None
+    ) -> Mapping[tuple[str, str], Estimate]:
+        """What planning should have saved since a moment, by team and feature."""
+        calls = schema.calls.c
+        query = (
+            select(
+                calls.team,
+                calls.feature,
+                func.count().label("calls"),
+                _sum(calls.planning_nanos, "nanos"),
+                _sum(calls.cost_nanos, "cost"),
+            )
+            .where(
+                *_planned(since, team, feature),
+                calls.planning_nanos.is_not(None),
+                calls.cost_nanos.is_not(None),
+            )
+            .group_by(calls.team, calls.feature)
+        )
+        with reading(self._engine) as connection:
+            return {
+                (row.team, row.feature): Estimate(row.calls, int(row.nanos), int(row.cost))
+                for row in connection.execute(query)
+            }
 
     def misses(self, since: float, *, team: str | None = None) -> Sequence[MissSum]:
         """What was missed since a moment, by team and feature, the dearest reason first."""

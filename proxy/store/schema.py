@@ -126,6 +126,7 @@ calls = Table(
     Column("needed", BIG),
     Column("lost", BIG),
     Column("folded_messages", BIG),
+    Column("planning_nanos", BIG),
     sqlite_strict=True,
 )
 """One row per receipt.

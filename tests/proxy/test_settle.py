@@ -292,3 +292,31 @@ def test_a_folded_call_says_what_was_sent_and_what_that_saved():
     assert (kept.tokens_before, kept.tokens_after, kept.needed, kept.lost) == (600, 150, 4, 1)
     assert kept.compaction_nanos == 450 * 90
     assert guessed.compaction_nanos is None
+
+
+def warm() -> Planned:
+    """A call that reads by our marks what Anthropic would not have stored without them."""
+    process = Process(WAYS["anthropic-breakpoint"])
+    for turns in range(6):
+        call = asked(body(*talk(turns, "Read the rules. " * 2_000)))
+        planned = process.planned(call)
+        process.answered(call)
+    return planned
+
+
+def test_a_receipt_says_what_planning_should_have_saved():
+    planned = warm()
+    total = planned.evidence.sent.estimate
+    rates = msgspec.structs.replace(RATES, write_5m=1_250_000_000)
+    tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),))
+    attempt = Attempt(call=call(BODY), route=route("up", tariff=tariff), planned=planned)
+    end = ended(usage=Usage(input=100, cache_read=total - 100, output=5))
+    made = receipt(attempt, end, Timeline(Ticks()), SEAL)
+
+    assert planned.direct is not None
+    assert made.planning_nanos is not None
+    assert made.cost_nanos is not None
+    assert made.planning_nanos > made.cost_nanos
+    assert told(planned, usage=None).planning_nanos is None
+    assert told(again(), usage=Usage(input=100)).planning_nanos == 0
+    assert told(again(share=1.0), usage=Usage(input=100)).planning_nanos is None

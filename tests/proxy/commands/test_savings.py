@@ -1,11 +1,15 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 
 from compaction.policy import Mode
 from proxy.commands.savings import misses, savings
+from proxy.prefix.layouts.layout import Layout, Move
+from proxy.prefix.prompts.prompt import Slot
+from proxy.prefix.standing import Place
 from proxy.receipt import Receipt
 from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt
@@ -55,7 +59,32 @@ def test_too_little_is_said_to_be_too_little(typed: Typed) -> None:
 
     assert "unknown" in said
     assert "not enough: 0 conversations in the smaller arm; 50 are needed" in said
+    assert "(some 1,000 more in all)" in said
     assert "none" in said
+
+
+def test_an_estimate_is_told_from_the_first_call(typed: Typed) -> None:
+    typed.keep(a_call(1, planning_nanos=700_000_000), a_call(2))
+    (found,) = orjson.loads(typed.said(SAVINGS, "--json"))["savings"]
+    said = typed.said(SAVINGS)
+
+    assert "0.70 (70%)" in said
+    assert "Planning saved $0.70 (70%) of 1 calls in the last 30 days, by estimate." in said
+    assert float(found["estimated_saved_usd"]) == 0.7
+    assert found["estimated_saved_share"] == pytest.approx(0.7)
+    assert found["conversations_needed"] == 1_000
+
+
+def test_what_waits_for_approval_says_what_it_should_save(typed: Typed) -> None:
+    move = Move(before=None, after=None, slot=Slot.VARIABLE, label="time", saving=2_500_000_000)
+    raw = orjson.dumps(msgspec.to_builtins(Layout(moves=(move,)))).decode()
+    store = typed.open()
+    store.layouts.propose(Place("team_0", "chat", "gpt"), "digest", raw, START)
+    store.close(5)
+
+    assert "Moving text in feature chat of team team_0 should save $2.50" in typed.said(SAVINGS)
+    (waiting,) = orjson.loads(typed.said(SAVINGS, "--json"))["proposed"]
+    assert (waiting["feature"], float(waiting["saves_usd_per_1k"])) == ("chat", 2.5)
 
 
 def test_misses_come_with_their_price_an_example_and_the_mend(typed: Typed) -> None:

@@ -9,7 +9,7 @@ from proxy.prefix.guard import Finding, Sample, Sums, sampled, verdict
 from proxy.prefix.marking.plan import Arm
 from proxy.receipt import Outcome, Receipt
 from proxy.store.inserts import inserter
-from proxy.store.savings import MissSum, Savings
+from proxy.store.savings import Estimate, MissSum, Savings
 from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt
 
@@ -156,3 +156,33 @@ def test_misses_are_summed_by_reason_the_dearest_first(engine: Engine, savings: 
         a_sum("elsewhere", 1, 7, None, 4),
     ]
     assert [each.team for each in savings.misses(START)] == ["team_0"] * 3 + ["team_1"]
+
+
+def test_an_estimate_is_there_from_the_first_call(engine: Engine, savings: Savings) -> None:
+    inserter(engine)(
+        [
+            planned(1, planning_nanos=300, cost_nanos=700),
+            planned(2, planning_nanos=-100, cost_nanos=300),
+            planned(3, planning_nanos=None, cost_nanos=50_000),
+            planned(5, feature="other", planning_nanos=10, cost_nanos=90),
+        ]
+    )
+    found = {each.feature: each for each in savings.compare(START)}
+
+    assert found["support"].estimate == Estimate(calls=2, nanos=200, cost=1_000)
+    assert found["support"].estimate.part == pytest.approx(1 / 6)
+    assert savings.estimates(START, feature="other") == {
+        ("team_0", "other"): Estimate(calls=1, nanos=10, cost=90)
+    }
+
+
+def test_a_feature_says_how_many_conversations_it_still_needs(
+    engine: Engine, savings: Savings
+) -> None:
+    inserter(engine)([planned(n) for n in range(1, 5)])
+    (before,) = savings.compare(START)
+    inserter(engine)([planned(n) for n in range(5, 40)])
+    (after,) = savings.compare(START)
+
+    assert before.needed == 50 * 20
+    assert after.needed == pytest.approx((50 - after.control.conversations) * 5, rel=0.2)
