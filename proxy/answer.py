@@ -1,13 +1,16 @@
 """An upstream's answer from its commit point on: what came first is here, the rest follows."""
 
+import asyncio
 from typing import Final
 
+from proxy.errors import UpstreamError
 from proxy.meter import Meter
 from proxy.timeline import Timeline
 from proxy.upstream.port import Exchange
-from proxy.wire.endings import failed_early, malformed
+from proxy.wire.endings import failed_early, malformed, paid_for
 from proxy.wire.envelopes import is_answer
 from proxy.wire.failures import failure_in, failure_of
+from proxy.wire.lenient import mended
 from proxy.wire.port import Reader, Wire
 from proxy.wire.sse import Frames, is_idle
 
@@ -17,6 +20,9 @@ _HELD: Final = 64 * 1024
 _OPENING: Final = 1024 * 1024
 #: The largest JSON answer that is read whole.
 _WHOLE: Final = 64 * 1024 * 1024
+#: What is nearly JSON begins so, and is read again at once where it is short.
+_NEARLY: Final = (b"{", b"[", b"\xef\xbb\xbf")
+_SHORT: Final = 64 * 1024
 #: What is generated begins so, also where it is broken off or called something else.
 _GENERATED: Final = (b"{", b"data:", b"event:")
 
@@ -110,23 +116,51 @@ class Answer:
     async def _commit_whole(self, reader: Reader | None) -> None:
         with self._timeline.waiting:
             body = await self.exchange.read_all(_WHOLE)
+        read = await self._metered(body)
         meter = self.meter
-        meter.feed(body)
         if self.generates and (meter.broken or not (meter.upstream_id or meter.found)):
-            self._check(body)
-        self.first = body if reader is None else said(reader, body) + reader.end()
+            self._check(read)
+        self.first = body if reader is None else self._in_callers_words(reader, body, read)
+
+    async def _metered(self, body: bytes) -> bytes:
+        """The answer as it can be read: as it came, but where it is only nearly JSON."""
+        self.meter.feed(body)
+        if not self.meter.unread or not body.lstrip().startswith(_NEARLY):
+            return body
+        is_short = len(body) <= _SHORT
+        read = mended(body) if is_short else await asyncio.to_thread(mended, body)
+        if read is None:
+            return body
+        self.meter = Meter(self._wire.usage, streamed=False)
+        self.meter.feed(read)
+        return read
+
+    def _in_callers_words(self, reader: Reader, body: bytes, read: bytes) -> bytes:
+        """What a reader makes of the answer: of its own bytes, else of what can be read.
+
+        Raises:
+            UpstreamError: If it cannot be read.
+        """
+        try:
+            return said(reader, body) + reader.end()
+        except UpstreamError as error:
+            if error.code != malformed().code:
+                raise
+            if read is body:
+                raise paid_for() from error
+        return self._in_callers_words(reader, read, read)
 
     def _check(self, body: bytes) -> None:
         """Look closer at what may be no answer.
 
+        What was broken off was generated and paid for: the caller gets it, as he would directly.
+
         Raises:
             UpstreamError: If it is none.
         """
-        if is_answer(body):
+        if is_answer(body) or (self.meter.unread and body.lstrip().startswith(_GENERATED)):
             return
-        # What was broken off was generated; a page or an error was not.
-        is_part = self.meter.unread and body.lstrip().startswith(_GENERATED)
-        self.meter.broken = not is_part
+        self.meter.broken = True
         raise failure_of(body, self._wire.failure) or malformed()
 
     def _rest(self, frames: Frames) -> bytes:

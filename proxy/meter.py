@@ -19,6 +19,7 @@ import msgspec
 from proxy.prefix.explaining.diagnostics import told
 from proxy.prefix.explaining.reasons import Said
 from proxy.wire.delivered import Place, answer_pieces, has_content, stream_pieces
+from proxy.wire.lenient import mended
 from proxy.wire.sse import Event, events
 from proxy.wire.usage import merge
 from slo.usage import Usage
@@ -87,6 +88,8 @@ _ENDS: Final = {
     "transcript": b"transcript.text.done",
 }
 _WRONG: Final = frozenset({"error", "response.failed"})
+#: Bytes of an event that is read once more where it is only nearly JSON.
+_EVENT: Final = 64 * 1024
 #: How many events are asked for the answer's id; some upstreams leave it out of the first.
 _FIRST: Final = 8
 #: Why an answer ended; inside generated text its quotation marks would be escaped.
@@ -239,7 +242,7 @@ class Meter:
 
     def _note(self, event: Event) -> None:
         """Take over what one event says; data that is no JSON object only begins the answer."""
-        answer = _read(event.data)
+        answer = _read(event.data, most=_EVENT if self._streamed else 0)
         if answer is None:
             self.unread = True
             answer = _Answer()
@@ -280,9 +283,16 @@ class Meter:
         self._to_ask = 0 if self.upstream_id else self._to_ask - 1
 
 
-def _read(data: bytes) -> _Answer | None:
-    """What an event's data says; None if it is no JSON object."""
+def _read(data: bytes, *, most: int) -> _Answer | None:
+    """What an event's data says; None if it is no JSON object.
+
+    Args:
+        data: The event's.
+        most: Bytes of what is read once more where it is only nearly JSON.
+    """
     try:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None
+        pass
+    found = mended(data) if len(data) <= most else None
+    return _DECODER.decode(found) if found is not None and found[:1] == b"{" else None

@@ -3,11 +3,13 @@
 And where it begins, for streams open with events that say nothing yet.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import orjson
 
+from proxy.wire.lenient import mended
 from proxy.wire.sse import events
 
 #: Where a piece of text belongs: pieces of the same place are joined, in the order they came.
@@ -73,6 +75,8 @@ _PARTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "content_block_delta": ("delta", ("compaction_delta",)),
     "response.output_item.done": ("item", (_COMPACTION,)),
 }
+#: A string under a key, also one without an end.
+_BROKEN: Final = re.compile(rb'"([a-z_]+)"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
 #: Deeper than any answer nests its text.
 _DEEPEST: Final = 16
 
@@ -109,15 +113,22 @@ def has_content(kind: str, data: bytes) -> bool:
 
 
 def answer_pieces(body: bytes) -> Iterator[tuple[Place, str]]:
-    """The pieces of text in a JSON answer; none if it is malformed."""
-    yield from _within(_parsed(body), ())
+    """The pieces of text in a JSON answer, and of one that was broken off as far as it came."""
+    value = _parsed(body)
+    if value is not None:
+        yield from _within(value, ())
+        return
+    for found in _BROKEN.finditer(body):
+        if found[1].decode() in _TEXT:
+            yield (found.start(),), found[2].decode(errors="replace")
 
 
 def _parsed(raw: bytes) -> object:
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
-        return None
+        found = mended(raw)
+        return None if found is None else orjson.loads(found)
 
 
 def _event(value: dict[str, Any]) -> Iterator[tuple[Place, str]]:

@@ -37,8 +37,21 @@ def cut_off() -> UpstreamError:
     )
 
 
+def paid_for() -> UpstreamError:
+    """What it means that an answer was generated, and paid for, and cannot be read.
+
+    Nobody asks again by himself: the next one would be paid for, too.
+    """
+    return UpstreamError(
+        "The upstream answered, but its answer could not be read.",
+        status=502,
+        code="upstream_malformed",
+        retryable=False,
+    )
+
+
 def malformed() -> UpstreamError:
-    """What it means that an answer cannot be read."""
+    """What it means that there is something else in the place of an answer."""
     return _retryable(
         "The upstream's answer could not be read. Try again a little later.", "upstream_malformed"
     )

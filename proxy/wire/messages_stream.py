@@ -21,6 +21,7 @@ import orjson
 from proxy.errors import UpstreamError
 from proxy.wire.compaction_blocks import applied
 from proxy.wire.endings import cut_off, error_event, malformed
+from proxy.wire.lenient import mended
 from proxy.wire.messages_answer import FINISH, annotations
 from proxy.wire.messages_failure import stream_failure
 from proxy.wire.messages_order import OPAQUE, Order, numbered
@@ -134,7 +135,7 @@ class AnswerStream:
             if self._ends or self._unread is not None:
                 break
             try:
-                chunks.append(self._happened(_happening(event.data)))
+                chunks.append(self._happened(_read(event.data)))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 self._unread = malformed()
         if self._unread is not None and not chunks:
@@ -285,3 +286,11 @@ def _whole(ended: _Open) -> dict[str, Any]:
         "thinking": f"{ended.block.get('thinking') or ''}{''.join(ended.pieces)}",
         "signature": ended.signature or ended.block.get("signature") or "",
     }
+
+
+def _read(data: bytes) -> _Happening:
+    """What an event says, also where it is only nearly JSON."""
+    try:
+        return _happening(data)
+    except msgspec.DecodeError:
+        return _happening(mended(data) or data)

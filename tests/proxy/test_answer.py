@@ -1,3 +1,4 @@
+import orjson
 import pytest
 
 from proxy.answer import Answer
@@ -140,17 +141,17 @@ def test_content_before_an_error_begins_an_answer_in_one_piece_or_two(rest):
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "was_generated"),
+    ("body", "code"),
     [
-        (b'{"error":{"message":"no","code":"rate_limit_exceeded"}}', "rate_limit_exceeded", False),
-        (b'[{"error":{"code":400,"message":"no","status":"INVALID"}}]', "400", False),
-        (b'{"detail":"no"}', "upstream_error", False),
-        (b"<html>", "upstream_malformed", False),
-        (b"{}", "upstream_malformed", False),
-        (COMPLETION[:40], "upstream_malformed", True),
+        (b'{"error":{"message":"no","code":"rate_limit_exceeded"}}', "rate_limit_exceeded"),
+        (b'[{"error":{"code":400,"message":"no","status":"INVALID"}}]', "400"),
+        (b'{"detail":"no"}', "upstream_error"),
+        (b"<html>", "upstream_malformed"),
+        (b"{}", "upstream_malformed"),
+        (b'{"error":{"message":"no","score":NaN}}', "upstream_error"),
     ],
 )
-def test_a_whole_answer_that_is_none_is_a_failure(body, code, was_generated):
+def test_a_whole_answer_that_is_none_is_a_failure(body, code):
     async def work() -> Answer:
         timeline = Timeline(ticks)
         answer = Answer(FakeExchange(Scripted([body])), OpenAIWire(), timeline, generates=True)
@@ -160,7 +161,70 @@ def test_a_whole_answer_that_is_none_is_a_failure(body, code, was_generated):
         assert timeline.first is None
         return answer
 
-    assert played(work()).meter.broken is not was_generated
+    assert played(work()).meter.broken
+
+
+NEARLY = [
+    COMPLETION.replace(b'"choices"', b'"score": NaN, "choices"', 1),
+    COMPLETION.replace(b'"choices"', b'"score": -Infinity, "choices"', 1),
+    b"\xef\xbb\xbf" + COMPLETION,
+    COMPLETION.replace(b'"choices"', b'"a": "\\ud83d", "choices"', 1),
+    COMPLETION.replace(b'"choices"', b'"a": "one\nline\x01", "choices"', 1),
+]
+
+
+@pytest.mark.parametrize("body", NEARLY, ids=["NaN", "Infinity", "mark", "surrogate", "control"])
+def test_what_is_nearly_json_is_passed_on_as_it_came_and_its_usage_read(body):
+    assert body != COMPLETION
+    answer = played(begun(Scripted([body]), generates=True))
+
+    assert answer.first == body
+    assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
+    assert answer.meter.finished
+
+
+def test_what_was_broken_off_is_passed_on_and_its_text_counted():
+    answer = played(begun(Scripted([COMPLETION[:-9]]), generates=True))
+
+    assert answer.first == COMPLETION[:-9]
+    assert answer.meter.usage is None
+    assert (
+        answer.meter.delivered_text()
+        == orjson.loads(COMPLETION)["choices"][0]["message"]["content"]
+    )
+
+
+class Strict:
+    """Takes JSON alone."""
+
+    def feed(self, piece: bytes) -> bytes:
+        return orjson.dumps(orjson.loads(piece)["id"])
+
+    def end(self) -> bytes:
+        return b""
+
+
+@pytest.mark.parametrize("body", NEARLY)
+def test_who_takes_json_alone_is_given_it(body):
+    async def work() -> Answer:
+        answer = Answer(
+            FakeExchange(Scripted([body])), OpenAIWire(), Timeline(ticks), generates=True
+        )
+        await answer.commit(Strict())
+        return answer
+
+    assert played(work()).first == b'"chatcmpl-1"'
+
+
+def test_what_was_paid_for_and_cannot_be_translated_is_not_asked_for_again():
+    async def work() -> None:
+        exchange = FakeExchange(Scripted([COMPLETION[:-9]]))
+        await Answer(exchange, OpenAIWire(), Timeline(ticks), generates=True).commit(Strict())
+
+    with pytest.raises(UpstreamError) as caught:
+        played(work())
+
+    assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
 
 
 @pytest.mark.parametrize(

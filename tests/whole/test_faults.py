@@ -36,10 +36,12 @@ no-done              | claude | sse  | answer stop                            | 
 no-blank-line        | *      | json | answer stop                            | answered | exact
 no-blank-line        | openai | sse  | answer stop, 1 unreadable              | answered | exact
 no-blank-line        | claude | sse  | part, error upstream_malformed         | broken   | estimated
-malformed            | *      | json | 502 upstream_malformed                 | failed   | estimated
+malformed            | openai | json | JSON cut                               | answered | estimated
+malformed            | claude | json | 502 upstream_malformed                 | failed   | estimated
 malformed            | openai | sse  | answer stop, 1 unreadable              | answered | exact
 malformed            | claude | sse  | part, error upstream_malformed         | broken   | estimated
-short                | *      | json | 502 upstream_malformed                 | failed   | estimated
+short                | openai | json | JSON cut                               | answered | estimated
+short                | claude | json | 502 upstream_malformed                 | failed   | estimated
 short                | *      | sse  | part, error upstream_cut_off           | broken   | estimated
 error-event          | *      | json | answer stop                            | answered | exact
 error-event          | openai | sse  | part, error server_error               | broken   | estimated
@@ -176,7 +178,8 @@ def test_an_estimate_is_what_the_upstream_charged_or_what_was_delivered(
         assert counted.prompt > 0, one.case
         assert charged is None or abs(counted.prompt - charged.prompt) <= 2, one.case
         assert counted.generated >= delivered - 3, one.case
-        assert "left" in one.got or counted.generated <= delivered + 3, one.case
+        is_part = any(word in one.got for word in ("left", "cut", "malformed"))
+        assert is_part or counted.generated <= delivered + 3, one.case
 
 
 def test_an_answer_that_is_whole_says_what_the_upstream_said(met: dict[Case, Met]) -> None:

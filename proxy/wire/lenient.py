@@ -1,0 +1,37 @@
+"""JSON as providers really write it, for our own reading: the caller gets the bytes as they came.
+
+Python's servers write ``NaN`` and ``Infinity``; some answers begin with a byte order mark, hold a
+half of a surrogate pair or a control character within a string. None of that is JSON (RFC 8259),
+and all of it was paid for.
+"""
+
+import json
+from math import isfinite
+from typing import Final
+
+#: Longer texts are not read again; some 50 ms of work.
+_LONGEST: Final = 4 * 1024 * 1024
+
+
+def mended(raw: bytes) -> bytes | None:
+    """The same as JSON that strict readers take; None where it is none even so.
+
+    What is no number becomes null, half of a surrogate pair a question mark.
+    """
+    if len(raw) > _LONGEST:
+        return None
+    try:
+        text = raw.decode("utf-8-sig", "replace")
+        value = json.loads(text, strict=False, parse_constant=_nothing, parse_float=_number)
+        return json.dumps(value, ensure_ascii=False).encode(errors="replace")
+    except (ValueError, RecursionError):
+        return None
+
+
+def _nothing(_: str) -> None:
+    return None
+
+
+def _number(said: str) -> float | None:
+    number = float(said)
+    return number if isfinite(number) else None
