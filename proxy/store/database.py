@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from sqlite3 import SQLITE_BUSY
@@ -171,11 +171,13 @@ def _normal(url: str) -> URL:
 
 
 def _sqlite(where: URL) -> Engine:
-    Path(where.database or "").parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = Path(where.database or "")
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     engine = create_engine(where)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: SqliteConnection, _record: object) -> None:
+        _close_to_others(file)
         connection.isolation_level = None  # the driver begins no transactions; `begin` below does
         for setting in _SQLITE:
             connection.execute(setting)
@@ -187,6 +189,14 @@ def _sqlite(where: URL) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _close_to_others(file: Path) -> None:
+    """Let nobody else read what the ledger holds; its log and index are made with its own mode."""
+    for each in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
+        with suppress(OSError):  # it is not there, or not ours to change
+            if each.stat().st_mode & 0o077:
+                each.chmod(0o600)
 
 
 def _write_ahead(connection: SqliteConnection) -> None:

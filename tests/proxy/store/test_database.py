@@ -64,6 +64,28 @@ def test_a_new_file_that_another_process_is_writing_is_waited_for(tmp_path: Path
     engine.dispose()
 
 
+def test_nobody_else_may_read_the_file_its_log_or_its_index(tmp_path: Path) -> None:
+    file = tmp_path / "ledger" / "thriftgate.db"
+    file.parent.mkdir()
+    file.touch(mode=0o644)
+    engine = open_database(f"sqlite:///{file}")
+    migrate(engine)
+    with writing(engine) as connection:
+        connection.execute(delete(schema.calls))
+        modes = {each.name: each.stat().st_mode & 0o777 for each in file.parent.iterdir()}
+
+    assert modes == dict.fromkeys(
+        ("thriftgate.db", "thriftgate.db-wal", "thriftgate.db-shm"), 0o600
+    )
+    engine.dispose()
+
+
+def test_the_folder_that_is_made_for_it_is_closed_to_others(tmp_path: Path) -> None:
+    open_database(f"sqlite:///{tmp_path}/made/thriftgate.db").dispose()
+
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
+
+
 def at(engine: Engine, wanted: str) -> None:
     """Bring the tables up or down to a revision."""
     with _migrating(engine) as config:
