@@ -160,6 +160,12 @@ class TestHowMuchIsHeld:
         assert held(budget(limit=limit), self.NEED, Seen(spent=limit - 20)) is None
         assert held(budget(limit=limit), self.NEED, many) == 11
 
+    def test_room_is_left_for_three_deviations_of_all_calls_together(self) -> None:
+        need = Need(sure=0, typical=100, likely=150, worst=1_000)
+        seen = Seen(held=15_000, running=99)
+        # A hundred calls: a mean of 100, up to 900 beyond it, 50 held over the mean of each.
+        assert room(budget(limit=10**9), need, seen) == 150 + 900 + 3 * 3_000 - 100 * 50
+
     def test_what_is_held_covers_nothing_where_the_likely_is_less_than_the_mean(self) -> None:
         many = Seen(held=4_000, running=1_000)
         assert held(budget(limit=5_000), self.RARELY_LONG, many) is None

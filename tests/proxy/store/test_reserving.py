@@ -123,6 +123,28 @@ def test_one_that_is_used_up_is_named_before_one_that_others_hold(played):
     played(story)
 
 
+def test_of_several_that_others_hold_the_first_is_named_whichever_frees_first(played):
+    async def story(store: Reserving) -> None:
+        await store.reserve("a", [claim(60, "team")], NOW, NOW + 20)
+        await store.reserve("b", [claim(70, "user")], NOW, NOW + 10)
+
+        claims = [claim(60, "team"), claim(60, "user")]
+        refused = await store.reserve("c", claims, NOW, LATER)
+        assert refused == Refused(0, Level(0, 60), NOW + 20, 1)
+
+    played(story)
+
+
+def test_of_several_that_are_used_up_the_first_is_named(played):
+    async def story(store: Reserving) -> None:
+        await store.settle("a", {"team": 90, "user": 95}, NOW)
+
+        claims = [claim(20, "free"), claim(20, "team"), claim(20, "user")]
+        assert await store.reserve("b", claims, NOW, LATER) == Refused(1, Level(90, 0), None)
+
+    played(story)
+
+
 def test_a_refusal_for_holds_alone_says_when_the_first_of_them_ends(played):
     async def story(store: Reserving) -> None:
         await store.reserve("a", [claim(40)], NOW, NOW + 20)
