@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
 from proxy.alerts.standing import alerting
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from proxy.catalog.load import load
 from proxy.catalog.source import decoded
 from proxy.chosen import Usual
@@ -159,9 +159,20 @@ def catalog(settings: Settings) -> Catalog:
     """
     shipped = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
     if settings.catalog is None:
-        return load(shipped, None)
-    file = str(settings.catalog)
-    return load(shipped, decoded(settings.catalog.read_bytes(), file), names=("models.toml", file))
+        known = load(shipped, None)
+    else:
+        file = str(settings.catalog)
+        user = decoded(settings.catalog.read_bytes(), file)
+        known = load(shipped, user, names=("models.toml", file))
+    return known.passing_to(_keyed(known) if settings.pass_unlisted_models else ())
+
+
+def _keyed(known: Catalog) -> list[str]:
+    """The upstreams that have the key they need: no others may see a name nobody listed."""
+    keys = upstream_keys(each.key_env for each in known.upstreams.values())
+    return [
+        name for name, each in known.upstreams.items() if not each.key_env or each.key_env in keys
+    ]
 
 
 def database_url(settings: Settings) -> str:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import msgspec
 
 from proxy.call import Call
-from proxy.catalog.entries import Catalog, Model, Route
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route
 from proxy.decide import GENERATING
 from proxy.errors import NotFound, UpstreamError
 
@@ -66,11 +67,14 @@ def asked(call: Call, catalog: Catalog) -> tuple[Choice, ...]:
         return tuple(Choice(route, model.id) for route in model.routes)
     if not call.model or call.endpoint not in GENERATING:
         return (Choice(catalog.default, call.model),)
+    if (unlisted := catalog.unlisted(call.model)) is not None:
+        return tuple(Choice(route, unlisted.id) for route in unlisted.routes)
     near = difflib.get_close_matches(call.model[:100], list(catalog.models)[:200], n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     raise NotFound(
         f"The model `{call.model[:100]}` is not in the gateway's catalog.{hint}"
-        " GET /v1/models lists what is; whoever runs the gateway can add it in the catalog file.",
+        " GET /v1/models lists what is; whoever runs the gateway can add it in the catalog file"
+        " and name a `default_upstream` there for all other names.",
         code="model_not_found",
         param="model",
     )

@@ -20,7 +20,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from proxy import app, serving
 from proxy.alerts.outlets import outlets, variables
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from proxy.catalog.problems import BadCatalog, report
 from proxy.commands import (
     alerts,
@@ -36,7 +36,7 @@ from proxy.commands import (
     savings,
 )
 from proxy.commands import report as reporting
-from proxy.commands.doubts import doubts, teams, unasked, unnoted
+from proxy.commands.doubts import assumptions, doubts, teams, unasked, unnoted
 from proxy.commands.keeping import crowded, unkeepable
 from proxy.commands.terminal import Terminal
 from proxy.limits.standing import NotAlone, away, check_counters, promised
@@ -242,6 +242,7 @@ def check() -> None:
     for why in (
         *outlets(promises.sinks, upstream_keys(variables(promises.sinks)))[1],
         *doubts(promises, known, teams(app.database_url(settings))),
+        *assumptions(known),
         *unasked(settings, settings.compaction),
         *crowded(settings.folder),
         *_away(settings),

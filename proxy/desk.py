@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import msgspec
 
 from proxy.call import Call
-from proxy.catalog.entries import Catalog, Route
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Route
 from proxy.choices import Choice, Decision
 from proxy.decide import Patience
 from proxy.folds import Fold

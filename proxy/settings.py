@@ -59,6 +59,8 @@ class Settings(BaseModel):
     """SQLAlchemy or ``postgres://`` URL; empty is a SQLite file in the folder."""
     catalog: Path | None = None
     """A TOML file that adds to and overrides the shipped catalog."""
+    pass_unlisted_models: bool = True
+    """Whether models outside the catalog pass to the upstream whose names they match."""
     promises: Path | None = None
     """A TOML file of budgets; none are kept without."""
     redis_url: str = ""

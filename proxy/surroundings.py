@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from prometheus_client.registry import Collector
 
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from proxy.desk import Estimator, Tasks
 from proxy.settings import Settings
 from proxy.store.store import Store

@@ -1,12 +1,10 @@
 """What the catalog holds once it is checked; nothing here is optional because unchecked."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
-from proxy.catalog.problems import Problem
 from slo.price import Tariff
 
 Kind = Literal["openai", "anthropic"]
@@ -99,34 +97,6 @@ class Model:
     retires: date | None = None
     fallbacks: tuple[str, ...] = ()
     when_too_long: tuple[str, ...] = ()
-
-
-#: What a dated snapshot adds to its model's name: 2024-08-06, 20250929 or latest.
-_SNAPSHOT = re.compile(r"-(20\d\d-?[01]\d-?[0-3]\d|latest)\Z")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Catalog:
-    """Every model that can be asked for and every upstream that answers.
-
-    Attributes:
-        models: By public name, in the order they were written.
-        upstreams: By name.
-        default: Takes the calls that name no model, at no known price.
-        warnings: What looks wrong in the files and can be used all the same.
-    """
-
-    models: Mapping[str, Model]
-    upstreams: Mapping[str, Upstream]
-    default: Route
-    warnings: tuple[Problem, ...] = ()
-
-    def find(self, name: str) -> Model | None:
-        """The model of this name, or of which this names a dated snapshot; None for neither."""
-        model = self.models.get(name)
-        if model is None and (snapshot := _SNAPSHOT.search(name)):
-            model = self.models.get(name[: snapshot.start()])
-        return model
 
 
 #: How a prompt cache may behave; the rules are in ``proxy.caches``.

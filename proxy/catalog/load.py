@@ -7,7 +7,9 @@ from datetime import date
 from fractions import Fraction
 
 from proxy.catalog import layers, numbers, prices
-from proxy.catalog.entries import ABILITIES, REGIMES, TRAITS, Catalog, Model, Route, Upstream
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import ABILITIES, REGIMES, TRAITS, Model, Route, Upstream
+from proxy.catalog.families import Family, Passing, fine_tunes, inherited
 from proxy.catalog.fields import Fields, chosen, typed
 from proxy.catalog.layers import Table
 from proxy.catalog.problems import BadCatalog, Problem
@@ -15,7 +17,8 @@ from proxy.catalog.source import Node, parse
 from proxy.catalog.upstreams import upstream
 from slo.price import Tariff
 
-_TOP = ("default", "upstreams", "models")
+_TOP = ("default", "default_upstream", "families", "upstreams", "models")
+_FAMILY = ("names", "upstream", "like")
 _LIMITS = ("window", "max_output", "regime", "block", "min_cache_tokens", "traits", "can")
 _ROUTE = ("upstream", "model", "price", "discount", *_LIMITS)
 _MODEL = (*_ROUTE, "id", "like", "routes", "created", "retires", "fallbacks", "when_too_long")
@@ -51,15 +54,63 @@ def load(
     nodes = layers.models(files)
     models = [_model(name, node, places, nodes, problems) for name, node in nodes.items()]
     default = _default(files, upstreams)
+    listed = {model.id: model for model in models}
+    families = _families(files, listed, upstreams)
+    unlisted = _default_upstream(files, upstreams)
     found = tuple(dict.fromkeys(problems))
     if not all(problem.warning for problem in found):
         raise BadCatalog(found)
+    stated = {node.value["id"].value for node in files[0].elements("models")}
+    whole = {
+        name: model if name in stated else _completed(model, families)
+        for name, model in listed.items()
+    }
     return Catalog(
-        models={model.id: model for model in models},
+        models=whole,
         upstreams=upstreams,
         default=Route(name=default, upstream=upstreams[default]),
+        passing=Passing(
+            families=families,
+            tuned=fine_tunes(families, whole),
+            upstreams=upstreams,
+            default=upstreams.get(unlisted),
+        ),
+        assumed=tuple(name for name, model in whole.items() if model != listed[name]),
         warnings=found,
     )
+
+
+def _families(
+    files: list[Fields], models: Mapping[str, Model], upstreams: Mapping[str, Upstream]
+) -> tuple[Family, ...]:
+    """The families of all files, the last file's first."""
+    found: list[Family] = []
+    for file in reversed(files):
+        for node in file.elements("families"):
+            table = Fields(node, _FAMILY, file.problems)
+            names, like = table.text("names"), table.choice("like", models)
+            upstream = upstreams.get(table.choice("upstream", upstreams))
+            if not names or upstream is None:
+                mend = 'write { names = "gpt-*", upstream = "openai" }'
+                file.problems.append(node.problem("has no names or no upstream", mend))
+                continue
+            route = models[like].routes[0] if like else None
+            found.append(Family(names=names, upstream=upstream, like=route))
+    return tuple(found)
+
+
+def _default_upstream(files: list[Fields], upstreams: Collection[str]) -> str:
+    """The last file's word on where names go that no family has; "" for nowhere."""
+    said = [file.choice("default_upstream", upstreams) for file in files]
+    return next((name for name in reversed(said) if name), "")
+
+
+def _completed(model: Model, families: tuple[Family, ...]) -> Model:
+    """The model with what its family says where its entry does not."""
+    routes = tuple(
+        inherited(route, {model.id, route.model} - {""}, families) for route in model.routes
+    )
+    return replace(model, routes=routes)
 
 
 def _default(files: list[Fields], upstreams: Collection[str]) -> str:

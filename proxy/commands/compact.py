@@ -10,7 +10,7 @@ import typer
 
 from compaction.facts.fact import Fact
 from compaction.policy import Mode, Policy
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from proxy.commands.findings import head, plain
 from proxy.commands.terminal import AsJson, Terminal, grid
 from proxy.commands.trial import NoConversation, Trial, conversation, trial

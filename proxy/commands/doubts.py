@@ -9,7 +9,8 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from compaction.policy import Mode
-from proxy.catalog.entries import Catalog, Model
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
 from proxy.settings import Settings
 from proxy.store.database import open_database
 from proxy.store.teams import Teams
@@ -73,6 +74,27 @@ def teams(url: str) -> set[str] | None:
         return None
     finally:
         engine.dispose()
+
+
+def assumptions(known: Catalog) -> Iterator[str]:
+    """What the catalog's families are taken to say of models nobody described."""
+    if known.assumed:
+        more = f" and {len(known.assumed) - _NAMED} more" if len(known.assumed) > _NAMED else ""
+        yield (
+            f"cache rules and traits of {', '.join(known.assumed[:_NAMED])}{more} are assumed from"
+            " their families; write `regime` and `traits` in the catalog where that is wrong"
+        )
+    if known.passing.upstreams:
+        names = sorted({each.upstream.name for each in known.passing.families} | _last(known))
+        to = [name for name in names if name in known.passing.upstreams]
+        yield (
+            f"models outside the catalog pass to {', '.join(to) or 'no upstream by their names'},"
+            " at no known price; THRIFTGATE_PASS_UNLISTED_MODELS=false refuses them"
+        )
+
+
+def _last(known: Catalog) -> set[str]:
+    return {known.passing.default.name} if known.passing.default is not None else set()
 
 
 def _unpriced(known: Catalog) -> Iterator[str]:

@@ -13,7 +13,7 @@ import typer
 import uvloop
 
 from proxy.caches.regimes import REGIMES
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from proxy.commands.terminal import Terminal
 from proxy.demo.catalog import KEY, pointing, simulated
 from proxy.lab.app import app

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from proxy.catalog.entries import Catalog, Upstream
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Upstream
 from proxy.lab.models import MODELS, Simulated, of_models
 from proxy.wire.kinds import credentials
 

@@ -10,7 +10,7 @@ import msgspec
 import orjson
 
 from proxy.caches.bills import used
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from proxy.demo.traffic import Sent
 from proxy.lab.rendering import Vocabulary
 from proxy.replay.bounds import bounds

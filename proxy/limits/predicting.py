@@ -17,7 +17,8 @@ from typing import Final, TypeAlias
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.catalog.entries import Catalog, Model, Route
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route
 from proxy.desk import Estimator
 from proxy.limits import clamps
 from proxy.limits.clamps import allowance

@@ -8,7 +8,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Final
 
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from proxy.catalog.problems import BadCatalog
 from proxy.catalog.source import decoded, parse
 from proxy.limits.admission import Admission

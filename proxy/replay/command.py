@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
-from proxy.catalog.entries import Catalog, Model
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
 from proxy.replay.folding import Folding
 from proxy.replay.planning import Planning
 from proxy.replay.prompts import Reading

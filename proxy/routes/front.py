@@ -14,7 +14,7 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.call import Call, Key
-from proxy.chat import Ask, ask
+from proxy.chat import Ask, ask, has_stored_prompt
 from proxy.decide import GENERATING
 from proxy.desk import Desk, Line
 from proxy.errors import InvalidCall, ProxyError, Unready, UnsupportedMedia
@@ -224,7 +224,7 @@ def _asked(call: Call, head: Arrival) -> Call:
     if call.method != "POST":
         return call
     read = ask(call.body)
-    if not read.model:
+    if not read.model and not (call.endpoint == "responses" and has_stored_prompt(call.body)):
         raise InvalidCall(
             "The body names no model. Send `model`; GET /v1/models lists them.",
             code="missing_model",

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 
 from proxy.call import Key
-from proxy.catalog.entries import Catalog, Model
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
 from proxy.errors import NotFound
 
 Authenticate = Callable[[Request], Awaitable[Key]]

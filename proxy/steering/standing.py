@@ -9,7 +9,7 @@ from secrets import token_hex
 
 import msgspec
 
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from proxy.settings import Settings
 from proxy.steering.figures import Figures
 from proxy.steering.steering import Steering

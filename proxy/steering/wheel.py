@@ -13,7 +13,8 @@ from typing import Final
 import msgspec
 
 from proxy.call import Call
-from proxy.catalog.entries import Catalog, Model
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
 from proxy.choices import Choice, Decision, instead
 from proxy.decide import GENERATING
 from proxy.errors import CallerError

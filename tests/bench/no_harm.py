@@ -25,7 +25,7 @@ from pathlib import Path
 
 import orjson
 
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from tests.bench.no_harm_live import beside
 from tests.bench.no_harm_replay import Cell, Replayer
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog

@@ -23,7 +23,8 @@ import orjson
 from sqlalchemy import insert
 
 from proxy import app
-from proxy.catalog.entries import Catalog, Model
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
 from proxy.errors import CallerError
 from proxy.lab.app import app as simulator
 from proxy.lab.lab import Lab, cache_of

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from proxy import app
-from proxy.catalog.entries import Catalog, Model
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
 from proxy.demo.catalog import pointing
 from proxy.settings import Settings, read
 

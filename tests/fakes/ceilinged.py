@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from proxy.catalog.entries import Catalog, Model, Route
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route
 from proxy.desk import Admitted, Elsewhere
 from proxy.limits.ceilings import Ceilings
 from proxy.limits.predicting import Predictor

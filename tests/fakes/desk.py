@@ -5,7 +5,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from proxy.call import Call, Key
-from proxy.catalog.entries import Catalog, Model, Route, Upstream
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route, Upstream
 from proxy.chat import ask
 from proxy.decide import Patience
 from proxy.desk import Caller, Desk, Line

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proxy.catalog.entries import Catalog, Route
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Route
 from proxy.limits.admission import Admission
 from proxy.limits.predicting import Predictor
 from proxy.prepare import prepare

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.call import Call
-from proxy.catalog.entries import Catalog, Model, Route, Upstream
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route, Upstream
 from proxy.decide import Patience
 from proxy.desk import Admitted, Desk, Elsewhere
 from proxy.errors import CallerError, ProxyError

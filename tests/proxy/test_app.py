@@ -409,3 +409,13 @@ def test_the_server_says_nothing_of_itself(settings):
 
 async def _nothing(_scope: Any, _receive: Any, _send: Any) -> None:
     """An app that answers nobody."""
+
+
+def test_unlisted_models_pass_only_where_a_key_is_set_and_where_the_setting_lets_them(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    known = catalog(Settings())
+
+    assert known.unlisted("ft:gpt-4.1:acme::abc") is not None
+    assert known.unlisted("claude-opus-9") is None
+    assert catalog(Settings(pass_unlisted_models=False)).unlisted("gpt-4") is None

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.catalog.entries import Catalog, Model
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
+from proxy.catalog.families import Family, Passing
 from proxy.choices import Choice, asked, fallbacks, instead, is_overflow
 from proxy.errors import NotFound, UpstreamError
 from tests.fakes.desk import call, catalog, route
@@ -61,6 +63,21 @@ def test_an_unknown_model_is_told_with_the_nearest_known_one(name, hint):
     assert hint in caught.value.message
     assert ("Did you mean" in caught.value.message) is ("Did you mean" in hint)
     assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+
+
+def test_an_unlisted_model_takes_its_familys_route_and_needs_no_name_of_its_own():
+    one = route("one")
+    family = Family(names="new-*", upstream=one.upstream)
+    made = replace(
+        catalog(one),
+        passing=Passing(families=(family,), upstreams={one.upstream.name: one.upstream}),
+    )
+
+    (choice,) = asked(call(asking("new-model")), made)
+
+    assert (choice.route.name, choice.model) == ("one/new-*", "new-*")
+    with pytest.raises(NotFound, match="default_upstream"):
+        asked(call(asking("new-model")), made.passing_to(()))
 
 
 def test_a_long_name_is_cut_short_in_what_is_told():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from proxy.choices import Choice, Decision, asked
 from proxy.course import Course
 from proxy.decide import Patience

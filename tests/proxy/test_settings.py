@@ -18,6 +18,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "catalog": ("mine.toml", Path("mine.toml")),
     "promises": ("promises.toml", Path("promises.toml")),
     "redis_url": ("redis://cache:6379/0", "redis://cache:6379/0"),
+    "pass_unlisted_models": ("false", False),
     "private_budgets": ("1", True),
     "body_limit": ("1000", 1000),
     "bodies_limit": ("2048", 2048),
@@ -41,6 +42,7 @@ VALUES: dict[str, tuple[str, Any]] = {
 }
 WRONG = {
     "port": "80000",
+    "pass_unlisted_models": "perhaps",
     "private_budgets": "perhaps",
     "body_limit": "0",
     "bodies_limit": "0",

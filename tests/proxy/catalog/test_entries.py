@@ -1,6 +1,7 @@
 import pytest
 
-from proxy.catalog.entries import Catalog, Model, Route, Upstream
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route, Upstream
 
 UPSTREAM = Upstream(name="openai", kind="openai", base_url="https://api.openai.com/v1")
 ROUTE = Route(name="openai/x", upstream=UPSTREAM)

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.catalog.entries import Catalog, Route, Upstream
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Route, Upstream
 from proxy.catalog.load import load
 from proxy.catalog.problems import BadCatalog, Problem
 from slo.price import Rates

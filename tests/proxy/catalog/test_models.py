@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from proxy.catalog.entries import Catalog, Route
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Route
 from proxy.catalog.load import load
 from slo.price import Cost, Period, Rates, Terms, cost
 from slo.usage import Usage

@@ -3,8 +3,10 @@ from dataclasses import replace
 import pytest
 
 from compaction.policy import Mode
-from proxy.catalog.entries import Catalog, Model, Route
-from proxy.commands.doubts import doubts, teams, unasked, unnoted
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route
+from proxy.catalog.families import Family, Passing
+from proxy.commands.doubts import assumptions, doubts, teams, unasked, unnoted
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.ceiling import Ceiling
@@ -138,3 +140,16 @@ def test_a_mode_that_wants_notes_of_no_model_does_less_than_it_says():
     ]
     assert unasked(Settings(), Mode.FACTS) == []
     assert unasked(Settings(compaction_model="small"), Mode.FACTS_MODEL) == []
+
+
+def test_what_is_assumed_of_models_is_said_with_where_unlisted_ones_pass():
+    upstream = KNOWN.upstream
+    passing = Passing(
+        families=(Family(names="new-*", upstream=upstream),), upstreams={upstream.name: upstream}
+    )
+    made = replace(catalog(m=(KNOWN,)), assumed=("new-1",), passing=passing)
+
+    assumed, passed = assumptions(made)
+    assert "traits of new-1 are assumed" in assumed
+    assert "pass to one, at no known price" in passed
+    assert list(assumptions(catalog(m=(KNOWN,)))) == []

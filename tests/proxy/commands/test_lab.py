@@ -14,7 +14,7 @@ import typer
 
 from proxy import app
 from proxy.caches.regimes import REGIMES
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from proxy.commands.lab import _alone, _model, _told, lab
 from proxy.commands.terminal import Terminal
 from proxy.settings import read

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from proxy.app import catalog
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from proxy.catalog.load import load
 from proxy.demo.catalog import pointing, simulated
 from proxy.settings import read

@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from proxy import app
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from proxy.demo.otherwise import Sum, otherwise
 from proxy.demo.traffic import Sent
 from proxy.settings import read

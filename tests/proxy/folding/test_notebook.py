@@ -10,7 +10,8 @@ from sqlalchemy.exc import OperationalError
 
 from compaction.memory import Memory
 from compaction.policy import Mode
-from proxy.catalog.entries import Catalog, Model
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
 from proxy.errors import Forbidden, UpstreamError
 from proxy.folding import notebook as notebook_
 from proxy.folding.notebook import notebook

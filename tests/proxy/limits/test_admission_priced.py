@@ -5,7 +5,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from proxy.catalog.entries import Catalog, Model
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
 from proxy.limits.refusals import OverBudget
 from proxy.receipt import Outcome
 from proxy.settle import End

@@ -9,7 +9,8 @@ import orjson
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from proxy.catalog.entries import Catalog, Model, Route
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route
 from proxy.limits.clamps import note
 from proxy.limits.predicting import Predictor
 from proxy.limits.pricing import Alternative, Prediction

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from prometheus_client.registry import Collector
 
-from proxy.catalog.entries import Catalog, Model
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
 from proxy.limits.standing import NotAlone, check_counters, counters, promised, standing
 from proxy.settings import Settings
 from proxy.store.store import Store

@@ -1,6 +1,7 @@
 import pytest
 
-from proxy.catalog.entries import Catalog, Model, Upstream
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Upstream
 from proxy.errors import NotFound, Unauthenticated
 from proxy.routes.models import router
 from tests.fakes.desk import catalog, route

@@ -1,0 +1,44 @@
+"""The checked catalog: every listed model, every upstream, and where unlisted names pass."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from proxy.catalog.entries import Model, Route, Upstream
+from proxy.catalog.families import SNAPSHOT, Passing
+from proxy.catalog.problems import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """Every model that can be asked for and every upstream that answers.
+
+    Attributes:
+        models: By public name, in the order they were written.
+        upstreams: By name.
+        default: Takes the calls that name no model, at no known price.
+        passing: Where models pass that it does not list.
+        assumed: Models that took traits from their family, which their entries do not state.
+        warnings: What looks wrong in the files and can be used all the same.
+    """
+
+    models: Mapping[str, Model]
+    upstreams: Mapping[str, Upstream]
+    default: Route
+    passing: Passing = field(default_factory=Passing)
+    assumed: tuple[str, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+    def find(self, name: str) -> Model | None:
+        """The model of this name, or of which this names a dated snapshot; None for neither."""
+        model = self.models.get(name)
+        if model is None and (snapshot := SNAPSHOT.search(name)):
+            model = self.models.get(name[: snapshot.start()])
+        return model
+
+    def unlisted(self, name: str) -> Model | None:
+        """The entry by which a name passes that the catalog does not list; None where none may."""
+        return self.passing.model(name, self.models)
+
+    def passing_to(self, names: Collection[str]) -> "Catalog":
+        """The catalog whose unlisted models pass to these upstreams only; to none where empty."""
+        return replace(self, passing=self.passing.restricted(names))

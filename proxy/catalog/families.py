@@ -1,0 +1,196 @@
+"""Models that no catalog lists: the families their names belong to, and the upstreams they pass to.
+
+A family is a pattern of names. All its members share one entry whose id is the pattern, so that
+names callers make up add nothing to any table and become no label of a metric.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from proxy.catalog.entries import Model, Route, Upstream
+
+#: Where a pattern names the model that a fine-tune was made of.
+BASE: Final = "{base}"
+#: The longest name that passes; no provider has longer ones.
+MAX_NAME_LENGTH: Final = 256
+#: What a dated snapshot adds to its model's name: 2024-08-06, 20250929 or latest.
+SNAPSHOT: Final = re.compile(r"-(20\d\d-?[01]\d-?[0-3]\d|latest)\Z")
+_NAME: Final = re.compile(r"[!-~]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Names that belong together, and what is taken to be true of the models they name.
+
+    Attributes:
+        names: A pattern: ``*`` is any text, ``{base}`` the name of another model.
+        upstream: The upstream that its members pass to.
+        like: The model whose cache rules and traits they are taken to share; None for unknown.
+    """
+
+    names: str
+    upstream: Upstream
+    like: Route | None = None
+    _pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compile the pattern."""
+        parts = re.split(r"(\*|\{base\})", self.names)
+        wild = {"*": ".*", BASE: "(?P<base>[^:/]+)"}
+        pattern = re.compile("".join(wild.get(part) or re.escape(part) for part in parts))
+        object.__setattr__(self, "_pattern", pattern)
+
+    def match(self, name: str) -> re.Match[str] | None:
+        """The match of a name that belongs to the family."""
+        return self._pattern.fullmatch(name)
+
+    def model(self) -> Model:
+        """The entry that all members share; at no known price."""
+        return _unpriced(self.names, self.upstream, self.like)
+
+
+def fine_tunes(families: Collection[Family], models: Mapping[str, Model]) -> dict[str, Model]:
+    """Entries of fine-tunes by the pattern with the base in place; each takes after its base.
+
+    A fine-tune has a price of its own, so its base's is not taken.
+    """
+    found: dict[str, Model] = {}
+    for family in families:
+        if BASE not in family.names:
+            continue
+        for base in models.values():
+            route = _route_to(base, family.upstream)
+            if route is not None:
+                names = family.names.replace(BASE, base.id)
+                found[names] = _unpriced(names, family.upstream, route, whole=True)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passing:
+    """Where models pass that the catalog does not list.
+
+    Attributes:
+        families: In the order they are tried.
+        tuned: Entries of fine-tunes; see ``fine_tunes``.
+        upstreams: Those that may get unlisted names: with the key they need. By name.
+        default: Takes the names that no family has; None for refusing them.
+    """
+
+    families: tuple[Family, ...] = ()
+    tuned: Mapping[str, Model] = field(default_factory=dict)
+    upstreams: Mapping[str, Upstream] = field(default_factory=dict)
+    default: Upstream | None = None
+
+    def restricted(self, names: Collection[str]) -> "Passing":
+        """The same with these upstreams only."""
+        left = {name: each for name, each in self.upstreams.items() if name in names}
+        return replace(self, upstreams=left)
+
+    def model(self, name: str, models: Mapping[str, Model]) -> Model | None:
+        """The entry an unlisted name passes by; None where it must be refused.
+
+        Args:
+            name: As the caller wrote it.
+            models: The catalog's, for names that are written with their upstream before them.
+        """
+        if len(name) > MAX_NAME_LENGTH or not _NAME.fullmatch(name):
+            return None
+        place, _, rest = name.partition("/")
+        if rest and place in self.upstreams:
+            return self._at(self.upstreams[place], rest, models)
+        found = self._member(name)
+        if found is None and self.default is not None and self.default.name in self.upstreams:
+            found = _unpriced("*", self.default)
+        return found
+
+    def _member(self, name: str, upstream: Upstream | None = None) -> Model | None:
+        for family in self.families:
+            if family.upstream.name not in self.upstreams:
+                continue
+            if upstream is not None and family.upstream.name != upstream.name:
+                continue
+            if match := family.match(name):
+                base = match.groupdict().get("base", "")
+                tuned = self._tuned(family, base) if base else None
+                return tuned or family.model()
+        return None
+
+    def _tuned(self, family: Family, base: str) -> Model | None:
+        """The entry of a base's fine-tunes, also where the base is a dated snapshot."""
+        undated = SNAPSHOT.sub("", base)
+        names = (family.names.replace(BASE, each) for each in (base, undated))
+        return next((found for each in names if (found := self.tuned.get(each))), None)
+
+    def _at(self, upstream: Upstream, name: str, models: Mapping[str, Model]) -> Model | None:
+        """A model by the name that its upstream knows, for ``upstream/name``."""
+        listed = models.get(name)
+        if listed is not None and (route := _route_to(listed, upstream)) is not None:
+            return replace(listed, routes=(replace(route, model=route.model or name),))
+        found = self._member(name, upstream) or _unpriced("*", upstream)
+        return replace(found, routes=tuple(replace(each, model=name) for each in found.routes))
+
+
+def inherited(route: Route, names: Collection[str], families: Collection[Family]) -> Route:
+    """The route with what its model's family says where the catalog does not.
+
+    A family holds for its own provider, and for every upstream that speaks Anthropic's API.
+
+    Args:
+        route: As the catalog says it.
+        names: The model's public name and the one its upstream knows.
+        families: In the order they are tried.
+    """
+    for family in families:
+        if not _is_akin(route.upstream, family.upstream):
+            continue
+        if any(family.match(name) for name in names):
+            like = family.like
+            if like is None:
+                return route
+            least = route.min_cache_tokens
+            return replace(
+                route,
+                regime=route.regime or like.regime,
+                block=route.block if route.regime else like.block,
+                min_cache_tokens=like.min_cache_tokens if least is None else least,
+                traits=route.traits or like.traits,
+            )
+    return route
+
+
+def _is_akin(one: Upstream, other: Upstream) -> bool:
+    if one.kind != other.kind:
+        return False
+    return one.kind == "anthropic" or one.provider == other.provider != ""
+
+
+def _route_to(model: Model, upstream: Upstream) -> Route | None:
+    return next((each for each in model.routes if each.upstream.name == upstream.name), None)
+
+
+def _unpriced(
+    names: str, upstream: Upstream, like: Route | None = None, *, whole: bool = False
+) -> Model:
+    """The entry of all models with such names.
+
+    Args:
+        names: Their pattern, which is its id.
+        upstream: Where they go.
+        like: What they take after.
+        whole: Whether they have its window, too, and can what it can.
+    """
+    route = Route(name=f"{upstream.name}/{names}", upstream=upstream)
+    if like is not None:
+        route = replace(
+            route,
+            regime=like.regime,
+            block=like.block,
+            min_cache_tokens=like.min_cache_tokens,
+            traits=like.traits,
+        )
+    if like is not None and whole:
+        route = replace(route, window=like.window, max_output=like.max_output, can=like.can)
+    return Model(id=names, routes=(route,))

@@ -1,0 +1,157 @@
+"""Names outside the catalog go where they belong, and are never given a price nobody said."""
+
+from collections.abc import Collection
+from importlib import resources
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Route
+from proxy.catalog.load import load
+from proxy.catalog.problems import BadCatalog
+from proxy.limits.claims import is_unseen
+from slo.budget import Unpriced
+from tests.fakes.desk import call
+
+SHIPPED = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
+ALL = load(SHIPPED, None)
+ALL_NAMES = {family.names for family in ALL.passing.families}
+
+
+def unlisted(name: str, catalog: Catalog = ALL) -> Route | None:
+    found = catalog.unlisted(name)
+    return None if found is None else found.routes[0]
+
+
+def listed(name: str, user: str | None = None) -> Route:
+    found = load(SHIPPED, user).find(name)
+    assert found is not None
+    return found.routes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "route"),
+    [
+        ("gpt-4", "openai/gpt-4"),
+        ("gpt-3.5-turbo", "openai/gpt-3*"),
+        ("gpt-7", "openai/gpt-*"),
+        ("gpt-6.2-sol", "openai/gpt-6*"),
+        ("o1", "openai/o1"),
+        ("o1-pro", "openai/o1-*"),
+        ("codex-mini-latest", "openai/codex-*"),
+        ("claude-opus-5-7", "anthropic/claude-opus-5*"),
+        ("claude-3-haiku-20240307", "anthropic/claude-3*"),
+        ("gemini-5-pro", "google/gemini-*"),
+        ("grok-5", "xai/grok-*"),
+        ("ft:gpt-4.1:acme::abc", "openai/ft:gpt-4.1:*"),
+        ("ft:gpt-4.1-2025-04-14:acme:x:abc", "openai/ft:gpt-4.1:*"),
+        ("ft:gpt-none:acme::abc", "openai/ft:{base}:*"),
+    ],
+)
+def test_an_unlisted_name_passes_to_its_providers_upstream_unpriced_and_unchanged(name, route):
+    found = unlisted(name)
+
+    assert found is not None
+    assert (found.name, found.tariff, found.model) == (route, None, "")
+
+
+def test_a_fine_tune_has_its_bases_window_and_cache_rules_but_not_its_price():
+    base, tuned = listed("gpt-4.1"), unlisted("ft:gpt-4.1:acme::abc")
+
+    assert tuned is not None
+    assert (tuned.window, tuned.regime, tuned.can) == (base.window, base.regime, base.can)
+    assert base.tariff is not None
+    assert tuned.tariff is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "my-deployment", "anthropic.claude-v9:0", "nobody/gpt-9", "gpt-\n", "gpt-" + "x" * 300],
+)
+def test_a_name_of_no_family_passes_nowhere(name):
+    assert unlisted(name) is None
+
+
+@pytest.mark.parametrize("keyed", [(), ("openai",)])
+def test_no_name_passes_to_an_upstream_without_its_key(keyed: Collection[str]):
+    catalog = ALL.passing_to(keyed)
+
+    assert unlisted("claude-opus-5-7", catalog) is None
+    assert unlisted("anthropic/claude-opus-5-7", catalog) is None
+    assert (unlisted("gpt-4", catalog) is not None) is bool(keyed)
+
+
+def test_what_no_family_has_goes_to_the_default_upstream_if_that_has_its_key():
+    user = 'default_upstream = "router"\n[upstreams.router]\nbase_url = "https://r.test/v1"\n'
+    catalog = load(SHIPPED, user)
+
+    found = unlisted("meta/llama-9", catalog)
+    assert found is not None
+    assert (found.name, found.model, found.tariff) == ("router/*", "", None)
+    assert unlisted("meta/llama-9", catalog.passing_to(["openai"])) is None
+
+
+def test_a_name_behind_its_upstreams_is_sent_bare_and_priced_where_that_is_listed():
+    known, new = unlisted("openai/gpt-4.1"), unlisted("openai/gpt-4")
+
+    assert known is not None
+    assert new is not None
+    assert (known.model, known.tariff) == ("gpt-4.1", listed("gpt-4.1").tariff)
+    assert (new.name, new.model, new.tariff) == ("openai/gpt-4", "gpt-4", None)
+
+
+@given(st.text(max_size=40).map("gpt-".__add__))
+def test_made_up_names_add_no_route_names(name):
+    found = unlisted(name)
+
+    assert found is None or found.name.partition("/")[2] in ALL_NAMES
+
+
+def test_a_claude_added_by_hand_takes_its_familys_traits_and_is_named_as_assumed():
+    user = '[[models]]\nid = "claude-opus-5-7"\nupstream = "anthropic"\n'
+    like, found = listed("claude-opus-5-5"), listed("claude-opus-5-7", user)
+
+    assert (found.regime, found.traits) == (like.regime, like.traits)
+    assert found.min_cache_tokens == like.min_cache_tokens
+    assert found.tariff is None
+    assert load(SHIPPED, user).assumed == ("claude-opus-5-7",)
+
+
+def test_an_entry_that_states_its_own_traits_and_an_engines_model_assume_nothing():
+    user = """
+[upstreams.gpu1]
+base_url = "http://gpu1:8000/v1"
+[[models]]
+id = "claude-opus-5-7"
+upstream = "anthropic"
+regime = "implicit"
+traits = ["prefill"]
+min_cache_tokens = 1
+[[models]]
+id = "gpt-mine"
+upstream = "gpu1"
+"""
+    assert listed("claude-opus-5-7", user).traits == {"prefill"}
+    assert listed("gpt-mine", user).regime == ""
+    assert load(SHIPPED, user).assumed == ()
+
+
+def test_families_of_the_users_file_come_first_and_their_mistakes_are_said():
+    mine = '[upstreams.r]\nbase_url = "https://r.test/v1"\n'
+    user = f'families = [{{ names = "gpt-*", upstream = "r" }}]\n{mine}'
+
+    found = unlisted("gpt-4", load(SHIPPED, user))
+    assert found is not None
+    assert found.name == "r/gpt-*"
+    with pytest.raises(BadCatalog, match="has no names or no upstream"):
+        load(SHIPPED, 'families = [{ names = "gpt-*" }]')
+
+
+def test_hard_dollar_budgets_refuse_an_unlisted_model_as_they_refuse_any_unpriced_one():
+    found = unlisted("ft:gpt-4.1:acme::abc")
+
+    assert found is not None
+    assert is_unseen(Unpriced.OWN, call(b"{}"), found)
+    assert not is_unseen(Unpriced.ALLOW, call(b"{}"), found)
