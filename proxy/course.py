@@ -1,5 +1,8 @@
 """A call's way from attempt to attempt: what was tried, what is left, when it is given up."""
 
+from collections.abc import Callable
+from math import inf
+
 from proxy.choices import Choice, Decision, fallbacks, instead, is_overflow
 from proxy.desk import Elsewhere, Line
 from proxy.errors import UpstreamError
@@ -33,6 +36,8 @@ class Course:
         self._is_extended = self._is_moved = False
         self.refused: Planned | None = None
         self.misfolded: Fold | None = None
+        if decision.deadline is not None and not decision.is_trial:
+            self._pass_over_silent(now)
         line.desk.lanes.retries.called(now)
 
     @property
@@ -49,10 +54,7 @@ class Course:
     def may_be_late(self) -> bool:
         """Whether another route is to be tried where this one is late: not one that fails now."""
         following = self.following
-        if following is None or following.is_last_resort:
-            return False
-        desk, now = self._line.desk, self._line.timeline.now()
-        return desk.lanes.lane(following.route).breaker.opens_again(now) <= 0
+        return following is not None and self._is_ready(following)
 
     @property
     def following(self) -> Choice | None:
@@ -78,6 +80,16 @@ class Course:
     def passed(self) -> None:
         """Go on to the next choice."""
         self._tried += 1
+
+    def bring_forward(self, is_quicker: Callable[[Choice], bool]) -> bool:
+        """Try the first route next that is ready and may be quicker; False if there is none."""
+        first = self._tried + 1
+        for place in range(first, len(self._choices)):
+            choice = self._choices[place]
+            if self._is_ready(choice) and is_quicker(choice):
+                self._choices.insert(first, self._choices.pop(place))
+                return True
+        return False
 
     def moved(self, elsewhere: Elsewhere) -> None:
         """Go on with another model, for this one is too dear."""
@@ -110,6 +122,30 @@ class Course:
         if pause is None or not desk.lanes.retries.may(self._line.timeline.now()):
             return None
         return pause
+
+    def _pass_over_silent(self, now: float) -> None:
+        """Put a route of the same model first that begins, where the first has not begun of late.
+
+        What is given up before it begins is no failure: no breaker notices, and each call would
+        wait its deadline for it.
+        """
+        lanes, first = self._line.desk.lanes, self._choices[0]
+        if len(self._choices) == 1 or lanes.lane(first.route).ttft.median(now) != inf:
+            return
+        for choice in self._choices[1:]:
+            if choice.model == first.model and self._is_ready(choice):
+                usual = lanes.lane(choice.route).ttft.median(now)
+                if usual is not None and usual != inf:
+                    self._choices.remove(choice)
+                    self._choices.insert(0, choice)
+                    return
+
+    def _is_ready(self, choice: Choice) -> bool:
+        """Whether it may be tried because another is late: no last resort, and not failing."""
+        if choice.is_last_resort:
+            return False
+        desk, now = self._line.desk, self._line.timeline.now()
+        return desk.lanes.lane(choice.route).breaker.opens_again(now) <= 0
 
     def _extend(self, failure: UpstreamError) -> None:
         """Let the models follow that may answer in place of the one asked for, once."""

@@ -16,7 +16,7 @@ from proxy.choices import Choice
 from proxy.errors import UpstreamError
 from slo.breaker import Breaker, State, order
 from slo.concurrency import Limit
-from slo.hedges import HedgeBudget
+from slo.hedges import HedgeBudget, RecentTtft
 from slo.retries import RetryBudget
 
 _log = logging.getLogger("thriftgate.upstreams")
@@ -34,13 +34,15 @@ class Lane:
     Attributes:
         breaker: Whether it fails.
         limit: What it takes at once; None where nobody asked.
+        ttft: How long its latest streams took to begin.
     """
 
-    __slots__ = ("_queue", "breaker", "limit")
+    __slots__ = ("_queue", "breaker", "limit", "ttft")
 
     def __init__(self, *, adapts: bool) -> None:
         self.breaker = Breaker()
         self.limit = Limit() if adapts else None
+        self.ttft = RecentTtft()
         self._queue: deque[asyncio.Future[None]] = deque()
 
     async def enter(self, now: float) -> None:

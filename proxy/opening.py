@@ -52,12 +52,13 @@ class Opening:
         may_move: Whether it may go to another model where it is too dear here.
         was_sent: Whether anything went to the upstream.
         was_taken: Whether the upstream was at work on it, and so may bill it.
+        ttft: Seconds from sending to the first content; None before that.
         heard: What was read of an answer that failed before its content; None where none came.
     """
 
     __slots__ = (
-        "_again", "_began", "_is_planned", "_refused", "_status", "_ttft", "answer", "attempt",
-        "choice", "heard", "line", "may_move", "planned", "reader", "was_sent", "was_taken",
+        "_again", "_began", "_is_planned", "_refused", "_status", "answer", "attempt",
+        "choice", "heard", "line", "may_move", "planned", "reader", "ttft", "was_sent", "was_taken",
     )  # fmt: skip
 
     def __init__(
@@ -97,7 +98,7 @@ class Opening:
         self._refused = refused
         self._began = 0.0
         self._status = 0
-        self._ttft: float | None = None
+        self.ttft: float | None = None
 
     async def run(self) -> UpstreamError | Elsewhere | None:
         """Bring it to its commit point: None; or why another route may be tried.
@@ -188,7 +189,7 @@ class Opening:
             return
         usage = self.answer.meter.usage if self.answer is not None else None
         usage = usage or crude(self.attempt.sent, "")
-        lane.leave(self._ttft, usage.prompt - usage.cache_read, now, ok=went(failure))
+        lane.leave(self.ttft, usage.prompt - usage.cache_read, now, ok=went(failure))
 
     def _fits(self, model: str) -> bool:
         """Whether a model can answer the call."""
@@ -231,7 +232,9 @@ class Opening:
         self._began = line.timeline.now()
         answer = await self._opened(prepared)
         now = line.timeline.now()
-        self._ttft = now - self._began
+        self.ttft = now - self._began
+        if line.call.streamed:
+            lanes.lane(route).ttft.add(self.ttft, now)
         lanes.ended(route, None, self._began, now)
         return answer
 

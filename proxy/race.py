@@ -2,17 +2,19 @@
 
 ::
 
-    first ──────┬─ 0.6 of the deadline: the same model's next route, if the hedge budget allows
-                ├─ the deadline, of the hedge if there is one: given up for the next route
-                └─ ten deadlines, where only last resorts are left: it hangs, and is given up
+    first ──────┬─ 0.6 of the deadline: the same model's next route too, if the hedge budget allows
+                ├─ the deadline, of the hedge if there is one: the next route too
+                └─ ten deadlines, where only last resorts are left: they too, for it hangs
 
-The last route left has no deadline: a late answer is better than none. Each attempt that lost is
+No attempt ends another before one of them begins, so that a call with a deadline is never later
+than one without. None is sent to a route that is known to be as slow. Each attempt that lost is
 cancelled at once and leaves a receipt of its own, with what it may be billed.
 """
 
 import asyncio
 import logging
 from functools import partial
+from math import inf
 from typing import Final
 
 import msgspec
@@ -27,7 +29,7 @@ from proxy.settle import Attempt, End, crude, price
 from proxy.timeline import Timeline
 from proxy.unanswered import cut, refused, spent
 from proxy.watch import Interrupted, Unwatched, Wait
-from slo.hedges import after, is_worth
+from slo.hedges import after, begins_sooner, is_worth
 
 _log = logging.getLogger("thriftgate.upstreams")
 
@@ -37,14 +39,17 @@ _BYTES: Final = 4
 #: also conversations under way are moved, and the route's breaker counts a failure.
 _HANGS: Final = 10
 _HANG: Final = 10.0
+#: Attempts of a call that are under way at once, and the fewest seconds between two looks at them.
+_MOST_AT_ONCE: Final = 3
+_PAUSE: Final = 0.05
 
 
 class Late(UpstreamError):
-    """An attempt was given up for another route, because it was late."""
+    """An attempt was late, and another one's answer began first."""
 
     def __init__(self) -> None:
         super().__init__(
-            "The upstream was late, and another route was tried.",
+            "The upstream was late, and another route answered first.",
             status=504,
             code="ttft_deadline",
             retryable=True,
@@ -52,11 +57,11 @@ class Late(UpstreamError):
 
 
 class Hung(UpstreamError):
-    """An attempt was given up for the last resort, because it was so late that it hangs."""
+    """An attempt was so late that it hangs, and another one's answer began first."""
 
     def __init__(self) -> None:
         super().__init__(
-            "The upstream hung, and another route was tried.",
+            "The upstream hung, and another route answered first.",
             status=504,
             code="ttft_hang",
             retryable=True,
@@ -89,7 +94,8 @@ class Race:
         self._course = course
         self._deadline = deadline
         self._legs: dict[_Leg, Opening] = {}
-        self._is_late = False
+        self._began: dict[_Leg, float] = {}
+        self._is_late = self._is_hedged = False
         self._predicted: int | None = None
         self._start()
 
@@ -106,13 +112,14 @@ class Race:
             while True:
                 leg = await self._ended()
                 if leg is None:
-                    await self._late()
+                    self._send_next()
                     continue
                 self.opening = self._legs.pop(leg)
                 if not self._legs or _began(leg):
                     break
                 self._fallen(leg, self.opening)
                 self.opening = next(iter(self._legs.values()))
+                self._expect()
         finally:
             try:
                 await self._stop()
@@ -124,7 +131,6 @@ class Race:
         """Begin the attempt whose turn it is, with time of its own that goes on from the call's."""
         line = self._line
         now = line.timeline.now()
-        line.watch.expect(Wait.FIRST_BYTE, line.desk.patience.first_byte)
         timeline = Timeline(line.timeline.now)
         timeline.started = line.timeline.started
         timeline.waiting.seconds = line.timeline.waited
@@ -132,9 +138,18 @@ class Race:
         self.opening = self._course.opening(own)
         leg = asyncio.create_task(self.opening.run())  # noqa: TID251 - no race ends before its legs
         self._legs[leg] = self.opening
+        self._began[leg] = now
+        self._expect()
         self._late_at = now + after(self._deadline)
         self._due = now + self._deadline
         self._hung_at = now + max(_HANGS * self._deadline, _HANG)
+
+    def _expect(self) -> None:
+        """Wait as long as the attempt under way that was begun last may take."""
+        line = self._line
+        begun = max(self._began[leg] for leg in self._legs)
+        left = begun + line.desk.patience.first_byte - line.timeline.now()
+        line.watch.expect(Wait.FIRST_BYTE, max(left, 0.0))
 
     def _hand_over(self) -> None:
         """Make the attempt it ended with the call's own: what it waited for is what was waited for.
@@ -151,7 +166,9 @@ class Race:
     async def _ended(self) -> _Leg | None:
         """The attempt that ended first; None if it is time to do something about them."""
         wake = None
-        if self._course.may_be_late:
+        if len(self._legs) >= _MOST_AT_ONCE:
+            pass
+        elif self._course.may_be_late:
             at = self._late_at if len(self._legs) == 1 and not self._is_late else self._due
             wake = at - self._line.timeline.now()
         elif not self._course.is_last:
@@ -165,19 +182,21 @@ class Race:
         began = sorted(done, key=lambda leg: (not _began(leg), self._legs[leg].attempt.number))
         return began[0] if began else None
 
-    async def _late(self) -> None:
-        """Send a hedge; give what is late, or hangs, up for the next route."""
-        may_be_late = self._course.may_be_late
-        if may_be_late and self._line.timeline.now() < self._due:
+    def _send_next(self) -> None:
+        """Send the call to the next route too, where it is time for that and may help."""
+        course, now = self._course, self._line.timeline.now()
+        may_be_late = course.may_be_late
+        if may_be_late and now < self._due:
             self._is_late = True
-            if self._may_hedge():
-                self._course.passed()
-                self._start()
+            if not self._may_hedge():
+                return
+            self._is_hedged = True
+        elif now < self._hung_at and not (may_be_late and course.bring_forward(self._is_quicker)):
+            self._due = now + max(self._deadline, _PAUSE)
             return
-        for leg in list(self._legs):
-            await self._given_up(leg, Late() if may_be_late else Hung())
-        self._course.passed()
-        self._is_late = False
+        else:
+            self._is_late = False
+        course.passed()
         self._start()
 
     def _may_hedge(self) -> bool:
@@ -186,10 +205,24 @@ class Race:
         tokens = len(call.body) // _BYTES
         if choice is None or choice.model != self.opening.choice.model:
             return False
-        if not is_worth(tokens, is_warm_there=False):
+        if not is_worth(tokens, is_warm_there=False) or not self._is_quicker(choice):
             return False
         self._predicted = self._nanos(choice)
         return self._line.desk.lanes.hedges.may(self._predicted, self._line.timeline.now())
+
+    def _is_quicker(self, choice: Choice) -> bool:
+        """Whether a route may begin before all that are under way; not if known to be as slow."""
+        lanes, now = self._line.desk.lanes, self._line.timeline.now()
+        there = lanes.lane(choice.route).ttft.median(now)
+        return all(
+            begins_sooner(
+                there,
+                lanes.lane(opening.choice.route).ttft.median(now),
+                waited=now - self._began[leg],
+                deadline=self._deadline,
+            )
+            for leg, opening in self._legs.items()
+        )
 
     def _nanos(self, choice: Choice) -> int | None:
         """What an attempt costs that is given up before it says anything; None if unknown."""
@@ -211,29 +244,54 @@ class Race:
             _log.error("An attempt of call %s failed", self._line.call.id, exc_info=failure)
             cut(opening, Interrupted(), final=False)
 
-    async def _given_up(self, leg: _Leg, why: UpstreamError) -> None:
-        """Cancel an attempt and keep its receipt; what it came to meanwhile is closed.
+    async def _given_up(self, leg: _Leg) -> None:
+        """Cancel an attempt that lost and keep its receipt; what it came to is closed.
 
         Raises:
             CancelledError: The call was cancelled; the attempt has ended all the same.
         """
+        why = self._why(leg)
         leg.cancel()
         over = await _end(leg)
         opening = self._legs.pop(leg)
-        if over is not None and opening is self.opening:  # the call ends with it
-            raise over
         if not leg.cancelled() and not _began(leg):  # it failed by itself
             self._fallen(leg, opening)
         else:
+            self._note_lost(leg, opening)
             # That it was late, or another came first, is no failure: objectives judge of time.
             opening.close(why if isinstance(why, Hung) else asyncio.CancelledError())
-            if isinstance(why, Lost):
+            if self._is_hedged:
+                self._is_hedged = False
                 hedges, now = self._line.desk.lanes.hedges, self._line.timeline.now()
                 hedges.hedged(self._nanos(opening.choice), self._predicted, now)
             # At once, so that what it held is free for the next, and the call's cost is whole.
             cut(opening, why, final=False)
         if over is not None:
             raise over
+
+    def _note_lost(self, leg: _Leg, opening: Opening) -> None:
+        """Remember of a route that lost how slow it is taken to be.
+
+        One that was late has no time of its own. One that a route outran which is slow itself is
+        taken to be as slow as that, or each call would be sent there in vain.
+        """
+        lanes, now, late = self._line.desk.lanes, self._line.timeline.now(), after(self._deadline)
+        if opening.ttft is not None or not opening.was_sent:
+            return
+        first = self.opening
+        if now - self._began[leg] >= late:
+            lanes.lane(opening.choice.route).ttft.add(inf, now)
+        elif first.ttft is not None:
+            usual = lanes.lane(first.choice.route).ttft.median(now)
+            if usual is not None and usual >= late:
+                lanes.lane(opening.choice.route).ttft.add(first.ttft, now)
+
+    def _why(self, leg: _Leg) -> UpstreamError:
+        """Why an attempt lost, by how long it took until another began."""
+        waited = self._line.timeline.now() - self._began[leg]
+        if waited >= max(_HANGS * self._deadline, _HANG):
+            return Hung()
+        return Late() if waited >= self._deadline else Lost()
 
     async def _stop(self) -> None:
         """Cancel what is still under way; where no attempt ended by itself, the last is told of.
@@ -249,7 +307,7 @@ class Race:
                 del self._legs[leg]
                 continue
             try:
-                await self._given_up(leg, Lost())
+                await self._given_up(leg)
             except asyncio.CancelledError as again:
                 over = again
         if over is not None:

@@ -4,6 +4,8 @@ A hedge pays the prompt twice. It is sent before the answer's first content only
 of calls and of money, and never where it would have to read a long prompt from its beginning.
 """
 
+import statistics
+from collections import deque
 from typing import Final
 
 from slo.share import Share
@@ -22,6 +24,57 @@ LATE: Final = 0.6
 
 LONG: Final = 8000
 """Tokens of a prompt above which no replica reads it a second time from its beginning."""
+
+RECENT: Final = 60.0
+"""Seconds for which it is remembered how long a route took to begin."""
+
+_SAMPLES: Final = 32
+_FEWEST: Final = 3
+#: How often its usual time a route must have taken to be late by its own measure, too.
+_UNUSUAL: Final = 2.0
+
+
+class RecentTtft:
+    """Times to the first content of one route's latest calls."""
+
+    __slots__ = ("_samples",)
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, float]] = deque(maxlen=_SAMPLES)
+
+    def add(self, seconds: float, now: float) -> None:
+        """Remember how long a call took; ``inf`` for one that was given up before it began.
+
+        Args:
+            seconds: From sending to the first content.
+            now: Seconds of a clock that goes forward.
+        """
+        self._samples.append((now, seconds))
+
+    def median(self, now: float) -> float | None:
+        """The median of the last ``RECENT`` seconds; None where there are too few calls.
+
+        Args:
+            now: The time.
+        """
+        found = [seconds for at, seconds in self._samples if at > now - RECENT]
+        return statistics.median(found) if len(found) >= _FEWEST else None
+
+
+def begins_sooner(
+    there: float | None, here: float | None, *, waited: float, deadline: float
+) -> bool:
+    """Whether a second attempt may begin before the first; False if it is known to be as slow.
+
+    Args:
+        there: Seconds that the second attempt's route usually takes; None where nobody knows.
+        here: The same of the first one's.
+        waited: Seconds that the first has taken.
+        deadline: Seconds that its first content may take.
+    """
+    if there is None or there < after(deadline) or here is None:
+        return True
+    return waited + there < here or waited >= _UNUSUAL * here
 
 
 class HedgeBudget:

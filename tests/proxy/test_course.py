@@ -14,7 +14,7 @@ from proxy.timeline import Timeline
 from proxy.watch import Unwatched
 from tests.fakes.answers import ASKED
 from tests.fakes.caller import FakeCaller
-from tests.fakes.desk import call, desk
+from tests.fakes.desk import call, desk, route
 from tests.fakes.turmoil import town
 from tests.fakes.upstream import FakeTransport, broken
 
@@ -132,6 +132,31 @@ def test_a_late_answer_is_not_given_up_for_a_route_that_fails():
 
     assert not way.may_be_late
     assert way.following is not None
+
+
+def test_a_route_that_has_not_begun_of_late_is_passed_over_for_one_that_has():
+    on = line()
+    choices = asked(on.call, on.desk.catalog)
+    for choice, seconds in zip(choices[:2], (float("inf"), 0.8), strict=True):
+        for _ in range(3):
+            on.desk.lanes.lane(choice.route).ttft.add(seconds, 999.0)
+    decisions = (
+        Decision(choices=choices, deadline=1.0),
+        Decision(choices=choices),
+        Decision(choices=choices, deadline=1.0, is_trial=True),
+    )
+    routes = [course(on, each).opening().choice.route.name for each in decisions]
+
+    assert routes == ["two/m", "one/m", "one/m"]
+
+
+def test_the_first_route_that_may_be_quicker_is_brought_forward():
+    one, two, three = (Choice(route(name), "m") for name in ("one", "two", "three"))
+    way = course(line(), Decision(choices=(one, two, three)))
+
+    assert not way.bring_forward(lambda _: False)
+    assert way.bring_forward(lambda each: each is three)
+    assert way.following is three
 
 
 def test_the_last_route_may_be_as_late_as_it_likes():

@@ -3,7 +3,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from slo.hedges import LONG, SPAN, HedgeBudget, after, is_worth
+from slo.hedges import (
+    LONG,
+    RECENT,
+    SPAN,
+    HedgeBudget,
+    RecentTtft,
+    after,
+    begins_sooner,
+    is_worth,
+)
 
 NOW = 10_000.0
 CENT = 10_000_000
@@ -188,3 +197,30 @@ class Hedging(RuleBasedStateMachine):
 
 TestHedging = Hedging.TestCase
 TestHedging.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+def test_a_routes_usual_time_to_first_token_is_the_median_of_its_latest_calls():
+    ttft = RecentTtft()
+    for seconds in (0.2, 0.3):
+        ttft.add(seconds, NOW)
+    assert ttft.median(NOW) is None
+
+    ttft.add(float("inf"), NOW)
+    assert ttft.median(NOW) == 0.3
+    assert ttft.median(NOW + RECENT) is None
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "waited", "is_sooner"),
+    [
+        (None, 0.8, 1.0, True),  # nobody knows
+        (0.2, 0.2, 0.6, True),  # usually in time
+        (0.8, None, 1.0, True),
+        (0.8, 0.8, 1.0, False),  # as slow
+        (0.8, 0.8, 1.6, True),  # the first is late by its own measure, too
+        (0.8, 4.0, 1.0, True),  # slow, and the first is slower still
+        (float("inf"), float("inf"), 9.0, False),
+    ],
+)
+def test_no_second_attempt_goes_to_a_route_known_to_be_as_slow(there, here, waited, is_sooner):
+    assert begins_sooner(there, here, waited=waited, deadline=1.0) is is_sooner
