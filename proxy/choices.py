@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import msgspec
@@ -10,7 +11,7 @@ from proxy.call import Call
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.decide import GENERATING
-from proxy.errors import NotFound, UpstreamError
+from proxy.errors import NotFound, ProxyError, UpstreamError
 
 #: How upstreams say that a prompt is too long, by code or in words.
 #: Source: OpenAI API reference, error codes; Anthropic, errors; vLLM, serving (2026-11).
@@ -20,6 +21,22 @@ _OVERFLOWING = re.compile(
     r"|input token count.{0,40}exceeds|longer than the maximum model length",
     re.IGNORECASE,
 )
+
+
+#: The longest that is said of models that cannot take a call.
+_SKIPPED = 512
+
+
+class NotCarried(UpstreamError):
+    """A call cannot be said to the model that was to answer in another's place."""
+
+    def __init__(self, why: ProxyError) -> None:
+        super().__init__(
+            f"The call could not be translated for another model. {why.message}",
+            status=400,
+            code="not_carried",
+            retryable=False,
+        )
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -48,12 +65,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         level: The rung of the ladder it runs on; 0 for what the caller asked for.
         is_trial: Whether it is to show how what was asked for does: its routes keep their order,
             though some of them fail just now.
+        skipped: Models that would have been taken and cannot take the call, by name, and why.
     """
 
     choices: tuple[Choice, ...]
     deadline: float | None = None
     level: int = 0
     is_trial: bool = False
+    skipped: Mapping[str, str] = {}
 
 
 def asked(call: Call, catalog: Catalog) -> tuple[Choice, ...]:
@@ -99,6 +118,12 @@ def fallbacks(call: Call, catalog: Catalog, failure: UpstreamError) -> tuple[Mod
     else:
         names = model.fallbacks if failure.retryable else ()
     return tuple(found for name in names if (found := catalog.models.get(name)) is not None)
+
+
+def skipped_header(skipped: Mapping[str, str]) -> dict[str, str]:
+    """The header that says which models cannot take a call, and why."""
+    said = "; ".join(f"{model}: {why}" for model, why in skipped.items())
+    return {"x-thriftgate-fallback-skipped": said[:_SKIPPED]}
 
 
 def is_overflow(failure: UpstreamError) -> bool:

@@ -3,9 +3,17 @@
 from collections.abc import Callable
 from math import inf
 
-from proxy.choices import Choice, Decision, fallbacks, instead, is_overflow
+from proxy.choices import (
+    Choice,
+    Decision,
+    NotCarried,
+    fallbacks,
+    instead,
+    is_overflow,
+    skipped_header,
+)
 from proxy.desk import Elsewhere, Line
-from proxy.errors import UpstreamError
+from proxy.errors import ProxyError, UpstreamError
 from proxy.folds import Fold
 from proxy.opening import Opening
 from proxy.prefix.planned import Planned
@@ -20,6 +28,7 @@ class Course:
         refused: What planning made of the prompt, where the attempt under way goes without it
             because an upstream refused it.
         misfolded: The same of compaction, which goes first.
+        skipped: Models that cannot take the call, by name, and why.
     """
 
     def __init__(self, line: Line, decision: Decision) -> None:
@@ -36,6 +45,8 @@ class Course:
         self._is_extended = self._is_moved = False
         self.refused: Planned | None = None
         self.misfolded: Fold | None = None
+        self.skipped = dict(decision.skipped)
+        self._carried: UpstreamError | None = None
         if decision.deadline is not None and not decision.is_trial:
             self._pass_over_silent(now)
         line.desk.lanes.retries.called(now)
@@ -70,7 +81,12 @@ class Course:
         choice = self._choices[min(self._tried, len(self._choices) - 1)]
         again = self.refused is not None
         made = Opening(
-            line or self._line, choice, self._number, again=again, refused=self.misfolded
+            line or self._line,
+            choice,
+            self._number,
+            again=again,
+            refused=self.misfolded,
+            skipped=self.skipped,
         )
         made.may_move = not self._is_moved
         self._number += 1
@@ -103,6 +119,8 @@ class Course:
     def failed(self, opening: Opening, failure: UpstreamError) -> float | None:
         """Seconds to wait before the next attempt; None if there is to be none."""
         self._at_once = 0
+        if not isinstance(failure, NotCarried):
+            self._carried = failure
         misfolded = opening.misfolded(failure)
         self.refused = None if misfolded is not None else opening.refused(failure)
         if misfolded is not None or self.refused is None:
@@ -122,6 +140,16 @@ class Course:
         if pause is None or not desk.lanes.retries.may(self._line.timeline.now()):
             return None
         return pause
+
+    def reason(self, failure: UpstreamError) -> UpstreamError:
+        """Why the call failed: what an upstream said, before what could not be sent to another."""
+        is_ours = isinstance(failure, NotCarried) and self._carried is not None
+        return self._carried if is_ours and self._carried is not None else failure
+
+    def tell_skipped(self, error: ProxyError) -> None:
+        """Say in the error's headers which models cannot take the call."""
+        if self.skipped:
+            error.headers = {**error.headers, **skipped_header(self.skipped)}
 
     def _pass_over_silent(self, now: float) -> None:
         """Put a route of the same model first that begins, where the first has not begun of late.
@@ -157,5 +185,10 @@ class Course:
         why = "context_length_exceeded" if is_overflow(failure) else failure.code
         known = {choice.model for choice in self._choices}
         for model in fallbacks(call, catalog, failure):
-            if model.id not in known and not unfit(call, model, region):
+            if model.id in known:
+                continue
+            lack = unfit(call, model, region)
+            if lack:
+                self.skipped[model.id] = lack
+            else:
                 self._choices += instead(model, f"fallback: {why}")

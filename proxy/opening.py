@@ -8,15 +8,16 @@ It keeps no receipt: whoever let it run knows how the call goes on, and so what 
 """
 
 import asyncio
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from proxy.answer import Answer
-from proxy.choices import Choice, is_overflow
+from proxy.choices import Choice, NotCarried, is_overflow, skipped_header
 from proxy.decide import GENERATING
 from proxy.desk import Elsewhere, Folding, Line
-from proxy.errors import UpstreamError
+from proxy.errors import InvalidCall, UpstreamError
 from proxy.folds import NO_FOLD, Fold, unfolded
 from proxy.lanes import went
 from proxy.meter import Meter
@@ -57,7 +58,7 @@ class Opening:
     """
 
     __slots__ = (
-        "_again", "_began", "_is_planned", "_refused", "_status", "answer", "attempt",
+        "_again", "_began", "_is_planned", "_refused", "_skipped", "_status", "answer", "attempt",
         "choice", "heard", "line", "may_move", "planned", "reader", "ttft", "was_sent", "was_taken",
     )  # fmt: skip
 
@@ -69,6 +70,7 @@ class Opening:
         *,
         again: bool = False,
         refused: Fold | None = None,
+        skipped: dict[str, str] | None = None,
     ) -> None:
         """Nothing is done yet.
 
@@ -78,6 +80,7 @@ class Opening:
             number: Counts the call's attempts, from 0.
             again: Whether it was refused once planning had changed it, and goes as it came.
             refused: What compaction had made of it when it was refused; it goes without.
+            skipped: Models that cannot take the call, and why; more may be added.
         """
         self.line = line
         self.choice = choice
@@ -96,6 +99,7 @@ class Opening:
         self.heard: Meter | None = None
         self._again = self._is_planned = again
         self._refused = refused
+        self._skipped = {} if skipped is None else skipped
         self._began = 0.0
         self._status = 0
         self.ttft: float | None = None
@@ -115,6 +119,8 @@ class Opening:
             self.planned = await planning.planned(self.attempt.sent, self.choice.route)
             self._is_planned = True
         prepared = await self._prepared()
+        if isinstance(prepared, NotCarried):
+            return prepared
         self.reader = prepared.reader
         self.attempt = msgspec.structs.replace(
             self.attempt, notes=prepared.notes + self.attempt.fold.notes, planned=self.planned
@@ -131,6 +137,7 @@ class Opening:
                 headers={**self.attempt.headers, **admitted.headers},
                 notes=(*self.attempt.notes, *admitted.notes),
             )
+        self._tell_skipped()
         try:
             self.answer = await self._begun(prepared)
         except UpstreamError as failure:
@@ -196,7 +203,18 @@ class Opening:
         found = self.line.desk.catalog.models.get(model)
         if found is None or not self.may_move:
             return False
-        return not unfit(self.line.call, found, self.choice.route.upstream.region)
+        why = unfit(self.line.call, found, self.choice.route.upstream.region)
+        if why:
+            self._skipped[model] = why
+        return not why
+
+    @property
+    def _is_substitute(self) -> bool:
+        """Whether the model answers in place of the one that the call names."""
+        if not self.choice.moved:
+            return False
+        own = self.line.desk.catalog.find(self.line.call.model)
+        return own is None or own.id != self.choice.model
 
     async def _fold(self, folding: Folding) -> None:
         """Have the prompt shortened where its feature asks for that; the caller is told."""
@@ -213,11 +231,26 @@ class Opening:
             headers["x-thriftgate-compaction"] = fold.told
         self.attempt = msgspec.structs.replace(self.attempt, fold=fold, headers=headers)
 
-    async def _prepared(self) -> Prepared:
-        call, route = self.attempt.sent, self.choice.route
-        if len(call.body) < _LARGE:
-            return prepare(call, route, self.planned)
-        return await asyncio.to_thread(prepare, call, route, self.planned)
+    def _tell_skipped(self) -> None:
+        """Tell the caller which models cannot take the call."""
+        if self._skipped:
+            headers = {**self.attempt.headers, **skipped_header(self._skipped)}
+            self.attempt = msgspec.structs.replace(self.attempt, headers=headers)
+
+    async def _prepared(self) -> Prepared | NotCarried:
+        """The request; for a model in another's place, why it cannot be said to that one.
+
+        Raises:
+            InvalidCall: If it cannot be said to the upstream of the model that was asked for.
+        """
+        call, route, is_substitute = self.attempt.sent, self.choice.route, self._is_substitute
+        made = partial(prepare, call, route, self.planned, is_substitute=is_substitute)
+        try:
+            return made() if len(call.body) < _LARGE else await asyncio.to_thread(made)
+        except InvalidCall as error:
+            if not is_substitute:
+                raise
+            return NotCarried(error)
 
     async def _begun(self, prepared: Prepared) -> Answer:
         """The answer, at its commit point.

@@ -44,6 +44,19 @@ async def serve(line: Line) -> None:
         ProxyError: If nothing was sent to the caller; the receipts are kept already.
     """
     course = Course(line, _decided(line))
+    try:
+        await _answered(line, course)
+    except ProxyError as error:
+        course.tell_skipped(error)
+        raise
+
+
+async def _answered(line: Line, course: Course) -> None:
+    """Go from attempt to attempt until one is answered.
+
+    Raises:
+        ProxyError: As ``serve``.
+    """
     while True:
         opening, failure = await _opened(line, course)
         if failure is None:
@@ -65,7 +78,7 @@ async def serve(line: Line) -> None:
         pause = course.failed(opening, failure)
         await counted(opening, failure, final=pause is None)
         if pause is None:
-            raise failure
+            raise course.reason(failure)
         await _paused(line, course.number, pause)
 
 

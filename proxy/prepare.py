@@ -13,18 +13,27 @@ from proxy.prefix.explaining.diagnostics import Question
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.wire.kinds import WIRES
 from proxy.wire.port import Prepared
+from proxy.wire.substitution import translate_for_substitute
 from proxy.wire.untold import Untold
 
 _AS_IT_CAME: Final = Unplanned()
 
 
-def prepare(call: Call, route: Route, planned: Planned | Unplanned = _AS_IT_CAME) -> Prepared:
+def prepare(
+    call: Call,
+    route: Route,
+    planned: Planned | Unplanned = _AS_IT_CAME,
+    *,
+    is_substitute: bool = False,
+) -> Prepared:
     """The attempt at this call on this route.
 
     Args:
         call: The call.
         route: Where it goes.
         planned: The body that is sent in place of the caller's, or why the caller's is.
+        is_substitute: Whether the route's model answers in place of the one that was asked for, so
+            that the request is translated to what it takes.
 
     Raises:
         InvalidCall: If the call cannot be said on the route's wire without changing its meaning.
@@ -34,10 +43,16 @@ def prepare(call: Call, route: Route, planned: Planned | Unplanned = _AS_IT_CAME
         body = stripped(call.body) if call.endpoint in ENDPOINTS else call.body
         if body is not call.body:
             call = msgspec.structs.replace(call, body=body)
-        return _noted(wire.request(call, route), (*call.notes, *filter(None, (planned.why,))))
+        prepared = wire.request(call, route)
+        if is_substitute:
+            prepared = translate_for_substitute(prepared, route)
+        return _noted(prepared, (*call.notes, *filter(None, (planned.why,))))
     changed = planned.body is not call.body
     sent = msgspec.structs.replace(call, body=planned.body) if changed else call
-    prepared = _noted(wire.request(sent, route), (*call.notes, *planned.notes))
+    prepared = wire.request(sent, route)
+    if is_substitute:
+        prepared = translate_for_substitute(prepared, route)
+    prepared = _noted(prepared, (*call.notes, *planned.notes))
     if planned.headers:
         headers = {**prepared.headers, **planned.headers}
         prepared = msgspec.structs.replace(prepared, headers=headers)

@@ -7,6 +7,7 @@ what is read of a long body is remembered for the rest of its call.
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Final
 
@@ -14,6 +15,7 @@ import msgspec
 
 from proxy.call import Call
 from proxy.catalog.entries import Model, Route
+from proxy.wire.substitution import accepted_traits
 from slo.ladder import Offers, Wants
 from slo.ladder import unfit as lacking
 
@@ -38,6 +40,7 @@ _ABSENT: Final = msgspec.Raw(b"")
 #: How a body says that there are none, and the longest that says so.
 _NONE: Final = (b"null", b"[]", b"{}", b"false")
 _LONGEST: Final = 5
+_NO_OPTIONS: Final = (b"", b"null")
 #: Digits of the largest limit that is read.
 _DIGITS: Final = 18
 
@@ -52,6 +55,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
         output: Tokens it wants at most; 0 where it does not say.
         is_answered: Whether something of its conversation was answered before.
         first: 16 bytes that stand for the user's first message.
+        needs: What it asks for that cannot be said in other words, as ``Wants`` has it.
     """
 
     tools: bool
@@ -60,6 +64,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     output: int
     is_answered: bool
     first: bytes
+    needs: tuple[str, ...] = ()
 
 
 class _Part(msgspec.Struct):
@@ -85,6 +90,15 @@ class _Fields(msgspec.Struct):
     max_tokens: msgspec.Raw = _ABSENT
     max_completion_tokens: msgspec.Raw = _ABSENT
     max_output_tokens: msgspec.Raw = _ABSENT
+    n: msgspec.Raw = _ABSENT
+    logprobs: msgspec.Raw = _ABSENT
+    top_logprobs: msgspec.Raw = _ABSENT
+    modalities: msgspec.Raw = _ABSENT
+    audio: msgspec.Raw = _ABSENT
+    web_search_options: msgspec.Raw = _ABSENT
+    function_call: msgspec.Raw = _ABSENT
+    tool_choice: msgspec.Raw = _ABSENT
+    stop: msgspec.Raw = _ABSENT
 
 
 class _Body(_Fields):
@@ -154,6 +168,7 @@ def wants(call: Call, region: str = "") -> Wants:
         tokens=len(call.body) // _BYTES,
         output=found.output,
         region=region,
+        needs=found.needs,
     )
 
 
@@ -182,6 +197,7 @@ def offers(route: Route) -> Offers:
         window=route.window,
         max_output=route.max_output,
         region=route.upstream.region,
+        takes=accepted_traits(route),
     )
 
 
@@ -228,7 +244,46 @@ def _of(fields: _Fields, *, vision: bool, is_answered: bool, begins: bytes) -> S
         output=next(read, 0),
         is_answered=is_answered,
         first=blake2b(begins, digest_size=16).digest(),
+        needs=tuple(_needs(fields)),
     )
+
+
+def _needs(fields: _Fields) -> Iterator[str]:
+    """What a body asks for that only some models take, and that no other words say."""
+    if (_limit(fields.n) or 0) > 1:
+        yield "choices"
+    for name, asked in (
+        ("logprobs", _is_above_none(fields.logprobs) or _is_above_none(fields.top_logprobs)),
+        ("audio", _is_there(fields.audio) or b'"audio"' in bytes(fields.modalities)),
+        ("web_search", bytes(fields.web_search_options) not in _NO_OPTIONS),
+        ("functions", _is_there(fields.functions) or _is_there(fields.function_call)),
+        ("forced_tools", _is_there(fields.tool_choice) and not _is_free(fields.tool_choice)),
+        ("stop", _is_there(fields.stop)),
+    ):
+        if asked:
+            yield name
+    if _begins(fields.tools, b"["):
+        yield from _tool_needs(fields.tools)
+
+
+def _tool_needs(tools: msgspec.Raw) -> Iterator[str]:
+    try:
+        kinds = {bytes(each.type) for each in _PARTS.decode(tools)} - {b"", b'"function"'}
+    except _UNREADABLE:
+        return
+    if b'"custom"' in kinds:
+        yield "custom_tools"
+    if kinds - {b'"custom"'}:
+        yield "hosted_tools"
+
+
+def _is_above_none(raw: msgspec.Raw) -> bool:
+    return _is_there(raw) and bytes(raw) != b"0"
+
+
+def _is_free(choice: msgspec.Raw) -> bool:
+    """Whether a tool_choice leaves it to the model."""
+    return _is(choice, b'"auto"') or _is(choice, b'"none"')
 
 
 def _is_answer(message: _Message) -> bool:

@@ -17,6 +17,19 @@ _MEANT = {
     VISION: "read images",
 }
 
+#: The names of what a request may ask for, as in ``Wants.needs``, and what each means.
+_NEEDS = {
+    "choices": "give several answers (n)",
+    "logprobs": "tell log probabilities (logprobs)",
+    "audio": "speak (modalities, audio)",
+    "web_search": "search the web by itself (web_search_options)",
+    "functions": "be asked with functions in place of tools",
+    "custom_tools": "use custom tools",
+    "hosted_tools": "use tools that another provider runs",
+    "forced_tools": "be made to use a tool (tool_choice)",
+    "stop": "end at stop sequences (stop)",
+}
+
 
 class Wants(msgspec.Struct, frozen=True, kw_only=True):
     """What a call needs of whatever answers it.
@@ -28,6 +41,7 @@ class Wants(msgspec.Struct, frozen=True, kw_only=True):
         tokens: Tokens of its prompt.
         output: The most tokens its answer may have; 0 if it does not say.
         region: Where it must be processed, such as ``eu``; "" for anywhere.
+        needs: What its request asks for that cannot be said in other words, of ``_NEEDS``.
     """
 
     tools: bool = False
@@ -36,6 +50,7 @@ class Wants(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
     output: int = 0
     region: str = ""
+    needs: tuple[str, ...] = ()
 
 
 class Offers(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,12 +61,14 @@ class Offers(msgspec.Struct, frozen=True, kw_only=True):
         window: The most tokens of prompt and answer together; None if nobody said.
         max_output: The most tokens of an answer; None if nobody said.
         region: Where it processes; "" if that is not bound.
+        takes: What its requests may ask for, of ``_NEEDS``.
     """
 
     can: frozenset[str] | None = None
     window: int | None = None
     max_output: int | None = None
     region: str = ""
+    takes: frozenset[str] = frozenset()
 
 
 def unfit(wants: Wants, offers: Offers) -> str:
@@ -98,7 +115,8 @@ def _incapable(wants: Wants, offers: Offers) -> str:
             return f"Nobody said whether it can {_MEANT[name]}."
         if needed and offers.can is not None and name not in offers.can:
             return f"It cannot {_MEANT[name]}."
-    return ""
+    lacking = next((name for name in wants.needs if name not in offers.takes), None)
+    return f"It cannot {_NEEDS[lacking]}." if lacking is not None else ""
 
 
 def _too_small(wants: Wants, offers: Offers) -> str:

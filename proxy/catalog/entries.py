@@ -110,9 +110,34 @@ REGIMES = {
 }
 
 
-#: What a model may accept. Source: Anthropic, model pages and API versioning (2026-08 to 2026-11).
+#: What a model may accept: what it answers in another model's place is translated by this.
+#: Source: Anthropic, model pages and API versioning (2026-08 to 2026-11); OpenAI API reference,
+#: create a chat completion, and reasoning guide (2026-11); the other providers' API references.
 TRAITS = {
-    "sampling": "temperature, top_p and top_k are accepted",
+    "max_tokens": "a chat call's max_tokens is accepted",
+    "max_completion_tokens": "a chat call's max_completion_tokens is accepted",
+    "sampling": "temperature and top_p are accepted (of the Messages API: top_k, too)",
+    "sampling_at_none": "temperature and top_p are accepted with reasoning_effort none",
+    "penalties": "presence_penalty and frequency_penalty are accepted",
+    "logit_bias": "logit_bias is accepted",
+    "extra_sampling": "top_k, min_p and repetition_penalty are accepted",
+    "seed": "seed is accepted",
+    "stop": "stop sequences are accepted",
+    "choices": "n may be above 1",
+    "logprobs": "logprobs are told",
+    "effort": "reasoning_effort is accepted: low, medium, high",
+    "effort_none": "reasoning_effort may be none",
+    "effort_minimal": "reasoning_effort may be minimal",
+    "effort_xhigh": "reasoning_effort may be xhigh",
+    "effort_max": "reasoning_effort may be max",
+    "verbosity": "verbosity is accepted",
+    "prediction": "prediction is accepted",
+    "developer": "the role developer is accepted",
+    "parallel_tools": "parallel_tool_calls is accepted",
+    "functions": "functions and function_call, the forerunners of tools, are accepted",
+    "custom_tools": "tools of the type custom are accepted",
+    "hosted_tools": "OpenAI's hosted tools are accepted",
+    "openai_params": "OpenAI's own store, metadata, service_tier, user and the like are accepted",
     "forced_tools": "tool_choice any or tool is accepted",
     "adaptive_thinking": "thinking is asked for with adaptive and output_config.effort",
     "budget_thinking": "thinking is asked for with enabled and budget_tokens",

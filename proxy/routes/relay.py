@@ -26,6 +26,7 @@ _PASSED: Final = frozenset(
         "retry-after-ms",
         "x-thriftgate-clamped",
         "x-thriftgate-compaction",
+        "x-thriftgate-fallback-skipped",
         "x-thriftgate-moved",
     }
 )

@@ -58,6 +58,7 @@ class _Open(msgspec.Struct):
     is_first: bool
     level: int = 0
     nanos: int | None = 0
+    skipped: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -197,7 +198,13 @@ class Wheel:
             self._levels.pop(key, None)  # what begins anew in the same words stays where it is
         is_trial = mover is None and opened.is_first and self._is_tried(opened)
         deadline = _deadline(opened)
-        return Decision(choices=choices, level=level, deadline=deadline, is_trial=is_trial)
+        return Decision(
+            choices=choices,
+            level=level,
+            deadline=deadline,
+            is_trial=is_trial,
+            skipped=opened.skipped,
+        )
 
     def _is_tried(self, opened: _Open) -> bool:
         """Whether an objective waits for evidence of what was asked for, to come back to it."""
@@ -262,7 +269,10 @@ class Wheel:
             others = tuple(msgspec.structs.replace(each, moved=why) for each in asked[1:])
             return (*others, *_at_last(asked[:1])) if others else None
         model = self._catalog.models.get(rung)
-        if model is None or model.id == asked[0].model or amiss(_wants(call, asked), model):
+        if model is None or model.id == asked[0].model:
+            return None
+        if lack := amiss(_wants(call, asked), model):
+            opened.skipped[model.id] = lack
             return None
         return (*instead(model, why), *_at_last(asked))
 
@@ -284,7 +294,9 @@ class Wheel:
                     continue
                 known.add(rung)
                 wanted = wanted or _wants(call, asked)
-                if not amiss(wanted, model):
+                if lack := amiss(wanted, model):
+                    opened.skipped[model.id] = lack
+                else:
                     found += self._in_place(track, model, is_last_resort=not opened.is_first)
         return tuple(found)
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from proxy.catalog.entries import Model, Upstream
 from proxy.wants import amiss, offers, said, unfit, wants
+from proxy.wire.substitution import accepted_traits
 from slo.ladder import SCHEMA, TOOLS, VISION, Offers, Wants
 from tests.fakes.desk import call, route
 
@@ -22,7 +23,17 @@ def model(*abilities: str, window: int | None = 8_000, output: int | None = 1_00
     [
         (b"{}", Wants()),
         (b'{"tools":[{"type":"function"}]}', Wants(tools=True)),
-        (b'{"functions":[{}]}', Wants(tools=True)),
+        (b'{"functions":[{}]}', Wants(tools=True, needs=("functions",))),
+        (b'{"n":2,"logprobs":true,"stop":"x"}', Wants(needs=("choices", "logprobs", "stop"))),
+        (b'{"n":1,"logprobs":false,"top_logprobs":0,"stop":null}', Wants()),
+        (b'{"modalities":["text","audio"],"audio":{"voice":"x"}}', Wants(needs=("audio",))),
+        (b'{"web_search_options":{}}', Wants(needs=("web_search",))),
+        (b'{"tool_choice":"required"}', Wants(needs=("forced_tools",))),
+        (b'{"tool_choice":"auto"}', Wants()),
+        (
+            b'{"tools":[{"type":"function"},{"type":"custom"},{"type":"web_search"}]}',
+            Wants(tools=True, needs=("custom_tools", "hosted_tools")),
+        ),
         (b'{"tools":[],"functions":null}', Wants()),
         (b'{"response_format":{"type":"json_schema","json_schema":{}}}', Wants(schema=True)),
         (b'{"response_format":{"type":"json_object"}}', Wants()),
@@ -58,6 +69,7 @@ def test_what_a_call_needs_is_read_from_its_body(body, needed):
         vision=needed.vision,
         output=needed.output,
         tokens=len(body) // 4,
+        needs=needed.needs,
     )
 
 
@@ -181,4 +193,10 @@ def test_what_a_route_offers_is_its_own_and_its_upstreams():
     )
     made = route("one", upstream=upstream, window=5, max_output=2, can=frozenset({TOOLS}))
 
-    assert offers(made) == Offers(can=frozenset({TOOLS}), window=5, max_output=2, region="eu")
+    assert offers(made) == Offers(
+        can=frozenset({TOOLS}),
+        window=5,
+        max_output=2,
+        region="eu",
+        takes=accepted_traits(made),
+    )

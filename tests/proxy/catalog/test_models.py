@@ -117,10 +117,19 @@ def test_what_anthropic_models_accept(catalog: Catalog, names: str, traits: str)
         assert route(catalog, f"claude-{name}").traits == set(traits.split())
 
 
-def test_every_route_of_anthropic_has_traits_and_no_other(catalog: Catalog) -> None:
+def test_every_route_of_a_chat_model_says_what_its_requests_may_hold(catalog: Catalog) -> None:
     for model in catalog.models.values():
         (only,) = model.routes
-        assert bool(only.traits) == (only.upstream.kind == "anthropic")
+        assert bool(only.traits) != model.id.startswith("text-embedding")
+        if only.traits and only.upstream.kind == "openai":
+            assert only.traits & {"max_tokens", "max_completion_tokens"}
+
+
+def test_reasoning_models_of_openai_refuse_max_tokens(catalog: Catalog) -> None:
+    refusing = {model for model in catalog.models if model.startswith(("gpt-5", "gpt-6", "o"))}
+    for name in refusing - {"openai/gpt-oss-120b", "openai/gpt-oss-20b"}:
+        assert "max_tokens" not in route(catalog, name).traits
+        assert "sampling" not in route(catalog, name).traits
 
 
 def test_keys_are_read_from_where_people_keep_them(catalog: Catalog) -> None:

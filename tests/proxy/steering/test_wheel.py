@@ -176,6 +176,17 @@ def test_what_a_model_cannot_do_stays_where_it_was_asked_for(fields):
     assert not made._levels
 
 
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_model_that_cannot_take_a_call_is_named_with_the_reason(level):
+    made = wheel(objective(ladder=("small",)))
+    made.standings = {"chat-ttft": down(level)} if level else {}
+
+    assert decide(made, chat(web_search_options={})).skipped == {
+        "small": "It cannot search the web by itself (web_search_options)."
+    }
+    assert decide(made, chat(max_tokens=5)).skipped == {}
+
+
 def test_what_is_bound_to_a_region_stays_in_it():
     here = route("eu")
     bound = replace(here, upstream=replace(here.upstream, region="eu"))
