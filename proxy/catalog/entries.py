@@ -112,7 +112,8 @@ REGIMES = {
 
 #: What a model may accept: what it answers in another model's place is translated by this.
 #: Source: Anthropic, model pages and API versioning (2026-08 to 2026-11); OpenAI API reference,
-#: create a chat completion, and reasoning guide (2026-11); the other providers' API references.
+#: create a chat completion, and reasoning guide (2026-11). Of the other providers they are what is
+#: known of their OpenAI-compatible ways; a trait too many costs a refused attempt, no more.
 TRAITS = {
     "max_tokens": "a chat call's max_tokens is accepted",
     "max_completion_tokens": "a chat call's max_completion_tokens is accepted",

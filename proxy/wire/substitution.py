@@ -25,7 +25,7 @@ _OPENAI: Final = frozenset(
         "functions", "custom_tools", "hosted_tools", "openai_params", "seed",
     }
 )  # fmt: skip
-#: The same of all others that speak like OpenAI. Source: vLLM, OpenAI-compatible server (2026-11).
+#: The same of all others that speak like OpenAI, as vLLM's server does (0.33.0).
 _ALIKE: Final = frozenset(
     {
         "max_tokens", "sampling", "penalties", "logit_bias", "extra_sampling", "stop", "choices",

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.catalog.entries import Catalog
+from proxy.catalog.catalog import Catalog
 from proxy.choices import Choice, Decision, instead
 from proxy.decide import Patience
 from proxy.desk import Admitted, Elsewhere
