@@ -23,8 +23,8 @@ _WHOLE: Final = 64 * 1024 * 1024
 #: What is nearly JSON begins so, and is read again at once where it is short.
 _NEARLY: Final = (b"{", b"[", b"\xef\xbb\xbf")
 _SHORT: Final = 64 * 1024
-#: What is generated begins so, also where it is broken off or called something else.
-_GENERATED: Final = (b"{", b"data:", b"event:")
+#: A stream begins so, whatever it is called.
+_EVENTS: Final = (b"data:", b"event:")
 
 
 class Answer:
@@ -153,13 +153,17 @@ class Answer:
     def _check(self, body: bytes) -> None:
         """Look closer at what may be no answer.
 
-        What was broken off was generated and paid for: the caller gets it, as he would directly.
+        What was broken off was generated and paid for: the caller gets it, as he would directly. So
+        was a stream that nobody asked for, which no caller could read.
 
         Raises:
             UpstreamError: If it is none.
         """
-        if is_answer(body) or (self.meter.unread and body.lstrip().startswith(_GENERATED)):
+        start = body.lstrip()
+        if is_answer(body) or (self.meter.unread and start.startswith(b"{")):
             return
+        if self.meter.unread and start.startswith(_EVENTS):
+            raise paid_for()
         self.meter.broken = True
         raise failure_of(body, self._wire.failure) or malformed()
 

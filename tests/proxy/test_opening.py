@@ -19,9 +19,9 @@ from proxy.wire.port import Prepared
 from slo.breaker import State
 from slo.concurrency import Limit
 from tests.fakes.answers import (
-    COMPLETION,
     STREAM,
     USAGE,
+    chunk,
     event,
     failing,
     stream,
@@ -115,7 +115,7 @@ def test_an_answer_is_brought_to_its_first_content():
         (stream(event({"error": {"message": "no"}, "usage": USAGE})), "upstream_error", True),
         (stream(usage_chunk() + event({"error": {"message": "no"}})), "upstream_error", True),
         (Scripted([b"<html>"]), "upstream_malformed", False),
-        (Scripted([COMPLETION[:9]]), "upstream_malformed", True),
+        (Scripted([chunk("a")]), "upstream_malformed", True),
     ],
 )
 def test_a_failure_before_that_is_handed_back(script, code, was_taken):

@@ -58,26 +58,48 @@ def test_a_stream_that_ends_before_its_answer_does_is_broken():
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 @pytest.mark.parametrize(
-    ("body", "usage"),
+    "body",
     [
-        (b'{"id":"chatcmpl-1","choices":[{"ind', ESTIMATE),
-        (chunk("a"), ESTIMATE),
-        (b"", None),
-        (b"{}", None),
-        (b"null", None),
-        (b"[]", None),
-        (b"<html>", None),
-        (b'{"choices":[]}', None),
-        (b'{"type":"error"}', None),
+        b"",
+        b"{}",
+        b"null",
+        b"[]",
+        b"<html>",
+        b'{"choices":[]}',
+        b'{"type":"error"}',
     ],
 )
-def test_a_whole_answer_that_is_none_is_a_failure_billed_if_it_is_part_of_one(kind, body, usage):
+def test_a_whole_answer_that_is_none_is_a_failure(kind, body):
     done = play(Scripted([body]), Scripted([body]), routes=(route(kind=kind),))
 
     assert done.error is not None
     assert (done.error.status, done.error.code) == (502, "upstream_malformed")
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.FAILED, True)]
-    assert (done.last.status, done.last.usage) == (502, usage)
+    assert (done.last.status, done.last.usage) == (502, None)
+
+
+PART = b'{"id":"chatcmpl-1","choices":[{"ind'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [("openai", chunk("a")), ("anthropic", chunk("a")), ("anthropic", PART)]
+)
+def test_what_was_paid_for_and_nobody_can_read_is_not_bought_again(kind, body):
+    done = play(Scripted([body]), Scripted([body]), routes=(route(kind=kind),))
+
+    assert done.error is not None
+    assert (done.error.status, done.error.code) == (502, "upstream_malformed")
+    assert done.outcomes == [(Outcome.FAILED, True)]
+    assert (done.last.status, done.last.usage) == (502, ESTIMATE)
+
+
+def test_what_was_broken_off_reaches_its_caller_as_it_would_directly():
+    done = play(Scripted([PART]))
+
+    assert done.error is None
+    assert done.caller.body == PART
+    assert done.outcomes == [(Outcome.ANSWERED, True)]
+    assert (done.last.usage is not None, done.last.estimated) == (True, True)
 
 
 SECRET = "no credit left on sk-verysecretkey123"

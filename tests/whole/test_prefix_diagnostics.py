@@ -111,9 +111,9 @@ def test_a_callers_own_beta_features_are_kept(here: Hourglass):
 
 
 def test_a_conversation_that_goes_on_well_has_no_reason(here: Hourglass):
-    for turn in range(4):
+    for turn in range(12):
         chat(here, turn)
-    found = receipt(here, chat(here, 4))
+    found = receipt(here, chat(here, 12))
 
     assert (found.miss, found.usage is not None and found.usage.cache_read > 1_000) == ("", True)
 

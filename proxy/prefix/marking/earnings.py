@@ -5,7 +5,7 @@ are reckoned on paper first. They are sent
 
 - out of what those that were sent have brought back already, or
 - where they may lose less than 0.04 % of what the feature has cost so far, or
-- one call at a time, where marks would have saved half of what the calls cost.
+- one call at a time, where marks would have saved three tenths of what the calls cost.
 
 So a feature is never behind by more than one call's marks: a quarter of its prompt, or all of it
 where the mark lives for an hour.
@@ -21,7 +21,7 @@ _SAFETY: Final = 3.0
 #: The part of what all calls would have cost unmodified that bets may lose at any time.
 _ALLOWANCE: Final = 0.0004
 #: The part of it that marks would have to save for one bet that may lose more.
-_SHARE: Final = 0.5
+_SHARE: Final = 0.3
 #: Calls whose marks may be at stake at once.
 _MOST: Final = 1_000
 #: Seconds that no call takes.
