@@ -199,12 +199,14 @@ def test_planning_costs_no_more_than_what_was_sent(vocabulary, model):
     variants = [Planning(read, 0.0, arranges=arranges) for arranges in (False, True)]
     as_sent, *planned, _ = replay(timed(calls), read, variants).variants
 
+    # Where a mark is a bet, one may be open at the end: a quarter of a prompt, or a little more.
+    bet = 0.3 / len(calls) if model == "marks" else 0.0
     assert [row.name for row in planned] == ["marked", "arranged"]
     for row in planned:
         assert row.hit_rate >= as_sent.hit_rate
         if as_sent.cost_usd_per_1k is not None:
             assert row.cost_usd_per_1k is not None
-            assert row.cost_usd_per_1k <= as_sent.cost_usd_per_1k
+            assert row.cost_usd_per_1k <= as_sent.cost_usd_per_1k * (1 + bet)
 
 
 def test_what_is_built_badly_is_read_again_once_it_is_arranged(vocabulary):
