@@ -54,7 +54,7 @@ class Family:
 def fine_tunes(families: Collection[Family], models: Mapping[str, Model]) -> dict[str, Model]:
     """Entries of fine-tunes by the pattern with the base in place; each takes after its base.
 
-    A fine-tune has a price of its own, so its base's is not taken.
+    Its price, too, is taken to be its base's, which the name states; a provider may ask more.
     """
     found: dict[str, Model] = {}
     for family in families:
@@ -64,7 +64,8 @@ def fine_tunes(families: Collection[Family], models: Mapping[str, Model]) -> dic
             route = _route_to(base, family.upstream)
             if route is not None:
                 names = family.names.replace(BASE, base.id)
-                found[names] = _unpriced(names, family.upstream, route, whole=True)
+                tuned = replace(route, name=f"{family.upstream.name}/{names}", model="")
+                found[names] = Model(id=names, routes=(tuned,))
     return found
 
 
@@ -171,16 +172,13 @@ def _route_to(model: Model, upstream: Upstream) -> Route | None:
     return next((each for each in model.routes if each.upstream.name == upstream.name), None)
 
 
-def _unpriced(
-    names: str, upstream: Upstream, like: Route | None = None, *, whole: bool = False
-) -> Model:
+def _unpriced(names: str, upstream: Upstream, like: Route | None = None) -> Model:
     """The entry of all models with such names.
 
     Args:
         names: Their pattern, which is its id.
         upstream: Where they go.
         like: What they take after.
-        whole: Whether they have its window, too, and can what it can.
     """
     route = Route(name=f"{upstream.name}/{names}", upstream=upstream)
     if like is not None:
@@ -191,6 +189,4 @@ def _unpriced(
             min_cache_tokens=like.min_cache_tokens,
             traits=like.traits,
         )
-    if like is not None and whole:
-        route = replace(route, window=like.window, max_output=like.max_output, can=like.can)
     return Model(id=names, routes=(route,))

@@ -89,7 +89,8 @@ def assumptions(known: Catalog) -> Iterator[str]:
         to = [name for name in names if name in known.passing.upstreams]
         yield (
             f"models outside the catalog pass to {', '.join(to) or 'no upstream by their names'},"
-            " at no known price; THRIFTGATE_PASS_UNLISTED_MODELS=false refuses them"
+            " at no known price, fine-tunes at their base model's;"
+            " THRIFTGATE_PASS_UNLISTED_MODELS=false refuses them"
         )
 
 

@@ -45,8 +45,6 @@ def listed(name: str, user: str | None = None) -> Route:
         ("claude-3-haiku-20240307", "anthropic/claude-3*"),
         ("gemini-5-pro", "google/gemini-*"),
         ("grok-5", "xai/grok-*"),
-        ("ft:gpt-4.1:acme::abc", "openai/ft:gpt-4.1:*"),
-        ("ft:gpt-4.1-2025-04-14:acme:x:abc", "openai/ft:gpt-4.1:*"),
         ("ft:gpt-none:acme::abc", "openai/ft:{base}:*"),
     ],
 )
@@ -57,13 +55,17 @@ def test_an_unlisted_name_passes_to_its_providers_upstream_unpriced_and_unchange
     assert (found.name, found.tariff, found.model) == (route, None, "")
 
 
-def test_a_fine_tune_has_its_bases_window_and_cache_rules_but_not_its_price():
-    base, tuned = listed("gpt-4.1"), unlisted("ft:gpt-4.1:acme::abc")
+@pytest.mark.parametrize(
+    "name", ["ft:gpt-4.1:acme::abc", "ft:gpt-4.1-2025-04-14:acme:x:abc", "ft:gpt-4.1:a"]
+)
+def test_a_fine_tune_takes_its_price_window_and_cache_rules_from_its_base(name):
+    base, tuned = listed("gpt-4.1"), unlisted(name)
 
     assert tuned is not None
+    assert (tuned.name, tuned.model) == ("openai/ft:gpt-4.1:*", "")
     assert (tuned.window, tuned.regime, tuned.can) == (base.window, base.regime, base.can)
-    assert base.tariff is not None
-    assert tuned.tariff is None
+    assert tuned.tariff is not None
+    assert tuned.tariff == base.tariff
 
 
 @pytest.mark.parametrize(
