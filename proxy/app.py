@@ -16,7 +16,6 @@ from contextlib import (
 )
 from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -24,9 +23,8 @@ from starlette.types import ASGIApp
 
 from proxy.alerts.standing import alerting
 from proxy.catalog.catalog import Catalog
-from proxy.catalog.load import load
-from proxy.catalog.source import decoded
 from proxy.chosen import Usual
+from proxy.configuration import read_catalog, read_policies
 from proxy.decide import Patience
 from proxy.desk import Desk
 from proxy.errors import Unready
@@ -37,7 +35,7 @@ from proxy.folding.folding import Folding
 from proxy.folding.notebook import notebook
 from proxy.lanes import Lanes
 from proxy.limits.entry import Entry
-from proxy.limits.standing import promised, standing
+from proxy.limits.standing import standing
 from proxy.pages import paged
 from proxy.planning import Planning
 from proxy.prefix.planner import Planner
@@ -50,7 +48,7 @@ from proxy.steering.lanes import LaneFigures, LaneNews
 from proxy.steering.standing import steering
 from proxy.steering.wheel import Wheel
 from proxy.store.ids import call_ids
-from proxy.store.store import Store
+from proxy.store.store import Store, open_store
 from proxy.surroundings import Surroundings
 from proxy.telemetry import Telemetry
 from proxy.upkeep import guard, retain
@@ -150,48 +148,6 @@ class Capacity:
         return ""
 
 
-def catalog(settings: Settings) -> Catalog:
-    """The shipped catalog with the user's file over it.
-
-    Raises:
-        BadCatalog: With every problem found.
-        OSError: If the user's file cannot be read.
-    """
-    shipped = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
-    if settings.catalog is None:
-        known = load(shipped, None)
-    else:
-        file = str(settings.catalog)
-        user = decoded(settings.catalog.read_bytes(), file)
-        known = load(shipped, user, names=("models.toml", file))
-    return known.passing_to(_keyed(known) if settings.pass_unlisted_models else ())
-
-
-def _keyed(known: Catalog) -> list[str]:
-    """The upstreams that have the key they need: no others may see a name nobody listed."""
-    keys = upstream_keys(each.key_env for each in known.upstreams.values())
-    return [
-        name for name, each in known.upstreams.items() if not each.key_env or each.key_env in keys
-    ]
-
-
-def database_url(settings: Settings) -> str:
-    """Where the ledger is kept."""
-    return settings.database_url or f"sqlite:///{settings.folder / 'thriftgate.db'}"
-
-
-def store(settings: Settings) -> Store:
-    """The store these settings name, migrated.
-
-    Raises:
-        ValueError: The URL names no database that can be used.
-        SQLAlchemyError: The database is away.
-        OSError: The folder cannot be written.
-    """
-    settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return Store.open(database_url(settings), settings.folder / "journal", settings.planning)
-
-
 @asynccontextmanager
 async def gateway(
     settings: Settings,
@@ -207,8 +163,8 @@ async def gateway(
         clock: Seconds since the epoch.
         ticks: Seconds of a clock that goes forward, by which calls are timed.
     """
-    known = catalog(settings)
-    opened = opened or store(settings)
+    known = read_catalog(settings)
+    opened = opened or open_store(settings)
     telemetry = Telemetry(log_calls=settings.log_calls)
     estimates = Estimates()
     estimates.warm()
@@ -217,7 +173,7 @@ async def gateway(
             tasks = Tasks(group)
             days = settings.retention_days
             upkeep = tasks.keep(partial(retain, opened, days, clock))
-            promises = promised(settings)
+            promises = read_policies(settings)
             async with alerting(promises.sinks, opened, tasks, clock, promises.budgets) as alerts:
                 around = Surroundings(
                     settings=settings,

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 
 from proxy.board import LiveBoard
 from proxy.call import Key
+from proxy.limits.counters import counters
 from proxy.limits.entry import Entry
-from proxy.limits.standing import counters
 from proxy.routes import admin, health, models, receipts
 from proxy.routes.arrival import token, unauthenticated
 from proxy.routes.pages import tell_errors

@@ -142,3 +142,9 @@ def total(costs: Iterable[int | None]) -> int | None:
             return None
         found += cost
     return found
+
+
+def dollars(nanos: int) -> str:
+    """Nano-dollars as US dollars, in full and without an exponent."""
+    whole, part = divmod(nanos, 1_000_000_000)
+    return f"{whole}.{part:09d}".rstrip("0").rstrip(".")

@@ -108,6 +108,11 @@ class Settings(BaseModel):
     log_calls: bool = False
     """Whether every call writes a log line; failures always do."""
 
+    @property
+    def ledger_url(self) -> str:
+        """The URL of the database with the ledger."""
+        return self.database_url or f"sqlite:///{self.folder / 'thriftgate.db'}"
+
 
 def read(environment: Mapping[str, str] | None = None) -> Settings:
     """The settings of this process.

@@ -43,6 +43,10 @@ BROAD = {
 }
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {
+    "proxy/commands/check.py": "tests/proxy/test_cli.py",
+    "proxy/commands/demo.py": "tests/proxy/demo/test_run.py",
+    "proxy/commands/serve.py": "tests/proxy/test_cli.py",
+    "proxy/commands/session.py": "tests/proxy/test_cli.py",
     "proxy/serving.py": "tests/proxy/test_app.py",
     "proxy/store/redis_asking.py": "tests/proxy/store/test_redis_reserving.py",
     "proxy/surroundings.py": "tests/proxy/limits/test_standing.py",

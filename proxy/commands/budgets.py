@@ -10,9 +10,9 @@ from rich.text import Text
 
 from proxy.commands.terminal import Terminal, grid, named
 from proxy.limits.accounts import Accounts
-from proxy.limits.standing import counters
+from proxy.limits.counters import counters
 from proxy.limits.told import Row, counted, known, most_spent
-from proxy.routes.relay import dollars
+from proxy.receipt import dollars
 from proxy.settings import Settings
 from proxy.store.reserving import StoreLost
 from proxy.store.store import Store

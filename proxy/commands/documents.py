@@ -18,7 +18,7 @@ from proxy.prefix.explaining.explanations import MENDS
 from proxy.prefix.guard import Sample
 from proxy.prefix.layouts.layout import Layout, Move
 from proxy.prefix.standing import Place, Standing
-from proxy.routes.relay import dollars
+from proxy.receipt import dollars
 from proxy.store.foldings import FoldSum
 from proxy.store.layout_rows import Proposal, State
 from proxy.store.savings import Comparison, MissSum

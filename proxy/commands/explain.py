@@ -13,8 +13,7 @@ from proxy.commands.terminal import Terminal, moment, named
 from proxy.folds import NOTES
 from proxy.prefix.explaining.explanations import story
 from proxy.prefix.explaining.reasons import Miss, Reason
-from proxy.receipt import Outcome, Receipt
-from proxy.routes.relay import dollars
+from proxy.receipt import Outcome, Receipt, dollars
 
 #: By its text: the ledger may hold one of another version.
 _REASONS: Final = {reason.value: reason for reason in Reason}

@@ -8,7 +8,7 @@ import msgspec
 
 from proxy.commands.terminal import Terminal
 from proxy.settings import Settings
-from proxy.steering.standing import counters
+from proxy.steering.counters import counters
 from proxy.steering.tracks import Told
 from proxy.store.reserving import StoreLost
 from proxy.store.store import Store

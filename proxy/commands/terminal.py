@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import msgspec
 import typer
 from rich.console import Console, ConsoleRenderable
 from rich.table import Column, Table
 
-from proxy.store.store import Store
+if TYPE_CHECKING:  # it takes longer to import than most commands take to run
+    from proxy.store.store import Store
 
 _DRAIN = 5.0
 #: Columns of what has no edge, such as a pipe.
@@ -34,13 +35,13 @@ class Terminal:
         fail: Says what is wrong and ends the command.
     """
 
-    open: Callable[[], Store]
+    open: "Callable[[], Store]"
     now: Callable[[], float]
     out: Console
     fail: Callable[[str], NoReturn]
 
     @contextmanager
-    def store(self) -> Iterator[Store]:
+    def store(self) -> "Iterator[Store]":
         """The store, closed at the end."""
         opened = self.open()
         try:
@@ -95,11 +96,11 @@ class Terminal:
         wide = self.out.options.update(width=_WIDE)
         return self.out.measure(table, options=wide).maximum > self.out.width
 
-    def names(self, store: Store) -> dict[str, str]:
+    def names(self, store: "Store") -> dict[str, str]:
         """The teams' names, by their ids."""
         return {team.id: team.name for team in store.teams.all()}
 
-    def team(self, store: Store, name: str) -> str:
+    def team(self, store: "Store", name: str) -> str:
         """The id of the team with this name or id; ends the command where there is none."""
         found = next((team for team in store.teams.all() if name in {team.name, team.id}), None)
         if found is not None:

@@ -11,7 +11,7 @@ from dashboards.reports import Period, Spend
 from proxy.demo.otherwise import Otherwise, Sum
 from proxy.demo.traffic import Sent
 from proxy.prefix.standing import Place
-from proxy.routes.relay import dollars
+from proxy.receipt import dollars
 from proxy.store.store import Store
 
 _FLUSH = 10.0

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dashboards.reports import Part, Spend
-from proxy.routes.relay import dollars
+from proxy.receipt import dollars
 from slo.usage import Usage
 
 _FIGURES: Final = (

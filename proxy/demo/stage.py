@@ -15,6 +15,7 @@ import uvicorn
 from proxy import app
 from proxy import serving as servers
 from proxy.app import Gateway
+from proxy.configuration import read_catalog
 from proxy.demo.catalog import pointing, simulated
 from proxy.lab.app import app as lab_app
 from proxy.lab.lab import Lab
@@ -93,7 +94,7 @@ async def stage(*, now: datetime, start: datetime, port: int) -> AsyncIterator[S
     Raises:
         OSError: If no port is free.
     """
-    shipped = app.catalog(read({}))
+    shipped = read_catalog(read({}))
     clock = Clock(start, asyncio.get_running_loop().time)
     lab_settings = LabSettings(models=simulated(shipped), time_scale=_TIME_SCALE)
     lab = Lab(lab_settings, clock=clock, sleep=asyncio.sleep)

@@ -11,7 +11,7 @@ from proxy.limits.claims import is_unseen
 from proxy.limits.predicting import Predictor
 from proxy.limits.pricing import Prediction, Priced, priced, served
 from proxy.limits.refusals import Excess, OverBudget, over_ceiling, unpriced
-from proxy.routes.relay import dollars
+from proxy.receipt import dollars
 from proxy.settle import Attempt
 from proxy.wire.port import Prepared
 from slo.ceiling import Ceiling, Clamp, Decision, Exceeds, Offer, Predicted, decided, least

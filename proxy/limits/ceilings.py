@@ -27,8 +27,7 @@ from proxy.desk import Admitted, Elsewhere
 from proxy.limits import clamps
 from proxy.limits.cases import Case
 from proxy.limits.predicting import Predictor
-from proxy.receipt import Receipt
-from proxy.routes.relay import dollars
+from proxy.receipt import Receipt, dollars
 from proxy.settle import Attempt
 from proxy.wire.port import Prepared
 from slo.ceiling import Ceiling, Cheaper, Clamped, Decision, Exceeds, Fits, Refused

@@ -43,7 +43,7 @@ from proxy.store.reserving import Condition, Reserving, StoreLost
 from proxy.store.store import Store
 from slo import alert
 from slo.budget import Budget, Unit, counter
-from slo.reservations import MOST, Level
+from slo.reservations import MOST
 
 _log = logging.getLogger("thriftgate.budgets")
 
@@ -75,18 +75,6 @@ class _Known(msgspec.Struct, frozen=True):
     at: float
     amounts: Mapping[str, int]
     lacking: dict[str, int]
-
-
-async def levels(store: Reserving, counters: list[str], now: float) -> list[Level]:
-    """What the counters say, asked in batches.
-
-    Raises:
-        StoreLost: They are out of reach.
-    """
-    found: list[Level] = []
-    for start in range(0, len(counters), _BATCH):
-        found += await store.levels(counters[start : start + _BATCH], now)
-    return found
 
 
 class Reconciler(Collector):

@@ -11,7 +11,7 @@ from proxy.catalog.entries import Route
 from proxy.errors import CallerError, Unready
 from proxy.limits.claims import Counted
 from proxy.limits.pricing import Alternative
-from proxy.routes.relay import dollars
+from proxy.receipt import dollars
 from slo.budget import Unit
 from slo.ceiling import Ceiling, Predicted
 from slo.reservations import Level, Refused

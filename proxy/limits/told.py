@@ -6,13 +6,14 @@ from typing import Final
 import msgspec
 
 from proxy.limits.accounts import Accounts, is_compared
-from proxy.limits.reconcile import levels
-from proxy.store.redis_reserving import Shared
 from proxy.store.reserving import Reserving
 from slo.budget import EVERY, Budget, counter
+from slo.reservations import Level
 
 #: Counters of one budget that are looked at.
 _LOOKED_AT: Final = 5_000
+#: Counters asked for at once.
+_BATCH: Final = 100
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -71,12 +72,26 @@ async def counted(store: Reserving, budget: Budget, rows: list[Row], now: float)
     Raises:
         StoreLost: The counters are out of reach.
     """
+    from proxy.store.redis_reserving import Shared  # noqa: PLC0415 - it imports Redis
+
     names = _names(budget, rows, now)
-    if isinstance(store, Shared) and not _is_one(budget):
+    if store.is_shared and isinstance(store, Shared) and not _is_one(budget):
         start = counter(budget, "", now)
         for name in await store.named(start, _LOOKED_AT):
             names.setdefault(name, name.removeprefix(start))
     return await _said(store, names, now) or rows
+
+
+async def levels(store: Reserving, counters: list[str], now: float) -> list[Level]:
+    """What the counters say, asked in batches.
+
+    Raises:
+        StoreLost: They are out of reach.
+    """
+    found: list[Level] = []
+    for start in range(0, len(counters), _BATCH):
+        found += await store.levels(counters[start : start + _BATCH], now)
+    return found
 
 
 def most_spent(rows: list[Row], most: int) -> list[Row]:

@@ -9,8 +9,7 @@ from fastapi import APIRouter, Depends, Request
 
 from proxy.call import Key
 from proxy.errors import NotFound
-from proxy.receipt import Receipt, total
-from proxy.routes.relay import dollars
+from proxy.receipt import Receipt, dollars, total
 
 #: Nothing else is looked for: it would cost a search of the journal.
 _CALL_ID: Final = re.compile(r"call_[0-9a-f]{32}")

@@ -10,7 +10,7 @@ from starlette.types import Receive, Send
 
 from proxy.desk import Head
 from proxy.errors import ProxyError, envelope
-from proxy.receipt import Receipt, total
+from proxy.receipt import Receipt, dollars, total
 from proxy.timeline import Timeline
 
 #: Headers of an upstream's answer that are the caller's business, and those that say what was
@@ -165,12 +165,6 @@ def mistaken(request_id: str) -> ProxyError:
     return ProxyError(
         f"The gateway made a mistake on {request_id}; it is in its log.", code="internal_error"
     )
-
-
-def dollars(nanos: int) -> str:
-    """Nano-dollars as US dollars, in full and without an exponent."""
-    whole, part = divmod(nanos, 1_000_000_000)
-    return f"{whole}.{part:09d}".rstrip("0").rstrip(".")
 
 
 def _overhead(seconds: float) -> tuple[bytes, bytes]:

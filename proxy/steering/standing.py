@@ -1,23 +1,20 @@
 """Objectives as they stand in a running gateway."""
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from hashlib import blake2b
 from secrets import token_hex
 
 import msgspec
 
 from proxy.catalog.catalog import Catalog
-from proxy.settings import Settings
+from proxy.steering.counters import counters
 from proxy.steering.figures import Figures
 from proxy.steering.steering import Steering
 from proxy.steering.tracks import track
 from proxy.steering.wheel import Wheel
-from proxy.store.redis_steering import Together
-from proxy.store.steering import Alone, Counters
-from proxy.store.store import Store
+from proxy.store.steering import Counters
 from proxy.surroundings import Surroundings
 from slo.objective import Objective
 from slo.rungs import models
@@ -59,17 +56,6 @@ def meant(objective: Objective, known: Catalog) -> Objective:
     named = {name: model.id for name, model in found.items() if model is not None}
     ladder = tuple(named.get(rung, rung) for rung in objective.ladder)
     return msgspec.structs.replace(objective, ladder=ladder)
-
-
-def counters(settings: Settings, opened: Store, now: Callable[[], float]) -> Counters:
-    """What replicas share: Redis where the settings name one.
-
-    Raises:
-        ValueError: If THRIFTGATE_REDIS_URL is none.
-    """
-    if not settings.redis_url:
-        return Alone(now)
-    return Together(settings.redis_url, blake2b(opened.secret, digest_size=8).hexdigest())
 
 
 async def _let_go(shared: Counters) -> None:

@@ -8,12 +8,8 @@ from pathlib import Path
 from sqlite3 import SQLITE_BUSY
 from sqlite3 import Connection as SqliteConnection
 from sqlite3 import OperationalError as SqliteError
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from psycopg import Connection as PostgresConnection
 from sqlalchemy import (
     URL,
     Connection,
@@ -21,14 +17,21 @@ from sqlalchemy import (
     Engine,
     Table,
     Update,
+    column,
     create_engine,
     delete,
     event,
+    inspect,
     make_url,
     select,
+    table,
 )  # fmt: skip
 
 from proxy.store.moments import micros
+
+if TYPE_CHECKING:  # Alembic and psycopg are imported on use: most processes need neither
+    from alembic.config import Config
+    from psycopg import Connection as PostgresConnection
 
 #: Rows that are deleted in one step.
 _STEP: Final = 2_000
@@ -49,6 +52,8 @@ _POSTGRES = (
     "SET lock_timeout = '10s'",
     "SET idle_in_transaction_session_timeout = '60s'",
 )
+#: Where Alembic keeps the revision that the tables are at.
+_VERSION: Final = table("alembic_version", column("version_num"))
 _POSTGRES_SOCKET = {  # A database that vanishes without a word is noticed within seconds.
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -70,7 +75,7 @@ def open_database(url: str) -> Engine:
     engine = create_engine(where, pool_pre_ping=True, connect_args=_POSTGRES_SOCKET)
 
     @event.listens_for(engine, "connect")
-    def limit(connection: PostgresConnection, _record: object) -> None:
+    def limit(connection: "PostgresConnection", _record: object) -> None:
         connection.autocommit = True
         for setting in _POSTGRES:
             connection.execute(setting)
@@ -130,7 +135,12 @@ def migrate(engine: Engine) -> None:
     """Bring the tables to the newest revision; processes that start together take turns.
 
     On PostgreSQL what fails leaves the revisions before it, on SQLite the tables as they were.
+    Alembic is imported only where the tables are not at the newest revision yet.
     """
+    if revision(engine) == newest_revision():
+        return
+    from alembic import command  # noqa: PLC0415 - it takes a quarter of a second to import
+
     with _migrating(engine) as config:
         command.upgrade(config, "head")
 
@@ -138,11 +148,18 @@ def migrate(engine: Engine) -> None:
 def revision(engine: Engine) -> str | None:
     """The revision the tables are at; None where there are none yet."""
     with reading(engine) as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        if not inspect(connection).has_table(_VERSION.name):
+            return None
+        return connection.execute(select(_VERSION.c.version_num)).scalar()
+
+
+def newest_revision() -> str:
+    """The revision of the newest migration, as its file's name begins: ``0008_….py``."""
+    return max(file.name.partition("_")[0] for file in (_scripts() / "versions").glob("[0-9]*.py"))
 
 
 @contextmanager
-def _migrating(engine: Engine) -> Iterator[Config]:
+def _migrating(engine: Engine) -> "Iterator[Config]":
     """Alembic's settings, with a connection as ``migrations.env`` takes it."""
     config = _alembic()
     if engine.dialect.name == "sqlite":
@@ -218,12 +235,19 @@ def _write_ahead(connection: SqliteConnection) -> None:
             return
 
 
-def _alembic() -> Config:
+def _alembic() -> "Config":
     """Alembic's settings; the scripts lie in the package ``migrations``, which knows this one."""
+    from alembic.config import Config  # noqa: PLC0415 - as in `migrate`
+
+    config = Config()
+    config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _scripts() -> Path:
+    """The folder of the package ``migrations``."""
     spec = find_spec("migrations")
     if spec is None or spec.origin is None:
         raise RuntimeError("the package `migrations` is not installed")
-    config = Config()
-    config.set_main_option("script_location", str(Path(spec.origin).parent).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    return config
+    return Path(spec.origin).parent

@@ -20,6 +20,7 @@ from sqlalchemy import Engine, select, text
 
 from proxy.prefix.standing import Mode
 from proxy.receipt import Receipt
+from proxy.settings import Settings
 from proxy.store import schema
 from proxy.store.alone import alone
 from proxy.store.answers import Answers
@@ -140,6 +141,18 @@ class Store:
         self._threads.shutdown(wait=drained, cancel_futures=True)
         self._engine.dispose()
         return drained
+
+
+def open_store(settings: Settings) -> Store:
+    """The store these settings name, migrated and running; blocks.
+
+    Raises:
+        ValueError: The URL names no database that can be used.
+        SQLAlchemyError: The database is away.
+        OSError: The folder cannot be written.
+    """
+    settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return Store.open(settings.ledger_url, settings.folder / "journal", settings.planning)
 
 
 def _secret(engine: Engine) -> bytes:

@@ -22,8 +22,8 @@ import httpx
 import orjson
 
 from proxy.limits.admission import TTL
+from proxy.limits.counters import counters
 from proxy.limits.reconcile import SETTLED
-from proxy.limits.standing import counters
 from proxy.settings import Settings
 from proxy.store.redis_reserving import Shared
 from proxy.store.store import Store

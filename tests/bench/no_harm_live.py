@@ -35,7 +35,7 @@ from proxy.replay.vocabulary import Lines
 from proxy.settings import Settings
 from proxy.store import schema
 from proxy.store.database import writing
-from proxy.store.store import Store
+from proxy.store.store import Store, open_store
 from proxy.store.teams import KEY_LENGTH, token_hash
 from slo.price import cost
 from slo.usage import Usage
@@ -168,7 +168,7 @@ async def beside(folder: Path, control_share: float | None = None) -> AsyncItera
         settings = Settings(folder=folder / "gateway", catalog=file)
         if control_share is not None:
             settings = settings.model_copy(update={"control_share": control_share})
-        opened = app.store(settings)
+        opened = open_store(settings)
         opened.secret = _SECRET
         async with (
             app.gateway(settings, opened, clock=clock, ticks=loop.time) as running,

@@ -7,9 +7,9 @@ to these are added here, at made-up prices: a read is a tenth of a fresh token.
 from collections.abc import Mapping
 from pathlib import Path
 
-from proxy import app
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
+from proxy.configuration import read_catalog
 from proxy.demo.catalog import pointing
 from proxy.settings import Settings, read
 
@@ -79,7 +79,7 @@ FEW: tuple[str, ...] = (
 
 def catalog_text(url: str = NOWHERE) -> str:
     """A catalog over the shipped one that sends every call to ``url``."""
-    shipped = app.catalog(read({}))
+    shipped = read_catalog(read({}))
     added = "\n".join(_entry(name, url) for name in _ADDED)
     return f"{pointing(shipped, url)}\n{added}"
 
@@ -88,7 +88,7 @@ def catalog(folder: Path, url: str = NOWHERE) -> tuple[Catalog, Path]:
     """The catalog of the table, and its file in ``folder``."""
     file = folder / "catalog.toml"
     file.write_text(catalog_text(url))
-    return app.catalog(Settings(folder=folder, catalog=file)), file
+    return read_catalog(Settings(folder=folder, catalog=file)), file
 
 
 def model(known: Catalog, name: str) -> Model:

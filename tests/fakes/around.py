@@ -5,7 +5,7 @@ from typing import Any
 
 from prometheus_client.registry import Collector
 
-from proxy.limits.standing import promised
+from proxy.configuration import read_policies
 from proxy.settings import Settings
 from proxy.store.store import Store
 from proxy.surroundings import Surroundings
@@ -30,7 +30,7 @@ def around(settings: Settings, opened: Store, heard: Heard, **fields: Any) -> Su
     return Surroundings(
         **{
             "settings": settings,
-            "promises": promised(settings),
+            "promises": read_policies(settings),
             "catalog": catalog(),
             "opened": opened,
             "estimator": FakeEstimator(),

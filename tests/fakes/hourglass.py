@@ -18,6 +18,7 @@ import orjson
 from dashboards.reports import Part, Period, Spend
 from proxy import app
 from proxy.app import Gateway
+from proxy.configuration import read_catalog
 from proxy.demo.catalog import pointing, simulated
 from proxy.lab.app import app as lab_app
 from proxy.lab.lab import Lab, cache_of
@@ -135,9 +136,9 @@ async def lab_by_the_hour(folder: Path) -> AsyncIterator[tuple[Lab, Path, Sand]]
     """A lab with a model of every regime, the catalog of a gateway before it, and its clock."""
     clock = Sand()
     catalog = folder / "catalog.toml"
-    shipped = app.catalog(read({}))
+    shipped = read_catalog(read({}))
     catalog.write_text(_ENGINE.format(url="http://127.0.0.1:9/v1"))
-    models = simulated(app.catalog(_settings(folder, catalog)))
+    models = simulated(read_catalog(_settings(folder, catalog)))
     served = {name: models[name] for name in MODELS.values()}
     lab = Lab(LabSettings(models=served, time_scale=0.0), clock=clock, sleep=asyncio.sleep)
     async with serving(lab_app(lab)) as url:

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from proxy.app import Gateway, Tasks, catalog, gateway
+from proxy.app import Gateway, Tasks, gateway
 from proxy.catalog.problems import BadCatalog
+from proxy.configuration import read_catalog
 from proxy.serving import listener, server, tune
 from proxy.settings import Settings
 from proxy.store.journal import Journal
@@ -108,8 +109,8 @@ def test_a_call_goes_all_the_way_to_its_upstream_and_into_the_ledger(settings):
 
 
 def test_the_users_catalog_lies_over_the_shipped_one(settings):
-    assert {"openai", "anthropic", "nowhere"} <= set(catalog(settings).upstreams)
-    assert "nowhere" not in catalog(Settings()).upstreams
+    assert {"openai", "anthropic", "nowhere"} <= set(read_catalog(settings).upstreams)
+    assert "nowhere" not in read_catalog(Settings()).upstreams
 
 
 def test_a_bad_catalog_starts_nothing(settings, tmp_path):
@@ -308,7 +309,7 @@ def test_pages_with_secrets_ask_for_a_key(settings, path):
     within(settings, work)
 
 
-def test_models_are_those_of_the_catalog(settings):
+def test_models_are_those_of_the_read_catalog(settings):
     async def work(running: Gateway, key: str) -> None:
         listed = json.loads((await got(running, "/v1/models", key)).body)
         assert {model["id"] for model in listed["data"]} == set(running.catalog.models)
@@ -414,8 +415,8 @@ async def _nothing(_scope: Any, _receive: Any, _send: Any) -> None:
 def test_unlisted_models_pass_only_where_a_key_is_set_and_where_the_setting_lets_them(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    known = catalog(Settings())
+    known = read_catalog(Settings())
 
     assert known.unlisted("ft:gpt-4.1:acme::abc") is not None
     assert known.unlisted("claude-opus-9") is None
-    assert catalog(Settings(pass_unlisted_models=False)).unlisted("gpt-4") is None
+    assert read_catalog(Settings(pass_unlisted_models=False)).unlisted("gpt-4") is None

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from proxy.cli import _commands
+from proxy.cli import _TABLE, _commands
 from proxy.store.store import Store
 from tests.fakes.receipts import a_receipt
 from tests.fakes.standing import standing
@@ -381,6 +381,54 @@ def test_a_second_signal_cuts_running_calls_and_loses_none_of_their_receipts(tmp
 
 def test_it_tells_its_version():
     assert told("--version").startswith("thriftgate ")
+
+
+#: Libraries that take long to import; most of them longer than a command takes to run.
+HEAVY = {
+    "alembic", "bpe_openai", "fastapi", "httpx2", "jinja2", "openai", "prometheus_client",
+    "psycopg", "pydantic", "redis", "sqlalchemy", "starlette", "uvicorn", "uvloop", "yaml",
+}  # fmt: skip
+#: What a command that reads the ledger in SQLite has to import of these.
+READING = {"pydantic", "sqlalchemy"}
+
+
+def imported(*words: str) -> set[str]:
+    """The heavy libraries, and ours, that a command has imported when it ends."""
+    program = (
+        "import sys\n"
+        "from proxy.cli import _commands\n"
+        "try:\n    _commands(sys.argv[1:])\n"
+        "finally:\n    print(*sys.modules, file=sys.stderr)\n"
+    )
+    command = [sys.executable, "-c", program, *words]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert ran.returncode == 0, ran.stderr
+    packages = {name.partition(".")[0] for name in ran.stderr.splitlines()[-1].split()}
+    return packages & (HEAVY | {"compaction", "slo", "dashboards"})
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--help",)])
+def test_version_and_help_import_no_command(words):
+    assert imported(*words) == set()
+
+
+@pytest.mark.parametrize("words", [("key", "list"), ("report",), ("budgets",), ("alerts",)])
+def test_a_command_that_reads_the_ledger_imports_no_server_and_no_migrations(words):
+    told("migrate")
+
+    assert imported(*words) & HEAVY <= READING | ({"httpx2"} if words == ("alerts",) else set())
+
+
+def test_the_simulator_imports_no_database():
+    assert not imported("lab", "--help") & {"alembic", "psycopg", "redis", "sqlalchemy"}
+
+
+@pytest.mark.parametrize("name", _TABLE)
+def test_the_list_of_commands_says_what_each_says_of_itself(name):
+    summary, _ = _TABLE[name]
+    said = " ".join(told(name, "--help").split())
+
+    assert f"{summary} " in said
 
 
 def objected(folder: Path, ladder: str) -> str:

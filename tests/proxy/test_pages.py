@@ -11,7 +11,7 @@ import pytest
 from dashboards import pages
 from dashboards.pages import Overview
 from proxy.app import Gateway, gateway
-from proxy.limits.standing import promised
+from proxy.configuration import read_policies
 from proxy.settings import Settings
 from tests.fakes.asgi import Connection, asked, refusal, scope
 
@@ -141,6 +141,6 @@ def test_what_empty_parts_say_to_write_can_be_read(tmp_path: Path) -> None:
     file = tmp_path / "promises.toml"
     file.write_text("\n\n".join(snippets).replace("&#34;", '"'))
 
-    found = promised(Settings(promises=file))
+    found = read_policies(Settings(promises=file))
     every = (found.objectives, found.budgets, found.ceilings, found.sinks)
     assert [len(each) for each in every] == [1, 1, 1, 1]

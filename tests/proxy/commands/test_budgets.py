@@ -8,7 +8,7 @@ import redis
 
 from proxy.commands.budgets import budgets
 from proxy.commands.terminal import Terminal
-from proxy.limits.standing import counters
+from proxy.limits.counters import counters
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.budget import Budget, Unit, counter

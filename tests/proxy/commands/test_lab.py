@@ -12,11 +12,11 @@ from urllib.request import Request, urlopen
 import pytest
 import typer
 
-from proxy import app
 from proxy.caches.regimes import REGIMES
 from proxy.catalog.catalog import Catalog
 from proxy.commands.lab import _alone, _model, _told, lab
 from proxy.commands.terminal import Terminal
+from proxy.configuration import read_catalog
 from proxy.settings import read
 from tests.fakes.receipts import START
 from tests.fakes.typed import Typed, alone
@@ -25,7 +25,7 @@ PROGRAM = (sys.executable, "-c", "from proxy.cli import main; main()")
 
 
 def shipped() -> Catalog:
-    return app.catalog(read({}))
+    return read_catalog(read({}))
 
 
 def told(folder: Path, *options: str) -> tuple[list[str], str]:
@@ -61,7 +61,7 @@ def catalog(lines: list[str], folder: Path) -> Catalog:
     end = next(n for n, line in enumerate(lines) if line.startswith("In another terminal"))
     path = folder / "lab.toml"
     path.write_text("\n".join(lines[start:end]))
-    return app.catalog(read({"THRIFTGATE_CATALOG": str(path)}))
+    return read_catalog(read({"THRIFTGATE_CATALOG": str(path)}))
 
 
 def test_a_gateway_with_its_lines_sends_every_call_to_it_and_no_real_key(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import redis
 
 from proxy.commands.objectives import objectives
 from proxy.settings import Settings
-from proxy.steering.standing import counters
+from proxy.steering.counters import counters
 from proxy.steering.tracks import Told
 from proxy.store.redis_steering import Together
 from slo.controller.standing import Standing, State

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.app import catalog
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.load import load
+from proxy.configuration import read_catalog as catalog
 from proxy.demo.catalog import pointing, simulated
 from proxy.settings import read
 

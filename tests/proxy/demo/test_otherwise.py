@@ -3,8 +3,8 @@ from datetime import timedelta
 
 import pytest
 
-from proxy import app
 from proxy.catalog.catalog import Catalog
+from proxy.configuration import read_catalog
 from proxy.demo.otherwise import Sum, otherwise
 from proxy.demo.traffic import Sent
 from proxy.settings import read
@@ -17,7 +17,7 @@ ANSWER = {"role": "assistant", "content": "Yes."}
 
 @pytest.fixture(scope="module")
 def catalog() -> Catalog:
-    return app.catalog(read({}))
+    return read_catalog(read({}))
 
 
 def answered(*scripts: Says) -> list[Sent]:

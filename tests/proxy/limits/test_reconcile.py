@@ -8,7 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from sqlalchemy.exc import OperationalError
 
-from proxy.limits.reconcile import SETTLED, Reconciler, levels
+from proxy.limits.reconcile import SETTLED, Reconciler
+from proxy.limits.told import levels
 from proxy.receipt import Receipt
 from proxy.store.inserts import inserter
 from proxy.store.redis_scripts import MARKED

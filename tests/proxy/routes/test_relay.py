@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from proxy.desk import Head
 from proxy.errors import InvalidCall, ProxyError, Unready
-from proxy.routes.relay import Relay, dollars
+from proxy.receipt import dollars
+from proxy.routes.relay import Relay
 from proxy.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import COMPLETION

@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pytest
 from alembic import command
+from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, delete, insert, update
 from sqlalchemy.exc import ProgrammingError
 
 from proxy.store import schema
 from proxy.store.database import (
+    _alembic,
     _migrating,
     changed,
     migrate,
+    newest_revision,
     open_database,
     reading,
     revision,
@@ -236,3 +239,7 @@ def test_a_migration_that_fails_on_postgresql_leaves_those_before_it(postgres: s
 
     assert (before, revision(engine)) == ("0004", "0008")
     engine.dispose()
+
+
+def test_the_newest_revision_told_by_file_names_is_the_one_alembic_finds() -> None:
+    assert newest_revision() == ScriptDirectory.from_config(_alembic()).get_current_head()

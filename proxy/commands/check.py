@@ -1,0 +1,97 @@
+"""``thriftgate check``: whether settings, catalog and policies are sound, and what to note of them.
+
+It also describes policies and upstreams in short, as ``thriftgate serve`` does when it starts.
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from proxy.alerts.outlets import outlets, variables
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.problems import report
+from proxy.commands import session
+from proxy.commands.doubts import assumptions, doubts, teams, unasked, unnoted
+from proxy.commands.keeping import crowded, unkeepable
+from proxy.limits.counters import away
+from proxy.settings import Settings, upstream_keys
+from proxy.store.database import open_database
+from slo.promises.file import Promises
+
+_AWAY: Final = "THRIFTGATE_REDIS_URL names a Redis that is away, and budgets may refuse calls"
+_log = logging.getLogger("thriftgate")
+
+
+def check() -> None:
+    """Validate settings and catalog, and try the folder; name file, line and mend of problems."""
+    settings = session.settings()
+    known = session.catalog(settings)
+    try:
+        if settings.database_url:
+            open_database(settings.database_url).dispose()
+    except ValueError as error:
+        session.fail(f"THRIFTGATE_DATABASE_URL: {error}")
+    policies = session.policies(settings, known)
+    if why := unnoted(settings, known) or unkeepable(settings.folder):
+        session.fail(why)
+    if known.warnings:
+        session.out.print(report(known.warnings), soft_wrap=True)
+    if lacking := keyed(known)[1]:
+        # Few have an account with each, so it is no mistake.
+        said = f"Note: no key is set for {', '.join(lacking)}: calls that go there would fail."
+        session.out.print(said, soft_wrap=True)
+    for why in (
+        *outlets(policies.sinks, upstream_keys(variables(policies.sinks)))[1],
+        *doubts(policies, known, teams(settings.ledger_url)),
+        *assumptions(known),
+        *unasked(settings, settings.compaction),
+        *crowded(settings.folder),
+        *_away(settings),
+    ):
+        session.out.print(f"Note: {why}", soft_wrap=True)
+    told = f"{len(known.models)} models, {len(known.upstreams)} upstreams"
+    if settings.promises is not None:
+        told = f"{told}, {counted(policies)}"
+    session.out.print(f"Settings and catalog are sound: {told}.", soft_wrap=True)
+
+
+async def warn(settings: Settings, known: Catalog) -> None:
+    """Log what ``check`` would note of Redis and of the model that takes notes."""
+    if why := await away(settings):
+        _log.warning("%s: %s", _AWAY, why)
+    if why := unnoted(settings, known):
+        _log.warning("%s. No notes are taken", why)
+
+
+def keyed(known: Catalog) -> tuple[list[str], list[str]]:
+    """The upstreams that have the key they need, and those without, with the variable to set."""
+    keys = upstream_keys(upstream.key_env for upstream in known.upstreams.values())
+    having, lacking = [], []
+    for upstream in known.upstreams.values():
+        if not upstream.key_env or upstream.key_env in keys:
+            having.append(upstream.name)
+        else:
+            lacking.append(f"{upstream.name} ({upstream.key_env})")
+    return having, lacking
+
+
+def counted(policies: Promises) -> str:
+    """How many policies of each kind there are, as ``2 budgets, 1 objective``."""
+    counts = {
+        "budgets": policies.budgets,
+        "ceilings": policies.ceilings,
+        "objectives": policies.objectives,
+        "sinks": policies.sinks,
+    }
+    found = [
+        f"{len(each)} {name if len(each) > 1 else name.removesuffix('s')}"
+        for name, each in counts.items()
+        if each
+    ]
+    return ", ".join(found) or "none"
+
+
+def _away(settings: Settings) -> list[str]:
+    """A note where the Redis that the settings name does not answer; [] where it does."""
+    why = asyncio.run(away(settings))
+    return [f"{_AWAY}: {why}"] if why else []

@@ -1,0 +1,93 @@
+"""One run of the command line: its consoles and clock, and what it reads as the settings say.
+
+Whatever cannot be read ends the command with the reason. The store and Redis are imported on use,
+because they take longer to import than most commands take to run.
+"""
+
+import time
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+from rich.console import Console
+
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.problems import BadCatalog, report
+from proxy.commands.keeping import unkeepable
+from proxy.commands.terminal import Terminal
+from proxy.configuration import read_catalog, read_policies
+from proxy.settings import InvalidSettings, Settings, read
+from slo.promises.file import Promises
+from slo.promises.table import BadPromises
+
+if TYPE_CHECKING:
+    from proxy.store.store import Store
+
+# Names that people chose are printed, and none of them is markup.
+err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+out = Console(highlight=False, markup=False, emoji=False)
+
+
+def settings() -> Settings:
+    """The settings of this process."""
+    try:
+        return read()
+    except InvalidSettings as error:
+        fail(str(error))
+
+
+def catalog(chosen: Settings | None = None) -> Catalog:
+    """The catalog that the settings name; without settings, those of this process."""
+    try:
+        return read_catalog(chosen or settings())
+    except BadCatalog as bad:
+        fail(report(bad.problems))
+    except OSError as error:
+        fail(f"The catalog cannot be read: {error}. THRIFTGATE_CATALOG names it.")
+
+
+def policies(chosen: Settings, known: Catalog | None = None) -> Promises:
+    """The policies that the settings name, their models checked against a catalog if given."""
+    try:
+        if chosen.redis_url:
+            from proxy.limits.counters import check_counters  # noqa: PLC0415 - it imports Redis
+
+            check_counters(chosen)
+        return read_policies(chosen, known)
+    except BadPromises as bad:
+        fail(str(bad))
+    except ValueError as error:
+        fail(f"THRIFTGATE_REDIS_URL: {error}")
+    except OSError as error:
+        fail(f"The promises cannot be read: {error}. THRIFTGATE_PROMISES names them.")
+
+
+def store(chosen: Settings | None = None) -> "Store":
+    """The store that the settings name, opened and migrated."""
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError  # noqa: PLC0415 - as said above
+
+    from proxy.store.store import open_store  # noqa: PLC0415 - the same
+
+    chosen = chosen or settings()
+    try:
+        return open_store(chosen)
+    except (ValueError, ArgumentError) as error:
+        fail(f"THRIFTGATE_DATABASE_URL: {error}")
+    except SQLAlchemyError as error:
+        why = str(error).splitlines()[0]
+        fail(unkeepable(chosen.folder) or f"The database is away: {why}")
+    except OSError as error:
+        fail(unkeepable(chosen.folder) or f"THRIFTGATE_FOLDER cannot be written: {error}")
+
+
+def now() -> float:
+    """Seconds since the epoch."""
+    return time.time()  # noqa: TID251 - the command line is a person's clock
+
+
+def fail(message: str) -> NoReturn:
+    """Print what is wrong and end the command."""
+    err.print(message, style="red", soft_wrap=True)
+    raise typer.Exit(1)
+
+
+terminal = Terminal(store, now, out, fail)

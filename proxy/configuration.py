@@ -1,0 +1,83 @@
+"""The catalog and the policies that settings name, read and checked; an error names file and line.
+
+What the operator may change while the gateway runs stands in these files; settings are read once.
+"""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from importlib import resources
+from typing import Final
+
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.load import load
+from proxy.catalog.problems import BadCatalog
+from proxy.catalog.source import decoded, parse
+from proxy.settings import Settings, upstream_keys
+from slo.promises.file import Promises, models, read
+from slo.promises.table import BadPromises, Mistake, Place, mistake
+from slo.rungs import WORDS
+
+_UNKNOWN: Final = "write a model's public name, or add it to the catalog"
+
+
+def read_catalog(settings: Settings) -> Catalog:
+    """The shipped catalog with the user's file over it.
+
+    Raises:
+        BadCatalog: With every problem found.
+        OSError: If the user's file cannot be read.
+    """
+    shipped = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
+    if settings.catalog is None:
+        known = load(shipped, None)
+    else:
+        file = str(settings.catalog)
+        user = decoded(settings.catalog.read_bytes(), file)
+        known = load(shipped, user, names=("models.toml", file))
+    return known.passing_to(_with_keys(known) if settings.pass_unlisted_models else ())
+
+
+def read_policies(settings: Settings, known: Catalog | None = None) -> Promises:
+    """The policies of the file that the settings name; empty ones where they name none.
+
+    Args:
+        settings: They name the file.
+        known: The models that calls may be rerouted to; None for whichever the file names.
+
+    Raises:
+        BadPromises: With every mistake found.
+        OSError: If the file cannot be read.
+    """
+    if settings.promises is None:
+        return Promises()
+    raw, file = settings.promises.read_bytes(), str(settings.promises)
+    try:
+        top = parse(decoded(raw, file), file)
+    except BadCatalog as bad:
+        raise BadPromises(
+            Mistake(file=each.file, line=each.line, where="", what=each.what, mend=each.mend)
+            for each in bad.problems
+        ) from None
+    found = read(top)
+    if known is not None and (unknown := list(_unknown_models(top, known))):
+        raise BadPromises(unknown)
+    return found
+
+
+def _with_keys(known: Catalog) -> list[str]:
+    """The upstreams that have the key they need: no others may see a name nobody listed."""
+    keys = upstream_keys(each.key_env for each in known.upstreams.values())
+    return [
+        name for name, each in known.upstreams.items() if not each.key_env or each.key_env in keys
+    ]
+
+
+def _unknown_models(top: Place, known: Catalog) -> Iterator[Mistake]:
+    """A mistake for each model that policies name and the catalog lacks."""
+    for where, place in models(top):
+        name = place.value
+        if known.find(name) is None:
+            others = known.models if where.startswith("ceilings.") else [*known.models, *WORDS]
+            close = get_close_matches(name, others, n=1)
+            mend = f"did you mean {close[0]}?" if close else _UNKNOWN
+            yield mistake(place, where, f"names {name}, which the catalog has not", mend)

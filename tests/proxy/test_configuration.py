@@ -1,0 +1,90 @@
+"""The catalog and policies that settings name: read, checked against each other, or refused."""
+
+from pathlib import Path
+
+import pytest
+
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
+from proxy.configuration import read_policies
+from proxy.settings import Settings
+from slo.promises.table import BadPromises
+from tests.fakes.desk import route
+
+ONE = """
+[[budgets]]
+name = "day"
+scope = "team"
+unit = "usd"
+window = "day"
+limit = "5"
+"""
+
+
+def chosen(folder: Path, text: str = ONE) -> Settings:
+    (folder / "promises.toml").write_text(text)
+    return Settings(folder=folder, promises=folder / "promises.toml")
+
+
+def test_mistakes_in_policies_name_their_lines(tmp_path):
+    with pytest.raises(BadPromises, match=r"promises\.toml:7: budgets\.day\.limit"):
+        read_policies(chosen(tmp_path, ONE.replace('"5"', '"0"')))
+    with pytest.raises(BadPromises, match=r"promises\.toml:1: is not TOML"):
+        read_policies(chosen(tmp_path, "[[budgets]"))
+
+
+MOVING = """
+[[objectives]]
+name = "o"
+metric = "errors"
+at_most = "1%"
+enforce = "degrade"
+ladder = [
+  "elsewher",
+  "smal",
+  "small-2026-01-31",
+  "x",
+  "cache-only",
+  "shed",
+]
+
+[[objectives]]
+name = "watched"
+metric = "errors"
+at_most = "1%"
+
+[[ceilings]]
+name = "c"
+limit = "1"
+cheaper = ["small", "smal"]
+"""
+
+
+def test_models_that_the_catalog_lacks_are_named_with_line_and_fix(tmp_path):
+    found = chosen(tmp_path, MOVING)
+    known = Catalog(
+        models={"small": Model(id="small", routes=(route(),))}, upstreams={}, default=route()
+    )
+    with pytest.raises(BadPromises) as bad:
+        read_policies(found, known)
+
+    file, o = found.promises, "objectives.o.ladder"
+    assert str(bad.value).splitlines() == [
+        f"{file}:8: {o}: names elsewher, which the catalog has not; did you mean elsewhere?",
+        f"{file}:9: {o}: names smal, which the catalog has not; did you mean small?",
+        (
+            f"{file}:11: {o}: names x, which the catalog has not;"
+            " write a model's public name, or add it to the catalog"
+        ),
+        (
+            f"{file}:24: ceilings.c.cheaper: names smal, which the catalog has not;"
+            " did you mean small?"
+        ),
+    ]
+    assert len(read_policies(found).objectives) == 2
+    assert read_policies(chosen(tmp_path), known) == read_policies(chosen(tmp_path))
+
+
+def test_a_policy_file_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_policies(Settings(promises=tmp_path / "none.toml"))
