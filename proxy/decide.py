@@ -36,7 +36,7 @@ class Patience(msgspec.Struct, frozen=True):
             return None
         if number + 1 < routes:
             return 0.0
-        if failure.code in _ELSEWHERE:
+        if failure.code in _ELSEWHERE or failure.should_retry is False:
             return None
         again = number + 1 - routes
         pause = failure.retry_after if failure.retry_after is not None else 0.25 * 2.0**again

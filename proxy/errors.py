@@ -112,11 +112,14 @@ class UpstreamError(ProxyError):
     Attributes:
         status: The status for the caller, already mapped from the upstream's.
         retryable: Whether the same call may succeed elsewhere or a little later.
+        should_retry: What the upstream's ``x-should-retry`` says of the same call there; None where
+            it says nothing.
         detail: What the upstream or the system said, for whoever runs the gateway: it goes to the
             log and never to the caller.
     """
 
     detail = ""
+    should_retry: bool | None = None
 
     def __init__(
         self,
@@ -135,8 +138,8 @@ class UpstreamError(ProxyError):
 
     @property
     def is_worth_retrying(self) -> bool:
-        """Whether the very same call may succeed a little later."""
-        return self.retryable
+        """Whether the very same call may succeed a little later; the upstream's word goes first."""
+        return self.retryable if self.should_retry is None else self.should_retry
 
 
 _TYPES = {

@@ -9,7 +9,7 @@ import orjson
 from starlette.types import Receive, Send
 
 from proxy.desk import Head
-from proxy.errors import ProxyError, envelope
+from proxy.errors import ProxyError, UpstreamError, envelope
 from proxy.receipt import Receipt, dollars, total
 from proxy.timeline import Timeline
 
@@ -157,6 +157,8 @@ def error_headers(error: ProxyError, request_id: bytes, length: int) -> Headers:
     headers += [(name.encode(), _value(value)) for name, value in error.headers.items()]
     if not error.is_worth_retrying:
         headers.append((b"x-should-retry", b"false"))
+    elif isinstance(error, UpstreamError) and error.should_retry:
+        headers.append((b"x-should-retry", b"true"))
     return headers
 
 

@@ -16,8 +16,10 @@ anything else      502     upstream_error         no
 Elsewhere is on another route alone: what only the gateway's operator can mend is not worth a
 caller's own retry.
 
-An upstream's words are passed on only where the caller can mend the call with them, only from
-the known envelopes, never whole bodies, and never with anything in them that looks like a secret.
+An upstream's words are passed on only where the caller can fix the call with them, and only from
+the known envelopes. The further fields of an OpenAI-type error object (Groq's
+``failed_generation``, OpenRouter's ``metadata``) are passed on with every status but 401, 402 and
+403. What looks like a secret is passed on nowhere.
 """
 
 import math
@@ -28,6 +30,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import msgspec
+import orjson
 
 from proxy.chat import field, replaced
 from proxy.errors import UpstreamError
@@ -100,6 +103,14 @@ _NAMED: Final = re.compile(
 )
 #: The longest error object in an answer that is looked through.
 _ERROR: Final = 64 * 1024
+#: The fields of an error object that are read; all others are passed on as they are.
+_READ: Final = frozenset({"message", "type", "param", "code"})
+#: What the caller's own model generated: it holds none of the gateway's secrets.
+#: Source: Groq, structured outputs and tool use: error handling (2026-11).
+_GENERATED: Final = "failed_generation"
+#: An upstream's headers that its errors keep: how much of its limits is left.
+_LIMITS: Final = ("x-ratelimit-", "anthropic-ratelimit-")
+_SHOULD_RETRY: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 #: What tells of an error in a stream; in generated text its quotation marks would be escaped.
 _TELLS: Final = re.compile(
@@ -141,8 +152,13 @@ def unkeyed_answer(body: bytes) -> bytes:
         return body
     if len(error) > _ERROR:
         return replaced(body, {"error": b'{"message":"[redacted]"}'})
-    clean = _STRING.sub(_unkeyed_string, _NAMED.sub(rb'\1"[redacted]"', error))
+    clean = _unkeyed_strings(error)
     return body if clean == error else replaced(body, {"error": clean})
+
+
+def _unkeyed_strings(run: bytes) -> bytes:
+    """A value in JSON as it came, but for what looks like a key in its strings."""
+    return _STRING.sub(_unkeyed_string, _NAMED.sub(rb'\1"[redacted]"', run))
 
 
 def _unkeyed_string(found: re.Match[bytes]) -> bytes:
@@ -213,7 +229,8 @@ def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> Upst
     Source: OpenAI API reference, error codes (2026-11).
     """
     said = envelope_of(body)
-    return failure(
+    is_about_the_call = status in _ABOUT_THE_CALL or _is_moderated(status, said)
+    error = (_refused_call if is_about_the_call else failure)(
         status,
         headers,
         message=text(said.get("message")),
@@ -221,6 +238,37 @@ def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> Upst
         param=text(said.get("param")),
         kind=text(said.get("type")),
     )
+    if is_about_the_call:
+        error.details = _further_fields(said) | _as_told(said)
+    elif status not in _OURS:
+        error.details = _further_fields(said)
+    return error
+
+
+def _is_moderated(status: int, said: Mapping[str, Any]) -> bool:
+    """Whether a 403 is about the prompt, which moderation flagged, and not about our key.
+
+    Source: OpenRouter, errors and debugging: moderation errors (2026-11).
+    """
+    metadata = said.get("metadata")
+    return status == 403 and isinstance(metadata, dict) and bool(metadata.get("reasons"))
+
+
+def _further_fields(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an error object that we do not read, without what looks like a key."""
+    fields = {name: value for name, value in said.items() if name not in _READ}
+    generated = fields.get(_GENERATED)
+    try:
+        clean: dict[str, Any] = orjson.loads(_unkeyed_strings(orjson.dumps(fields)))
+    except (orjson.JSONEncodeError, orjson.JSONDecodeError, RecursionError):
+        return {}
+    return clean | {_GENERATED: generated} if isinstance(generated, str) else clean
+
+
+def _as_told(said: Mapping[str, Any]) -> dict[str, Any]:
+    """A code or type that the upstream gave as null or as a number, as it gave it."""
+    found = {name: said[name] for name in ("code", "type") if name in said}
+    return {name: value for name, value in found.items() if value is None or type(value) is int}
 
 
 def _meant(
@@ -248,29 +296,56 @@ def failure(
         param: The parameter it names; "" for none.
         kind: The type it names; "" for none.
     """
-    retryable, wait = status in _RETRYABLE, retry_after(headers)
-    if status not in _ABOUT_THE_CALL:
-        shown, ours, what = _GENERIC.get(status, (502, "upstream_error", "The upstream failed."))
-        words = f"{what} {_MENDS[ours]}"
-        if status in _OURS:
-            error: UpstreamError = OursToMend(words, status=shown, code=ours, retry_after=wait)
-        else:
-            error = UpstreamError(
-                words, status=shown, code=ours, retryable=retryable, retry_after=wait
-            )
-        error.detail = _said(status, message)
-        return error
+    if status in _ABOUT_THE_CALL:
+        return _refused_call(status, headers, message=message, code=code, param=param, kind=kind)
+    shown, ours, what = _GENERIC.get(status, (502, "upstream_error", "The upstream failed."))
+    words, wait = f"{what} {_MENDS[ours]}", retry_after(headers)
+    error: UpstreamError
+    if status in _OURS:
+        error = OursToMend(words, status=shown, code=ours, retry_after=wait)
+    else:
+        retryable = status in _RETRYABLE
+        error = UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
+        _keep_headers(error, headers)
+    error.detail = _said(status, message)
+    return error
+
+
+def _refused_call(
+    status: int,
+    headers: Mapping[str, str],
+    *,
+    message: str = "",
+    code: str = "",
+    param: str = "",
+    kind: str = "",
+) -> UpstreamError:
+    """The error for the caller in the upstream's words; the arguments are those of ``failure``."""
     error = UpstreamError(
         redacted(message) or f"The upstream refused the call with status {status}.",
         status=status,
         code=redacted(code)[:100] or _CODES.get(status, "upstream_refused"),
         param=redacted(param)[:200] or None,
-        retryable=retryable,
-        retry_after=wait,
+        retryable=status in _RETRYABLE,
+        retry_after=retry_after(headers),
     )
     error.type = redacted(kind)[:100] or error.type
     error.detail = _said(status, message)
+    _keep_headers(error, headers)
     return error
+
+
+def _keep_headers(error: UpstreamError, headers: Mapping[str, str]) -> None:
+    """Keep what the upstream's headers say of its limits, and of whether to retry.
+
+    Source: openai-python, ``_should_retry`` and ``_parse_retry_after_header`` (2026-11).
+    """
+    kept = {name: value for name, value in headers.items() if name.startswith(_LIMITS)}
+    error.should_retry = _SHOULD_RETRY.get(headers.get("x-should-retry", "").lower())
+    wait = headers.get("retry-after", "")
+    if error.retry_after is None and _moment(wait) is not None:
+        kept["retry-after"] = wait  # a date that only a clock can turn into seconds
+    error.headers = kept
 
 
 def _said(status: int, message: str) -> str:

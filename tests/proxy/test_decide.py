@@ -37,6 +37,14 @@ def test_what_would_only_repeat_is_tried_elsewhere_or_not_at_all(code):
     assert PATIENCE.pause(failed(code=code), 1, 2) is None
 
 
+def test_what_the_upstream_says_not_to_retry_is_tried_elsewhere_alone():
+    failure = failed()
+    failure.should_retry = False
+
+    assert PATIENCE.pause(failure, 0, 2) == 0.0
+    assert PATIENCE.pause(failure, 1, 2) is None
+
+
 @given(
     st.builds(Patience, retries=st.integers(0, 10), longest_pause=st.floats(0, 1e3)),
     st.integers(0, 30),

@@ -1,6 +1,7 @@
 """Calls when there is no room, when someone leaves, and when the mistake is ours."""
 
 import asyncio
+import json
 import logging
 from typing import Any
 
@@ -40,6 +41,19 @@ def test_a_gateway_that_cannot_keep_receipts_takes_no_calls():
 
     assert (connection.status, refusal(connection)["code"]) == (503, "ledger_unavailable")
     assert house.transport.sent == []
+
+
+def test_an_upstreams_error_reaches_the_caller_with_its_body_and_its_headers():
+    error = {"message": "No.", "type": "t", "param": None, "code": None, "failed_generation": "<f"}
+    headers = {"content-type": "application/json", "x-should-retry": "false", "retry-after": "9"}
+    limits = {"x-ratelimit-remaining-requests": "3"}
+    house = House((Scripted([json.dumps({"error": error}).encode()], 429, headers | limits),))
+    answered = house.ask()
+
+    assert (answered.status, json.loads(answered.body)) == (429, {"error": error})
+    kept = {name: answered.headers[name] for name in ("x-should-retry", "retry-after", *limits)}
+    assert kept == {"x-should-retry": "false", "retry-after": "9", **limits}
+    assert house.receipts[0].error == "rate_limit_exceeded"
 
 
 class Clumsy(FakeEstimator):

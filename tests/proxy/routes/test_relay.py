@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.desk import Head
-from proxy.errors import InvalidCall, ProxyError, Unready
+from proxy.errors import InvalidCall, ProxyError, Unready, UpstreamError
 from proxy.receipt import dollars
 from proxy.routes.relay import Relay
 from proxy.timeline import Timeline
@@ -182,6 +182,17 @@ def test_what_would_only_repeat_is_not_worth_a_retry():
     assert (told.status, refusal(told)["param"]) == (400, "model")
     assert told.headers["x-should-retry"] == "false"
     assert "retry-after" not in told.headers
+
+
+@pytest.mark.parametrize(("word", "told"), [(True, "true"), (False, "false"), (None, None)])
+def test_an_upstreams_word_on_retries_reaches_the_caller(word, told):
+    error = UpstreamError("Slow down.", status=429, code="slow", retryable=True, retry_after=7.0)
+    error.should_retry = word
+    error.headers = {"x-ratelimit-remaining-tokens": "0"}
+    headers = refused(error).headers
+
+    assert headers.get("x-should-retry") == told
+    assert headers["x-ratelimit-remaining-tokens"] == "0"
 
 
 def test_a_caller_is_gone_once_it_disconnects():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import UpstreamError
+from proxy.errors import UpstreamError, envelope
 from proxy.wire.failures import (
     failure_in,
     failure_of,
@@ -100,6 +100,92 @@ def test_a_numeric_code_is_kept_as_digits() -> None:
 
 def test_a_code_the_upstream_leaves_out_comes_from_the_status() -> None:
     assert openai_failure(429, {}, _body(message="slow down")).code == "rate_limit_exceeded"
+
+
+_GROQ = {
+    "message": "Failed to call a function.",
+    "type": "invalid_request_error",
+    "code": "tool_use_failed",
+    "failed_generation": '{"id": "0123456789abcdef0123456789abcdef"}',
+}
+_OPENROUTER = {
+    "message": "Provider returned error",
+    "code": 429,
+    "metadata": {"provider_name": "Somewhere", "raw": "upstream is full, key sk-or-v1-abcdef0123"},
+}
+
+
+def test_an_error_keeps_its_further_fields_and_its_null_and_numeric_codes() -> None:
+    groq = openai_failure(400, {}, _body(**_GROQ))
+    router = openai_failure(429, {}, _body(**_OPENROUTER))
+    null = openai_failure(400, {}, _body(message="No.", type=None, param=None, code=None))
+    told = [orjson.loads(envelope(each))["error"] for each in (groq, router, null)]
+
+    assert told[0] == {**_GROQ, "param": None}
+    assert told[1]["code"] == 429
+    assert told[1]["metadata"] == {
+        "provider_name": "Somewhere",
+        "raw": "upstream is full, key [redacted]",
+    }
+    assert told[2] == {"message": "No.", "type": None, "param": None, "code": None}
+    assert (null.code, router.code) == ("upstream_refused", "429")
+
+
+@pytest.mark.parametrize("status", [408, 500, 502, 503])
+def test_the_further_fields_of_a_server_error_are_kept_beside_our_own_words(status: int) -> None:
+    error = openai_failure(status, {}, _body(**_OPENROUTER))
+
+    assert set(error.details) == {"metadata"}
+    assert "Provider" not in error.message
+
+
+@pytest.mark.parametrize("status", [401, 402, 403])
+def test_nothing_of_an_error_about_the_gateways_key_is_kept(status: int) -> None:
+    headers = {"x-ratelimit-limit-requests": "9", "x-should-retry": "true"}
+    error = openai_failure(status, headers, _body(**_OPENROUTER))
+
+    assert (error.details, error.headers, error.is_worth_retrying) == ({}, {}, False)
+
+
+def test_a_403_of_moderation_is_about_the_call() -> None:
+    metadata = {"reasons": ["violence"], "flagged_input": "…"}
+    error = openai_failure(403, {}, _body(message="Flagged.", code=403, metadata=metadata))
+
+    assert (error.status, error.message, error.retryable) == (403, "Flagged.", False)
+    assert error.details == {"code": 403, "metadata": metadata}
+
+
+@pytest.mark.parametrize("value", [b'"\\ud800"', b"1" * 40, b"[" * 500 + b"]" * 500])
+def test_fields_that_cannot_be_written_again_are_left_out(value: bytes) -> None:
+    error = openai_failure(400, {}, b'{"error":{"message":"m","odd":' + value + b"}}")
+
+    assert orjson.loads(envelope(error))["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "worth"),
+    [("true", 400, True), ("false", 429, False), ("", 429, True), ("odd", 400, False)],
+)
+def test_the_upstreams_own_word_on_retries_goes_first(
+    said: str, status: int, *, worth: bool
+) -> None:
+    error = openai_failure(status, {"x-should-retry": said}, b"")
+
+    assert error.is_worth_retrying is worth
+    assert error.retryable is (status == 429)
+
+
+def test_the_headers_of_limits_are_kept() -> None:
+    limits = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}
+
+    assert openai_failure(429, {**limits, "server": "inner"}, b"").headers == limits
+
+
+def test_a_date_to_come_back_at_is_kept_where_its_seconds_are_unknown() -> None:
+    date = "Wed, 21 Oct 2026 07:28:05 GMT"
+
+    assert openai_failure(429, {"retry-after": date}, b"").headers == {"retry-after": date}
+    assert openai_failure(429, {"retry-after": "soon"}, b"").headers == {}
 
 
 def test_a_long_message_is_cut() -> None:
