@@ -24,7 +24,7 @@ from proxy.meter import Meter
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.prepare import prepare
 from proxy.settle import Attempt, crude
-from proxy.upstream.port import Exchange, Unsent
+from proxy.upstream.port import REQUEST_ID_HEADER, Exchange, Unsent, request_id
 from proxy.wants import unfit
 from proxy.watch import Wait
 from proxy.wire.kinds import WIRES
@@ -186,6 +186,11 @@ class Opening:
         if self._is_planned:
             self.line.desk.planning.ended(self.planned)
 
+    def tell_request_id(self, failure: UpstreamError) -> None:
+        """Have a failure tell the caller the provider's id of the request, where it gave one."""
+        if named := self.attempt.upstream_request_id:
+            failure.headers = {**failure.headers, REQUEST_ID_HEADER: named}
+
     def _left(self, failure: BaseException | None) -> None:
         """Give the route's place back, with how it did."""
         lanes, route, now = self.line.desk.lanes, self.choice.route, self.line.timeline.now()
@@ -281,8 +286,7 @@ class Opening:
             self.was_taken = True
             with line.timeline.waiting:
                 exchange = await line.desk.transport.open(route.upstream, prepared)
-            self._status = exchange.status
-            self.was_taken = exchange.status < 300
+            self._note_head(exchange)
             if not self.was_taken:
                 body = await self._failure_body(exchange)
                 raise wire.failure(exchange.status, exchange.headers, body)
@@ -300,6 +304,13 @@ class Opening:
             if answer is None and exchange is not None:
                 exchange.close()
         return answer
+
+    def _note_head(self, exchange: Exchange) -> None:
+        """Note what the head of the upstream's answer says."""
+        self._status = exchange.status
+        self.was_taken = exchange.status < 300
+        if named := request_id(exchange.headers):
+            self.attempt = msgspec.structs.replace(self.attempt, upstream_request_id=named)
 
     async def _failure_body(self, exchange: Exchange) -> bytes:
         """The body of an error; b"" if it is too long or breaks off, for its status says enough."""

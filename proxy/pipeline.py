@@ -68,6 +68,7 @@ async def _answered(line: Line, course: Course) -> None:
             course.moved(failure)
             continue
         opening.close(failure)
+        opening.tell_request_id(failure)
         _log.warning(
             "Call %s, upstream %s: %s (%s)",
             line.call.id,

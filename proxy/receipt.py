@@ -49,6 +49,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         overhead: Seconds of it that were not spent waiting for the upstream or the caller.
         fingerprint: Keyed hash of the prompt's bytes.
         upstream_id: The provider's own id of its answer.
+        upstream_request_id: The provider's own id of the request, from its answer's headers; ""
+            where it gave none.
         notes: What the gateway changed or dropped, in short sentences.
         prompt: The caller's body, only where the team keeps prompts.
         conversation: Keyed hash of the conversation in hex; "" where planning was off.
@@ -104,6 +106,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     overhead: float = 0.0
     fingerprint: str = ""
     upstream_id: str = ""
+    upstream_request_id: str = ""
     notes: tuple[str, ...] = ()
     prompt: str | None = None
     conversation: str = ""

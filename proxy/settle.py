@@ -32,7 +32,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One try at one route; ``route`` is None for a call refused before one was chosen.
 
     ``fold`` is what compaction made of it; ``headers`` tell the caller what its limits leave it;
-    ``moved`` says why it is not the route that was asked for, "" where it is.
+    ``moved`` says why it is not the route that was asked for, "" where it is;
+    ``upstream_request_id`` is the provider's own name of the request, "" until it answered.
     """
 
     call: Call
@@ -43,6 +44,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     fold: Fold = NO_FOLD
     headers: Mapping[str, str] = {}
     moved: str = ""
+    upstream_request_id: str = ""
 
     @property
     def sent(self) -> Call:
@@ -149,6 +151,7 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
         overhead=max(duration - timeline.waited, 0.0),
         fingerprint=seal.of(call.key.team, call.body),
         upstream_id=end.upstream_id,
+        upstream_request_id=attempt.upstream_request_id,
         notes=attempt.notes + _notes(call, goes_on=goes_on),
         prompt=_kept(call),
         moved=attempt.moved,

@@ -56,6 +56,8 @@ def told(receipt: Receipt, team: str) -> Iterator[str]:
         where = f" by {receipt.route}" if receipt.route else ""
         done = receipt.outcome.replace("_", " ")
         yield f"It was {done}{where} with {receipt.status}{how}; {cost}."
+    if receipt.upstream_request_id:
+        yield f"The provider's request id is {receipt.upstream_request_id}."
     if receipt.moved:
         yield f"It went there in place of what it asked for: {receipt.moved}."
     yield _planning(receipt)

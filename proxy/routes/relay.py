@@ -12,6 +12,7 @@ from proxy.desk import Head
 from proxy.errors import ProxyError, UpstreamError, envelope
 from proxy.receipt import Receipt, dollars, total
 from proxy.timeline import Timeline
+from proxy.upstream.port import REQUEST_ID_HEADER, REQUEST_ID_SOURCES
 
 #: Headers of an upstream's answer that are the caller's business, and those that say what was
 #: decided for it.
@@ -180,12 +181,14 @@ def _passed(headers: Mapping[str, str]) -> Headers:
 @lru_cache(maxsize=_ANSWERS)
 def _business(names: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
     """Which of an upstream's headers are the caller's business, and how they are named there."""
-    lower = [(name, name.lower()) for name in names]
-    return tuple(
-        (name, passed.encode("latin-1"))
-        for name, passed in lower
-        if passed in _PASSED or passed.startswith(_LIMITS)
-    )
+    lower = {name.lower(): name for name in names}
+    passed = [
+        (name, each.encode("latin-1"))
+        for each, name in lower.items()
+        if each in _PASSED or each.startswith(_LIMITS)
+    ]
+    ids = [lower[each] for each in REQUEST_ID_SOURCES if each in lower]
+    return (*passed, *((name, REQUEST_ID_HEADER.encode()) for name in ids[:1]))
 
 
 def _value(text: str) -> bytes:

@@ -81,7 +81,10 @@ def _asked(receipt: Receipt) -> tuple[Any, ...]:
 
 
 def _decided(receipt: Receipt) -> tuple[Any, ...]:
-    """What was planned and decided, and what came of it; null where nothing was."""
+    """What was planned and decided, what came of it, and the provider's id of the request.
+
+    All of them are null where nothing was.
+    """
     return (
         receipt.conversation or None,
         receipt.arm or None,
@@ -103,6 +106,7 @@ def _decided(receipt: Receipt) -> tuple[Any, ...]:
         receipt.lost or None,
         receipt.folded_messages,
         receipt.planning_nanos,
+        receipt.upstream_request_id or None,
     )
 
 

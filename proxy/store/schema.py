@@ -127,6 +127,7 @@ calls = Table(
     Column("lost", BIG),
     Column("folded_messages", BIG),
     Column("planning_nanos", BIG),
+    Column("upstream_request_id", TEXT),
     sqlite_strict=True,
 )
 """One row per receipt.

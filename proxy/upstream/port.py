@@ -2,10 +2,30 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from proxy.catalog.entries import Upstream
 from proxy.wire.port import Prepared
+
+#: How the caller is told the provider's own name of the request, which its support asks for.
+REQUEST_ID_HEADER: Final = "x-thriftgate-upstream-request-id"
+#: How providers tell it. Source: OpenAI API reference, debugging requests; Anthropic, API
+#: overview (2026-11).
+REQUEST_ID_SOURCES: Final = ("x-request-id", "request-id")
+#: Characters of it that are kept.
+_MAX_REQUEST_ID: Final = 256
+
+
+def request_id(headers: Mapping[str, str]) -> str:
+    """The provider's own id of a request, from its answer's headers; "" for none.
+
+    Args:
+        headers: Names in lower case.
+    """
+    for name in REQUEST_ID_SOURCES:
+        if found := headers.get(name):
+            return found[:_MAX_REQUEST_ID]
+    return ""
 
 
 class Unsent(asyncio.CancelledError):

@@ -86,6 +86,8 @@ MADE = {
     "needed": "NULL",
     "lost": "NULL",
     "folded_messages": "NULL",
+    "planning_nanos": "NULL",
+    "upstream_request_id": "'req_' || n",
 }
 NUMBERS = {
     "sqlite": "WITH RECURSIVE made(n) AS "

@@ -42,6 +42,13 @@ def test_a_call_is_told_attempt_by_attempt(tmp_path: Path) -> None:
     assert "Mend: Move what varies behind" in said
 
 
+def test_the_providers_request_id_is_told_where_it_gave_one() -> None:
+    lines = list(told(a_receipt(1, upstream_request_id="req_1"), "acme"))
+
+    assert "The provider's request id is req_1." in lines
+    assert not any("request id" in line for line in told(a_receipt(1), "acme"))
+
+
 def test_a_call_nobody_made_is_told(tmp_path: Path) -> None:
     assert "no call with the id call_1" in Typed(tmp_path, START).refused(EXPLAIN, "call_1")
 

@@ -46,6 +46,7 @@ def test_a_gateway_that_cannot_keep_receipts_takes_no_calls():
 def test_an_upstreams_error_reaches_the_caller_with_its_body_and_its_headers():
     error = {"message": "No.", "type": "t", "param": None, "code": None, "failed_generation": "<f"}
     headers = {"content-type": "application/json", "x-should-retry": "false", "retry-after": "9"}
+    headers["x-request-id"] = "req_1"
     limits = {"x-ratelimit-remaining-requests": "3"}
     house = House((Scripted([json.dumps({"error": error}).encode()], 429, headers | limits),))
     answered = house.ask()
@@ -53,7 +54,9 @@ def test_an_upstreams_error_reaches_the_caller_with_its_body_and_its_headers():
     assert (answered.status, json.loads(answered.body)) == (429, {"error": error})
     kept = {name: answered.headers[name] for name in ("x-should-retry", "retry-after", *limits)}
     assert kept == {"x-should-retry": "false", "retry-after": "9", **limits}
+    assert answered.headers["x-thriftgate-upstream-request-id"] == "req_1"
     assert house.receipts[0].error == "rate_limit_exceeded"
+    assert house.receipts[0].upstream_request_id == "req_1"
 
 
 class Clumsy(FakeEstimator):

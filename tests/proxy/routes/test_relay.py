@@ -85,6 +85,7 @@ def test_only_the_callers_business_is_passed_on_of_an_upstreams_headers():
             "Set-Cookie": "a=b",
             "Server": "inner",
             "X-Request-Id": "theirs",
+            "Request-Id": "theirs, said twice",
             "OpenAI-Organization": "ours",
             "OpenAI-Processing-Ms": "12",
             "X-RateLimit-Remaining-Tokens": "9",
@@ -103,8 +104,16 @@ def test_only_the_callers_business_is_passed_on_of_an_upstreams_headers():
         "x-ratelimit-remaining-tokens",
         "anthropic-ratelimit-requests-limit",
         "retry-after",
+        "x-thriftgate-upstream-request-id",
     }
     assert whole(head).headers["x-request-id"] == "call_1"
+    assert whole(head).headers["x-thriftgate-upstream-request-id"] == "theirs"
+
+
+def test_anthropics_request_id_is_passed_under_the_same_name():
+    headers = whole(Head(200, {"request-id": "req_1"}, "m", ())).headers
+
+    assert headers["x-thriftgate-upstream-request-id"] == "req_1"
 
 
 @given(st.text(max_size=30), st.lists(st.text(max_size=40), max_size=3).map(tuple))

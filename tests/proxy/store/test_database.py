@@ -4,6 +4,7 @@ import sys
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
@@ -34,7 +35,7 @@ def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(url
     before = revision(engine)
     migrate(engine)
 
-    assert (before, revision(engine)) == (None, "0008")
+    assert (before, revision(engine)) == (None, "0009")
     engine.dispose()
 
 
@@ -45,7 +46,7 @@ def test_processes_that_start_together_migrate_once(url: str) -> None:
 
     assert [process.wait(30) for process in processes] == [0, 0, 0]
     engine = open_database(url)
-    assert revision(engine) == "0008"
+    assert revision(engine) == "0009"
     engine.dispose()
 
 
@@ -126,6 +127,17 @@ def test_calls_from_before_compaction_are_kept_and_new_ones_stand_beside_them(
     inserter(engine)([folded])
 
     assert ledger_of(engine) == [*before, a_receipt(3), folded]
+
+
+def test_calls_from_before_request_ids_are_kept_and_have_none(engine: Engine) -> None:
+    before = a_receipt(1)
+    inserter(engine)([msgspec.structs.replace(before, upstream_request_id="req_1")])
+    at(engine, "0008")
+    at(engine, "head")
+    after = a_receipt(2, upstream_request_id="req_2")
+    inserter(engine)([after])
+
+    assert ledger_of(engine) == [before, after]
 
 
 def test_of_calls_from_before_nobody_knows_how_many_messages_were_folded(engine: Engine) -> None:
@@ -237,7 +249,7 @@ def test_a_migration_that_fails_on_postgresql_leaves_those_before_it(postgres: s
         connection.exec_driver_sql("DROP TABLE compactions")
     migrate(engine)
 
-    assert (before, revision(engine)) == ("0004", "0008")
+    assert (before, revision(engine)) == ("0004", "0009")
     engine.dispose()
 
 

@@ -51,6 +51,7 @@ RECEIPTS = st.builds(
     needed=st.integers(0, 10**6),
     lost=st.integers(0, 10**6),
     folded_messages=st.none() | st.integers(0, 10**6),
+    upstream_request_id=st.text(),
 )
 
 

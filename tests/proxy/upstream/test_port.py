@@ -9,13 +9,26 @@ import pytest
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
 from proxy.upstream.http import transport
-from proxy.upstream.port import Exchange, Transport
+from proxy.upstream.port import Exchange, Transport, request_id
 from proxy.wire.port import Prepared
 from tests.fakes.server import CLOSE, RESET, WAIT, Step, chunked, head, serving
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted, broken, unreachable
 
 PREPARED = Prepared(method="POST", path="/chat/completions", headers={}, body=b"{}")
 HEAD = head(200, "Content-Type: text/plain", "Transfer-Encoding: chunked")
+
+
+@pytest.mark.parametrize(
+    ("headers", "named"),
+    [
+        ({"x-request-id": "req_1", "request-id": "req_2"}, "req_1"),
+        ({"request-id": "req_2"}, "req_2"),
+        ({"x-request-id": "", "server": "x"}, ""),
+        ({"x-request-id": "x" * 300}, "x" * 256),
+    ],
+)
+def test_the_providers_request_id_is_read_from_either_header(headers, named):
+    assert request_id(headers) == named
 
 
 class Stage:
