@@ -23,6 +23,8 @@ _FORWARDED: Final = {
         "content-type",
         "idempotency-key",
         "openai-beta",
+        "openai-organization",
+        "openai-project",
         "x-client-request-id",
     )
 }

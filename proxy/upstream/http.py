@@ -32,6 +32,9 @@ _OURS: Final = {
     "content-type": "application/json",
     "user-agent": "thriftgate",
 }
+#: Whose account pays: what the catalog says of an upstream goes before what its caller says.
+#: Source: OpenAI API reference, authentication (2026-11).
+_ACCOUNT: Final = frozenset({"openai-organization", "openai-project"})
 #: Heads of requests that are remembered; most callers send the same one again and again.
 _HEADS: Final = 1024
 _NO_ADDRESS: Final = "The upstream's address in the catalog is not a valid URL."
@@ -199,7 +202,8 @@ async def transport(
 def _head(prepared: Prepared, address: SplitResult, headers: Mapping[str, str]) -> bytes:
     """The request's line and its headers but for its length.
 
-    The address's own query goes with every request, before the call's.
+    The address's own query goes with every request, before the call's. A call's headers go in place
+    of the upstream's own, but for those that say whose account pays.
 
     Raises:
         UpstreamError: If one of them holds a line end, and would be more than one.
@@ -208,7 +212,9 @@ def _head(prepared: Prepared, address: SplitResult, headers: Mapping[str, str]) 
     query = "&".join(filter(None, (address.query, asked)))
     target = f"{address.path}{path}?{query}" if query else f"{address.path}{prepared.path}"
     lines = [f"{prepared.method} {target} HTTP/1.1"]
-    lines += [f"{name}: {value}" for name, value in {**headers, **prepared.headers}.items()]
+    own = {name: value for name, value in headers.items() if name in _ACCOUNT}
+    said = {**headers, **prepared.headers, **own}
+    lines += [f"{name}: {value}" for name, value in said.items()]
     head = "\r\n".join(lines)
     if head.count("\n") != len(lines) - 1 or head.count("\r") != len(lines) - 1:
         raise UpstreamError(

@@ -24,6 +24,8 @@ def test_a_head_is_read():
                 "x-thriftgate-feature": "search",
                 "x-thriftgate-trailer": "1",
                 "openai-beta": "x=1",
+                "openai-organization": "org-1",
+                "openai-project": "proj_1",
                 "cookie": "secret",
                 "x-forwarded-for": "10.0.0.1",
             },
@@ -39,6 +41,8 @@ def test_a_head_is_read():
     assert head.forwarded == {
         "content-type": "Application/JSON; charset=utf-8",
         "openai-beta": "x=1",
+        "openai-organization": "org-1",
+        "openai-project": "proj_1",
     }
 
 

@@ -124,6 +124,22 @@ def test_a_request_has_the_upstreams_headers_and_the_calls():
     run(work)
 
 
+def test_a_callers_organization_and_project_pass_unless_the_upstream_sets_its_own():
+    async def work() -> None:
+        async with connected(OK, OK) as (server, opened):
+            given = {"openai-organization": "org-caller", "openai-project": "proj_caller"}
+            free = upstream(server, name="free")
+            bound = upstream(server, name="bound", headers={"OpenAI-Project": "proj_own"})
+            for there in (free, bound):
+                (await opened.open(there, prepared(headers=given))).close()
+            first, second = (got.headers for got in server.got)
+            assert first.items() >= given.items()
+            assert second["openai-organization"] == "org-caller"
+            assert second["openai-project"] == "proj_own"
+
+    run(work)
+
+
 @pytest.mark.parametrize(
     ("path", "line"),
     [
