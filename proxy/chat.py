@@ -80,8 +80,17 @@ class Ask(msgspec.Struct, frozen=True):
 
         Source: OpenAI API reference, create a response (2026-11).
         """
-        fields = (self.previous_response_id, self.conversation, self.background)
-        return any(bytes(field) not in _NOTHING for field in fields)
+        return bool(self.kept_state_field)
+
+    @property
+    def kept_state_field(self) -> str:
+        """The field that goes on from what the provider keeps, or leaves something; "" for none."""
+        fields = {
+            "previous_response_id": self.previous_response_id,
+            "conversation": self.conversation,
+            "background": self.background,
+        }
+        return next((name for name, raw in fields.items() if bytes(raw) not in _NOTHING), "")
 
     @property
     def is_background(self) -> bool:

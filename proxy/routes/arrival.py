@@ -74,8 +74,6 @@ _TRICKS: Final = re.compile(r"\.\.|/\.?/|/\.\Z|\\|%2e|%2f|%5c|%(?![0-9a-f]{2})",
 _NEEDLESS: Final = re.compile(r"%(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)", re.IGNORECASE)
 #: What some servers drop from a step of a path: parameters, spaces, control characters.
 _TRIMMINGS: Final = re.compile(r"[;%][^/]*")
-#: Paths that are read, held to limits or open to all teams, which no other spelling may avoid.
-_KNOWN: Final = SELF_CONTAINED | {"responses/compact"}
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,9 +191,9 @@ def _endpoint(path: bytes) -> str:
     spelt = _NEEDLESS.sub(lambda found: chr(int(found[0][1:], 16)), endpoint)
     if not path.startswith(b"/v1/") or _TRICKS.search(endpoint) or _TRICKS.search(spelt):
         raise NotFound("This path leads nowhere.", code="not_found")
-    if (usual := spelt.removesuffix("/").lower()) in _KNOWN:
+    if (usual := spelt.removesuffix("/").lower()) in SELF_CONTAINED:
         return usual
-    if (meant := _TRIMMINGS.sub("", usual).rstrip("/")) in _KNOWN:
+    if (meant := _TRIMMINGS.sub("", usual).rstrip("/")) in SELF_CONTAINED:
         raise NotFound(
             f"There is no path /v1/{endpoint[:100]}; did you mean /v1/{meant}?", code="unknown_path"
         )

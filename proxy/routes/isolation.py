@@ -11,7 +11,8 @@ from proxy.call import Call
 from proxy.errors import CallerError, Forbidden, NotFound
 from proxy.settle import Seal
 
-#: What a provider answers from the call alone, without what it keeps under its account.
+#: What a provider answers from the call alone, without what it keeps under its account. No other
+#: spelling of these paths may avoid how they are read and held to limits.
 #: Source: OpenAI API reference (2026-11).
 SELF_CONTAINED: Final = frozenset(
     {
@@ -23,15 +24,28 @@ SELF_CONTAINED: Final = frozenset(
         "embeddings",
         "images/edits",
         "images/generations",
+        "images/variations",
         "moderations",
         "rerank",
         "responses",
+        "responses/compact",
+        "responses/input_tokens",
     }
 )
+#: Those of them whose body may go on from what the provider keeps.
+#: Source: openai 3.52, parameters of responses, its compact and its input_tokens (2026-11).
+_CONTINUING: Final = frozenset({"responses", "responses/compact", "responses/input_tokens"})
+#: How the paths begin that list, fetch or change what a provider keeps.
+#: Source: OpenAI API reference (2026-11).
+_KEEPING: Final = (
+    "assistants", "batches", "chat/completions", "containers", "conversations", "evals", "files",
+    "fine_tuning", "models", "responses", "skills", "threads", "uploads", "vector_stores", "videos",
+)  # fmt: skip
 #: What lists the answers that a provider keeps, instead of asking for one.
 #: Source: OpenAI API reference, list chat completions (2026-11).
 _LISTING: Final = ("GET", "chat/completions")
-_ALLOWED: Final = "Whoever runs it can allow that: THRIFTGATE_SHARED_PROVIDER_STATE=true."
+_ALLOWED: Final = "Whoever runs the gateway can allow that: THRIFTGATE_SHARED_PROVIDER_STATE=true."
+_KEPT: Final = "what the provider keeps for all teams of this gateway"
 #: Where a provider gives out tokens of its own, with which calls go past the gateway.
 #: Source: OpenAI API reference, Realtime client secrets, ChatKit sessions (2026-11).
 _GIVES_TOKENS: Final = frozenset({"chatkit", "realtime"})
@@ -69,7 +83,7 @@ def check_isolated(call: Call, teams: int) -> None:
                 f"There is no path /v1/{call.endpoint}; did you mean /v1/{meant}?",
                 code="unknown_path",
             )
-        raise _forbidden(call, "reaches what the provider keeps for all teams of this gateway")
+        raise _forbidden(call, _reason(call), _continuing_field(call))
 
 
 def isolated(call: Call, teams: int, seal: Seal) -> Call:
@@ -92,7 +106,7 @@ def _check_method(call: Call, teams: int) -> None:
         return
     told = f"/v1/{call.endpoint} is not asked by {call.method[:20]}; did you mean POST?"
     if is_listing:
-        told += f" It would list what the provider keeps for all teams of this gateway. {_ALLOWED}"
+        told += f" It would list {_KEPT}. {_ALLOWED}"
     raise WrongMethod(told, code="method_not_allowed")
 
 
@@ -100,7 +114,7 @@ def _is_self_contained(call: Call) -> bool:
     """Whether it is answered from itself alone, as far as its body could be read."""
     if call.endpoint not in SELF_CONTAINED:
         return False
-    if call.endpoint != "responses":
+    if call.endpoint not in _CONTINUING:
         return True
     return call.ask is not None and not call.ask.needs_kept_state
 
@@ -112,8 +126,29 @@ def _meant(endpoint: str) -> str:
     return next(iter(get_close_matches(endpoint[:100], sorted(SELF_CONTAINED), 1, _ALIKE)), "")
 
 
-def _forbidden(call: Call, why: str) -> Forbidden:
+def _continuing_field(call: Call) -> str | None:
+    """The field by which it goes on from what the provider keeps; None for none."""
+    if call.endpoint not in _CONTINUING or call.ask is None:
+        return None
+    return call.ask.kept_state_field or None
+
+
+def _reason(call: Call) -> str:
+    """Why a call of one of several teams may not go to a provider's account."""
+    if field := _continuing_field(call):
+        if field == "background":
+            return f"leaves its answer with {_KEPT} (`background`)"
+        return f"goes on from {_KEPT} (`{field}`)"
+    if call.endpoint in _CONTINUING:
+        return f"has a body that is no JSON object, so it may go on from {_KEPT}"
+    if any(f"{call.endpoint}/".startswith(f"{known}/") for known in _KEEPING):
+        return f"reaches {_KEPT}"
+    return f"goes to a path that the gateway does not know, so it may reach {_KEPT}"
+
+
+def _forbidden(call: Call, why: str, param: str | None = None) -> Forbidden:
     return Forbidden(
         f"This call to /v1/{call.endpoint[:100]} {why}. {_ALLOWED}",
         code="provider_state_is_shared",
+        param=param,
     )

@@ -31,7 +31,7 @@ _ISOLATION: Final = "prompt_cache_isolation_key"
 _HEADER: Final = "x-prompt-cache-isolation-key"
 _GENERATING: Final = frozenset({"chat/completions", "completions", "responses"})
 #: Endpoints that know the field and several teams may call. Source: OpenAI API reference (2026-11).
-_KEYED: Final = frozenset({"chat/completions", "responses"})
+_KEYED: Final = frozenset({"chat/completions", "responses", "responses/compact"})
 _NOTHING: Final = frozenset({b"null", b'""'})
 #: Providers of whose caches the field is known.
 _FIELDS: Final[Mapping[str, str]] = {

@@ -272,6 +272,20 @@ def test_teams_that_share_a_gateway_may_still_generate():
     assert House((GONE,), teams=2).ask(path="/v1/moderations").status == 200
 
 
+@pytest.mark.parametrize("path", ["responses/compact", "responses/input_tokens"])
+def test_each_of_several_teams_may_use_paths_that_hold_no_state(path):
+    body = b'{"model":"m","input":"hi"}'
+
+    assert House(teams=2).ask(body, path=f"/v1/{path}").status == 200
+
+
+def test_each_of_several_teams_may_ask_for_variations_of_an_image():
+    form = {"content-type": "multipart/form-data; boundary=b"}
+    house = House((GONE,), teams=2)
+
+    assert house.ask(b"--b--", path="/v1/images/variations", headers=form).status == 200
+
+
 def test_a_forbidden_call_says_who_can_allow_it():
     house = House(teams=2)
     connection = house.ask(path="/v1/files")
@@ -286,7 +300,8 @@ def test_a_response_that_needs_what_another_team_may_have_left_is_forbidden(fiel
     house = House(teams=2)
     body = b'{"model":"m","input":"hi",' + field.encode() + b"}"
 
-    assert refused(body, house, path="/v1/responses") == (403, "provider_state_is_shared", None)
+    param = field.split('"')[1]
+    assert refused(body, house, path="/v1/responses") == (403, "provider_state_is_shared", param)
     assert house.receipts[0].model == "m"
 
 

@@ -15,10 +15,14 @@ SELF_CONTAINED = [
     "embeddings",
     "images/edits",
     "images/generations",
+    "images/variations",
     "moderations",
     "rerank",
     "responses",
+    "responses/compact",
+    "responses/input_tokens",
 ]
+CONTINUING = ["responses", "responses/compact", "responses/input_tokens"]
 ALONE = ("chat/completions", "GET", 1)
 
 
@@ -28,14 +32,15 @@ def test_what_is_answered_from_the_call_alone_is_open_to_all(endpoint, teams):
     check_isolated(call(b"{}", endpoint), teams)
 
 
-@pytest.mark.parametrize("endpoint", [each for each in SELF_CONTAINED if "responses" not in each])
+@pytest.mark.parametrize("endpoint", [each for each in SELF_CONTAINED if each not in CONTINUING])
 def test_nor_need_its_body_be_read_where_no_body_goes_on_from_anything(endpoint):
     check_isolated(call(b"\xff", endpoint, ask=None), 2)
 
 
-def test_a_response_whose_body_was_not_read_may_go_on_from_what_is_kept():
-    with pytest.raises(Forbidden, match="keeps for all teams"):
-        check_isolated(call(b"\xff", "responses", ask=None), 2)
+@pytest.mark.parametrize("endpoint", CONTINUING)
+def test_a_response_whose_body_was_not_read_may_go_on_from_what_is_kept(endpoint):
+    with pytest.raises(Forbidden, match="no JSON object, so it may go on from what the provider"):
+        check_isolated(call(b"\xff", endpoint, ask=None), 2)
 
 
 @pytest.mark.parametrize(
@@ -69,23 +74,29 @@ def test_a_list_of_what_is_kept_for_all_teams_says_who_can_allow_it():
 @pytest.mark.parametrize(
     ("endpoint", "method"),
     [
-        ("responses/compact", "POST"),
         ("files", "POST"),
         ("batches", "GET"),
         ("responses/resp_1", "GET"),
         ("responses/", "POST"),
         ("chat/completions/chatcmpl_1", "POST"),
         ("conversations", "POST"),
-        ("made/tomorrow", "POST"),
     ],
 )
-def test_all_else_is_one_teams_only(endpoint, method):
+def test_what_a_provider_keeps_is_one_teams_only(endpoint, method):
     asked = call(b"{}", endpoint, method=method)
     check_isolated(asked, 1)
-    with pytest.raises(Forbidden) as caught:
+    with pytest.raises(Forbidden, match="reaches what the provider keeps for all teams") as caught:
         check_isolated(asked, 2)
 
     assert caught.value.code == "provider_state_is_shared"
+
+
+@pytest.mark.parametrize("endpoint", ["made/tomorrow", "filesystem"])
+def test_a_path_that_nobody_knows_is_one_teams_only_and_said_to_be_unknown(endpoint):
+    asked = call(b"{}", endpoint)
+    check_isolated(asked, 1)
+    with pytest.raises(Forbidden, match="does not know, so it may reach what the provider keeps"):
+        check_isolated(asked, 2)
 
 
 @pytest.mark.parametrize(
@@ -99,11 +110,13 @@ def test_all_else_is_one_teams_only(endpoint, method):
         b'"background":null,"background":true',
     ],
 )
-def test_a_response_that_needs_what_the_provider_keeps_is_one_teams_only(field):
-    asked = call(b"{" + field + b"}", "responses")
+@pytest.mark.parametrize("endpoint", CONTINUING)
+def test_a_response_that_needs_what_the_provider_keeps_is_one_teams_only(field, endpoint):
+    asked = call(b"{" + field + b"}", endpoint)
     check_isolated(asked, 1)
-    with pytest.raises(Forbidden, match="keeps for all teams"):
+    with pytest.raises(Forbidden, match="keeps for all teams") as caught:
         check_isolated(asked, 2)
+    assert f"(`{caught.value.param}`)" in caught.value.message
     check_isolated(call(b"{" + field + b"}", "chat/completions"), 2)
 
 
@@ -154,7 +167,7 @@ def test_a_slip_in_a_path_is_answered_with_what_was_meant(slip, meant):
     check_isolated(call(b"{}", slip), 1)
 
 
-@pytest.mark.parametrize("endpoint", ["images/variations", "chat/completions/x", "conversations"])
+@pytest.mark.parametrize("endpoint", ["images/variants", "chat/completions/x", "conversations"])
 def test_a_path_that_is_another_is_no_slip(endpoint):
     with pytest.raises(Forbidden):
         check_isolated(call(b"{}", endpoint), 2)

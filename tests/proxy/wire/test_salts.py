@@ -85,6 +85,7 @@ def test_with_one_team_nothing_is_said(regime: str, provider: str, field: str):
     ("provider", "endpoint", "is_said"),
     [
         ("openai", "responses", True),
+        ("openai", "responses/compact", True),
         ("openai", "completions", False),
         ("openai", "embeddings", False),
         ("vllm", "completions", True),
