@@ -24,7 +24,7 @@ from starlette.types import ASGIApp
 from proxy.alerts.standing import alerting
 from proxy.catalog.catalog import Catalog
 from proxy.chosen import Usual
-from proxy.configuration import read_catalog, read_policies
+from proxy.configuration import read_catalog, read_policies, upstreams_with_keys
 from proxy.decide import Patience
 from proxy.desk import Desk
 from proxy.errors import Unready
@@ -185,6 +185,7 @@ async def gateway(
                     now=clock,
                     publish=telemetry.also,
                     say=alerts.say,
+                    keyed=upstreams_with_keys(known),
                 )
                 async with (
                     _desk(around, pool, telemetry, ticks) as (desk, kept, entry, wheel),
@@ -204,7 +205,7 @@ async def _desk(
     around: Surroundings, pool: Transport, telemetry: Telemetry, ticks: Callable[[], float]
 ) -> AsyncIterator[tuple[Desk, Receipts, Entry | None, Wheel | None]]:
     """The desk, what keeps its receipts, what its calls have to pass, and what moves them."""
-    settings, opened, lanes = around.settings, around.opened, Lanes()
+    settings, opened, lanes = around.settings, around.opened, around.lanes
     around.publish(LaneFigures(lanes, ticks))
     watching = around.tasks.keep(LaneNews(lanes, ticks, around.now, around.say).run)
     days = settings.retention_days

@@ -1,9 +1,15 @@
 """One request from a caller, and who is calling."""
 
+from typing import Final
+from urllib.parse import unquote
+
 import msgspec
 
 from proxy.chat import Ask
 from proxy.prefix.origin import Origin
+
+#: How the paths begin that name a model.
+MODELS: Final = "models/"
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +84,15 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     def model(self) -> str:
         """The public model name asked for; "" for calls that name none."""
         return self.ask.model if self.ask is not None else ""
+
+    @property
+    def deleted_model(self) -> str:
+        """The model that the call deletes, such as a fine-tune; "" for any other call.
+
+        Source: OpenAI API reference, delete a fine-tuned model (2026-11).
+        """
+        is_deletion = self.method == "DELETE" and self.endpoint.startswith(MODELS)
+        return unquote(self.endpoint.removeprefix(MODELS)) if is_deletion else ""
 
     @property
     def end_user(self) -> str:

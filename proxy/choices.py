@@ -81,6 +81,8 @@ def asked(call: Call, catalog: Catalog) -> tuple[Choice, ...]:
     Raises:
         NotFound: If the catalog has no such model.
     """
+    if name := call.deleted_model:
+        return _owner(name, catalog)
     model = catalog.find(call.model) if call.model else None
     if model is not None:
         return tuple(Choice(route, model.id) for route in model.routes)
@@ -88,12 +90,29 @@ def asked(call: Call, catalog: Catalog) -> tuple[Choice, ...]:
         return (Choice(catalog.default, call.model),)
     if (unlisted := catalog.unlisted(call.model)) is not None:
         return tuple(Choice(route, unlisted.id) for route in unlisted.routes)
-    near = difflib.get_close_matches(call.model[:100], list(catalog.models)[:200], n=1)
+    raise _unknown(call.model, catalog)
+
+
+def _owner(name: str, catalog: Catalog) -> tuple[Choice, ...]:
+    """The one upstream whose model this is: what one keeps is no other's to delete.
+
+    Raises:
+        NotFound: If no upstream takes the name.
+    """
+    model = catalog.find(name) or catalog.unlisted(name)
+    if model is None:
+        raise _unknown(name, catalog)
+    return (Choice(model.routes[0], ""),)
+
+
+def _unknown(name: str, catalog: Catalog) -> NotFound:
+    """The refusal of a model that no upstream is known to have."""
+    near = difflib.get_close_matches(name[:100], list(catalog.models)[:200], n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
-    raise NotFound(
-        f"The model `{call.model[:100]}` is not in the gateway's catalog.{hint}"
-        " GET /v1/models lists what is; whoever runs the gateway can add it in the catalog file"
-        " and name a `default_upstream` there for all other names.",
+    return NotFound(
+        f"The model `{name[:100]}` is not in the gateway's catalog.{hint}"
+        " GET /v1/models?all=1 lists what is; whoever runs the gateway can add it in the catalog"
+        " file and name a `default_upstream` there for all other names.",
         code="model_not_found",
         param="model",
     )

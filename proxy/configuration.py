@@ -34,7 +34,7 @@ def read_catalog(settings: Settings) -> Catalog:
         file = str(settings.catalog)
         user = decoded(settings.catalog.read_bytes(), file)
         known = load(shipped, user, names=("models.toml", file))
-    return known.passing_to(_with_keys(known) if settings.pass_unlisted_models else ())
+    return known.passing_to(upstreams_with_keys(known) if settings.pass_unlisted_models else ())
 
 
 def read_policies(settings: Settings, known: Catalog | None = None) -> Promises:
@@ -64,12 +64,12 @@ def read_policies(settings: Settings, known: Catalog | None = None) -> Promises:
     return found
 
 
-def _with_keys(known: Catalog) -> list[str]:
+def upstreams_with_keys(known: Catalog) -> frozenset[str]:
     """The upstreams that have the key they need: no others may see a name nobody listed."""
     keys = upstream_keys(each.key_env for each in known.upstreams.values())
-    return [
+    return frozenset(
         name for name, each in known.upstreams.items() if not each.key_env or each.key_env in keys
-    ]
+    )
 
 
 def _unknown_models(top: Place, known: Catalog) -> Iterator[Mistake]:

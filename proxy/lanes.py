@@ -119,6 +119,11 @@ class Lanes:
             route.name, Lane(adapts=route.upstream.adapts)
         )
 
+    def is_failing(self, route: Route, now: float) -> bool:
+        """True if the route's breaker is open; one that nobody has used yet has none."""
+        lane = self._lanes.get(route.name)
+        return lane is not None and lane.breaker.state(now) is State.OPEN
+
     def ordered(self, choices: tuple[Choice, ...], now: float) -> tuple[Choice, ...]:
         """The choices with those last whose routes fail just now, else in their order."""
         if len(choices) == 1:

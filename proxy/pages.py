@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 
 from proxy.board import LiveBoard
 from proxy.call import Key
+from proxy.catalog.entries import Model
 from proxy.limits.counters import counters
 from proxy.limits.entry import Entry
 from proxy.routes import admin, health, models, receipts
@@ -58,12 +60,24 @@ async def paged(
         title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
     pages.include_router(health.router(troubles, telemetry.page))
-    pages.include_router(models.router(around.catalog, authenticate), dependencies=[Depends(name)])
+    pages.include_router(
+        models.router(around.catalog, authenticate, partial(_can_answer, around, ticks)),
+        dependencies=[Depends(name)],
+    )
     pages.include_router(receipts.router(kept, authenticate))
     async with _admin(around, entry, wheel, ticks) as admins:
         pages.include_router(admins)
         tell_errors(pages, request_id)
         yield pages
+
+
+def _can_answer(around: Surroundings, ticks: Callable[[], float], model: Model) -> bool:
+    """True if one of the model's routes has the key it needs and is not failing now."""
+    now = ticks()
+    return any(
+        route.upstream.name in around.keyed and not around.lanes.is_failing(route, now)
+        for route in model.routes
+    )
 
 
 async def _key(opened: Store, request: Request) -> Key:

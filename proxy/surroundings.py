@@ -1,12 +1,13 @@
 """What the rooms of a running gateway stand in: its settings, its store, its clock, its tasks."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 
 from prometheus_client.registry import Collector
 
 from proxy.catalog.catalog import Catalog
 from proxy.desk import Estimator, Tasks
+from proxy.lanes import Lanes
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.alert import Alert
@@ -27,6 +28,8 @@ class Surroundings:
         now: Seconds since the epoch.
         publish: Takes what Prometheus is to read.
         say: Takes alerts; False if too many wait already.
+        lanes: The health of all routes.
+        keyed: The names of the upstreams that have the key they need.
     """
 
     settings: Settings
@@ -38,3 +41,5 @@ class Surroundings:
     now: Callable[[], float]
     publish: Callable[[Collector], None]
     say: Callable[[Alert], bool]
+    lanes: Lanes = field(default_factory=Lanes)
+    keyed: Collection[str] = ()

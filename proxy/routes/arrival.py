@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from starlette.types import Receive, Scope
 
+from proxy.call import MODELS
 from proxy.errors import NotFound, Unauthenticated
 from proxy.routes.isolation import SELF_CONTAINED
 from proxy.routes.room import Claim
@@ -188,6 +189,8 @@ def unauthenticated(*, is_missing: bool) -> Unauthenticated:
 def _endpoint(path: bytes) -> str:
     """The path below /v1/: of those we know the usual spelling, else as it came."""
     endpoint = path.decode("latin-1")[len("/v1/") :]
+    if endpoint.startswith(MODELS):  # SDKs escape the slashes of a model's name
+        endpoint = endpoint.replace("%2F", "/").replace("%2f", "/")
     spelt = _NEEDLESS.sub(lambda found: chr(int(found[0][1:], 16)), endpoint)
     if not path.startswith(b"/v1/") or _TRICKS.search(endpoint) or _TRICKS.search(spelt):
         raise NotFound("This path leads nowhere.", code="not_found")

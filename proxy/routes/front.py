@@ -31,6 +31,7 @@ _log = logging.getLogger("thriftgate.front")
 
 #: Below /v1/, what the gateway answers itself.
 _OURS: Final = ("/v1/models", "/v1/thriftgate/")
+_MODEL: Final = "/v1/models/"
 _ONCE: Final = "idempotency-key"
 _FEATURE: Final = 128
 #: Seconds a caller has to send its body.
@@ -96,7 +97,8 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         path = scope.get("path", "")
-        if scope["type"] != "http" or not path.startswith("/v1/") or path.startswith(_OURS):
+        is_call = scope["type"] == "http" and path.startswith("/v1/")
+        if not is_call or (path.startswith(_OURS) and not _is_deletion(scope)):
             await self._pages(scope, receive, send)
             return
         self._flying += 1
@@ -163,6 +165,12 @@ class Front:
             refuse(call, refusal, self._desk, timeline)
             raise
         return call
+
+
+def _is_deletion(scope: Scope) -> bool:
+    """True if a model is to be deleted, which its upstream does."""
+    path: str = scope["path"]
+    return scope["method"] == "DELETE" and path.startswith(_MODEL) and path != _MODEL
 
 
 def _good(key: Key | None) -> Key:

@@ -1,7 +1,7 @@
-"""GET /v1/models: what a caller may ask for."""
+"""GET /v1/models: what a caller may ask for, and what of it can answer now."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Request
 
@@ -10,18 +10,30 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.errors import NotFound
 
+_YES: Final = frozenset({"1", "true", "yes"})
+
 Authenticate = Callable[[Request], Awaitable[Key]]
 
 
-def router(catalog: Catalog, authenticate: Authenticate) -> APIRouter:
-    """The routes that list the catalog's models."""
+def router(
+    catalog: Catalog, authenticate: Authenticate, can_answer: Callable[[Model], bool]
+) -> APIRouter:
+    """The routes that list the catalog's models.
+
+    Args:
+        catalog: The models there are.
+        authenticate: Finds who asks.
+        can_answer: True if a call to the model can be answered now.
+    """
     routes = APIRouter()
     caller = Annotated[Key, Depends(authenticate)]
 
     @routes.get("/v1/models")
-    async def models(key: caller) -> dict[str, Any]:
-        """All models, in the catalog's order."""
-        return {"object": "list", "data": [_shown(model) for model in catalog.models.values()]}
+    async def models(request: Request, key: caller) -> dict[str, Any]:
+        """The models that can answer now, in the catalog's order; ``?all=1`` lists the rest too."""
+        wants_all = request.query_params.get("all", "0").lower() in _YES
+        listed = (model for model in catalog.models.values() if wants_all or can_answer(model))
+        return {"object": "list", "data": [_shown(model) for model in listed]}
 
     @routes.get("/v1/models/{name:path}")
     async def model(name: str, key: caller) -> dict[str, Any]:
@@ -30,7 +42,7 @@ def router(catalog: Catalog, authenticate: Authenticate) -> APIRouter:
         if found is None:
             raise NotFound(
                 f"The model `{name[:100]}` is not in the gateway's catalog."
-                " GET /v1/models lists what is.",
+                " GET /v1/models?all=1 lists what is.",
                 code="model_not_found",
                 param="model",
             )

@@ -246,7 +246,7 @@ def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> Upst
 
 
 def _is_moderated(status: int, said: Mapping[str, Any]) -> bool:
-    """Whether a 403 is about the prompt, which moderation flagged, and not about our key.
+    """True if a 403 is about the prompt, which moderation flagged, and not about our key.
 
     Source: OpenRouter, errors and debugging: moderation errors (2026-11).
     """

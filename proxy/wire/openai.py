@@ -10,10 +10,11 @@ carries it is taken out again where the caller did not ask for it.
 import re
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
-from proxy.call import Call
+from proxy.call import MODELS, Call
 from proxy.catalog.entries import Route
 from proxy.chat import field, replaced
 from proxy.errors import UpstreamError
@@ -68,7 +69,7 @@ class OpenAIWire:
         fields |= found.fields
         return Prepared(
             method=call.method,
-            path=f"/{call.endpoint}?{call.query}" if call.query else f"/{call.endpoint}",
+            path=_path(call, route),
             headers={**call.headers, **found.headers} if found.headers else call.headers,
             body=replaced(found.body, fields) if fields else found.body,
             reader=UsageTaken() if "stream_options" in fields else None,
@@ -128,6 +129,14 @@ class AsItCame:
     def end(self) -> bytes:
         """Nothing is held back."""
         return b""
+
+
+def _path(call: Call, route: Route) -> str:
+    """The caller's path and query, with the model's name upstream where the path names it."""
+    path = f"/{call.endpoint}"
+    if route.model and call.deleted_model:
+        path = f"/{MODELS}{quote(route.model, safe=':')}"
+    return f"{path}?{call.query}" if call.query else path
 
 
 def _in_chat(call: Call, route: Route) -> Prepared:

@@ -81,7 +81,8 @@ def within(
 
 async def got(running: Gateway, path: str, key: str = "", method: str = "GET") -> Connection:
     authorization = f"Bearer {key}" if key else ""
-    head = scope(path, method, {"authorization": authorization})
+    place, _, query = path.partition("?")
+    head = scope(place, method, {"authorization": authorization}, query)
     return await asked(running.app, head)
 
 
@@ -311,12 +312,36 @@ def test_pages_with_secrets_ask_for_a_key(settings, path):
 
 def test_models_are_those_of_the_read_catalog(settings):
     async def work(running: Gateway, key: str) -> None:
-        listed = json.loads((await got(running, "/v1/models", key)).body)
+        listed = json.loads((await got(running, "/v1/models?all=1", key)).body)
         assert {model["id"] for model in listed["data"]} == set(running.catalog.models)
         unknown = await got(running, "/v1/models/none", key)
         assert (unknown.status, error(unknown)["type"]) == (404, "invalid_request_error")
 
     within(settings, work)
+
+
+def test_models_are_listed_while_a_route_has_its_key_and_does_not_fail(settings, monkeypatch):
+    sent = b'{"model":"gpt-nowhere","messages":[{"role":"user","content":"hi"}]}'
+
+    async def listed(running: Gateway, key: str, query: str = "") -> bool:
+        told = json.loads((await got(running, f"/v1/models{query}", key)).body)
+        return "gpt-nowhere" in {model["id"] for model in told["data"]}
+
+    async def without_key(running: Gateway, key: str) -> None:
+        assert not await listed(running, key)
+        assert await listed(running, key, "?all=1")
+
+    async def with_key(running: Gateway, key: str) -> None:
+        assert await listed(running, key)
+        head = scope(headers={"authorization": f"Bearer {key}"})
+        for _ in range(5):
+            assert (await asked(running.app, head, Connection([sent]))).status == 502
+        assert not await listed(running, key)
+        assert await listed(running, key, "?all=1")
+
+    within(settings, without_key)
+    monkeypatch.setenv("NOWHERE_KEY", "k")
+    within(settings.model_copy(update={"folder": settings.folder / "second"}), with_key)
 
 
 def test_probes_need_no_key_and_say_what_is_wrong(settings):

@@ -16,6 +16,19 @@ def test_a_call_whose_body_is_not_for_us_asks_nothing():
     assert (one.model, one.streamed, one.end_user) == ("", False, "")
 
 
+@pytest.mark.parametrize(
+    ("method", "endpoint", "name"),
+    [
+        ("DELETE", "models/ft%3Am%3Aacme%3A%3Aabc", "ft:m:acme::abc"),
+        ("DELETE", "models/org/m", "org/m"),
+        ("DELETE", "files/f", ""),
+        ("POST", "models/m", ""),
+    ],
+)
+def test_a_call_that_deletes_a_model_names_it_in_its_path(method, endpoint, name):
+    assert call(b"", endpoint, method=method, ask=None).deleted_model == name
+
+
 def test_a_call_is_never_changed():
     with pytest.raises(AttributeError):
         call(b"{}").body = b""  # type: ignore[misc]

@@ -80,6 +80,24 @@ def test_an_unlisted_model_takes_its_familys_route_and_needs_no_name_of_its_own(
         asked(call(asking("new-model")), made.passing_to(()))
 
 
+def test_a_model_is_deleted_by_the_first_upstream_whose_model_it_is_and_by_no_other():
+    one, two = route("one"), route("two")
+    family = Family(names="ft:{base}:*", upstream=two.upstream)
+    made = replace(
+        catalog(one, two),
+        passing=Passing(families=(family,), upstreams={"two": two.upstream}),
+    )
+
+    def owner(name: str) -> list[str]:
+        deletion = call(b"", f"models/{name}", method="DELETE", ask=None)
+        return [choice.route.upstream.name for choice in asked(deletion, made)]
+
+    assert owner("m") == ["one"]
+    assert owner("ft%3Am%3Aacme%3A%3Aabc") == ["two"]
+    with pytest.raises(NotFound, match="not in the gateway's catalog"):
+        owner("gone")
+
+
 def test_a_long_name_is_cut_short_in_what_is_told():
     with pytest.raises(NotFound) as caught:
         asked(call(asking("x" * 500)), catalog())

@@ -53,6 +53,18 @@ def test_whether_a_route_did_its_part(failure, did_its_part):
     assert went(failure) is did_its_part
 
 
+def test_a_route_is_failing_while_its_breaker_is_open():
+    lanes = Lanes()
+    assert not lanes.is_failing(ONE, 0.0)
+    for _ in range(5):
+        lanes.ended(ONE, broken(), 0.0, 0.0)
+
+    assert lanes.is_failing(ONE, 1.0)
+    assert not lanes.is_failing(ONE, 1_000.0)
+    assert not lanes.is_failing(TWO, 1.0)
+    assert [name for name, _ in lanes.states()] == [ONE.name]
+
+
 def test_a_lane_is_the_routes_own_and_limits_only_what_asks_for_it():
     lanes = Lanes()
 

@@ -191,6 +191,14 @@ def test_what_is_passed_on_of_the_callers_headers_keeps_its_bytes():
     assert arrival(sent).forwarded["x-client-request-id"].encode("latin-1") == "日本".encode()
 
 
+def test_a_models_name_may_hold_slashes_escaped_or_not_but_leads_nowhere_else():
+    for name in ("org/m", "org%2Fm", "org%2fm"):
+        assert arrival(scope(f"/v1/models/{name}", "DELETE")).endpoint == "models/org/m"
+    for name in ("..%2Ffiles", "a%2F%2Fb", "%2e%2e%2Ffiles"):
+        with pytest.raises(NotFound):
+            arrival(scope(f"/v1/models/{name}", "DELETE"))
+
+
 def test_a_server_that_gives_no_raw_path_gives_the_decoded_one():
     sent = scope("/v1/embeddings")
     del sent["raw_path"]

@@ -286,6 +286,23 @@ def test_each_of_several_teams_may_ask_for_variations_of_an_image():
     assert house.ask(b"--b--", path="/v1/images/variations", headers=form).status == 200
 
 
+def test_a_model_is_deleted_where_it_is_kept():
+    house = House((GONE,))
+    answered = house.ask(b"", path="/v1/models/m", method="DELETE")
+
+    assert answered.status == 200
+    ((name, prepared),) = house.transport.sent
+    assert (name, prepared.method, prepared.path) == ("one", "DELETE", "/models/m")
+    assert refused(b"", path="/v1/models/n", method="DELETE") == (404, "model_not_found", "model")
+    assert house.ask(b"", path="/v1/models/", method="DELETE").body == b"pages"
+
+
+def test_one_of_several_teams_may_not_delete_a_model():
+    code = "provider_state_is_shared"
+
+    assert refused(b"", House(teams=2), path="/v1/models/m", method="DELETE") == (403, code, None)
+
+
 def test_a_forbidden_call_says_who_can_allow_it():
     house = House(teams=2)
     connection = house.ask(path="/v1/files")

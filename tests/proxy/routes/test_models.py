@@ -12,14 +12,15 @@ KNOWN = Catalog(
     models={
         "m": Model(id="m", routes=(route("openai"),), created=1_700_000_000),
         "org/llama": Model(id="org/llama", routes=(route(upstream=NAMELESS),)),
+        "failing": Model(id="failing", routes=(route("one"),)),
     },
     upstreams={},
     default=route("default"),
 )
-PAGES = router(KNOWN, authenticate)
+PAGES = router(KNOWN, authenticate, lambda model: model.id != "failing")
 
 
-def test_the_catalogs_models_are_listed_in_its_order():
+def test_the_models_that_can_answer_now_are_listed_in_the_catalogs_order():
     status, told, _ = page(PAGES, "/v1/models")
 
     assert status == 200
@@ -33,10 +34,26 @@ def test_the_catalogs_models_are_listed_in_its_order():
 
 
 @pytest.mark.parametrize(
+    ("query", "listed"),
+    [
+        ("", ["m", "org/llama"]),
+        ("all=0", ["m", "org/llama"]),
+        ("all=1", ["m", "org/llama", "failing"]),
+        ("all=true", ["m", "org/llama", "failing"]),
+    ],
+)
+def test_models_that_cannot_answer_now_are_listed_on_request(query, listed):
+    told = page(PAGES, "/v1/models", query=query)[1]
+
+    assert [model["id"] for model in told["data"]] == listed
+
+
+@pytest.mark.parametrize(
     ("path", "name"),
     [
         ("/v1/models/m", "m"),
         ("/v1/models/org/llama", "org/llama"),
+        ("/v1/models/failing", "failing"),
         ("/v1/models/m-2026-01-31", "m"),
     ],
 )
@@ -54,4 +71,4 @@ def test_an_unknown_model_is_not_found():
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/models/m"])
 def test_models_are_told_to_keys_only(path):
     with pytest.raises(Unauthenticated):
-        page(router(catalog(), authenticate), path, headers={"authorization": "Bearer x"})
+        page(router(catalog(), authenticate, bool), path, headers={"authorization": "Bearer x"})

@@ -110,6 +110,14 @@ def test_a_salt_may_go_in_a_header():
     assert prepared.headers["content-type"] == "application/json"
 
 
+def test_a_model_is_deleted_by_the_name_its_upstream_has_for_it():
+    deletion = call(b"", "models/bot", method="DELETE", ask=None, query="a=1")
+
+    assert WIRE.request(deletion, to()).path == "/models/bot?a=1"
+    assert WIRE.request(deletion, to(model="ft:m:acme::a b")).path == "/models/ft:m:acme::a%20b?a=1"
+    assert WIRE.request(deletion, to(model="theirs")).body == b""
+
+
 def test_a_path_keeps_its_query():
     prepared = WIRE.request(call(b"", "files/f", ask=None, query="limit=2", method="GET"), to())
 
