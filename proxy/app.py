@@ -40,6 +40,7 @@ from proxy.pages import paged
 from proxy.planning import Planning
 from proxy.prefix.planner import Planner
 from proxy.receipt import Receipt
+from proxy.routes.cors import with_cors
 from proxy.routes.front import Door, Front
 from proxy.routes.room import Room
 from proxy.settings import Settings, upstream_keys
@@ -192,7 +193,8 @@ async def gateway(
                     paged(around, kept, telemetry, entry, wheel, ticks) as pages,
                 ):
                     door = _door(settings, opened, clock, ticks)
-                    yield Gateway(Front(pages, desk, door), opened, known)
+                    front = with_cors(Front(pages, desk, door), settings.cors_origins)
+                    yield Gateway(front, opened, known)
             tasks.end(upkeep)
     finally:
         estimates.close()

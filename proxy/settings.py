@@ -4,6 +4,7 @@ The only module that reads the environment.
 """
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from enum import Enum
@@ -19,7 +20,12 @@ PREFIX = "THRIFTGATE_"
 
 #: Read by the tests, not by the gateway.
 _FOREIGN = frozenset({"THRIFTGATE_TEST_POSTGRES", "THRIFTGATE_TEST_REDIS"})
+Origins = tuple[str, ...]
+"""Where pages come from: scheme, host and port."""
+#: Source: RFC 6454, section 6.2 (2011-12).
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]_-]+|\*")
 _KINDS = (
+    (Origins, "origins such as https://app.example.com with commas between them, or *"),
     (bool, "true or false"),
     (int, "a whole number"),
     (float, "a number"),
@@ -40,6 +46,16 @@ class InvalidSettings(ValueError):
 def _whole(secret: object) -> object:
     """A secret without what is around it: those that are kept in files often have a line end."""
     return secret.strip() if isinstance(secret, str) else secret
+
+
+def _origins(said: object) -> object:
+    """The origins in a text, without what would make them equal none that a browser sends."""
+    if not isinstance(said, str):
+        return said
+    found = tuple(each.strip().rstrip("/").lower() for each in said.split(",") if each.strip())
+    if not all(map(_ORIGIN.fullmatch, found)):
+        raise ValueError("no origin")
+    return found
 
 
 class Settings(BaseModel):
@@ -105,6 +121,8 @@ class Settings(BaseModel):
         default=SecretStr(""), min_length=24
     )
     """What opens the pages at /admin; they are closed without."""
+    cors_origins: Annotated[Origins, BeforeValidator(_origins)] = ()
+    """Which other origins' pages may call /v1/ from a browser; none without."""
     log_calls: bool = False
     """Whether every call writes a log line; failures always do."""
 

@@ -344,6 +344,22 @@ def test_models_are_listed_while_a_route_has_its_key_and_does_not_fail(settings,
     within(settings.model_copy(update={"folder": settings.folder / "second"}), with_key)
 
 
+def test_other_origins_are_let_in_by_the_setting_alone(settings):
+    async def allowed(running: Gateway) -> str | None:
+        head = scope(headers={"origin": "https://a.example", "authorization": ""})
+        return (await asked(running.app, head)).headers.get("access-control-allow-origin")
+
+    async def closed(running: Gateway, _key: str) -> None:
+        assert await allowed(running) is None
+
+    async def opened(running: Gateway, _key: str) -> None:
+        assert await allowed(running) == "https://a.example"
+
+    within(settings, closed)
+    other = {"folder": settings.folder / "second", "cors_origins": ("https://a.example",)}
+    within(settings.model_copy(update=other), opened)
+
+
 def test_probes_need_no_key_and_say_what_is_wrong(settings):
     async def work(running: Gateway, key: str) -> None:
         assert (await got(running, "/healthz")).status == 200

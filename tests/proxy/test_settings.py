@@ -38,6 +38,10 @@ VALUES: dict[str, tuple[str, Any]] = {
     "retention_days": ("30", 30),
     "drain_grace": ("1.5", 1.5),
     "admin_token": (" an-admin-token-of-24-chars\n", SecretStr("an-admin-token-of-24-chars")),
+    "cors_origins": (
+        " https://App.example.com/,http://localhost:3000,",
+        ("https://app.example.com", "http://localhost:3000"),
+    ),
     "log_calls": ("1", True),
 }
 WRONG = {
@@ -54,6 +58,7 @@ WRONG = {
     "retries": "11",
     "retry_wait": "-1",
     "shared_provider_state": "perhaps",
+    "cors_origins": "app.example.com",
     "planning": "always",
     "compaction": "model",
     "control_share": "5",
@@ -96,6 +101,10 @@ def test_a_wrong_value_is_told_with_its_variable(name, text):
         ("control_share", "a number from 0 to 1"),
         ("retry_wait", "a number from 0"),
         ("log_calls", "true or false"),
+        (
+            "cors_origins",
+            "origins such as https://app.example.com with commas between them, or *",
+        ),
         ("planning", "one of off, observe, apply, auto"),
         ("compaction", "one of off, trim, facts, facts+model, native"),
     ],
