@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope
 
 from proxy.call import MODELS
 from proxy.errors import NotFound, Unauthenticated
+from proxy.routes.azure import DEPLOYMENT
 from proxy.routes.isolation import SELF_CONTAINED
 from proxy.routes.room import Claim
 from proxy.watch import HungUp
@@ -92,6 +93,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
         length: Bytes of the body, as announced; 0 where it is not.
         media: The body's media type, without parameters.
         encoding: The body's content coding; "" for none.
+        deployment: The model that an Azure client's path names; "" for none.
     """
 
     method: str
@@ -108,6 +110,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     length: int
     media: str
     encoding: str
+    deployment: str = ""
 
 
 def arrival(scope: Scope) -> Arrival:
@@ -139,6 +142,7 @@ def arrival(scope: Scope) -> Arrival:
         length=int(length) if length.isdecimal() and len(length) < _NUMBER else 0,
         media=_media(found.get(b"content-type", "")),
         encoding=found.get(b"content-encoding", "").strip().lower().replace("identity", ""),
+        deployment=scope.get(DEPLOYMENT, ""),
     )
 
 

@@ -6,8 +6,10 @@ from typing import Final
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from proxy.routes.azure import PREFIX
+
 #: Where calls go; the pages below /admin are for no other origin.
-_PATHS: Final = ("/v1/",)
+_PATHS: Final = ("/v1/", PREFIX)
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 #: Seconds a browser may remember that it may ask; browsers cap it themselves.
 _MAX_AGE_S: Final = 7200

@@ -20,6 +20,7 @@ from proxy.desk import Desk, Line
 from proxy.errors import InvalidCall, ProxyError, Unready, UnsupportedMedia
 from proxy.pipeline import refuse, serve
 from proxy.routes.arrival import Arrival, arrival, body, unauthenticated
+from proxy.routes.azure import PREFIX, as_openai, of_deployment
 from proxy.routes.isolation import check_isolated, isolated
 from proxy.routes.relay import Relay, mistaken
 from proxy.routes.room import Room
@@ -97,6 +98,9 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         path = scope.get("path", "")
+        if path.startswith(PREFIX) and scope["type"] == "http":
+            scope = as_openai(scope)
+            path = scope["path"]
         is_call = scope["type"] == "http" and path.startswith("/v1/")
         if not is_call or (path.startswith(_OURS) and not _is_deletion(scope)):
             await self._pages(scope, receive, send)
@@ -156,7 +160,7 @@ class Front:
         """The call with its body read, and a receipt for it if it is refused."""
         try:
             _check_media(head)
-            call = _asked(call, head)
+            call = _asked(of_deployment(call, head.deployment), head)
             if not self._door.shared_state:
                 teams = self._door.keys.teams
                 check_isolated(call, teams)

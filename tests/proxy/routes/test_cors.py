@@ -34,8 +34,9 @@ def test_an_error_carries_the_headers_too(origins, told):
     assert "access-control-allow-credentials" not in answered.headers
 
 
-def test_a_missing_key_is_told_to_a_browser():
-    answered = called(APP, origin=APP, authorization="")
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/openai/v1/chat/completions"])
+def test_a_missing_key_is_told_to_a_browser(path):
+    answered = called(APP, origin=APP, authorization="", path=path)
 
     assert answered.status == 401
     assert answered.headers["access-control-allow-origin"] == APP
