@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope
 from proxy.call import MODELS
 from proxy.errors import NotFound, Unauthenticated
 from proxy.routes.azure import DEPLOYMENT
-from proxy.routes.isolation import SELF_CONTAINED
+from proxy.routes.isolation import SELF_CONTAINED, NoWebSockets
 from proxy.routes.room import Claim
 from proxy.watch import HungUp
 
@@ -60,8 +60,10 @@ _SESSIONS: Final = frozenset(
 )
 #: Bytes of such a name that count.
 _SESSION: Final = 256
+#: In every WebSocket's handshake. Source: RFC 6455, section 4.1 (2011-12).
+_HANDSHAKE: Final = b"sec-websocket-key"
 _READ: Final = frozenset(
-    {*_FORWARDED, *_KEYS, *_OURS, *_SESSIONS, b"content-encoding", b"content-length"}
+    {*_FORWARDED, *_KEYS, *_OURS, *_SESSIONS, _HANDSHAKE, b"content-encoding", b"content-length"}
 )
 _NUMBER: Final = 19
 #: Paths and media types that are remembered; most callers send the same few.
@@ -118,6 +120,7 @@ def arrival(scope: Scope) -> Arrival:
 
     Raises:
         NotFound: If the path leaves ``/v1/``.
+        NoWebSockets: If it asks for a WebSocket.
     """
     forwarded: dict[str, str] = {}
     found: dict[bytes, str] = {}
@@ -126,6 +129,8 @@ def arrival(scope: Scope) -> Arrival:
             found[name] = text = _words(value) if name in _OURS else value.decode("latin-1")
             if name in _FORWARDED:
                 forwarded[_FORWARDED[name]] = text
+    if _HANDSHAKE in found:
+        raise NoWebSockets
     length = found.get(b"content-length", "0")
     return Arrival(
         method=scope["method"],

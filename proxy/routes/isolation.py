@@ -46,12 +46,34 @@ _KEEPING: Final = (
 _LISTING: Final = ("GET", "chat/completions")
 _ALLOWED: Final = "Whoever runs the gateway can allow that: THRIFTGATE_SHARED_PROVIDER_STATE=true."
 _KEPT: Final = "what the provider keeps for all teams of this gateway"
+_REALTIME: Final = "realtime"
 #: Where a provider gives out tokens of its own, with which calls go past the gateway.
 #: Source: OpenAI API reference, Realtime client secrets, ChatKit sessions (2026-11).
-_GIVES_TOKENS: Final = frozenset({"chatkit", "realtime"})
+_GIVES_TOKENS: Final = frozenset({"chatkit", _REALTIME})
+#: README says the same.
+NO_REALTIME: Final = (
+    "The gateway takes no WebSockets and serves no Realtime sessions, for it could not meter them."
+)
 #: How alike a path and the one that was meant are: chat/completion is, images/variations is none.
 _ALIKE: Final = 0.9
 _CACHE: Final = b"prompt cache"
+
+
+class NoWebSockets(CallerError):
+    """A handshake for a WebSocket, which is to be asked over HTTP instead.
+
+    Source: RFC 9110, section 15.5.22 (2022-06). Codex turns to HTTP at once on this status and
+    tries again for some seconds on any other (openai/codex#43353, 2026-09).
+    """
+
+    status = 426
+    headers: Mapping[str, str] = MappingProxyType({"connection": "upgrade", "upgrade": "HTTP/1.1"})
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{NO_REALTIME} Ask /v1/responses or /v1/chat/completions over HTTP.",
+            code="websocket_unsupported",
+        )
 
 
 class WrongMethod(CallerError):
@@ -73,7 +95,9 @@ def check_isolated(call: Call, teams: int) -> None:
         NotFound: If its path is but a slip of one that is open to all.
         WrongMethod: If its path is open to all, and takes POST alone.
     """
-    if call.endpoint.partition("/")[0] in _GIVES_TOKENS:
+    if (first := call.endpoint.partition("/")[0]) in _GIVES_TOKENS:
+        if first == _REALTIME:
+            raise _no_realtime(call)
         raise _forbidden(call, "gives out the provider's own tokens, which go past this gateway")
     if call.method != "POST" and call.endpoint in SELF_CONTAINED:
         _check_method(call, teams)
@@ -144,6 +168,14 @@ def _reason(call: Call) -> str:
     if any(f"{call.endpoint}/".startswith(f"{known}/") for known in _KEEPING):
         return f"reaches {_KEPT}"
     return f"goes to a path that the gateway does not know, so it may reach {_KEPT}"
+
+
+def _no_realtime(call: Call) -> Forbidden:
+    return Forbidden(
+        f"{NO_REALTIME} This call to /v1/{call.endpoint[:100]} would open one with the provider,"
+        f" past the gateway and its budgets. {_ALLOWED}",
+        code="realtime_unsupported",
+    )
 
 
 def _forbidden(call: Call, why: str, param: str | None = None) -> Forbidden:

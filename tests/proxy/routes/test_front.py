@@ -7,6 +7,7 @@ import pytest
 
 from proxy.receipt import Outcome
 from proxy.routes.front import Front
+from proxy.routes.isolation import NO_REALTIME
 from tests.fakes.answers import ASKED, COMPLETION, SHOWN, STREAM, STREAMED, stream
 from tests.fakes.asgi import Connection, refusal
 from tests.fakes.clock import played
@@ -322,10 +323,25 @@ def test_a_response_that_needs_what_another_team_may_have_left_is_forbidden(fiel
     assert house.receipts[0].model == "m"
 
 
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("key", ["Bearer tg-1", ""])
+@pytest.mark.parametrize("path", ["/v1/realtime", "/v1/responses", "/openai/v1/realtime"])
+def test_a_websocket_is_refused_with_the_status_that_turns_clients_to_http(path, key, shared):
+    house = House(shared=shared)
+    head = {"sec-websocket-key": "dGhl", "sec-websocket-version": "13", "authorization": key}
+    answered = house.ask(b"", path=path, method="GET", headers=head)
+
+    assert (answered.status, refusal(answered)["code"]) == (426, "websocket_unsupported")
+    assert refusal(answered)["message"].startswith(NO_REALTIME)
+    assert (answered.headers["upgrade"], answered.headers["connection"]) == ("HTTP/1.1", "upgrade")
+    assert answered.headers["x-should-retry"] == "false"
+    assert house.transport.sent == []
+
+
 def test_tokens_of_the_provider_are_given_out_only_where_that_is_allowed():
     path = "/v1/realtime/client_secrets"
 
-    assert refused(b"{}", path=path) == (403, "provider_state_is_shared", None)
+    assert refused(b"{}", path=path) == (403, "realtime_unsupported", None)
     assert House((GONE,), shared=True).ask(b"{}", path=path).status == 200
 
 

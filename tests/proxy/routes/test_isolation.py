@@ -1,11 +1,14 @@
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from proxy.errors import Forbidden, NotFound
-from proxy.routes.isolation import WrongMethod, check_isolated, isolated
+from proxy.routes.isolation import NO_REALTIME, WrongMethod, check_isolated, isolated
 from proxy.settle import Seal
 from tests.fakes.desk import KEY, call
 
+README = Path(__file__).resolve().parents[3] / "README.md"
 SELF_CONTAINED = [
     "audio/speech",
     "audio/transcriptions",
@@ -127,10 +130,30 @@ def test_a_field_that_says_nothing_is_as_good_as_none():
 
 
 @pytest.mark.parametrize("teams", [1, 2])
-@pytest.mark.parametrize("endpoint", ["realtime/client_secrets", "realtime", "chatkit/sessions"])
-def test_tokens_that_go_past_the_gateway_are_given_to_nobody(endpoint, teams):
+def test_tokens_that_go_past_the_gateway_are_given_to_nobody(teams):
     with pytest.raises(Forbidden, match="own tokens"):
+        check_isolated(call(b"{}", "chatkit/sessions"), teams)
+
+
+@pytest.mark.parametrize("teams", [1, 2])
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "realtime",
+        "realtime/calls",
+        "realtime/client_secrets",
+        "realtime/sessions",
+        "realtime/transcription_sessions",
+    ],
+)
+def test_realtime_sessions_are_refused_in_the_sentence_that_readme_has(endpoint, teams):
+    with pytest.raises(Forbidden) as caught:
         check_isolated(call(b"{}", endpoint), teams)
+
+    assert (caught.value.status, caught.value.code) == (403, "realtime_unsupported")
+    assert caught.value.message.startswith(NO_REALTIME)
+    assert "SHARED_PROVIDER_STATE=true" in caught.value.message
+    assert NO_REALTIME in README.read_text(encoding="utf8")
 
 
 def test_where_there_are_several_teams_each_has_a_salt_of_its_own():
