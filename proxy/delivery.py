@@ -2,6 +2,7 @@
 
 import asyncio
 
+from proxy.abandoned import settle_abandoned
 from proxy.answer import Answer, said
 from proxy.desk import Head, Line
 from proxy.errors import ProxyError, UpstreamError
@@ -164,7 +165,7 @@ class Delivery:
             return self._keep(reason, usage, estimated=False)
         if usage is None or meter.suspicious or (reason is not None and not meter.billed):
             usage = await line.desk.estimator.usage(self._attempt.sent, route, meter)
-            return self._keep(reason, usage, estimated=True)
+            return self._keep_estimated(reason, usage)
         line.desk.estimator.learn(self._attempt.sent, route, usage)
         return self._keep(reason, usage, estimated=False)
 
@@ -176,7 +177,7 @@ class Delivery:
     def _keep_at_once(self, reason: ProxyError) -> None:
         if self._answer.generates:
             usage = crude(self._attempt.sent, self._answer.meter.delivered_text())
-            self._keep(reason, usage, estimated=True)
+            self._keep_estimated(reason, usage)
         else:
             self._keep(reason, self._said, estimated=False)
 
@@ -184,6 +185,13 @@ class Delivery:
     def _said(self) -> Usage | None:
         """What the upstream said was used by this call; what only reads has been paid before."""
         return self._answer.meter.usage if self._line.call.method == "POST" else None
+
+    def _keep_estimated(self, reason: ProxyError | None, usage: Usage) -> Receipt:
+        """The receipt by our own count, and by what the upstream may go on generating."""
+        self._attempt, usage = settle_abandoned(
+            self._line, self._attempt, reason, usage, self._answer.meter
+        )
+        return self._keep(reason, usage, estimated=True)
 
     def _keep(self, reason: ProxyError | None, usage: Usage | None, *, estimated: bool) -> Receipt:
         meter, status = self._answer.meter, self._answer.exchange.status

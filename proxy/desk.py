@@ -87,6 +87,10 @@ class Estimator(Protocol):
         """Note how the provider's count compares with ours, some other time."""
         ...
 
+    def usual_output(self, call: Call, route: Route) -> int | None:
+        """Output tokens that 19 of 20 such answers stay below; None where little is learned."""
+        ...
+
 
 class Planning(Protocol):
     """Puts prompts into the form that caches read most of."""
@@ -181,6 +185,10 @@ class Limits(Protocol):
             CallerError: It does not fit.
             Unready: Nobody can say whether it fits.
         """
+        ...
+
+    def held_output(self, attempt: Attempt) -> int | None:
+        """Output tokens that budgets hold for an attempt under way; None where they hold none."""
         ...
 
 

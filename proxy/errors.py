@@ -30,12 +30,14 @@ class ProxyError(Exception):
     Attributes:
         details: What a program may want to know besides, in JSON's terms.
         headers: Further headers of the answer, names in lower case.
+        leaves_upstream_running: Whether it ends an attempt that the upstream may go on with.
     """
 
     status: int = 500
     type: str = "api_error"
     details: Mapping[str, Any] = MappingProxyType({})
     headers: Mapping[str, str] = MappingProxyType({})
+    leaves_upstream_running: bool = False
 
     @property
     def is_worth_retrying(self) -> bool:

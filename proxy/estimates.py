@@ -19,6 +19,7 @@ from proxy.tokens.counter import Counter
 from proxy.tokens.ratios import Ratios
 from proxy.tokens.vocabulary import is_published
 from proxy.tokens.wholeness import is_plain, is_whole
+from slo.lengths import Lengths
 from slo.usage import Usage
 
 #: Seconds one estimate may take before lengths have to do.
@@ -31,6 +32,8 @@ _MOST_COMPARED: Final = 32
 _FIRST: Final = 20
 _ONE_IN: Final = 100
 _MOST_MODELS: Final = 1024
+#: The part of answers that stay below what is taken to be the usual length.
+_USUAL: Final = 0.95
 
 
 class Estimates:
@@ -46,6 +49,7 @@ class Estimates:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="estimates")
         self._counter = Counter()
         self._ratios = Ratios()
+        self._lengths = Lengths()
         self._seen: Tally[str] = Tally()
         self._waiting = 0
         self._room = BoundedSemaphore(_MOST_COMPARED)
@@ -70,8 +74,9 @@ class Estimates:
         return _merged(said, counted)
 
     def learn(self, call: Call, route: Route, usage: Usage) -> None:
-        """Compare the provider's count of a prompt with ours, for a sample of calls."""
+        """Note the answer's length; compare the counts of a prompt, for a sample of calls."""
         model = route.model or call.model
+        self._lengths.add(_kind(call, model), usage.generated)
         if len(self._seen) > _MOST_MODELS:
             self._seen.clear()
         self._seen[model] += 1
@@ -80,6 +85,10 @@ class Estimates:
         if is_due and self._room.acquire(blocking=False):
             comparison = self._worker.submit(self._compare, call, model, usage.prompt)
             comparison.add_done_callback(lambda _: self._room.release())
+
+    def usual_output(self, call: Call, route: Route) -> int | None:
+        """Output tokens that 19 of 20 such answers stay below; None where little is learned."""
+        return self._lengths.quantile(_kind(call, route.model or call.model), _USUAL)
 
     def warm(self) -> None:
         """Load the vocabularies now, so that no call waits for them."""
@@ -104,6 +113,11 @@ class Estimates:
         if is_whole(call.body, call.endpoint) and not _is_exact(call, model):
             counted = self._counter.prompt_tokens(call.body, call.endpoint, model)
             self._ratios.observe(model, counted, reported)
+
+
+def _kind(call: Call, model: str) -> tuple[str, str, str]:
+    """Calls of one team's feature to one model have answers of like length."""
+    return (call.key.team, call.feature, model)
 
 
 def _is_exact(call: Call, model: str) -> bool:

@@ -47,6 +47,8 @@ _PAUSE: Final = 0.05
 class Late(UpstreamError):
     """An attempt was late, and another one's answer began first."""
 
+    leaves_upstream_running = True
+
     def __init__(self) -> None:
         super().__init__(
             "The upstream was late, and another route answered first.",
@@ -59,6 +61,8 @@ class Late(UpstreamError):
 class Hung(UpstreamError):
     """An attempt was so late that it hangs, and another one's answer began first."""
 
+    leaves_upstream_running = True
+
     def __init__(self) -> None:
         super().__init__(
             "The upstream hung, and another route answered first.",
@@ -70,6 +74,8 @@ class Hung(UpstreamError):
 
 class Lost(UpstreamError):
     """An attempt was given up, because another one's answer began first."""
+
+    leaves_upstream_running = True
 
     def __init__(self) -> None:
         super().__init__(

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from proxy.abandoned import settle_abandoned
 from proxy.desk import Line
 from proxy.errors import ProxyError
 from proxy.meter import Meter
@@ -31,7 +32,7 @@ async def counted(opening: Opening, failure: ProxyError, *, final: bool) -> None
     except asyncio.CancelledError:
         cut(opening, failure, final=True)
         raise
-    kept(opening.line, opening.attempt, failure, usage, final=final, heard=opening.heard)
+    _keep(opening, failure, usage, final=final, heard=opening.heard)
 
 
 async def spent(opening: Opening, failure: ProxyError) -> None:
@@ -41,13 +42,13 @@ async def spent(opening: Opening, failure: ProxyError) -> None:
     except asyncio.CancelledError:
         cut(opening, failure, final=False)
         raise
-    kept(opening.line, opening.attempt, failure, usage, final=False, heard=opening.heard)
+    _keep(opening, failure, usage, final=False, heard=opening.heard)
 
 
 def cut(opening: Opening, reason: ProxyError, *, final: bool) -> None:
     """Keep the receipt of an attempt that we ended ourselves, without waiting for a count."""
     usage = crude(opening.attempt.sent, "") if opening.was_taken else None
-    kept(opening.line, opening.attempt, reason, usage, final=final)
+    _keep(opening, reason, usage, final=final)
 
 
 def kept(
@@ -83,6 +84,21 @@ def kept(
     line.desk.ledger.keep(told)
     if not final:
         line.caller.attempted(told)
+
+
+def _keep(
+    opening: Opening,
+    failure: ProxyError,
+    usage: Usage | None,
+    *,
+    final: bool,
+    heard: Meter | None = None,
+) -> None:
+    """Keep the receipt of an attempt, with what its upstream may go on generating."""
+    line, attempt = opening.line, opening.attempt
+    if usage is not None and not (heard is not None and heard.exact):
+        attempt, usage = settle_abandoned(line, attempt, failure, usage, heard)
+    kept(line, attempt, failure, usage, final=final, heard=heard)
 
 
 async def _usage(opening: Opening) -> Usage | None:

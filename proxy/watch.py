@@ -24,6 +24,7 @@ class HungUp(ProxyError):
     """The caller left before its answer was complete; nobody is there to be told."""
 
     status = 499
+    leaves_upstream_running = True
 
     def __init__(self) -> None:
         super().__init__("The caller closed the connection.", code="caller_hung_up")
@@ -31,6 +32,8 @@ class HungUp(ProxyError):
 
 class Late(UpstreamError):
     """The upstream was cut off because it took too long; what it did until then is billed."""
+
+    leaves_upstream_running = True
 
     def __init__(self, wait: "Wait") -> None:
         super().__init__(
@@ -43,6 +46,8 @@ class Late(UpstreamError):
 
 class Interrupted(ProxyError):
     """The gateway itself ended the call: the process was told to stop, or we made a mistake."""
+
+    leaves_upstream_running = True
 
     def __init__(self) -> None:
         super().__init__("The gateway was interrupted.", code="gateway_interrupted")

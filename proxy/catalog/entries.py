@@ -26,6 +26,8 @@ class Upstream:
         asks_usage: Whether a stream must be asked for its usage; False where it is sent unasked.
         serves_responses: Whether it has the Responses API; if not, it is asked in chat completions.
         tells_misses: Whether it says, when asked, why its prompt cache missed.
+        bills_abandoned: Whether an answer that nobody waits for any more may go on and be billed;
+            False for engines that stop when the connection closes.
         headers: Sent with every request.
         adapts: Whether calls in flight are held to what it answers swiftly; for engines that
             queue what they cannot serve at once.
@@ -41,6 +43,7 @@ class Upstream:
     asks_usage: bool = True
     serves_responses: bool = True
     tells_misses: bool = False
+    bills_abandoned: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
     adapts: bool = False
 

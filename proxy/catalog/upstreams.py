@@ -14,7 +14,7 @@ from proxy.catalog.source import Node
 _KINDS: Final[dict[str, Kind]] = {"openai": "openai", "anthropic": "anthropic"}
 _KEYS: Final = (
     "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage",
-    "serves_responses", "tells_misses", "headers", "adapts",
+    "serves_responses", "tells_misses", "bills_abandoned", "headers", "adapts",
     "discount",
 )  # fmt: skip
 _MEND: Final = 'write base_url = "https://…/v1"'
@@ -42,6 +42,7 @@ def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
         asks_usage=table.get("asks_usage", bool) is not False,
         serves_responses=table.get("serves_responses", bool) is not False,
         tells_misses=table.get("tells_misses", bool) is True,
+        bills_abandoned=table.get("bills_abandoned", bool) is not False,
         headers=_headers(table),
         adapts=table.get("adapts", bool) is True,
     )

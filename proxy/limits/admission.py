@@ -38,6 +38,7 @@ from proxy.limits.claims import (
     unseen,
     used,
 )
+from proxy.limits.local_quota import TTL, LocalQuota
 from proxy.limits.predicting import Predictor
 from proxy.limits.pricing import Alternative, billed
 from proxy.limits.refusals import away, left, refusal, unknown
@@ -48,21 +49,17 @@ from proxy.wire.port import Prepared
 from slo.alert import Alert
 from slo.alerting import Thresholds
 from slo.budget import LABEL, Budget, Budgets, OnLoss, Unit
-from slo.hold import Need, Seen
-from slo.reservations import MOST, Claim, Granted, Level, Refused, Reservations
+from slo.hold import Need, Output, Seen
+from slo.reservations import Claim, Granted, Level, Refused
 
 _log = logging.getLogger("thriftgate.budgets")
 
-#: Seconds that a hold outlives the last sign of its call.
-TTL: Final = 60.0
 #: Seconds between two signs of a call: fewer than emptied counters take to be whole again.
 _BEAT: Final = 10.0
 #: Seconds for which counters that were lost are not asked again.
 _PAUSE: Final = 1.0
 #: Seconds between the attempts to settle while counters are lost; the reconciler does the rest.
 _AGAIN: Final = (0.2, 0.8, 2.0, 5.0)
-#: The part of what was left that one process spends while counters are lost.
-_QUOTA: Final = 10
 #: Counters whose levels are remembered.
 _HEARD: Final = 20_000
 #: Seconds for which what was held then says what is held now.
@@ -80,7 +77,9 @@ class _Open(msgspec.Struct):
         wanted: What it may use.
         cheapest: The cheapest model with which it would fit, asked where it does not.
         field: What its caller calls its output limit, asked where it never fits.
+        output: How much it may generate; None where nobody predicted it.
         sent: Whether it went to an upstream.
+        holds_worst: Whether a budget holds its worst case, not what is likely.
     """
 
     name: str
@@ -88,7 +87,9 @@ class _Open(msgspec.Struct):
     wanted: dict[Unit, Need]
     cheapest: Callable[[Counted, Seen], Alternative | None]
     field: Callable[[], str]
+    output: Output | None = None
     sent: bool = False
+    holds_worst: bool = True
 
 
 class _Heard(msgspec.Struct, frozen=True):
@@ -144,7 +145,7 @@ class Admission:
         self._settling: dict[str, asyncio.Task[None]] = {}
         self._heard: OrderedDict[str, _Heard] = OrderedDict()
         self._lost_until = float("-inf")
-        self._local: _Local | None = None
+        self._local: LocalQuota | None = None
 
     async def admit(self, attempt: Attempt, prepared: Prepared) -> Mapping[str, str]:
         """Hold what the attempt may use; headers that tell the caller what is left.
@@ -186,6 +187,16 @@ class Admission:
         self._settling[opened.name] = task
         task.add_done_callback(lambda _: self._settling.pop(opened.name, None))
 
+    def held_output(self, attempt: Attempt) -> int | None:
+        """Output tokens that are held for an attempt under way; None for none.
+
+        They are the worst case where one budget holds that, else what is likely.
+        """
+        opened = self._open.get((attempt.call.id, attempt.number))
+        if opened is None or opened.output is None:
+            return None
+        return opened.output.worst if opened.holds_worst else opened.output.likely
+
     async def beat(self) -> None:
         """Let what is held for calls under way end later, for ever."""
         while True:
@@ -222,16 +233,17 @@ class Admission:
     ) -> _Open:
         call = attempt.call
         units = {each.budget.unit for each in found}
-        wanted, tokens = dict.fromkeys(units, UNKNOWN), 0
+        wanted, tokens, output = dict.fromkeys(units, UNKNOWN), 0, None
         if call.endpoint in PREDICTED and units != {Unit.REQUESTS}:
             said = await self._predictor.predicted(attempt, prepared, route)
             prompt, tokens = billed(said.tokens, route, prepared.body), said.tokens
-            wanted = needs(units, call, prompt, said.output, said.quote)
+            output = said.output
+            wanted = needs(units, call, prompt, output, said.quote)
         if (each := unseen(found, wanted, call, route)) is not None:
             raise unknown(each, route, later=call.is_background)
         cheapest = partial(self._cheapest, attempt, tokens)
         field = partial(clamps.spoken, call, route)
-        return _Open(f"{call.id}/{attempt.number}", found, wanted, cheapest, field)
+        return _Open(f"{call.id}/{attempt.number}", found, wanted, cheapest, field, output)
 
     def _cheapest(
         self, attempt: Attempt, tokens: int, each: Counted, seen: Seen
@@ -282,6 +294,11 @@ class Admission:
                 opened.name, claims, now, now + TTL, only_whole=only_whole
             )
             if isinstance(said, Granted):
+                opened.holds_worst = any(
+                    each.budget.unit is not Unit.REQUESTS
+                    and asked.amount >= opened.wanted[each.budget.unit].worst
+                    for each, asked in zip(opened.counted, claims, strict=True)
+                )
                 heard = zip(opened.counted, said.levels, said.running, strict=True)
                 for each, level, running in heard:
                     self._hear(each, _Heard(level, running, now))
@@ -324,7 +341,7 @@ class Admission:
         if any(each.budget.on_loss is OnLoss.CLOSED for each in bounded):
             raise away()
         if bounded:
-            self._local = self._local or _Local()
+            self._local = self._local or LocalQuota()
             wanted = opened.wanted
             claims = []
             for each in bounded:
@@ -358,26 +375,3 @@ def _is_worth_asking(again: Claim, said: Refused) -> bool:
     spent, held = said.level.spent, said.level.held
     fits_alone = spent + again.amount <= again.limit
     return held + spent + again.amount <= again.limit or fits_alone is (said.frees is None)
-
-
-class _Local:
-    """What this process admits by itself while the counters are away."""
-
-    def __init__(self) -> None:
-        self._reservations = Reservations()
-        self._quotas: dict[str, int] = {}
-
-    def claim(self, each: Counted, wanted: Need, level: Level | None) -> Claim:
-        """The call's claim on this process's part of what was left when last heard."""
-        limit = each.budget.limit
-        free = limit if level is None else max(limit - level.spent - level.held, 0)
-        quota = self._quotas.setdefault(each.counter, free // _QUOTA)
-        return Claim(each.counter, min(wanted.worst, MOST), quota, True, each.ends)  # noqa: FBT003 - as it is
-
-    def reserve(self, name: str, claims: Sequence[Claim], now: float) -> bool:
-        """Whether all claims are held."""
-        return not isinstance(self._reservations.reserve(name, claims, now, now + TTL), Refused)
-
-    def settle(self, name: str, amounts: Mapping[str, int], now: float) -> None:
-        """Note what a call used."""
-        self._reservations.settle(name, amounts, now)

@@ -11,6 +11,7 @@ from proxy.limits.claims import is_unseen
 from proxy.limits.predicting import Predictor
 from proxy.limits.pricing import Prediction, Priced, priced, served
 from proxy.limits.refusals import Excess, OverBudget, over_ceiling, unpriced
+from proxy.output_limits import allowance
 from proxy.receipt import dollars
 from proxy.settle import Attempt
 from proxy.wire.port import Prepared
@@ -123,7 +124,7 @@ class Case:
     def _clamp(self, prediction: Prediction, worth: Priced) -> Clamp:
         """How far the output limit can be lowered, from what the caller itself asked for."""
         call, allowed = self.attempt.call, prediction.allowance
-        said = clamps.allowance(call.body, call.endpoint, self.route).asked
+        said = allowance(call.body, call.endpoint, self.route).asked
         kept = least(said, prediction.usual, allowed.choices, allowed.needs)
         return Clamp(
             most=allowed.each,

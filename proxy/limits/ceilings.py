@@ -27,6 +27,7 @@ from proxy.desk import Admitted, Elsewhere
 from proxy.limits import clamps
 from proxy.limits.cases import Case
 from proxy.limits.predicting import Predictor
+from proxy.output_limits import at_hand
 from proxy.receipt import Receipt, dollars
 from proxy.settle import Attempt
 from proxy.wire.port import Prepared
@@ -95,7 +96,7 @@ class Ceilings(Collector):
         if not found or route is None or call.method != "POST":
             return Admitted(prepared)
         opened = self._opened(call, found)
-        with clamps.at_hand(prepared.body, call.body):
+        with at_hand(prepared.body, call.body):
             case = await self._case(attempt, prepared, route, opened)
             return self._judged(case, fits, opened)
 

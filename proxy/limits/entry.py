@@ -31,6 +31,10 @@ class Budgets(Protocol):
         """Hold it; headers that tell the caller what is left."""
         ...
 
+    def held_output(self, attempt: Attempt) -> int | None:
+        """Output tokens that are held for an attempt under way; None for none."""
+        ...
+
     def settled(self, receipt: Receipt) -> None:
         """Settle an attempt with its receipt, in the background."""
         ...
@@ -77,6 +81,10 @@ class Entry:
             return passed
         headers = await self._budgets.admit(attempt, passed.prepared)
         return Admitted(passed.prepared, {**passed.headers, **headers}, passed.notes)
+
+    def held_output(self, attempt: Attempt) -> int | None:
+        """Output tokens that budgets hold for an attempt under way; None where they hold none."""
+        return self._budgets.held_output(attempt) if self._budgets is not None else None
 
     def settled(self, receipt: Receipt) -> None:
         """Settle an attempt with its receipt; budgets in the background."""

@@ -21,8 +21,8 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.desk import Estimator
 from proxy.limits import clamps
-from proxy.limits.clamps import allowance
 from proxy.limits.pricing import Alternative, Prediction, priced, served
+from proxy.output_limits import allowance, noted
 from proxy.prefix.planned import Unplanned
 from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt, terms
@@ -306,7 +306,7 @@ def _learned(answers: Iterable[Answer]) -> Lengths:
     lengths = Lengths()
     for each in answers:
         model = each.route.partition("/")[2].partition("#")[0] or each.model
-        limit = clamps.noted(each.notes)
+        limit = noted(each.notes)
         is_cut = limit is not None and each.generated >= limit
         length = each.generated * _CUT if is_cut else each.generated
         for name in ((each.team, each.feature, model), (model,)):

@@ -3,7 +3,7 @@
 import msgspec
 
 from proxy.catalog.entries import Route
-from proxy.limits.clamps import Allowance
+from proxy.output_limits import Allowance
 from slo.budget import Unit
 from slo.hold import Need, Output, Quote, need
 from slo.price import cost

@@ -21,8 +21,8 @@ from pathlib import Path
 import httpx
 import orjson
 
-from proxy.limits.admission import TTL
 from proxy.limits.counters import counters
+from proxy.limits.local_quota import TTL
 from proxy.limits.reconcile import SETTLED
 from proxy.settings import Settings
 from proxy.store.redis_reserving import Shared

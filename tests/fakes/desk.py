@@ -15,7 +15,7 @@ from proxy.pipeline import serve
 from proxy.prefix.explaining.diagnostics import Heard
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.receipt import Receipt
-from proxy.settle import Seal
+from proxy.settle import Attempt, Seal
 from proxy.timeline import Timeline
 from proxy.upstream.port import Transport
 from proxy.watch import Watch, Watches
@@ -29,12 +29,16 @@ TARIFF = Tariff(periods=(Period(sheets={"": Sheet(rates=RATES)}),))
 ESTIMATE = Usage(input=11, output=7)
 
 
-def route(name: str = "one", kind: str = "openai", **fields: Any) -> Route:
+def route(
+    name: str = "one", kind: str = "openai", *, bills_abandoned: bool = False, **fields: Any
+) -> Route:
+    """A route to an upstream that stops when it is left, unless told otherwise."""
     upstream = Upstream(
         name=name,
         kind="anthropic" if kind == "anthropic" else "openai",
         base_url=f"http://{name}/v1",
         provider=name,
+        bills_abandoned=bills_abandoned,
     )
     return Route(**{"name": f"{name}/m", "upstream": upstream, "tariff": TARIFF, **fields})
 
@@ -74,10 +78,15 @@ class FakeLedger:
 
 
 class FakeEstimator:
-    """Estimates the same for every call, and remembers what it could learn from."""
+    """Estimates the same for every call, and remembers what it could learn from.
 
-    def __init__(self, *, takes: float = 0.0) -> None:
+    Attributes:
+        usual: Output tokens that most answers stay below; None where nothing is learned.
+    """
+
+    def __init__(self, *, takes: float = 0.0, usual: int | None = None) -> None:
         self._takes = takes
+        self.usual = usual
         self.learnt: list[Usage] = []
         self.delivered: list[str] = []
 
@@ -88,6 +97,22 @@ class FakeEstimator:
 
     def learn(self, call: Call, route: Route, usage: Usage) -> None:
         self.learnt.append(usage)
+
+    def usual_output(self, call: Call, route: Route) -> int | None:
+        return self.usual
+
+
+class HoldsNothing:
+    """A part of limits that no budget is among.
+
+    Attributes:
+        held: Output tokens that are held for every attempt.
+    """
+
+    held: int | None = None
+
+    def held_output(self, attempt: Attempt) -> int | None:
+        return self.held
 
 
 class NoPlanning:

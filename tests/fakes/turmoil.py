@@ -25,7 +25,7 @@ from slo.usage import Usage
 from tests.fakes.answers import STREAM, chunk, failing, stream
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
-from tests.fakes.desk import FakeEstimator, LoopTasks, call, route, served
+from tests.fakes.desk import FakeEstimator, HoldsNothing, LoopTasks, call, route, served
 from tests.fakes.upstream import SILENCE, After, FakeExchange, Scripted, broken, unreachable
 
 #: When the loop's clock says 1000; calls arrive in seconds since 1970.
@@ -85,7 +85,7 @@ class Asked:
         return self.fates[min(number, len(self.fates) - 1)]
 
 
-class Turmoil:
+class Turmoil(HoldsNothing):
     """The desk, and all calls that came to it; it is every port but the caller."""
 
     def __init__(self, wheel: Wheel, known: Catalog, *, room: int | None = None) -> None:

@@ -248,3 +248,15 @@ def test_bodies_without_end_do_not_wait_to_be_compared():
     estimates._worker.shutdown(wait=True)
 
     assert len(compared) == 32
+
+
+def test_the_usual_length_of_a_features_answers_is_learned_from_some_twenty():
+    with counting() as estimates:
+        for number in range(20):
+            assert estimates.usual_output(ASKED, THERE) is None
+            estimates.learn(ASKED, THERE, Usage(input=PROMPT, output=100 + number))
+        usual = estimates.usual_output(ASKED, THERE)
+        other = call(ASKED.body, feature="another")
+
+    assert usual == pytest.approx(119, rel=0.05)
+    assert estimates.usual_output(other, THERE) is None

@@ -29,7 +29,7 @@ from tests.fakes.answers import (
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import NoPlanning, desk, route
+from tests.fakes.desk import HoldsNothing, NoPlanning, desk, route
 from tests.fakes.turmoil import town
 from tests.fakes.upstream import CONNECTING, SILENCE, After, FakeTransport, Piece, Scripted, broken
 from tests.proxy.servings import streamed
@@ -37,7 +37,7 @@ from tests.proxy.servings import streamed
 ONE = route("one")
 
 
-class Admits:
+class Admits(HoldsNothing):
     """Answers every attempt the same."""
 
     def __init__(self, answer: Callable[[Prepared], Admitted | Elsewhere]) -> None:

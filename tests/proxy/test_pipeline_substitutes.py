@@ -18,7 +18,7 @@ from proxy.wire.port import Prepared
 from tests.fakes.answers import COMPLETION, STREAM, failing, stream
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import call, desk, served
+from tests.fakes.desk import HoldsNothing, call, desk, served
 from tests.fakes.turmoil import town
 from tests.fakes.upstream import After, FakeTransport, Piece, Scripted
 
@@ -45,7 +45,7 @@ class Decided:
         return self._decision
 
 
-class TooDear:
+class TooDear(HoldsNothing):
     """A ceiling that only another model is below."""
 
     async def admit(

@@ -24,7 +24,7 @@ from slo.usage import Usage
 from tests.fakes.answers import SHOWN, STREAM, STREAMED, chunk, failing, stream
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import NoPlanning, call, desk, route, served
+from tests.fakes.desk import HoldsNothing, NoPlanning, call, desk, route, served
 from tests.fakes.upstream import SILENCE, After, FakeTransport, Piece, Scripted, broken
 from tests.proxy.servings import ONE, TWO, streamed
 
@@ -389,7 +389,7 @@ def stopped(
     return played(work())
 
 
-class Lingering:
+class Lingering(HoldsNothing):
     """Admits nobody, and takes half a second to end when it is cancelled."""
 
     def __init__(self, error: UpstreamError | None) -> None:
@@ -450,7 +450,7 @@ def test_a_mistake_of_ours_in_one_attempt_leaves_the_other_alone():
     assert done.told[1] == (1, "failed", "gateway_interrupted", False)
 
 
-class Refusing:
+class Refusing(HoldsNothing):
     """Admits so many attempts, and refuses the others."""
 
     def __init__(self, after: int, error: Exception | None = None) -> None:

@@ -158,8 +158,51 @@ def test_a_caller_that_hangs_up_has_spent_what_its_receipt_says_and_holds_nothin
             trust_env=False,
         )
 
-    until(lambda: town.call(max_completion_tokens=1500).status_code == 200)
-    assert town.gateway.store.drain.flush(20)
+    until(lambda: town.costs() == 100_000_000)
+    until(lambda: town.call(max_completion_tokens=400).status_code == 200)
+    refused = town.call(max_completion_tokens=500).json()["error"]
+    assert refused["held"] == "0"
+    assert float(refused["spent"]) > 0.1
+
+
+async def leave(town: Budgeted, client: httpx.AsyncClient, number: int) -> int:
+    """The status of a call whose caller hangs up unless it is refused at once."""
+    fields = {"stream": True} if number % 2 else {}
+    said = [{"role": "user", "content": f"[[fault:hang]] Well, {number}?"}]
+    try:
+        answer = await client.post(
+            f"{town.url}/chat/completions",
+            json=DIME | {"messages": said} | fields,
+            headers=town.headers(),
+            timeout=1.0,
+        )
+    except httpx.ReadTimeout:
+        return 0
+    return answer.status_code
+
+
+async def leave_in_turn(town: Budgeted, callers: int, calls: int) -> Counter[int]:
+    """What became of so many calls whose callers hang up, some at a time."""
+    async with httpx.AsyncClient(trust_env=False) as client:
+
+        async def one(first: int) -> list[int]:
+            return [await leave(town, client, number) for number in range(first, calls, callers)]
+
+        found = await asyncio.gather(*map(one, range(callers)))
+    return Counter(status for statuses in found for status in statuses)
+
+
+def test_callers_that_hang_up_spend_what_the_upstream_may_bill_for_them(found):
+    """Of $5 that hold the worst case, fifty calls of ten cents are taken, and no more."""
+    town = found(FIVE)
+
+    statuses = asyncio.run(leave_in_turn(town, 25, 100))
+
+    until(lambda: town.costs() == 5_000_000_000)
+    assert statuses == {0: 50, 429: 50}
+    billed_upstream = len(town.lab.exchanges) * 100_000_000
+    assert town.costs() >= billed_upstream == 5_000_000_000
+    assert town.call().json()["error"]["spent"] == "5"
 
 
 def test_minutes_are_told_in_the_headers_that_clients_know(found):

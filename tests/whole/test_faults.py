@@ -178,7 +178,9 @@ def test_an_estimate_is_what_the_upstream_charged_or_what_was_delivered(
         assert counted.prompt > 0, one.case
         assert charged is None or abs(counted.prompt - charged.prompt) <= 2, one.case
         assert counted.generated >= delivered - 3, one.case
-        is_part = any(word in one.got for word in ("left", "cut", "malformed"))
+        is_abandoned = "left" in one.got or "upstream_timeout" in one.got
+        assert ("abandoned: " in "".join(one.final.notes)) == is_abandoned, one.case
+        is_part = is_abandoned or any(word in one.got for word in ("cut", "malformed"))
         assert is_part or counted.generated <= delivered + 3, one.case
 
 

@@ -38,6 +38,9 @@ class Budgeted:
     async def admit(self, attempt, prepared, _fits):
         return await self._office.admission.admit(attempt, prepared)
 
+    def held_output(self, attempt):
+        return self._office.admission.held_output(attempt)
+
 
 def served(*scripts, budgets=()):
     """What is heard, the receipts, and what was sent."""

@@ -9,8 +9,9 @@ import pytest
 from proxy.limits.refusals import OverBudget
 from proxy.receipt import Outcome
 from proxy.settle import End
-from slo.budget import Unit
+from slo.budget import Hold, Unit
 from slo.reservations import Level
+from slo.usage import Usage
 from slo.window import Window
 from tests.fakes.admitted import (
     ANSWERED,
@@ -219,3 +220,37 @@ def test_a_call_that_never_fits_is_told_which_of_its_fields_to_lower(endpoint, b
         assert (refused.value.param, refused.value.retry_after) == (param, None)
 
     told(story, budget(limit=900_000))
+
+
+@pytest.mark.parametrize(
+    ("hold", "answers", "held"),
+    [(Hold.WORST, 0, 1000), (Hold.WORST, 30, 1000), (Hold.P95, 0, 1000), (Hold.P95, 30, 101)],
+)
+def test_an_abandoned_call_is_settled_at_the_output_that_is_held_for_it(hold, answers, held):
+    async def story(office: Office) -> None:
+        for number in range(answers):
+            before = office.attempt(number)
+            await office.admit(before)
+            office.end(before, ANSWERED)
+            await settled(office)
+        attempt = office.attempt(99)
+        assert office.admission.held_output(attempt) is None
+        await office.admit(attempt)
+        assert office.admission.held_output(attempt) == pytest.approx(held, abs=2)
+
+        left = End(outcome=Outcome.HUNG_UP, status=499, usage=Usage(input=14, output=held))
+        office.end(attempt, left)
+        await settled(office)
+        spent = answers * COST + 14 * 1_000 + held * 4_000
+        assert await office.level(COUNTER) == Level(spent, 0)
+
+    told(story, budget(hold=hold, limit=1000 * WORST))
+
+
+def test_of_requests_alone_no_output_is_held():
+    async def story(office: Office) -> None:
+        attempt = office.attempt(1)
+        await office.admit(attempt)
+        assert office.admission.held_output(attempt) is None
+
+    told(story, budget(unit=Unit.REQUESTS, window=Window.MINUTE, limit=1))

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.limits.cases import Case
-from proxy.limits.clamps import allowance, clamped
+from proxy.limits.clamps import clamped
+from proxy.output_limits import allowance
 from proxy.prepare import prepare
 from slo.ceiling import Clamped, Decision, Exceeds, Step
 from tests.fakes.ceilinged import DEAR, HALF, WORST, Hall, ceiling

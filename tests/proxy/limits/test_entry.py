@@ -36,6 +36,9 @@ class FakeBudgets:
         self.heard.append(prepared)
         return {"x-ratelimit-remaining-requests": "3"}
 
+    def held_output(self, attempt):
+        return 9
+
     def settled(self, receipt):
         self.heard.append(receipt)
 
@@ -69,6 +72,11 @@ def test_what_goes_elsewhere_holds_nothing_here():
 
     assert admitted(Entry(FakeCeilings(elsewhere), budgets)) == elsewhere
     assert budgets.heard == []
+
+
+def test_what_is_held_is_what_budgets_hold():
+    assert Entry(None, FakeBudgets()).held_output(ATTEMPT) == 9
+    assert Entry(FakeCeilings(Admitted(SENT)), None).held_output(ATTEMPT) is None
 
 
 def test_both_hear_of_each_receipt():

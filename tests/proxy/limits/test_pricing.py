@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.limits.clamps import Allowance
 from proxy.limits.pricing import Prediction, Priced, billed, priced, served
+from proxy.output_limits import Allowance
 from slo.hold import Output, Quote
 from slo.price import Period, Rates, Sheet, Tariff
 from slo.usage import Usage
