@@ -3,13 +3,20 @@
 import asyncio
 import gc
 import logging
+import resource
 import socket
 import sys
+from contextlib import suppress
+from functools import partial
+from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from proxy.routes.arrival_deadlines import ArrivalTimeouts
+from proxy.routes.connection_limit import ConnectionLimit, connections_within
 from proxy.routes.cycle import Calls
+from proxy.routes.guarded_connection import ConnectionGuard
 from proxy.settings import Settings
 
 #: Connections that wait to be taken.
@@ -37,13 +44,14 @@ def listener(settings: Settings) -> socket.socket:
 
 def server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
     """The HTTP server for the app; uvloop and httptools, no access log."""
+    protocol = partial(Calls, guard=_guard(settings))
     return uvicorn.Server(
         uvicorn.Config(
             app,
             host=settings.host,
             port=settings.port,
             loop="uvloop",
-            http=Calls,
+            http=cast("type[Calls]", protocol),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -52,10 +60,44 @@ def server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
             server_header=False,
             date_header=False,
             proxy_headers=False,
-            timeout_keep_alive=75,
+            timeout_keep_alive=settings.keep_alive_timeout,
             timeout_graceful_shutdown=int(settings.drain_grace) or 1,
             backlog=BACKLOG,
         )
+    )
+
+
+def descriptor_limit() -> int:
+    """How many descriptors this process may open once its soft limit is raised."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _finite(soft if hard == resource.RLIM_INFINITY else hard)
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the soft limit of open descriptors to the hard one; return what it is now."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # macOS takes no more than OPEN_MAX
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptor_limit(), hard))
+    return _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def _finite(limit: int) -> int:
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
+
+
+def _guard(settings: Settings) -> ConnectionGuard:
+    descriptors = _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    return ConnectionGuard(
+        limit=ConnectionLimit(
+            total=connections_within(descriptors, settings.max_calls),
+            per_address=settings.connections_per_address,
+        ),
+        timeouts=ArrivalTimeouts(
+            headers=settings.header_timeout,
+            body_window=settings.body_rate_window,
+            body_min_rate=settings.body_min_rate,
+            unread=settings.stall_timeout,
+        ),
     )
 
 

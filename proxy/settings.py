@@ -89,6 +89,16 @@ class Settings(BaseModel):
     """Bytes of all request bodies in flight; one that goes beyond is told to come back."""
     max_calls: int = Field(default=2000, gt=0)
     """Calls in flight at once; one more is told to come back."""
+    connections_per_address: int = Field(default=4096, gt=0)
+    """Connections that one client address may hold open; a load balancer is one address."""
+    header_timeout: float = Field(default=10.0, gt=0)
+    """Seconds that a client has to send a request's headers."""
+    body_min_rate: float = Field(default=1024.0, gt=0)
+    """Bytes a second at which a request's body has to arrive, averaged over each window."""
+    body_rate_window: float = Field(default=10.0, gt=0)
+    """Seconds over which the rate of a request's body is averaged."""
+    keep_alive_timeout: int = Field(default=75, gt=0)
+    """Seconds for which a client's connection is kept open without a request."""
     connections: int = Field(default=1000, gt=0)
     """Connections open to one upstream at once."""
     connect_timeout: float = Field(default=5.0, gt=0)

@@ -12,8 +12,9 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.problems import report
 from proxy.commands import session
 from proxy.commands.doubts import assumptions, doubts, teams, unasked, unnoted
-from proxy.commands.keeping import crowded, unkeepable
+from proxy.commands.keeping import crowded, descriptors, few_descriptors, unkeepable
 from proxy.limits.counters import away
+from proxy.serving import descriptor_limit
 from proxy.settings import Settings, upstream_keys
 from proxy.store.database import open_database
 from slo.promises.file import Promises
@@ -46,9 +47,11 @@ def check() -> None:
         *assumptions(known),
         *unasked(settings, settings.compaction),
         *crowded(settings.folder),
+        *few_descriptors(descriptor_limit(), settings.max_calls),
         *_away(settings),
     ):
         session.out.print(f"Note: {why}", soft_wrap=True)
+    session.out.print(descriptors(descriptor_limit(), settings.max_calls), soft_wrap=True)
     told = f"{len(known.models)} models, {len(known.upstreams)} upstreams"
     if settings.promises is not None:
         told = f"{told}, {counted(policies)}"

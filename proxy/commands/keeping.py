@@ -1,4 +1,7 @@
-"""Whether what has to be kept can be kept in ``THRIFTGATE_FOLDER``: for ``thriftgate check``."""
+"""What the machine allows: room and rights in ``THRIFTGATE_FOLDER``, open descriptors.
+
+For ``thriftgate check``.
+"""
 
 import os
 import shutil
@@ -6,6 +9,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
+
+from proxy.routes.connection_limit import connections_within
 
 #: Bytes below which a disk is soon full: the journal alone may wait with some tens of MiB.
 _ROOM: Final = 1 << 30
@@ -40,6 +45,24 @@ def crowded(folder: Path, free: Callable[[Path], int] | None = None) -> list[str
         return []
     told = f"{left >> 20:,} MiB are left where {_NAME} is"
     return [f"{told}; when nothing is left, calls are refused until there is room"]
+
+
+def descriptors(limit: int, max_calls: int) -> str:
+    """The process's limit of open descriptors, and how many of them clients may take."""
+    clients = connections_within(limit, max_calls)
+    return f"Open files: at most {limit:,}; clients may hold {clients:,} connections."
+
+
+def few_descriptors(limit: int, max_calls: int) -> list[str]:
+    """A sentence that the limit of open descriptors is too low for the calls; [] if it is not."""
+    if connections_within(limit, max_calls) >= max_calls:
+        return []
+    told = f"at most {limit:,} files may be open, too few for THRIFTGATE_MAX_CALLS={max_calls}"
+    fix = (
+        "a call takes two. Raise the hard limit (LimitNOFILE in systemd, --ulimit nofile in"
+        " Docker), or lower THRIFTGATE_MAX_CALLS"
+    )
+    return [f"{told}: {fix}"]
 
 
 def _nearest(folder: Path) -> Path:

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import logging
 import signal
 import socket
 from contextlib import suppress
@@ -16,7 +17,7 @@ from proxy import app, serving
 from proxy.catalog.catalog import Catalog
 from proxy.commands import savings, session
 from proxy.commands.check import counted, keyed, warn
-from proxy.commands.keeping import unkeepable
+from proxy.commands.keeping import few_descriptors, unkeepable
 from proxy.limits.standing import NotAlone
 from proxy.settings import Settings
 from proxy.store.store import Store
@@ -37,6 +38,8 @@ def serve() -> None:
     session.policies(settings, known)
     if why := unkeepable(settings.folder):
         session.fail(why)
+    for why in few_descriptors(serving.raise_descriptor_limit(), settings.max_calls):
+        logging.getLogger("thriftgate").warning("%s", why)
     with _listener(settings) as listener:
         opened = session.store(settings)
         try:

@@ -1,9 +1,9 @@
 """The server's side of callers' connections: uvicorn's, with a leaner way through each request.
 
-uvicorn reads, keeps alive, times out and shuts down; what is ours is a request's scope, its body
-and its answer's bytes, which cost more there than anything else on a call's way. What the gateway
-uses none of is left out: WebSockets, the access log, a limit of connections, a root path. A wish
-for another protocol is passed over.
+uvicorn reads and shuts down; what is ours is a request's scope, its body and its answer's bytes,
+which cost more there than anything else on a call's way, and the limits of ``guarded_connection``.
+What the gateway uses none of is left out: WebSockets, the access log, a root path. A wish for
+another protocol is passed over.
 """
 
 import asyncio
@@ -15,11 +15,10 @@ from urllib.parse import unquote
 import httptools
 from uvicorn._types import ASGIReceiveEvent, ASGISendEvent, HTTPRequestEvent
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import (
-    HttpToolsProtocol,
-    RequestResponseCycle,
-)
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from proxy.routes.arrival_deadlines import Phase
+from proxy.routes.guarded_connection import GuardedConnection
 from proxy.routes.heads import CODING, CONNECTION, LENGTH, STATUS, chunk, form, head
 
 #: The most bytes in a row that bring a request no further: its head, trailers, chunk extensions.
@@ -28,6 +27,8 @@ _USELESS: Final = 64 * 1024
 _BODILESS: Final = frozenset({204, 304})
 #: Addresses that are remembered; most callers ask at the same few.
 _ADDRESSES: Final = 256
+#: Phases in which the caller owes more of a request.
+_ARRIVING: Final = frozenset({Phase.HEADERS, Phase.BODY})
 _MALFORMED: Final = "Invalid HTTP request received."
 
 
@@ -206,21 +207,15 @@ class Cycle(RequestResponseCycle):
         self.on_response()
 
 
-class Calls(HttpToolsProtocol):
-    """A caller's connection.
-
-    uvicorn sets a timer after each answer and stops it when the next request begins; ours is set
-    once, and when it rings it looks since when the connection has been idle.
-    """
+class Calls(GuardedConnection):
+    """A caller's connection."""
 
     cycle: Cycle | None  # type: ignore[assignment]
     _useless = 0
-    _idle_since: float | None = None
     _again = b""
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio."""
-        self._idle_since = None
         self._useless += len(data)
         try:
             try:
@@ -232,9 +227,12 @@ class Calls(HttpToolsProtocol):
             self.send_400_response(_MALFORMED)
         if self._useless > _USELESS and not self.transport.is_closing():
             self._refuse()
+        if self.deadlines.phase in _ARRIVING:
+            self.deadlines.arm()
 
     def on_message_begin(self) -> None:
         """Called by httptools."""
+        self.deadlines.headers_began()
         self.url = b""
         self.expect_100_continue = False
         self.headers = []
@@ -247,6 +245,7 @@ class Calls(HttpToolsProtocol):
             self._again = self._unwishing(version)
             if self._again:
                 return
+        self.deadlines.body_began()
         path, raw_path, query = _address(self.url)
         self.scope = {
             "type": "http",
@@ -275,13 +274,19 @@ class Calls(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Called by httptools."""
         self._useless = 0
+        self.deadlines.received(len(body))
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.feed(body)
 
     def on_message_complete(self) -> None:
         """Called by httptools."""
         self._useless = 0
-        if self.cycle is not None and not self.cycle.response_complete and not self._again:
+        if self._again:
+            return
+        if self.cycle is None or self.cycle.response_complete:
+            self.deadlines.idle()
+        else:
+            self.deadlines.answering()
             self.cycle.feed_end()
 
     def on_response_complete(self) -> None:
@@ -294,20 +299,8 @@ class Calls(HttpToolsProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
             return
-        self._idle_since = self.loop.time()
-        if self.timeout_keep_alive_task is None:
-            self._look_again(self.timeout_keep_alive)
-
-    def timeout_keep_alive_handler(self) -> None:
-        """Hang up on a caller that asks nothing more for so long."""
-        self.timeout_keep_alive_task = None
-        if self._idle_since is None or self.transport.is_closing():
-            return
-        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
-        if left > 0:
-            self._look_again(left)
-        else:
-            self.transport.close()
+        if self.deadlines.phase is Phase.ANSWER:
+            self.deadlines.idle()
 
     def _stay(self, rest: memoryview) -> None:
         """Read the request again as one that wishes for no other protocol, and then the rest.
@@ -334,11 +327,6 @@ class Calls(HttpToolsProtocol):
         kept = [b"%b: %b\r\n" % each for each in self.headers if each[0] != b"upgrade"]
         line = b"%b %b HTTP/%b\r\n" % (method, self.url, version.encode())
         return line + b"".join(kept) + b"\r\n"
-
-    def _look_again(self, seconds: float) -> None:
-        self.timeout_keep_alive_task = self.loop.call_later(
-            seconds, self.timeout_keep_alive_handler
-        )
 
     def _refuse(self) -> None:
         if self.cycle is None or self.cycle.response_complete:

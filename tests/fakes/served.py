@@ -65,6 +65,12 @@ class Served:
             time.sleep(0.02)
         raise AssertionError((self.folder / "serve.log").read_text())
 
+    @property
+    def pid(self) -> int:
+        """The id of the running process."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """Kill -9."""
         self._end(signal.SIGKILL)

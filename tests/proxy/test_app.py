@@ -5,13 +5,15 @@ import errno
 import gc
 import json
 import logging
+import resource
 import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 from sqlalchemy.exc import OperationalError
@@ -19,7 +21,7 @@ from sqlalchemy.exc import OperationalError
 from proxy.app import Gateway, Tasks, gateway
 from proxy.catalog.problems import BadCatalog
 from proxy.configuration import read_catalog
-from proxy.serving import listener, server, tune
+from proxy.serving import descriptor_limit, listener, raise_descriptor_limit, server, tune
 from proxy.settings import Settings
 from proxy.store.journal import Journal
 from proxy.store.store import Store
@@ -447,6 +449,31 @@ def test_the_server_says_nothing_of_itself(settings):
     assert made.config.server_header is False
     assert made.config.access_log is False
     assert logging.getLogger("uvicorn.error").level == logging.WARNING
+
+
+@pytest.fixture
+def soft_limit() -> Iterator[int]:
+    """A soft limit of open files that is low for the test."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
+    yield min(soft, 512)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_the_soft_limit_of_open_files_is_raised_to_the_hard_one(soft_limit):
+    assert raise_descriptor_limit() == descriptor_limit() > soft_limit
+
+
+def test_the_server_limits_connections_by_the_settings_and_the_soft_limit(settings, soft_limit):
+    made = server(_nothing, settings.model_copy(update={"connections_per_address": 3}))
+    guard = cast("partial[Any]", made.config.http).keywords["guard"]
+    for _ in range(3):
+        guard.limit.acquire("192.0.2.1")
+
+    assert "PER_ADDRESS" in guard.limit.refusal("192.0.2.1")
+    for number in range(soft_limit // 2 - 3):
+        guard.limit.acquire(f"192.0.3.{number}")
+    assert "open files" in guard.limit.refusal("192.0.2.2")
 
 
 async def _nothing(_scope: Any, _receive: Any, _send: Any) -> None:

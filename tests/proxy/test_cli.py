@@ -61,6 +61,11 @@ def test_check_says_that_the_catalog_is_sound():
     assert re.search(r"sound: \d+ models, \d+ upstreams", told("check"))
 
 
+def test_check_shows_the_limit_of_open_files_and_notes_one_that_is_too_low():
+    assert re.search(r"Open files: at most [\d,]+; clients may hold [\d,]+ conn", told("check"))
+    assert "too few for THRIFTGATE_MAX_CALLS=900000000" in told("check", max_calls="900000000")
+
+
 def test_check_notes_which_upstreams_have_no_key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     said = told("check")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.commands.keeping import crowded, unkeepable
+from proxy.commands.keeping import crowded, descriptors, few_descriptors, unkeepable
 
 LINUX = pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="there is no /proc here")
 ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -97,3 +97,17 @@ def test_a_disk_that_is_nearly_full_is_doubted(tmp_path: Path):
 
 def test_the_disk_itself_is_asked_where_the_folder_would_be(tmp_path: Path):
     assert crowded(tmp_path / "not" / "yet") == crowded(tmp_path)
+
+
+def test_the_limit_of_open_files_is_shown_with_what_clients_may_hold():
+    assert descriptors(20_000, 2000) == (
+        "Open files: at most 20,000; clients may hold 17,744 connections."
+    )
+
+
+def test_a_limit_of_open_files_below_two_for_each_call_is_noted():
+    assert few_descriptors(4_512, 2000) == []
+    (note,) = few_descriptors(1_024, 2000)
+
+    assert "at most 1,024 files" in note
+    assert "THRIFTGATE_MAX_CALLS=2000" in note

@@ -11,6 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from proxy.routes.cycle import Calls
+from proxy.routes.guarded_connection import ConnectionGuard
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Reading = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -145,3 +146,49 @@ def asked(path: str, *headers: str, method: str = "GET", version: str = "1.1") -
 
 
 CLOSE = "connection: close"
+
+
+class Wire(asyncio.Transport):
+    """Remembers what is written to it; nothing is ever sent."""
+
+    def __init__(self, address: str = "") -> None:
+        super().__init__({"peername": (address, 4711)} if address else {})
+        self.written: list[bytes] = []
+        self.unsent = 0
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written.append(bytes(data))
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def is_closing(self) -> bool:
+        return b"(closed)" in self.written
+
+    def close(self) -> None:
+        self.written.append(b"(closed)")
+
+    def abort(self) -> None:
+        self.written.append(b"(aborted)")
+
+    def pause_reading(self) -> None:
+        self.written.append(b"(paused)")
+
+    def resume_reading(self) -> None:
+        self.written.append(b"(resumed)")
+
+
+def wired(
+    keep_alive: int = 5,
+    *,
+    app: App = speaking,
+    guard: ConnectionGuard | None = None,
+    address: str = "",
+) -> tuple[Calls, Wire]:
+    """A connection with nobody at its other end."""
+    config = Config(app, ws="none", log_config=None, timeout_keep_alive=keep_alive)
+    config.load()
+    wire = Wire(address)
+    calls = Calls(config, ServerState(), {}, guard=guard)
+    calls.connection_made(wire)
+    return calls, wire

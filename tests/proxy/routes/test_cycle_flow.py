@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
-from uvicorn import Config
-from uvicorn.server import ServerState
 
-from proxy.routes.cycle import Calls
 from tests.fakes.clock import played
 from tests.proxy.routes.talking import (
     LAST,
@@ -21,6 +18,7 @@ from tests.proxy.routes.talking import (
     speaking,
     start,
     turns,
+    wired,
 )
 
 pytestmark = pytest.mark.anyio
@@ -153,33 +151,6 @@ async def test_a_slow_caller_holds_the_app_back() -> None:
     assert said.endswith(b"\r\n\r\n" + 400 * piece)
 
 
-class Wire(asyncio.Transport):
-    """Remembers what is written to it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written: list[bytes] = []
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.written.append(bytes(data))
-
-    def is_closing(self) -> bool:
-        return b"(closed)" in self.written
-
-    def close(self) -> None:
-        self.written.append(b"(closed)")
-
-
-def wired(keep_alive: int = 5) -> tuple[Calls, Wire]:
-    """A connection with nobody at its other end."""
-    config = Config(speaking, ws="none", log_config=None, timeout_keep_alive=keep_alive)
-    config.load()
-    wire = Wire()
-    calls = Calls(config, ServerState(), {})
-    calls.connection_made(wire)
-    return calls, wire
-
-
 async def test_head_and_body_leave_in_one_write() -> None:
     calls, wire = wired()
     calls.data_received(asked("/pieces"))
@@ -207,9 +178,9 @@ def test_a_connection_is_kept_while_a_request_arrives() -> None:
     async def work() -> None:
         calls, wire = wired(keep_alive=30)
         calls.data_received(ONE)
-        await asyncio.sleep(20)
+        await asyncio.sleep(29)
         calls.data_received(ONE[:9])
-        await asyncio.sleep(100)
+        await asyncio.sleep(9)
         assert not wire.is_closing()
         calls.data_received(ONE[9:])
         await asyncio.sleep(29)

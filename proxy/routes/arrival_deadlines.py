@@ -1,0 +1,174 @@
+"""Deadlines for what a caller has to do next on its connection: send a request, or read an answer.
+
+::
+
+    connected ─▶ HEADERS ─▶ BODY ─▶ ANSWER ─▶ IDLE ─▶ HEADERS …
+
+One timer per connection: when it rings it looks how far the caller is. A request that arrives at
+once, as most do, sets none.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol
+
+_NEVER: Final = float("inf")
+
+
+class Phase(StrEnum):
+    """The caller's next move on a connection."""
+
+    HEADERS = "headers"
+    BODY = "body"
+    ANSWER = "answer"
+    IDLE = "idle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrivalTimeouts:
+    """Seconds that a caller has, phase by phase.
+
+    Attributes:
+        headers: For a request's complete headers, from its first byte or from connecting.
+        body_window: In each of which the body has to arrive at ``body_min_rate`` on average.
+        body_min_rate: Bytes a second.
+        unread: For taking any of an answer that waits to be sent.
+    """
+
+    headers: float = 10.0
+    body_window: float = 10.0
+    body_min_rate: float = 1024.0
+    unread: float = 300.0
+
+
+class Connection(Protocol):
+    """What the deadlines ask of a connection."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the gateway itself keeps the caller from sending."""
+        ...
+
+    @property
+    def unsent(self) -> int:
+        """Bytes of answers that the caller has not taken yet."""
+        ...
+
+    def cut_off(self, phase: Phase) -> None:
+        """Close the connection: the caller's time in this phase is over."""
+        ...
+
+
+class ArrivalDeadlines:
+    """Watches one connection from its beginning.
+
+    Attributes:
+        phase: The caller's next move.
+    """
+
+    __slots__ = (
+        "_connection", "_ends", "_idle", "_loop", "_received", "_rings", "_timeouts", "_timer",
+        "_unsent", "_unsent_since", "phase",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        connection: Connection,
+        loop: asyncio.AbstractEventLoop,
+        timeouts: ArrivalTimeouts,
+        idle: float,
+    ) -> None:
+        """Expect the headers of the first request.
+
+        Args:
+            connection: The connection; it is cut off where its caller is late.
+            loop: The running loop.
+            timeouts: How long each phase may last.
+            idle: Seconds that a connection without a request is kept.
+        """
+        self._connection = connection
+        self._loop = loop
+        self._timeouts = timeouts
+        self._idle = idle
+        self._received = self._unsent = 0
+        self._unsent_since = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings = _NEVER
+        self.phase = Phase.HEADERS
+        self._ends = loop.time() + timeouts.headers
+        self.arm()
+
+    def headers_began(self) -> None:
+        """Expect the rest of a request's headers; the first request's are expected already."""
+        if self.phase is not Phase.HEADERS:
+            self.phase = Phase.HEADERS
+            self._ends = self._loop.time() + self._timeouts.headers
+
+    def body_began(self) -> None:
+        """Expect the body of the request whose headers came."""
+        self.phase = Phase.BODY
+        self._received = 0
+        self._ends = self._loop.time() + self._timeouts.body_window
+
+    def received(self, size: int) -> None:
+        """Count bytes of a body."""
+        self._received += size
+
+    def answering(self) -> None:
+        """Expect nothing but that the caller takes its answer."""
+        self.phase = Phase.ANSWER
+        self._ends = _NEVER
+
+    def idle(self) -> None:
+        """Expect another request, for as long as a connection is kept."""
+        self.phase = Phase.IDLE
+        self._ends = self._loop.time() + self._idle
+        self.arm()
+
+    def arm(self) -> None:
+        """See that the timer rings in time for the phase."""
+        rings = min(self._ends, self._loop.time() + self._timeouts.unread)
+        if self._timer is not None:
+            if self._rings <= rings:
+                return
+            self._timer.cancel()
+        self._rings = rings
+        self._timer = self._loop.call_at(rings, self._ring)
+
+    def stop(self) -> None:
+        """End the watch: the connection is lost."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._is_unread():
+            self._connection.cut_off(Phase.ANSWER)
+            return
+        if self._loop.time() >= self._ends and not self._is_prolonged():
+            phase = self.phase
+            self.answering()  # what is closed may have something to send yet
+            self._connection.cut_off(phase)
+        self.arm()
+
+    def _is_prolonged(self) -> bool:
+        """Begin the phase's time anew, where the caller is not to blame or sent enough."""
+        timeouts = self._timeouts
+        window = timeouts.headers if self.phase is Phase.HEADERS else timeouts.body_window
+        needed = timeouts.body_min_rate * timeouts.body_window
+        is_enough = self.phase is Phase.BODY and self._received >= needed
+        if self.phase is Phase.IDLE or not (is_enough or self._connection.is_held):
+            return False
+        self._received = 0
+        self._ends = self._loop.time() + window
+        return True
+
+    def _is_unread(self) -> bool:
+        """Whether the caller has taken nothing of an answer for too long."""
+        now, unsent = self._loop.time(), self._connection.unsent
+        if not unsent or unsent != self._unsent:
+            self._unsent, self._unsent_since = unsent, now
+            return False
+        return now - self._unsent_since >= self._timeouts.unread

@@ -1,0 +1,131 @@
+"""Connections that send nothing, or half a request, beside calls that are good."""
+
+import asyncio
+import resource
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.fakes.served import Served, served
+from tests.fakes.standing import standing
+from tests.fakes.town import lab_standing
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
+_HALF_OPEN = 3000
+_CALLS = 200
+#: What half-open connections send: nothing, half of the headers, half of the body.
+_HEAD = "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {key}\r\n"
+_BODY = "content-length: 100\r\n\r\nhalf"
+
+Half = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Served]:
+    """A gateway that is not started yet, before a lab, and room for the test's own connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2 * _HALF_OPEN:
+        pytest.skip(f"{hard} files may be open, and {2 * _HALF_OPEN} are needed")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with (
+        standing(lambda: lab_standing(tmp_path)) as (_, catalog),
+        served(tmp_path, catalog) as made,
+    ):
+        yield made
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@asynccontextmanager
+async def half_open(gateway: Served, count: int) -> AsyncIterator[list[Half]]:
+    """So many connections, a third of each kind."""
+    head = _HEAD.format(key=gateway.key)
+    kinds = [b"", head.encode(), (head + _BODY).encode()]
+    opened: list[Half] = []
+    try:
+        for number in range(count):
+            opened.append(await asyncio.open_connection("127.0.0.1", gateway.port))
+            opened[-1][1].write(kinds[number % len(kinds)])
+        yield opened
+    finally:
+        for _, writer in opened:
+            writer.transport.abort()
+
+
+async def called(gateway: Served, calls: int) -> Counter[int]:
+    """How many good calls had which status; each on a connection of its own."""
+    body = {"model": "gpt-lab", "messages": [{"role": "user", "content": "hello"}]}
+    headers = {"authorization": f"Bearer {gateway.key}"}
+    statuses: Counter[int] = Counter()
+    alone = httpx.Limits(max_keepalive_connections=0)
+    async with httpx.AsyncClient(timeout=60, limits=alone, verify=False) as client:  # noqa: S501 - no TLS here
+        for _ in range(calls):
+            url = f"{gateway.url}/v1/chat/completions"
+            statuses[(await client.post(url, json=body, headers=headers)).status_code] += 1
+    return statuses
+
+
+async def ends(opened: list[Half]) -> Counter[bytes]:
+    """How the gateway ended these connections: the first line of what it said."""
+
+    async def end(reader: asyncio.StreamReader) -> bytes:
+        try:
+            return (await asyncio.wait_for(reader.read(), 60)).partition(b"\r\n")[0]
+        except ConnectionResetError:
+            return b"reset"
+
+    return Counter(await asyncio.gather(*(end(reader) for reader, _ in opened)))
+
+
+def test_three_thousand_half_open_connections_disturb_no_call_and_are_closed(gateway):
+    gateway.start(THRIFTGATE_HEADER_TIMEOUT="4", THRIFTGATE_BODY_RATE_WINDOW="4")
+
+    async def work() -> None:
+        async with half_open(gateway, _HALF_OPEN) as opened:
+            assert await called(gateway, _CALLS) == {200: _CALLS}
+            found = await ends(opened)
+        third = _HALF_OPEN // 3
+        assert found == {b"": third, b"HTTP/1.1 408 Request Timeout": 2 * third}
+
+    asyncio.run(work())
+
+
+def test_a_gateway_out_of_descriptors_waits_for_them_without_work_and_goes_on(gateway):
+    gateway.start(THRIFTGATE_HEADER_TIMEOUT="5", THRIFTGATE_BODY_RATE_WINDOW="5")
+    process = psutil.Process(gateway.pid)
+    low = process.num_fds() + 100
+    resource.prlimit(gateway.pid, resource.RLIMIT_NOFILE, (low, low))
+
+    async def work() -> None:
+        async with half_open(gateway, 300) as opened:
+            before = process.cpu_times()
+            found = await ends(opened)
+            after = process.cpu_times()
+            assert found[b"HTTP/1.1 408 Request Timeout"] > 0
+            assert after.user + after.system - before.user - before.system < 2
+        assert await called(gateway, 3) == {200: 3}
+
+    asyncio.run(work())
+
+
+def test_connections_over_the_limit_of_an_address_are_refused_and_logged(gateway):
+    gateway.start(
+        THRIFTGATE_CONNECTIONS_PER_ADDRESS="20",
+        THRIFTGATE_HEADER_TIMEOUT="2",
+        THRIFTGATE_BODY_RATE_WINDOW="2",
+    )
+
+    async def work() -> None:
+        async with half_open(gateway, 60) as opened:
+            found = await ends(opened)
+        assert found[b"HTTP/1.1 503 Service Unavailable"] + found[b"reset"] >= 40
+        assert await called(gateway, 1) == {200: 1}
+
+    asyncio.run(work())
+    log = (gateway.folder / "serve.log").read_text()
+    assert "the most that THRIFTGATE_CONNECTIONS_PER_ADDRESS allows" in log
