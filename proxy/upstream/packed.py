@@ -1,13 +1,28 @@
-"""Bodies that come packed although nobody asked for it."""
+"""Bodies that come packed although nobody asked for it, unpacked within bounds.
 
+A body of a few KiB can be packed so that it unpacks to many GiB. What is unpacked is bounded in
+size and in proportion to what came, and the event loop runs between any two pieces.
+"""
+
+import asyncio
 import zlib
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from proxy.wire.endings import malformed
+from proxy.errors import UpstreamError
 
-#: Most bytes that are unpacked at once, however few they were packed into.
-_MOST: Final = 256 * 1024
+#: Most bytes that are unpacked at once, however few they were packed into: a fraction of a
+#: millisecond's work.
+MAX_PIECE_BYTES: Final = 64 * 1024
+#: Most packed bytes that are read at once: the rest is copied each time.
+MAX_PACKED_PIECE_BYTES: Final = 16 * 1024
+#: Most bytes that one body may unpack to.
+MAX_UNPACKED_BYTES: Final = 256 * 1024 * 1024
+#: Most bytes that one packed byte may unpack to, once there are more than the next constant says.
+#: Answers reach 20 or so, streams of many like events 50; deflate can reach 1032.
+MAX_RATIO: Final = 100
+#: Bytes that any body may unpack to.
+UNCHECKED_BYTES: Final = 1024 * 1024
 
 
 class Packed:
@@ -15,8 +30,10 @@ class Packed:
 
     def __init__(self) -> None:
         self._unpack = _unpacking()
-        self._rest = b""
+        self._waiting = memoryview(b"")  # came, and was not read yet
+        self._rest = b""  # was read in part
         self._is_begun = False
+        self._packed_size = self._size = 0
 
     async def read(self, more: Callable[[], Awaitable[bytes]]) -> bytes:
         """The next bytes of the body; b"" at its end.
@@ -26,18 +43,32 @@ class Packed:
 
         Raises:
             zlib.error: If they are not packed so, or end too soon.
+            UpstreamError: If they unpack to more than the bounds allow.
         """
         while True:
-            packed = self._rest or await more()
+            packed = await self._next(more)
             if not packed:
-                return self._last()
+                return self._counted(self._last())
             if self._unpack.eof:  # a gzip file may have more than one member
                 self._unpack = _unpacking()
             self._is_begun = True
-            piece = self._unpack.decompress(packed, _MOST)
+            piece = self._unpack.decompress(packed, MAX_PIECE_BYTES)
             self._rest = self._unpack.unconsumed_tail or self._unpack.unused_data
             if piece:
-                return piece
+                return self._counted(piece)
+
+    async def _next(self, more: Callable[[], Awaitable[bytes]]) -> bytes | memoryview:
+        """The next packed bytes; others run before they are taken."""
+        if self._rest or self._waiting:
+            await asyncio.sleep(0)
+        else:
+            self._waiting = memoryview(await more())
+            self._packed_size += len(self._waiting)
+        if self._rest:
+            return self._rest
+        packed = self._waiting[:MAX_PACKED_PIECE_BYTES]
+        self._waiting = self._waiting[MAX_PACKED_PIECE_BYTES:]
+        return packed
 
     def _last(self) -> bytes:
         """What was held back for the end; b"" once there is nothing more."""
@@ -46,9 +77,25 @@ class Packed:
             raise zlib.error("the packed body ended too soon")
         return piece
 
+    def _counted(self, piece: bytes) -> bytes:
+        """The piece, if the body is within its bounds with it."""
+        self._size += len(piece)
+        if self._size > MAX_UNPACKED_BYTES:
+            raise _too_large(f"more than {MAX_UNPACKED_BYTES >> 20} MiB")
+        if self._size > max(UNCHECKED_BYTES, MAX_RATIO * self._packed_size):
+            raise _too_large(f"more than {MAX_RATIO} times its size")
+        return piece
+
 
 class Sealed:
-    """A body packed in a way that we cannot unpack: nothing of it is passed on."""
+    """A body packed in a way that we cannot unpack: nothing of it is passed on.
+
+    Args:
+        coding: The way, as the upstream names it.
+    """
+
+    def __init__(self, coding: str) -> None:
+        self._coding = coding
 
     async def read(self, more: Callable[[], Awaitable[bytes]]) -> bytes:
         """B"" for an empty body.
@@ -59,9 +106,15 @@ class Sealed:
         Raises:
             UpstreamError: If there is anything in it.
         """
-        if await more():
-            raise malformed()
-        return b""
+        if not await more():
+            return b""
+        raise UpstreamError(
+            f"The upstream's answer is coded as {self._coding[:40]}, which the gateway did not ask"
+            " for and cannot read. It reads gzip and deflate.",
+            status=502,
+            code="upstream_malformed",
+            retryable=True,
+        )
 
 
 def packed(coding: str) -> Packed | Sealed | None:
@@ -69,8 +122,17 @@ def packed(coding: str) -> Packed | Sealed | None:
     coding = coding.strip().lower()
     if coding in {"gzip", "x-gzip", "deflate"}:
         return Packed()
-    return None if coding in {"", "identity"} else Sealed()
+    return None if coding in {"", "identity"} else Sealed(coding)
 
 
 def _unpacking() -> "zlib._Decompress":
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+
+
+def _too_large(what: str) -> UpstreamError:
+    return UpstreamError(
+        f"The upstream's compressed answer expands to {what}, and the gateway reads no more of it.",
+        status=502,
+        code="upstream_answer_too_large",
+        retryable=False,
+    )

@@ -1,5 +1,6 @@
 import asyncio
 import gzip
+import hashlib
 import zlib
 from collections.abc import Sequence
 
@@ -8,9 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError
-from proxy.upstream.packed import packed
+from proxy.upstream.packed import (
+    MAX_PIECE_BYTES,
+    MAX_RATIO,
+    MAX_UNPACKED_BYTES,
+    UNCHECKED_BYTES,
+    packed,
+)
 
-BOUND = 256 * 1024
+BOUND = MAX_PIECE_BYTES
 
 
 async def unpacked(coding: str, pieces: Sequence[bytes]) -> list[bytes]:
@@ -37,7 +44,7 @@ def test_a_body_is_the_same_however_it_was_packed_and_cut(members, size):
 
 
 def test_no_more_than_a_bound_is_unpacked_at_once():
-    body = b"x" * (20 * BOUND + 7)
+    body = b"x" * (10 * BOUND + 7)
 
     read = asyncio.run(unpacked("gzip", [gzip.compress(body)]))
 
@@ -77,4 +84,79 @@ def test_what_we_cannot_unpack_is_an_error_unless_it_is_empty(coding):
     with pytest.raises(UpstreamError) as caught:
         asyncio.run(unpacked(coding, [b"\x1b\x03"]))
 
-    assert caught.value.code == "upstream_malformed"
+    assert (caught.value.status, caught.value.code) == (502, "upstream_malformed")
+    assert f"coded as {coding}" in caught.value.message
+
+
+def bomb(size: int) -> bytes:
+    """So many bytes, packed as small as they can be."""
+    packing = zlib.compressobj(9)
+    pieces = (packing.compress(bytes(1 << 20)) for _ in range(size >> 20))
+    return b"".join(pieces) + packing.flush()
+
+
+async def counted(pieces: Sequence[bytes]) -> tuple[int, str]:
+    """How many bytes are unpacked before the error, and what it says."""
+    opened, coming, size = packed("deflate"), list(pieces), 0
+    assert opened is not None
+
+    async def more() -> bytes:
+        return coming.pop(0) if coming else b""
+
+    try:
+        while piece := await opened.read(more):
+            size += len(piece)
+    except UpstreamError as error:
+        told = (error.status, error.code, error.retryable)
+        assert told == (502, "upstream_answer_too_large", False)
+        return size, error.message
+    raise AssertionError(f"all {size} bytes were read")
+
+
+def test_a_body_that_expands_a_thousandfold_is_read_to_a_hundredfold():
+    raw = bomb(64 << 20)
+
+    size, message = asyncio.run(counted([raw]))
+
+    assert MAX_RATIO * len(raw) - BOUND < size <= MAX_RATIO * len(raw)
+    assert "100 times" in message
+
+
+def test_a_small_body_may_expand_as_far_as_it_does():
+    raw = bomb(UNCHECKED_BYTES)
+
+    assert sum(map(len, asyncio.run(unpacked("deflate", [raw])))) == UNCHECKED_BYTES
+
+
+def test_a_body_is_read_to_256_mib():
+    noise = b"".join(hashlib.sha256(b"%d" % at).digest() for at in range(22))
+    packing = zlib.compressobj(1)
+    many = (packing.compress((noise + bytes(49_300)) * 20) for _ in range(300))
+
+    size, message = asyncio.run(counted([*many, packing.flush()]))
+
+    assert MAX_UNPACKED_BYTES - BOUND < size <= MAX_UNPACKED_BYTES
+    assert "256 MiB" in message
+
+
+@pytest.mark.parametrize(
+    ("raw", "pieces"),
+    [(gzip.compress(bytes(UNCHECKED_BYTES)), 14), (gzip.compress(b"") * 20_000, 20)],
+    ids=["a large body", "many empty files"],
+)
+def test_others_run_between_two_pieces_of_one_packed_body(raw, pieces):
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def work() -> None:
+        running = asyncio.ensure_future(others())
+        await unpacked("gzip", [raw])
+        running.cancel()
+
+    asyncio.run(work())
+    assert turns >= pieces
