@@ -137,14 +137,15 @@ class Receipts:
 
 
 class Capacity:
-    """Whether the journal can take another receipt."""
+    """Whether another receipt can be kept: by the journal, or else by the database."""
 
     def __init__(self, store: Store) -> None:
         self._journal = store.journal
+        self._drain = store.drain
 
     def trouble(self) -> str:
         """Why no call can be taken; "" if one can."""
-        if self._journal.full:
+        if self._journal.full or (self._journal.exhausted and self._drain.trouble):
             return "The gateway cannot keep receipts just now, so it takes no calls."
         return ""
 
@@ -198,8 +199,16 @@ async def gateway(
             tasks.end(upkeep)
     finally:
         estimates.close()
-        if not opened.close(settings.drain_grace):
-            _log.warning("Receipts stay in the journal; the next start puts them into the ledger")
+        _close(opened, settings.drain_grace)
+
+
+def _close(opened: Store, grace: float) -> None:
+    """Close the store, and log where receipts are that are not in the ledger yet."""
+    drained = opened.close(grace)
+    if lost := opened.journal.lost:
+        _log.critical("%d receipts could be kept nowhere: they stand in this log alone", lost)
+    elif not drained:
+        _log.warning("Receipts stay in the journal; the next start puts them into the ledger")
 
 
 @asynccontextmanager

@@ -44,7 +44,7 @@ def crowded(folder: Path, free: Callable[[Path], int] | None = None) -> list[str
     if left >= _ROOM:
         return []
     told = f"{left >> 20:,} MiB are left where {_NAME} is"
-    return [f"{told}; when nothing is left, calls are refused until there is room"]
+    return [f"{told}; when nothing is left and the database takes no receipts, calls are refused"]
 
 
 def descriptors(limit: int, max_calls: int) -> str:

@@ -46,6 +46,8 @@ def serve() -> None:
             uvloop.run(_serve(settings, opened, listener, known))
         except* NotAlone as refused:
             session.fail(str(refused.exceptions[0]))
+        if lost := opened.journal.lost:
+            session.fail(f"{lost} receipts could be kept nowhere: each is a line of the log.")
 
 
 async def _serve(

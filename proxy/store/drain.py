@@ -3,7 +3,8 @@
 A segment is deleted once all it holds is committed; until then it may be drained again, by this
 process or another, because the database takes each receipt once. While the database is away the
 thread holds one batch and waits for as long as it takes. What the database will never take is set
-aside in ``rejected.jsonl``, loudly, and holds nothing else up.
+aside in ``rejected.jsonl``, torn lines in ``torn.lines``, loudly, and hold nothing else up. What
+the disk refused the journal is taken from its memory.
 
 It shares a core with the calls it serves, so a rush of them is drained at leisure: the journal may
 run ahead of the database by some ten thousand calls before the thread makes haste.
@@ -34,6 +35,7 @@ _HURRY = 64 << 20  # bytes in the folder from which on there is
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 5.0
 _REJECTED = "rejected.jsonl"
+_TORN = "torn.lines"
 
 
 class Drain:
@@ -70,19 +72,17 @@ class Drain:
     @property
     def lag(self) -> int:
         """Bytes of the journal that are not known to be in the database."""
-        lag = self._journal.waiting
+        lag = self._journal.waiting - self._journal.spare
         for path in segments.listed(self._journal.folder):
             try:
                 lag += path.stat().st_size - self._ends.get(path, 0)
             except FileNotFoundError:
                 continue
-        return lag
+        return max(0, lag)
 
     def flush(self, timeout: float) -> bool:
         """Wait until all that was appended before is in the database; False if it cannot be yet."""
         self._journal.sync()
-        if self._journal.waiting:
-            return False
         with self._sweeps:
             wanted = self._begun + 1  # the sweep under way may have looked already
             self._wake.set()
@@ -105,6 +105,7 @@ class Drain:
             self._begun += 1
             this = self._begun
         done = self._drain_folder()
+        done = self._drain_memory() and done
         if done:
             self._unread = None
             with self._sweeps:
@@ -130,6 +131,14 @@ class Drain:
                 return False
             done = done and drained
         return done
+
+    def _drain_memory(self) -> bool:
+        """Whether all that the disk refused the journal is in the database."""
+        while lines := self._journal.oldest_waiting(self._batch):
+            if not self._keep(lines):
+                return False
+            self._journal.forget_oldest(lines)
+        return True
 
     def _tried(self, path: Path, *, own: bool) -> bool:
         """Whether a segment is drained, or another's to drain."""
@@ -163,7 +172,10 @@ class Drain:
         while (end := self._ends.get(path, 0)) < size:
             pieces = segments.read(file, end, self._batch, sealed=sealed)
             if pieces.torn:
-                _log.warning("%s: %d torn lines before %d", path.name, pieces.torn, pieces.end)
+                aside = self._set_aside(_TORN, pieces.torn)
+                _log.warning(
+                    "%s: %d torn lines were set aside in %s", path.name, len(pieces.torn), aside
+                )
             if not self._keep(pieces.lines):
                 return False
             if pieces.end == end:
@@ -213,12 +225,16 @@ class Drain:
             self._put(lines[half:])
 
     def _reject(self, line: bytes, why: str) -> None:
-        path = self._journal.folder / _REJECTED
+        path = self._set_aside(_REJECTED, [line])
+        _log.error("a receipt was set aside in %s: %s", path, why)
+
+    def _set_aside(self, name: str, lines: Sequence[bytes]) -> Path:
+        path = self._journal.folder / name
         with path.open("ab") as file:
-            file.write(line + b"\n")
+            file.writelines(line + b"\n" for line in lines)
             file.flush()
             os.fsync(file.fileno())
-        _log.error("a receipt was set aside in %s: %s", path, why)
+        return path
 
 
 def _receipts(lines: Sequence[bytes]) -> list[Receipt]:

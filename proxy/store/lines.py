@@ -50,6 +50,11 @@ def frame(line: bytes) -> bytes:
     return b"\n%08x %b" % (crc32(line), line)
 
 
+def unframed(framed: bytes) -> bytes:
+    """The receipt in JSON of a line as ``frame`` made it."""
+    return framed[10:]
+
+
 def unframe(piece: bytes) -> bytes | None:
     """The JSON in what stands between two newlines; None where it is torn."""
     line = piece[9:]

@@ -7,9 +7,10 @@ bytes.
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO, NamedTuple
 
 import msgspec
@@ -18,6 +19,7 @@ from proxy.receipt import Receipt
 from proxy.store.lines import decode, unframe
 
 _SUFFIX = ".segment"
+_RESERVE = ".reserve"
 _READ = 1 << 18
 _PEEKED = 8
 
@@ -28,12 +30,12 @@ class Pieces(NamedTuple):
     Attributes:
         lines: Receipts in JSON, whole and checked, oldest first.
         end: Where to read on.
-        torn: How many lines were not whole.
+        torn: Lines that were not whole, as they stand there.
     """
 
     lines: list[bytes]
     end: int
-    torn: int
+    torn: list[bytes]
 
 
 def create(folder: Path, name: str) -> tuple[int, Path] | None:
@@ -54,6 +56,54 @@ def create(folder: Path, name: str) -> tuple[int, Path] | None:
         os.close(file)
         raise
     return file, path
+
+
+def create_reserve(folder: Path, name: str, allocate: Callable[[int], None]) -> tuple[int, Path]:
+    """A file whose blocks are allocated: its descriptor, locked and open for writing, and path.
+
+    Args:
+        folder: Where.
+        name: Of the process that makes it.
+        allocate: Allocates the blocks of an open file.
+
+    Raises:
+        OSError: There is no room for it; nothing is left of it.
+    """
+    path = folder / f"{name}-{token_hex(4)}{_RESERVE}"
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        allocate(file)
+        os.fsync(file)
+        _sync(folder)
+    except OSError:
+        path.unlink(missing_ok=True)
+        os.close(file)
+        raise
+    return file, path
+
+
+def take_into_use(reserve: Path) -> Path:
+    """Make a reserve a segment; its path, which is as it was where the disk refuses even that."""
+    path = reserve.with_suffix(_SUFFIX)
+    try:
+        reserve.rename(path)
+    except OSError:
+        return reserve
+    return path
+
+
+def remove_orphaned_reserves(folder: Path) -> None:
+    """Remove the reserves of processes that died.
+
+    One that could not be renamed may hold receipts: it becomes a segment.
+    """
+    for path in folder.glob("*" + _RESERVE):
+        with adopted(path) as file, suppress(OSError):
+            if file is not None and file.read(_PEEKED).strip(b"\0"):
+                take_into_use(path)
+            elif file is not None:
+                path.unlink()
 
 
 def listed(folder: Path) -> list[Path]:
@@ -90,17 +140,19 @@ def read(file: BinaryIO, start: int, most: int, *, sealed: bool) -> Pieces:
     """
     file.seek(start)
     lines: list[bytes] = []
-    end, torn = start, 0
+    torn: list[bytes] = []
+    end = start
     for piece in file.readlines(_READ)[:most]:
-        text = piece.rstrip(b"\n")
+        written = piece.rstrip(b"\0")  # behind the lines of a reserve
+        text = written.rstrip(b"\n")
         line = unframe(text) if text else None
         if line is not None:
             lines.append(line)
-        elif text and not sealed and not piece.endswith(b"\n"):
+        elif text and not sealed and not written.endswith(b"\n"):
             break
         elif text:
-            torn += 1
-        end += len(piece)
+            torn.append(text)
+        end += len(written)
     return Pieces(lines, end, torn)
 
 
@@ -136,7 +188,7 @@ def _age(path: Path) -> float:
 
 
 def _receipts(text: bytes, wanted: bytes) -> Iterator[Receipt]:
-    for piece in text.split(b"\n"):
+    for piece in text.rstrip(b"\0").split(b"\n"):
         line = unframe(piece) if wanted in piece else None
         if line is None:
             continue

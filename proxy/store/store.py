@@ -128,13 +128,17 @@ class Store:
         return [trouble for trouble in parts if trouble is not None]
 
     def close(self, deadline: float) -> bool:
-        """Drain and stop; False if receipts stay in the journal for the next start.
+        """Drain and stop; False if receipts are left that are not in the database.
+
+        They stay in the journal for the next start; what the journal could not write is written
+        to the log, whole (``journal.lost``).
 
         Args:
             deadline: Seconds the drain may take.
         """
         self.journal.close()
         drained = self.drain.close(deadline)
+        self.journal.log_waiting()
         self.keyring.close()
         self.board.close()
         self.foldboard.close()

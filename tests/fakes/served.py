@@ -75,15 +75,17 @@ class Served:
         """Kill -9."""
         self._end(signal.SIGKILL)
 
-    def stop(self) -> None:
-        """Tell it to stop, and wait until it has."""
-        self._end(signal.SIGTERM)
+    def stop(self) -> int:
+        """Tell it to stop, and wait until it has; its exit status."""
+        return self._end(signal.SIGTERM)
 
-    def _end(self, how: signal.Signals) -> None:
-        if self._process is not None:
-            self._process.send_signal(how)
-            self._process.wait(40)
-            self._process = None
+    def _end(self, how: signal.Signals) -> int:
+        if self._process is None:
+            return 0
+        self._process.send_signal(how)
+        status = self._process.wait(40)
+        self._process = None
+        return status
 
 
 @contextmanager

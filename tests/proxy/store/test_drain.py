@@ -115,6 +115,8 @@ def test_a_torn_line_costs_nothing_but_itself(
 
     assert ledger_of(engine) == [RECEIPTS[0], *RECEIPTS[2:]]
     assert sum("torn" in record.getMessage() for record in caplog.records) == 2
+    aside = (journal.folder / "torn.lines").read_bytes()
+    assert aside == torn[1:] + b"\n" + frame(LINES[0])[1:30] + b"\n"
 
 
 def test_what_the_database_never_takes_is_set_aside_loudly_and_holds_nothing_up(
@@ -239,19 +241,23 @@ def test_drains_that_share_a_folder_and_its_copies_count_each_receipt_once(
     assert rollups_of(engine) == rolled_up(RECEIPTS)
 
 
-def test_what_the_disk_has_not_taken_is_not_flushed(
+def test_what_the_disk_refuses_goes_straight_to_the_database(
     tmp_path: Path, migrated_sqlite: Engine
 ) -> None:
     def refuse(file: int, line: bytes) -> int:
         raise OSError(errno.ENOSPC, "full")
 
     journal = Journal(tmp_path / "journal", disk=Disk(write=refuse))
-    drain = Drain(journal, inserter(migrated_sqlite))
-    journal.append(LINES[0])
+    drain = Drain(journal, inserter(migrated_sqlite), batch=7)
+    append(journal, LINES)
+    waiting = drain.lag
+    drained = drain.sweep()
 
-    assert not drain.flush(10)
-    assert drain.lag == len(frame(LINES[0]))
+    assert waiting == sum(len(frame(line)) for line in LINES)
+    assert (drained, drain.lag) == (True, 0)
+    assert ledger_of(migrated_sqlite) == RECEIPTS
     journal.close()
+    assert journal.log_waiting() == 0
 
 
 def test_told_to_stop_it_drains_what_is_there_and_leaves_no_file(

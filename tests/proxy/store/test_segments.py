@@ -29,7 +29,7 @@ def test_what_was_appended_is_read_in_order_and_in_parts(tmp_path: Path) -> None
 
     assert first.lines + second.lines == LINES
     assert second.end == len(WHOLE)
-    assert first.torn == second.torn == 0
+    assert first.torn == second.torn == []
 
 
 def test_a_last_line_still_on_its_way_is_left_for_later(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_last_line_still_on_its_way_is_left_for_later(tmp_path: Path) -> None:
         path.write_bytes(WHOLE)
         late = read(file, early.end, 99, sealed=False)
 
-    assert (early.lines, early.torn) == (LINES[:4], 0)
+    assert (early.lines, early.torn) == (LINES[:4], [])
     assert late.lines == LINES[4:]
 
 
@@ -47,7 +47,21 @@ def test_a_torn_last_line_of_a_sealed_segment_is_counted_and_passed(tmp_path: Pa
     with a_segment(tmp_path, WHOLE[:-5]).open("rb") as file:
         pieces = read(file, 0, 99, sealed=True)
 
-    assert (pieces.lines, pieces.torn, pieces.end) == (LINES[:4], 1, len(WHOLE) - 5)
+    torn = WHOLE[:-5].rpartition(b"\n")[2]
+    assert (pieces.lines, pieces.torn, pieces.end) == (LINES[:4], [torn], len(WHOLE) - 5)
+
+
+def test_what_is_allocated_behind_the_lines_is_read_past_only_when_it_is_written(
+    tmp_path: Path,
+) -> None:
+    path = a_segment(tmp_path, WHOLE + bytes(4096))
+    with path.open("rb") as file:
+        early = read(file, 0, 99, sealed=False)
+        path.write_bytes(WHOLE + frame(LINES[0]) + bytes(1000))
+        late = read(file, early.end, 99, sealed=False)
+
+    assert (early.lines, early.torn, early.end) == (LINES, [], len(WHOLE))
+    assert (late.lines, late.torn) == (LINES[:1], [])
 
 
 @given(start=st.integers(0, len(WHOLE) - 1), length=st.integers(1, 900), fill=st.binary(max_size=9))

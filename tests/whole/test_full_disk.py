@@ -1,0 +1,130 @@
+"""A full disk: receipts go to the reserve, then to the database, and calls are refused in time."""
+
+import re
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from proxy.store.store import Store
+from tests.fakes.served import Served, served
+from tests.fakes.standing import standing
+from tests.fakes.town import lab_standing
+
+CALLS = 300
+
+
+class SmallDisk:
+    """A file system of 6 MiB, on which a file can take all room that is left."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._filler = folder / "filler"
+
+    def fill(self) -> None:
+        with self._filler.open("wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+            except OSError:
+                return
+
+    def clear(self) -> None:
+        self._filler.unlink()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)  # noqa: S603 - our own command
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no small file system can be mounted here: {error}")
+    yield SmallDisk(folder)
+    subprocess.run(["umount", "-l", str(folder)], check=True)  # noqa: S603, S607 - the same
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, disk: SmallDisk, request: pytest.FixtureRequest) -> Iterator[Served]:
+    """A gateway whose journal is on the small disk, and its database where the test says."""
+    with ExitStack() as stack:
+        _, catalog = stack.enter_context(standing(lambda: lab_standing(tmp_path)))
+        there = {"small": disk.folder, "large": tmp_path}[request.param]
+        made = stack.enter_context(served(tmp_path, catalog, f"sqlite:///{there / 'only.db'}"))
+        (disk.folder / "journal").mkdir()
+        for each in (made.folder / "journal").iterdir():
+            each.unlink()
+        (made.folder / "journal").rmdir()
+        (made.folder / "journal").symlink_to(disk.folder / "journal")
+        made.start()
+        yield made
+
+
+def statuses(gateway: Served, calls: int = CALLS) -> Counter[int]:
+    """How many of so many calls, twenty at once, had which status."""
+    body = {"model": "gpt-lab", "messages": [{"role": "user", "content": "hi"}]}
+    headers = {"authorization": f"Bearer {gateway.key}"}
+    with (
+        httpx.Client(trust_env=False, timeout=30, headers=headers) as client,
+        ThreadPoolExecutor(20) as pool,
+    ):
+        return Counter(
+            pool.map(
+                lambda _: client.post(f"{gateway.url}/v1/chat/completions", json=body).status_code,
+                range(calls),
+            )
+        )
+
+
+def in_ledger(gateway: Served, atleast: int = 0) -> int:
+    """Calls in the ledger, once there are so many or none was added for long."""
+    store = Store.open(gateway.database_url, gateway.folder / "elsewhere")
+    try:
+        until = time.monotonic() + 20
+        while store.ledger.count_calls() < atleast and time.monotonic() < until:
+            time.sleep(0.05)
+        return store.ledger.count_calls()
+    finally:
+        store.close(5)
+
+
+def in_log(gateway: Served) -> int:
+    """Receipts in the log."""
+    said = (gateway.folder / "serve.log").read_text()
+    return len(set(re.findall(r'"call_id":"(call_\w+)"', said)))
+
+
+@pytest.mark.parametrize("gateway", ["large"], indirect=True)
+def test_with_the_journals_disk_full_no_call_is_refused_while_the_database_lives(gateway, disk):
+    disk.fill()
+
+    assert statuses(gateway, 3 * CALLS) == {200: 3 * CALLS}
+    assert in_ledger(gateway, 3 * CALLS) == 3 * CALLS
+    assert gateway.stop() == 0
+    assert in_log(gateway) == 0
+
+
+@pytest.mark.parametrize("gateway", ["small"], indirect=True)
+def test_with_everything_full_what_was_answered_is_in_the_reserve_and_the_rest_is_refused(
+    gateway, disk
+):
+    disk.fill()
+    found = statuses(gateway, 3 * CALLS)
+    code = gateway.stop()
+    disk.clear()
+    logged = in_log(gateway)
+    gateway.start()
+    kept = in_ledger(gateway, found[200] - logged)
+
+    assert set(found) == {200, 503}
+    assert found[200] >= CALLS
+    assert kept + logged == found[200]
+    assert (code != 0) == (logged > 0)
