@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
 
-.PHONY: setup demo serve test check format bench
+.PHONY: setup demo serve test check format bench conformance
 
 setup: $(READY)
 
@@ -39,6 +39,10 @@ check: $(READY)
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# openai-python's own tests, without the gateway and through it. ARGS='-k chat' for some of them.
+conformance: $(READY)
+	@$(BIN)/python -m tests.conformance.run $(ARGS)
 
 # Added latency, throughput, streams and memory, beside the upstream itself and nginx.
 bench: $(READY)

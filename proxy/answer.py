@@ -36,17 +36,25 @@ class Answer:
         first: Its first piece, up to the commit point or a little after; if that is all of it, in
             the caller's words.
         generates: Whether it must be a stream of events or JSON, whatever it is called.
+        is_retrieval: Whether it is something that the provider keeps, such as a log of events; an
+            error in it is one of its events, and it may be empty.
         is_stream: Whether it is a stream of events.
         is_whole: Whether the first piece is all of it.
     """
 
     __slots__ = (
-        "_frames", "_timeline", "_wire", "exchange", "first", "generates", "is_stream", "is_whole",
-        "meter",
+        "_frames", "_timeline", "_wire", "exchange", "first", "generates", "is_retrieval",
+        "is_stream", "is_whole", "meter",
     )  # fmt: skip
 
     def __init__(
-        self, exchange: Exchange, wire: Wire, timeline: Timeline, *, generates: bool
+        self,
+        exchange: Exchange,
+        wire: Wire,
+        timeline: Timeline,
+        *,
+        generates: bool,
+        is_retrieval: bool = False,
     ) -> None:
         self.exchange = exchange
         self._wire = wire
@@ -55,6 +63,7 @@ class Answer:
         media = exchange.headers.get("content-type", "").lower()
         self.is_stream = media.startswith("text/event-stream")
         self.generates = generates
+        self.is_retrieval = is_retrieval
         self.is_whole = not self.is_stream and (generates or media.startswith("application/json"))
         self.meter = Meter(wire.usage, streamed=self.is_stream)
         self.first = b""
@@ -62,7 +71,7 @@ class Answer:
     async def commit(self, reader: Reader | None = None) -> None:
         """Read up to the first content byte; a JSON answer is read whole.
 
-        What opens a stream and says nothing yet is held until then.
+        What opens a stream and says nothing yet is held until then, unless it is a retrieval.
 
         Args:
             reader: Translates a JSON answer; None takes it as it comes.
@@ -100,6 +109,9 @@ class Answer:
 
     async def _commit_stream(self) -> None:
         self._frames = Frames()
+        if self.is_retrieval:
+            self.first = await self.next()
+            return
         held = bytearray()
         while run := await self.next():
             if self.meter.begun or self.meter.broken:

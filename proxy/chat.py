@@ -151,26 +151,6 @@ def ask(body: bytes) -> Ask:
         raise InvalidCall(f"The body is not valid JSON: {mend}", code="invalid_json") from None
 
 
-class _Stored(msgspec.Struct):
-    """What a Responses body says of a prompt that the provider keeps, which may name the model."""
-
-    prompt: dict[str, msgspec.Raw] | None = None
-
-
-_stored = msgspec.json.Decoder(_Stored).decode
-
-
-def has_stored_prompt(body: bytes) -> bool:
-    """Whether a Responses call names a stored prompt by its id.
-
-    Source: OpenAI API reference, create a response, ``prompt`` (2026-11).
-    """
-    try:
-        return "id" in (_stored(body).prompt or {})
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-
-
 def replaced(body: bytes, fields: Mapping[str, bytes]) -> bytes:
     """The body with some top-level fields set to the given JSON; new ones come last.
 

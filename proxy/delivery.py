@@ -72,7 +72,7 @@ class Delivery:
             out = self._read(piece)
             if meter.broken:
                 out = unkeyed_error(out) if self._receipt is None else unkeyed(out)
-            if self._receipt is None and (meter.finished or meter.broken):
+            if self._receipt is None and self._has_ended:
                 out = (
                     self._closing(await self._settled(failed_midway() if meter.broken else None))
                     + out
@@ -137,6 +137,12 @@ class Delivery:
 
     def _end(self) -> bytes:
         return self._reader.end() if self._reader is not None else b""
+
+    @property
+    def _has_ended(self) -> bool:
+        """Whether the upstream has said that nothing follows; an event log goes on after errors."""
+        meter = self._answer.meter
+        return meter.finished or (meter.broken and not self._answer.is_retrieval)
 
     @property
     def _is_complete(self) -> bool:

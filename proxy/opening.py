@@ -290,7 +290,10 @@ class Opening:
             if not self.was_taken:
                 body = await self._failure_body(exchange)
                 raise wire.failure(exchange.status, exchange.headers, body)
-            beginning = Answer(exchange, wire, line.timeline, generates=generates)
+            is_retrieval = line.call.method == "GET"
+            beginning = Answer(
+                exchange, wire, line.timeline, generates=generates, is_retrieval=is_retrieval
+            )
             await beginning.commit(self.reader)
             answer = beginning
         except UpstreamError:

@@ -14,7 +14,7 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.call import Call, Key
-from proxy.chat import Ask, ask, has_stored_prompt
+from proxy.chat import Ask, ask
 from proxy.decide import GENERATING
 from proxy.desk import Desk, Line
 from proxy.errors import InvalidCall, ProxyError, Unready, UnsupportedMedia
@@ -33,6 +33,9 @@ _log = logging.getLogger("thriftgate.front")
 #: Below /v1/, what the gateway answers itself.
 _OURS: Final = ("/v1/models", "/v1/thriftgate/")
 _MODEL: Final = "/v1/models/"
+#: Where a stored prompt or an earlier answer may name the model, so the provider judges a call
+#: without one. Source: OpenAI API reference, create a response, ``model`` (2026-11).
+_WITHOUT_MODEL: Final = frozenset({"responses"})
 _ONCE: Final = "idempotency-key"
 _FEATURE: Final = 128
 #: Seconds a caller has to send its body.
@@ -236,7 +239,7 @@ def _asked(call: Call, head: Arrival) -> Call:
     if call.method != "POST":
         return call
     read = ask(call.body)
-    if not read.model and not (call.endpoint == "responses" and has_stored_prompt(call.body)):
+    if not read.model and call.endpoint not in _WITHOUT_MODEL:
         raise InvalidCall(
             "The body names no model. Send `model`; GET /v1/models lists them.",
             code="missing_model",

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median, quantiles
+from typing import IO
 
 import psutil
 import uvloop
@@ -82,14 +83,23 @@ def request(size: int, key: str, *, is_stream: bool, model: str = "bench") -> by
 
 
 @contextmanager
-def process(arguments: list[str], core: int, port: int, **environment: str) -> Iterator[int]:
-    """A child on one core, once its port answers; its process id."""
+def process(
+    arguments: list[str],
+    core: int | None,
+    port: int,
+    errors: IO[bytes] | None = None,
+    /,
+    **environment: str,
+) -> Iterator[int]:
+    """A child on one core (None for all), once its port answers; its process id."""
     child = subprocess.Popen(  # noqa: S603 - our own commands
         arguments,
         env={**os.environ, **environment},  # noqa: TID251 - a child needs ours
         stdout=subprocess.DEVNULL,
+        stderr=errors,
     )
-    os.sched_setaffinity(child.pid, {core})
+    if core is not None:
+        os.sched_setaffinity(child.pid, {core})
     try:
         wait_for(port)
         yield child.pid
@@ -99,7 +109,7 @@ def process(arguments: list[str], core: int, port: int, **environment: str) -> I
 
 
 def wait_for(port: int) -> None:
-    for _ in range(300):
+    for _ in range(1200):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return

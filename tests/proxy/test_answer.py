@@ -130,6 +130,20 @@ def test_an_answer_that_does_not_begin_is_a_failure(script, code):
 ERROR = event({"error": {"message": "no"}})
 
 
+@pytest.mark.parametrize("events", [(), (BEAT,), (ERROR, chunk("a")), (DONE,)])
+def test_a_stream_that_the_provider_keeps_comes_as_it_is(events):
+    async def work() -> list[bytes]:
+        exchange = FakeExchange(stream(*events))
+        answer = Answer(exchange, OpenAIWire(), Timeline(ticks), generates=False, is_retrieval=True)
+        await answer.commit()
+        pieces = [answer.first]
+        while piece := await answer.next():
+            pieces.append(piece)
+        return pieces
+
+    assert b"".join(played(work())) == b"".join(events)
+
+
 @pytest.mark.parametrize("rest", [(ERROR,), (ERROR, DONE)])
 def test_content_before_an_error_begins_an_answer_in_one_piece_or_two(rest):
     joined, pieces = played(passed(stream(b"".join([chunk("a"), *rest]))))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat import ask, field, has_stored_prompt, replaced
+from proxy.chat import ask, field, replaced
 from proxy.errors import InvalidCall
 
 scalars = (
@@ -201,17 +201,3 @@ def test_what_asks_for_thinking_is_read_beside_the_rest() -> None:
 def test_a_tool_that_its_provider_runs_is_known_by_its_type(tools, expected):
     assert ask(b'{"tools":' + tools + b"}").offers_hosted is expected
     assert not ask(b"{}").offers_hosted
-
-
-@pytest.mark.parametrize(
-    ("body", "stored"),
-    [
-        (b'{"prompt":{"id":"pmpt_1","version":"2"}}', True),
-        (b'{"prompt":{}}', False),
-        (b'{"prompt":"Hi"}', False),
-        (b'{"prompt":null}', False),
-        (b"{}", False),
-    ],
-)
-def test_a_stored_prompt_is_one_that_is_named_by_its_id(body, stored):
-    assert has_stored_prompt(body) is stored

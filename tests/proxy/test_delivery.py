@@ -27,6 +27,7 @@ from tests.fakes.upstream import FakeExchange, FakeTransport, Scripted
 EXACT = Usage(input=36, cache_read=64, output=10)
 WANTS = STREAMED[:-1] + b',"stream_options":{"include_usage":true}}'
 CLAUDE = route("claude", kind="anthropic", model="claude-x", max_output=1000)
+WRONG = event({"type": "error", "error": {"message": "no"}})
 ENDS = ["\n\n", "\r\n\r\n", "\r\r"]
 
 
@@ -258,3 +259,12 @@ def test_what_is_only_read_again_is_not_counted_again(endpoint):
     _, kept, _ = deliver(asked, Scripted([answer]))
 
     assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.ANSWERED, None, False)
+
+
+@pytest.mark.parametrize("events", [(WRONG, chunk("a")), (chunk("a"), WRONG, chunk("b")), ()])
+def test_errors_in_a_log_of_events_are_passed_on_and_do_not_end_it(events):
+    asked = call(b"", endpoint="agents/sessions/as_1/events", method="GET", ask=None)
+    caller, kept, _ = deliver(asked, stream(*events))
+
+    assert b"".join(caller.pieces) == b"".join(events)
+    assert kept.outcome is Outcome.ANSWERED

@@ -122,9 +122,11 @@ def test_what_the_caller_must_mend_is_told_with_the_place(body, headers, expecte
     assert refused(body, headers=headers) == expected
 
 
-def test_a_responses_call_with_a_stored_prompt_needs_no_model():
-    body = b'{"prompt":{"id":"pmpt_1"},"input":"Hi"}'
-
+@pytest.mark.parametrize(
+    "body",
+    [b'{"prompt":{"id":"pmpt_1"},"input":"Hi"}', b'{"previous_response_id":"resp_1"}', b"{}"],
+)
+def test_a_responses_call_needs_no_model(body):
     assert House().ask(body, path="/v1/responses").status == 200
     assert refused(body, path="/v1/chat/completions") == (400, "missing_model", "model")
 

@@ -1,0 +1,191 @@
+"""The operations of the OpenAI API, read from the resource classes of the installed SDK."""
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import openai
+from openai import Stream
+from openai._utils import PropertyInfo
+
+_METHODS = {
+    "_get": "GET",
+    "_post": "POST",
+    "_put": "PUT",
+    "_patch": "PATCH",
+    "_delete": "DELETE",
+    "_get_api_list": "GET",
+}
+#: How the SDK names the type of an answer that is bytes.
+_BINARY = "HttpxBinaryResponseContent"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of the API at one path.
+
+    Attributes:
+        path: Below the base URL, with ``{names}`` for what varies.
+        query: What the path always ends in behind a question mark; "" for nothing.
+        answer: The type of an answer; NoneType for an empty one.
+        events: The type of a stream's events; None where the operation never streams.
+        params: The types of a body, any of which will do; none where it is not checked.
+    """
+
+    method: str
+    path: str
+    query: str
+    answer: Any
+    events: Any
+    params: tuple[type, ...]
+
+    @property
+    def is_binary(self) -> bool:
+        """The answer is bytes, not JSON."""
+        return getattr(self.answer, "__name__", "") == _BINARY
+
+    def matches(self, method: str, path: str, query: str) -> bool:
+        """The request is for this operation."""
+        pattern = re.sub(r"\{[^}]*\}", "[^/]+", self.path)
+        is_same = method == self.method and self.query in query
+        return is_same and re.fullmatch(pattern, path) is not None
+
+    def problem(self, names: frozenset[str]) -> str:
+        """Why a body with these top-level fields is not valid; "" where it is."""
+        steps = frozenset(re.findall(r"\{([^}]*)\}", self.path))
+        problems = [_field_problem(each, names, steps) for each in self.params]
+        return "" if not problems or "" in problems else problems[0]
+
+
+def operations() -> list[Operation]:
+    """All operations, those with a query of their own and with fixed paths first."""
+    root = Path(str(openai.__file__)).parent
+    found: dict[tuple[str, str, str], Operation] = {}
+    for file in sorted((root / "resources").rglob("*.py")):
+        module = ".".join(("openai", *file.relative_to(root).with_suffix("").parts))
+        for each in _operations_in(file, importlib.import_module(module.removesuffix(".__init__"))):
+            found.setdefault((each.method, each.path, each.query), each)
+    return sorted(found.values(), key=lambda each: (not each.query, each.path.count("{")))
+
+
+def fields(params: type) -> dict[str, bool]:
+    """The fields of a TypedDict as they are sent, and whether each is required."""
+    hints = get_type_hints(params, include_extras=True)
+    required: frozenset[str] = getattr(params, "__required_keys__", frozenset())
+    return dict(_field(name, hint, is_required=name in required) for name, hint in hints.items())
+
+
+def _field(name: str, hint: Any, *, is_required: bool) -> tuple[str, bool]:
+    while (origin := get_origin(hint)) in {Required, NotRequired, Annotated}:
+        if origin is Annotated:
+            for extra in get_args(hint)[1:]:
+                name = extra.alias or name if isinstance(extra, PropertyInfo) else name
+        else:
+            is_required = origin is Required
+        hint = get_args(hint)[0]
+    return name, is_required
+
+
+def _field_problem(params: type, names: frozenset[str], steps: frozenset[str]) -> str:
+    known = fields(params)
+    if unknown := sorted(names - known.keys()):
+        return f"{params.__name__} has no field {unknown[0]}"
+    required = {name for name, is_required in known.items() if is_required}
+    missing = sorted(required - names - steps)
+    return f"{params.__name__} requires {missing[0]}" if missing else ""
+
+
+def _operations_in(file: Path, module: ModuleType) -> Iterator[Operation]:
+    for part in ast.parse(file.read_text(encoding="utf8")).body:
+        if isinstance(part, ast.ClassDef) and not part.name.startswith("Async"):
+            for function in part.body:
+                if isinstance(function, ast.FunctionDef):
+                    yield from _operations_of(function, module)
+
+
+def _operations_of(function: ast.FunctionDef, module: ModuleType) -> Iterator[Operation]:
+    """The operations that a method of a resource asks for."""
+    for call in ast.walk(function):
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
+            continue
+        if call.func.attr not in _METHODS or not call.args:
+            continue
+        given = {each.arg: each.value for each in call.keywords}
+        answer = _value(given.get("page") or given.get("cast_to"), module)
+        if answer is None:  # computed from the call's arguments
+            answer = _returned(function, module)
+        events = _value(given.get("stream_cls"), module)
+        named = given.get("method")
+        path, _, query = _path(call.args[0]).partition("?")
+        yield Operation(
+            method=str(named.value).upper()
+            if isinstance(named, ast.Constant)
+            else _METHODS[call.func.attr],
+            path=path,
+            query=query,
+            answer=answer,
+            events=_event(events),
+            params=_params(function, module) if "body" in given else (),
+        )
+
+
+def _event(stream: Any) -> Any:
+    """The type of the events of a stream's class; None for no class."""
+    if stream is None:
+        return None
+    bases = getattr(stream, "__orig_bases__", ()) if isinstance(stream, type) else (stream,)
+    return next(get_args(base)[0] for base in bases if get_origin(base) is Stream)
+
+
+def _path(node: ast.expr) -> str:
+    if isinstance(node, ast.Call):
+        node = node.args[0]
+    assert isinstance(node, ast.Constant), ast.dump(node)
+    return str(node.value)
+
+
+def _returned(function: ast.FunctionDef, module: ModuleType) -> Any:
+    """The first type that a method says it returns."""
+    found = _value(function.returns, module)
+    return get_args(found)[0] if get_origin(found) in {Union, UnionType} else found
+
+
+def _params(function: ast.FunctionDef, module: ModuleType) -> tuple[type, ...]:
+    """The types of a body, from the transformation that the method makes of it."""
+    for call in ast.walk(function):
+        if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "maybe_transform"):
+            continue
+        if ast.unparse(call).endswith("QueryParams)"):
+            continue
+        kinds = call.args[1]
+        each = [kinds.body, kinds.orelse] if isinstance(kinds, ast.IfExp) else [kinds]
+        found = [_value(node, module) for node in each]
+        flat = [one for kind in found for one in (get_args(kind) or (kind,))]
+        return tuple(one for one in flat if hasattr(one, "__required_keys__"))
+    return ()
+
+
+def _value(node: ast.expr | None, module: ModuleType) -> Any:
+    """What an expression means at the top of a module; None where it needs a call's arguments."""
+    if node is None:
+        return None
+    source = compile(ast.Expression(node), module.__name__, "eval")
+    try:
+        found = eval(source, dict(vars(module)))  # noqa: S307 - the installed SDK's own code
+    except NameError:
+        return None
+    return NoneType if found is None else found

@@ -1,0 +1,61 @@
+"""Examples are what the SDK's own models take."""
+
+import json
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import pytest
+from openai.pagination import SyncCursorPage
+from openai.types import FileObject
+from pydantic import BaseModel, Field, TypeAdapter
+
+from tests.conformance.examples import example
+from tests.conformance.operations import operations
+
+
+class Leaf(BaseModel):
+    kind: Literal["leaf", "other"]
+    at: datetime
+
+
+class Tree(BaseModel):
+    left: "Tree | Leaf"
+    more: "list[Tree] | None" = None
+    named: Annotated[str, "a note"] = Field(alias="name")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (str, "string"),
+        (bool, True),
+        (int | None, 1),
+        (list[int], [1]),
+        (dict[str, float], {"key": 0.5}),
+        (Literal["a", "b"], "a"),
+        (object, "string"),
+    ],
+)
+def test_plain_types_have_plain_examples(kind: Any, expected: object):
+    assert example(kind) == expected
+
+
+def test_a_model_within_itself_ends():
+    assert example(Tree) == {
+        "left": {"kind": "leaf", "at": "2026-01-02T03:04:05Z"},
+        "more": [],
+        "name": "string",
+    }
+
+
+def test_a_page_holds_one_item():
+    page = SyncCursorPage[FileObject].model_validate(example(SyncCursorPage[FileObject]))
+
+    assert isinstance(page.data[0], FileObject)
+
+
+def test_the_example_of_every_answer_is_valid():
+    answers = [each for each in operations() if not each.is_binary]
+    for kind in [each.answer for each in answers] + [each.events for each in answers]:
+        if kind is not None:
+            TypeAdapter(kind).validate_python(json.loads(json.dumps(example(kind))))
