@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LOCUST := $(VENV)/.locust
 ARGS ?=
 
-.PHONY: setup demo serve test check format bench conformance
+.PHONY: setup demo serve test check format bench conformance load
 
 setup: $(READY)
 
@@ -43,6 +44,15 @@ format: $(READY)
 # openai-python's own tests, without the gateway and through it. ARGS='-k chat' for some of them.
 conformance: $(READY)
 	@$(BIN)/python -m tests.conformance.run $(ARGS)
+
+$(LOCUST): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[load]'
+	@touch $@
+
+# Realistic callers before a gateway and a simulated upstream, for a minute. ARGS='--web' for a page.
+load: $(LOCUST)
+	@$(BIN)/python -m tests.load.run $(ARGS)
 
 # Added latency, throughput, streams and memory, beside the upstream itself and nginx.
 bench: $(READY)

@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -106,6 +107,11 @@ def process(
     finally:
         child.terminate()
         child.wait(30)
+
+
+def end_children_when_terminated() -> None:
+    """Let SIGTERM leave through every `finally`, as Ctrl-C does, so that no child outlives us."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def wait_for(port: int) -> None:

@@ -15,7 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.bench.gateway import command, free_port, gateway_key, process
+from tests.bench.gateway import (
+    command,
+    end_children_when_terminated,
+    free_port,
+    gateway_key,
+    process,
+)
 from tests.conformance.results import Comparison, changed_requests, outcomes
 from tests.conformance.upstream import KEY
 
@@ -43,6 +49,7 @@ def main() -> None:
         last = (error.stderr or "no message").strip().splitlines()[-1]
         print(f"SKIPPED: the SDK's source distribution cannot be downloaded: {last}")  # noqa: T201
         return
+    end_children_when_terminated()
     with tempfile.TemporaryDirectory() as scratch:
         found = compared(suite, Path(scratch), rest)
     print(found.table())  # noqa: T201

@@ -1,0 +1,83 @@
+"""The load's figures as a table."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+TTFT, TOKENS, COST = "TTFT", "TOKENS", "COST"
+_CALL: Final = "POST"
+_HEAD: Final = (
+    "mix", "calls", "failed", "ttft p50", "p95", "p99", "took p50", "p95", "p99",
+    "tokens", "cost $", "ledger $",
+)  # fmt: skip
+
+
+class Row(NamedTuple):
+    """What became of one kind of figure in one mix.
+
+    Attributes:
+        kind: POST for calls, else the kind of figure.
+        total: The sum of all figures: milliseconds, tokens or millionths of a dollar.
+        p50: The median, as the next two in the same unit.
+    """
+
+    kind: str
+    mix: str
+    calls: int
+    failures: int
+    total: float
+    p50: float
+    p95: float
+    p99: float
+
+
+def table(rows: Sequence[Row], ledger: Mapping[str, float]) -> str:
+    """The table that is printed: times in milliseconds, tokens and dollars summed up.
+
+    Args:
+        rows: What callers saw.
+        ledger: Dollars by mix in the gateway's ledger, with what callers left before they heard it.
+    """
+    found = {(row.kind, row.mix): row for row in rows}
+    mixes = sorted({row.mix for row in rows if row.kind == _CALL})
+    lines = [_HEAD, *((*_line(mix, found), _dollars(ledger.get(mix, 0))) for mix in mixes)]
+    calls = [found[_CALL, mix] for mix in mixes]
+    tokens = sum(row.total for row in rows if row.kind == TOKENS)
+    cost = sum(row.total for row in rows if row.kind == COST) / 1e6
+    count, failed = sum(row.calls for row in calls), sum(row.failures for row in calls)
+    none = ("",) * 6
+    sums = (f"{tokens:,.0f}", _dollars(cost), _dollars(sum(ledger.values())))
+    lines.append(("all", str(count), str(failed), *none, *sums))
+    widths = [max(len(line[at]) for line in lines) for at in range(len(_HEAD))]
+    return "\n".join(_aligned(line, widths) for line in lines)
+
+
+def failures(rows: Sequence[Row]) -> int:
+    """Calls that were not answered as they should be."""
+    return sum(row.failures for row in rows if row.kind == _CALL)
+
+
+def _line(mix: str, found: dict[tuple[str, str], Row]) -> tuple[str, ...]:
+    call, ttft = found[_CALL, mix], found.get((TTFT, mix))
+    tokens, cost = found.get((TOKENS, mix)), found.get((COST, mix))
+    begun = (ttft.p50, ttft.p95, ttft.p99) if ttft else ()
+    return (
+        mix,
+        str(call.calls),
+        str(call.failures),
+        *([f"{figure:.0f}" for figure in begun] or ["-"] * 3),
+        *(f"{figure:.0f}" for figure in (call.p50, call.p95, call.p99)),
+        f"{tokens.total:,.0f}" if tokens else "-",
+        _dollars(cost.total / 1e6) if cost else "-",
+    )
+
+
+def _dollars(amount: float) -> str:
+    return f"{amount:.4f}"
+
+
+def _aligned(line: tuple[str, ...], widths: list[int]) -> str:
+    first, *rest = (
+        cell.ljust(width) if at == 0 else cell.rjust(width)
+        for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+    )
+    return "  ".join((first, *rest))
