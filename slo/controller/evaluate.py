@@ -16,6 +16,13 @@ percent, see ``slo.wilson``. What the rules are as they are for, each measured w
   and not at once of five minutes, which reach into the incident for three more. Where all
   calls go to level 0 and are not 40 in ten minutes, 20 do: what two a minute degrade comes back.
 - A share that canaries had already is not held anew: the ramp goes on from it.
+- Levels are judged side by side, each by its own recent calls. The dwell delays a recovery, not
+  the way down: a level that had its ten seconds and is grossly over budget, of ten calls or more,
+  is passed over at once, after the dwell also one that is surely over it. All calls bad takes 10 to
+  12 seconds at 1 to 6 calls a second. Less than gross would do it for a few bad seconds, for want
+  of good minutes before them. A level that its calls of five minutes show to be bad is not tried.
+  The last level is never passed over, and none above the present one is tried before a recovery,
+  so that levels cannot take turns.
 - Whoever relapsed twice is not believed as soon: evidence and steps of twice the length, then four
   times. Else an upstream that comes and goes would be followed, quickly, at each turn.
 """
@@ -53,7 +60,7 @@ def _healthy(standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: flo
     breach, seconds = _breach(arms.get(0, _NOTHING), rules)
     if rules.rungs and breach.n:
         relapses = standing.relapses + 1 if standing.until is not None else 0
-        tripped = replace(standing, level=1, relapses=relapses)
+        tripped = replace(standing, level=_next_level(0, arms, rules), relapses=relapses)
         return _degraded(tripped, rules, now, _told(breach, seconds, 0, rules))
     if standing.until is not None and now >= standing.until:
         return replace(standing, until=None, relapses=0)
@@ -63,15 +70,19 @@ def _healthy(standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: flo
 def _while_degraded(
     standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: float
 ) -> Standing:
-    if standing.until is None or now >= standing.until:
-        primary, own = arms.get(0, _NOTHING), arms.get(standing.level, _NOTHING)
+    is_dwelling = standing.until is not None and now < standing.until
+    if not is_dwelling:
+        primary = arms.get(0, _NOTHING)
         canaries, seconds = _canaries(primary, standing, rules)
         if _is_within(canaries, rules) and not _is_surely_over(primary.within(SHORT), rules):
             return _recovering(standing, rules, now, _told(canaries, seconds, 0, rules))
-        breach, seconds = _breach(own, rules)
-        if standing.level < rules.rungs and breach.n:
+    if standing.level < rules.rungs and now - standing.since >= rules.settle:
+        own = arms.get(standing.level, _NOTHING)
+        breach, seconds = _breach(own, rules, is_new=is_dwelling)
+        if breach.n:
             why = _told(breach, seconds, standing.level, rules)
-            return _degraded(replace(standing, level=standing.level + 1), rules, now, why)
+            level = _next_level(standing.level, arms, rules)
+            return _degraded(replace(standing, level=level), rules, now, why)
     share = canary_share(standing.share, arms, rules)
     return standing if share == standing.share else _stepped(standing, share, now)
 
@@ -162,24 +173,42 @@ def _canaries(primary: Arm, standing: Standing, rules: Rules) -> tuple[Counts, f
     return primary.latest(rules.least, LONGEST)
 
 
-def _breach(arm: Arm, rules: Rules) -> tuple[Counts, float]:
+def _next_level(level: int, arms: Mapping[int, Arm], rules: Rules) -> int:
+    """The first level below this one that is not known to be as bad; the last where all are."""
+    for each in range(level + 1, rules.rungs):
+        breach, seconds = _breach(arms.get(each, _NOTHING), rules)
+        if not breach.n or seconds > LONG:
+            return each
+    return rules.rungs
+
+
+def _breach(arm: Arm, rules: Rules, *, is_new: bool = False) -> tuple[Counts, float]:
     """The calls that show that the level is over budget, and the seconds they go back.
 
     They surely are now, five times as long was over budget (ten minutes at most), and so are the
     last of them. There are no such calls where that is not so.
+
+    Args:
+        arm: The level's calls.
+        rules: How many calls show what.
+        is_new: Whether it was just entered: fewer calls do, if they are grossly over budget.
     """
-    calls, seconds = arm.latest(rules.least, SHORT)
+    calls, seconds = arm.latest(rules.few if is_new else rules.least, SHORT)
     newest, _ = arm.latest(rules.few)
     long = arm.within(max(_LONGER * seconds, LONG))
-    if not _is_surely_over(calls, rules) or min(newest.share, long.share) <= rules.budget:
+    if (
+        not _is_surely_over(calls, rules, is_new=is_new)
+        or min(newest.share, long.share) <= rules.budget
+    ):
         return Counts(), 0.0
     return calls, seconds
 
 
-def _is_surely_over(calls: Counts, rules: Rules) -> bool:
+def _is_surely_over(calls: Counts, rules: Rules, *, is_new: bool = False) -> bool:
     """Whether so many were bad that it is hardly chance; never of fewer calls than the least."""
-    budget = rules.budget if calls.n >= rules.trip_least else rules.gross
-    return calls.n >= rules.least and wilson.lower(calls.bad, calls.n) > budget
+    least = rules.few if is_new else rules.least
+    budget = rules.gross if is_new or calls.n < rules.trip_least else rules.budget
+    return calls.n >= least and wilson.lower(calls.bad, calls.n) > budget
 
 
 def _is_within(calls: Counts, rules: Rules) -> bool:

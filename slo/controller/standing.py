@@ -5,7 +5,7 @@
     HEALTHY ──(60 s: surely over budget, few calls: grossly; 5 min: over)──────▶ DEGRADED, level 1
        ▲                                                             dwell │ ▲  │ the level's own
        │ all for 60 s                                     and 40 canaries, │ │  │ calls as bad:
-       │                                                    120 s of them, │ │  │ level + 1
+       │                                                    120 s of them, │ │  │ the next level
     RECOVERING (10, 22, 48, 100 % on level 0, 60 s each) ◀── within budget ┘ │  ▼
        └───────────────────────── surely over budget ────────────────────────┘
 
@@ -43,11 +43,13 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         target: The part of calls that is to be good, above 0.0 and below 1.0.
         rungs: How many levels there are above 0; with none, nothing moves.
-        few: So many of the last calls show how it is just now.
+        few: So many of the last calls show how it is just now, and how a level is that was just
+            entered.
         least: Below so many calls nothing is concluded from them.
         trip_least: Below so many calls only what is grossly over budget surely is.
-        dwell: Seconds for which a level is kept at least; twice that after each relapse.
+        dwell: Seconds for which no recovery begins; twice that after each relapse.
         dwell_most: Seconds it is at most.
+        settle: Seconds that a level has before it can be passed over for the next.
         canary_share: The part of new conversations that tries level 0 when it was just left.
         canary_gap: Seconds between two calls to level 0, about, while the last were bad.
         canary_most: The most of new conversations that try it then.
@@ -69,6 +71,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     trip_least: int = 50
     dwell: float = 120.0
     dwell_most: float = 900.0
+    settle: float = 10.0
     canary_share: float = 0.04
     canary_gap: float = 3.0
     canary_most: float = 0.125
@@ -101,7 +104,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         return 1 << min(max(relapses - 1, 0), 2)
 
     def dwelling(self, relapses: int) -> float:
-        """Seconds for which a level is kept at least after so many relapses."""
+        """Seconds for which no recovery begins after so many relapses."""
         return float(min(self.dwell * 2 ** min(relapses, 30), self.dwell_most))
 
 
@@ -118,7 +121,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         relapses: How often it had to degrade again, until that is forgotten.
         share: The part of new conversations that goes to level 0, 0.0 to 1.0.
         step_since: When a degraded or recovering one began to give level 0 this share.
-        until: While degraded, when it may move again; while pinned, when the pin ends; while
+        until: While degraded, when it may recover; while pinned, when the pin ends; while
             healthy, when its relapses are forgotten; None if there is nothing to forget.
         was: What a frozen one was and will be, and what a pinned one was; None of the others.
     """

@@ -45,6 +45,11 @@ kind = "openai"
 base_url = "{url}"
 headers = {{ authorization = "Bearer sk-simulated" }}
 
+[upstreams.other]
+kind = "openai"
+base_url = "{url}"
+headers = {{ authorization = "Bearer sk-simulated" }}
+
 [[models]]
 id = "big"
 upstream = "lab"
@@ -179,7 +184,12 @@ class Clock:
 
 @asynccontextmanager
 async def virtual(
-    folder: Path, promises: str, *, more: str = "", **settings: Any
+    folder: Path,
+    promises: str,
+    *,
+    more: str = "",
+    routes: str = 'upstream = "lab"',
+    **settings: Any,
 ) -> AsyncIterator[Virtual]:
     """A running one, until left.
 
@@ -187,6 +197,7 @@ async def virtual(
         folder: Where it keeps what is its own.
         promises: The file of promises.
         more: What the catalog says of ``big`` besides.
+        routes: What it says of the way there.
         settings: The gateway's.
     """
     clock, loop = Clock(), asyncio.get_running_loop()
@@ -197,7 +208,8 @@ async def virtual(
     )
     (folder / "promises.toml").write_text(promises)
     async with serving(app(lab)) as upstream:
-        (folder / "catalog.toml").write_text(CATALOG.format(url=upstream, more=more))
+        catalog = CATALOG.format(url=upstream, more=more).replace('upstream = "lab"', routes, 1)
+        (folder / "catalog.toml").write_text(catalog)
         chosen = Settings(
             folder=folder / "gateway",
             catalog=folder / "catalog.toml",

@@ -14,6 +14,7 @@ import pytest
 
 from tests.bench.incident_http import LEVEL, PROMISE, Hour, Outcome, outcome
 from tests.fakes.alerts import posted
+from tests.fakes.dialler import Heard
 from tests.fakes.leaps import leaping
 from tests.fakes.second import LONG, Second, second
 from tests.fakes.server import Got, head
@@ -41,6 +42,9 @@ limit = "0.000001"
 on_exceed = ["clamp", "cheaper", "refuse"]
 cheaper = ["spare"]
 """
+#: The model's other route is as slow as its first, the small model is not.
+TWO_LEVELS = PROMISE.replace('["small"]', '["elsewhere", "small"]')
+TWO_ROUTES = 'routes = [{ upstream = "lab" }, { upstream = "other" }]'
 SINK = """
 [[sinks]]
 name = "on-call"
@@ -235,6 +239,34 @@ async def _told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Got]:
         for each in server.got:
             _check_signature(each)
         return server.got
+
+
+@pytest.mark.parametrize("rate", [1, 6])
+def test_a_level_that_is_as_slow_is_passed_over_within_15_seconds(tmp_path, rate):
+    moves, heard = leaping(lambda: _both_routes_slow(tmp_path, rate))
+
+    assert ["rung 0" in line for _, line in moves] == [True, False]
+    (down, _), (on, why) = moves
+    assert "rung 1" in why
+    assert on - down <= 15
+    behind = [each for each in heard if each.moved == LEVEL]
+    assert 10 <= len(behind) <= 15 * rate
+    after = [each for each in heard if each.began > on]
+    small = [each for each in after if each.moved == "chat-ttft: rung 2"]
+    assert len(small) > 0.8 * len(after)
+    assert all(each.first is not None and each.first < 0.5 for each in small)
+
+
+async def _both_routes_slow(folder: Path, rate: int) -> tuple[list[tuple[float, str]], list[Heard]]:
+    """When the objective moved and what callers heard, from the tenth second on slowly."""
+    async with virtual(folder, TWO_LEVELS, routes=TWO_ROUTES) as world:
+        asyncio.get_running_loop().call_at(10.0, world.lab.suffer, "big", "slow=5")
+        async with asyncio.TaskGroup() as group:
+            asked = []
+            for number in range(90 * rate):
+                asked.append(group.create_task(world.dialler.ask(question(number))))
+                await asyncio.sleep(1 / rate)
+        return world.moves(), [each.result() for each in asked]
 
 
 async def _called(world: Virtual, seconds: float) -> None:

@@ -189,6 +189,43 @@ def test_a_level_that_is_bad_itself_is_left_for_the_next_and_the_dwell_begins_an
     assert evaluate(last, {0: steady(20, 30), 2: steady(90, 570)}, RULES, NOW) is last
 
 
+ENTERED = replace(DEGRADED, since=NOW - 10, until=NOW + 110)
+
+
+@pytest.mark.parametrize(("bad", "n"), [(5, 10), (10, 10), (40, 120)])
+def test_a_level_that_is_grossly_bad_is_passed_over_within_its_dwell(bad, n):
+    after = evaluate(ENTERED, {1: counted(calls(bad, n))}, RULES, NOW)
+
+    assert (after.state, after.level, after.until) == (State.DEGRADED, 2, NOW + 120)
+    assert after.reason.startswith(f"Of {n} calls to rung 1 in 60 s {bad} were bad (")
+
+
+@pytest.mark.parametrize(
+    ("standing", "own"),
+    [
+        pytest.param(ENTERED, calls(9, 9), id="there were nine calls"),
+        pytest.param(ENTERED, calls(4, 10), id="ten calls are not grossly over budget"),
+        pytest.param(ENTERED, calls(30, 120), id="many are over it, but not grossly"),
+        pytest.param(replace(ENTERED, since=NOW - 9), calls(60, 60), id="it had nine seconds"),
+        pytest.param(replace(ENTERED, level=2), calls(60, 60), id="it is the last"),
+    ],
+)
+def test_a_level_is_not_passed_over_within_its_dwell_while(standing, own):
+    arms = {standing.level: counted(own)}
+
+    assert evaluate(standing, arms, RULES, NOW).level == standing.level
+
+
+def test_a_level_that_is_known_to_be_bad_is_not_tried_unless_it_is_the_last():
+    rules = Rules(target=0.95, rungs=3)
+    bad, old = counted(calls(30, 60)), Arm((*31 * [NONE], *29 * [calls(60, 60)]))
+
+    assert evaluate(HEALTHY, {0: bad, 1: bad}, rules, NOW).level == 2
+    assert evaluate(HEALTHY, {0: bad, 1: bad, 2: bad, 3: bad}, rules, NOW).level == 3
+    assert evaluate(HEALTHY, {0: bad, 1: old}, rules, NOW).level == 1
+    assert evaluate(ENTERED, {1: bad, 2: bad}, rules, NOW).level == 3
+
+
 def test_good_canaries_matter_more_than_a_bad_level():
     arms = {0: steady(0, 30), 1: steady(90, 570)}
 

@@ -38,12 +38,12 @@ def arms(draw):
     return Arm(tuple(counted))
 
 
-def is_breach(arm: Arm) -> bool:
+def is_breach(arm: Arm, *, is_new: bool = False) -> bool:
     """Whether calls of a minute, or the last twenty, are over budget as what surrounds them is."""
-    calls, seconds = arm.latest(20, 60)
+    calls, seconds = arm.latest(10 if is_new else 20, 60)
     newest, _ = arm.latest(10)
-    least = 0.05 if calls.n >= 50 else 0.22
-    return calls.share > least and newest.share > 0.05 < arm.within(max(5 * seconds, 300)).share
+    over = 0.05 if calls.n >= 50 and not is_new else 0.22
+    return calls.share > over and newest.share > 0.05 < arm.within(max(5 * seconds, 300)).share
 
 
 def canaries(primary: Arm, before: Standing) -> Counts:
@@ -94,15 +94,16 @@ class Looked(RuleBasedStateMachine):
     def _moved(self, before: Standing, after: Standing, levels: dict[int, Arm]) -> None:
         """By itself, which takes evidence."""
         primary, own = levels.get(0, Arm()), levels.get(before.level, Arm())
-        assert any(each.within(600).n >= RULES.least for each in levels.values())
+        assert any(each.within(600).n >= RULES.few for each in levels.values())
         assert after.reason
         match before.state, after.state:
             case State.HEALTHY, State.DEGRADED:
-                assert after.level == 1
+                assert after.level == 1 or is_breach(levels[1])
                 assert is_breach(primary)
             case State.DEGRADED, State.DEGRADED:
                 assert after.level == before.level + 1
-                assert is_breach(own)
+                assert is_breach(own, is_new=self.degraded_for < self.owed)
+                assert self.degraded_for >= min(10.0, self.owed)
             case State.DEGRADED, State.RECOVERING:
                 assert after.level == before.level
                 assert canaries(primary, before).share <= 0.05
@@ -114,7 +115,7 @@ class Looked(RuleBasedStateMachine):
             case _:
                 assert (before.state, after.state) == (State.RECOVERING, State.HEALTHY)
                 assert before.share == 1.0
-        if before.state is State.DEGRADED:
+        if before.state is State.DEGRADED and after.state is State.RECOVERING:
             assert self.degraded_for >= self.owed
         if after.state is State.DEGRADED:
             self.degraded_for, self.owed = 0.0, RULES.dwelling(after.relapses)

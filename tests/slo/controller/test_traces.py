@@ -1,15 +1,18 @@
 """Whole stories and every move in them: calls second by second, judged every two seconds."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from math import floor
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec import json
 
 from slo.controller.evaluate import evaluate
 from slo.controller.moves import moves
 from slo.controller.pins import frozen, thawed
-from slo.controller.standing import Rules, Standing, arm
+from slo.controller.standing import Rules, Standing, State, arm
 from slo.tally import Tally
 
 EPOCH = 1_800_000_000.0
@@ -22,14 +25,16 @@ Bad = Callable[[int, int], float]
 class Story:
     """Calls without luck: every level gets and spoils exactly its part of them."""
 
-    def __init__(self, bad: Bad, rate: Callable[[int], float] = lambda second: 10.0) -> None:
-        self.bad, self.rate = bad, rate
+    def __init__(
+        self, bad: Bad, rate: Callable[[int], float] = lambda second: 10.0, rules: Rules = RULES
+    ) -> None:
+        self.bad, self.rate, self.rules = bad, rate, rules
         self.tally = Tally()
         self.standing = Standing(since=EPOCH)
         self.told: list[str] = []
-        self.owed = [0.0, 0.0, 0.0]
-        self.spoiled = [0.0, 0.0, 0.0]
-        self.bad_in_all = [0, 0, 0]
+        self.owed = [0.0] * (rules.rungs + 1)
+        self.spoiled = [0.0] * (rules.rungs + 1)
+        self.bad_in_all = [0] * (rules.rungs + 1)
         self.jump = 0.0
         self.second = 0
 
@@ -39,8 +44,8 @@ class Story:
             if counting:
                 self._calls(now)
             if self.second % 2 == 0:
-                arms = {level: arm(self.tally, str(level), now) for level in range(3)}
-                self.stand(evaluate(self.standing, arms, RULES, now))
+                arms = {level: arm(self.tally, str(level), now) for level in self.levels}
+                self.stand(evaluate(self.standing, arms, self.rules, now))
                 self.tally.forget(now)
             self.second += 1
         return self
@@ -53,11 +58,15 @@ class Story:
         self.standing = after
 
     @property
+    def levels(self) -> range:
+        return range(self.rules.rungs + 1)
+
+    @property
     def now(self) -> float:
         return EPOCH + self.second + self.jump
 
     def _calls(self, now: float) -> None:
-        parts = [0.0, 0.0, 0.0]
+        parts = [0.0 for _ in self.levels]
         parts[self.standing.level] = 1.0 - self.standing.share
         parts[0] += self.standing.share if self.standing.level else 0.0
         parts[0] = parts[0] or float(not self.standing.level)
@@ -208,17 +217,17 @@ def ten(second: int) -> float:
             3600,
             [
                 "620: healthy 0 > degraded 1",
-                "740: degraded 1 > degraded 2",
+                "630: degraded 1 > degraded 2",
                 "1300: degraded 2 > recovering 2",
                 "1482: recovering 2 > healthy 0",
             ],
-            id="a level as bad is left for the next after its dwell",
+            id="a level as bad is passed over after ten seconds",
         ),
         pytest.param(
             lambda level, second: AWFUL if second >= 600 else FINE,
             ten,
             3600,
-            ["620: healthy 0 > degraded 1", "740: degraded 1 > degraded 2"],
+            ["620: healthy 0 > degraded 1", "630: degraded 1 > degraded 2"],
             id="above the last level there is none",
         ),
     ],
@@ -241,6 +250,70 @@ def test_while_all_canaries_are_bad_one_in_eight_tries_at_most_however_few_calls
     assert degraded > 600
     assert shares == {0.125}
     assert story.bad_in_all[0] - spoiled <= 180 * 60 / gap / 8 + 1
+
+
+@pytest.mark.parametrize("rate", [1, 2, 4, 6])
+def test_a_level_whose_calls_are_all_slow_is_passed_over_within_15_seconds(rate):
+    story = Story(lambda level, second: float(level < 2 and second >= 600), lambda second: rate)
+
+    down, on = (int(each.partition(":")[0]) for each in story.tell(3600).told)
+
+    assert story.standing.level == 2
+    assert on - down <= 15
+
+
+def test_a_level_that_turns_bad_within_the_dwell_is_passed_over_before_its_end():
+    story = Story(lambda level, second: float(second >= (600, 640, 10**9)[level]), lambda second: 2)
+
+    assert story.tell(3600).told == ["614: healthy 0 > degraded 1", "652: degraded 1 > degraded 2"]
+
+
+@pytest.mark.parametrize("rate", [1, 2, 6])
+def test_a_spike_of_five_seconds_on_a_level_that_was_good_does_not_pass_it_over(rate):
+    story = Story(
+        lambda level, second: float(640 <= second < 645 if level else second >= 600),
+        lambda second: rate,
+    )
+
+    assert story.tell(1800).told == ["614: healthy 0 > degraded 1"]
+
+
+def test_conversations_that_stay_on_a_level_show_that_it_need_not_be_tried():
+    """The first incident leaves calls on level 1, which is as slow in the second."""
+    tally = Tally()
+    for second in range(120):
+        tally.add("0", 0, 2, EPOCH + second)
+        tally.add("1", 0, 1, EPOCH + second)
+    arms = {level: arm(tally, str(level), EPOCH + 119) for level in range(3)}
+
+    after = evaluate(Standing(since=EPOCH - 1000), arms, RULES, EPOCH + 119)
+
+    assert (after.state, after.level) == (State.DEGRADED, 2)
+
+
+@given(
+    st.lists(st.booleans(), min_size=2, max_size=5),
+    st.sampled_from([1, 2, 3, 6]),
+    st.sampled_from([0.0, 0.01]),
+)
+@settings(max_examples=40, deadline=None)
+def test_the_first_good_level_is_reached_in_15_seconds_a_level_and_kept(is_bad, rate, luck):
+    """Level 0 is bad; of those below it any may be, all the time."""
+    bad = (True, *is_bad)
+    rules = Rules(target=0.95, rungs=len(is_bad))
+    story = Story(
+        lambda level, second: float(bad[level]) if second >= 600 and bad[level] else luck,
+        lambda second: rate,
+        rules,
+    )
+    first_good = next((level for level, each in enumerate(bad) if not each), rules.rungs)
+
+    story.tell(1800)
+
+    levels = [int(each.rpartition(" ")[2]) for each in story.told]
+    at = [int(each.partition(":")[0]) for each in story.told]
+    assert levels == list(range(1, first_good + 1))
+    assert all(later - earlier <= 15 for earlier, later in pairwise(at))
 
 
 def test_an_upstream_that_is_bad_again_while_it_recovers_is_left_alone_for_longer():
