@@ -7,8 +7,9 @@
                 └─ (nothing)   due again after the lease: whoever had it is gone
 
 One row for each alert and sink. Its phase is ``open`` until the alert ends; from then on it is
-``resolved`` and is told anew. An alert that ends before a sink was told of it is told once, as
-ended. Processes on one database share the rows; what one has taken the others leave for its lease.
+``resolved``, and the sink is told of the end if it took the beginning. Of an alert that ends
+before that the sink is told nothing: there is nothing to close. Processes on one database share
+the rows; what one has taken the others leave for its lease.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ from sqlalchemy import (
     Engine,
     Select,
     and_,
+    case,
     delete,
     func,
     select,
@@ -55,8 +57,7 @@ _ENDED: Final = text(
 )
 _ADDRESSED: Final = text(
     "INSERT INTO outbox (alert, sink, phase, due, tries, why)"
-    " VALUES (:alert, :sink, :phase, :due, 0, '') ON CONFLICT (alert, sink) DO UPDATE"
-    " SET phase = excluded.phase, due = excluded.due, tries = 0, why = ''"
+    " VALUES (:alert, :sink, :phase, :due, 0, '') ON CONFLICT (alert, sink) DO NOTHING"
 )
 
 
@@ -102,7 +103,8 @@ class Outbox:
     ) -> list[Alert]:
         """Keep alerts, and have sinks told of them; those of them that were news.
 
-        What was kept in the same phase before stays as it is, and one that ended stays ended.
+        What was kept in the same phase before stays as it is, and one that ended stays ended. Its
+        end goes to the sinks that took its beginning.
 
         Args:
             alerts: In the order they came in.
@@ -143,7 +145,7 @@ class Outbox:
     ) -> None:
         """Note that a sink took letters.
 
-        What ended since they were taken out is still to be told.
+        What ended since they were taken out is to be told now: the sink knows that it began.
 
         Args:
             letters: To one sink, as ``due`` gave them.
@@ -160,6 +162,7 @@ class Outbox:
             _lock(connection, letters)
             for due, some in by_due.items():
                 _note(connection, some, {**noted, "due": due})
+            _note_began(connection, letters, micros(now))
 
     def failed(
         self, letters: Sequence[Letter], why: str, due: float | None, *, is_refused: bool = False
@@ -238,12 +241,14 @@ def _put(connection: Connection, alert: Alert, sinks: Mapping[str, Severity], du
     kept = connection.execute(_OPENED if alert.is_open else _ENDED, row)
     if not kept.rowcount:
         return False
-    phase = OPEN if alert.is_open else RESOLVED
     if not alert.is_open:  # also to those whom this process would not tell
-        told = update(schema.outbox).where(schema.outbox.c.alert == alert.id)
-        connection.execute(told.values(phase=phase, due=micros(due), tries=0, why=""))
+        outbox = schema.outbox.c
+        told = update(schema.outbox).where(outbox.alert == alert.id)
+        ends = case((outbox.sent.is_not(None), micros(due)), else_=None)
+        connection.execute(told.values(phase=RESOLVED, due=ends, tries=0, why=""))
+        return True
     addressed = [
-        {"alert": alert.id, "sink": sink, "phase": phase, "due": micros(due)}
+        {"alert": alert.id, "sink": sink, "phase": OPEN, "due": micros(due)}
         for sink, least in sinks.items()
         if is_at_least(alert.severity, least)
     ]
@@ -275,6 +280,20 @@ def _note(connection: Connection, letters: Sequence[Letter], noted: Mapping[str,
                 outbox.c.alert.in_(named),
             )
             connection.execute(update(outbox).where(is_one).values(**noted))
+
+
+def _note_began(connection: Connection, letters: Sequence[Letter], now: int) -> None:
+    """Have the sink told now of what ended while it was told of the beginning."""
+    outbox = schema.outbox
+    named = [letter.alert.id for letter in letters if letter.phase == OPEN]
+    if named:
+        is_over = and_(
+            outbox.c.sink == letters[0].sink,
+            outbox.c.phase == RESOLVED,
+            outbox.c.sent.is_(None),
+            outbox.c.alert.in_(named),
+        )
+        connection.execute(update(outbox).where(is_over).values(sent=now, due=now))
 
 
 def _letters(connection: Connection, where: ColumnElement[bool], most: int) -> list[Letter]:

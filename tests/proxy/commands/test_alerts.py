@@ -56,7 +56,9 @@ def test_what_is_wrong_and_what_was_told_is_shown(typed):
     store = typed.open()
     outbox = store.outbox
     least = {"hook": HOOK.at_least}
-    outbox.put([an_alert(), resolved(an_alert("over"), NOW)], least, NOW)
+    outbox.put([an_alert(), an_alert("over")], least, NOW)
+    outbox.sent(outbox.due("hook", NOW, 9, 60), NOW, lambda _: None)
+    outbox.put([resolved(an_alert("over"), NOW)], least, NOW)
     outbox.sent(outbox.due("hook", NOW, 9, 60), NOW, lambda _: None)
     outbox.put([an_alert(POISON, title=f"poison {POISON}")], least, NOW)
     outbox.failed(outbox.due("hook", NOW, 9, 60), "it answered 500", NOW + 9)

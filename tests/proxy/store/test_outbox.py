@@ -117,12 +117,31 @@ def test_an_end_that_comes_while_the_beginning_is_told_is_not_lost(outbox: Outbo
     assert [letter.alert for letter in due(outbox, now=NOW + 2)] == [over]
 
 
-def test_what_ended_before_it_was_told_is_told_once(outbox: Outbox) -> None:
-    over = resolved(an_alert(), NOW + 1)
-    outbox.put([an_alert(), over], TICKETS, NOW)
+def test_an_end_is_told_only_to_sinks_that_took_the_beginning(outbox: Outbox) -> None:
+    over = resolved(an_alert(), NOW + 60)
+    outbox.put([an_alert()], BOTH, NOW)
+    outbox.sent(due(outbox, "hook"), NOW, never)
+    outbox.failed(due(outbox), "away", NOW + 9)
+    outbox.put([over], BOTH, NOW + 60)
 
-    assert [letter.alert for letter in due(outbox)] == [over]
-    assert outbox.put([resolved(an_alert("new"), NOW)], TICKETS, NOW) != []
+    assert [letter.alert for letter in due(outbox, "hook", NOW + 60)] == [over]
+    assert due(outbox, now=NOW + 1e6) == []
+
+
+def test_nobody_is_told_of_what_ended_before_it_was_told(outbox: Outbox) -> None:
+    news = [an_alert(), resolved(an_alert(), NOW + 1), resolved(an_alert("never said"), NOW)]
+
+    assert len(outbox.put(news, TICKETS, NOW)) == 3
+    assert due(outbox, now=NOW + 1e6) == []
+
+
+def test_an_end_while_the_beginning_is_refused_is_told_nobody(outbox: Outbox) -> None:
+    outbox.put([an_alert()], TICKETS, NOW)
+    underway = due(outbox)
+    outbox.put([resolved(an_alert(), NOW + 1)], TICKETS, NOW + 1)
+    outbox.failed(underway, "it answered 400", NOW + 9, is_refused=True)
+
+    assert due(outbox, now=NOW + 1e6) == []
 
 
 def test_an_end_reaches_sinks_that_the_process_that_tells_it_does_not_know(outbox: Outbox) -> None:
@@ -202,7 +221,7 @@ def test_what_ended_long_ago_is_forgotten(outbox: Outbox, engine: Engine) -> Non
 
     assert outbox.retain(NOW + 50) == 1
     assert outbox.retain(NOW + 50) == 0
-    assert rows(engine) == (2, 2)
+    assert rows(engine) == (2, 1)
 
 
 def test_much_that_ended_long_ago_is_forgotten_step_by_step(outbox: Outbox) -> None:
@@ -218,7 +237,7 @@ def test_a_flood_takes_bounded_room_and_what_ended_goes_first(engine: Engine) ->
         outbox.put([resolved(an_alert(f"s{n}", began=NOW + n), NOW + n)], TICKETS, NOW)
 
     assert {alert.subject for alert in outbox.open(9)} == {"older", "open"}
-    assert rows(engine) == (3, 3)
+    assert rows(engine) == (3, 2)
     outbox.put([an_alert(f"o{n}", began=NOW + n) for n in range(5)], TICKETS, NOW)
     assert {alert.subject for alert in outbox.open(9)} == {"o2", "o3", "o4"}
 
