@@ -64,7 +64,7 @@ def add(
 
     @commands.command("release")
     def released(name: _Name) -> None:
-        """Take a pin back: from its rung on, the objective goes by what is measured."""
+        """Release a pin: the objective is where it was before, and goes by what is measured."""
         with terminal.store() as store:
             was = store.pins.release(name, terminal.now())
         if not was:

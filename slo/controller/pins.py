@@ -29,6 +29,7 @@ def pinned(standing: Standing, level: int, until: float, since: float, why: str)
     if level < 0:
         raise ValueError(f"there is no level {level}")
     reason = _plain(why)
+    is_pinned = standing.state is State.PINNED
     return Standing(
         state=State.PINNED,
         level=level,
@@ -37,27 +38,35 @@ def pinned(standing: Standing, level: int, until: float, since: float, why: str)
         relapses=standing.relapses,
         share=0.0,
         until=until,
-        was=standing.was if standing.state in (State.PINNED, State.FROZEN) else standing.state,
+        was=standing.was if is_pinned or standing.state is State.FROZEN else standing.state,
+        was_level=standing.was_level if is_pinned else standing.level,
+        was_share=standing.was_share if is_pinned else standing.share,
+        was_until=standing.was_until if is_pinned else standing.until,
     )
 
 
 def unpinned(standing: Standing, now: float, rules: Rules) -> Standing:
-    """The standing without its pin; the same one if it has none.
+    """The standing where it was before the pin; the same one if it has none.
 
-    What was healthy before it was pinned, or was pinned to level 0, is healthy. All else is
-    degraded on its level, and comes back as from any other trouble: by evidence, step by step.
+    It has the state, the level and the share that it had, and goes on by evidence. A step of
+    recovery begins anew; a dwell does not, for it passed while it was pinned.
     """
     if standing.state is not State.PINNED:
         return standing
-    degraded = standing.level > 0 and standing.was is not State.HEALTHY
+    state, level = standing.was or State.HEALTHY, min(standing.was_level, rules.rungs)
+    if state is State.HEALTHY or not level:
+        state, level, share = State.HEALTHY, 0, 1.0
+    else:
+        share = standing.was_share
     return Standing(
-        state=State.DEGRADED if degraded else State.HEALTHY,
-        level=standing.level if degraded else 0,
+        state=state,
+        level=level,
         since=now,
         reason=f"The pin to rung {standing.level} has ended.",
         relapses=standing.relapses,
-        share=rules.canary_share if degraded else 1.0,
-        until=now + (rules.dwelling(standing.relapses) if degraded else rules.forget),
+        share=share,
+        step_since=now,
+        until=standing.was_until,
     )
 
 

@@ -123,7 +123,11 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         step_since: When a degraded or recovering one began to give level 0 this share.
         until: While degraded, when it may recover; while pinned, when the pin ends; while
             healthy, when its relapses are forgotten; None if there is nothing to forget.
-        was: What a frozen one was and will be, and what a pinned one was; None of the others.
+        was: What a frozen one was and will be, and what a pinned one was and will be; None of the
+            others.
+        was_level: The level that a pinned one had; 0 of the others.
+        was_share: The share that a pinned one had; 1.0 of the others.
+        was_until: The ``until`` that a pinned one had; None of the others.
     """
 
     state: State = State.HEALTHY
@@ -135,6 +139,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     step_since: float = 0.0
     until: float | None = None
     was: State | None = None
+    was_level: int = 0
+    was_share: float = 1.0
+    was_until: float | None = None
 
 
 class Arm(msgspec.Struct, frozen=True):

@@ -333,13 +333,13 @@ def test_a_pin_stays_until_its_end_whatever_is_counted():
     assert (after.state, after.level) == (State.HEALTHY, 0)  # as it was before it was pinned
 
 
-def test_what_was_degraded_before_it_was_pinned_comes_back_by_evidence():
-    pin = pinned(DEGRADED, 1, NOW + 600, NOW, "a test")
+def test_what_was_degraded_before_it_was_pinned_is_so_again_and_comes_back_by_evidence():
+    pin = pinned(DEGRADED, 2, NOW + 600, NOW, "a test")
+    good = {0: steady(0, 40), 1: BUSY}
 
     after = evaluate(pin, {}, RULES, NOW + 600)
-    assert (after.state, after.level) == (State.DEGRADED, 1)
-    assert after.until is not None
-    assert after.until >= NOW + 720
+    assert (after.state, after.level, after.share) == (State.DEGRADED, 1, DEGRADED.share)
+    assert evaluate(after, good, RULES, NOW + 601).state is State.RECOVERING
 
 
 @pytest.mark.parametrize("back", [1.0, 3600.0])

@@ -29,6 +29,9 @@ def test_a_pin_sends_every_conversation_to_its_level():
         share=0.0,
         until=NOW + 600,
         was=State.DEGRADED,
+        was_level=2,
+        was_share=0.05,
+        was_until=NOW + 190,
     )
     assert {level_for(standing, draw, RULES) for draw in (0.0, 0.5, 0.99)} == {1}
 
@@ -52,14 +55,43 @@ def test_a_pin_or_freeze_without_a_reason_says_so_much():
     assert frozen(HEALTHY, NOW, " ").reason == "Frozen."
 
 
-def test_what_was_pinned_to_level_0_is_healthy_and_what_was_pinned_higher_has_to_recover():
-    up, down = (
-        unpinned(pinned(DEGRADED, level, NOW + 600, NOW, ""), NOW + 9, RULES) for level in (0, 2)
-    )
+@pytest.mark.parametrize("standing", [HEALTHY, DEGRADED, RECOVERING])
+@pytest.mark.parametrize("levels", [(0,), (2,), (1, 0), (2, 1)])
+def test_what_is_released_is_where_it_was_before_the_pin(standing, levels):
+    held = standing
+    for level in levels:
+        held = pinned(held, level, NOW + 600, NOW, "")
 
-    assert (up.state, up.level, up.share, up.until) == (State.HEALTHY, 0, 1.0, NOW + 9 + 3600)
-    assert (down.state, down.level, down.share) == (State.DEGRADED, 2, RULES.canary_share)
-    assert (down.until, down.relapses) == (NOW + 9 + 240, 1)
+    after = unpinned(held, NOW + 9, RULES)
+
+    for field in ("state", "level", "share", "until", "relapses"):
+        assert getattr(after, field) == getattr(standing, field)
+    assert (after.since, after.step_since) == (NOW + 9, NOW + 9)
+    assert after.reason == f"The pin to rung {levels[-1]} has ended."
+    assert (after.was, after.was_level, after.was_share, after.was_until) == (None, 0, 1.0, None)
+
+
+def test_what_was_frozen_before_it_was_pinned_is_as_before_the_freeze():
+    held = pinned(frozen(RECOVERING, NOW, ""), 2, NOW + 600, NOW, "")
+
+    after = unpinned(held, NOW + 9, RULES)
+
+    assert (after.state, after.level, after.share) == (State.RECOVERING, 1, 0.22)
+
+
+@pytest.mark.parametrize(("rungs", "where"), [(1, (State.DEGRADED, 1)), (0, (State.HEALTHY, 0))])
+def test_what_is_released_on_a_shorter_ladder_is_on_its_last_level(rungs, where):
+    held = pinned(DEGRADED, 0, NOW + 600, NOW, "")
+
+    after = unpinned(held, NOW + 9, Rules(target=0.95, rungs=rungs))
+
+    assert (after.state, after.level) == where
+
+
+def test_a_pin_that_an_older_version_stored_ends_healthy():
+    old = Standing(state=State.PINNED, level=2, since=NOW, until=NOW + 9, was=State.DEGRADED)
+
+    assert unpinned(old, NOW + 9, RULES).state is State.HEALTHY
 
 
 @pytest.mark.parametrize("standing", [HEALTHY, DEGRADED, RECOVERING])
