@@ -42,8 +42,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         id: The same for the same thing, whichever process tells it; by default of its kind,
             subject, severity and beginning.
         kind: What is wrong: ``budget`` (nearly spent), ``burn`` (of an objective's error budget),
-            ``floor`` (not kept), ``move`` (the controller moved calls), ``drift`` (counters and
-            ledger differ), or ``test``.
+            ``floor`` (not kept), ``move`` (the controller moved calls), ``store`` (counters are
+            away), ``drift`` (counters and ledger differ), or ``test``.
         subject: The budget or objective, and whose.
         severity: How urgent it is.
         title: All of it in one sentence.

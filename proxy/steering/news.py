@@ -1,6 +1,6 @@
 """What people are told of objectives: moves, burning budgets, floors that are missed; pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -34,26 +34,49 @@ class News:
         self._before: dict[str, int] = {}
         self._resumed = float("-inf")
 
-    def resume(self, tracks: Iterable[Track], told: Iterable[Alert], now: float) -> None:
-        """Go on from what was told and has not ended, by another process or before a restart.
+    @property
+    def open(self) -> list[str]:
+        """The ids of what this process told of, or goes on with, that has not ended."""
+        return [alert.id for alert in self._open.values()]
+
+    def resume(
+        self,
+        tracks: Iterable[Track],
+        told: Iterable[Alert],
+        ended: Container[str],
+        now: float,
+    ) -> list[Alert]:
+        """Go on from what was told and has not ended, by any process or before a restart.
+
+        What this process said itself holds until it is known to have ended: it may not be written
+        down yet. Of what several processes told, each by itself, the oldest goes on.
 
         Args:
             tracks: The objectives.
             told: Alerts that are open, of any kind.
+            ended: The ids of those in ``open`` that ended.
             now: The time. What burnt before does not end until there is evidence that it has.
+
+        Returns:
+            The ends of the others.
         """
         mine: dict[str, list[Alert]] = {}
         for alert in told:
             mine.setdefault(alert.subject, []).append(alert)
-        self._open = {
-            key: alert
-            for track in tracks
-            for alert in mine.get(track.name, ())
-            for key in (_move(track), *_watched(track))
-            if alert.id == identity(key, f"{alert.began:.0f}")
-        }
-        self._before.clear()
+        said, self._open = self._open, {}
+        over: list[Alert] = []
+        names = {key: track.name for track in tracks for key in _known_by(track)}
+        for key, name in names.items():
+            found = {each.id: each for each in mine.get(name, ()) if _is_of(each, key)}
+            if key in said and said[key].id not in ended:
+                found.setdefault(said[key].id, said[key])
+            ordered = sorted(found.values(), key=lambda each: each.began)
+            if ordered:
+                self._open[key] = ordered[0]
+            over += [resolved(each, now, "It goes on as another alert.") for each in ordered[1:]]
+        self._before = {key: value for key, value in self._before.items() if key in said}
         self._resumed = now
+        return over
 
     def moved(self, track: Track, move: Move, calls: int) -> list[Alert]:
         """What is to be told of a move: that it began, that it went on, or that all is as before.
@@ -147,6 +170,16 @@ def _watched(track: Track) -> dict[str, BurnAlert | None]:
         for each in burn.alerts(track.objective)
     }
     return found | ({f"floor/{track.name}": None} if _has_floor(track) else {})
+
+
+def _known_by(track: Track) -> tuple[str, ...]:
+    """What all that is told of an objective is known by."""
+    return (_move(track), *_watched(track))
+
+
+def _is_of(alert: Alert, key: str) -> bool:
+    """Whether the alert tells of what is known by this."""
+    return alert.id == identity(key, f"{alert.began:.0f}")
 
 
 def _has_floor(track: Track) -> bool:

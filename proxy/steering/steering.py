@@ -12,6 +12,7 @@ judges by its own counts after that: objectives fail open, unlike budgets.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -20,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.steering.judge import Judge, Pinned
 from proxy.steering.news import News
+from proxy.steering.outage import Outage
 from proxy.steering.tracks import Told, Track
 from proxy.steering.wheel import Wheel
 from proxy.store.outbox import MOST
@@ -28,10 +30,10 @@ from proxy.store.steerable import MOST as MOST_COUNTED
 from proxy.store.steerable import MOST_CELLS, MOST_KEYS
 from proxy.store.steering import Counters
 from proxy.store.store import Store
-from slo.alert import Alert, resolved
+from slo.alert import Alert
 from slo.controller.moves import Move, moves
 from slo.controller.pins import thawed
-from slo.controller.standing import Standing, State
+from slo.controller.standing import Standing
 from slo.tally import slot_of
 
 _log = logging.getLogger("thriftgate.objectives")
@@ -52,6 +54,8 @@ _OLD: Final = 600.0
 #: Slots that a leader reads again, for they may have grown, and those it reads to begin with.
 _AGAIN: Final = 2
 _BACK: Final = 60
+#: Moves that are told once it is known which alerts are open.
+_PENDING: Final = 1_000
 #: Seconds that the database has to answer.
 _PATIENCE: Final = 2.0
 
@@ -91,8 +95,9 @@ class Steering:
         self._pins: dict[str, Pinned] = {}
         self._pinned_at = self._told_at = float("-inf")
         self._heard = now()
-        self._is_lost = self._leads = False
-        self._frozen: dict[str, Alert] = {}
+        self._is_lost = self._leads = self._is_resumed = False
+        self._outage = Outage(wheel.tracks.values(), say)
+        self._untold: deque[tuple[Track, Move, int]] = deque(maxlen=_PENDING)
 
     async def run(self) -> None:
         """Go on, for ever."""
@@ -117,7 +122,7 @@ class Steering:
             self._heard = now
             self._found(now)
         except StoreLost as error:
-            self._alone(fresh, now, error)
+            await self._alone(fresh, now, error)
         self._wheel.forget(now)
 
     async def _lead(self, epoch: int, now: float) -> None:
@@ -133,8 +138,9 @@ class Steering:
             self._judge.forget()
             self._seen = {}
             await self._count(last, _BACK)
+            self._leads, self._is_resumed, self._told_at = True, False, float("-inf")
+        if not self._is_resumed and now - self._told_at >= _NEWS_EVERY:
             await self._resume(now)
-            self._leads = True
         self._judged(now)
         said = {
             name: msgspec.json.encode(Told(now, standing))
@@ -146,14 +152,23 @@ class Steering:
             self._leads = False
 
     async def _resume(self, now: float) -> None:
-        """Go on with the alerts that whoever led before left open."""
+        """Go on with the alerts that whoever led before left open.
+
+        While the database does not say which those are, nothing is told: it would be told twice.
+        """
+        outbox = self._opened.outbox
         try:
             async with asyncio.timeout(_PATIENCE):
-                told = await self._opened.ask(self._opened.outbox.open, MOST)
+                told = await self._opened.ask(outbox.open, MOST)
+                ended = await self._opened.ask(outbox.ended, self._news.open)
         except (SQLAlchemyError, TimeoutError) as error:
             _log.warning("Which alerts are open is not known: %s", error)
+            self._told_at = now
             return
-        self._news.resume(self._tracks.values(), told, now)
+        self._is_resumed = True
+        self._outage.resume(told, now)
+        for alert in self._news.resume(self._tracks.values(), told, ended, now):
+            self._say(alert)
 
     async def _count(self, last: int, back: int) -> None:
         """Give the judge what was counted since the last time, in so many slots before the last."""
@@ -175,7 +190,14 @@ class Steering:
         for track, move in self._judge.judge(self._pins, now):
             _log.warning("%s is %s: %s", track.name, move.after.value, move.reason)
             calls = sum(n for (name, _), n in self._wheel.moved.items() if name == track.name)
-            for alert in self._news.moved(track, move, calls):
+            self._untold.append((track, move, calls))
+        if self._is_resumed:
+            self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        """Tell people of moves, and now and then of what burns."""
+        while self._untold:
+            for alert in self._news.moved(*self._untold.popleft()):
                 self._say(alert)
         if now - self._told_at >= _NEWS_EVERY:
             self._told_at = now
@@ -202,7 +224,7 @@ class Steering:
                 _log.warning("Where %s stands cannot be read; it is judged anew", name)
         return found
 
-    def _alone(
+    async def _alone(
         self, fresh: Mapping[tuple[str, int], tuple[int, int]], now: float, error: StoreLost
     ) -> None:
         """Keep what was heard last for a while, and judge by our own counts after that."""
@@ -210,41 +232,30 @@ class Steering:
             _log.warning("Objectives are kept as they stand, for a while: %s", error)
             self._judge.take(self._wheel.standings, now)
         self._is_lost, self._leads = True, False
+        self._outage.lost(now)
         self._judge.count(fresh)
         if now - self._heard < _HEARSAY:
             for track, move in self._judge.hold(self._pins, now, _AWAY):
-                self._freeze(track, move)
+                _log.warning("%s is %s: %s", track.name, move.after.value, move.reason)
         else:
+            if not self._is_resumed and now - self._told_at >= _NEWS_EVERY:
+                await self._resume(now)
             self._thaw(now)
             self._judged(now)
         self._wheel.standings = dict(self._judge.standings)
-
-    def _freeze(self, track: Track, move: Move) -> None:
-        """Tell what moved; of a level that is kept, whoever led has told already."""
-        _log.warning("%s is %s: %s", track.name, move.after.value, move.reason)
-        if move.after is State.FROZEN and not move.level:
-            for alert in News().moved(track, move, 0):  # counters lost anew are told of anew
-                self._frozen[alert.id] = alert
-                self._say(alert)
 
     def _thaw(self, now: float) -> None:
         """Let what is frozen for want of counters be judged by our own counts."""
         if any(each.reason == _FROZEN for each in self._judge.standings.values()):
             _log.warning("Objectives are judged by this process's own counts: %s", _AWAY)
             self._judge.take(_thawed(self._judge.standings, now), now)
-            self._melt(now, "It is judged by each process's own counts.")
 
     def _found(self, now: float) -> None:
         """The counters answer, and all is as it was."""
         if self._is_lost:
             self._is_lost = False
             _log.warning("Objectives are judged again by what all processes count")
-            self._melt(now, "Its counters are back.")
-
-    def _melt(self, now: float, how: str) -> None:
-        """What was told of freezing is over."""
-        while self._frozen:
-            self._say(resolved(self._frozen.popitem()[1], now, how))
+        self._outage.found(now)
 
     async def _look_at_pins(self, now: float) -> None:
         if now - self._pinned_at < _PINS_EVERY:

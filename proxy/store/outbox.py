@@ -212,6 +212,13 @@ class Outbox:
             newest = query.order_by(alerts.began.desc()).limit(most)
             return _read(connection.execute(newest).scalars())
 
+    def ended(self, ids: Iterable[str]) -> set[str]:
+        """Those of these alerts that ended; what was never written down did not."""
+        alerts = schema.alerts.c
+        query = select(alerts.id).where(alerts.id.in_(list(ids)), alerts.ended.is_not(None))
+        with reading(self._engine) as connection:
+            return set(connection.execute(query).scalars())
+
     def lately(self, most: int) -> list[Letter]:
         """What sinks were told last, and before that what they could not be told."""
         with reading(self._engine) as connection:

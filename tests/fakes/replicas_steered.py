@@ -77,6 +77,9 @@ class Kept:
     def open(self, most: int) -> list[Alert]:
         return [alert for alert in self.alerts.values() if alert.is_open][:most]
 
+    def ended(self, ids: list[str]) -> set[str]:
+        return {id_ for id_ in ids if id_ in self.alerts and not self.alerts[id_].is_open}
+
 
 class Replica:
     """One of the gateways."""

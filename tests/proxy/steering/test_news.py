@@ -144,7 +144,7 @@ def test_another_process_goes_on_with_what_was_told():
     (burnt,) = story.goes_on(600, bad=9)
     (moved,) = story.news.moved(TRACK, move(State.DEGRADED, 1), 0)
     heir.now = story.now
-    heir.news.resume([TRACK], [burnt, moved], heir.now)
+    heir.news.resume([TRACK], [burnt, moved], (), heir.now)
     heir.judge.standings = {TRACK.name: Standing(state=State.DEGRADED, level=1, since=START)}
 
     assert heir.goes_on(140, good=10) == []  # nothing is known yet of the time before
@@ -154,11 +154,33 @@ def test_another_process_goes_on_with_what_was_told():
     assert (healthy.id, healthy.is_open) == (moved.id, False)
 
 
+def test_what_a_process_told_itself_holds_until_it_is_known_to_have_ended():
+    story = Story()
+    (burnt,) = story.goes_on(600, bad=9)
+
+    assert story.news.resume([TRACK], [], (), story.now) == []
+    assert story.news.open == [burnt.id]
+    assert story.goes_on(60, bad=9) == []  # it is not told again
+    assert story.news.resume([TRACK], [], {burnt.id}, story.now) == []
+    assert story.news.open == []
+
+
+def test_of_what_several_processes_told_the_oldest_goes_on_and_the_others_end():
+    older, newer = (News().moved(TRACK, move(State.DEGRADED, 1, START + n), 0)[0] for n in (0, 9))
+
+    (over,) = News().resume([TRACK], [newer, older], (), START + 60)
+    assert (over.id, over.ended, over.action) == (
+        newer.id,
+        START + 60,
+        "It goes on as another alert.",
+    )
+
+
 def test_a_move_that_nobody_ended_ends_when_all_is_well():
     story = Story()
     (moved,) = story.news.moved(TRACK, move(State.DEGRADED, 1), 0)
     anew = Story()
-    anew.news.resume([TRACK], [moved], anew.now)
+    anew.news.resume([TRACK], [moved], (), anew.now)
     anew.judge.standings = {TRACK.name: Standing(since=START)}
     (ended,) = anew.goes_on(30, good=1)
 
@@ -169,7 +191,7 @@ def test_others_alerts_are_none_of_ours():
     story = Story()
     (burnt,) = story.goes_on(600, bad=9)
     heir = News()
-    heir.resume([FLOOR], [burnt], story.now)
+    heir.resume([FLOOR], [burnt], (), story.now)
 
     assert heir._open == {}
 

@@ -204,6 +204,14 @@ def test_what_comes_to_its_own_end_is_told_as_it_ended_then(outbox: Outbox) -> N
     assert outbox.expire(NOW + 60) == []
 
 
+def test_of_some_alerts_those_are_known_that_ended(outbox: Outbox) -> None:
+    alerts = [an_alert("open"), an_alert("over"), an_alert("never said")]
+    outbox.put([*alerts[:2], resolved(alerts[1], NOW)], TICKETS, NOW)
+
+    assert outbox.ended(alert.id for alert in alerts) == {alerts[1].id}
+    assert outbox.ended([]) == set()
+
+
 def test_what_a_newer_version_wrote_is_left_to_it(outbox: Outbox, engine: Engine) -> None:
     outbox.put([an_alert("new", expires=NOW), an_alert("old", expires=NOW)], TICKETS, NOW)
     unread = update(schema.alerts).where(schema.alerts.c.id == an_alert("new").id)
