@@ -55,6 +55,7 @@ from proxy.telemetry import Telemetry
 from proxy.upkeep import guard, retain
 from proxy.upstream.http import transport
 from proxy.upstream.port import Transport
+from slo.steady_clock import SteadyClock
 
 _log = logging.getLogger("thriftgate")
 
@@ -154,7 +155,7 @@ class Capacity:
 async def gateway(
     settings: Settings,
     opened: Store | None = None,
-    clock: Callable[[], float] = time.time,  # noqa: TID251 - the one clock
+    clock: Callable[[], float] | None = None,
     ticks: Callable[[], float] = time.perf_counter,
 ) -> AsyncIterator[Gateway]:
     """A gateway that is ready for calls; leaving waits for its background tasks.
@@ -162,9 +163,11 @@ async def gateway(
     Args:
         settings: How it runs.
         opened: The store, which is closed with the gateway; None for the one of the settings.
-        clock: Seconds since the epoch.
+        clock: Seconds since the epoch; None for this machine's clock without its leaps.
         ticks: Seconds of a clock that goes forward, by which calls are timed.
     """
+    steady = SteadyClock(time.time, ticks)  # noqa: TID251 - the one clock
+    clock = clock or steady
     known = read_catalog(settings)
     opened = opened or open_store(settings)
     telemetry = Telemetry(log_calls=settings.log_calls)
@@ -173,8 +176,7 @@ async def gateway(
     try:
         async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
             tasks = Tasks(group)
-            days = settings.retention_days
-            upkeep = tasks.keep(partial(retain, opened, days, clock))
+            upkeep = tasks.keep(partial(retain, opened, settings.retention_days, clock))
             promises = read_policies(settings)
             async with alerting(promises.sinks, opened, tasks, clock, promises.budgets) as alerts:
                 around = Surroundings(
@@ -185,6 +187,7 @@ async def gateway(
                     estimator=estimates,
                     tasks=tasks,
                     now=clock,
+                    compare_clock=steady.compare,
                     publish=telemetry.also,
                     say=alerts.say,
                     keyed=upstreams_with_keys(known),

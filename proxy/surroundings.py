@@ -26,6 +26,7 @@ class Surroundings:
         estimator: Counts prompts.
         tasks: Where rooms work in the background.
         now: Seconds since the epoch.
+        compare_clock: Takes the time of a clock that is shared with other processes.
         publish: Takes what Prometheus is to read.
         say: Takes alerts; False if too many wait already.
         lanes: The health of all routes.
@@ -39,6 +40,7 @@ class Surroundings:
     estimator: Estimator
     tasks: Tasks
     now: Callable[[], float]
+    compare_clock: Callable[[float], None] = lambda _: None
     publish: Callable[[Collector], None]
     say: Callable[[Alert], bool]
     lanes: Lanes = field(default_factory=Lanes)

@@ -1,9 +1,11 @@
 """Budgets as they stand in a running gateway: read, counted somewhere, admitted by, reconciled."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
+from typing import Final
 
 from proxy.limits.admission import Admission
 from proxy.limits.ceilings import Ceilings
@@ -17,6 +19,9 @@ from proxy.surroundings import Surroundings
 from slo.budget import Budget
 
 _log = logging.getLogger("thriftgate.budgets")
+
+#: Seconds between two comparisons of this process's clock with Redis's.
+_COMPARED_EVERY_S: Final = 10.0
 
 
 class NotAlone(Exception):
@@ -65,6 +70,8 @@ async def _budgets(
             raise NotAlone
         where = "in Redis, with all other processes" if store.is_shared else "in this process alone"
         _log.info("%d budgets, counted %s", len(budgets), where)
+        if store.is_shared:
+            await _compare_clock(store, around)
         reconciler = Reconciler(budgets, store, opened, around.now)
         admission = Admission(
             budgets,
@@ -77,12 +84,30 @@ async def _budgets(
         admission.say = around.say
         around.publish(reconciler)
         await reconciler.begin()
-        running = [tasks.keep(work) for work in (admission.beat, reconciler.run)]
+        works = [admission.beat, reconciler.run]
+        if store.is_shared:
+            works.append(partial(_keep_comparing, store, around))
+        running = [tasks.keep(work) for work in works]
         try:
             yield admission
         finally:
             tasks.end(*running)
             tasks.start(partial(_close, store, admission))
+
+
+async def _keep_comparing(store: Reserving, around: Surroundings) -> None:
+    """Compare the clock with that of the counters now and then, for ever."""
+    while True:
+        await asyncio.sleep(_COMPARED_EVERY_S)
+        await _compare_clock(store, around)
+
+
+async def _compare_clock(store: Reserving, around: Surroundings) -> None:
+    """Let the gateway's clock know what the counters' clock says, if they can be asked."""
+    with suppress(StoreLost):
+        shared = await store.time()
+        if shared is not None:
+            around.compare_clock(shared)
 
 
 async def _close(store: Reserving, admission: Admission) -> None:

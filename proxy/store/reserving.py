@@ -144,6 +144,14 @@ class Reserving(Protocol):
         """
         ...
 
+    async def time(self) -> float | None:
+        """The time by the counters' own clock; None where they have none.
+
+        Raises:
+            StoreLost: If the counters are out of reach.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Let go of connections, if there are any."""
         ...
@@ -205,6 +213,10 @@ class Private:
             return False
         self._condition = after
         return True
+
+    async def time(self) -> None:
+        """None: this process's own clock is all there is."""
+        return
 
     async def aclose(self) -> None:
         """Nothing; there is nothing to let go of."""

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 from prometheus_client.registry import Collector
+from redis.exceptions import RedisError
 
 from proxy.limits.standing import NotAlone, standing
 from proxy.settings import Settings
 from proxy.store.store import Store
 from tests.fakes.around import Heard, around
+from tests.fakes.limited import NOW
+from tests.fakes.redis_keys import SERVER, prefix
 
 ONE = """
 [[budgets]]
@@ -78,3 +81,40 @@ def test_ceilings_stand_also_without_budgets(tmp_path):
 
     assert entry is not None
     assert len(published) == 1
+
+
+def test_the_clock_is_compared_with_redis_before_calls_are_taken(tmp_path):
+    try:
+        with prefix():
+            pass
+    except RedisError as error:
+        pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS: {error}")
+    compared: list[float] = []
+
+    async def run() -> None:
+        opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+        settings = chosen(tmp_path, redis_url=SERVER)
+        here = around(settings, opened, Heard(), compare_clock=compared.append)
+        try:
+            async with standing(here):
+                assert len(compared) == 1
+            rest = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.gather(*rest, return_exceptions=True)
+        finally:
+            opened.close(5)
+
+    asyncio.run(run())
+    assert compared[0] > NOW
+
+
+def test_without_redis_there_is_no_clock_to_compare_with(tmp_path):
+    compared: list[float] = []
+    opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    here = around(chosen(tmp_path), opened, Heard(), compare_clock=compared.append)
+
+    async def run() -> None:
+        async with standing(here):
+            assert compared == []
+
+    asyncio.run(run())
+    opened.close(5)

@@ -271,3 +271,11 @@ def test_counters_are_found_by_how_their_names_begin(redis_prefix):
         assert len(await store.named("many/", 2000)) == 1500
 
     asked(redis_prefix, story)
+
+
+def test_redis_says_what_time_it_is(redis_prefix):
+    async def story(store: Shared) -> None:
+        first, second = await store.time(), await store.time()
+        assert 1_700_000_000 < first <= second + DEADLINE
+
+    asked(redis_prefix, story)
