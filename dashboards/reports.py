@@ -1,19 +1,24 @@
 """What pages and reports may ask of the ledger: a narrow port, and the rows it answers with."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 from zoneinfo import ZoneInfo
 
 from slo.usage import Usage
 
-Part = Literal["team", "feature", "model", "route", "key", "user"]
-"""What a report can be split by; a key by its id, an end user by its keyed hash."""
+Part = Literal["team", "feature", "model", "requested", "route", "key", "user"]
+"""What a report can be split by; a key by its id, an end user by its keyed hash.
+
+``model`` is the one that answered, or was tried; ``requested`` the one that the caller asked for.
+"""
 
 BY_TEAM: tuple[Part, ...] = ("team",)
 #: Rows of a report that is split by user.
 MOST_USERS = 1_000
+#: Calls of a period, the newest, whose times percentiles are computed of.
+MOST_TIMED = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +74,7 @@ class Spend:
 
     Attributes:
         team: The team's id; None where the report is not split by team. The same holds for
-            ``feature``, ``model``, ``route``, ``key`` and ``user``.
+            ``feature``, ``model``, ``requested``, ``route``, ``key`` and ``user``.
         calls: Calls, however many attempts each took.
         attempts: Attempts to answer them.
         errors: Calls that were refused, failed or broke off.
@@ -86,6 +91,7 @@ class Spend:
     team: str | None = None
     feature: str | None = None
     model: str | None = None
+    requested: str | None = None
     route: str | None = None
     key: str | None = None
     user: str | None = None
@@ -100,6 +106,41 @@ class Spend:
     ttft: float | None
     duration: float | None
 
+    def values(self, parts: Collection[Part]) -> tuple[str, ...]:
+        """The values of these parts in the order of all parts; "" for one it is not split by."""
+        return tuple(getattr(self, part) or "" for part in get_args(Part) if part in parts)
+
+    @property
+    def nanos_per_1k_calls(self) -> int | None:
+        """The effective cost of 1,000 such calls; None without calls or where it is unknown."""
+        if self.cost_nanos is None or not self.calls:
+            return None
+        return (2_000 * self.cost_nanos + self.calls) // (2 * self.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Seconds that so many of 100 calls stay at or below; None where there were no calls."""
+
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How long calls took.
+
+    Attributes:
+        ttft: To the first content byte, of calls that had one.
+        duration: To the end.
+        calls: How many calls it is of.
+    """
+
+    ttft: Percentiles = Percentiles()
+    duration: Percentiles = Percentiles()
+    calls: int = 0
+
 
 class Reports(Protocol):
     """Cost reports, answered from rollups however large the ledger is, but for users."""
@@ -110,6 +151,16 @@ class Reports(Protocol):
         With no parts at all it is one row, or none where there were no calls. Split by user, it is
         read from receipts, takes as long as there are many, and has the dearest rows, in that
         order, as many as ``MOST_USERS``.
+        """
+        ...
+
+    def times(
+        self, period: Period, by: Collection[Part] = BY_TEAM
+    ) -> Mapping[tuple[str, ...], Times]:
+        """How long calls took that went to an upstream, by the values of the parts, in order.
+
+        Of all calls together by (). It is read from receipts: of the newest ``MOST_TIMED`` calls
+        of the period.
         """
         ...
 

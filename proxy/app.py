@@ -170,9 +170,8 @@ async def gateway(
     clock = clock or steady
     known = read_catalog(settings)
     opened = opened or open_store(settings)
-    telemetry = Telemetry(log_calls=settings.log_calls)
-    estimates = Estimates()
-    estimates.warm()
+    telemetry = Telemetry(log_calls=settings.log_calls, team_name=opened.keyring.team_name)
+    estimates = _estimates()
     try:
         async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
             tasks = Tasks(group)
@@ -203,6 +202,13 @@ async def gateway(
     finally:
         estimates.close()
         _close(opened, settings.drain_grace)
+
+
+def _estimates() -> Estimates:
+    """Token counts, their vocabularies being loaded in the background."""
+    made = Estimates()
+    made.warm()
+    return made
 
 
 def _close(opened: Store, grace: float) -> None:

@@ -8,6 +8,19 @@ import msgspec
 from slo.usage import Usage
 
 
+def answering_model(route: str, requested: str) -> str:
+    """The public name of the model that a route leads to.
+
+    It is the model that was asked for where the route is a pattern's, or serves no model alone.
+
+    Args:
+        route: The route's name, ``upstream/model`` or ``upstream/model#name``.
+        requested: The model that the caller asked for.
+    """
+    model = route.partition("/")[2].partition("#")[0]
+    return requested if not model or "*" in model else model
+
+
 class Outcome(StrEnum):
     """How an attempt ended."""
 

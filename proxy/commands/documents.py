@@ -5,13 +5,15 @@ Moments are ISO 8601 in UTC. Rates are parts of one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from compaction.policy import Mode
-from dashboards.reports import Part, Period, Spend
+from dashboards.reports import Part, Period, Spend, Times
 from proxy.chosen import Setting
 from proxy.commands.folded import Compacted, Total, total
 from proxy.prefix.explaining.explanations import MENDS
@@ -42,8 +44,18 @@ def report(
     total: Iterable[Spend],
     names: Mapping[str, str],
     parts: Sequence[Part],
+    times: Mapping[tuple[str, ...], Times] = MappingProxyType({}),
 ) -> Document:
-    """What was spent in a period, by team and those parts, and in all: null without calls."""
+    """What was spent in a period, by team and those parts, and in all: null without calls.
+
+    Args:
+        period: Which.
+        rows: By team and those parts.
+        total: The row of all teams; none without calls.
+        names: The teams' names by id.
+        parts: What the rows are split by besides the team.
+        times: How long calls took, by the values of team and parts, and of all by ().
+    """
     return {
         "first": period.first.isoformat(),
         "end": period.end.isoformat(),
@@ -52,9 +64,10 @@ def report(
             _owner(row.team or "", names)
             | {part: getattr(row, part) for part in parts}
             | _spend(row)
+            | _times(times.get(row.values(("team", *parts))))
             for row in rows
         ],
-        "total": next(map(_spend, total), None),
+        "total": next((_spend(row) | _times(times.get(())) for row in total), None),
     }
 
 
@@ -209,8 +222,19 @@ def _spend(row: Spend) -> Document:
         "hit_rate": _rate(usage.cache_read, usage.prompt),
         "output_tokens": usage.generated,
         "cost_usd": usd(row.cost_nanos),
+        "cost_per_1k_calls_usd": usd(row.nanos_per_1k_calls),
         "list_cost_usd": usd(row.list_nanos),
         "unpriced": row.unpriced,
+    }
+
+
+def _times(found: Times | None) -> Document:
+    """Seconds of the newest calls, and how many these are; null where none was timed."""
+    times = found or Times()
+    return {
+        "timed_calls": times.calls,
+        "ttft_s": asdict(times.ttft),
+        "duration_s": asdict(times.duration),
     }
 
 

@@ -17,6 +17,7 @@ from proxy.demo.spending import spending
 class _Part(StrEnum):
     FEATURE = "feature"
     MODEL = "model"
+    REQUESTED = "requested"
     ROUTE = "route"
     KEY = "key"
     USER = "user"
@@ -25,6 +26,7 @@ class _Part(StrEnum):
 _PARTS: dict[_Part, Part] = {
     _Part.FEATURE: "feature",
     _Part.MODEL: "model",
+    _Part.REQUESTED: "requested",
     _Part.ROUTE: "route",
     _Part.KEY: "key",
     _Part.USER: "user",
@@ -41,9 +43,11 @@ def report(terminal: Terminal) -> Callable[..., None]:
         by: Annotated[list[_Part] | None, typer.Option(help="What else to split by.")] = None,
         as_json: AsJson = False,
     ) -> None:
-        """Calls, errors, tokens, hit rate and cost by team, and by what else is asked for.
+        """Calls, errors, tokens, hit rate, cost and times by team, and by what else is asked for.
 
-        Users are keyed hashes; split by them, it has the 1,000 dearest rows.
+        A model is the one that answered; split by requested for the one that was asked for. Users
+        are keyed hashes; split by them, it has the 1,000 dearest rows. Times are of the newest
+        200,000 calls of the period that went to an upstream.
         """
         period = _period(terminal, days, zone)
         parts: list[Part] = [_PARTS[part] for part in dict.fromkeys(by or ())]
@@ -51,12 +55,13 @@ def report(terminal: Terminal) -> Callable[..., None]:
             names = terminal.names(opened)
             rows = opened.reports.spend(period, ("team", *parts))
             total = opened.reports.spend(period, ())
+            times = opened.reports.times(period, ("team", *parts))
         if as_json:
-            terminal.document(documents.report(period, rows, total, names, parts))
+            terminal.document(documents.report(period, rows, total, names, parts, times))
         elif not rows:
             terminal.say(f"No calls in the last {days} days.")
         else:
-            terminal.fit(spending(rows, names, total, parts))
+            terminal.fit(spending(rows, names, total, parts, times))
 
     return report_command
 

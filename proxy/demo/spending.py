@@ -7,17 +7,19 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResul
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.reports import Part, Spend
+from dashboards.reports import Part, Percentiles, Spend, Times
 from proxy.receipt import dollars
 from slo.usage import Usage
 
 _FIGURES: Final = (
     "calls", "errors", "input tokens", "cached", "hit rate", "output", "cost USD", "unpriced",
+    "USD per 1k calls", "TTFT p50/p95/p99 s", "duration p50/p95/p99 s",
 )  # fmt: skip
 _STACKED: Final = (
     ("calls", "errors", "hit rate"),
     ("input tokens", "cached"),
     ("output", "cost USD", "unpriced"),
+    ("USD per 1k calls", "TTFT p50/p95/p99 s", "duration p50/p95/p99 s"),
 )
 _ENDLESS: Final = 10_000
 
@@ -27,6 +29,7 @@ def spending(
     names: Mapping[str, str],
     total: Iterable[Spend] = (),
     parts: Sequence[Part] = (),
+    times: Mapping[tuple[str, ...], Times] | None = None,
 ) -> ConsoleRenderable:
     """Rows of spending by team, and below them what they sum to.
 
@@ -39,9 +42,15 @@ def spending(
         names: The teams' names by id; a team without one is shown by its id.
         total: The row of all teams, if there is to be one.
         parts: What the rows are split by besides the team.
+        times: How long calls took, by the values of team and parts, and of all by (); None to
+            leave them and the cost of 1,000 calls out.
     """
-    lines = [_line(names.get(row.team or "", row.team or ""), row, parts) for row in rows]
-    sums = [_line("all", row, parts) for row in total]
+    lines = [
+        _line(names.get(row.team or "", row.team or ""), row, parts)
+        | _per_call(row, row.values(("team", *parts)), times)
+        for row in rows
+    ]
+    sums = [_line("all", row, parts) | _per_call(row, (), times) for row in total]
     return _Spending(lines, sums, ("team", *parts))
 
 
@@ -104,3 +113,24 @@ def _line(name: str, row: Spend, parts: Sequence[Part]) -> dict[str, str]:
         "cost USD": "unknown" if row.cost_nanos is None else dollars(row.cost_nanos),
         **({"unpriced": f"{row.unpriced:,}"} if row.unpriced else {}),
     }
+
+
+def _per_call(
+    row: Spend, key: tuple[str, ...], times: Mapping[tuple[str, ...], Times] | None
+) -> dict[str, str]:
+    """What 1,000 calls cost and how long calls took; nothing where nobody asks."""
+    if times is None:
+        return {}
+    found, nanos = times.get(key, Times()), row.nanos_per_1k_calls
+    unknown = "unknown" if row.calls else "-"
+    return {
+        "USD per 1k calls": unknown if nanos is None else dollars(nanos),
+        "TTFT p50/p95/p99 s": _seconds(found.ttft),
+        "duration p50/p95/p99 s": _seconds(found.duration),
+    }
+
+
+def _seconds(found: Percentiles) -> str:
+    """Three figures of each percentile; a dash where there is none."""
+    values = (found.p50, found.p95, found.p99)
+    return "/".join("-" if value is None else f"{value:.3g}" for value in values)

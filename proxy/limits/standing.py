@@ -14,7 +14,7 @@ from proxy.limits.entry import Entry
 from proxy.limits.predicting import Predictor
 from proxy.limits.reconcile import Reconciler
 from proxy.settle import Seal
-from proxy.store.reserving import Reserving
+from proxy.store.reserving import Reserving, StoreLost
 from proxy.surroundings import Surroundings
 from slo.budget import Budget
 

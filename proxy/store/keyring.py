@@ -45,6 +45,7 @@ class Keyring:
         self._noticed = -1  # answers from before this many changes are not remembered
         self._learnt = -1  # all keys in memory are at least as new as this many changes
         self._teams = 0
+        self._names: dict[str, str] = {}
         self._lock = threading.Lock()
         self._lookout = Lookout("keys", self._changed)
 
@@ -70,6 +71,10 @@ class Keyring:
     def teams(self) -> int:
         """How many teams have a key, as of the last refresh or the last key that was looked up."""
         return self._teams
+
+    def team_name(self, team: str) -> str:
+        """The name of the team with this id, as of its keys in memory; else its id."""
+        return self._names.get(team, team)
 
     def find(self, token: str) -> Key | None:
         """The key with this secret, revoked or not, if it is in memory; ``look`` knows the rest."""
@@ -138,6 +143,7 @@ class Keyring:
                 rows = connection.execute(_KEYS.where(schema.keys.c.hash.in_(some))).all()
             with self._lock:
                 self._known.update((row.hash, _key(row)) for row in rows)
+                self._names.update((row.team, row.team_name) for row in rows)
         self._teams = self._count_teams()
         self._learnt = changes
 
@@ -161,6 +167,8 @@ class Keyring:
             if row.changes < self._noticed:
                 return False
             self._known[row.hash] = _key(row)
+            if len(self._names) < self._bound or row.team in self._names:
+                self._names[row.team] = row.team_name
             while len(self._known) > self._bound:
                 self._known.popitem(last=False)
         return True

@@ -1,8 +1,9 @@
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.receipt import Outcome, Receipt
+from proxy.receipt import Outcome, Receipt, answering_model
 from slo.usage import Usage
 from tests.fakes.receipts import a_receipt
 
@@ -44,3 +45,19 @@ def test_a_call_ends_in_one_of_five_ways():
         "broken",
         "hung_up",
     ]
+
+
+@pytest.mark.parametrize(
+    ("route", "model"),
+    [
+        ("openai/small", "small"),
+        ("azure/small#deployment", "small"),
+        ("groq/openai/gpt-oss-20b", "openai/gpt-oss-20b"),
+        ("openai/gpt-*", "asked"),
+        ("openai/ft:{base}:*", "asked"),
+        ("openai", "asked"),
+        ("", "asked"),
+    ],
+)
+def test_the_model_that_answered_is_the_one_that_the_route_serves(route, model):
+    assert answering_model(route, "asked") == model

@@ -1,18 +1,28 @@
 import json
 import logging
+from typing import Any
 
 import msgspec
 import pytest
 
 from proxy.receipt import Outcome
-from proxy.telemetry import Telemetry
+from proxy.telemetry import TOP_SERIES, Telemetry
 from slo.usage import Usage
 from tests.fakes.receipts import a_receipt
 
 USAGE = Usage(input=100, cache_read=64, write_5m=1, write_1h=2, output=10, reasoning=5)
 CALL = a_receipt(
-    team="t", route="up/m", usage=USAGE, cost_nanos=1_500_000_000, ttft=0.3, duration=1.5
+    team="t",
+    feature="chat",
+    model="asked",
+    route="up/m",
+    usage=USAGE,
+    cost_nanos=1_500_000_000,
+    ttft=0.3,
+    duration=1.5,
 )
+#: Its labels, in place of ``WHO``.
+WHO = 'model="m",route="up/m",team="t"'
 
 
 def value(telemetry: Telemetry, line: str) -> float | None:
@@ -24,8 +34,8 @@ def value(telemetry: Telemetry, line: str) -> float | None:
     return None
 
 
-def observed(*receipts, log_calls: bool = False) -> Telemetry:
-    telemetry = Telemetry(log_calls=log_calls)
+def observed(*receipts, log_calls: bool = False, **fields: Any) -> Telemetry:
+    telemetry = Telemetry(log_calls=log_calls, **fields)
     for receipt in receipts:
         telemetry.observe(receipt)
     return telemetry
@@ -35,22 +45,43 @@ def observed(*receipts, log_calls: bool = False) -> Telemetry:
     ("line", "expected"),
     [
         ('thriftgate_attempts_total{outcome="answered",route="up/m",team="t"}', 2),
-        ('thriftgate_tokens_total{bucket="input",route="up/m",team="t"}', 200),
-        ('thriftgate_tokens_total{bucket="cache_read",route="up/m",team="t"}', 128),
-        ('thriftgate_tokens_total{bucket="cache_write",route="up/m",team="t"}', 6),
-        ('thriftgate_tokens_total{bucket="output",route="up/m",team="t"}', 20),
-        ('thriftgate_tokens_total{bucket="reasoning",route="up/m",team="t"}', 10),
-        ('thriftgate_cost_usd_total{route="up/m",team="t"}', 3.0),
+        (
+            'thriftgate_tokens_total{bucket="input",feature="chat",WHO}',
+            200,
+        ),
+        (
+            'thriftgate_tokens_total{bucket="cache_read",feature="chat",WHO}',
+            128,
+        ),
+        (
+            'thriftgate_tokens_total{bucket="cache_write",feature="chat",WHO}',
+            6,
+        ),
+        (
+            'thriftgate_tokens_total{bucket="output",feature="chat",WHO}',
+            20,
+        ),
+        (
+            'thriftgate_tokens_total{bucket="reasoning",feature="chat",WHO}',
+            10,
+        ),
+        ('thriftgate_cost_usd_total{feature="chat",WHO}', 3.0),
         ('thriftgate_unpriced_total{route="up/m",team="t"}', 0),
         ('thriftgate_estimated_total{route="up/m",team="t"}', 0),
-        ('thriftgate_ttft_seconds_bucket{le="0.25",route="up/m",team="t"}', 0),
-        ('thriftgate_ttft_seconds_bucket{le="0.5",route="up/m",team="t"}', 2),
-        ('thriftgate_duration_seconds_sum{route="up/m",team="t"}', 3.0),
+        (
+            'thriftgate_ttft_seconds_bucket{feature="chat",le="0.25",WHO}',
+            0,
+        ),
+        (
+            'thriftgate_ttft_seconds_bucket{feature="chat",le="0.5",WHO}',
+            2,
+        ),
+        ('thriftgate_duration_seconds_sum{feature="chat",WHO}', 3.0),
         ("thriftgate_overhead_seconds_count", 2),
     ],
 )
 def test_receipts_add_up_to_metrics(line, expected):
-    assert value(observed(CALL, CALL), line) == expected
+    assert value(observed(CALL, CALL), line.replace("WHO", WHO)) == expected
 
 
 def test_what_caches_missed_is_counted_by_reason():
@@ -61,14 +92,13 @@ def test_what_caches_missed_is_counted_by_reason():
 
 
 def test_what_has_no_price_is_counted_as_that():
-    telemetry = observed(
-        a_receipt(team="t", route="up/m", usage=USAGE, cost_nanos=None, estimated=True, ttft=None)
-    )
+    telemetry = observed(msgspec.structs.replace(CALL, cost_nanos=None, estimated=True, ttft=None))
+    labels = '{feature="chat",model="m",route="up/m",team="t"}'
 
     assert value(telemetry, 'thriftgate_unpriced_total{route="up/m",team="t"}') == 1
     assert value(telemetry, 'thriftgate_estimated_total{route="up/m",team="t"}') == 1
-    assert value(telemetry, 'thriftgate_cost_usd_total{route="up/m",team="t"}') == 0
-    assert value(telemetry, 'thriftgate_ttft_seconds_count{route="up/m",team="t"}') == 0
+    assert value(telemetry, f"thriftgate_cost_usd_total{labels}") == 0
+    assert value(telemetry, f"thriftgate_ttft_seconds_count{labels}") == 0
 
 
 def test_a_call_without_usage_costs_nothing_and_lacks_no_price():
@@ -85,6 +115,43 @@ def test_series_are_bounded_and_what_is_over_is_summed():
 
     assert len(telemetry._series) == 4097
     assert telemetry._series["other", "other"].attempts[Outcome.ANSWERED] == 4
+
+
+def test_teams_are_called_by_their_names():
+    telemetry = observed(CALL, team_name={"t": "acme"}.__getitem__)
+
+    line = 'thriftgate_cost_usd_total{feature="chat",model="m",route="up/m",team="acme"}'
+    assert value(telemetry, line) == 1.5
+    line = 'thriftgate_attempts_total{outcome="answered",route="up/m",team="acme"}'
+    assert value(telemetry, line) == 1
+    assert 'team="t"' not in telemetry.page().decode()
+
+
+def test_a_call_that_fell_back_counts_once_under_the_model_that_answered():
+    failed = msgspec.structs.replace(
+        CALL, final=False, route="up/asked", outcome=Outcome.FAILED, usage=None, cost_nanos=None
+    )
+    telemetry = observed(failed, CALL)
+    page = telemetry.page().decode()
+
+    calls = [line for line in page.splitlines() if line.startswith("thriftgate_calls_total")]
+    labels = '{feature="chat",model="m",outcome="answered",route="up/m",team="t"}'
+    assert calls == [f"thriftgate_calls_total{labels} 1.0"]
+
+
+def test_features_and_models_that_callers_make_up_are_bounded():
+    made_up = [
+        msgspec.structs.replace(CALL, feature=f"f{n}", model=f"m{n}", route="up/gpt-*")
+        for n in range(3 * TOP_SERIES)
+    ]
+    telemetry = observed(*made_up)
+    page = telemetry.page().decode().splitlines()
+
+    found = [line for line in page if line.startswith("thriftgate_cost_usd_total")]
+    assert len(found) == TOP_SERIES + 1
+    other = '{feature="other",model="other",route="other",team="other"}'
+    assert value(telemetry, f"thriftgate_cost_usd_total{other}") == 1.5 * 2 * TOP_SERIES
+    assert len(page) < 60 * TOP_SERIES
 
 
 @pytest.mark.parametrize(

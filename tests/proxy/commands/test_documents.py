@@ -1,6 +1,6 @@
 from datetime import date
 
-from dashboards.reports import Period, Spend
+from dashboards.reports import Percentiles, Period, Spend, Times
 from proxy.commands import documents
 from proxy.prefix.guard import Finding, Interval, Sample, Verdict
 from proxy.prefix.standing import Mode, Place, Standing
@@ -44,7 +44,9 @@ def test_money_is_a_decimal_text_whatever_its_sign():
 
 def test_a_report_names_its_period_and_has_a_row_for_each_part():
     period = Period(first=date(2026, 11, 1), end=date(2026, 11, 3), zone="UTC")
-    found = documents.report(period, [SPEND], [SPEND], NAMES, ["feature"])
+    key: tuple[str, ...] = ("team_1", "chat")
+    times = {key: Times(Percentiles(0.1, 0.2, 0.3), calls=2)}
+    found = documents.report(period, [SPEND], [SPEND], NAMES, ["feature"], times)
 
     assert (found["first"], found["end"], found["zone"]) == ("2026-11-01", "2026-11-03", "UTC")
     assert found["rows"] == [
@@ -59,11 +61,15 @@ def test_a_report_names_its_period_and_has_a_row_for_each_part():
             "hit_rate": 0.25,
             "output_tokens": 7,
             "cost_usd": None,
+            "cost_per_1k_calls_usd": None,
             "list_cost_usd": "2.500000001",
             "unpriced": 1,
+            "timed_calls": 2,
+            "ttft_s": {"p50": 0.1, "p95": 0.2, "p99": 0.3},
+            "duration_s": {"p50": None, "p95": None, "p99": None},
         }
     ]
-    assert found["total"]["calls"] == 2
+    assert (found["total"]["calls"], found["total"]["timed_calls"]) == (2, 0)
 
 
 def test_a_report_without_calls_has_no_total():

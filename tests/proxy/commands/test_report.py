@@ -63,3 +63,29 @@ def test_without_calls_it_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "/etc", ""])
 def test_a_zone_that_is_none_is_refused(typed: Typed, zone: str) -> None:
     assert "there is no such time zone" in typed.refused(REPORT, "--zone", zone)
+
+
+def test_it_says_what_a_thousand_calls_cost_and_how_long_they_took(typed: Typed) -> None:
+    found = orjson.loads(typed.said(REPORT, "--json", "--by", "model"))
+
+    assert found["total"]["cost_per_1k_calls_usd"] == "4.000001"
+    assert found["total"]["ttft_s"] == {"p50": 0.25, "p95": 0.25, "p99": 0.25}
+    assert found["total"]["duration_s"] == {"p50": 1.5, "p95": 1.5, "p99": 1.5}
+    assert [row["timed_calls"] for row in found["rows"]] == [2, 1]
+    head, *rows = typed.said(REPORT).splitlines()
+    assert "USD per 1k calls" in head
+    assert "TTFT p50/p95/p99 s" in head
+    assert all(row.split()[-2:] == ["0.25/0.25/0.25", "1.5/1.5/1.5"] for row in rows)
+
+
+def test_a_model_is_the_one_that_answered_unless_the_requested_one_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    typed = Typed(tmp_path, START + 60)
+    typed.keep(a_receipt(1, model="big", route="two/small"))
+
+    answered = orjson.loads(typed.said(REPORT, "--json", "--by", "model"))
+    requested = orjson.loads(typed.said(REPORT, "--json", "--by", "requested"))
+
+    assert [row["model"] for row in answered["rows"]] == ["small"]
+    assert [row["requested"] for row in requested["rows"]] == ["big"]

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from rich.console import Console, ConsoleRenderable
 
-from dashboards.reports import Part, Spend
+from dashboards.reports import Part, Percentiles, Spend, Times
 from proxy.demo.spending import hit_rate, spending
 from slo.usage import Usage
 
@@ -144,3 +144,20 @@ def test_where_there_is_room_every_figure_has_a_column() -> None:
 
     assert len(lines) == 3
     assert lines[1].split()[:3] == ["acme", LARGE.feature, "1,234,567"]
+
+
+def test_what_a_thousand_calls_cost_and_how_long_calls_took_is_said_where_it_is_asked() -> None:
+    rows = [
+        a_spend(feature="chat"),
+        a_spend(feature="bulk", cost_nanos=None),
+        a_spend(feature="none", calls=0),
+    ]
+    key: tuple[str, ...] = ("team_1", "chat")
+    times = {key: Times(Percentiles(0.25, 1.0, 12.34), Percentiles(1.5, 2.0, 20.0), 3)}
+
+    table = spending(rows, {"team_1": "acme"}, parts=["feature"], times=times)
+    _, chat, bulk, none = [line.split() for line in printed(table, 200)]
+
+    assert chat[-3:] == ["2.083333333", "0.25/1/12.3", "1.5/2/20"]
+    assert bulk[-3:] == ["unknown", "-/-/-", "-/-/-"]
+    assert none[-3:] == ["-", "-/-/-", "-/-/-"]

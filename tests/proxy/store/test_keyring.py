@@ -194,6 +194,17 @@ def test_an_answer_older_than_a_change_already_noticed_is_not_remembered(
     assert keyring.find(secret) is None
 
 
+def test_it_knows_the_names_of_the_teams_whose_keys_it_knows(
+    keyring: Keyring, teams: Teams
+) -> None:
+    _, secret = a_key(teams, "support")
+    key = look(keyring, secret)
+
+    assert key is not None
+    assert keyring.team_name(key.team) == "support"
+    assert keyring.team_name("team_unknown") == "team_unknown"
+
+
 def go_away(engine: Engine) -> None:
     rename(engine, "meta", "away")
 

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 import pytest
 from sqlalchemy import Engine
 
-from dashboards.reports import Part, Period, Reports
+from dashboards.reports import Part, Percentiles, Period, Reports, Times
 from proxy.receipt import Outcome
 from proxy.store.ids import call_ids
 from proxy.store.inserts import inserter
@@ -13,6 +13,7 @@ from slo.usage import Usage
 from tests.fakes.receipts import a_receipt
 
 BY_MODEL: tuple[Part, ...] = ("model",)
+BY_REQUESTED: tuple[Part, ...] = ("requested",)
 MONTH = Period(first=date(2026, 11, 1), end=date(2026, 12, 1), zone="Asia/Kathmandu")
 FIRST = MONTH.bounds[0]
 # one every 37 minutes for two months, so that the zone's midnights at 18:15 UTC matter
@@ -113,8 +114,8 @@ def test_an_unknown_price_is_shown_as_unknown_and_never_as_nothing(engine: Engin
         ]
     )
     reports = LedgerReports(engine)
-    by_model = reports.spend(MONTH, BY_MODEL)
-    costs = {row.model: (row.cost_nanos, row.unpriced) for row in by_model}
+    by_requested = reports.spend(MONTH, BY_REQUESTED)
+    costs = {row.requested: (row.cost_nanos, row.unpriced) for row in by_requested}
 
     assert costs == {
         "priced": (5, 0),
@@ -123,7 +124,7 @@ def test_an_unknown_price_is_shown_as_unknown_and_never_as_nothing(engine: Engin
         "unused": (0, 0),
         "unmetered": (None, 1),
     }
-    assert [row.model for row in reports.unpriced(MONTH)] == ["mixed", "unmetered", "unpriced"]
+    assert [row.unpriced for row in reports.unpriced(MONTH)] == [3]
     (total,) = reports.spend(MONTH)
     assert (total.cost_nanos, total.unpriced, total.errors) == (12, 3, 1)
 
@@ -182,3 +183,77 @@ def test_a_report_by_user_leaves_out_what_was_before_and_after(engine: Engine) -
     (row,) = LedgerReports(engine).spend(MONTH, by_user)
 
     assert row.attempts == 2
+
+
+def id_of(n: int, seconds: float = 0.0) -> str:
+    """The id of a call that arrives so long after the first moment of the month."""
+    return f"call_{int((FIRST + seconds) * 1000) + n:012x}7{n:019x}"
+
+
+def test_a_fallbacks_calls_are_booked_by_the_model_that_answered(engine: Engine) -> None:
+    fell_back = {"model": "big", "feature": "chat", "team": "t", "started": FIRST}
+    failed = {"usage": None, "cost_nanos": None, "final": False, "outcome": Outcome.FAILED}
+    inserter(engine)(
+        [
+            a_receipt(0, call_id=id_of(0), **fell_back, route="one/big", cost_nanos=10),
+            a_receipt(2, call_id=id_of(2), **fell_back, route="one/big", **failed),
+            a_receipt(2, call_id=id_of(2), **fell_back, attempt=1, route="two/small", cost_nanos=3),
+            a_receipt(
+                4,
+                call_id=id_of(4),
+                **fell_back | {"model": "small"},
+                route="three/small",
+                cost_nanos=4,
+            ),
+            a_receipt(
+                6, call_id=id_of(6), **fell_back | {"model": "ft:x"}, route="one/ft:*", cost_nanos=5
+            ),
+        ]
+    )
+    reports = LedgerReports(engine)
+
+    answered = {row.model: (row.calls, row.cost_nanos) for row in reports.spend(MONTH, BY_MODEL)}
+    assert answered == {"big": (1, 10), "ft:x": (1, 5), "small": (2, 7)}
+    requested = {
+        row.requested: (row.calls, row.cost_nanos) for row in reports.spend(MONTH, BY_REQUESTED)
+    }
+    assert requested == {"big": (2, 13), "ft:x": (1, 5), "small": (1, 4)}
+    both = reports.spend(MONTH, ("team", "model", "requested"))
+    assert [(row.model, row.requested, row.cost_nanos) for row in both] == [
+        ("big", "big", 10), ("ft:x", "ft:x", 5), ("small", "big", 3), ("small", "small", 4),
+    ]  # fmt: skip
+    assert sum(row.calls for row in reports.spend(MONTH, ("model", "user"))) == 4
+
+
+def test_percentiles_are_of_calls_that_went_to_an_upstream(engine: Engine) -> None:
+    timed = [
+        a_receipt(
+            n,
+            call_id=id_of(n),
+            started=FIRST,
+            team="t",
+            route="up/fast",
+            ttft=None if n == 100 else n / 100,
+            duration=n / 10,
+        )
+        for n in range(1, 101)
+    ]
+    refused = a_receipt(
+        0,
+        call_id=id_of(0),
+        started=FIRST,
+        team="t",
+        route="",
+        outcome=Outcome.REFUSED,
+        ttft=None,
+        duration=0.0,
+    )
+    before = a_receipt(0, call_id=id_of(0, -1), started=FIRST - 1, team="t")
+    inserter(engine)([*timed, refused, before])
+    reports = LedgerReports(engine)
+
+    found = Times(Percentiles(0.5, 0.95, 0.99), Percentiles(5.0, 9.5, 9.9), 100)
+    assert reports.times(MONTH, ()) == {(): found}
+    assert reports.times(MONTH, ("model", "team")) == {(): found, ("t", "fast"): found}
+    empty = Period(first=date(2020, 1, 1), end=date(2020, 2, 1), zone="UTC")
+    assert reports.times(empty) == {}
