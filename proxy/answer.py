@@ -10,6 +10,7 @@ from proxy.upstream.port import Exchange
 from proxy.wire.endings import failed_early, malformed, paid_for
 from proxy.wire.envelopes import is_answer
 from proxy.wire.failures import failure_in, failure_of
+from proxy.wire.json_size import MAX_ANSWER, loose_sizes
 from proxy.wire.lenient import mended
 from proxy.wire.port import Reader, Wire
 from proxy.wire.sse import Frames, is_idle
@@ -128,11 +129,28 @@ class Answer:
     async def _commit_whole(self, reader: Reader | None) -> None:
         with self._timeline.waiting:
             body = await self.exchange.read_all(_WHOLE)
+        if await _takes_long(body):
+            self.first = self._unparsed(reader, body)
+            return
         read = await self._metered(body)
         meter = self.meter
         if self.generates and (meter.broken or not (meter.upstream_id or meter.found)):
             self._check(read)
         self.first = body if reader is None else self._in_callers_words(reader, body, read)
+
+    def _unparsed(self, reader: Reader | None, body: bytes) -> bytes:
+        """An answer that takes too long to parse, unmodified.
+
+        Raises:
+            UpstreamError: If it would have to be translated, or is none.
+        """
+        self.meter.feed_ends(body)
+        if self.generates and not body[:_SHORT].lstrip().startswith(b"{"):
+            self.meter.broken = True
+            raise malformed()
+        if reader is not None:
+            raise paid_for()
+        return body
 
     async def _metered(self, body: bytes) -> bytes:
         """The answer as it can be read: as it came, but where it is only nearly JSON."""
@@ -190,6 +208,15 @@ class Answer:
     async def _read(self) -> bytes:
         with self._timeline.waiting:
             return await self.exchange.read()
+
+
+async def _takes_long(body: bytes) -> bool:
+    """Whether a body takes too long to parse; other calls run while it is measured."""
+    for size in loose_sizes(body):
+        if size.exceeds(MAX_ANSWER):
+            return True
+        await asyncio.sleep(0)
+    return False
 
 
 def said(reader: Reader, piece: bytes) -> bytes:

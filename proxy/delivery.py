@@ -11,8 +11,9 @@ from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt, End, crude, receipt, terms
 from proxy.timeline import Waiting
 from proxy.watch import HungUp, Interrupted, Wait
-from proxy.wire.endings import cut_off, error_event, failed_midway
+from proxy.wire.endings import cut_off, error_event, failed_midway, malformed
 from proxy.wire.failures import unkeyed, unkeyed_answer, unkeyed_error
+from proxy.wire.json_size import MAX_ANSWER, may_exceed
 from proxy.wire.port import Reader
 from proxy.wire.sse import is_idle
 from slo.usage import Usage
@@ -133,7 +134,11 @@ class Delivery:
         return self._line.caller.closing(kept) if self._answer.is_stream else b""
 
     def _read(self, piece: bytes) -> bytes:
-        return piece if self._reader is None else said(self._reader, piece)
+        if self._reader is None:
+            return piece
+        if may_exceed(piece, MAX_ANSWER):
+            raise malformed()
+        return said(self._reader, piece)
 
     def _end(self) -> bytes:
         return self._reader.end() if self._reader is not None else b""

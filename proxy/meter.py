@@ -19,6 +19,7 @@ import msgspec
 from proxy.prefix.explaining.diagnostics import told
 from proxy.prefix.explaining.reasons import Said
 from proxy.wire.delivered import Place, answer_pieces, has_content, stream_pieces
+from proxy.wire.json_size import MAX_ANSWER, ends_of, may_exceed
 from proxy.wire.lenient import mended
 from proxy.wire.sse import Event, events
 from proxy.wire.usage import merge
@@ -173,6 +174,15 @@ class Meter:
         ):
             self._look(run)
 
+    def feed_ends(self, body: bytes) -> None:
+        """Take note of a body that takes too long to parse: of its id and usage alone."""
+        ends = ends_of(body)
+        self.unkept += len(body) - len(ends)
+        if ends:
+            self.feed(ends)
+        else:
+            self.unread = self.begun = self.finished = True
+
     @property
     def usage(self) -> Usage | None:
         """What the upstream has said so far; None if it has said nothing."""
@@ -242,6 +252,9 @@ class Meter:
 
     def _note(self, event: Event) -> None:
         """Take over what one event says; data that is no JSON object only begins the answer."""
+        is_dense = self._streamed and may_exceed(event.data, MAX_ANSWER)
+        if is_dense:
+            event = Event(name=event.name, data=ends_of(event.data))
         answer = _read(event.data, most=_EVENT if self._streamed else 0)
         if answer is None:
             self.unread = True
@@ -254,7 +267,8 @@ class Meter:
         elif kind != "ping":
             if self._to_ask:
                 self._open(kind, answer)
-            self.begun = self.begun or not self._streamed or has_content(kind, event.data)
+            is_certain = self.begun or is_dense or not self._streamed
+            self.begun = is_certain or has_content(kind, event.data)
         self._use(answer)
         self.said = told(event.data) or self.said
 

@@ -6,7 +6,7 @@ of our own work on a call, so a call meets none of them.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -17,7 +17,7 @@ from proxy.call import Call, Key
 from proxy.chat import Ask, ask
 from proxy.decide import GENERATING
 from proxy.desk import Desk, Line
-from proxy.errors import InvalidCall, ProxyError, Unready, UnsupportedMedia
+from proxy.errors import InvalidCall, ProxyError, TooLarge, Unready, UnsupportedMedia
 from proxy.pipeline import refuse, serve
 from proxy.routes.arrival import Arrival, arrival, body, unauthenticated
 from proxy.routes.azure import PREFIX, as_openai, of_deployment
@@ -27,6 +27,7 @@ from proxy.routes.room import Room
 from proxy.settle import Seal
 from proxy.timeline import Timeline
 from proxy.watch import HungUp, Wait, Watch, Watches
+from proxy.wire.json_size import MAX_REQUEST, JsonSize, exact_sizes, loose_sizes
 
 _log = logging.getLogger("thriftgate.front")
 
@@ -124,15 +125,15 @@ class Front:
                 head = arrival(scope)
                 relay.wants_trailer = head.wants_trailer
                 self._admit(head)
-                keys = self._door.keys
-                key = _good(keys.find(head.token) or await keys.look(head.token))
+                key = await self._key(head)
                 watch.expect(Wait.BODY, _BODY_WAIT)
                 with timeline.waiting:
                     sent = await body(receive, head.length, claim)
                 watch.listen(relay.gone)
+                await _check_size(head, sent)
                 call = _call(call_id, key, head, sent, arrived, self._desk.seal)
-                call = self._read(call, head, timeline)
-                await serve(Line(call, relay, self._desk, watch, timeline))
+                read = self._read(call, head, timeline)
+                await serve(Line(read, relay, self._desk, watch, timeline))
         except HungUp:
             return
         except asyncio.CancelledError:  # The process stops, and this task ends here anyway.
@@ -158,6 +159,11 @@ class Front:
             raise Unready(trouble, code="ledger_unavailable", retry_after=5.0)
         if not head.token:
             raise unauthenticated(is_missing=True)
+
+    async def _key(self, head: Arrival) -> Key:
+        """The key that came with the call, if it opens anything."""
+        keys = self._door.keys
+        return _good(keys.find(head.token) or await keys.look(head.token))
 
     def _read(self, call: Call, head: Arrival, timeline: Timeline) -> Call:
         """The call with its body read, and a receipt for it if it is refused."""
@@ -226,6 +232,30 @@ def _check_media(head: Arrival) -> None:
             f"The body's content type is {head.media[:80]}. Send application/json.",
             code="unsupported_content_type",
         )
+
+
+async def _check_size(head: Arrival, sent: bytes) -> None:
+    """Refuse a JSON body that takes too long to parse, before anything parses it.
+
+    Raises:
+        TooLarge: If it has too many keys or values.
+    """
+    is_json = head.endpoint in GENERATING or head.media == "application/json"
+    if is_json and await _exceeds(loose_sizes(sent)) and await _exceeds(exact_sizes(sent)):
+        raise TooLarge(
+            f"The body has more than {MAX_REQUEST.keys:,} JSON keys, or more than"
+            f" {MAX_REQUEST.values:,} JSON values. Send fewer, or send data as text in one string.",
+            code="too_many_json_values",
+        )
+
+
+async def _exceeds(sizes: Iterator[JsonSize]) -> bool:
+    """Whether a body is over the limit; other calls run between two of its pieces."""
+    for size in sizes:
+        if size.exceeds(MAX_REQUEST):
+            return True
+        await asyncio.sleep(0)
+    return False
 
 
 def _asked(call: Call, head: Arrival) -> Call:

@@ -55,11 +55,12 @@ class House:
     trouble: str = ""
     shared: bool = False
     max_calls: int = 2
+    body: int = 1000
     bodies: int = 2000
     receipts: list[Receipt] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.room = Room(each=1000, all_together=self.bodies)
+        self.room = Room(each=self.body, all_together=self.bodies)
         self.transport = FakeTransport(self.scripts)
         table, ledger = desk(self.transport)
         self.receipts = ledger.receipts

@@ -1,3 +1,5 @@
+import asyncio
+
 import orjson
 import pytest
 
@@ -300,3 +302,59 @@ def test_what_an_endpoint_that_generates_answers_is_read_whole(media):
 
     assert (answer.is_whole, answer.first) == (True, COMPLETION)
     assert answer.meter.usage is not None
+
+
+#: More keys than are parsed on the event loop.
+DENSE = b'"logprobs":[' + b",".join([b'{"a":0,"b":1}'] * 300_000) + b"]"
+
+
+def test_an_answer_with_too_many_keys_is_passed_on_unmodified_with_its_usage_read():
+    body = b'{"id":"c",%b,"usage":{"prompt_tokens":9,"completion_tokens":2}}' % DENSE
+    answer, pieces = played(passed(Scripted([body], headers=JSON)))
+
+    assert pieces == [body]
+    assert answer.meter.usage == Usage(input=9, output=2)
+
+
+def test_what_has_too_many_keys_and_is_no_object_is_no_answer():
+    with pytest.raises(UpstreamError) as caught:
+        played(begun(Scripted([b"[{%b}]" % DENSE], headers=JSON), generates=True))
+
+    assert caught.value.code == "upstream_malformed"
+
+
+def test_an_answer_with_too_many_keys_is_not_translated():
+    class Never:
+        def feed(self, run: bytes) -> bytes:
+            raise AssertionError("it was parsed")
+
+        end = rest = lambda self: b""
+
+    async def work() -> None:
+        exchange = FakeExchange(Scripted([b"{%b}" % DENSE], headers=JSON))
+        answer = Answer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
+        await answer.commit(Never())
+
+    with pytest.raises(UpstreamError) as caught:
+        played(work())
+    assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
+
+
+def test_other_calls_run_while_a_large_answer_is_measured():
+    body = b'{"id":"c","data":"%b"}' % (b"x" * 2_000_000)
+
+    async def work() -> int:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        running = asyncio.ensure_future(others())
+        await passed(Scripted([body], headers=JSON))
+        running.cancel()
+        return turns
+
+    assert played(work()) > 20

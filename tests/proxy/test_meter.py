@@ -296,3 +296,37 @@ def test_a_providers_own_reason_for_a_miss_is_read() -> None:
 def test_what_an_answer_says_of_diagnostics_is_no_reason() -> None:
     assert answered(orjson.dumps({"content": orjson.dumps(CACHE_MISS).decode()})).said is None
     assert metered(*MESSAGES).said is None
+
+
+#: More keys than are parsed on the event loop.
+DENSE = b'"logprobs":[' + b",".join([b'{"a":0,"b":1}'] * 300_000) + b"]"
+
+
+def test_of_a_body_with_too_many_keys_the_id_and_the_usage_are_read() -> None:
+    meter = Meter(openai_usage, streamed=False)
+    body = b'{"id":"chatcmpl-1",%b,"usage":{"prompt_tokens":9,"completion_tokens":2}}' % DENSE
+    meter.feed_ends(body)
+
+    assert meter.usage == Usage(input=9, output=2)
+    assert (meter.begun, meter.finished, meter.broken) == (True, True, False)
+    assert meter.upstream_id == "chatcmpl-1"
+    assert meter.exact
+    assert sum(map(len, meter._kept)) < 100
+
+
+def test_a_body_with_too_many_keys_and_no_usage_is_whole_and_estimated() -> None:
+    meter = Meter(openai_usage, streamed=False)
+    meter.feed_ends(b"{%b}" % DENSE)
+
+    assert meter.usage is None
+    assert (meter.begun, meter.complete, meter.unread) == (True, True, True)
+    assert meter.unkept > len(DENSE)
+
+
+def test_an_event_with_too_many_keys_has_begun_the_answer_and_its_usage_is_read() -> None:
+    meter = Meter(openai_usage, streamed=True)
+    meter.feed(b'data: {"id":"chatcmpl-1",%b}\n\n' % DENSE)
+    assert (meter.begun, meter.usage) == (True, None)
+    meter.feed(b'data: {"id":"c",%b,"usage":{"prompt_tokens":9,"completion_tokens":2}}\n\n' % DENSE)
+
+    assert meter.usage == Usage(input=9, output=2)

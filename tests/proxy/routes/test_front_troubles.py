@@ -169,3 +169,46 @@ def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
     assert connection.status == 503
     assert refusal(connection)["code"] == "gateway_stopping"
     assert [kept.error for kept in house.receipts] == ["gateway_interrupted"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b'{"model":"m",' + b",".join(b'"k%d":0' % at for at in range(1_000_000)) + b"}",
+        b'{"model":"m","messages":[' + b",".join([b'{"a" :0}'] * 60_000) + b"]}",
+        b'{"model":"m","messages":[' + b",".join([b"[]"] * 600_000) + b"]}",
+    ],
+    ids=["a million keys", "spaced keys", "lists"],
+)
+def test_a_body_with_too_many_keys_is_refused_before_it_is_parsed_and_others_run(sent):
+    house = House(body=1 << 30, bodies=1 << 30)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def work() -> Connection:
+        running = asyncio.ensure_future(others())
+        connection = Connection([sent])
+        await asked(house.front, scope(), connection)
+        running.cancel()
+        return connection
+
+    connection = played(work())
+    assert (connection.status, refusal(connection)["code"]) == (413, "too_many_json_values")
+    assert turns > 10
+    assert house.receipts == []
+
+
+def test_a_large_conversation_of_many_messages_and_much_text_is_taken():
+    text = 'if a[1] == {"k": [1, 2, 3]}: pass, ' * 100
+    said = [{"role": "user", "content": text} for _ in range(3_000)]
+    sent = json.dumps({"model": "m", "messages": said}).encode()
+
+    house = House(body=1 << 30, bodies=1 << 30)
+    taken = asyncio.run(asked(house.front, scope(), Connection([sent])))
+
+    assert taken.status == 200
