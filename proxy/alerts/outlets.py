@@ -6,17 +6,19 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from proxy.alerts import alertmanager, slack, webhook
+from proxy.alerts import alertmanager, notices, slack, webhook
+from proxy.alerts.notices import Notice
 from proxy.alerts.post import Message, Telling
 from proxy.store.outbox import Letter
 from slo.alert import Alert, identity
-from slo.alerting import Group, repeated
+from slo.alerting import MOST, Group, repeated
 from slo.promises.sinks import Sink, SinkKind
 
-_MESSAGES: Final[Mapping[SinkKind, Callable[[Telling], Message]]] = {
+_MESSAGES: Final[Mapping[SinkKind, Callable[[Telling], Message | Notice]]] = {
     SinkKind.WEBHOOK: webhook.message,
     SinkKind.SLACK: slack.message,
     SinkKind.ALERTMANAGER: alertmanager.message,
+    SinkKind.APPRISE: lambda telling: notices.notice(telling.group.alerts[0]),
 }
 
 
@@ -37,7 +39,7 @@ class Outlet(msgspec.Struct, frozen=True):
         """Its name alone."""
         return f"Outlet({self.sink.name})"
 
-    def message(self, group: Group, letters: Sequence[Letter], at: float) -> Message:
+    def message(self, group: Group, letters: Sequence[Letter], at: float) -> Message | Notice:
         """What the sink is told of a group.
 
         Args:
@@ -50,6 +52,11 @@ class Outlet(msgspec.Struct, frozen=True):
         named = identity(self.sink.name, *tellings)
         telling = Telling(group=group, id=named, at=at, secret=self.secret)
         return _MESSAGES[self.sink.kind](telling)
+
+    @property
+    def most(self) -> int:
+        """Alerts in one message; services close each alert by itself, so they get one each."""
+        return 1 if self.sink.kind is SinkKind.APPRISE else MOST
 
     def again(self, alert: Alert) -> float | None:
         """In how many seconds the sink is told of the alert again; None for never."""
@@ -87,13 +94,21 @@ def _lacking(sink: Sink, url: str, secret: str) -> str:
     """Why a sink cannot be spoken to; "" if it can."""
     if not url:
         return f"{sink.url_env} is not set"
-    if not _is_address(url):
-        return f"{sink.url_env} holds no address of http or https"
+    if why := _unusable(sink, url):
+        return why
     if sink.secret_env and not secret:
         return f"{sink.secret_env} is not set"
     if not (secret.isascii() and (secret.isprintable())):
         return f"{sink.secret_env} holds what no header can"
     return ""
+
+
+def _unusable(sink: Sink, url: str) -> str:
+    """Why nothing can be sent to such a URL; "" if something can."""
+    if sink.kind is SinkKind.APPRISE:
+        why = notices.why_not(url)
+        return why and f"{sink.url_env} {why}"
+    return "" if _is_address(url) else f"{sink.url_env} holds no address of http or https"
 
 
 def _is_address(url: str) -> bool:

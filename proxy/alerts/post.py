@@ -1,4 +1,4 @@
-"""Small HTTP posts to sinks: one deadline for all of it, no redirects, nothing told of addresses.
+"""Messages to sinks: one deadline for all of it, no redirects, nothing told of addresses.
 
 A sink's address may be its secret, so neither the log nor an error ever holds one.
 """
@@ -12,6 +12,7 @@ from typing import Final, Self
 import httpx2
 import msgspec
 
+from proxy.alerts.notices import Notice, Notices
 from slo.alerting import Group
 
 #: Seconds that one post may take.
@@ -67,6 +68,7 @@ class Post:
         # It logs every address it posts to.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
         self._deadline = deadline
+        self._notices = Notices(deadline)
         self._client = httpx2.AsyncClient(
             follow_redirects=False,
             trust_env=False,
@@ -80,9 +82,21 @@ class Post:
 
     async def __aexit__(self, *_: object) -> None:
         """Hang up."""
+        self._notices.close()
         await self._client.aclose()
 
-    async def send(self, url: str, message: Message) -> None:
+    async def send(self, url: str, message: Message | Notice) -> None:
+        """Send a message or a notice.
+
+        Raises:
+            NotTaken: If the sink did not take it.
+        """
+        if isinstance(message, Message):
+            await self._post(url, message)
+        elif why := await self._notices.send(url, message):
+            raise NotTaken(why)
+
+    async def _post(self, url: str, message: Message) -> None:
         """Post a message; nobody reads what the sink says besides its status.
 
         Raises:

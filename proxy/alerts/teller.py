@@ -70,7 +70,7 @@ class Teller:
         name = self._outlet.sink.name
         letters = await self._opened.ask(self._outbox.due, name, began, MOST, LEASE)
         left = {letter.alert.id: letter for letter in letters}
-        for group in _groups(letters):
+        for group in _groups(letters, self._outlet.most):
             if self._now() > began + LEASE - 2 * DEADLINE:
                 return  # the lease ends, and what is left is due again
             told = [left[alert.id] for alert in group.alerts]
@@ -115,11 +115,11 @@ class Teller:
             await self._opened.ask(self._outbox.failed, [letter], str(why), due, is_refused=True)
 
 
-def _groups(letters: Sequence[Letter]) -> list[Group]:
+def _groups(letters: Sequence[Letter], most: int) -> list[Group]:
     """The messages to send; what was refused before is sent by itself: it may be one's fault."""
     fresh = [letter.alert for letter in letters if not letter.tries]
     refused = [letter.alert for letter in letters if letter.tries]
-    return [*grouped(fresh), *(Group((alert,)) for alert in refused)]
+    return [*grouped(fresh, most), *(Group((alert,)) for alert in refused)]
 
 
 def cause(error: Exception) -> str:

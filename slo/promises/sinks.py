@@ -4,7 +4,7 @@
 
 [[sinks]]
 name = "on-call"
-kind = "slack"           # webhook, slack, alertmanager
+kind = "slack"           # webhook, slack, alertmanager, apprise
 url_env = "SLACK_URL"    # the environment variable that holds the URL, which is a secret, too
 secret_env = "SECRET"    # webhook: what signs; alertmanager: a bearer token, if it wants one
 at_least = "ticket"      # page, ticket, note; ticket is the default
@@ -32,6 +32,11 @@ class SinkKind(StrEnum):
     WEBHOOK = "webhook"  # a CloudEvent, signed
     SLACK = "slack"  # an incoming webhook
     ALERTMANAGER = "alertmanager"  # its API, version 2
+    APPRISE = "apprise"  # a URL of the library Apprise: e-mail, PagerDuty, Teams and others
+
+
+#: Kinds that have no secret but the URL, by the name people know them by.
+_URL_ALONE: Final = {SinkKind.SLACK: "Slack", SinkKind.APPRISE: "Apprise"}
 
 
 class Sink(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,8 +67,9 @@ def sink(table: Table) -> Sink:
     if kind is SinkKind.WEBHOOK and "secret_env" not in table.entries:
         mend = "name the environment variable that holds what signs"
         table.wrong("secret_env", "is missing", mend)
-    if kind is SinkKind.SLACK and "secret_env" in table.entries:
-        table.wrong("secret_env", "says nothing to Slack, whose URL is the secret", "leave it out")
+    if kind in _URL_ALONE and "secret_env" in table.entries:
+        what = f"says nothing to {_URL_ALONE[kind]}, whose URL is the secret"
+        table.wrong("secret_env", what, "leave it out")
     return Sink(
         name=table.name("on-call"),
         kind=kind or SinkKind.WEBHOOK,

@@ -3,6 +3,7 @@ import json
 import msgspec
 import pytest
 
+from proxy.alerts.notices import notice
 from proxy.alerts.outlets import Outlet, outlets, variables
 from proxy.store.outbox import Letter
 from slo.alert import Severity, resolved
@@ -64,13 +65,33 @@ def test_an_outlet_shows_its_name_alone():
 def test_each_kind_is_told_in_its_own_way():
     alert = an_alert()
     letter = Letter(alert=alert, sink="on-call")
-    bodies = [
-        json.loads(outlet(kind).message(Group((alert,)), [letter], NOW).body) for kind in SinkKind
+    told = [
+        outlet(kind).message(Group((alert,)), [letter], NOW)
+        for kind in (SinkKind.WEBHOOK, SinkKind.SLACK, SinkKind.ALERTMANAGER)
     ]
+    bodies = [json.loads(each.body) for each in told]
 
     assert bodies[0]["specversion"]
     assert bodies[1]["blocks"]
     assert bodies[2][0]["labels"]
+
+
+def test_a_service_of_apprise_is_told_by_a_notice_one_alert_at_a_time():
+    known = {"URL": "json://127.0.0.1:1/xyzzy"}
+    (made,), lacking = outlets([a_sink(SinkKind.APPRISE)], known)
+    alert = an_alert()
+
+    assert lacking == []
+    assert (made.url, made.most) == (known["URL"], 1)
+    letter = Letter(alert=alert, sink="on-call")
+    assert made.message(Group((alert,)), [letter], NOW) == notice(alert)
+
+
+def test_a_url_that_apprise_does_not_understand_is_named_by_its_variable_alone():
+    found, (why,) = outlets([a_sink(SinkKind.APPRISE)], {"URL": "xyzzy"})
+
+    assert found == []
+    assert why.endswith("is told of nothing: URL holds no URL that Apprise understands.")
 
 
 def test_what_is_sent_again_has_the_id_it_had_until_somebody_took_it():

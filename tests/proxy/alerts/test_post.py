@@ -3,6 +3,7 @@ import logging
 
 import pytest
 
+from proxy.alerts.notices import Notice
 from proxy.alerts.post import Message, NotTaken, Post, stamp
 from tests.fakes.server import CLOSE, WAIT, Server, head, serving
 
@@ -88,6 +89,20 @@ def test_a_sink_that_hangs_up_or_is_not_there_has_not_taken_it():
     with pytest.raises(NotTaken, match="cannot be reached") as why:
         asyncio.run(nobody())
     assert "xyzzy" not in str(why.value)
+
+
+def test_a_notice_goes_to_its_service():
+    async def run(*answers) -> str:
+        async with serving(*answers) as server, Post(2) as post:
+            told = Notice(title="A title", body="A line", kind="info")
+            try:
+                await post.send(f"json://127.0.0.1:{server.port}/xyzzy", told)
+            except NotTaken as why:
+                return str(why)
+            return server.got[0].line
+
+    assert asyncio.run(run(OK)).startswith("POST /xyzzy")
+    assert asyncio.run(run([CLOSE])) == "the service did not take it"
 
 
 def test_no_address_is_logged(caplog):

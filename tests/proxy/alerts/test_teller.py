@@ -3,12 +3,13 @@ from typing import Any
 
 import pytest
 
+from proxy.alerts.outlets import outlets
 from proxy.alerts.post import Post
 from proxy.alerts.teller import LEASE, TRIES
 from slo.alert import Severity, resolved
 from slo.alerting import TOGETHER
 from slo.promises.sinks import SinkKind
-from tests.fakes.alerts import NOW, SECRET, an_alert, an_outlet, posted
+from tests.fakes.alerts import NOW, SECRET, a_sink, an_alert, an_outlet, posted
 from tests.fakes.dispatching import FAILS, OK, REFUSES, Room
 from tests.fakes.server import RESET, head
 
@@ -108,6 +109,22 @@ def test_what_stays_open_is_told_again_after_four_hours_as_another_event(play):
 
         assert room.types() == ["open"] * 3
         assert len({posted(got)["id"] for got in room.got}) == 3
+
+    play(plan)
+
+
+def test_a_service_is_told_of_each_alert_by_itself_and_of_its_end_by_the_same_title(play):
+    async def plan(room: Room) -> None:
+        url = {"URL": f"json://127.0.0.1:{room.server.port}/hook"}
+        (outlet,), _ = outlets([a_sink(SinkKind.APPRISE, at_least=Severity.NOTE)], url)
+        room.alerts = room.beside(outlet)
+        await room.said(an_alert("a"), an_alert("b"))
+        await room.said(resolved(an_alert("a"), NOW + 60))
+        told = [(each["type"], each["title"]) for each in map(posted, room.got)]
+
+        begun = [("failure", f"{name} burns its error budget") for name in "ab"]
+        assert sorted(told[:2]) == begun
+        assert told[2:] == [("success", begun[0][1])]
 
     play(plan)
 

@@ -63,6 +63,7 @@ def test_a_sink_is_told_of_what_somebody_has_to_act_on() -> None:
         ({"url_env": '"THRIFTGATE_URL"'}, "begins with THRIFTGATE_"),
         ({"secret_env": ""}, "secret_env: is missing"),
         ({"kind": '"slack"'}, "leave it out"),
+        ({"kind": '"apprise"'}, "says nothing to Apprise, whose URL is the secret; leave it out"),
         ({"at_least": '"all"'}, "at_least: is the string"),
         ({"name": '"a b"'}, "name: is the string"),
         ({"colour": '"red"'}, "colour: is not known"),
