@@ -6,25 +6,24 @@ Everything is built here and handed down as arguments; leaving the context close
 import asyncio
 import logging
 import time
-import traceback
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
     closing,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
-from proxy.alerts.standing import alerting
+from proxy.alerts.standing import alerting, following
+from proxy.background import Tasks
 from proxy.catalog.catalog import Catalog
 from proxy.chosen import Usual
-from proxy.configuration import read_catalog, read_policies, upstreams_with_keys
+from proxy.configuration import Prepare, Snapshot, read_snapshot
 from proxy.decide import Patience
 from proxy.desk import Desk
 from proxy.errors import Unready
@@ -32,7 +31,7 @@ from proxy.estimates import Estimates
 from proxy.folding.asking import through
 from proxy.folding.figures import FoldFigures
 from proxy.folding.folding import Folding
-from proxy.folding.notebook import notebook
+from proxy.folding.notebook import Notebook, notebook
 from proxy.lanes import Lanes
 from proxy.limits.entry import Entry
 from proxy.limits.standing import standing
@@ -40,6 +39,7 @@ from proxy.pages import paged
 from proxy.planning import Planning
 from proxy.prefix.planner import Planner
 from proxy.receipt import Receipt
+from proxy.reloading import Reloader
 from proxy.routes.cors import with_cors
 from proxy.routes.front import Door, Front
 from proxy.routes.room import Room
@@ -53,47 +53,26 @@ from proxy.store.store import Store, open_store
 from proxy.surroundings import Surroundings
 from proxy.telemetry import Telemetry
 from proxy.upkeep import guard, retain
-from proxy.upstream.http import transport
+from proxy.upstream.http import HttpTransport, transport
 from proxy.upstream.port import Transport
 from slo.steady_clock import SteadyClock
 
 _log = logging.getLogger("thriftgate")
 
-#: Seconds after which a task that was cancelled is cancelled once more.
-_AGAIN = 1.0
-#: Seconds after which a task that is to go on for ever and failed begins again.
-_REST = 2.0
-
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A running gateway: the app that answers, and what the command line shows of it."""
+    """A running gateway: the app that answers, and what the command line needs of it.
+
+    Attributes:
+        catalog: What it started with.
+        reload: Has the catalog and the policies read again soon.
+    """
 
     app: ASGIApp
     store: Store
     catalog: Catalog
-
-
-class Tasks:
-    """Background tasks that end with the gateway; one that fails is logged and harms no other."""
-
-    def __init__(self, group: asyncio.TaskGroup) -> None:
-        self._group = group
-
-    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
-        """Start a task in the group."""
-        return self._group.create_task(_guarded(work))
-
-    def keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
-        """Start a task that goes on for ever: where it fails, it begins again after a rest."""
-        return self._group.create_task(_kept(work))
-
-    def end(self, *tasks: asyncio.Task[None]) -> None:
-        """Cancel tasks of the group until they have ended; nobody waits for that here.
-
-        One cancellation may be lost in a library that takes it for its own timeout.
-        """
-        self._group.create_task(_ended(tasks))
+    reload: Callable[[], None]
 
 
 class Receipts:
@@ -168,19 +147,21 @@ async def gateway(
     """
     steady = SteadyClock(time.time, ticks)  # noqa: TID251 - the one clock
     clock = clock or steady
-    known = read_catalog(settings)
+    reloader = Reloader(settings, read_snapshot(settings), clock)
+    known, policies = reloader.snapshot.catalog, reloader.snapshot.policies
     opened = opened or open_store(settings)
     telemetry = Telemetry(log_calls=settings.log_calls, team_name=opened.keyring.team_name)
+    telemetry.also(reloader)
     estimates = _estimates()
     try:
         async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
             tasks = Tasks(group)
             upkeep = tasks.keep(partial(retain, opened, settings.retention_days, clock))
-            promises = read_policies(settings)
-            async with alerting(promises.sinks, opened, tasks, clock, promises.budgets) as alerts:
+            async with alerting(policies.sinks, opened, tasks, clock, policies.budgets) as alerts:
+                reloader.follow(following(alerts, opened, tasks, clock))
                 around = Surroundings(
                     settings=settings,
-                    promises=promises,
+                    promises=policies,
                     catalog=known,
                     opened=opened,
                     estimator=estimates,
@@ -189,15 +170,11 @@ async def gateway(
                     compare_clock=steady.compare,
                     publish=telemetry.also,
                     say=alerts.say,
-                    keyed=upstreams_with_keys(known),
+                    follow=reloader.follow,
                 )
-                async with (
-                    _desk(around, pool, telemetry, ticks) as (desk, kept, entry, wheel),
-                    paged(around, kept, telemetry, entry, wheel, ticks) as pages,
-                ):
-                    door = _door(settings, opened, clock, ticks)
-                    front = with_cors(Front(pages, desk, door), settings.cors_origins)
-                    yield Gateway(front, opened, known)
+                async with _front(around, pool, telemetry, reloader, ticks) as front:
+                    app = with_cors(front, settings.cors_origins)
+                    yield Gateway(app, opened, known, reloader.request)
             tasks.end(upkeep)
     finally:
         estimates.close()
@@ -221,10 +198,35 @@ def _close(opened: Store, grace: float) -> None:
 
 
 @asynccontextmanager
+async def _front(
+    around: Surroundings,
+    pool: HttpTransport,
+    telemetry: Telemetry,
+    reloader: Reloader,
+    ticks: Callable[[], float],
+) -> AsyncIterator[Front]:
+    """The app that answers; it follows the catalog and the policies as their files change."""
+    async with (
+        _desk(around, pool, telemetry, ticks) as (desk, kept, limits, noted_at),
+        paged(around, kept, telemetry, limits, reloader, ticks) as pages,
+    ):
+        front = Front(pages, desk, _door(around.settings, around.opened, around.now, ticks))
+        reloader.follow(_serving(desk, pool, (front.update, noted_at)))
+        reloading = around.tasks.keep(reloader.run)
+        yield front
+        around.tasks.end(reloading)
+
+
+@asynccontextmanager
 async def _desk(
     around: Surroundings, pool: Transport, telemetry: Telemetry, ticks: Callable[[], float]
-) -> AsyncIterator[tuple[Desk, Receipts, Entry | None, Wheel | None]]:
-    """The desk, what keeps its receipts, what its calls have to pass, and what moves them."""
+) -> AsyncIterator[
+    tuple[Desk, Receipts, tuple[Entry | None, Wheel | None], Callable[[Desk], None]]
+]:
+    """The desk, what keeps its receipts, what its calls pass and what moves them, and its moving.
+
+    The last one takes the desk at which the gateway's own calls are made from then on.
+    """
     settings, opened, lanes = around.settings, around.opened, around.lanes
     around.publish(LaneFigures(lanes, ticks))
     watching = around.tasks.keep(LaneNews(lanes, ticks, around.now, around.say).run)
@@ -257,11 +259,35 @@ async def _desk(
             folding=folding,
             lanes=lanes,
         )
+
         if noting is not None:
             stack.push_async_callback(noting.stop)
-            noting.serve = through(desk, ticks)
             folding.takes(noting)
-        yield desk, kept, entry, wheel
+        noted_at = partial(_note_at, noting, ticks)
+        noted_at(desk)
+        yield desk, kept, (entry, wheel), noted_at
+
+
+def _note_at(noting: Notebook | None, ticks: Callable[[], float], desk: Desk) -> None:
+    """Have notes asked for at this desk from now on."""
+    if noting is not None:
+        noting.serve = through(desk, ticks)
+
+
+def _serving(desk: Desk, pool: HttpTransport, servers: Sequence[Callable[[Desk], None]]) -> Prepare:
+    """What lets calls that arrive from now on be answered by the catalog of a snapshot."""
+
+    async def prepare(snapshot: Snapshot) -> Callable[[], None]:
+        keys = _keys(snapshot.catalog)
+
+        def commit() -> None:
+            pool.add_keys(keys)
+            for serve in servers:
+                serve(replace(desk, catalog=snapshot.catalog))
+
+        return commit
+
+    return prepare
 
 
 def _spent(lanes: Lanes, ticks: Callable[[], float], receipt: Receipt) -> None:
@@ -270,10 +296,13 @@ def _spent(lanes: Lanes, ticks: Callable[[], float], receipt: Receipt) -> None:
         lanes.hedges.called(receipt.cost_nanos, ticks())
 
 
-def _transport(settings: Settings, known: Catalog) -> AbstractAsyncContextManager[Transport]:
-    keys = upstream_keys(upstream.key_env for upstream in known.upstreams.values())
+def _keys(known: Catalog) -> dict[str, str]:
+    return upstream_keys(upstream.key_env for upstream in known.upstreams.values())
+
+
+def _transport(settings: Settings, known: Catalog) -> AbstractAsyncContextManager[HttpTransport]:
     return transport(
-        keys, connections=settings.connections, connect_timeout=settings.connect_timeout
+        _keys(known), connections=settings.connections, connect_timeout=settings.connect_timeout
     )
 
 
@@ -317,43 +346,3 @@ def _door(
         max_calls=settings.max_calls,
         shared_state=settings.shared_provider_state,
     )
-
-
-async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
-    while pending := {task for task in tasks if not task.done()}:
-        for task in pending:
-            task.cancel()
-        await asyncio.wait(pending, timeout=_AGAIN)
-
-
-async def _guarded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    await _is_done(work, set())
-
-
-async def _kept(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    told: set[str] = set()
-    while True:
-        if await _is_done(work, told):
-            return
-        await asyncio.sleep(_REST)
-
-
-async def _is_done(work: Callable[[], Coroutine[Any, Any, None]], told: set[str]) -> bool:
-    """Whether the work came to its end; a failure is logged, once for each kind not told of."""
-    try:
-        await work()
-    except Exception as error:  # noqa: BLE001 - the background runner: logged, harming no other
-        kind = _kind(error)
-        if kind not in told:
-            told.add(kind)
-            _log.exception("A background task failed")
-        return False
-    return True
-
-
-def _kind(error: Exception) -> str:
-    """What an error has in common with those of the same mistake: its type, and where it arose."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__qualname__} {last.filename}:{last.lineno}"

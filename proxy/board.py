@@ -155,13 +155,17 @@ class LiveBoard:
         patience: float = PATIENCE,
     ) -> None:
         self._opened = opened
-        self._budgets = tuple(budgets)[:_BUDGETS]
+        self.update(budgets)
         self._wheel = wheel
         self._counters = counters
         self._now = now
         self._patience = patience
         self._ask = _Asking(opened, patience)
         self._accounts = Accounts(opened.spendings)
+
+    def update(self, budgets: Iterable[Budget]) -> None:
+        """Show these budgets from now on."""
+        self._budgets = tuple(budgets)[:_BUDGETS]
 
     async def promises(self) -> Sequence[Promise] | None:
         """See ``Board.promises``."""
@@ -202,16 +206,16 @@ class LiveBoard:
 
         Where the ledger is away they are asked for budgets that name whose they are.
         """
-        now = self._now()
-        if not self._budgets:
+        now, budgets = self._now(), self._budgets
+        if not budgets:
             return []
-        ledgers = await self._ask("budgets", lambda: self._known(now), _LEDGERS)
-        rows = await self._said(ledgers or [unknown(each) for each in self._budgets], now)
+        ledgers = await self._ask("budgets", lambda: self._known(budgets, now), _LEDGERS)
+        rows = await self._said(budgets, ledgers or [unknown(each) for each in budgets], now)
         if ledgers is None and not any(row.spent is not None for some in rows for row in some):
             return None
         return [
             _counter(budget, row, now)
-            for budget, some in zip(self._budgets, rows, strict=True)
+            for budget, some in zip(budgets, rows, strict=True)
             for row in most_spent(some, _COUNTERS)
         ]
 
@@ -230,18 +234,20 @@ class LiveBoard:
             attempts=[_facts(each) for each in receipts],
         )
 
-    def _known(self, now: float) -> list[list[Row]]:
+    def _known(self, budgets: Sequence[Budget], now: float) -> list[list[Row]]:
         """What the ledger knows of each budget, of those of whom most is spent; blocks."""
-        return [known(self._accounts, each, now, _ASKED) for each in self._budgets]
+        return [known(self._accounts, each, now, _ASKED) for each in budgets]
 
-    async def _said(self, found: list[list[Row]], now: float) -> list[list[Row]]:
+    async def _said(
+        self, budgets: Sequence[Budget], found: list[list[Row]], now: float
+    ) -> list[list[Row]]:
         """The rows as the counters have them; as they are where these cannot be asked."""
         store, rows = self._counters, []
         if store is None:
             return found
         try:
             async with asyncio.timeout(self._patience * (1 - _LEDGERS)):
-                for budget, some in zip(self._budgets, found, strict=True):
+                for budget, some in zip(budgets, found, strict=True):
                     rows.append(await said(store, budget, some, now))
                     await asyncio.sleep(0)  # counters of this process answer without a pause
         except (StoreLost, TimeoutError):

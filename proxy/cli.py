@@ -226,7 +226,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _replay,
     ),
     "report": (
-        "Calls, errors, tokens, hit rate and cost by team, and by what else is asked for.",
+        "Calls, errors, tokens, hit rate, cost and times by team, and by what else is asked for.",
         _report,
     ),
     "compact": (

@@ -1,12 +1,16 @@
 """The catalog and the policies that settings name, read and checked; an error names file and line.
 
 What the operator may change while the gateway runs stands in these files; settings are read once.
+Both files together make one immutable snapshot. A running gateway swaps it whole
+(``proxy.reloading``): whatever follows it first prepares, which may fail, and then commits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from difflib import get_close_matches
 from importlib import resources
-from typing import Final
+from typing import Final, TypeAlias
+
+import msgspec
 
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.load import load
@@ -16,6 +20,28 @@ from proxy.settings import Settings, upstream_keys
 from slo.promises.file import Promises, models, read
 from slo.promises.table import BadPromises, Mistake, Place, mistake
 from slo.rungs import WORDS
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The catalog and the policies that are in force together.
+
+    Attributes:
+        upstreams_with_keys: Upstreams that can be asked: they have the key they need.
+    """
+
+    catalog: Catalog
+    policies: Promises
+    upstreams_with_keys: Collection[str] = ()
+
+
+#: Gets ready for a snapshot, or raises ``Refused``; what it returns makes the snapshot hold, at
+#: once and without failing.
+Prepare: TypeAlias = Callable[[Snapshot], Awaitable[Callable[[], None]]]
+
+
+class Refused(Exception):
+    """A running gateway cannot take a snapshot over, though it is sound; the message says why."""
+
 
 _UNKNOWN: Final = "write a model's public name, or add it to the catalog"
 
@@ -62,6 +88,18 @@ def read_policies(settings: Settings, known: Catalog | None = None) -> Promises:
     if known is not None and (unknown := list(_unknown_models(top, known))):
         raise BadPromises(unknown)
     return found
+
+
+def read_snapshot(settings: Settings) -> Snapshot:
+    """Both files, and the policies checked against the catalog; blocks.
+
+    Raises:
+        BadCatalog: With every problem found.
+        BadPromises: With every mistake found.
+        OSError: If a file cannot be read.
+    """
+    known = read_catalog(settings)
+    return Snapshot(known, read_policies(settings, known), upstreams_with_keys(known))
 
 
 def upstreams_with_keys(known: Catalog) -> frozenset[str]:

@@ -9,8 +9,11 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from proxy.board import LiveBoard
 from proxy.call import Key
 from proxy.catalog.entries import Model
+from proxy.configuration import Snapshot
+from proxy.lanes import Lanes
 from proxy.limits.counters import counters
 from proxy.limits.entry import Entry
+from proxy.reloading import Reloader
 from proxy.routes import admin, health, models, receipts
 from proxy.routes.arrival import token, unauthenticated
 from proxy.routes.pages import tell_errors
@@ -28,8 +31,8 @@ async def paged(
     around: Surroundings,
     kept: Kept,
     telemetry: Telemetry,
-    entry: Entry | None,
-    wheel: Wheel | None,
+    limits: tuple[Entry | None, Wheel | None],
+    reloader: Reloader,
     ticks: Callable[[], float],
 ) -> AsyncIterator[FastAPI]:
     """The app.
@@ -38,8 +41,9 @@ async def paged(
         around: What it stands in.
         kept: Where receipts are found.
         telemetry: What Prometheus reads.
-        entry: Knows where budgets are counted; None where nothing is promised of them.
-        wheel: Knows where objectives stand; None where there are none.
+        limits: What knows where budgets are counted, and what where objectives stand; None each
+            where no policies are named.
+        reloader: Has the catalog in force, and knows what was wrong with the files last.
         ticks: Seconds of a clock that goes forward.
     """
     opened, make = around.opened, call_ids()
@@ -59,24 +63,24 @@ async def paged(
     pages = FastAPI(
         title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
-    pages.include_router(health.router(troubles, telemetry.page))
+    can_answer = partial(_can_answer, reloader, around.lanes, ticks)
+    pages.include_router(health.router(troubles, reloader.notes, telemetry.page))
     pages.include_router(
-        models.router(around.catalog, authenticate, partial(_can_answer, around, ticks)),
+        models.router(lambda: reloader.snapshot.catalog, authenticate, can_answer),
         dependencies=[Depends(name)],
     )
     pages.include_router(receipts.router(kept, authenticate))
-    async with _admin(around, entry, wheel, ticks) as admins:
+    async with _admin(around, *limits, ticks) as admins:
         pages.include_router(admins)
         tell_errors(pages, request_id)
         yield pages
 
 
-def _can_answer(around: Surroundings, ticks: Callable[[], float], model: Model) -> bool:
+def _can_answer(reloader: Reloader, lanes: Lanes, ticks: Callable[[], float], model: Model) -> bool:
     """True if one of the model's routes has the key it needs and is not failing now."""
-    now = ticks()
+    now, keyed = ticks(), reloader.snapshot.upstreams_with_keys
     return any(
-        route.upstream.name in around.keyed and not around.lanes.is_failing(route, now)
-        for route in model.routes
+        route.upstream.name in keyed and not lanes.is_failing(route, now) for route in model.routes
     )
 
 
@@ -107,13 +111,18 @@ async def _admin(
     async with _counters(around, entry) as store:
         budgets = around.promises.budgets
         board = LiveBoard(around.opened, budgets, wheel=wheel, counters=store, now=around.now)
+
+        async def prepare(snapshot: Snapshot) -> Callable[[], None]:
+            return lambda: board.update(snapshot.policies.budgets)
+
+        around.follow(prepare)
         yield admin.router(board, secret, ticks, around.now)
 
 
 @asynccontextmanager
 async def _counters(around: Surroundings, entry: Entry | None) -> AsyncIterator[Reserving | None]:
     """Where the pages ask for budgets: Redis by a connection of their own, or the process's."""
-    if not around.promises.budgets or not around.settings.redis_url:
+    if around.settings.promises is None or not around.settings.redis_url:
         yield None if entry is None else entry.counters
         return
     own = counters(around.settings, around.opened)

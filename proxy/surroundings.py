@@ -1,11 +1,12 @@
 """What the rooms of a running gateway stand in: its settings, its store, its clock, its tasks."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from prometheus_client.registry import Collector
 
 from proxy.catalog.catalog import Catalog
+from proxy.configuration import Prepare
 from proxy.desk import Estimator, Tasks
 from proxy.lanes import Lanes
 from proxy.settings import Settings
@@ -20,8 +21,8 @@ class Surroundings:
 
     Attributes:
         settings: How it runs.
-        promises: What teams are promised.
-        catalog: The models there are.
+        promises: What teams are promised when it starts.
+        catalog: The models there are when it starts.
         opened: The store.
         estimator: Counts prompts.
         tasks: Where rooms work in the background.
@@ -30,7 +31,7 @@ class Surroundings:
         publish: Takes what Prometheus is to read.
         say: Takes alerts; False if too many wait already.
         lanes: The health of all routes.
-        keyed: The names of the upstreams that have the key they need.
+        follow: Takes what gets a room ready for another catalog and other policies.
     """
 
     settings: Settings
@@ -44,4 +45,4 @@ class Surroundings:
     publish: Callable[[Collector], None]
     say: Callable[[Alert], bool]
     lanes: Lanes = field(default_factory=Lanes)
-    keyed: Collection[str] = ()
+    follow: Callable[[Prepare], object]

@@ -37,7 +37,7 @@ PARAMETER_WALL = 6
 #: folding, which are optimisers: whatever goes wrong there, the call is sent as it came.
 BROAD = {
     "proxy/routes/front.py",
-    "proxy/app.py",
+    "proxy/background.py",
     "proxy/planning.py",
     "proxy/folding/folding.py",
 }

@@ -70,8 +70,13 @@ class Alerts:
         self._opened = opened
         self._outbox = opened.outbox
         self._now = now
-        self._least = {outlet.sink.name: outlet.sink.at_least for outlet in outlets}
-        self._tellers = [Teller(outlet, opened, now, post, salt) for outlet in outlets]
+        self._post = post
+        self._salt = salt
+        self._least: dict[str, Severity] = {}
+        self._tellers: dict[Outlet, Teller] = {}
+        self._running: dict[Outlet, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self.update(outlets)
         self._waiting: deque[Alert] = deque()
         self._said: OrderedDict[tuple[str, bool], None] = OrderedDict()
         self._tended = {"expire": float("-inf"), "retain": float("-inf")}
@@ -98,16 +103,37 @@ class Alerts:
             self._said.popitem(last=False)
         return True
 
+    def update(self, outlets: Sequence[Outlet]) -> None:
+        """Tell these sinks from now on; one that stays as it is goes on as it is."""
+        self._least = {outlet.sink.name: outlet.sink.at_least for outlet in outlets}
+        before = self._tellers
+        self._tellers = {
+            outlet: before.get(outlet)
+            or Teller(outlet, self._opened, self._now, self._post, self._salt)
+            for outlet in outlets
+        }
+        self._run_tellers()
+
+    def _run_tellers(self) -> None:
+        """Let a task run for each sink, and for no other, while the dispatcher runs."""
+        if self._group is None:
+            return
+        for outlet in self._running.keys() - self._tellers.keys():
+            self._running.pop(outlet).cancel()
+        for outlet in self._tellers.keys() - self._running.keys():
+            self._running[outlet] = self._group.create_task(self._tellers[outlet].run())
+
     async def run(self) -> None:
         """Write down and tell, until it is cancelled; what is queued by then is written down."""
         try:
             async with asyncio.TaskGroup() as group:
-                for teller in self._tellers:
-                    group.create_task(teller.run())
+                self._group, self._running = group, {}
+                self._run_tellers()
                 while True:
                     await self.tend()
                     await asyncio.sleep(EVERY)
         finally:
+            self._group = None
             await self._last_words()
 
     async def tend(self) -> None:
@@ -134,7 +160,7 @@ class Alerts:
 
     async def tell(self) -> None:
         """Tell every sink what is due now, one after the other."""
-        for teller in self._tellers:
+        for teller in self._tellers.values():
             await teller.tell()
 
     async def _written(self) -> None:

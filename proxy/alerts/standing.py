@@ -12,6 +12,7 @@ from proxy.alerts.dispatch import Alerts
 from proxy.alerts.outlets import outlets, variables
 from proxy.alerts.post import Post
 from proxy.alerts.teller import cause
+from proxy.configuration import Prepare, Snapshot
 from proxy.desk import Tasks
 from proxy.settings import upstream_keys
 from proxy.store.outbox import MOST
@@ -57,6 +58,27 @@ async def alerting(
         finally:
             tasks.end(running)
             await asyncio.wait({running})
+
+
+def following(alerts: Alerts, opened: Store, tasks: Tasks, now: Callable[[], float]) -> Prepare:
+    """What lets alerts follow the file of policies: its sinks are told, and no others.
+
+    What is open about budgets that were changed or taken back ends.
+    """
+
+    async def prepare(snapshot: Snapshot) -> Callable[[], None]:
+        sinks, budgets = snapshot.policies.sinks, snapshot.policies.budgets
+        found, lacking = outlets(sinks, upstream_keys(variables(sinks)))
+
+        def commit() -> None:
+            for why in lacking:
+                _log.warning("%s", why)
+            alerts.update(found)
+            tasks.start(lambda: _review(alerts, budgets, opened, now()))
+
+        return commit
+
+    return prepare
 
 
 async def _review(alerts: Alerts, budgets: Sequence[Budget], opened: Store, now: float) -> None:

@@ -61,6 +61,7 @@ async def _serve(
         # The server raises the signal again once it has stopped; the journal is to be drained yet.
         for each in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(each, lambda: None)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
         listener.listen(serving.BACKLOG)
         _introduce(settings, known, listener.getsockname()[1])
         await _print_savings(opened)

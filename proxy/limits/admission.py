@@ -132,8 +132,7 @@ class Admission:
         tasks: Tasks,
         now: Callable[[], float],
     ) -> None:
-        self._budgets = Budgets(budgets)
-        self._labelled = any(budget.scope.startswith(LABEL) for budget in budgets)
+        self.update(budgets)
         self.counters = store
         self._predictor = predictor
         self._seal = seal
@@ -146,6 +145,11 @@ class Admission:
         self._heard: OrderedDict[str, _Heard] = OrderedDict()
         self._lost_until = float("-inf")
         self._local: LocalQuota | None = None
+
+    def update(self, budgets: Collection[Budget]) -> None:
+        """Admit by these budgets from now on; what is held is settled as it was held."""
+        self._budgets = Budgets(budgets)
+        self._labelled = any(budget.scope.startswith(LABEL) for budget in budgets)
 
     async def admit(self, attempt: Attempt, prepared: Prepared) -> Mapping[str, str]:
         """Hold what the attempt may use; headers that tell the caller what is left.

@@ -67,13 +67,22 @@ class Ceilings(Collector):
     """
 
     def __init__(self, ceilings: Iterable[Ceiling], predictor: Predictor) -> None:
-        meant = (_meant(each, predictor) for each in ceilings)
-        self._ceilings = tuple(sorted(meant, key=lambda each: each.limit))
         self._predictor = predictor
+        self._ceilings: tuple[Ceiling, ...] = ()
         self._applying: dict[tuple[str, str], tuple[Ceiling, ...]] = {}
         self._open: OrderedDict[str, _Open] = OrderedDict()
-        self._honesty = {each.name: Honesty() for each in self._ceilings}
+        self._honesty: dict[str, Honesty] = {}
         self._decisions: Counter[tuple[str, type[Decision]]] = Counter()
+        self.update(ceilings)
+
+    def update(self, ceilings: Iterable[Ceiling]) -> None:
+        """Keep calls below these from now on; what was counted of those that stay goes on."""
+        meant = (_meant(each, self._predictor) for each in ceilings)
+        self._ceilings = tuple(sorted(meant, key=lambda each: each.limit))
+        self._applying.clear()
+        self._honesty = {
+            each.name: self._honesty.get(each.name) or Honesty() for each in self._ceilings
+        }
 
     async def checked(
         self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
@@ -114,8 +123,8 @@ class Ceilings(Collector):
             del self._open[receipt.call_id]
             if opened.has_used:
                 for ceiling in opened.ceilings:
-                    honesty = self._honesty[ceiling.name]
-                    honesty.note(opened.spent, opened.predicted, ceiling.limit)
+                    if (honesty := self._honesty.get(ceiling.name)) is not None:
+                        honesty.note(opened.spent, opened.predicted, ceiling.limit)
 
     def honesty(self, ceiling: str) -> Honesty:
         """What came of the calls of the ceiling of this name.

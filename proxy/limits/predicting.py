@@ -103,6 +103,11 @@ class Predictor:
             return
         self._before = await asyncio.to_thread(_learned, found)
 
+    def update(self, catalog: Catalog) -> None:
+        """Predict by another catalog from now on; what was learned of lengths stays."""
+        self._catalog = catalog
+        self._siblings.clear()
+
     async def predicted(
         self, attempt: Attempt, prepared: Prepared, route: Route, *, exactly: bool = False
     ) -> Prediction:

@@ -98,7 +98,9 @@ class Reconciler(Collector):
         opened: Store,
         now: Callable[[], float],
     ) -> None:
-        self._budgets = [budget for budget in budgets if is_compared(budget)]
+        self._budgets: list[Budget] = []
+        self.drifts: dict[Budget, int] = {}
+        self.update(budgets)
         self._counters = counters
         self._opened = opened
         self._accounts = Accounts(opened.spendings)
@@ -108,7 +110,11 @@ class Reconciler(Collector):
         self._is_away = False
         self._is_lacking = False
         self._back: float | None = None
-        self.drifts: dict[Budget, int] = {}
+
+    def update(self, budgets: Collection[Budget]) -> None:
+        """Compare these budgets from the next look on."""
+        self._budgets = [budget for budget in budgets if is_compared(budget)]
+        self.drifts = {each: drift for each, drift in self.drifts.items() if each in self._budgets}
 
     async def begin(self) -> None:
         """Give counters that nobody has begun yet what the ledger knows."""
@@ -167,6 +173,8 @@ class Reconciler(Collector):
         lacked = before.lacking if before and is_second else {}
         for budget, by, is_whole in read:
             drift = await self._compared(budget, by, sure, lacked)
+            if budget not in self._budgets:
+                continue  # it was changed or taken back meanwhile
             if is_whole:
                 self.drifts[budget] = drift
             else:
@@ -186,10 +194,30 @@ class Reconciler(Collector):
             drift.add_metric([budget.name, budget.unit.value], amount / scale)
         yield drift
 
-    def _read(self, now: float) -> tuple[list[tuple[Budget, dict[str, int], bool]], dict[str, int]]:
+    async def begin_new(self, budgets: Collection[Budget]) -> None:
+        """Give the counters of budgets that are new what the ledger knows of their windows.
+
+        Where the ledger or the counters are away, later looks do it.
+        """
+        counted = {_counted(each) for each in self._budgets}
+        new = [each for each in budgets if is_compared(each) and _counted(each) not in counted]
+        if not new:
+            return
+        try:
+            await self._caught_up()
+            _, known = await self._opened.ask(self._read, self._now(), new)
+            names = iter(known)
+            while batch := list(islice(names, _BATCH)):
+                await self._lifted({name: min(known[name], MOST) for name in batch})
+        except (SQLAlchemyError, StoreLost, _Behind) as error:
+            _log.warning("New budgets were not compared with the ledger yet: %s", error)
+
+    def _read(
+        self, now: float, budgets: Collection[Budget] | None = None
+    ) -> tuple[list[tuple[Budget, dict[str, int], bool]], dict[str, int]]:
         """What the ledger knows by counter, whole or not: of each budget, and of all; blocks."""
         found, known = [], dict[str, int]()
-        for budget in self._budgets:
+        for budget in self._budgets if budgets is None else budgets:
             account = self._accounts.of(budget, now)
             by = {counter(budget, whose, now): amount for whose, amount in account.by.items()}
             found.append((budget, by, account.is_whole))
@@ -300,6 +328,11 @@ class Reconciler(Collector):
         if not is_whole:
             return _AGAIN
         return _EVERY if self._back is None else SETTLED
+
+
+def _counted(budget: Budget) -> tuple[str, str, str, str]:
+    """What its counters are known by: a budget of another limit goes on with the same ones."""
+    return budget.name, budget.scope, budget.unit, budget.window
 
 
 def _is_since(look: _Known | None, back: float | None) -> bool:

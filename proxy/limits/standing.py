@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
+from proxy.configuration import Refused, Snapshot
 from proxy.limits.admission import Admission
 from proxy.limits.ceilings import Ceilings
 from proxy.limits.counters import counters
@@ -16,7 +17,6 @@ from proxy.limits.reconcile import Reconciler
 from proxy.settle import Seal
 from proxy.store.reserving import Reserving, StoreLost
 from proxy.surroundings import Surroundings
-from slo.budget import Budget
 
 _log = logging.getLogger("thriftgate.budgets")
 
@@ -37,62 +37,117 @@ class NotAlone(Exception):
 
 @asynccontextmanager
 async def standing(around: Surroundings) -> AsyncIterator[Entry | None]:
-    """What calls have to pass; None where nothing is promised of what they may use.
+    """What calls have to pass; None where no file says what they may use.
+
+    It follows the file: budgets and ceilings may come, go and change while the gateway runs, and
+    the counters of those that stay go on.
 
     Raises:
         NotAlone: If another process on the database counts budgets by itself.
     """
-    promises = around.promises
-    if not promises.budgets and not promises.ceilings:
+    if around.settings.promises is None:
         yield None
         return
-    predictor = Predictor(around.estimator, around.catalog)
-    await predictor.begin(partial(around.opened.ask, around.opened.answers.last))
-    ceilings = Ceilings(promises.ceilings, predictor) if promises.ceilings else None
-    if ceilings is not None:
-        around.publish(ceilings)
-    async with _budgets(promises.budgets, predictor, around) as budgets:
-        yield Entry(ceilings, budgets, None if budgets is None else budgets.counters)
+    async with AsyncExitStack() as stack:
+        room = _Limits(around, stack)
+        try:
+            commit = await room.prepare(Snapshot(around.catalog, around.promises))
+        except Refused:
+            raise NotAlone from None
+        commit()
+        around.follow(room.prepare)
+        yield room.entry
 
 
-@asynccontextmanager
-async def _budgets(
-    budgets: Sequence[Budget], predictor: Predictor, around: Surroundings
-) -> AsyncIterator[Admission | None]:
-    """What holds and settles; None where there are no budgets."""
-    if not budgets:
-        yield None
-        return
-    opened, tasks = around.opened, around.tasks
-    store = counters(around.settings, opened)
-    with opened.alone() as is_alone:
-        if not (store.is_shared or is_alone or around.settings.private_budgets):
-            raise NotAlone
-        where = "in Redis, with all other processes" if store.is_shared else "in this process alone"
-        _log.info("%d budgets, counted %s", len(budgets), where)
-        if store.is_shared:
-            await _compare_clock(store, around)
-        reconciler = Reconciler(budgets, store, opened, around.now)
-        admission = Admission(
-            budgets,
-            store,
-            predictor=predictor,
-            seal=Seal(opened.secret),
-            tasks=tasks,
+class _Limits:
+    """Ceilings and budgets by the snapshot in force.
+
+    Attributes:
+        entry: What calls have to pass.
+    """
+
+    def __init__(self, around: Surroundings, stack: AsyncExitStack) -> None:
+        self._around = around
+        self._stack = stack
+        self._store = counters(around.settings, around.opened)
+        self._predictor = Predictor(around.estimator, around.catalog)
+        self._ceilings = Ceilings((), self._predictor)
+        self._admission = Admission(
+            (),
+            self._store,
+            predictor=self._predictor,
+            seal=Seal(around.opened.secret),
+            tasks=around.tasks,
             now=around.now,
         )
-        admission.say = around.say
-        around.publish(reconciler)
-        await reconciler.begin()
-        works = [admission.beat, reconciler.run]
-        if store.is_shared:
-            works.append(partial(_keep_comparing, store, around))
-        running = [tasks.keep(work) for work in works]
-        try:
-            yield admission
-        finally:
-            tasks.end(*running)
-            tasks.start(partial(_close, store, admission))
+        self._admission.say = around.say
+        self._reconciler = Reconciler((), self._store, around.opened, around.now)
+        self._has_learned = self._is_alone = self._is_counting = self._has_ceilings = False
+        self.entry = Entry(self._ceilings, self._admission, self._store)
+        stack.push_async_callback(self._end)
+        self._running: list[asyncio.Task[None]] = []
+
+    async def prepare(self, snapshot: Snapshot) -> Callable[[], None]:
+        """Get ready for a snapshot; what makes it hold.
+
+        Raises:
+            Refused: If it has budgets, and another process counts such by itself.
+        """
+        policies = snapshot.policies
+        if policies.budgets and not self._is_alone:
+            await self._around.opened.ask(self._check_alone)
+            if self._store.is_shared:
+                await _compare_clock(self._store, self._around)
+        if (policies.budgets or policies.ceilings) and not self._has_learned:
+            self._has_learned = True
+            opened = self._around.opened
+            await self._predictor.begin(partial(opened.ask, opened.answers.last))
+        if self._is_counting:
+            await self._reconciler.begin_new(policies.budgets)
+        elif policies.budgets:
+            self._reconciler.update(policies.budgets)
+            await self._reconciler.begin()
+        return partial(self._commit, snapshot)
+
+    def _check_alone(self) -> None:
+        """Take the lock of whoever counts by itself; blocks.
+
+        Raises:
+            Refused: Another process has it.
+        """
+        with ExitStack() as block:
+            is_alone = block.enter_context(self._around.opened.alone())
+            if not (self._store.is_shared or is_alone or self._around.settings.private_budgets):
+                raise Refused(str(NotAlone()))
+            self._stack.enter_context(block.pop_all())
+        self._is_alone = True
+
+    def _commit(self, snapshot: Snapshot) -> None:
+        policies = snapshot.policies
+        self._predictor.update(snapshot.catalog)
+        self._ceilings.update(policies.ceilings)
+        if policies.ceilings and not self._has_ceilings:
+            self._has_ceilings = True
+            self._around.publish(self._ceilings)
+        self._admission.update(policies.budgets)
+        self._reconciler.update(policies.budgets)
+        if policies.budgets and not self._is_counting:
+            self._begin_counting(len(policies.budgets))
+
+    def _begin_counting(self, budgets: int) -> None:
+        self._is_counting = True
+        is_shared = self._store.is_shared
+        where = "in Redis, with all other processes" if is_shared else "in this process alone"
+        _log.info("%d budgets, counted %s", budgets, where)
+        self._around.publish(self._reconciler)
+        works = [self._admission.beat, self._reconciler.run]
+        if is_shared:
+            works.append(partial(_keep_comparing, self._store, self._around))
+        self._running = [self._around.tasks.keep(work) for work in works]
+
+    async def _end(self) -> None:
+        self._around.tasks.end(*self._running)
+        self._around.tasks.start(partial(_close, self._store, self._admission))
 
 
 async def _keep_comparing(store: Reserving, around: Surroundings) -> None:

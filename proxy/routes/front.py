@@ -99,6 +99,10 @@ class Front:
         self._flying = 0
         self._watches = Watches(desk.tasks.start)
 
+    def update(self, desk: Desk) -> None:
+        """Answer calls that arrive from now on at this desk; those under way keep theirs."""
+        self._desk = desk
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         path = scope.get("path", "")

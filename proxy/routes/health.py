@@ -6,8 +6,18 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
 
-def router(troubles: Callable[[], Sequence[str]], metrics: Callable[[], bytes]) -> APIRouter:
-    """The routes for probes and Prometheus; they need no key and tell no secrets."""
+def router(
+    troubles: Callable[[], Sequence[str]],
+    notes: Callable[[], Sequence[str]],
+    metrics: Callable[[], bytes],
+) -> APIRouter:
+    """The routes for probes and Prometheus; they need no key and tell no secrets.
+
+    Args:
+        troubles: Why no calls can be taken.
+        notes: What an operator should know though calls can be taken.
+        metrics: Prometheus text.
+    """
     routes = APIRouter()
 
     @routes.get("/healthz")
@@ -17,9 +27,11 @@ def router(troubles: Callable[[], Sequence[str]], metrics: Callable[[], bytes]) 
 
     @routes.get("/readyz")
     async def readyz() -> JSONResponse:
-        """Whether calls can be taken; 503 with what is not ready otherwise."""
+        """Whether calls can be taken, with notes if there are; 503 with what is not ready."""
         found = list(troubles())
         content = {"status": "not ready" if found else "ready", "troubles": found}
+        if said := list(notes()):
+            content["notes"] = said
         return JSONResponse(content, status_code=503 if found else 200)
 
     @routes.get("/metrics")

@@ -16,12 +16,12 @@ Authenticate = Callable[[Request], Awaitable[Key]]
 
 
 def router(
-    catalog: Catalog, authenticate: Authenticate, can_answer: Callable[[Model], bool]
+    catalog: Callable[[], Catalog], authenticate: Authenticate, can_answer: Callable[[Model], bool]
 ) -> APIRouter:
-    """The routes that list the catalog's models.
+    """The routes that list the models of the catalog in force.
 
     Args:
-        catalog: The models there are.
+        catalog: The models there are now.
         authenticate: Finds who asks.
         can_answer: True if a call to the model can be answered now.
     """
@@ -32,13 +32,13 @@ def router(
     async def models(request: Request, key: caller) -> dict[str, Any]:
         """The models that can answer now, in the catalog's order; ``?all=1`` lists the rest too."""
         wants_all = request.query_params.get("all", "0").lower() in _YES
-        listed = (model for model in catalog.models.values() if wants_all or can_answer(model))
+        listed = (model for model in catalog().models.values() if wants_all or can_answer(model))
         return {"object": "list", "data": [_shown(model) for model in listed]}
 
     @routes.get("/v1/models/{name:path}")
     async def model(name: str, key: caller) -> dict[str, Any]:
         """One model."""
-        found = catalog.find(name)
+        found = catalog().find(name)
         if found is None:
             raise NotFound(
                 f"The model `{name[:100]}` is not in the gateway's catalog."

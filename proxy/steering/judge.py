@@ -57,12 +57,17 @@ class Judge:
     """
 
     def __init__(self, tracks: Iterable[Track]) -> None:
+        self.standings: dict[str, Standing] = {}
         self._tracks = tuple(tracks)
         self._short = Tally(_KEPT)
         self._long = Tally(_LONG / _COARSE)
         self._last: float | None = None
         self._since: float | None = None
-        self.standings: dict[str, Standing] = {}
+
+    def update(self, tracks: Iterable[Track], now: float) -> None:
+        """Judge these objectives from now on; where those stand that stay is kept."""
+        self._tracks = tuple(tracks)
+        self.take(self.standings, now)
 
     @property
     def arms(self) -> list[str]:

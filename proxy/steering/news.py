@@ -105,6 +105,12 @@ class News:
         on = f"It went on: {move.after.value}, rung {move.level}."
         return [alert] if told is None else [resolved(told, move.at, on), alert]
 
+    def dropped(self, tracks: Iterable[Track], now: float) -> list[Alert]:
+        """What is to be told of objectives that are gone: what was open about them is over."""
+        keys = [key for track in tracks for key in (_move(track), *_watched(track))]
+        done = "Its objective was taken back."
+        return [resolved(self._open.pop(key), now, done) for key in keys if key in self._open]
+
     def judged(
         self, tracks: Iterable[Track], judge: Judge, costs: Mapping[str, int], now: float
     ) -> list[Alert]:

@@ -1,14 +1,17 @@
 """Objectives as they stand in a running gateway."""
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from secrets import token_hex
+from typing import Final
 
 import msgspec
 
 from proxy.catalog.catalog import Catalog
+from proxy.configuration import Snapshot
 from proxy.steering.counters import counters
 from proxy.steering.figures import Figures
 from proxy.steering.steering import Steering
@@ -20,34 +23,68 @@ from slo.objective import Objective
 from slo.rungs import models
 
 _log = logging.getLogger("thriftgate.objectives")
+_ALONE: Final = "in this process alone"
 
 
 @asynccontextmanager
 async def steering(around: Surroundings) -> AsyncIterator[Wheel | None]:
-    """What moves calls; None where there are no objectives."""
-    known = around.catalog
-    tracks = {each.name: track(meant(each, known)) for each in around.promises.objectives}
-    if not tracks:
+    """What moves calls; None where no file says what is promised of them.
+
+    It follows the file: objectives may come, go and change while the gateway runs, and those that
+    stay go on from where they stand.
+    """
+    if around.settings.promises is None:
         yield None
         return
     shared = counters(around.settings, around.opened, around.now)
-    where = "in Redis, with all other processes" if shared.is_shared else "in this process alone"
-    _log.info("%d objectives, judged %s", len(tracks), where)
-    for each in tracks.values():
-        unknown = [name for name in models(each.objective) if name not in known.models]
-        for name in unknown:
-            _log.warning("%s: its rung %r is no model of the catalog: passed over", each.name, name)
-    wheel = Wheel(tracks, known)
-    around.publish(Figures(wheel))
+    wheel = Wheel({}, around.catalog)
     works = Steering(
         wheel, shared, opened=around.opened, now=around.now, say=around.say, who=token_hex(8)
     )
-    running = around.tasks.keep(works.run)
+    room = _Objectives(around, wheel, works, is_shared=shared.is_shared)
+    room.commit(Snapshot(around.catalog, around.promises))
+    around.follow(room.prepare)
     try:
         yield wheel
     finally:
-        around.tasks.end(running)
+        around.tasks.end(*room.running)
         around.tasks.start(partial(_let_go, shared))
+
+
+class _Objectives:
+    """Objectives by the snapshot in force.
+
+    Attributes:
+        running: What keeps them in line with all other processes'; empty until there is one.
+    """
+
+    def __init__(
+        self, around: Surroundings, wheel: Wheel, works: Steering, *, is_shared: bool
+    ) -> None:
+        self._around = around
+        self._wheel = wheel
+        self._works = works
+        self._is_shared = is_shared
+        self.running: list[asyncio.Task[None]] = []
+
+    async def prepare(self, snapshot: Snapshot) -> Callable[[], None]:
+        """What makes a snapshot hold; nothing has to be got ready."""
+        return partial(self.commit, snapshot)
+
+    def commit(self, snapshot: Snapshot) -> None:
+        """Make a snapshot hold."""
+        known = snapshot.catalog
+        tracks = {each.name: track(meant(each, known)) for each in snapshot.policies.objectives}
+        for each in tracks.values():
+            unknown = [name for name in models(each.objective) if name not in known.models]
+            for name in unknown:
+                _log.warning("%s: its rung %r is no model of the catalog: skipped", each.name, name)
+        self._works.update(tracks, known)
+        if tracks and not self.running:
+            where = "in Redis, with all other processes" if self._is_shared else _ALONE
+            _log.info("%d objectives, judged %s", len(tracks), where)
+            self._around.publish(Figures(self._wheel))
+            self.running = [self._around.tasks.keep(self._works.run)]
 
 
 def meant(objective: Objective, known: Catalog) -> Objective:

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
+from proxy.catalog.catalog import Catalog
 from proxy.steering.judge import Judge, Pinned
 from proxy.steering.news import News
 from proxy.steering.outage import Outage
@@ -82,7 +83,6 @@ class Steering:
         say: Callable[[Alert], bool],
         who: str,
     ) -> None:
-        self._tracks: Mapping[str, Track] = wheel.tracks
         self._wheel = wheel
         self._counters = counters
         self._opened = opened
@@ -98,6 +98,26 @@ class Steering:
         self._is_lost = self._leads = self._is_resumed = False
         self._outage = Outage(wheel.tracks.values(), say)
         self._untold: deque[tuple[Track, Move, int]] = deque(maxlen=_PENDING)
+
+    @property
+    def _tracks(self) -> Mapping[str, Track]:
+        """The objectives, by name."""
+        return self._wheel.tracks
+
+    def update(self, tracks: dict[str, Track], catalog: Catalog) -> None:
+        """Go by these objectives from now on.
+
+        Those that stay go on from where they stand, and what was counted of them counts. Alerts
+        about those that are gone end.
+        """
+        now = self._now()
+        gone = [each for name, each in self._tracks.items() if name not in tracks]
+        for alert in self._news.dropped(gone, now):
+            self._say(alert)
+        self._wheel.update(tracks, catalog)
+        self._judge.update(tracks.values(), now)
+        kept = self._wheel.standings
+        self._wheel.standings = {name: each for name, each in kept.items() if name in tracks}
 
     async def run(self) -> None:
         """Go on, for ever."""

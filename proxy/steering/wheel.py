@@ -87,11 +87,8 @@ class Wheel:
     """
 
     def __init__(self, tracks: dict[str, Track], catalog: Catalog) -> None:
-        self.tracks = tracks
-        self._objectives = Objectives(each.objective for each in tracks.values())
-        self._catalog = catalog
-        self._rungs = {name: _by_route(track, catalog) for name, track in tracks.items()}
         self._places: dict[tuple[str, str, bool], tuple[Choice, ...]] = {}
+        self.update(tracks, catalog)
         self._open: dict[str, _Open] = {}
         self._levels: OrderedDict[bytes, _Kept] = OrderedDict()
         self.standings: dict[str, Standing] = {}
@@ -100,6 +97,14 @@ class Wheel:
         self.spared: Counter[tuple[str, str]] = Counter()
         self.costs: Counter[str] = Counter()
         self.totals: dict[str, tuple[int, int]] = {}
+
+    def update(self, tracks: dict[str, Track], catalog: Catalog) -> None:
+        """Go by these objectives from now on; what was counted of those that stay goes on."""
+        self.tracks = tracks
+        self._objectives = Objectives(each.objective for each in tracks.values())
+        self._catalog = catalog
+        self._rungs = {name: _by_route(track, catalog) for name, track in tracks.items()}
+        self._places.clear()
 
     def forget(self, now: float) -> None:
         """Forget the levels of conversations that were not heard of for long."""
@@ -144,9 +149,10 @@ class Wheel:
         self._count_moved(opened, receipt)
         ended = _ended(opened, receipt)
         now = receipt.started + receipt.duration
-        for track in opened.tracks:
-            counts = judged(track.objective, ended)
-            if counts is None:
+        for each in opened.tracks:
+            track = self.tracks.get(each.name)  # by what is promised now, where it still is
+            counts = judged(track.objective, ended) if track is not None else None
+            if track is None or counts is None:
                 continue
             self.tally.add(track.arm(self._counted(track, opened, receipt, counts)), *counts, now)
             had = self.totals.get(track.name, (0, 0))
@@ -170,7 +176,8 @@ class Wheel:
 
     def _answering(self, track: Track, receipt: Receipt, level: int) -> int:
         """The level of the route that answered; the given one where it is on no rung by name."""
-        return self._rungs[track.name].get(receipt.route, level) if receipt.moved else 0
+        found = self._rungs[track.name].get(receipt.route, level) if receipt.moved else 0
+        return min(found, track.rules.rungs)
 
     def _count_moved(self, opened: _Open, receipt: Receipt) -> None:
         """Count a call that ended on another rung than it asked for."""

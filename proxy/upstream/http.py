@@ -11,6 +11,7 @@ import ssl
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -90,6 +91,16 @@ class HttpExchange:
             self._origin.release(self._connection)
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Where an upstream is, and the headers that are always sent to it."""
+
+    upstream: Upstream
+    origin: Origin
+    address: SplitResult
+    headers: dict[str, str]
+
+
 class HttpTransport:
     """Keeps connections to upstreams open between calls."""
 
@@ -113,12 +124,13 @@ class HttpTransport:
         self._connections = connections
         self._connect_timeout = connect_timeout
         self._tls = tls or ssl.create_default_context()
-        self._known: dict[str, tuple[Origin, SplitResult, dict[str, str]]] = {}
+        self._known: dict[str, _Known] = {}
         self._heads: dict[tuple[object, ...], bytes] = {}
 
     async def open(self, upstream: Upstream, prepared: Prepared) -> Exchange:
         """Send the request and wait for the answer's headers."""
-        origin, address, headers = self._known.get(upstream.name) or self._learnt(upstream)
+        known = self._where(upstream)
+        origin, address, headers = known.origin, known.address, known.headers
         same = (upstream.name, prepared.method, prepared.path, *prepared.headers.items())
         begun = self._heads.get(same)
         if begun is None:
@@ -142,13 +154,27 @@ class HttpTransport:
             raise _unreachable("The upstream could not be reached.", error) from error
         return HttpExchange(connection, origin)
 
+    def add_keys(self, keys: Mapping[str, str]) -> None:
+        """Know the values of more variables; those that are known stay."""
+        self._keys = {**keys, **self._keys}
+
     def close(self) -> None:
         """Hang up on all connections."""
-        for origin, _, _ in self._known.values():
-            origin.close()
+        for known in self._known.values():
+            known.origin.close()
 
-    def _learnt(self, upstream: Upstream) -> tuple[Origin, SplitResult, dict[str, str]]:
-        """Where the upstream is and what is always sent to it; kept, for there are few."""
+    def _where(self, upstream: Upstream) -> _Known:
+        """Where the upstream is and what is always sent to it; kept, for there are few.
+
+        A catalog that was read again has the same upstreams as other objects. One that did change
+        gets connections of its own, and those of before are closed as their answers end.
+        """
+        before = self._known.get(upstream.name)
+        if before is not None and before.upstream is upstream:
+            return before
+        if before is not None and before.upstream == upstream:
+            known = self._known[upstream.name] = replace(before, upstream=upstream)
+            return known
         headers = {name.lower(): value for name, value in upstream.headers.items()}
         try:
             address = urlsplit(upstream.base_url)
@@ -160,12 +186,11 @@ class HttpTransport:
             )
         except ValueError as error:
             raise _unreachable(_NO_ADDRESS, error) from error
-        known = (
-            origin,
-            address,
-            {"host": origin.authority, **_OURS, **headers, **self._key(upstream)},
-        )
-        self._known[upstream.name] = known
+        always = {"host": origin.authority, **_OURS, **headers, **self._key(upstream)}
+        known = self._known[upstream.name] = _Known(upstream, origin, address, always)
+        if before is not None:
+            self._heads.clear()
+            before.origin.retire()
         return known
 
     def _key(self, upstream: Upstream) -> dict[str, str]:

@@ -47,6 +47,7 @@ class Origin:
         self._places = Places(connections)
         self._idle: deque[Connection] = deque()
         self._busy: set[Connection] = set()
+        self._is_retired = False
 
     async def exchange(self, head: bytes, body: bytes, *, is_bodiless: bool) -> Connection:
         """A connection on which the answer to this request has begun; it is the caller's.
@@ -82,12 +83,18 @@ class Origin:
         """Keep the connection for the next call, or hang up if its answer was not read whole."""
         self._places.leave()
         self._busy.discard(connection)
-        if not connection.is_reusable:
+        if self._is_retired or not connection.is_reusable:
             connection.close()
             return
         now = connection.idle_since = asyncio.get_running_loop().time()
         self._idle.append(connection)
         while self._idle[0].idle_since < now - _IDLE:
+            self._idle.popleft().close()
+
+    def retire(self) -> None:
+        """Hang up on idle connections now, and on each busy one when its answer has ended."""
+        self._is_retired = True
+        while self._idle:
             self._idle.popleft().close()
 
     def close(self) -> None:

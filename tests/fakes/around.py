@@ -5,7 +5,7 @@ from typing import Any
 
 from prometheus_client.registry import Collector
 
-from proxy.configuration import read_policies
+from proxy.configuration import Prepare, read_policies
 from proxy.settings import Settings
 from proxy.store.store import Store
 from proxy.surroundings import Surroundings
@@ -20,6 +20,7 @@ class Heard:
 
     published: list[Collector] = field(default_factory=list)
     said: list[Alert] = field(default_factory=list)
+    followed: list[Prepare] = field(default_factory=list)
 
     def say(self, alert: Alert) -> bool:
         self.said.append(alert)
@@ -38,6 +39,7 @@ def around(settings: Settings, opened: Store, heard: Heard, **fields: Any) -> Su
             "now": lambda: NOW,
             "publish": heard.published.append,
             "say": heard.say,
+            "follow": heard.followed.append,
             **fields,
         }
     )

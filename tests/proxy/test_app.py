@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from proxy.app import Gateway, Tasks, gateway
+from proxy.app import Gateway, gateway
 from proxy.catalog.problems import BadCatalog
 from proxy.configuration import read_catalog
 from proxy.serving import descriptor_limit, listener, raise_descriptor_limit, server, tune
@@ -26,7 +26,6 @@ from proxy.settings import Settings
 from proxy.store.journal import Journal
 from proxy.store.store import Store
 from tests.fakes.asgi import Connection, asked, refusal, scope
-from tests.fakes.clock import played
 from tests.fakes.receipts import a_receipt
 
 AnyStore = TypeVar("AnyStore", bound=Store)
@@ -165,71 +164,6 @@ def test_receipts_that_could_not_be_drained_are_told_of(settings, caplog):
     assert [record.message for record in caplog.records if record.name == "thriftgate"] == [
         "Receipts stay in the journal; the next start puts them into the ledger"
     ]
-
-
-def test_a_background_task_that_fails_is_logged_and_harms_no_other(caplog):
-    done = []
-
-    async def fails() -> None:
-        raise ValueError("on purpose")
-
-    async def works() -> None:
-        await asyncio.sleep(0)
-        done.append(True)
-
-    async def work() -> None:
-        async with asyncio.TaskGroup() as group:
-            tasks = Tasks(group)
-            tasks.start(fails)
-            tasks.start(works)
-
-    asyncio.run(work())
-    assert done == [True]
-    (record,) = caplog.records
-    assert record.message == "A background task failed"
-    assert record.exc_info is not None
-    assert "on purpose" in str(record.exc_info[1])
-
-
-def test_a_task_that_is_to_go_on_begins_again_where_it_fails(caplog):
-    tries = []
-
-    async def fails() -> None:
-        tries.append(True)
-        if len(tries) < 4:
-            raise ValueError(f"on purpose, {len(tries)}")
-        async with asyncio.TaskGroup() as group:
-            group.create_task(fails_otherwise())
-
-    async def fails_otherwise() -> None:
-        if len(tries) < 7:
-            raise KeyError("another mistake")
-
-    async def work() -> None:
-        async with asyncio.TaskGroup() as group:
-            Tasks(group).keep(fails)
-
-    played(work())
-    assert len(tries) == 7
-    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == [
-        "on purpose, 1",
-        "unhandled errors in a TaskGroup (1 sub-exception)",
-    ]
-
-
-def test_a_task_that_is_to_go_on_ends_when_it_is_told_to():
-    async def fails() -> None:
-        raise ValueError("on purpose")
-
-    async def work() -> None:
-        async with asyncio.TaskGroup() as group:
-            tasks = Tasks(group)
-            running = tasks.keep(fails)
-            await asyncio.sleep(3)
-            assert not running.done()
-            tasks.end(running)
-
-    played(work())
 
 
 def test_old_receipts_are_dropped_while_it_runs(settings):

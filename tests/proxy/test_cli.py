@@ -356,6 +356,26 @@ def test_serving_begins_with_a_key_that_works_and_ends_with_every_receipt(how, t
         assert database.execute("SELECT count(*) FROM calls").fetchone() == (1,)
 
 
+def test_a_hangup_signal_reloads_and_a_bad_file_is_named_with_its_line(tmp_path):
+    catalog = tmp_path / "catalog.toml"
+    catalog.write_text("")
+    with serving(tmp_path, {"THRIFTGATE_CATALOG": str(catalog)}) as process:
+        introduction(process)
+        process.send_signal(signal.SIGHUP)
+        wait_for(tmp_path / "stderr", "Reloaded: 71 models")
+        catalog.write_text('[upstreams.mine]\nkind = "openai"\nbase_url = "up"\n')
+        process.send_signal(signal.SIGHUP)
+        wait_for(tmp_path / "stderr", f"{catalog}:3: upstreams.mine.base_url")
+        assert process.poll() is None
+
+
+def wait_for(file: Path, said: str) -> None:
+    end = time.monotonic() + 30
+    while said not in file.read_text():
+        assert time.monotonic() < end, file.read_text()
+        time.sleep(0.05)
+
+
 def test_a_second_signal_cuts_running_calls_and_loses_none_of_their_receipts(tmp_path, folder):
     with (
         standing(lambda: lab_standing(tmp_path, time_scale=0.2)) as (_, catalog),

@@ -202,3 +202,21 @@ def test_running_it_tells_what_is_said(play):
         assert room.subjects() == [["chat-ttft"]]
 
     play(plan)
+
+
+def test_sinks_that_change_are_told_from_then_on_and_those_that_went_are_told_no_more(play):
+    async def plan(room: Room) -> None:
+        (old,) = room.alerts._tellers.values()
+        stays = an_outlet(room.server, at_least=Severity.NOTE)
+        room.alerts.update([stays, an_outlet(room.server, name="second")])
+        assert old in room.alerts._tellers.values()
+
+        running = asyncio.get_running_loop().create_task(room.alerts.run())
+        await asyncio.sleep(0)
+        assert len(room.alerts._running) == 2
+        room.alerts.update([])
+        assert room.alerts._running == {}
+        running.cancel()
+        await asyncio.wait({running})
+
+    play(plan)

@@ -19,12 +19,17 @@ from tests.fakes.replicas_steered import START, Kept, objective
 from tests.fakes.turmoil import town
 
 
-def surroundings(*objectives: Any, url: str = "") -> tuple[Surroundings, list[Collector]]:
+def surroundings(
+    *objectives: Any, url: str = "", followed: list[Any] | None = None
+) -> tuple[Surroundings, list[Collector]]:
     published: list[Collector] = []
+    followed = [] if followed is None else followed
     kept: Any = Kept()
     kept.secret = b"secret"
     around = Surroundings(
-        settings=cast(Any, SimpleNamespace(redis_url=url)),
+        settings=cast(
+            Any, SimpleNamespace(redis_url=url, promises="policies.toml" if objectives else None)
+        ),
         promises=cast(Any, SimpleNamespace(objectives=objectives)),
         catalog=town(),
         opened=kept,
@@ -33,6 +38,7 @@ def surroundings(*objectives: Any, url: str = "") -> tuple[Surroundings, list[Co
         now=lambda: START,
         publish=published.append,
         say=lambda _: True,
+        follow=followed.append,
     )
     return around, published
 
@@ -72,7 +78,7 @@ def test_a_rung_that_is_no_model_of_the_catalog_is_warned_of(caplog):
 
     played(play())
     warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
-    assert warned == ["chat-ttft: its rung 'gone' is no model of the catalog: passed over"]
+    assert warned == ["chat-ttft: its rung 'gone' is no model of the catalog: skipped"]
 
 
 @pytest.mark.parametrize(("url", "is_shared"), [("", False), (SERVER, True)])

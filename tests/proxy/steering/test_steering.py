@@ -11,8 +11,9 @@ from proxy.store.steerable import MOST, MOST_KEYS
 from slo.controller.standing import State
 from slo.objective import Enforce
 from tests.fakes.clock import played
-from tests.fakes.replicas_steered import START, Replica, World, objective
+from tests.fakes.replicas_steered import START, Replica, World, objective, tracks
 from tests.fakes.steered import opened
+from tests.fakes.turmoil import town
 
 DOWN = (State.DEGRADED, 1)
 FROZEN = (State.FROZEN, 1)
@@ -480,3 +481,24 @@ def test_replicas_share_their_standings_through_redis(redis_prefix):
             await together.aclose()
 
     asyncio.run(play())
+
+
+def test_objectives_that_change_go_on_from_where_they_stand_and_alerts_of_gone_ones_end():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=3, bad=1)
+        since = first.wheel.standings["chat-ttft"].since
+        counted = first.steering._judge.counts(world.tracks["chat-ttft"], world.now, 300).n
+        shorter = tracks(objective(under=0.4, ladder=("elsewhere",)))
+        for each in (first, second):
+            each.steering.update(shorter, town())
+        await world.goes_on(3, first, second, good=3, bad=1)
+
+        assert first.state == second.state == DOWN
+        assert first.wheel.standings["chat-ttft"].since == since
+        assert first.steering._judge.counts(shorter["chat-ttft"], world.now, 300).n > counted
+
+        first.steering.update({}, town())
+        assert first.wheel.standings == {}
+        assert [alert.is_open for alert in first.said if alert.kind == "move"] == [True, False]
+
+    two(story)

@@ -484,3 +484,12 @@ def test_who_was_moved_down_goes_back_up_only_where_the_rung_fails(ladder):
     assert [each.is_last_resort for each in decision.choices if not each.moved]
     assert all(each.is_last_resort for each in decision.choices if not each.moved)
     assert not decision.choices[0].is_last_resort
+
+
+def test_a_call_under_way_is_judged_by_the_objective_as_it_is_when_it_ends():
+    made, asking = wheel(objective(), objective(name="gone")), chat()
+    decide(made, asking)
+    made.update(tracks(objective(under=0.001, ladder=())), TOWN)
+    made.settled(receipt(asking))
+
+    assert made.totals == {"chat-ttft": (0, 1)}

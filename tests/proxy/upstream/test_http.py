@@ -505,3 +505,41 @@ def test_an_upstream_that_speaks_no_tls_is_told():
             assert caught.value.code == "upstream_unreachable"
 
     run(work)
+
+
+def test_a_catalog_read_again_keeps_connections_and_a_changed_upstream_gets_its_own():
+    async def work() -> None:
+        async with connected(OK, OK, OK) as (server, opened):
+            first = upstream(server)
+            for each in (first, replace(first), replace(first, headers={"x-new": "1"})):
+                exchange = await opened.open(each, prepared())
+                await exchange.read_all(10)
+                exchange.close()
+            ports = [got.port for got in server.got]
+            assert ports[0] == ports[1] != ports[2]
+            assert [got.headers.get("x-new") for got in server.got] == [None, None, "1"]
+
+    run(work)
+
+
+def test_an_answer_of_an_upstream_that_changed_meanwhile_is_read_to_its_end():
+    async def work() -> None:
+        async with connected(OK, OK) as (server, opened):
+            first = await opened.open(upstream(server), prepared())
+            second = await opened.open(upstream(server, headers={"x-new": "1"}), prepared())
+            assert await first.read_all(10) == await second.read_all(10) == b"ok"
+            first.close()
+            second.close()
+
+    run(work)
+
+
+def test_keys_of_upstreams_that_came_with_a_reload_are_known():
+    async def work() -> None:
+        async with connected(OK) as (server, opened):
+            opened.add_keys({"LATER": "sk-later"})
+            exchange = await opened.open(upstream(server, key_env="LATER"), prepared())
+            exchange.close()
+            assert server.got[0].headers["authorization"] == "Bearer sk-later"
+
+    run(work)

@@ -1,0 +1,76 @@
+"""Background tasks of a running gateway: they end with it, and one that fails harms no other."""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+_log = logging.getLogger("thriftgate")
+
+#: Seconds after which a task that was cancelled is cancelled once more.
+_AGAIN = 1.0
+#: Seconds after which a task that is to go on for ever and failed begins again.
+_REST = 2.0
+
+
+class Tasks:
+    """Background tasks that end with the gateway; one that fails is logged and harms no other."""
+
+    def __init__(self, group: asyncio.TaskGroup) -> None:
+        self._group = group
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """Start a task in the group."""
+        return self._group.create_task(_guarded(work))
+
+    def keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """Start a task that goes on for ever: where it fails, it begins again after a rest."""
+        return self._group.create_task(_kept(work))
+
+    def end(self, *tasks: asyncio.Task[None]) -> None:
+        """Cancel tasks of the group until they have ended; nobody waits for that here.
+
+        One cancellation may be lost in a library that takes it for its own timeout.
+        """
+        self._group.create_task(_ended(tasks))
+
+
+async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
+    while pending := {task for task in tasks if not task.done()}:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=_AGAIN)
+
+
+async def _guarded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    await _is_done(work, set())
+
+
+async def _kept(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    told: set[str] = set()
+    while True:
+        if await _is_done(work, told):
+            return
+        await asyncio.sleep(_REST)
+
+
+async def _is_done(work: Callable[[], Coroutine[Any, Any, None]], told: set[str]) -> bool:
+    """Whether the work came to its end; a failure is logged, once for each kind not told of."""
+    try:
+        await work()
+    except Exception as error:  # noqa: BLE001 - the background runner: logged, harming no other
+        kind = _kind(error)
+        if kind not in told:
+            told.add(kind)
+            _log.exception("A background task failed")
+        return False
+    return True
+
+
+def _kind(error: Exception) -> str:
+    """What an error has in common with those of the same mistake: its type, and where it arose."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__qualname__} {last.filename}:{last.lineno}"

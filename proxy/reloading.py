@@ -1,0 +1,150 @@
+"""Reloading: a changed catalog or policy file takes effect while calls run, whole or not at all.
+
+::
+
+    SIGHUP, or a file changed ─ read both ─ check ─ every room prepares ─┬─ all commit, at once
+                                                                         └─ one refuses: all stays
+
+A snapshot that cannot be taken over leaves the one in force; the log says why with file and line,
+``/readyz`` has it as a note and ``thriftgate_config_last_reload_successful`` is 0. Calls under way
+keep the catalog that they began with. Counters live in the rooms, which outlive every snapshot.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.catalog.problems import BadCatalog, report
+from proxy.configuration import Prepare, Refused, Snapshot, read_snapshot
+from proxy.settings import Settings
+from slo.promises.table import BadPromises
+
+_log = logging.getLogger("thriftgate.reload")
+
+#: Seconds between two looks at the files. What two looks in a row find alike is read, so that no
+#: file is read while somebody writes it.
+POLL_S: Final = 1.0
+
+#: Of each file its inode, size and time of change in nanoseconds; None for one that is not there.
+_Stamp: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+
+
+class Reloader(Collector):
+    """Keeps the snapshot in force.
+
+    Args:
+        settings: They name the files.
+        snapshot: What the gateway starts with.
+        now: Seconds since the epoch.
+
+    Attributes:
+        snapshot: What is in force.
+    """
+
+    def __init__(self, settings: Settings, snapshot: Snapshot, now: Callable[[], float]) -> None:
+        self.snapshot = snapshot
+        self._settings = settings
+        self._now = now
+        self._files = [file for file in (settings.catalog, settings.promises) if file is not None]
+        self._stamp = _stamp(self._files)
+        self._rooms: list[Prepare] = []
+        self._asked = asyncio.Event()
+        self._trouble = ""
+        self._succeeded = now()
+        self._counts = {"success": 0, "failure": 0}
+
+    def follow(self, prepare: Prepare) -> None:
+        """Have a room follow the snapshots that come; rooms are asked in the order they came."""
+        self._rooms.append(prepare)
+
+    def request(self) -> None:
+        """Reload soon, whether or not a file changed; on the event loop."""
+        self._asked.set()
+
+    def notes(self) -> Sequence[str]:
+        """What an operator should know: that the last reload failed, and why."""
+        return [self._trouble] if self._trouble else []
+
+    async def run(self) -> None:
+        """Reload when asked, and when a file has changed, for ever."""
+        before = self._stamp
+        while True:
+            try:
+                async with asyncio.timeout(POLL_S):
+                    await self._asked.wait()
+            except TimeoutError:
+                found = await asyncio.to_thread(_stamp, self._files)
+                is_settled, before = found == before, found
+                if not is_settled or found == self._stamp:
+                    continue
+            self._asked.clear()
+            await self.reload()
+
+    async def reload(self) -> bool:
+        """Read both files and make them hold, or say why the snapshot in force stays."""
+        self._stamp = await asyncio.to_thread(_stamp, self._files)
+        try:
+            snapshot = await asyncio.to_thread(read_snapshot, self._settings)
+            commits = [await prepare(snapshot) for prepare in self._rooms]
+        except (BadCatalog, BadPromises, Refused, OSError, SQLAlchemyError) as error:
+            self._failed(report(error.problems) if isinstance(error, BadCatalog) else str(error))
+            return False
+        for commit in commits:
+            commit()
+        self.snapshot = snapshot
+        self._trouble, self._succeeded = "", self._now()
+        self._counts["success"] += 1
+        policies = snapshot.policies
+        _log.info(
+            "Reloaded: %d models, %d budgets, %d ceilings, %d objectives, %d sinks",
+            len(snapshot.catalog.models),
+            len(policies.budgets),
+            len(policies.ceilings),
+            len(policies.objectives),
+            len(policies.sinks),
+        )
+        return True
+
+    def _failed(self, why: str) -> None:
+        self._counts["failure"] += 1
+        self._trouble = f"The catalog and policies in force stay, because the new ones fail: {why}"
+        _log.error("%s", self._trouble)
+
+    def collect(self) -> Iterator[Metric]:
+        """How reloads went, as Prometheus' own types."""
+        yield GaugeMetricFamily(
+            "thriftgate_config_last_reload_successful",
+            "1 if the catalog and policies in force are those of the files when last read, else 0",
+            value=0.0 if self._trouble else 1.0,
+        )
+        yield GaugeMetricFamily(
+            "thriftgate_config_last_reload_success_timestamp_seconds",
+            "When the catalog and policies in force were read",
+            value=self._succeeded,
+        )
+        reloads = CounterMetricFamily(
+            "thriftgate_config_reloads", "Reloads by result", labels=["result"]
+        )
+        for result, count in self._counts.items():
+            reloads.add_metric([result], count)
+        yield reloads
+
+
+def _stamp(files: Sequence[Path]) -> _Stamp:
+    """What tells that a file changed."""
+    return tuple(map(_stamped, files))
+
+
+def _stamped(file: Path) -> tuple[int, int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

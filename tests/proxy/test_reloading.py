@@ -1,0 +1,161 @@
+"""Reloading: whole or not at all, and never without a word."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from proxy.configuration import Prepare, Refused, Snapshot, read_snapshot
+from proxy.reloading import Reloader
+from proxy.settings import Settings
+
+BUDGET = '[[budgets]]\nname = "day"\nscope = "team"\nunit = "usd"\nwindow = "day"\nlimit = "{}"\n'
+MODEL = """
+[upstreams.mine]
+kind = "openai"
+base_url = "https://mine.test/v1"
+
+[[models]]
+id = "mine"
+upstream = "mine"
+price = {{ input = "{}", output = "4" }}
+"""
+
+
+class Room:
+    """Follows snapshots, or refuses them."""
+
+    def __init__(self, refuses: str = "") -> None:
+        self.held: list[Snapshot] = []
+        self._refuses = refuses
+
+    async def prepare(self, snapshot: Snapshot) -> Callable[[], None]:
+        if self._refuses:
+            raise Refused(self._refuses)
+        return lambda: self.held.append(snapshot)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "catalog.toml").write_text(MODEL.format("1"))
+    (tmp_path / "policies.toml").write_text(BUDGET.format("5"))
+    return Settings(catalog=tmp_path / "catalog.toml", promises=tmp_path / "policies.toml")
+
+
+def reloader(settings: Settings, *rooms: Prepare) -> Reloader:
+    made = Reloader(settings, read_snapshot(settings), lambda: 7.0)
+    for room in rooms:
+        made.follow(room)
+    return made
+
+
+def figure(found: Reloader, name: str, **labels: str) -> float | None:
+    registry = CollectorRegistry()
+    registry.register(found)
+    return registry.get_sample_value(f"thriftgate_config_{name}", labels)
+
+
+def test_a_reload_hands_every_room_the_same_snapshot(settings, tmp_path):
+    rooms = Room(), Room()
+
+    async def run() -> Reloader:
+        made = reloader(settings, *(each.prepare for each in rooms))
+        (tmp_path / "policies.toml").write_text(BUDGET.format("6"))
+        assert await made.reload()
+        return made
+
+    made = asyncio.run(run())
+    assert [each.held for each in rooms] == [[made.snapshot], [made.snapshot]]
+    assert made.snapshot.policies.budgets[0].limit == 6_000_000_000
+    assert made.notes() == []
+    assert figure(made, "last_reload_successful") == 1
+    assert figure(made, "last_reload_success_timestamp_seconds") == 7
+    assert figure(made, "reloads_total", result="success") == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("policies.toml", BUDGET.format("0"), "policies.toml:6: budgets.day.limit"),
+        ("policies.toml", "[[budgets]", "policies.toml:1: is not TOML"),
+        ("catalog.toml", MODEL.format("cheap"), "catalog.toml:9"),
+        ("catalog.toml", None, "catalog.toml"),
+    ],
+)
+def test_a_file_that_fails_leaves_the_snapshot_in_force_and_says_where(
+    settings, tmp_path, file, text, said, caplog
+):
+    room = Room()
+
+    async def run() -> tuple[Reloader, Snapshot]:
+        made = reloader(settings, room.prepare)
+        before = made.snapshot
+        # The other file changes, too, and is sound: not even that takes effect.
+        (tmp_path / "policies.toml").write_text(BUDGET.format("6"))
+        (tmp_path / file).unlink()
+        if text is not None:
+            (tmp_path / file).write_text(text)
+        assert not await made.reload()
+        return made, before
+
+    made, before = asyncio.run(run())
+    (logged,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert made.snapshot is before
+    assert room.held == []
+    assert said in logged.getMessage()
+    assert said in made.notes()[0]
+    assert figure(made, "last_reload_successful") == 0
+    assert figure(made, "reloads_total", result="failure") == 1
+
+
+def test_where_one_room_refuses_no_room_changes(settings):
+    willing, unwilling = Room(), Room("Another gateway counts.")
+
+    async def run() -> Reloader:
+        made = reloader(settings, willing.prepare, unwilling.prepare)
+        assert not await made.reload()
+        return made
+
+    assert "Another gateway counts." in asyncio.run(run()).notes()[0]
+    assert willing.held == []
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not is_so():  # noqa: ASYNC110 - what it waits for is a file's time, no event
+            await asyncio.sleep(0.02)
+
+
+def test_a_changed_file_is_reloaded_once_it_holds_still_and_a_signal_reloads_at_once(
+    settings, tmp_path
+):
+    room = Room()
+
+    async def run() -> None:
+        made = reloader(settings, room.prepare)
+        running = asyncio.ensure_future(made.run())
+        made.request()
+        await until(lambda: len(room.held) == 1)
+        (tmp_path / "policies.toml").write_text(BUDGET.format("70"))
+        await until(lambda: len(room.held) == 2)
+        running.cancel()
+
+    asyncio.run(run())
+    assert room.held[1].policies.budgets[0].limit == 70_000_000_000
+
+
+def test_policies_are_checked_against_the_catalog_that_comes_with_them(settings, tmp_path):
+    async def run() -> list[bool]:
+        made, done = reloader(settings), []
+        ceiling = '[[ceilings]]\nname = "c"\nlimit = "1"\ncheaper = ["mine"]\n'
+        (tmp_path / "policies.toml").write_text(ceiling)
+        done.append(await made.reload())
+        (tmp_path / "catalog.toml").write_text("")
+        done.append(await made.reload())
+        assert "names mine, which the catalog has not" in made.notes()[0]
+        return done
+
+    assert asyncio.run(run()) == [True, False]
