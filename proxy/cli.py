@@ -179,6 +179,12 @@ def _team(line: typer.Typer) -> None:
     line.add_typer(keys.teams(session.terminal), name="team")
 
 
+def _user(line: typer.Typer) -> None:
+    from proxy.commands import session, users
+
+    line.add_typer(users.users(session.terminal), name="user")
+
+
 def _layout(line: typer.Typer) -> None:
     from proxy.commands import layouts, session
 
@@ -253,6 +259,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     ),
     "key": ("Make, list and revoke callers' keys.", _key),
     "team": ("Make and list teams, keep their prompts.", _team),
+    "user": ("Look up end users, who are kept as hashes.", _user),
     "layout": ("See, approve and roll back how features' prompts are arranged.", _layout),
     "compaction": ("See and choose how features' conversations are folded.", _compaction),
     "objectives": ("What is promised of calls, and the same in others' formats.", _objectives),
