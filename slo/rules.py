@@ -120,10 +120,15 @@ def _burns(objective: Objective, alert: BurnAlert) -> Rule:
     return {
         "alert": BURNS,
         "expr": "\nand ".join(conditions),
-        "labels": {"severity": str(alert.severity), "over": spoken(alert.over)},
+        "labels": {
+            "severity": str(alert.severity),
+            "over": spoken(alert.over),
+            "burn": f"{alert.burn:g}",
+            "objective": _text(objective.name),
+        },
         "annotations": {
-            "summary": f"{objective.name}: {told}",
-            "description": f"Wanted: {what(objective)}. {_BAD_NOW}",
+            "summary": _text(f"{objective.name}: {told}"),
+            "description": f"{_text(f'Wanted: {what(objective)}.')} {_BAD_NOW}",
         },
     }
 
@@ -139,10 +144,10 @@ def _missed(objective: Objective) -> Rule:
     return {
         "alert": MISSED,
         "expr": f"({missed})\nor\n(max by (objective) ({told})\nunless ({cleared}))",
-        "labels": {"severity": "ticket"},
+        "labels": {"severity": "ticket", "objective": _text(objective.name)},
         "annotations": {
-            "summary": f"{objective.name}: less is read from caches than was promised",
-            "description": f"Wanted: {what(objective)}.",
+            "summary": _text(f"{objective.name}: less is read from caches than was promised"),
+            "description": _text(f"Wanted: {what(objective)}."),
         },
     }
 
@@ -158,6 +163,11 @@ def _in_calls(objective: Objective, over: float) -> tuple[str, str]:
 
 def _of(objective: Objective, name: str, over: float) -> str:
     return f"{_name(name, over)}{{objective={_quoted(objective)}}}"
+
+
+def _text(said: str) -> str:
+    """The text as it stands in an annotation or an alert's label, which are templates."""
+    return said.replace("{{", '{{ "{{" }}')
 
 
 def _quoted(objective: Objective) -> str:

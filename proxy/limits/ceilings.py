@@ -149,7 +149,7 @@ class Ceilings(Collector):
         errors = GaugeMetricFamily(
             "thriftgate_ceiling_error_ratio",
             "Settled cost over predicted (what 19 calls of 20 stay at or below), of late calls",
-            labels=["ceiling", "quantile"],
+            labels=["ceiling", "percentile"],
         )
         for ceiling in self._ceilings:
             name, honesty = ceiling.name, self._honesty[ceiling.name]
@@ -162,7 +162,7 @@ class Ceilings(Collector):
                 calls.add_metric([name, label], count)
             for part in _PARTS:
                 if (error := honesty.error(part)) is not None:
-                    errors.add_metric([name, str(part)], error)
+                    errors.add_metric([name, f"{100 * part:g}"], error)
         yield from (decisions, calls, errors)
 
     def _found(self, call: Call) -> tuple[Ceiling, ...]:

@@ -1,6 +1,4 @@
 import re
-import shutil
-import subprocess
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,9 @@ from slo.burn import alerts
 from slo.objective import BurnAlert, Enforce, Metric, Objective
 from slo.rules import BURNS, MISSED, TARGET, lower, rules
 from tests.fakes.promised import objective, objectives
+from tests.fakes.promtool import promtool
 
 EVERY = st.lists(objectives(), min_size=1, max_size=3, unique_by=lambda each: each.name)
-PROMTOOL = shutil.which("promtool")
 P95 = objective(name="chat")
 FLOOR = objective(name="floor", metric=Metric.CACHE, target=0.7)
 
@@ -54,7 +52,8 @@ def test_a_p95_burns_where_its_whole_window_and_the_last_twelfth_do() -> None:
         f"thriftgate:objective_events:increase30m{labelled} >= 20",
         f"thriftgate:objective_bad:lower30m{labelled} > 0.05",
     ]
-    assert page["labels"] == {"severity": "page", "over": "30m"}
+    labels = {"severity": "page", "over": "30m", "burn": "6", "objective": "chat"}
+    assert page["labels"] == labels
     assert page["annotations"] == {
         "summary": "chat: its error budget burns 6 times too fast over 30m",
         "description": "Wanted: p95 of total within 2s. Bad: {{ $value | humanizePercentage }}.",
@@ -90,7 +89,7 @@ def test_a_floor_is_told_until_it_is_cleared() -> None:
     assert "increase15m" in still
     assert " >= 0.73\nand " in still
     assert "/ 1024)" in missed
-    assert told["labels"] == {"severity": "ticket"}
+    assert told["labels"] == {"severity": "ticket", "objective": "floor"}
 
 
 def test_what_is_only_observed_is_recorded_and_told_nobody() -> None:
@@ -128,19 +127,35 @@ def test_every_rule_is_as_prometheus_has_them(every: list[Objective]) -> None:
     assert yaml.safe_load(yaml.safe_dump(rules(every))) == rules(every)
 
 
-def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
-    if PROMTOOL is None:
-        pytest.skip("promtool is not on the PATH; Debian's package prometheus holds it")
-    return subprocess.run([PROMTOOL, *arguments], capture_output=True, check=False)  # noqa: S603 - ours
+BOTH_IN_AN_HOUR = tuple(BurnAlert(burn=burn, over=3600.0) for burn in (6.0, 12.0))
+BRACES = objective(name='a "{{ $x }}" \\ b')
 
 
-def test_promtool_finds_nothing_wrong(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "every",
+    [
+        pytest.param((P95, FLOOR), id="a p95 and a floor"),
+        pytest.param((P95, objective(name="other"), FLOOR), id="two of one target"),
+        pytest.param((objective(alerts=BOTH_IN_AN_HOUR),), id="two alerts of one window"),
+        pytest.param((BRACES,), id="a name that looks like a template"),
+        pytest.param((), id="none"),
+    ],
+)
+def test_promtool_has_no_warning_for_exported_rules(
+    tmp_path: Path, every: tuple[Objective, ...]
+) -> None:
     file = tmp_path / "rules.yml"
-    file.write_text(yaml.safe_dump(rules((P95, FLOOR))))
+    file.write_text(yaml.safe_dump(rules(every)))
 
-    ran = promtool("check", "rules", file)
+    ran = promtool("check", "rules", "--lint=all", "--lint-fatal", file)
 
-    assert ran.returncode == 0, ran.stderr
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_a_name_is_text_in_an_annotation() -> None:
+    (told, *_) = [rule for rule in ruled(BRACES) if "alert" in rule]
+
+    assert told["annotations"]["summary"].startswith('a "{{ "{{" }} $x }}" \\ b: its error')
 
 
 @pytest.mark.parametrize(("bad", "alerts"), [(2, 0), (50, 1)])

@@ -341,7 +341,7 @@ def test_what_calls_cost_is_compared_with_the_ceiling_and_with_what_was_predicte
     assert figures["thriftgate_ceiling_calls_total c yes"] == 2
     assert figures["thriftgate_ceiling_calls_total c no"] == 1
     assert figures["thriftgate_ceiling_decisions_total c fits"] == 3
-    assert figures["thriftgate_ceiling_error_ratio c 0.5"] == pytest.approx(1, rel=0.03)
+    assert figures["thriftgate_ceiling_error_ratio c 50"] == pytest.approx(1, rel=0.03)
 
 
 def test_a_clamped_call_is_predicted_as_it_is_clamped():

@@ -1,0 +1,18 @@
+"""Prometheus' own check of what is exported for it."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PROMTOOL = shutil.which("promtool")
+
+
+def promtool(*arguments: str | Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """What it answers to these arguments and this input; skips the test where it is absent."""
+    if PROMTOOL is None:
+        pytest.skip("promtool is not on the PATH; Debian's package prometheus holds it")
+    return subprocess.run(  # noqa: S603 - ours
+        [PROMTOOL, *arguments], input=given, capture_output=True, check=False, timeout=60
+    )
