@@ -6,7 +6,9 @@ and in every answer's text.
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from importlib import resources
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -14,11 +16,14 @@ import uvloop
 
 from proxy.caches.regimes import REGIMES
 from proxy.catalog.catalog import Catalog
+from proxy.catalog.problems import BadCatalog
+from proxy.catalog.source import decoded
 from proxy.commands.terminal import Terminal
 from proxy.demo.catalog import KEY, pointing, simulated
 from proxy.lab.app import app
 from proxy.lab.lab import Lab
 from proxy.lab.models import LabSettings, Simulated
+from proxy.lab.scenario import Phase, read
 from proxy.lab.server import serving
 
 _MODEL: Final = "gpt-5.4-mini"
@@ -26,6 +31,8 @@ _MODEL: Final = "gpt-5.4-mini"
 _MARKED: Final = "anthropic-breakpoint"
 #: What the catalog wants of a regime of blocks.
 _BLOCK: Final = "block = 16\n"
+#: The scenario that is shipped.
+INCIDENT: Final = "incident"
 
 _Port = Annotated[
     int, typer.Option(help="Where to listen; 0 takes any that is free.", min=0, max=65_535)
@@ -39,6 +46,14 @@ _Regime = Annotated[
     ),
 ]
 
+_Scenario = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="A TOML file of what goes wrong over time, or `incident` for the one that is shipped.",
+    ),
+]
+
 
 def lab(terminal: Terminal, shipped: Callable[[], Catalog]) -> Callable[..., None]:
     """The command.
@@ -48,7 +63,7 @@ def lab(terminal: Terminal, shipped: Callable[[], Catalog]) -> Callable[..., Non
         shipped: The models that are simulated.
     """
 
-    def lab_command(*, port: _Port = 8100, regime: _Regime = "") -> None:
+    def lab_command(*, port: _Port = 8100, regime: _Regime = "", scenario: _Scenario = "") -> None:
         """Run the simulated upstream alone, until Ctrl-C: no key, no cost, nothing leaves here.
 
         It answers under the catalog's model names, with the providers' cache rules; what it says
@@ -59,21 +74,43 @@ def lab(terminal: Terminal, shipped: Callable[[], Catalog]) -> Callable[..., Non
                 f"{regime!r} is none of {', '.join(sorted(REGIMES))}.", param_hint="--regime"
             )
         known = shipped()
+        served = {_name(regime): _model(regime)} if regime else simulated(known)
+        phases = _phases(terminal, scenario, served) if scenario else ()
+        made = Lab(
+            LabSettings(models=served), clock=terminal.now, sleep=asyncio.sleep, phases=phases
+        )
         try:
-            uvloop.run(_serve(terminal, known, port, regime))
+            uvloop.run(_serve(terminal, made, known, (port, regime, phases)))
         except OSError as error:
             terminal.fail(f"The lab cannot listen on port {port}: {error}. --port names another.")
 
     return lab_command
 
 
-async def _serve(terminal: Terminal, known: Catalog, port: int, regime: str) -> None:
+def _phases(terminal: Terminal, scenario: str, served: Collection[str]) -> tuple[Phase, ...]:
+    """The phases of a scenario file, or of the one that is shipped by that name."""
+    try:
+        if scenario == INCIDENT:
+            text = resources.files("proxy.lab").joinpath("incident.toml").read_text("utf8")
+        else:
+            text = decoded(Path(scenario).read_bytes(), scenario)
+        return read(text, scenario, served)
+    except BadCatalog as bad:
+        return terminal.fail(str(bad))
+    except OSError as error:
+        return terminal.fail(f"--scenario {scenario} cannot be read: {error.strerror}.")
+
+
+async def _serve(
+    terminal: Terminal, made: Lab, known: Catalog, asked: tuple[int, str, tuple[Phase, ...]]
+) -> None:
+    port, regime, phases = asked
     stopped = asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, stopped.set)
-    served = {_name(regime): _model(regime)} if regime else simulated(known)
-    made = Lab(LabSettings(models=served), clock=terminal.now, sleep=asyncio.sleep)
     async with serving(app(made), port) as base_url:
+        for phase in phases:
+            terminal.out.print(f"Scenario: {phase}.", soft_wrap=True)
         lines = _alone(regime, base_url) if regime else pointing(known, base_url)
         for line in _told(base_url, lines, _name(regime) if regime else _MODEL, regime):
             # Never folded: most are to be copied.

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from proxy.caches.port import Cache, CachedPrompt, Served
@@ -12,6 +12,7 @@ from proxy.lab.diagnostics import Fingerprints
 from proxy.lab.limits import Allowance
 from proxy.lab.models import LabSettings, Simulated
 from proxy.lab.rendering import Vocabulary
+from proxy.lab.scenario import Phase, Scenario
 from proxy.lab.streams import Json
 from slo.usage import Usage
 
@@ -95,6 +96,7 @@ class Lab:
         sleep: Sleep,
         caches: CacheOf = cache_of,
         vocabulary: Vocabulary | None = None,
+        phases: Collection[Phase] = (),
     ) -> None:
         self.settings = settings
         self.clock = clock
@@ -108,6 +110,7 @@ class Lab:
         self._caches = {name: caches(model) for name, model in settings.models.items()}
         self._script: deque[Cues] = deque()
         self._suffers: dict[str, Cues] = {}
+        self._scenario = Scenario(phases, clock())
         self._numbers = 0
 
     def script(self, cues: Iterable[str]) -> None:
@@ -134,7 +137,7 @@ class Lab:
 
     def suffered(self, model: str) -> Cues:
         """What the calls to the model of that name suffer just now."""
-        return self._suffers.get(model, Cues())
+        return self._suffers.get(model, Cues()) + self._scenario.cues(model, self.clock())
 
     def number(self) -> str:
         """A number no answer has had."""

@@ -111,3 +111,36 @@ def test_what_it_cannot_do_is_refused_before_it_begins(
 
     assert code == 2
     assert words[0] in said
+
+
+def test_a_scenario_is_said_and_played(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text('[[phases]]\nat = "0s"\nfault = "words=150"\n')
+
+    lines, answer = told(tmp_path, "--scenario", "s.toml")
+
+    assert "Scenario: from 0s, all models: fault words=150." in lines
+    assert len(answer.split()) > 100  # sixty words where nobody asks for more
+
+
+def test_the_shipped_incident_names_models_of_the_catalog(tmp_path: Path) -> None:
+    lines, _ = told(tmp_path, "--scenario", "incident")
+
+    assert "Scenario: from 2m to 12m, gpt-5.6-terra: 3 times slower." in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('[[phases]]\nat = "1s"\nslow = "x"\n', "s.toml:3: phases[0].slow: is the string"),
+        (None, "s.toml cannot be read: No such file"),
+    ],
+)
+def test_a_scenario_with_a_mistake_is_refused_with_its_line(
+    tmp_path: Path, text: str | None, why: str
+) -> None:
+    if text is not None:
+        (tmp_path / "s.toml").write_text(text)
+
+    assert why in Typed(tmp_path, START).refused(
+        command(), "--port", "0", "--scenario", str(tmp_path / "s.toml")
+    )
