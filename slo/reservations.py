@@ -11,6 +11,9 @@ back by dying. What was spent is kept apart from what is held, so nothing that l
                         ├─ extend          each hold ends later
                         └─ (nothing)       each hold goes at its end
 
+Counters that were lost are restored from a ledger: a checkpoint is a second, and a counter is what
+the ledger knows of attempts that ended before it, plus what was settled of later ones.
+
 A store that processes share keeps the same state by the same rules (``proxy.store``); one set of
 tests holds both to them.
 """
@@ -35,6 +38,9 @@ REMEMBERED: Final = 200_000
 
 MEMORY: Final = 86_400.0
 """Seconds for which a settled reservation is remembered at most."""
+
+CHECKPOINT_TTL_S: Final = 900.0
+"""Seconds after which a checkpoint is forgotten."""
 
 _GONE: Final = float("-inf")
 
@@ -104,7 +110,7 @@ class Refused(msgspec.Struct, frozen=True):
 class _Counter:
     """What was spent, what is held for whom, and until when it matters."""
 
-    __slots__ = ("held", "holds", "last", "queue", "spent")
+    __slots__ = ("base", "checkpoint", "held", "holds", "last", "later", "queue", "spent")
 
     def __init__(self, last: float) -> None:
         self.last = last
@@ -112,6 +118,9 @@ class _Counter:
         self.held = 0
         self.holds: dict[str, tuple[int, float]] = {}
         self.queue: list[tuple[float, str]] = []
+        self.checkpoint: int | None = None
+        self.base: int | None = None
+        self.later = 0
 
     @property
     def level(self) -> Level:
@@ -149,6 +158,28 @@ class _Counter:
             else:
                 heappush(self.queue, (until, name))
 
+    def spend(self, amount: int, ended: float, checkpoint: int | None) -> None:
+        """Add what an attempt used, unless the ledger that restored the counter knew it."""
+        if checkpoint is not None:
+            self._follow(checkpoint)
+            if ended >= checkpoint:
+                self.later += amount
+            elif self.base is not None:
+                return
+        self.spent += amount
+
+    def restore(self, amount: int, checkpoint: int, *, exactly: bool) -> int:
+        """Set what was spent before a checkpoint, or lift it; what the counter said before."""
+        self._follow(checkpoint)
+        self.base = max(self.base or 0, amount)
+        before, total = self.spent, self.base + self.later
+        self.spent = total if exactly else max(before, total)
+        return before
+
+    def _follow(self, checkpoint: int) -> None:
+        if self.checkpoint != checkpoint:
+            self.checkpoint, self.base, self.later = checkpoint, None, 0
+
     def refuses(self, claim: Claim, number: int) -> Refused | None:
         """Why the claim does not fit, if it does not; the counter is swept."""
         if not claim.hard or self.spent + self.held + claim.amount <= claim.limit:
@@ -177,6 +208,7 @@ class Reservations:
         self._counters: dict[str, _Counter] = {}
         self._lasts: list[tuple[float, str]] = []
         self._settled: dict[str, float] = {}
+        self._checkpoint: int | None = None
         self.forgotten = 0
 
     def reserve(
@@ -208,7 +240,9 @@ class Reservations:
             tuple(len(counter.holds) for counter in counters),
         )
 
-    def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:
+    def settle(
+        self, name: str, amounts: Mapping[str, int], now: float, ended: float | None = None
+    ) -> bool:
         """Add what was spent of each counter and let go of what was held there.
 
         It is added also where the hold has come to its end, or never was. A counter that is left
@@ -219,6 +253,7 @@ class Reservations:
             amounts: By counter, those that the reservation was made on: of the window in which
                 the call was admitted.
             now: The time.
+            ended: When the attempt ended, as the ledger has it; now where it is None.
 
         Returns:
             False, and nothing changes, where the reservation was settled before.
@@ -231,11 +266,12 @@ class Reservations:
         if self._was_settled(name, now):
             return False
         self._remember(name, now)
+        checkpoint = self.checkpoint(now)
         for each, amount in amounts.items():
             counter = self._counter(each, now)
             counter.sweep(now)
             counter.free(name)
-            counter.spent += amount
+            counter.spend(amount, now if ended is None else ended, checkpoint)
         return True
 
     def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
@@ -261,6 +297,43 @@ class Reservations:
         found = self._counter(counter, now)
         before, found.spent = found.spent, spent
         return before
+
+    def begin_checkpoint(self, now: float, within: float) -> int:
+        """The next second, from which on what is settled is kept apart; or one begun ``within``."""
+        before = self.checkpoint(now)
+        if before is None or now > before + within:
+            before = self._checkpoint = int(now) + 1
+        return before
+
+    def checkpoint(self, now: float) -> int | None:
+        """The checkpoint, in seconds since 1970; None where there is none, or it is long ago."""
+        before = self._checkpoint
+        return None if before is None or now >= before + CHECKPOINT_TTL_S else before
+
+    def restore(
+        self, amounts: Mapping[str, int], checkpoint: int, now: float, *, exactly: bool
+    ) -> list[int]:
+        """Let counters have spent this before a checkpoint, and what was settled of later attempts.
+
+        What each said before is returned; nothing changes where there is another checkpoint.
+
+        Args:
+            amounts: By counter, what attempts used that ended before the checkpoint.
+            checkpoint: As it was begun.
+            now: The time.
+            exactly: Whether counters that say more are lowered, too.
+
+        Raises:
+            ValueError: If an amount is out of bounds.
+        """
+        for amount in amounts.values():
+            within(amount)
+        if self.checkpoint(now) != checkpoint:
+            return [level.spent for level in self.levels(list(amounts), now)]
+        return [
+            self._counter(each, now).restore(amount, checkpoint, exactly=exactly)
+            for each, amount in amounts.items()
+        ]
 
     def _swept(self, counters: Sequence[str], now: float) -> list[_Counter | None]:
         found = [self._counters.get(each) for each in counters]

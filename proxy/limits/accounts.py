@@ -54,18 +54,24 @@ class Accounts:
 
     def __init__(self, spendings: Spendings) -> None:
         self._spendings = spendings
-        self._now = float("-inf")
+        self._asked_for: tuple[float, float | None] = (float("-inf"), None)
         self._read: dict[tuple[_Source, str, Window], Listed] = {}
         self._pasts: dict[tuple[_Source, str], _Past] = {}
 
-    def of(self, budget: Budget, now: float) -> Account:
+    def of(self, budget: Budget, now: float, ended_before: float | None = None) -> Account:
         """What the ledger says was spent of a budget in the window of now.
+
+        Args:
+            budget: Which.
+            now: Seconds since the epoch.
+            ended_before: Leaves out attempts that ended then or later, not longer than a day ago;
+                None for none.
 
         Raises:
             SQLAlchemyError: The database is away.
         """
-        if now != self._now:
-            self._now, self._read = now, {}
+        if (now, ended_before) != self._asked_for:
+            self._asked_for, self._read = (now, ended_before), {}
         key = (_source(budget), budget.scope, budget.window)
         if key not in self._read:
             self._read[key] = self._listed(*key)
@@ -80,12 +86,13 @@ class Accounts:
         )
 
     def _listed(self, source: _Source, scope: str, kind: Window) -> Listed:
-        start, end = window.opens(kind, self._now), window.closes(kind, self._now)
+        now, ended_before = self._asked_for
+        start, end = window.opens(kind, now), window.closes(kind, now)
         if kind is not Window.MONTH:
-            return self._asked(source, scope, start, end)
-        yesterday = window.opens(Window.DAY, self._now) - _DAY
+            return self._asked(source, scope, (start, end), ended_before)
+        yesterday = window.opens(Window.DAY, now) - _DAY
         past = self._past(source, scope, start, max(start, yesterday))
-        last = self._asked(source, scope, past.end, end)
+        last = self._asked(source, scope, (past.end, end), ended_before)
         return Listed(_sum(past.by, last.by), past.is_whole and last.is_whole)
 
     def _past(self, source: _Source, scope: str, start: float, until: float) -> _Past:
@@ -93,15 +100,17 @@ class Accounts:
         if past is None or past.start != start or past.end > until:
             past = self._pasts[source, scope] = _Past(start, start, {})
         while past.end < until:
-            day = self._asked(source, scope, past.end, past.end + _DAY)
+            day = self._asked(source, scope, (past.end, past.end + _DAY), None)
             past.by, past.end = _sum(past.by, day.by), past.end + _DAY
             past.is_whole &= day.is_whole
         return past
 
-    def _asked(self, source: _Source, scope: str, start: float, end: float) -> Listed:
+    def _asked(
+        self, source: _Source, scope: str, times: tuple[float, float], ended_before: float | None
+    ) -> Listed:
         if source == "rollups":
-            return Listed(self._spendings.of(scope, start, end), is_whole=True)
-        return self._spendings.of_calls(scope, start, end)
+            return Listed(self._spendings.of(scope, *times, ended_before), is_whole=True)
+        return self._spendings.of_calls(scope, *times, ended_before)
 
 
 def _source(budget: Budget) -> _Source:

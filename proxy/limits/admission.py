@@ -45,6 +45,7 @@ from proxy.limits.refusals import away, left, refusal, unknown
 from proxy.receipt import Receipt
 from proxy.settle import Attempt, Seal
 from proxy.store.reserving import Emptied, Reserving, StoreLost
+from proxy.store.spendings import ended_at
 from proxy.wire.port import Prepared
 from slo.alert import Alert
 from slo.alerting import Thresholds
@@ -187,7 +188,7 @@ class Admission:
         }
         if self._local is not None:
             self._local.settle(opened.name, amounts, self._now())
-        task = self._tasks.start(partial(self._settle, opened.name, amounts))
+        task = self._tasks.start(partial(self._settle, opened.name, amounts, ended_at(receipt)))
         self._settling[opened.name] = task
         task.add_done_callback(lambda _: self._settling.pop(opened.name, None))
 
@@ -356,10 +357,10 @@ class Admission:
                 raise away()
         return ()
 
-    async def _settle(self, name: str, amounts: Mapping[str, int]) -> None:
+    async def _settle(self, name: str, amounts: Mapping[str, int], ended: float) -> None:
         for wait in (*_AGAIN, None):
             try:
-                await self.counters.settle(name, amounts, self._now())
+                await self.counters.settle(name, amounts, self._now(), ended)
             except StoreLost as error:
                 if wait is None:
                     _log.warning("What %s used was not counted: %s", name, error)

@@ -2,23 +2,23 @@
 
 A counter may lack something because its store was lost, or because it began after its budget's
 window did. What the ledger knew a while ago has been settled by now, or never will be: no less than
-that was spent. Nothing is ever taken off::
+that was spent. Counters that are whole are never lowered::
 
-    counters    here ────────────── every minute ──────────────── compare
-                lost, and away ──── at once, every SETTLED ────── learn what the ledger knows
-                back, or empty ──── at once ───────────────────── compare
-                  from then on ──── every SETTLED, some times ─── compare, and add what both lacked
-    empty         SETTLED later ─── once ──────────────────────── compare, and call them whole
+    counters    here ────────────── every minute ──────────── compare
+                lost, and away ──── at once, every SETTLED ── learn what the ledger knows
+                back, or empty ──── at once ───────────────── compare, and begin a checkpoint
+                                    SETTLED later ─────────── restore
+    empty                           then ──────────────────── call them whole
 
 While calls go on, a counter that was lost has always settled some that the ledger knew not long
-ago, so that the first rule leaves it behind by as much. What it lacks at two looks, once all that
-was on its way through the loss has come, it lacks for good. Amounts are lifted, not added:
-whichever processes do it, it is done once.
+ago, so that comparing alone leaves it behind by as much. Restoring does not: from a checkpoint, a
+second on the clocks of receipts, what is settled of attempts that ended later is kept apart. Once
+all that ended before is in the ledger, a counter is that and what was kept apart: neither more nor
+less, whatever was on its way. Amounts are set or lifted, not added: whichever processes do it, it
+is done once.
 
 The counters' mark tells whether they have lost everything. Then all that the ledger knew when they
-were seen to go is theirs at once. What was on its way in that quarter of a second may then count
-twice, which refuses a little early rather than a little late. When all that was on its way through
-the loss has come, they get all that the ledger knows by then, and only then count as whole: to most
+were seen to go is theirs at once, and only when they are restored do they count as whole: to most
 hard budgets they are as good as away before (``proxy.limits.admission``). Where a process begins
 and finds no mark, or nobody else counts, nothing is on its way, and its first look makes them so.
 What the ledger knows, and of what, is said in ``proxy.limits.accounts``.
@@ -43,7 +43,7 @@ from proxy.store.reserving import Condition, Reserving, StoreLost
 from proxy.store.store import Store
 from slo import alert
 from slo.budget import Budget, Unit, counter
-from slo.reservations import MOST
+from slo.reservations import CHECKPOINT_TTL_S, MOST
 
 _log = logging.getLogger("thriftgate.budgets")
 
@@ -60,21 +60,33 @@ _BATCH: Final = 100
 _RENEWED: Final = 5.0
 #: Seconds after which counters that could not be made whole are looked at again.
 _AGAIN: Final = 1.0
+#: Seconds after a checkpoint at which the ledger knows all that ended before it. It is up to one
+#: second ahead of the look that begins it, and the next look comes ``SETTLED`` later.
+_IN_LEDGER: Final = SETTLED - 1.5
+#: Seconds for which processes share a checkpoint that one of them began.
+_SHARED: Final = 5.0
 #: Seconds that the ledger gets to take up what this process has written down for it.
 _FLUSH: Final = 5.0
 _LACKING: Final = (Condition.EMPTY, Condition.MENDING)
 
 
 class _Behind(Exception):
-    """The ledger does not know yet all that this process has written down for it."""
+    """The ledger does not know yet all that ended before the checkpoint."""
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """What the ledger knew at a time, by counter, and how much of it the counter lacked."""
+    """What the ledger knew at a time, by counter."""
 
     at: float
     amounts: Mapping[str, int]
-    lacking: dict[str, int]
+
+
+class _Read(msgspec.Struct, frozen=True):
+    """What the ledger knows of a budget, by counter; not whole where it is more than this."""
+
+    budget: Budget
+    by: Mapping[str, int]
+    is_whole: bool
 
 
 class Reconciler(Collector):
@@ -109,7 +121,8 @@ class Reconciler(Collector):
         self._last: _Known | None = None
         self._is_away = False
         self._is_lacking = False
-        self._back: float | None = None
+        self._recovers = False
+        self._has_checkpoint = False
 
     def update(self, budgets: Collection[Budget]) -> None:
         """Compare these budgets from the next look on."""
@@ -119,7 +132,7 @@ class Reconciler(Collector):
     async def begin(self) -> None:
         """Give counters that nobody has begun yet what the ledger knows."""
         is_new = await self._stand() is Condition.EMPTY
-        await self._looked(is_new=is_new, at_once=is_new)
+        await self._looked(is_empty=is_new, restores=is_new)
 
     async def run(self) -> None:
         """Compare now and then, and renew the mark whatever the ledger does, for ever."""
@@ -136,15 +149,30 @@ class Reconciler(Collector):
             stand = await self._stand()
             rest -= _GLANCE
             is_new = stand is Condition.EMPTY or (stand is not before and before not in _LACKING)
-            if is_new:
-                self._back = self._now()
             if is_new or rest <= 0:
-                self._is_lacking = stand in _LACKING
-                at_once = self._is_lacking and not (is_new and self._counters.is_shared)
-                done = await self._looked(is_new=stand is Condition.EMPTY, at_once=at_once)
-                rest = self._rest(is_whole=done or not at_once)
+                rest = await self._looked_at(stand, is_new=is_new)
             self._is_away = stand is None
             before = stand
+
+    async def _looked_at(self, stand: Condition | None, *, is_new: bool) -> float:
+        """Compare, and restore what was lost; seconds until the next look.
+
+        Args:
+            stand: What the mark says.
+            is_new: Whether it said another thing before.
+        """
+        self._is_lacking = stand in _LACKING
+        if is_new and self._counters.is_shared:
+            self._recovers, self._has_checkpoint = True, False
+            await self._looked(is_empty=stand is Condition.EMPTY, begins=stand is not None)
+            return SETTLED
+        if not self._recovers and not self._is_lacking:
+            await self._looked()
+            return _EVERY
+        is_away = stand is None
+        done = await self._looked(is_empty=stand is Condition.EMPTY, restores=not is_away)
+        self._recovers = self._recovers and (is_away or not done)
+        return SETTLED if is_away else _EVERY if done else _AGAIN
 
     async def _renew(self) -> None:
         """Say again and again of counters that are whole that they are."""
@@ -165,22 +193,41 @@ class Reconciler(Collector):
         """
         now = self._now()
         before, last = self._settled(now), self._last if self._is_lacking else None
-        read, known = await self._opened.ask(self._read, now)
-        self._remember(_Known(now, known, {}))
+        read = await self._opened.ask(self._read, now)
+        known = {name: amount for each in read for name, amount in each.by.items()}
+        self._remember(_Known(now, known))
         newest = max(filter(None, (before, last)), key=lambda look: look.at, default=None)
         sure = known if at_once else newest.amounts if newest else {}
-        is_second = _is_since(before, self._back)
-        lacked = before.lacking if before and is_second else {}
-        for budget, by, is_whole in read:
-            drift = await self._compared(budget, by, sure, lacked)
-            if budget not in self._budgets:
+        for each in read:
+            drift = await self._compared(each, sure)
+            if each.budget not in self._budgets:
                 continue  # it was changed or taken back meanwhile
-            if is_whole:
-                self.drifts[budget] = drift
+            if each.is_whole:
+                self.drifts[each.budget] = drift
             else:
-                self.drifts.pop(budget, None)
-        if is_second:
-            self._back = None
+                self.drifts.pop(each.budget, None)
+
+    async def restore(self) -> None:
+        """Give counters what the ledger knows before the checkpoint, and what they settled since.
+
+        Raises:
+            _Behind: It does not know all of that yet.
+            SQLAlchemyError: The database is away.
+            StoreLost: The counters are.
+        """
+        now = self._now()
+        if not self._has_checkpoint:
+            await self._begin_checkpoint()
+        checkpoint = await self._counters.begin_checkpoint(now, CHECKPOINT_TTL_S)
+        if now < checkpoint + _IN_LEDGER:
+            raise _Behind("receipts from before the checkpoint may be on their way")
+        for each in await self._opened.ask(self._read, now, checkpoint):
+            given = 0
+            for batch in _batches(each.by):
+                before = await self._counters.restore(batch, checkpoint, self._now())
+                both = zip(batch.values(), before, strict=True)
+                given += sum(max(least - said, 0) for least, said in both)
+            self._tell(each.budget, given)
 
     def collect(self) -> Iterator[Metric]:
         """The drift, as Prometheus' own types."""
@@ -205,24 +252,29 @@ class Reconciler(Collector):
             return
         try:
             await self._caught_up()
-            _, known = await self._opened.ask(self._read, self._now(), new)
-            names = iter(known)
-            while batch := list(islice(names, _BATCH)):
-                await self._lifted({name: min(known[name], MOST) for name in batch})
+            now = self._now()
+            for each in await self._opened.ask(self._read, now, None, new):
+                for batch in _batches(each.by):
+                    await self._counters.lift(batch, self._now())
         except (SQLAlchemyError, StoreLost, _Behind) as error:
             _log.warning("New budgets were not compared with the ledger yet: %s", error)
 
     def _read(
-        self, now: float, budgets: Collection[Budget] | None = None
-    ) -> tuple[list[tuple[Budget, dict[str, int], bool]], dict[str, int]]:
-        """What the ledger knows by counter, whole or not: of each budget, and of all; blocks."""
-        found, known = [], dict[str, int]()
+        self,
+        now: float,
+        ended_before: float | None = None,
+        budgets: Collection[Budget] | None = None,
+    ) -> list[_Read]:
+        """What the ledger knows of each budget, or knows to have ended before; blocks."""
+        found = []
         for budget in self._budgets if budgets is None else budgets:
-            account = self._accounts.of(budget, now)
-            by = {counter(budget, whose, now): amount for whose, amount in account.by.items()}
-            found.append((budget, by, account.is_whole))
-            known |= by
-        return found, known
+            account = self._accounts.of(budget, now, ended_before)
+            by = {
+                counter(budget, whose, now): min(amount, MOST)
+                for whose, amount in account.by.items()
+            }
+            found.append(_Read(budget, by, account.is_whole))
+        return found
 
     def _remember(self, look: _Known) -> None:
         """Keep what the ledger knows; apart, when counters were there last, or just away."""
@@ -239,49 +291,29 @@ class Reconciler(Collector):
             return None
         return self._before[0]
 
-    async def _compared(
-        self,
-        budget: Budget,
-        by: Mapping[str, int],
-        sure: Mapping[str, int],
-        lacked: Mapping[str, int],
-    ) -> int:
+    async def _compared(self, read: _Read, sure: Mapping[str, int]) -> int:
         """What a budget's counters lack of what the ledger knows; they are given what is sure.
 
         Args:
-            budget: Which.
-            by: What the ledger knows, by counter.
+            read: What it knows.
             sure: What it knew when all that was settled is settled by now.
-            lacked: What the counters lacked then, where they can have lacked it for good only.
         """
         drift, given = 0, 0
-        lacking = self._before[-1].lacking
-        names = iter(by)
-        while batch := list(islice(names, _BATCH)):
-            least = {name: min(sure.get(name, 0), by[name], MOST) for name in batch}
-            said = await self._lifted(least)
-            spent = {name: max(least[name], said[name]) for name in batch}
-            again = {
-                name: min(by[name], spent[name] + lacked[name], MOST)
-                for name in batch
-                if name in lacked
-            }
-            for name, found in (await self._lifted(again)).items():
-                spent[name] = max(again[name], found)
-            lacking.update((n, by[n] - spent[n]) for n in batch if by[n] > spent[n])
-            drift += sum(by[name] - said[name] for name in batch)
-            given += sum(spent[name] - said[name] for name in batch)
-        if given:
-            level = logging.WARNING if self._counters.is_shared else logging.INFO
-            told = alert.amount(budget.unit, given)
-            _log.log(level, "The budget %s was given %s that the ledger knows", budget.name, told)
+        for batch in _batches(read.by):
+            least = {name: min(sure.get(name, 0), amount) for name, amount in batch.items()}
+            before = await self._counters.lift(least, self._now())
+            for name, said in zip(batch, before, strict=True):
+                drift += batch[name] - said
+                given += max(least[name] - said, 0)
+        self._tell(read.budget, given)
         return drift
 
-    async def _lifted(self, least: Mapping[str, int]) -> dict[str, int]:
-        """What counters said before they were lifted to this."""
-        if not least:
-            return {}
-        return dict(zip(least, await self._counters.lift(least, self._now()), strict=True))
+    def _tell(self, budget: Budget, given: int) -> None:
+        """Log that counters were given something."""
+        if given:
+            level = logging.WARNING if self._counters.is_shared else logging.INFO
+            amount = alert.amount(budget.unit, given)
+            _log.log(level, "The budget %s was given %s that the ledger knows", budget.name, amount)
 
     async def _stand(self) -> Condition | None:
         """What the counters' mark says; None while they are away."""
@@ -290,20 +322,28 @@ class Reconciler(Collector):
         except StoreLost:
             return None
 
-    async def _looked(self, *, is_new: bool, at_once: bool) -> bool:
+    async def _looked(
+        self, *, is_empty: bool = False, begins: bool = False, restores: bool = False
+    ) -> bool:
         """Whether a look went well.
 
         Args:
-            is_new: Whether the counters were not known before to be empty.
-            at_once: Whether it makes them whole.
+            is_empty: Whether the counters have no mark.
+            begins: Whether what is settled from now on is to be kept apart.
+            restores: Whether the counters get back what they lost; then they are whole.
         """
         try:
-            if is_new:
+            if is_empty:
                 await self._turn(Condition.EMPTY, Condition.MENDING)
-            if at_once:
+            if begins:
+                await self._begin_checkpoint()
+            if restores:
                 await self._caught_up()
+            at_once = restores and not self._recovers
             await self.look(at_once=at_once)
-            if at_once:
+            if restores and not at_once:
+                await self.restore()
+            if restores:
                 await self._turn(Condition.MENDING, Condition.WHOLE)
         except (SQLAlchemyError, StoreLost, _Behind) as error:
             _log.warning("Budgets were not compared with the ledger: %s", error)
@@ -314,6 +354,11 @@ class Reconciler(Collector):
         """Let the mark say something else, or the same for longer, if it still says that."""
         await self._counters.turn(before, after, self._now())
 
+    async def _begin_checkpoint(self) -> None:
+        """Let what is settled from now on be kept apart."""
+        await self._counters.begin_checkpoint(self._now(), _SHARED)
+        self._has_checkpoint = True
+
     async def _caught_up(self) -> None:
         """Wait until the ledger knows what this process has written down.
 
@@ -323,18 +368,14 @@ class Reconciler(Collector):
         if not await self._opened.ask(self._opened.drain.flush, _FLUSH):
             raise _Behind("it has not taken up all receipts yet")
 
-    def _rest(self, *, is_whole: bool) -> float:
-        """Seconds until the next look."""
-        if not is_whole:
-            return _AGAIN
-        return _EVERY if self._back is None else SETTLED
-
 
 def _counted(budget: Budget) -> tuple[str, str, str, str]:
     """What its counters are known by: a budget of another limit goes on with the same ones."""
     return budget.name, budget.scope, budget.unit, budget.window
 
 
-def _is_since(look: _Known | None, back: float | None) -> bool:
-    """Whether a look came when counters had been back for so long that all was settled."""
-    return look is not None and back is not None and look.at >= back + SETTLED
+def _batches(amounts: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """The amounts, so many counters at a time."""
+    items = iter(amounts.items())
+    while batch := dict(islice(items, _BATCH)):
+        yield batch

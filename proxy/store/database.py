@@ -85,10 +85,17 @@ def open_database(url: str) -> Engine:
 
 
 @contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
-    """A transaction that only reads."""
-    with engine.connect() as connection, connection.begin():
-        yield connection
+def reading(engine: Engine, *, is_snapshot: bool = False) -> Iterator[Connection]:
+    """A transaction that only reads; as a snapshot, all its statements see the same rows.
+
+    On SQLite every transaction is one.
+    """
+    is_set = is_snapshot and engine.dialect.name == "postgresql"
+    with engine.connect() as connection:
+        if is_set:
+            connection.execution_options(isolation_level="REPEATABLE READ")
+        with connection.begin():
+            yield connection
 
 
 @contextmanager

@@ -5,7 +5,9 @@ script touches the keys it is given and no others, and all keys of an organisati
 tag, so they lie on one node of a cluster::
 
     thriftgate:{ORGANISATION}:settled          sorted set: reservation → when it was settled, in ms
-    thriftgate:{ORGANISATION}:counter:COUNTER  hash: s → spent, h → held, #NAME → held for NAME
+    thriftgate:{ORGANISATION}:checkpoint       string: the second from which on it is kept apart
+    thriftgate:{ORGANISATION}:counter:COUNTER  hash: s → spent, h → held, #NAME → held for NAME;
+                                               c → checkpoint, b → spent before it, a → after it
     thriftgate:{ORGANISATION}:holds:COUNTER    sorted set: NAME → when its hold ends, in ms
     thriftgate:{ORGANISATION}:mark             string: what is known of them all
 
@@ -85,6 +87,8 @@ class Shared:
         self._extend = self._redis.register_script(scripts.HEAD + scripts.EXTEND)
         self._levels = self._redis.register_script(scripts.HEAD + scripts.LEVELS)
         self._lift = self._redis.register_script(scripts.HEAD + scripts.LIFT)
+        self._checkpoint = self._redis.register_script(scripts.HEAD + scripts.CHECKPOINT)
+        self._restore = self._redis.register_script(scripts.HEAD + scripts.RESTORE)
         self._condition = self._redis.register_script(scripts.HEAD + scripts.CONDITION)
         self._turn_mark = self._redis.register_script(scripts.HEAD + scripts.TURN)
 
@@ -118,11 +122,14 @@ class Shared:
         frees = None if wait < 0 else now + wait / 1000
         return Refused(claim, Level(int(spent), int(held)), frees, running)
 
-    async def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:
+    async def settle(
+        self, name: str, amounts: Mapping[str, int], now: float, ended: float | None = None
+    ) -> bool:
         """Add what was spent of each counter and let go of what was held there."""
         for amount in amounts.values():
             within(amount)
-        return bool(await self._run(self._settle, list(amounts), now, name, *amounts.values()))
+        words = (name, "" if ended is None else int(ended), *amounts.values())
+        return bool(await self._run(self._settle, list(amounts), now, *words))
 
     async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
         """Let the reservation end later; False if a hold has already gone."""
@@ -137,6 +144,18 @@ class Shared:
         for amount in amounts.values():
             within(amount)
         found = await self._run(self._lift, list(amounts), now, *amounts.values())
+        return [int(each) for each in found]
+
+    async def begin_checkpoint(self, now: float, within: float) -> int:
+        """The next second, from which on all that is settled is kept apart."""
+        return int(await self._run(self._checkpoint, (), now, int(now), int(within)))
+
+    async def restore(self, amounts: Mapping[str, int], checkpoint: int, now: float) -> list[int]:
+        """Let counters have spent this before a checkpoint, and what was settled later."""
+        for amount in amounts.values():
+            within(amount)
+        words = (checkpoint, *amounts.values())
+        found = await self._run(self._restore, list(amounts), now, *words, marked=True)
         return [int(each) for each in found]
 
     async def condition(self, now: float) -> Condition:
@@ -195,7 +214,7 @@ class Shared:
         Raises:
             StoreLost: It did not in time.
         """
-        keys = [f"{self._keys}settled"]
+        keys = [f"{self._keys}settled", f"{self._keys}checkpoint"]
         for counter in counters:
             keys += (f"{self._keys}counter:{counter}", f"{self._keys}holds:{counter}")
         if marked:

@@ -6,22 +6,28 @@ Each is ``HEAD`` and one of the others.
 from typing import Final
 
 from proxy.store.reserving import Condition
-from slo.reservations import KEPT, MEMORY, REMEMBERED, UNBOUND
+from slo.reservations import (
+    CHECKPOINT_TTL_S,
+    KEPT,
+    MEMORY,
+    REMEMBERED,
+    UNBOUND,
+)
 
 MARKED: Final = 30.0
 """Seconds for which a mark says that counters are whole, unless it is made anew."""
 
 _ROUNDS = 10  # of a hundred holds that are freed: a script must end soon
 
-# KEYS: settled, then counter and holds of each counter, then the mark where it matters. ARGV: now
-# in ms or '', then the operation's own. Numbers stay below 2^53 wherever they are compared; sums
-# are added by Redis, as int64.
+# KEYS: settled, checkpoint, then counter and holds of each counter, then the mark where it matters.
+# ARGV: now in ms or '', then the operation's own. Numbers stay below 2^53 wherever they are
+# compared; sums are added by Redis, as int64.
 HEAD: Final = f"""
 local KEPT, UNBOUND, MEMORY = {KEPT * 1000:.0f}, {UNBOUND * 1000:.0f}, {MEMORY * 1000:.0f}
 local REMEMBERED, ROUNDS = {REMEMBERED}, {_ROUNDS}
 local WHOLE, MARKED = '{Condition.WHOLE}', {MARKED * 1000:.0f}
-local call, settled, count = redis.call, KEYS[1], math.floor((#KEYS - 1) / 2)
-local mark = #KEYS % 2 == 0 and KEYS[#KEYS]
+local call, settled, count = redis.call, KEYS[1], math.floor((#KEYS - 2) / 2)
+local mark = #KEYS % 2 == 1 and KEYS[#KEYS]
 
 local function time()
   if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
@@ -29,7 +35,7 @@ local function time()
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
-local function counter(i) return KEYS[2 * i], KEYS[2 * i + 1] end
+local function counter(i) return KEYS[2 * i + 1], KEYS[2 * i + 2] end
 
 local function free(sums, holds, name)
   local amount = call('HGET', sums, '#' .. name)
@@ -55,6 +61,25 @@ end
 
 local function bound(sums)
   if call('PTTL', sums) == -1 then call('PEXPIRE', sums, UNBOUND) end
+end
+
+local function follow(sums, checkpoint)
+  if call('HGET', sums, 'c') ~= checkpoint then
+    call('HSET', sums, 'c', checkpoint, 'a', '0')
+    call('HDEL', sums, 'b')
+  end
+end
+
+local function spend(sums, amount, ended, checkpoint)
+  if checkpoint then
+    follow(sums, checkpoint)
+    if tonumber(ended) >= tonumber(checkpoint) then
+      call('HINCRBY', sums, 'a', amount)
+    elseif call('HEXISTS', sums, 'b') == 1 then
+      return
+    end
+  end
+  call('HINCRBY', sums, 's', amount)
 end
 
 local function levels()
@@ -115,17 +140,20 @@ end
 return said
 """
 
-# ARGV[2..]: name, then the amount of each counter. Returns 1, or 0 if it was settled before.
+# ARGV[2..]: name, the second in which it ended ('' for now), then the amount of each counter.
+# Returns 1, or 0 if it was settled before.
 SETTLE: Final = """
 local name = ARGV[2]
 call('ZREMRANGEBYSCORE', settled, '-inf', now - MEMORY)
 if call('ZADD', settled, 'NX', now, name) == 0 then return 0 end
 call('ZREMRANGEBYRANK', settled, 0, -(REMEMBERED + 1))
 call('PEXPIRE', settled, MEMORY)
+local checkpoint = call('GET', KEYS[2])
+local ended = ARGV[3] ~= '' and ARGV[3] or math.floor(now / 1000)
 for i = 1, count do
   local sums, holds = counter(i)
   free(sums, holds, name)
-  call('HINCRBY', sums, 's', ARGV[i + 2])
+  spend(sums, ARGV[i + 3], ended, checkpoint)
   bound(sums)
 end
 return 1
@@ -163,6 +191,36 @@ for i = 1, count do
   found[i] = level(sums)
   if tonumber(found[i]) < tonumber(ARGV[i + 1]) then
     call('HSET', sums, 's', ARGV[i + 1])
+    bound(sums)
+  end
+end
+return found
+"""
+
+# ARGV[2..]: the caller's time, and for how long a checkpoint serves, in seconds. Returns it.
+CHECKPOINT: Final = f"""
+local before, said = call('GET', KEYS[2]), tonumber(ARGV[2])
+if before and said <= tonumber(before) + ARGV[3] then return before end
+local begun = string.format('%.0f', said + 1)
+call('SET', KEYS[2], begun, 'PX', {CHECKPOINT_TTL_S * 1000:.0f})
+return begun
+"""
+
+# ARGV[2..]: the checkpoint, then what was spent of each counter before it. Returns what each said.
+RESTORE: Final = """
+local found, is_whole = {}, call('GET', mark) == WHOLE
+local is_current = call('GET', KEYS[2]) == ARGV[2]
+for i = 1, count do
+  local sums = counter(i)
+  found[i] = level(sums)
+  if is_current then
+    follow(sums, ARGV[2])
+    local base = math.max(tonumber(call('HGET', sums, 'b') or 0), tonumber(ARGV[i + 2]))
+    local total = base + tonumber(call('HGET', sums, 'a'))
+    call('HSET', sums, 'b', string.format('%.0f', base))
+    if not is_whole or tonumber(found[i]) < total then
+      call('HSET', sums, 's', string.format('%.0f', total))
+    end
     bound(sums)
   end
 end

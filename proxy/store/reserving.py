@@ -78,16 +78,19 @@ class Reserving(Protocol):
         """
         ...
 
-    async def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:
+    async def settle(
+        self, name: str, amounts: Mapping[str, int], now: float, ended: float | None = None
+    ) -> bool:
         """Add what was spent of each counter and let go of what was held there.
 
-        It is added also where the hold has come to its end, or never was. A counter that is left
-        out keeps its hold.
+        It is added also where the hold has come to its end, or never was; not where the counter
+        was restored from a ledger that knew it. A counter that is left out keeps its hold.
 
         Args:
             name: The reservation's.
             amounts: By counter, those that the reservation was made on.
             now: The time.
+            ended: When the attempt ended, as the ledger has it; now where it is None.
 
         Returns:
             False, and nothing changes, where the reservation was settled before.
@@ -119,6 +122,37 @@ class Reserving(Protocol):
 
         In one step, so that doing it twice, or two at once, is doing it once. What is held stays
         held.
+
+        Raises:
+            ValueError: If an amount is out of bounds.
+            StoreLost: If the counters are out of reach.
+        """
+        ...
+
+    async def begin_checkpoint(self, now: float, within: float) -> int:
+        """The next second, from which on all that is settled is kept apart.
+
+        Args:
+            now: The time.
+            within: Seconds since a checkpoint for which it serves, and no other is begun.
+
+        Raises:
+            StoreLost: If the counters are out of reach.
+        """
+        ...
+
+    async def restore(self, amounts: Mapping[str, int], checkpoint: int, now: float) -> list[int]:
+        """Let counters have spent this before a checkpoint, and what was settled of later attempts.
+
+        Counters that are not whole are set to it, others lifted. Doing it twice is doing it once.
+
+        Args:
+            amounts: By counter, what attempts used that ended before the checkpoint.
+            checkpoint: As it was begun; nothing changes where there is another one by now.
+            now: The time.
+
+        Returns:
+            What each said before.
 
         Raises:
             ValueError: If an amount is out of bounds.
@@ -181,9 +215,11 @@ class Private:
             raise Emptied
         return self._reservations.reserve(name, claims, now, until)
 
-    async def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:
+    async def settle(
+        self, name: str, amounts: Mapping[str, int], now: float, ended: float | None = None
+    ) -> bool:
         """Add what was spent of each counter and let go of what was held there."""
-        return self._reservations.settle(name, amounts, now)
+        return self._reservations.settle(name, amounts, now, ended)
 
     async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
         """Let the reservation end later; False if a hold has already gone."""
@@ -202,6 +238,15 @@ class Private:
             if spent < amount:
                 self._reservations.correct(counter, amount, now)
         return before
+
+    async def begin_checkpoint(self, now: float, within: float) -> int:
+        """The next second, from which on all that is settled is kept apart."""
+        return self._reservations.begin_checkpoint(now, within)
+
+    async def restore(self, amounts: Mapping[str, int], checkpoint: int, now: float) -> list[int]:
+        """Let counters have spent this before a checkpoint, and what was settled later."""
+        is_whole = self._condition is Condition.WHOLE
+        return self._reservations.restore(amounts, checkpoint, now, exactly=not is_whole)
 
     async def condition(self, now: float) -> Condition:
         """What the mark says."""

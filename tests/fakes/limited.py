@@ -78,9 +78,11 @@ class Losable(Private):
         await asyncio.sleep(self.delay if only_whole else 0)
         return await super().reserve(name, claims, now, until, only_whole=only_whole)
 
-    async def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:
+    async def settle(
+        self, name: str, amounts: Mapping[str, int], now: float, ended: float | None = None
+    ) -> bool:
         await self._found()
-        return await super().settle(name, amounts, now)
+        return await super().settle(name, amounts, now, ended)
 
     async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
         await self._found()

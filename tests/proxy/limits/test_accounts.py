@@ -23,13 +23,20 @@ class Booked:
         self.is_whole = True
         self.late = 0
         self.users = 1
+        self.cut: dict[float, float | None] = {}
 
-    def of(self, scope: str, start: float, end: float) -> dict[str, Spending]:
+    def of(
+        self, scope: str, start: float, end: float, ended_before: float | None = None
+    ) -> dict[str, Spending]:
         self.asked["rollups", scope] += 1
+        self.cut[start] = ended_before
         return self._booked(start, end)
 
-    def of_calls(self, scope: str, start: float, end: float) -> Listed:
+    def of_calls(
+        self, scope: str, start: float, end: float, ended_before: float | None = None
+    ) -> Listed:
         self.asked["receipts", scope] += 1
+        self.cut[start] = ended_before
         return Listed(self._booked(start, end), self.is_whole)
 
     def _booked(self, start: float, end: float) -> dict[str, Spending]:
@@ -145,3 +152,16 @@ def test_of_a_month_no_more_names_are_kept_than_of_a_day(booked, accounts):
 def test_labels_stand_in_no_ledger():
     assert not is_compared(budget(scope="label:project"))
     assert is_compared(budget(scope="user", unit=Unit.REQUESTS, window=Window.MONTH))
+
+
+@pytest.mark.parametrize("fields", [{}, {"scope": "user"}])
+def test_attempts_that_ended_later_are_left_out_of_the_days_that_are_read_each_time(
+    booked, accounts, fields
+):
+    accounts.of(budget(window=Window.MONTH, **fields), NOW, NOW - 12)
+    recent = max(booked.cut)
+
+    assert booked.cut.pop(recent) == NOW - 12
+    assert set(booked.cut.values()) == {None}
+    accounts.of(budget(window=Window.MONTH, **fields), NOW)
+    assert booked.cut[recent] is None

@@ -1,9 +1,11 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from sqlalchemy.exc import OperationalError
@@ -13,7 +15,8 @@ from proxy.limits.told import levels
 from proxy.receipt import Receipt
 from proxy.store.inserts import inserter
 from proxy.store.redis_scripts import MARKED
-from proxy.store.reserving import Condition, Emptied
+from proxy.store.reserving import Condition, Emptied, StoreLost
+from proxy.store.spendings import ended_at
 from proxy.store.store import Store
 from slo.budget import Budget, Unit
 from slo.reservations import Claim, Level
@@ -43,6 +46,14 @@ class Away(Losable):
     async def lift(self, amounts: Mapping[str, int], now: float) -> list[int]:
         await self._found()
         return await super().lift(amounts, now)
+
+    async def begin_checkpoint(self, now: float, within: float) -> int:
+        await self._found()
+        return await super().begin_checkpoint(now, within)
+
+    async def restore(self, amounts: Mapping[str, int], checkpoint: int, now: float) -> list[int]:
+        await self._found()
+        return await super().restore(amounts, checkpoint, now)
 
     async def condition(self, now: float) -> Condition:
         if self.is_shared:
@@ -95,7 +106,9 @@ class Books:
         )
 
     def receipt(self, number: int, cost: int) -> Receipt:
-        return a_receipt(number, team=self.team, cost_nanos=cost, feature="chat")
+        """The receipt of an attempt that ended so many seconds after a few before the beginning."""
+        fields = {"team": self.team, "cost_nanos": cost, "feature": "chat"}
+        return a_receipt(number, started=NOW + number - 10, **fields)
 
     async def level(self, counter: str = COUNTER) -> Level:
         (found,) = await self.counters.levels([counter], self.now)
@@ -376,7 +389,7 @@ def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soo
         assert await books.counters.passes("before")
         books.counters.forget()
         assert not await books.counters.passes("at once")
-        inserter(books.store._engine)([books.receipt(50, 5)])
+        inserter(books.store._engine)([books.receipt(25, 5)])
         await asyncio.sleep(1.5)
         assert await books.level() == Level(7, 0)
         await asyncio.sleep(SETTLED - 2)
@@ -400,7 +413,7 @@ def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_
         books.keep(7)
         books.counters.is_lost = True
         await asyncio.sleep(3)
-        inserter(books.store._engine)([books.receipt(50, 5)])
+        inserter(books.store._engine)([books.receipt(25, 5)])
         books.counters.forget()
         books.counters.is_lost = False
         await asyncio.sleep(1.5)
@@ -413,27 +426,71 @@ def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_
     played(story(made()))
 
 
-def test_under_load_a_lost_counter_ends_where_the_ledger_is(made):
-    """Two calls a second of 10: the ledger hears of each a second after it was settled."""
+async def called(books: Books, number: int, heard: float, settles: float) -> None:
+    """A call of 10 ends; the ledger hears of it, and the counter, so much later."""
+    now = books.reconciler._now
+    ended = round(now(), 6)
+    receipt = msgspec.structs.replace(books.receipt(number, 10), started=ended - 1.5)
+
+    async def settle() -> None:
+        await asyncio.sleep(settles)
+        with suppress(StoreLost):
+            await books.counters.settle(f"call_{number}/0", {COUNTER: 10}, now(), ended_at(receipt))
+
+    async with asyncio.TaskGroup() as both:
+        both.create_task(settle())
+        await asyncio.sleep(heard)
+        inserter(books.store._engine)([receipt])
+
+
+@pytest.mark.parametrize("heard", [0.3, 3.0])
+@pytest.mark.parametrize("settles", [0.1, 4.0])
+@pytest.mark.parametrize("loss", ["emptied", "away"])
+def test_under_load_a_lost_counter_ends_exactly_where_the_ledger_is(made, heard, settles, loss):
+    """Four calls a second."""
 
     async def story(books: Books) -> None:
         books.counters.is_shared = True
         books.passing()
         await books.reconciler.begin()
         running = asyncio.ensure_future(books.reconciler.run())
-
-        async def call(number: int) -> None:
-            await books.counters.settle(f"call_{number}/0", {COUNTER: 10}, NOW)
-            await asyncio.sleep(1)
-            inserter(books.store._engine)([books.receipt(number, 10)])
-
         async with asyncio.TaskGroup() as calls:
-            for number in range(260):
-                calls.create_task(call(number))
-                await asyncio.sleep(0.5)
-                if number == 150:
+            for number in range(440):
+                calls.create_task(called(books, number, heard, settles))
+                await asyncio.sleep(0.25)
+                if number == 160 and loss == "emptied":
                     books.counters.forget()
-        assert 2600 - 40 <= books.counters.unseen(COUNTER) <= 2600
+                books.counters.is_lost = loss == "away" and 160 < number < 190
+        assert await books.counters.passes("then")
+        assert books.counters.unseen(COUNTER) == 4400
+        await asyncio.sleep(120)
+        assert books.counters.unseen(COUNTER) == 4400
+        running.cancel()
+
+    played(story(made()))
+
+
+def test_a_checkpoint_that_could_not_be_begun_is_begun_later(made):
+    async def story(books: Books) -> None:
+        books.counters.is_shared = True
+        books.passing()
+        await books.reconciler.begin()
+        running = asyncio.ensure_future(books.reconciler.run())
+        await asyncio.sleep(30)
+        books.counters.is_lost = True
+        await asyncio.sleep(1)
+        begin = books.counters.begin_checkpoint
+
+        async def begin_later(now: float, within: float) -> int:
+            books.counters.begin_checkpoint = begin  # type: ignore[method-assign]
+            raise StoreLost("once more")
+
+        books.counters.begin_checkpoint = begin_later  # type: ignore[method-assign]
+        books.counters.is_lost = False
+        await asyncio.sleep(1)
+        books.keep(7)
+        await asyncio.sleep(2 * SETTLED + 2)
+        assert books.counters.unseen(COUNTER) == 7
         running.cancel()
 
     played(story(made()))

@@ -184,6 +184,8 @@ def test_every_operation_says_that_redis_is_lost():
             store.extend("a", [COUNTER], NOW, NOW + 60),
             store.levels([COUNTER], NOW),
             store.lift({COUNTER: 1}, NOW),
+            store.begin_checkpoint(NOW, 5),
+            store.restore({COUNTER: 1}, 1, NOW),
             store.named("b", 5),
             store.condition(NOW),
             store.turn(Condition.EMPTY, Condition.MENDING, NOW),

@@ -62,6 +62,9 @@ def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_pre
             await store.settle("a", dict.fromkeys(counters, 3), NOW)
             await store.levels(counters, NOW)
             await store.lift({COUNTER: 30}, NOW)
+            checkpoint = await store.begin_checkpoint(NOW, 5)
+            await store.settle("b", dict.fromkeys(counters, 3), NOW)
+            await store.restore({COUNTER: 30}, checkpoint, NOW)
 
         given: set[str] = set()
         touched = 0

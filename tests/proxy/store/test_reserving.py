@@ -352,6 +352,8 @@ def test_what_makes_no_sense_is_refused_with_words(played):
             await store.settle("a", {"team": -1}, NOW)
         with pytest.raises(ValueError, match="not between 0 and"):
             await store.lift({"team": MOST + 1}, NOW)
+        with pytest.raises(ValueError, match="not between 0 and"):
+            await store.restore({"team": -1}, 1, NOW)
 
     played(story)
 
@@ -397,6 +399,70 @@ def test_a_mark_that_says_another_thing_is_not_turned(played):
         assert not await store.turn(Condition.EMPTY, Condition.MENDING, NOW)
         assert await store.turn(Condition.WHOLE, Condition.WHOLE, NOW)
         assert await store.condition(NOW) is Condition.WHOLE
+
+    played(story)
+
+
+def test_restoring_counts_what_ended_before_the_checkpoint_and_what_was_settled_later(played):
+    async def story(store: Reserving) -> None:
+        point = await store.begin_checkpoint(NOW + 0.5, 5)
+        assert point == NOW + 1
+        await store.settle("before", {"team": 3}, NOW + 1, NOW + 0.999)
+        await store.settle("after", {"team": 10}, NOW + 2, NOW + 1)
+        assert await store.levels(["team"], NOW + 2) == [Level(13, 0)]
+
+        assert await store.restore({"team": 40, "user": 5}, point, NOW + 12) == [13, 0]
+        assert await store.levels(["team", "user"], NOW + 12) == [Level(50, 0), Level(5, 0)]
+        await store.settle("late", {"team": 4, "user": 1}, NOW + 13, NOW + 0.5)
+        await store.settle("now", {"team": 20, "user": 2}, NOW + 13)
+        assert await store.levels(["team", "user"], NOW + 13) == [Level(70, 0), Level(7, 0)]
+
+    played(story)
+
+
+def test_restoring_twice_is_restoring_once_and_the_ledger_may_know_more_by_then(played):
+    async def story(store: Reserving) -> None:
+        point = await store.begin_checkpoint(NOW, 5)
+        await store.settle("a", {"team": 2}, NOW + 3)
+        for amount in (40, 40, 47, 40):
+            await store.restore({"team": amount}, point, NOW + 12)
+        assert await store.levels(["team"], NOW + 12) == [Level(49, 0)]
+
+    played(story)
+
+
+def test_restoring_lowers_counters_that_are_not_whole_and_never_those_that_are(played):
+    async def story(store: Reserving) -> None:
+        await store.lift({"team": 70}, NOW)
+        point = await store.begin_checkpoint(NOW, 5)
+        await store.turn(Condition.EMPTY, Condition.MENDING, NOW)
+        await store.restore({"team": 60}, point, NOW + 12)
+        assert await store.levels(["team"], NOW) == [Level(60, 0)]
+
+        await store.turn(Condition.MENDING, Condition.WHOLE, NOW + 12)
+        await store.lift({"team": 80}, NOW + 12)
+        assert await store.restore({"team": 60}, point, NOW + 12) == [80]
+        assert await store.levels(["team"], NOW + 12) == [Level(80, 0)]
+        await store.restore({"team": 90}, point, NOW + 12)
+        assert await store.levels(["team"], NOW + 12) == [Level(90, 0)]
+
+    played(story)
+
+
+def test_a_checkpoint_is_shared_for_a_moment_and_then_another_begins(played):
+    async def story(store: Reserving) -> None:
+        first = await store.begin_checkpoint(NOW, 5)
+        assert await store.begin_checkpoint(NOW + 6, 5) == first
+        await store.settle("a", {"team": 5}, NOW + 6)
+        second = await store.begin_checkpoint(NOW + 7, 5)
+        assert second == NOW + 8
+        assert await store.begin_checkpoint(NOW + 400, 900) == second
+
+        await store.settle("b", {"team": 2}, NOW + 8)
+        assert await store.restore({"team": 50}, first, NOW + 20) == [7]
+        assert await store.levels(["team"], NOW + 20) == [Level(7, 0)]
+        await store.restore({"team": 50}, second, NOW + 20)
+        assert await store.levels(["team"], NOW + 20) == [Level(52, 0)]
 
     played(story)
 

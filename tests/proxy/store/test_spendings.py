@@ -1,10 +1,12 @@
+from typing import Any
+
 import msgspec
 import pytest
 
 from proxy.receipt import Outcome
 from proxy.store.ids import id_floor
 from proxy.store.inserts import inserter
-from proxy.store.spendings import Listed, Spending, Spendings
+from proxy.store.spendings import Listed, Spending, Spendings, ended_at
 from proxy.store.teams import Teams
 from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt
@@ -97,3 +99,37 @@ def test_of_more_receipts_than_one_question_reads_the_first_are_told_and_that_th
     few = Spendings(engine, most_calls=3).of_calls("key", DAY, DAY + 86_400)
 
     assert few == Listed({"k": Spending(3, 45, 3)}, is_whole=False)
+
+
+@pytest.mark.parametrize(("before", "nanos"), [(START + 2.5, 1), (START + 2.500001, 1 + 2)])
+def test_what_ended_at_a_time_or_later_is_left_out_whoever_is_asked(
+    spendings, engine, before, nanos
+):
+    """The receipts end a second and a half after they began, START + n."""
+    for found in (
+        spendings.of("organization", DAY, DAY + 86_400, before + 1)["*"],
+        spendings.of_calls("organization", DAY, DAY + 86_400, before + 1).by["*"],
+    ):
+        assert found.nanos == nanos
+        assert found.tokens == 15 * (2 + (nanos > 1))
+
+
+def test_a_receipts_end_is_told_as_the_ledger_has_it():
+    receipt = a_receipt(0, started=START + 0.9999996, duration=1.0000004)
+
+    assert ended_at(receipt) == START + 2
+
+
+def test_what_was_used_before_an_end_is_told_of_one_moment(engine):
+    """What is put in between the two questions that this takes is in neither."""
+
+    class Overtaken(Spendings):
+        def _calls(self, *args: Any) -> Any:
+            inserter(engine)([a_receipt(3, team=team, cost_nanos=7)])
+            return super()._calls(*args)
+
+    team = Teams(engine).create("acme", now=START).id
+    inserter(engine)([a_receipt(0, team=team, cost_nanos=5)])
+
+    assert Overtaken(engine).of("key", DAY, DAY + 86_400, START + 2)["key_0"].nanos == 5
+    assert Spendings(engine).of("key", DAY, DAY + 86_400)["key_0"].nanos == 12
