@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 LOCUST := $(VENV)/.locust
 ARGS ?=
 
-.PHONY: setup demo serve test check format bench conformance load
+.PHONY: setup demo serve test test-pure check format bench conformance load
 
 setup: $(READY)
 
@@ -30,6 +30,12 @@ serve: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -n 2 $(ARGS)
+
+# The fast tests of rooms that touch nothing outside, for another interpreter:
+# make test-pure PYTHON=python3.13 VENV=.venv-3.13
+PURE := $(addprefix tests/,compaction/facts proxy/catalog proxy/prefix/prompts proxy/tokens proxy/wire slo/promises)
+test-pure: $(READY)
+	$(BIN)/python -m pytest -q -n 2 $(PURE) $(ARGS)
 
 check: $(READY)
 	$(BIN)/ruff format --check .

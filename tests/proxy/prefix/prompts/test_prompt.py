@@ -75,12 +75,20 @@ def test_a_body_without_tools_gets_none():
         b'{"messages":[],"tools":7}',
         b'{"messages":[',
         b'{"\xff":1,"messages":[]}',
-        b'{"messages":' + b"[" * 9000 + b"]" * 9000 + b"}",
+        b'{"messages":' + b"[" * 100_000 + b"]" * 100_000 + b"}",  # deeper than any Python reads
     ],
 )
 def test_what_is_no_chat_body_is_left_alone(body: bytes):
     with pytest.raises(Unplannable):
         parsed(body)
+
+
+@pytest.mark.parametrize("depth", [500, 1_200, 5_000, 9_000, 12_000])
+def test_how_deep_a_body_may_be_nested_is_each_python_s_own_and_never_breaks_planning(depth: int):
+    nested = b"[" * depth + b"]" * depth
+    with pytest.raises(Unplannable):  # from 3.12 on a body may be read whose message may not be
+        read(parsed(b'{"messages":[' + nested + b"]}").messages[0])
+    assert text(nested) is None
 
 
 @pytest.mark.parametrize("message", [b"7", b"[]", b'{"role":7}', b'{"role":"\xff"}'])
