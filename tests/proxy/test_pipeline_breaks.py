@@ -254,15 +254,16 @@ def test_an_error_before_any_content_is_billed_for_what_it_says(tier, end):
     assert (done.last.cost_nanos is None) == (tier == "unpriced")
 
 
-def test_what_only_reads_is_not_billed_again_where_it_fails():
+def test_a_stored_answer_that_failed_is_passed_on_and_not_billed_again():
     done = play(
         stream(failed(usage=TOLD)),
         asked=streamed(endpoint="responses/r", method="GET"),
         patience=Patience(retries=0),
     )
 
+    assert done.caller.body == failed(usage=TOLD)
     assert (done.last.outcome, done.last.usage, done.last.estimated) == (
-        Outcome.FAILED, None, False,
+        Outcome.BROKEN, None, False,
     )  # fmt: skip
 
 

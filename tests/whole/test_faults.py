@@ -63,7 +63,7 @@ leaves mid-stream    | *      | sse  | part, left                             | 
 quota                | openai | *    | 429 insufficient_quota                 | failed   | none
 quota                | claude | *    | 429 rate_limit_exceeded                | failed   | none
 html                 | *      | *    | 502 upstream_error                     | failed   | none
-400                  | openai | *    | 400 upstream_refused                   | failed   | none
+400                  | openai | *    | 400 None                               | failed   | none
 400                  | claude | *    | 400 invalid_request                    | failed   | none
 401                  | *      | *    | 502 upstream_unauthorized              | failed   | none
 402                  | *      | *    | 502 upstream_unauthorized              | failed   | none
@@ -71,10 +71,11 @@ html                 | *      | *    | 502 upstream_error                     | 
 404                  | openai | *    | 404 model_not_found                    | failed   | none
 404                  | claude | *    | 404 not_found                          | failed   | none
 408                  | *      | *    | 504 upstream_timeout                   | failed   | none
-409                  | openai | *    | 409 conflict                           | failed   | none
+409                  | openai | *    | 409 None                               | failed   | none
 409                  | claude | *    | 409 invalid_request                    | failed   | none
-413                  | *      | *    | 413 request_too_large                  | failed   | none
-422                  | openai | *    | 422 upstream_refused                   | failed   | none
+413                  | openai | *    | 413 None                               | failed   | none
+413                  | claude | *    | 413 request_too_large                  | failed   | none
+422                  | openai | *    | 422 None                               | failed   | none
 422                  | claude | *    | 422 invalid_request                    | failed   | none
 429                  | *      | *    | 429 rate_limit_exceeded, retry-after 1 | failed   | none
 500                  | *      | *    | 502 upstream_error                     | failed   | none
