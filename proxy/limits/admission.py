@@ -5,8 +5,9 @@
     admit ─┬─ OverBudget, Unready                    nothing is held
            └─ held ── beat, every ten seconds ── settled, by the attempt's receipt
 
-One reservation covers every budget a call counts in, in one step. Settling never makes a caller
-wait. A process that dies settles nothing: what it held goes at its end.
+One reservation covers every budget a call counts in, in one step, first of what the process has
+reserved ahead (``proxy.store.leased_counters``). Settling never makes a caller wait. A process that
+dies settles nothing: what it held goes at its end.
 
 Counters that have lost everything are as good as away to hard budgets, but for those whose
 ``on_loss`` is ``open``, until they have been given what the ledger knows. Within one beat they know
@@ -33,6 +34,8 @@ from proxy.limits.claims import (
     Counted,
     claim,
     counted,
+    is_worth_asking,
+    minds_loss,
     needs,
     subject,
     unseen,
@@ -51,7 +54,7 @@ from slo.alert import Alert
 from slo.alerting import Thresholds
 from slo.budget import LABEL, Budget, Budgets, OnLoss, Unit
 from slo.hold import Need, Output, Seen
-from slo.reservations import Claim, Granted, Level, Refused
+from slo.reservations import Claim, Granted, Level
 
 _log = logging.getLogger("thriftgate.budgets")
 
@@ -188,9 +191,9 @@ class Admission:
         }
         if self._local is not None:
             self._local.settle(opened.name, amounts, self._now())
-        task = self._tasks.start(partial(self._settle, opened.name, amounts, ended_at(receipt)))
-        self._settling[opened.name] = task
-        task.add_done_callback(lambda _: self._settling.pop(opened.name, None))
+        ended = ended_at(receipt)
+        if not self.counters.settle_here(opened.name, amounts, ended):
+            self._settle_later(opened.name, amounts, ended)
 
     def held_output(self, attempt: Attempt) -> int | None:
         """Output tokens that are held for an attempt under way; None for none.
@@ -270,6 +273,8 @@ class Admission:
             OverBudget: It does not fit.
             Unready: As ``admit``.
         """
+        if (levels := self._held_here(opened)) is not None:
+            return levels
         if self._now() < self._lost_until:
             return self._unseen(opened)
         try:
@@ -279,9 +284,21 @@ class Admission:
         except StoreLost as error:
             self._lost_until = self._now() + _PAUSE
             _log.warning("Budgets are not counted just now: %s", error)
-            return self._unseen(opened)
+            try:
+                return self._unseen(opened)
+            except ProxyError:  # it may be held all the same, for a call that is not made
+                nothing = {each.counter: 0 for each in opened.counted}
+                self._settle_later(opened.name, nothing, self._now(), is_awaited=False)
+                raise
         self._local = None
         return levels
+
+    def _held_here(self, opened: _Open) -> Sequence[Level] | None:
+        """What the counters say where this process holds it by itself; None where it cannot."""
+        now = self._now()
+        claims = [self._claim(each, opened, now) for each in opened.counted]
+        said = self.counters.reserve_here(opened.name, claims, now)
+        return None if said is None else self._heard_of(opened, claims, said, now)
 
     async def _asked_twice(self, opened: _Open) -> Sequence[Level]:
         """What the counters say; a busy machine may miss one deadline, and it is held once."""
@@ -291,7 +308,7 @@ class Admission:
             return await self._asked(opened)
 
     async def _asked(self, opened: _Open) -> Sequence[Level]:
-        only_whole = any(_minds_loss(each.budget) for each in opened.counted)
+        only_whole = any(minds_loss(each.budget) for each in opened.counted)
         for rest in reversed(range(_ROUNDS)):
             now = self._now()
             claims = [self._claim(each, opened, now) for each in opened.counted]
@@ -299,20 +316,12 @@ class Admission:
                 opened.name, claims, now, now + TTL, only_whole=only_whole
             )
             if isinstance(said, Granted):
-                opened.holds_worst = any(
-                    each.budget.unit is not Unit.REQUESTS
-                    and asked.amount >= opened.wanted[each.budget.unit].worst
-                    for each, asked in zip(opened.counted, claims, strict=True)
-                )
-                heard = zip(opened.counted, said.levels, said.running, strict=True)
-                for each, level, running in heard:
-                    self._hear(each, _Heard(level, running, now))
-                return said.levels
+                return self._heard_of(opened, claims, said, now)
             each = opened.counted[said.claim]
             told = _Heard(said.level, said.running, now)
             self._hear(each, told)
             again = self._claim(each, opened, now)
-            if not rest or not _is_worth_asking(again, said):
+            if not rest or not is_worth_asking(again, said):
                 cheapest = opened.cheapest(each, told.seen(now))
                 sure = opened.wanted[each.budget.unit].sure
                 field = opened.field() if sure < each.budget.limit else ""
@@ -323,6 +332,18 @@ class Admission:
         heard = self._heard.get(each.counter)
         seen = heard.seen(now) if heard is not None else Seen()
         return claim(each, opened.wanted[each.budget.unit], seen)
+
+    def _heard_of(
+        self, opened: _Open, claims: Sequence[Claim], said: Granted, now: float
+    ) -> Sequence[Level]:
+        opened.holds_worst = any(
+            each.budget.unit is not Unit.REQUESTS
+            and asked.amount >= opened.wanted[each.budget.unit].worst
+            for each, asked in zip(opened.counted, claims, strict=True)
+        )
+        for each, level, running in zip(opened.counted, said.levels, said.running, strict=True):
+            self._hear(each, _Heard(level, running, now))
+        return said.levels
 
     def _hear(self, each: Counted, heard: _Heard) -> None:
         """Remember what a counter said, and tell of a threshold that it passed."""
@@ -342,7 +363,7 @@ class Admission:
         Raises:
             Unready: One of them does not.
         """
-        bounded = [each for each in opened.counted if _minds_loss(each.budget)]
+        bounded = [each for each in opened.counted if minds_loss(each.budget)]
         if any(each.budget.on_loss is OnLoss.CLOSED for each in bounded):
             raise away()
         if bounded:
@@ -357,6 +378,15 @@ class Admission:
                 raise away()
         return ()
 
+    def _settle_later(
+        self, name: str, amounts: Mapping[str, int], ended: float, *, is_awaited: bool = True
+    ) -> None:
+        """Settle in the background; the call's next attempt waits for it, where that is awaited."""
+        key = name if is_awaited else f"{name}, not made"
+        task = self._tasks.start(partial(self._settle, name, amounts, ended))
+        self._settling[key] = task
+        task.add_done_callback(lambda _: self._settling.pop(key, None))
+
     async def _settle(self, name: str, amounts: Mapping[str, int], ended: float) -> None:
         for wait in (*_AGAIN, None):
             try:
@@ -368,15 +398,3 @@ class Admission:
                     await asyncio.sleep(wait)
             else:
                 return
-
-
-def _minds_loss(budget: Budget) -> bool:
-    """Whether calls do not just pass the budget while its counters are away or empty."""
-    return budget.hard and budget.on_loss is not OnLoss.OPEN
-
-
-def _is_worth_asking(again: Claim, said: Refused) -> bool:
-    """Whether a claim fits by what was just told, or would fit at another time than was told."""
-    spent, held = said.level.spent, said.level.held
-    fits_alone = spent + again.amount <= again.limit
-    return held + spent + again.amount <= again.limit or fits_alone is (said.frees is None)

@@ -13,9 +13,9 @@ from proxy.receipt import Outcome, Receipt
 from proxy.settle import Seal
 from slo import budget as budgets
 from slo import window
-from slo.budget import Budget, Budgets, Subject, Unit, Unpriced
+from slo.budget import Budget, Budgets, OnLoss, Subject, Unit, Unpriced
 from slo.hold import Need, Output, Quote, Seen, asked, need
-from slo.reservations import MOST, Claim
+from slo.reservations import MOST, Claim, Refused
 from slo.usage import Usage
 
 #: Of what nobody can tell in advance something is held all the same: of what is used up it gets
@@ -172,3 +172,15 @@ def _labels(body: bytes) -> Mapping[str, str]:
     if not isinstance(found, dict):
         return {}
     return {str(name): text for name, text in found.items() if isinstance(text, str)}
+
+
+def minds_loss(budget: Budget) -> bool:
+    """Whether calls do not just pass the budget while its counters are away or empty."""
+    return budget.hard and budget.on_loss is not OnLoss.OPEN
+
+
+def is_worth_asking(again: Claim, said: Refused) -> bool:
+    """Whether a claim fits by what was just told, or would fit at another time than was told."""
+    spent, held = said.level.spent, said.level.held
+    fits_alone = spent + again.amount <= again.limit
+    return held + spent + again.amount <= again.limit or fits_alone is (said.frees is None)

@@ -3,6 +3,7 @@
 The Redis client is imported only where the settings name a Redis: it takes a tenth of a second.
 """
 
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +11,7 @@ from proxy.settings import Settings
 from proxy.store.reserving import Private, Reserving, StoreLost
 
 if TYPE_CHECKING:
+    from proxy.store.leased_counters import LeasedCounters
     from proxy.store.store import Store
 
 #: Seconds that Redis has to answer whoever only asks whether it is there.
@@ -27,6 +29,21 @@ def counters(settings: Settings, opened: "Store") -> Reserving:
     from proxy.store.redis_reserving import Shared  # noqa: PLC0415 - it imports Redis
 
     return Shared(settings.redis_url, blake2b(opened.secret, digest_size=8).hexdigest())
+
+
+def leased(store: Reserving, now: Callable[[], float]) -> "LeasedCounters | None":
+    """The same counters with leases, where they are Redis's; None where they are not.
+
+    Args:
+        store: The counters.
+        now: Seconds since the epoch.
+    """
+    if not store.is_shared:
+        return None
+    from proxy.store.leased_counters import LeasedCounters  # noqa: PLC0415 - it imports Redis
+    from proxy.store.redis_reserving import Shared  # noqa: PLC0415 - the same
+
+    return LeasedCounters(store, now) if isinstance(store, Shared) else None
 
 
 def check_counters(settings: Settings) -> None:

@@ -6,9 +6,10 @@ that was spent. Counters that are whole are never lowered::
 
     counters    here ────────────── every minute ──────────── compare
                 lost, and away ──── at once, every SETTLED ── learn what the ledger knows
-                back, or empty ──── at once ───────────────── compare, and begin a checkpoint
+                back, or empty ──── at once ───────────────── compare
+                  away for long, or empty ─────────────────── begin a checkpoint
                                     SETTLED later ─────────── restore
-    empty                           then ──────────────────── call them whole
+                  empty ─────────── then ──────────────────── call them whole
 
 While calls go on, a counter that was lost has always settled some that the ledger knew not long
 ago, so that comparing alone leaves it behind by as much. Restoring does not: from a checkpoint, a
@@ -61,8 +62,10 @@ _RENEWED: Final = 5.0
 #: Seconds after which counters that could not be made whole are looked at again.
 _AGAIN: Final = 1.0
 #: Seconds after a checkpoint at which the ledger knows all that ended before it. It is up to one
-#: second ahead of the look that begins it, and the next look comes ``SETTLED`` later.
-_IN_LEDGER: Final = SETTLED - 1.5
+#: second ahead of the look that begins it.
+_IN_LEDGER: Final = SETTLED - 0.5
+#: Seconds after which counters that are away miss something: until then it is said to them again.
+_MISSED: Final = 5.0
 #: Seconds for which processes share a checkpoint that one of them began.
 _SHARED: Final = 5.0
 #: Seconds that the ledger gets to take up what this process has written down for it.
@@ -122,7 +125,9 @@ class Reconciler(Collector):
         self._is_away = False
         self._is_lacking = False
         self._recovers = False
-        self._has_checkpoint = False
+        self._checkpoint: int | None = None
+        self._away_since = 0.0
+        self._shares = _SHARED
 
     def update(self, budgets: Collection[Budget]) -> None:
         """Compare these budgets from the next look on."""
@@ -149,30 +154,41 @@ class Reconciler(Collector):
             stand = await self._stand()
             rest -= _GLANCE
             is_new = stand is Condition.EMPTY or (stand is not before and before not in _LACKING)
+            if stand is None and before is not None:
+                self._away_since = self._now()
+            elif is_new and self._counters.is_shared:
+                self._note(stand, before)
             if is_new or rest <= 0:
-                rest = await self._looked_at(stand, is_new=is_new)
+                rest = await self._looked_at(stand)
             self._is_away = stand is None
             before = stand
 
-    async def _looked_at(self, stand: Condition | None, *, is_new: bool) -> float:
-        """Compare, and restore what was lost; seconds until the next look.
+    def _note(self, stand: Condition | None, before: Condition | None) -> None:
+        """Note whether the counters lost anything, now that their mark says another thing."""
+        was_away = before is None and self._now() > self._away_since + _MISSED
+        if stand in _LACKING or was_away:
+            self._recovers, self._checkpoint = True, None
+            is_begun = stand is Condition.MENDING and not was_away
+            self._shares = CHECKPOINT_TTL_S if is_begun else _SHARED
 
-        Args:
-            stand: What the mark says.
-            is_new: Whether it said another thing before.
-        """
+    async def _looked_at(self, stand: Condition | None) -> float:
+        """Compare, and restore what was lost; seconds until the next look."""
         self._is_lacking = stand in _LACKING
-        if is_new and self._counters.is_shared:
-            self._recovers, self._has_checkpoint = True, False
-            await self._looked(is_empty=stand is Condition.EMPTY, begins=stand is not None)
-            return SETTLED
-        if not self._recovers and not self._is_lacking:
+        is_empty = stand is Condition.EMPTY
+        if stand is None or not (self._recovers or self._is_lacking):
             await self._looked()
-            return _EVERY
-        is_away = stand is None
-        done = await self._looked(is_empty=stand is Condition.EMPTY, restores=not is_away)
-        self._recovers = self._recovers and (is_away or not done)
-        return SETTLED if is_away else _EVERY if done else _AGAIN
+            return SETTLED if stand is None else _EVERY
+        if self._recovers and self._checkpoint is None:
+            await self._looked(is_empty=is_empty, begins=True)
+            return self._until_in_ledger()
+        done = await self._looked(is_empty=is_empty, restores=True)
+        self._recovers = self._recovers and not done
+        return _EVERY if done else _AGAIN
+
+    def _until_in_ledger(self) -> float:
+        """Seconds until the counters can be restored, or a checkpoint can be tried again."""
+        begun = self._checkpoint
+        return _AGAIN if begun is None else max(begun + _IN_LEDGER - self._now(), _GLANCE)
 
     async def _renew(self) -> None:
         """Say again and again of counters that are whole that they are."""
@@ -216,8 +232,6 @@ class Reconciler(Collector):
             StoreLost: The counters are.
         """
         now = self._now()
-        if not self._has_checkpoint:
-            await self._begin_checkpoint()
         checkpoint = await self._counters.begin_checkpoint(now, CHECKPOINT_TTL_S)
         if now < checkpoint + _IN_LEDGER:
             raise _Behind("receipts from before the checkpoint may be on their way")
@@ -356,8 +370,7 @@ class Reconciler(Collector):
 
     async def _begin_checkpoint(self) -> None:
         """Let what is settled from now on be kept apart."""
-        await self._counters.begin_checkpoint(self._now(), _SHARED)
-        self._has_checkpoint = True
+        self._checkpoint = await self._counters.begin_checkpoint(self._now(), self._shares)
 
     async def _caught_up(self) -> None:
         """Wait until the ledger knows what this process has written down.

@@ -10,7 +10,7 @@ from typing import Final
 from proxy.configuration import Refused, Snapshot
 from proxy.limits.admission import Admission
 from proxy.limits.ceilings import Ceilings
-from proxy.limits.counters import counters
+from proxy.limits.counters import counters, leased
 from proxy.limits.entry import Entry
 from proxy.limits.predicting import Predictor
 from proxy.limits.reconcile import Reconciler
@@ -70,11 +70,12 @@ class _Limits:
         self._around = around
         self._stack = stack
         self._store = counters(around.settings, around.opened)
+        self._leased = leased(self._store, around.now)
         self._predictor = Predictor(around.estimator, around.catalog)
         self._ceilings = Ceilings((), self._predictor)
         self._admission = Admission(
             (),
-            self._store,
+            self._leased or self._store,
             predictor=self._predictor,
             seal=Seal(around.opened.secret),
             tasks=around.tasks,
@@ -83,7 +84,7 @@ class _Limits:
         self._admission.say = around.say
         self._reconciler = Reconciler((), self._store, around.opened, around.now)
         self._has_learned = self._is_alone = self._is_counting = self._has_ceilings = False
-        self.entry = Entry(self._ceilings, self._admission, self._store)
+        self.entry = Entry(self._ceilings, self._admission, self._admission.counters)
         stack.push_async_callback(self._end)
         self._running: list[asyncio.Task[None]] = []
 
@@ -143,11 +144,13 @@ class _Limits:
         works = [self._admission.beat, self._reconciler.run]
         if is_shared:
             works.append(partial(_keep_comparing, self._store, self._around))
+        if self._leased is not None:
+            works.append(self._leased.run)
         self._running = [self._around.tasks.keep(work) for work in works]
 
     async def _end(self) -> None:
         self._around.tasks.end(*self._running)
-        self._around.tasks.start(partial(_close, self._store, self._admission))
+        self._around.tasks.start(partial(_close, self._admission))
 
 
 async def _keep_comparing(store: Reserving, around: Surroundings) -> None:
@@ -165,7 +168,7 @@ async def _compare_clock(store: Reserving, around: Surroundings) -> None:
             around.compare_clock(shared)
 
 
-async def _close(store: Reserving, admission: Admission) -> None:
+async def _close(admission: Admission) -> None:
     """Let go of the counters once all is settled."""
     await admission.drained()
-    await store.aclose()
+    await admission.counters.aclose()

@@ -72,10 +72,11 @@ async def counted(store: Reserving, budget: Budget, rows: list[Row], now: float)
     Raises:
         StoreLost: The counters are out of reach.
     """
-    from proxy.store.redis_reserving import Shared  # noqa: PLC0415 - it imports Redis
+    from proxy.store.leased_counters import LeasedCounters  # noqa: PLC0415 - it imports Redis
+    from proxy.store.redis_reserving import Shared  # noqa: PLC0415 - the same
 
     names = _names(budget, rows, now)
-    if store.is_shared and isinstance(store, Shared) and not _is_one(budget):
+    if isinstance(store, Shared | LeasedCounters) and not _is_one(budget):
         start = counter(budget, "", now)
         for name in await store.named(start, _LOOKED_AT):
             names.setdefault(name, name.removeprefix(start))

@@ -7,7 +7,10 @@ tag, so they lie on one node of a cluster::
     thriftgate:{ORGANISATION}:settled          sorted set: reservation → when it was settled, in ms
     thriftgate:{ORGANISATION}:checkpoint       string: the second from which on it is kept apart
     thriftgate:{ORGANISATION}:counter:COUNTER  hash: s → spent, h → held, #NAME → held for NAME;
-                                               c → checkpoint, b → spent before it, a → after it
+                                               c → checkpoint, b → spent before it, a → after it;
+                                               of a lease NAME: +NAME → calls it holds for but one
+                                               (r → of all leases), @NAME → its last report's serial
+                                               number, %NAME → that of what it spent
     thriftgate:{ORGANISATION}:holds:COUNTER    sorted set: NAME → when its hold ends, in ms
     thriftgate:{ORGANISATION}:mark             string: what is known of them all
 
@@ -26,7 +29,7 @@ Valkey.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -36,6 +39,7 @@ from redis.exceptions import RedisError
 from proxy.store import redis_scripts as scripts
 from proxy.store.redis_asking import client, let_go, patiently, tagged
 from proxy.store.reserving import Condition, Emptied, StoreLost
+from slo.leases import Renewal, Report
 from slo.reservations import Claim, Granted, Level, Refused, distinct, within
 
 DEADLINE: Final = 0.1
@@ -87,6 +91,7 @@ class Shared:
         self._extend = self._redis.register_script(scripts.HEAD + scripts.EXTEND)
         self._levels = self._redis.register_script(scripts.HEAD + scripts.LEVELS)
         self._lift = self._redis.register_script(scripts.HEAD + scripts.LIFT)
+        self._lease = self._redis.register_script(scripts.HEAD + scripts.LEASE)
         self._checkpoint = self._redis.register_script(scripts.HEAD + scripts.CHECKPOINT)
         self._restore = self._redis.register_script(scripts.HEAD + scripts.RESTORE)
         self._condition = self._redis.register_script(scripts.HEAD + scripts.CONDITION)
@@ -131,6 +136,14 @@ class Shared:
         words = (name, "" if ended is None else int(ended), *amounts.values())
         return bool(await self._run(self._settle, list(amounts), now, *words))
 
+    def reserve_here(self, name: str, claims: Sequence[Claim], now: float) -> None:
+        """None: nothing is reserved ahead."""
+        return
+
+    def settle_here(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
+        """False: nothing is reserved ahead."""
+        return False
+
     async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
         """Let the reservation end later; False if a hold has already gone."""
         return bool(await self._run(self._extend, counters, now, name, _ms(until - now)))
@@ -145,6 +158,33 @@ class Shared:
             within(amount)
         found = await self._run(self._lift, list(amounts), now, *amounts.values())
         return [int(each) for each in found]
+
+    async def report(
+        self, name: str, reports: Sequence[Report], now: float, ttl_s: float
+    ) -> list[Renewal]:
+        """Renew a process's leases by what they report; one of a name on each counter.
+
+        Args:
+            name: The leases'.
+            reports: One a counter.
+            now: The time.
+            ttl_s: Seconds after which a lease goes that is not renewed.
+
+        Raises:
+            StoreLost: If Redis cannot be asked.
+        """
+        words = [word for each in reports for word in _words(each)]
+        counters = [each.counter for each in reports]
+        found = await self._run(self._lease, counters, now, name, _ms(ttl_s), *words, marked=True)
+        return [
+            Renewal(
+                is_valid=bool(is_valid),
+                amount=int(amount),
+                level=Level(int(spent), int(held)),
+                running=running,
+            )
+            for is_valid, amount, spent, held, running in found
+        ]
 
     async def begin_checkpoint(self, now: float, within: float) -> int:
         """The next second, from which on all that is settled is kept apart."""
@@ -246,6 +286,15 @@ class Shared:
             raise StoreLost(f"Redis cannot be asked: {error}") from error
         finally:
             self._turns.release()
+
+
+def _words(report: Report) -> Iterator[str | int]:
+    """A report as the script takes it."""
+    yield from (report.serial, report.number, report.floor, report.keep, report.want, report.least)
+    yield from (int(report.is_new), report.running)
+    yield from ("" if report.limit is None else report.limit, _ms(report.ends), len(report.spent))
+    for second, amount in report.spent.items():
+        yield from (second, amount)
 
 
 def _levels(found: Sequence[bytes]) -> list[Level]:

@@ -6,6 +6,7 @@ Each is ``HEAD`` and one of the others.
 from typing import Final
 
 from proxy.store.reserving import Condition
+from slo.leases import SHARE
 from slo.reservations import (
     CHECKPOINT_TTL_S,
     KEPT,
@@ -38,12 +39,20 @@ end
 local function counter(i) return KEYS[2 * i + 1], KEYS[2 * i + 2] end
 
 local function free(sums, holds, name)
-  local amount = call('HGET', sums, '#' .. name)
+  local amount, others = unpack(call('HMGET', sums, '#' .. name, '+' .. name))
   if amount then
     call('HINCRBY', sums, 'h', 0 - amount)
     call('HDEL', sums, '#' .. name)
   end
+  if others then
+    call('HINCRBY', sums, 'r', 0 - others)
+    call('HDEL', sums, '+' .. name)
+  end
   call('ZREM', holds, name)
+end
+
+local function running(sums, holds)
+  return call('ZCARD', holds) + (call('HGET', sums, 'r') or 0)
 end
 
 local function sweep(sums, holds, now)
@@ -115,10 +124,10 @@ if not known then
     local spent, held = level(sums)
     local amount, limit = tonumber(ARGV[3 * i + 1]), tonumber(ARGV[3 * i + 2])
     if limit and spent + held + amount > limit then
-      local running = call('ZCARD', holds)
-      if spent + amount > limit then return {0, i - 1, spent, held, -1, running} end
+      local calls = running(sums, holds)
+      if spent + amount > limit then return {0, i - 1, spent, held, -1, calls} end
       local soonest = call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
-      refused = refused or {0, i - 1, spent, held, tonumber(soonest or now) - now, running}
+      refused = refused or {0, i - 1, spent, held, tonumber(soonest or now) - now, calls}
     end
   end
   if refused then return refused end
@@ -134,8 +143,7 @@ if not known then
 end
 local said = {1, unpack(levels())}
 for i = 1, count do
-  local _, holds = counter(i)
-  said[1 + 2 * count + i] = call('ZCARD', holds)
+  said[1 + 2 * count + i] = running(counter(i))
 end
 return said
 """
@@ -223,6 +231,70 @@ for i = 1, count do
     end
     bound(sums)
   end
+end
+return found
+"""
+
+# ARGV[2..]: the lease's name, ms for which it is held, then of each counter's report: serial,
+# number, floor, keep, want, least, 1 if it is new, running, limit ('' if soft), end of the window
+# in ms, how many seconds it spent in, and of each of them the second and how much. Returns, of
+# each, 1 if it is valid, what the lease holds, spent and held of the counter, and how many run.
+LEASE: Final = f"""
+local SHARE = {SHARE}
+local name, ttl, at, found = ARGV[2], tonumber(ARGV[3]), 4, {{}}
+local is_whole, checkpoint = call('GET', mark) == WHOLE, call('GET', KEYS[2])
+
+local function number(text) return tonumber(text or 0) end
+
+local function raised(held, keep, want, least, free)
+  local share = math.floor(math.max(free, 0) / SHARE)
+  if share < least then share = 0 end
+  return math.max(held and keep or 0, math.min(want, share))
+end
+
+local function hold(sums, holds, amount, calls, ends)
+  free(sums, holds, name)
+  if amount + calls == 0 then return end
+  local kept = math.max(ends - now, 0) + KEPT
+  call('HINCRBY', sums, 'h', string.format('%.0f', amount))
+  call('HINCRBY', sums, 'r', calls - 1)
+  call('HSET', sums, '#' .. name, string.format('%.0f', amount), '+' .. name, calls - 1)
+  call('ZADD', holds, now + ttl, name)
+  call('PEXPIRE', sums, kept)
+  call('PEXPIRE', holds, kept)
+end
+
+for i = 1, count do
+  local sums, holds = counter(i)
+  sweep(sums, holds, now)
+  local serial, said, floor, keep, want, least, is_new, calls, limit, ends, seconds =
+    unpack(ARGV, at, at + 10)
+  at = at + 11
+  local last, counted = unpack(call('HMGET', sums, '@' .. name, '%' .. name))
+  local is_later = number(last) < number(serial)
+  for each = at, at + 2 * seconds - 2, 2 do
+    if is_later and number(counted) < number(said) then
+      spend(sums, ARGV[each + 1], ARGV[each], checkpoint)
+    end
+  end
+  at = at + 2 * seconds
+  local held = call('HGET', sums, '#' .. name)
+  local is_valid = is_whole and (held or is_new == '1' or limit == '')
+  local amount = number(held)
+  if is_later then
+    local spent, all = level(sums)
+    amount = number(floor)
+    if is_valid and limit ~= '' then
+      local free = number(limit) - number(spent) - (number(all) - number(held))
+      amount = math.max(amount, raised(held, number(keep), number(want), number(least), free))
+    end
+    hold(sums, holds, amount, number(calls), number(ends))
+    call('HSET', sums, '@' .. name, serial, '%' .. name, said)
+    bound(sums)
+  end
+  local spent, all = level(sums)
+  local holding = string.format('%.0f', amount)
+  found[i] = {{is_valid and 1 or 0, holding, spent, all, running(sums, holds)}}
 end
 return found
 """

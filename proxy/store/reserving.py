@@ -101,6 +101,17 @@ class Reserving(Protocol):
         """
         ...
 
+    def reserve_here(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:
+        """Hold every claim within what this process has reserved ahead; None where it cannot.
+
+        Only whole counters are reserved from ahead. Such a reservation ends with the process.
+        """
+        ...
+
+    def settle_here(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
+        """Settle what was reserved ahead; False, and nothing is done, where it was not."""
+        ...
+
     async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
         """Let the reservation end later, never earlier; False if a hold has already gone.
 
@@ -220,6 +231,14 @@ class Private:
     ) -> bool:
         """Add what was spent of each counter and let go of what was held there."""
         return self._reservations.settle(name, amounts, now, ended)
+
+    def reserve_here(self, name: str, claims: Sequence[Claim], now: float) -> None:
+        """None: nothing is reserved ahead."""
+        return
+
+    def settle_here(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
+        """False: nothing is reserved ahead."""
+        return False
 
     async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
         """Let the reservation end later; False if a hold has already gone."""

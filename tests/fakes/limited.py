@@ -47,6 +47,7 @@ class Losable(Private):
         is_lost: Whether they are.
         asked: How often they were asked to reserve.
         delay: Seconds that a reservation of whole counters takes.
+        leases: Whether calls are reserved ahead, whatever becomes of the counters.
     """
 
     def __init__(self) -> None:
@@ -54,6 +55,8 @@ class Losable(Private):
         self.is_lost = False
         self.asked = 0
         self.delay = 0.0
+        self.leases = False
+        self._here: set[str] = set()
 
     def forget(self) -> None:
         """Lose everything."""
@@ -77,6 +80,18 @@ class Losable(Private):
         await self._found()
         await asyncio.sleep(self.delay if only_whole else 0)
         return await super().reserve(name, claims, now, until, only_whole=only_whole)
+
+    def reserve_here(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:  # type: ignore[override]
+        said = self._reservations.reserve(name, claims, now, now + 60) if self.leases else None
+        if not isinstance(said, Granted):
+            return None
+        self._here.add(name)
+        return said
+
+    def settle_here(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
+        if name not in self._here:
+            return False
+        return self._reservations.settle(name, amounts, ended)
 
     async def settle(
         self, name: str, amounts: Mapping[str, int], now: float, ended: float | None = None

@@ -52,6 +52,15 @@ class OwnRedis:
         """Let it take connections and answer nothing."""
         self._send(signal.SIGSTOP)
 
+    def go_on(self) -> None:
+        """Let it answer again, first what it was asked meanwhile."""
+        self._send(signal.SIGCONT)
+
+    def flush(self) -> None:
+        """Let it lose everything and go on."""
+        with redis.Redis.from_url(self.url, socket_timeout=5) as client:
+            client.flushall()
+
     def kill(self) -> None:
         """Kill -9; what it knew is gone."""
         if self._process is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from proxy.limits.reconcile import SETTLED
+from slo.leases import VALID_S
 from tests.bench.budget_faults import (
     LIMITS,
     NEAR,
@@ -32,7 +33,7 @@ def loss(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loss]:
         pytest.skip(ABSENT)
     folder: Path = tmp_path_factory.mktemp("lost")
     with own_redis(folder) as redis:
-        yield lost(folder, redis, lead=3.0, away=3.0)
+        yield lost(folder, redis, lead=3.0, away=VALID_S + 1.0)
 
 
 def rows(loss: Loss, team: str, *phases: str) -> list[Row]:
@@ -52,11 +53,11 @@ def test_open_lets_calls_pass_unseen(loss):
         assert set(each.statuses) == {200}, each
 
 
-def test_closed_refuses_every_call_and_says_why(loss):
+def test_closed_refuses_every_call_once_leases_are_over_and_says_why(loss):
     (silent, dead) = rows(loss, "closed", *_LOST)
 
     assert set(dead.statuses) == {503}
-    assert silent.statuses[503] > silent.statuses[200]
+    assert silent.statuses[503] > 0
     assert silent.codes == dead.codes == {"budgets_unavailable"}
     assert dead.spent == 0
 

@@ -1,11 +1,13 @@
 """What calls are admitted while counters are out of reach, or came back empty."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from proxy.errors import Unready
 from proxy.limits.refusals import OverBudget
+from proxy.store.reserving import StoreLost
 from slo.budget import OnLoss
 from slo.reservations import Level
 from tests.fakes.admitted import (
@@ -128,3 +130,51 @@ def test_without_counters_each_process_spends_a_part_of_what_was_left():
         assert await office.level(COUNTER) == Level(3 * COST, WORST)
 
     told(story, budget(on_loss=OnLoss.LOCAL_QUOTA, limit=31 * WORST))
+
+
+@pytest.mark.parametrize("loss", list(OnLoss))
+def test_what_is_reserved_ahead_is_admitted_and_settled_at_once_while_counters_are_away(loss):
+    async def story(office: Office) -> None:
+        office.store.is_lost = office.store.leases = True
+        attempt = office.attempt(1)
+        headers = await office.admit(attempt)
+        assert office.store.asked == 0
+        office.end(attempt, ANSWERED)
+        assert not office.admission._settling
+
+        office.store.is_lost = False
+        assert await office.level(COUNTER) == Level(COST, 0)
+        office.store.leases = False
+        assert headers == await office.admit(office.attempt(2)) == {}
+
+    told(story, budget(on_loss=loss))
+
+
+def test_what_is_not_covered_ahead_is_asked_for_and_what_is_covered_goes_on_after_a_loss():
+    async def story(office: Office) -> None:
+        office.store.is_lost = True
+        with pytest.raises(Unready):
+            await office.admit(office.attempt(1))
+        office.store.leases = True
+        await office.admit(office.attempt(2))
+        with pytest.raises(Unready):
+            await office.admit(office.attempt(3))
+
+    told(story, budget(limit=WORST + WORST // 2))
+
+
+def test_a_call_that_is_refused_as_counters_did_not_answer_holds_nothing_once_they_are_back():
+    async def story(office: Office) -> None:
+        reserve = office.store.reserve
+
+        async def reserve_unheard(*args: Any, **kwargs: Any) -> Any:
+            await reserve(*args, **kwargs)
+            raise StoreLost("the answer is lost")
+
+        office.store.reserve = reserve_unheard  # type: ignore[method-assign]
+        with pytest.raises(Unready):
+            await office.admit(office.attempt(1))
+        await settled(office)
+        assert await office.level(COUNTER) == Level(0, 0)
+
+    told(story, budget())

@@ -12,6 +12,7 @@ from redis import RedisError
 from proxy.limits.accounts import Accounts
 from proxy.limits.told import Row, counted, known, most_spent, said, unknown
 from proxy.store.inserts import inserter
+from proxy.store.leased_counters import LeasedCounters
 from proxy.store.redis_reserving import Shared
 from proxy.store.reserving import Private, Reserving, StoreLost
 from proxy.store.store import Store
@@ -125,7 +126,10 @@ def test_counters_that_all_share_are_walked_for_whom_the_ledger_does_not_know_on
         shared = Shared(SERVER, "acme", prefix=name)
         try:
             await held(shared, budget(), "acme", "new")
-            return await ask(shared, budget(), [Row("acme", SPENT)], NOW)
+            found = await ask(shared, budget(), [Row("acme", SPENT)], NOW)
+            leased = LeasedCounters(shared, lambda: NOW)
+            assert found == await ask(leased, budget(), [Row("acme", SPENT)], NOW)
+            return found
         finally:
             await shared.aclose()
 

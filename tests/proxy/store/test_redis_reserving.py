@@ -184,6 +184,7 @@ def test_every_operation_says_that_redis_is_lost():
             store.extend("a", [COUNTER], NOW, NOW + 60),
             store.levels([COUNTER], NOW),
             store.lift({COUNTER: 1}, NOW),
+            store.report("lease/x", [], NOW, 60),
             store.begin_checkpoint(NOW, 5),
             store.restore({COUNTER: 1}, 1, NOW),
             store.named("b", 5),

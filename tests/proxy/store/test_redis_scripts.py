@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
+import msgspec
 import pytest
 from redis.asyncio import Redis
 from redis.crc import key_slot
@@ -10,6 +11,7 @@ from redis.crc import key_slot
 from proxy.store.redis_reserving import Shared
 from proxy.store.redis_scripts import MARKED
 from proxy.store.reserving import Condition, Emptied
+from slo.leases import Lease
 from slo.reservations import KEPT, MEMORY, REMEMBERED, UNBOUND, Claim, Level
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reservers import CLAIM, asked
@@ -57,11 +59,13 @@ def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_pre
             await store.turn(Condition.EMPTY, Condition.WHOLE, NOW)
             assert await store.condition(NOW) is Condition.WHOLE
             await store.reserve("e", [CLAIM, user], NOW, NOW + 60, only_whole=True)
-            await store.reserve("d", [Claim(COUNTER, 1, 0, hard=True, ends=NOW)], NOW, NOW)
             await store.extend("a", counters, NOW, NOW + 60)
             await store.settle("a", dict.fromkeys(counters, 3), NOW)
             await store.levels(counters, NOW)
             await store.lift({COUNTER: 30}, NOW)
+            report = Lease(CLAIM, Level(0, 0), NOW).report(COUNTER, 1, NOW, int(NOW))
+            report = msgspec.structs.replace(report, spent={1000: 7, 1001: 8})
+            await store.report("lease/x", [report], NOW, 60)
             checkpoint = await store.begin_checkpoint(NOW, 5)
             await store.settle("b", dict.fromkeys(counters, 3), NOW)
             await store.restore({COUNTER: 30}, checkpoint, NOW)

@@ -1,0 +1,261 @@
+"""Leases: a part of a counter that a process reserves ahead, so that calls need no round trip.
+
+To the counter a lease is a reservation like any other: what it holds nobody else can have. Within
+it the process reserves and settles by itself, and reports what was spent now and then::
+
+    reserve, settle ── here, while the lease covers it and was renewed not long ago
+    report ─────────── spent: becomes spent of the counter, the lease shrinks by as much
+                       keep:  what the lease is never lowered below; until the answer comes the
+                              process uses no more than this
+                       want:  what it may be raised to, within a part of what is free
+    release ────────── a report that keeps what running calls hold, and wants nothing
+
+A report has a serial number, and what it says was spent has a number of its own: one that is sent
+again counts once, and one that arrives after a later one changes nothing. What could not be
+reported in time is given up, as a settlement is: the ledger knows it.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from slo.reservations import Claim, Level
+
+SHARE: Final = 16
+"""The part of what is free of a counter that one lease may hold."""
+
+FEWEST_CALLS: Final = 8
+"""Calls that a lease must cover; where it cannot, calls reserve one by one."""
+
+VALID_S: Final = 4.0
+"""Seconds after a report was sent for which its answer lets calls pass."""
+
+IDLE_S: Final = 5.0
+"""Seconds without a call after which a lease is released."""
+
+REPORTED_S: Final = 9.0
+"""Seconds after which what was spent is not reported any more: less than the ledger waits."""
+
+_PEAKS: Final = 2  # as much as was held at once, so many times
+_REPORTS: Final = 12  # and what was spent between two reports, so many times
+_FADES: Final = 0.8  # how much of either is remembered at the next report
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What a lease says to its counter.
+
+    Attributes:
+        counter: Which.
+        serial: Grows with each report; one that is not larger than the last is ignored.
+        number: Of what was spent; what has been counted under it is not counted again.
+        spent: By the second, since 1970, in which the attempts ended.
+        floor: What calls hold, or have spent beside ``spent``: held whatever happened.
+        keep: What the lease holds at least if it is still there.
+        want: What it may hold, within its share of what is free.
+        least: What that share must be for the lease to be made or raised.
+        is_new: Whether a lease that is not there may be made.
+        running: For how many calls it holds.
+        limit: The counter's; None where nothing is refused.
+        ends: When the counter's window ends, in seconds since 1970.
+    """
+
+    counter: str
+    serial: int
+    number: int
+    spent: Mapping[int, int]
+    floor: int
+    keep: int
+    want: int
+    least: int
+    is_new: bool
+    running: int
+    limit: int | None
+    ends: float
+
+
+class Renewal(msgspec.Struct, frozen=True, kw_only=True):
+    """What the counter answers to a report.
+
+    Attributes:
+        is_valid: Whether calls may be reserved within the lease: it was there or could be made, and
+            the counters are whole.
+        amount: What the lease holds now.
+        level: The counter, the lease included.
+        running: For how many calls it holds something, this process's included.
+    """
+
+    is_valid: bool
+    amount: int
+    level: Level
+    running: int
+
+
+class Lease:
+    """One process's lease of one counter.
+
+    Times are in seconds of a clock that never goes back, but where since 1970 is said.
+
+    Args:
+        claim: One that calls make on the counter.
+        level: The counter, as it was heard.
+        now: The time.
+    """
+
+    __slots__ = (
+        "_biggest",
+        "_ends",
+        "_hard",
+        "_is_new",
+        "_limit",
+        "_number",
+        "_others",
+        "_others_running",
+        "_peak",
+        "_rate",
+        "_recent",
+        "_sent",
+        "_spent",
+        "_total",
+        "_unmet",
+        "_until",
+        "_used_at",
+        "amount",
+        "held",
+        "running",
+    )
+
+    def __init__(self, claim: Claim, level: Level, now: float) -> None:
+        self.amount = self.held = self.running = 0
+        self._hard, self._limit, self._ends = claim.hard, claim.limit, claim.ends
+        self._biggest, self._used_at = claim.amount, now
+        self._spent: dict[int, int] = {}
+        self._total = self._recent = self._number = 0
+        self._sent: dict[int, int] | None = None
+        self._others, self._others_running = level, 0
+        self._peak, self._rate, self._unmet = claim.amount, 0, 0
+        self._until = float("-inf")
+        self._is_new = True
+
+    @property
+    def level(self) -> Level:
+        """The counter as it was when last heard, and what this process did since."""
+        sent = sum(self._sent.values()) if self._sent else 0
+        spent = self._others.spent + self._total + sent
+        return Level(spent, self._others.held + self.held)
+
+    @property
+    def all_running(self) -> int:
+        """For how many calls the counter holds something, by the same knowledge."""
+        return self._others_running + self.running
+
+    def is_over(self, now: float) -> bool:
+        """Whether nothing is left to hold or to report, and no call has come for long."""
+        is_used = self.running or self._spent or self.amount or self._sent is not None
+        return not is_used and now >= self._used_at + IDLE_S
+
+    def fits(self, claim: Claim, now: float) -> bool:
+        """Whether a claim can be held within the lease.
+
+        Of what is free beside it, half must stay free by the claim's own limit: others may have
+        reserved some of it since it was heard.
+        """
+        self._used_at = now
+        self._limit = max(self._limit, claim.limit)
+        self._biggest = max(self._biggest, claim.amount)
+        if now >= self._until:
+            return False
+        if not claim.hard:
+            return True
+        if self.held + self._total + claim.amount > self.amount:
+            self._unmet += claim.amount
+            return False
+        taken = self._others.spent + self._others.held + self.amount
+        return 2 * (claim.limit - taken) >= self._limit - taken
+
+    def hold(self, amount: int) -> None:
+        """Hold this for a call."""
+        self.held += amount
+        self.running += 1
+        self._peak = max(self._peak, self.held)
+
+    def settle(self, held: int, spent: int, second: int) -> None:
+        """Let go of what a call held, and count what it spent.
+
+        Args:
+            held: What was held for it.
+            spent: What it used.
+            second: Since 1970, in which it ended.
+        """
+        self.held -= held
+        self.running -= 1
+        if spent:
+            self._spent[second] = self._spent.get(second, 0) + spent
+            self._total += spent
+            self._recent += spent
+
+    def report(
+        self, counter: str, serial: int, now: float, second: int, *, is_last: bool = False
+    ) -> Report:
+        """What to say to the counter; until it answers, no more than ``keep`` is used.
+
+        Args:
+            counter: Its name.
+            serial: Larger than those of all reports before it.
+            now: The time.
+            second: The same since 1970.
+            is_last: Whether the lease is released.
+        """
+        self._forget(second)
+        if self._sent is None:
+            self.amount -= self._total
+            self._sent, self._spent = self._spent, {}
+            self._number, self._total = serial, 0
+        least = FEWEST_CALLS * self._biggest
+        want = 0 if is_last else self._wanted(now, least)
+        floor = self.held + self._total
+        self.amount = max(min(self.amount, want), floor)
+        return Report(
+            counter=counter,
+            serial=serial,
+            number=self._number,
+            spent=self._sent,
+            floor=floor,
+            keep=self.amount,
+            want=want,
+            least=least,
+            is_new=self._is_new,
+            running=self.running,
+            limit=self._limit if self._hard else None,
+            ends=self._ends,
+        )
+
+    def renew(self, report: Report, renewal: Renewal, sent: float) -> None:
+        """Take the counter's answer to a report that was sent then."""
+        self._sent = None
+        self.amount = renewal.amount
+        self._is_new = not renewal.is_valid
+        self._until = sent + VALID_S if renewal.is_valid else float("-inf")
+        level = renewal.level
+        self._others = Level(level.spent, level.held - renewal.amount)
+        self._others_running = max(renewal.running - report.running, 0)
+
+    def _forget(self, second: int) -> None:
+        """Give up what should have been reported long ago."""
+        since = second - REPORTED_S
+        for spent in (self._spent, self._sent or {}):
+            for each in [each for each in spent if each < since]:
+                amount = spent.pop(each)
+                self._total -= amount if spent is self._spent else 0
+
+    def _wanted(self, now: float, least: int) -> int:
+        """What the lease should hold by what calls needed not long ago; 0 where it is released."""
+        self._peak = max(self.held, int(self._peak * _FADES))
+        self._rate = max(self._recent, int(self._rate * _FADES))
+        needs = max(_PEAKS * (self._peak + self._unmet) + _REPORTS * self._rate, least)
+        self._biggest = int(self._biggest * _FADES)
+        self._recent = self._unmet = 0
+        if not self._hard or now >= self._used_at + IDLE_S:
+            return 0
+        share = (self._limit - self._others.spent - self._others.held) // SHARE
+        return 0 if share < least else min(needs, share)

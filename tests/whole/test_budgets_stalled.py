@@ -1,0 +1,135 @@
+"""Two gateways whose Redis stalls, or loses everything, under load: nobody need notice a stall."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.bench.budget_faults import BUDGET, Ledger, gateways, keys, long_body
+from tests.bench.budget_faults import body as short_body
+from tests.fakes.crowd import Crowd
+from tests.fakes.redis_server import ABSENT, PROGRAM, OwnRedis, own_redis
+from tests.fakes.served import Served
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
+
+_NANOS = 1_000_000_000
+STALL_S = 1.5
+STALLS = 3
+
+
+@dataclass
+class Night:
+    """Two gateways under load.
+
+    Attributes:
+        crowds: Who calls them.
+    """
+
+    gateways: list[Served]
+    redis: OwnRedis
+    ledger: Ledger
+    crowds: list[Crowd]
+
+    def statuses(self, phase: str = "") -> set[int]:
+        """What was answered to calls of a phase; of all where none is named."""
+        return {
+            met.status
+            for crowd in self.crowds
+            for met in list(crowd.met)
+            if phase in {"", met.phase}
+        }
+
+    def answered(self) -> int:
+        return sum(met.status == 200 for crowd in self.crowds for met in list(crowd.met))
+
+    def until_leased(self) -> None:
+        """Wait until calls go on without Redis, which two hundred answers take at most."""
+        end = time.monotonic() + 60
+        while self.answered() < 200 and time.monotonic() < end:
+            time.sleep(0.1)
+
+    def stall(self) -> None:
+        """Let Redis say nothing for a while."""
+        for crowd in self.crowds:
+            crowd.phase = "stalled"
+        self.redis.hold_up()
+        time.sleep(STALL_S)
+        self.redis.go_on()
+        for crowd in self.crowds:
+            crowd.phase = "here"
+
+
+@contextmanager
+def night(
+    folder: Path, limits: dict[str, int], body: Callable[[int], bytes] = short_body
+) -> Iterator[Night]:
+    """Two gateways that teams of these names call, each with its own budget in dollars."""
+    budgets = "".join(BUDGET.format(name=name, limit=limit) for name, limit in limits.items())
+    with ExitStack() as stack:
+        redis = stack.enter_context(own_redis(folder))
+        made = stack.enter_context(gateways(folder, budgets, redis.url, count=2))
+        ledger = Ledger(made[0], redis.url)
+        stack.callback(ledger.store.close, 5)
+        known = {name: key for name, key in keys(ledger.store).items() if name in limits}
+        crowds = [Crowd(each.url, known, body) for each in made]
+        yield Night(made, redis, ledger, crowds)
+
+
+def test_a_stall_of_redis_refuses_no_call_and_all_of_them_are_counted(tmp_path):
+    with night(tmp_path, {"closed": 200}) as found:
+        with found.crowds[0].calling(), found.crowds[1].calling():
+            found.until_leased()
+            for _ in range(STALLS):
+                before = found.answered()
+                found.stall()
+                assert found.answered() > before + 5
+                time.sleep(3.0)
+        for each in found.gateways:
+            each.stop()
+        (level,) = found.ledger.levels(["closed"])
+        spent = found.ledger.spent()["closed"]
+
+    assert found.statuses("stalled") == {200}
+    assert level.spent == spent
+    assert level.held == 0
+
+
+def test_a_redis_that_stalls_again_and_again_lets_no_call_pass_the_limit(tmp_path):
+    """Most of the limit is leased for some time, and all of it is spent."""
+    limit = 20
+    with night(tmp_path, {"closed": limit}, long_body) as found:
+        with found.crowds[0].calling(), found.crowds[1].calling():
+            end = time.monotonic() + 70
+            while 429 not in found.statuses() and time.monotonic() < end:
+                found.stall()
+                time.sleep(1.0)
+        for each in found.gateways:
+            each.stop()
+        (level,) = found.ledger.levels(["closed"])
+        spent = found.ledger.spent()["closed"]
+
+    assert 429 in found.statuses()
+    assert 0.9 * limit * _NANOS < spent <= limit * _NANOS
+    assert level.spent == spent
+    assert level.held == 0
+
+
+def test_counters_that_were_emptied_under_load_are_what_the_ledger_says_within_a_minute(tmp_path):
+    with night(tmp_path, {"closed": 200, "open": 200}) as found:
+        with found.crowds[0].calling(), found.crowds[1].calling():
+            found.until_leased()
+            found.redis.flush()
+            emptied = time.monotonic()
+            time.sleep(20)
+        for each in found.gateways:
+            each.stop()
+        assert time.monotonic() < emptied + 60
+        levels = dict(zip(("closed", "open"), found.ledger.levels(["closed", "open"]), strict=True))
+        spent = found.ledger.spent()
+
+    assert {name: level.spent for name, level in levels.items()} == spent
+    assert {level.held for level in levels.values()} == {0}
