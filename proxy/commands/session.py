@@ -5,6 +5,8 @@ because they take longer to import than most commands take to run.
 """
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -63,20 +65,30 @@ def policies(chosen: Settings, known: Catalog | None = None) -> Promises:
 
 def store(chosen: Settings | None = None) -> "Store":
     """The store that the settings name, opened and migrated."""
-    from sqlalchemy.exc import ArgumentError, SQLAlchemyError  # noqa: PLC0415 - as said above
-
-    from proxy.store.store import open_store  # noqa: PLC0415 - the same
+    from proxy.store.store import open_store  # noqa: PLC0415 - as said above
 
     chosen = chosen or settings()
-    try:
+    with explain_unopened_store(chosen, fail):
         return open_store(chosen)
+
+
+@contextmanager
+def explain_unopened_store(chosen: Settings, refuse: Callable[[str], NoReturn]) -> Iterator[None]:
+    """A block that opens the store; where it cannot be opened, ``refuse`` is called with why."""
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError  # noqa: PLC0415 - as said above
+
+    from proxy.store.database import TablesTooNew, reason  # noqa: PLC0415 - the same
+
+    try:
+        yield
     except (ValueError, ArgumentError) as error:
-        fail(f"THRIFTGATE_DATABASE_URL: {error}")
+        refuse(f"THRIFTGATE_DATABASE_URL: {error}")
+    except TablesTooNew as error:
+        refuse(str(error))
     except SQLAlchemyError as error:
-        why = str(error).splitlines()[0]
-        fail(unkeepable(chosen.folder) or f"The database is away: {why}")
+        refuse(unkeepable(chosen.folder) or f"The database is away: {reason(error)}")
     except OSError as error:
-        fail(unkeepable(chosen.folder) or f"THRIFTGATE_FOLDER cannot be written: {error}")
+        refuse(unkeepable(chosen.folder) or f"THRIFTGATE_FOLDER cannot be written: {error}")
 
 
 def now() -> float:

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from sqlite3 import SQLITE_BUSY
 from sqlite3 import Connection as SqliteConnection
+from sqlite3 import Error as SqliteAnyError
 from sqlite3 import OperationalError as SqliteError
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,7 @@ from sqlalchemy import (
     select,
     table,
 )  # fmt: skip
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 
 from proxy.store.moments import micros
 
@@ -54,6 +56,9 @@ _POSTGRES = (
 )
 #: Where Alembic keeps the revision that the tables are at.
 _VERSION: Final = table("alembic_version", column("version_num"))
+#: What a standby says that is not promoted yet.
+#: Source: PostgreSQL, appendix A, class 25 (2026-11).
+_READ_ONLY: Final = "25006"
 _POSTGRES_SOCKET = {  # A database that vanishes without a word is noticed within seconds.
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -61,6 +66,32 @@ _POSTGRES_SOCKET = {  # A database that vanishes without a word is noticed withi
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
+
+
+class TablesTooNew(Exception):
+    """A newer version has migrated the tables, and this one does not know them."""
+
+    def __init__(self, found: str, newest: str) -> None:
+        super().__init__(
+            f"The database's tables are at revision {found}, and this version of Thriftgate knows"
+            f" revisions up to {newest}. Run the newer version, or restore a backup from before its"
+            " first start."
+        )
+
+
+def is_outage(error: SQLAlchemyError) -> bool:
+    """True if the same may succeed once the server is back; never for SQLite, which has none."""
+    if not isinstance(error, DBAPIError) or isinstance(error.orig, SqliteAnyError):
+        return False
+    is_read_only = getattr(error.orig, "sqlstate", None) == _READ_ONLY
+    is_away = isinstance(error, OperationalError | InterfaceError)
+    return is_away or is_read_only or error.connection_invalidated
+
+
+def reason(error: SQLAlchemyError) -> str:
+    """The first line of what the database or its driver says; it holds no password."""
+    said = error.orig if isinstance(error, DBAPIError) else error
+    return next(iter(str(said).splitlines()), type(said).__name__)
 
 
 def open_database(url: str) -> Engine:
@@ -143,9 +174,15 @@ def migrate(engine: Engine) -> None:
 
     On PostgreSQL what fails leaves the revisions before it, on SQLite the tables as they were.
     Alembic is imported only where the tables are not at the newest revision yet.
+
+    Raises:
+        TablesTooNew: A newer version has migrated them.
     """
-    if revision(engine) == newest_revision():
+    found, known = revision(engine), _revisions()
+    if found == known[-1]:
         return
+    if found is not None and found not in known:
+        raise TablesTooNew(found, known[-1])
     from alembic import command  # noqa: PLC0415 - it takes a quarter of a second to import
 
     with _migrating(engine) as config:
@@ -162,7 +199,13 @@ def revision(engine: Engine) -> str | None:
 
 def newest_revision() -> str:
     """The revision of the newest migration, as its file's name begins: ``0008_….py``."""
-    return max(file.name.partition("_")[0] for file in (_scripts() / "versions").glob("[0-9]*.py"))
+    return _revisions()[-1]
+
+
+def _revisions() -> list[str]:
+    """All revisions, oldest first."""
+    files = (_scripts() / "versions").glob("[0-9]*.py")
+    return sorted(file.name.partition("_")[0] for file in files)
 
 
 @contextmanager

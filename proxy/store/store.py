@@ -11,7 +11,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from secrets import token_bytes
 from typing import ParamSpec, Self, TypeVar
@@ -96,16 +96,21 @@ class Store:
         Raises:
             ValueError: The URL names no database this can use.
             SQLAlchemyError: The database is away.
+            TablesTooNew: A newer version has migrated its tables.
             OSError: The folder cannot be written.
         """
-        engine = open_database(url)
-        migrate(engine)
-        store = cls(engine, folder, mode)
-        store.keyring.start()
-        store.board.start()
-        store.foldboard.start()
-        store.journal.start()
-        store.drain.start()
+        with ExitStack() as undo:
+            engine = open_database(url)
+            undo.callback(engine.dispose)
+            migrate(engine)
+            store = cls(engine, folder, mode)
+            undo.callback(store.close, 0.0)
+            store.keyring.start()
+            store.board.start()
+            store.foldboard.start()
+            store.journal.start()
+            store.drain.start()
+            undo.pop_all()
         return store
 
     def keep(self, receipt: Receipt) -> None:
@@ -153,6 +158,7 @@ def open_store(settings: Settings) -> Store:
     Raises:
         ValueError: The URL names no database that can be used.
         SQLAlchemyError: The database is away.
+        TablesTooNew: A newer version has migrated its tables.
         OSError: The folder cannot be written.
     """
     settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)

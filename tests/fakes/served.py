@@ -1,5 +1,7 @@
 """``thriftgate serve`` as a process of its own."""
 
+import http.client
+import json
 import os
 import signal
 import socket
@@ -7,9 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
+from proxy.routes.starting import STARTING
 from proxy.store.store import Store
 
 _SERVE = "from proxy.cli import main; main()"
@@ -41,6 +45,23 @@ class Served:
 
     def start(self, **settings: str) -> None:
         """Start the process and wait until it takes calls."""
+        self.start_listening(**settings)
+        while self.probe("/readyz")[1].get("troubles") == [STARTING]:
+            time.sleep(0.05)
+
+    def probe(self, path: str) -> tuple[int, dict[str, Any]]:
+        """The status and the body of a page that needs no key."""
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)) as caller:
+            caller.request("GET", path)
+            answer = caller.getresponse()
+            return answer.status, json.loads(answer.read())
+
+    def log(self) -> str:
+        """All that its processes have written."""
+        return (self.folder / "serve.log").read_text()
+
+    def start_listening(self, **settings: str) -> None:
+        """Start the process and wait until clients can connect."""
         environment = {
             **os.environ,  # noqa: TID251 - the child needs what we have
             "THRIFTGATE_FOLDER": str(self.folder),
@@ -63,7 +84,7 @@ class Served:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             time.sleep(0.02)
-        raise AssertionError((self.folder / "serve.log").read_text())
+        raise AssertionError(self.log())
 
     @property
     def pid(self) -> int:
@@ -79,13 +100,18 @@ class Served:
         """Tell it to stop, and wait until it has; its exit status."""
         return self._end(signal.SIGTERM)
 
+    def wait(self) -> int:
+        """The exit status of a process that ends by itself."""
+        assert self._process is not None
+        status = self._process.wait(40)
+        self._process = None
+        return status
+
     def _end(self, how: signal.Signals) -> int:
         if self._process is None:
             return 0
         self._process.send_signal(how)
-        status = self._process.wait(40)
-        self._process = None
-        return status
+        return self.wait()
 
 
 @contextmanager

@@ -140,14 +140,30 @@ def test_a_bad_setting_is_told_by_its_name(command, name, value):
     [
         ("mysql://up/ledger", "THRIFTGATE_DATABASE_URL"),
         ("nonsense", "THRIFTGATE_DATABASE_URL"),
-        ("postgresql://me:secret@127.0.0.1:1/ledger", "The database is away"),
     ],
 )
-def test_a_database_that_is_none_is_told_without_its_password(command, url, said):
-    message = refused(*command, database_url=url, port="0")
+def test_a_url_that_names_no_database_ends_every_command(command, url, said):
+    assert said in refused(*command, database_url=url, port="0")
 
-    assert said in message
+
+@pytest.mark.parametrize("command", [("migrate",), ("report",), ("team", "list")])
+def test_a_database_that_is_away_ends_commands_other_than_serve(command):
+    message = refused(*command, database_url="postgresql://me:secret@127.0.0.1:1/ledger")
+
+    assert message.startswith("The database is away: connection failed")
     assert "secret" not in message
+
+
+@pytest.mark.parametrize("command", [("serve",), ("migrate",), ("report",)])
+def test_tables_of_a_newer_version_end_every_command_with_the_reason(command, folder):
+    told("migrate")
+    with closing(sqlite3.connect(folder / "thriftgate.db")) as database:
+        database.execute("UPDATE alembic_version SET version_num = '9999'")
+        database.commit()
+
+    message = refused(*command, port="0")
+
+    assert message.startswith("The database's tables are at revision 9999, and this version")
 
 
 @pytest.mark.parametrize("command", ["check", "serve", "migrate", "report"])

@@ -5,21 +5,32 @@ import threading
 from pathlib import Path
 
 import msgspec
+import psycopg
 import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, delete, insert, update
-from sqlalchemy.exc import ProgrammingError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InternalError,
+    OperationalError,
+    ProgrammingError,
+    SQLAlchemyError,
+)
 
 from proxy.store import schema
 from proxy.store.database import (
+    TablesTooNew,
     _alembic,
     _migrating,
     changed,
+    is_outage,
     migrate,
     newest_revision,
     open_database,
     reading,
+    reason,
     revision,
     writing,
 )
@@ -255,3 +266,48 @@ def test_a_migration_that_fails_on_postgresql_leaves_those_before_it(postgres: s
 
 def test_the_newest_revision_told_by_file_names_is_the_one_alembic_finds() -> None:
     assert newest_revision() == ScriptDirectory.from_config(_alembic()).get_current_head()
+
+
+def test_tables_that_a_newer_version_has_migrated_are_refused_and_left_as_they_are(
+    engine: Engine,
+) -> None:
+    with writing(engine) as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+
+    with pytest.raises(TablesTooNew, match=r"revision 9999, .* revisions up to 0009"):
+        migrate(engine)
+    assert revision(engine) == "9999"
+
+
+def failure(kind: type[DBAPIError], cause: Exception) -> SQLAlchemyError:
+    return kind("SELECT 1", {}, cause)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_one"),
+    [
+        (failure(OperationalError, psycopg.OperationalError("connection refused")), True),
+        (failure(InternalError, psycopg.errors.ReadOnlySqlTransaction("a standby")), True),
+        (failure(InternalError, psycopg.errors.InternalError_("corrupt")), False),
+        (failure(ProgrammingError, psycopg.errors.InsufficientPrivilege("denied")), False),
+        (failure(OperationalError, sqlite3.OperationalError("unable to open")), False),
+        (ArgumentError("no URL"), False),
+    ],
+)
+def test_an_outage_is_an_error_that_ends_when_the_server_is_back(
+    error: SQLAlchemyError,
+    is_one: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    assert is_outage(error) is is_one
+
+
+def test_a_database_that_refuses_connections_is_an_outage_whose_reason_is_one_line() -> None:
+    engine = open_database("postgresql://me:secret@127.0.0.1:1/ledger")
+
+    with pytest.raises(OperationalError) as caught:
+        migrate(engine)
+
+    assert is_outage(caught.value)
+    assert reason(caught.value).startswith("connection failed: ")
+    assert "secret" not in reason(caught.value)
+    assert "\n" not in reason(caught.value)

@@ -9,9 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, delete
+from sqlalchemy.exc import NoResultFound
 
 from proxy.receipt import Receipt
+from proxy.store import schema
+from proxy.store.database import writing
 from proxy.store.segments import listed
 from proxy.store.store import Store
 from tests.fakes.ledger import ledger_of, rollups_of
@@ -104,6 +107,19 @@ def test_the_secret_is_made_once(url: str, tmp_path: Path) -> None:
     second.close(10)
 
     assert [len(secret) for secret in secrets] == [32]
+
+
+def test_a_store_that_cannot_be_opened_leaves_no_thread_and_no_journal_behind(
+    engine: Engine, url: str, tmp_path: Path
+) -> None:
+    with writing(engine) as connection:
+        connection.execute(delete(schema.meta).where(schema.meta.c.name == "compaction changes"))
+    before = threading.active_count()
+
+    with pytest.raises(NoResultFound):
+        Store.open(url, tmp_path / "journal")
+    assert threading.active_count() == before
+    assert [path.stat().st_size for path in listed(tmp_path / "journal")] in ([], [0])
 
 
 def test_a_key_revoked_by_one_process_closes_in_another_within_three_seconds(
