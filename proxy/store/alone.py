@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import SQLAlchemyError
 
 #: Names the lock among the database's advisory locks, with the schema; any number of 32 bits.
 _LOCK: Final = 743_301_924
@@ -36,7 +37,15 @@ def alone(engine: Engine) -> Iterator[bool]:
             yield bool(is_alone)
         finally:
             if is_alone:
-                connection.execute(_LEAVE, asked)
+                _leave(connection, asked)
+
+
+def _leave(connection: Connection, asked: dict[str, int]) -> None:
+    """Release the lock; where the database is away, by giving up the connection that holds it."""
+    try:
+        connection.execute(_LEAVE, asked)
+    except SQLAlchemyError:
+        connection.invalidate()
 
 
 def _locked(file: int) -> bool:
