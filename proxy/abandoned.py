@@ -5,6 +5,8 @@ attempt here. At the provider the answer may be generated to its end and billed.
 catalog says otherwise (``bills_abandoned``), such an attempt is settled as if it had been.
 """
 
+from typing import Final
+
 import msgspec
 
 from proxy.decide import GENERATING
@@ -14,6 +16,10 @@ from proxy.meter import Meter
 from proxy.output_limits import allowance, noted
 from proxy.settle import Attempt
 from slo.usage import Usage
+
+#: Output tokens of an abandoned attempt where neither its call nor any answer says how many: few
+#: chat answers are longer, while a model's own limit (128,000) would cost a hundred times more.
+GUESSED_OUTPUT: Final = 4_096
 
 
 def settle_abandoned(
@@ -54,13 +60,15 @@ def expected_output(line: Line, attempt: Attempt) -> int:
     """Output tokens that an abandoned attempt is settled at.
 
     What budgets hold for it; without budgets what 19 of 20 such answers stay below; where nothing
-    is learned, its output limit.
+    is learned, the output limit that the call states, or a guess where it states none.
     """
     limits, route = line.desk.limits, attempt.route
     held = limits.held_output(attempt) if limits is not None else None
     if held is not None or route is None:
         return held or 0
     usual = line.desk.estimator.usual_output(attempt.sent, route)
+    if usual is None and not allowance(attempt.sent.body, attempt.sent.endpoint, route).asked:
+        usual = GUESSED_OUTPUT
     limit = output_limit(attempt)
     return limit if usual is None else min(usual, limit)
 

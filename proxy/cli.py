@@ -4,6 +4,8 @@
 """
 
 import logging
+import signal
+import sys
 from collections.abc import Callable
 from importlib import metadata
 from typing import Annotated, Any, Final
@@ -77,6 +79,8 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
+    if sys.argv[1:2] == ["serve"]:  # until the gateway can reload, there is nothing to reload
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
     _commands()

@@ -34,6 +34,8 @@ _ONE_IN: Final = 100
 _MOST_MODELS: Final = 1024
 #: The part of answers that stay below what is taken to be the usual length.
 _USUAL: Final = 0.95
+#: Stands for all models together where lengths are learned.
+_ANY_MODEL: Final = ""
 
 
 class Estimates:
@@ -77,6 +79,7 @@ class Estimates:
         """Note the answer's length; compare the counts of a prompt, for a sample of calls."""
         model = route.model or call.model
         self._lengths.add(_kind(call, model), usage.generated)
+        self._lengths.add(_kind(call, _ANY_MODEL), usage.generated)
         if len(self._seen) > _MOST_MODELS:
             self._seen.clear()
         self._seen[model] += 1
@@ -87,8 +90,13 @@ class Estimates:
             comparison.add_done_callback(lambda _: self._room.release())
 
     def usual_output(self, call: Call, route: Route) -> int | None:
-        """Output tokens that 19 of 20 such answers stay below; None where little is learned."""
-        return self._lengths.quantile(_kind(call, route.model or call.model), _USUAL)
+        """Output tokens that 19 of 20 such answers stay below; None where little is learned.
+
+        Where the model has answered too few of the feature's calls, all models' answers count.
+        """
+        models = (route.model or call.model, _ANY_MODEL)
+        learned = (self._lengths.quantile(_kind(call, model), _USUAL) for model in models)
+        return next((tokens for tokens in learned if tokens is not None), None)
 
     def warm(self) -> None:
         """Load the vocabularies now, so that no call waits for them."""

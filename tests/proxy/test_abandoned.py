@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.abandoned import may_be_billed, output_limit, settle_abandoned
+from proxy.abandoned import GUESSED_OUTPUT, may_be_billed, output_limit, settle_abandoned
 from proxy.desk import Line
 from proxy.limits.clamps import note
 from proxy.meter import Meter
@@ -123,6 +123,13 @@ def test_it_is_settled_at_what_is_held_else_usual_else_the_limit(held, usual, to
     assert made.notes == (
         f"abandoned: {tokens} output tokens are counted, for its upstream may have gone on",
     )
+
+
+@pytest.mark.parametrize(("limit", "tokens"), [(128_000, GUESSED_OUTPUT), (1_000, 1_000)])
+def test_without_a_stated_limit_or_any_answer_it_is_settled_at_a_guess(limit, tokens):
+    wide = route("wide", bills_abandoned=True, max_output=limit)
+
+    assert settled(attempt(wide))[1] == Usage(input=11, output=tokens)
 
 
 def test_more_than_expected_that_was_delivered_is_what_counts():

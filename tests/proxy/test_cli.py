@@ -493,3 +493,17 @@ def test_a_ladder_to_nowhere_is_told(command, tmp_path):
 
     assert "promises.toml:6: objectives.o.ladder: names gpt-5.6-tera" in said
     assert "did you mean gpt-5.6-terra?" in said
+
+
+@pytest.mark.parametrize(("command", "is_ignored"), [("serve", True), ("check", False)])
+def test_a_hangup_before_the_gateway_can_reload_does_not_end_it(command, is_ignored):
+    script = (
+        "import signal, sys\n"
+        f"sys.argv = ['thriftgate', '{command}', '--help']\n"
+        "from proxy.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)  # noqa: S603 - our own script
+
+    assert ran.stdout.split()[-1] == str(is_ignored).encode()

@@ -260,3 +260,12 @@ def test_the_usual_length_of_a_features_answers_is_learned_from_some_twenty():
 
     assert usual == pytest.approx(119, rel=0.05)
     assert estimates.usual_output(other, THERE) is None
+
+
+def test_a_model_that_answered_little_is_taken_to_answer_as_the_features_other_models_do():
+    with counting() as estimates:
+        for _ in range(20):
+            estimates.learn(ASKED, THERE, Usage(input=PROMPT, output=100))
+        usual = estimates.usual_output(ASKED, route(model="another"))
+
+    assert usual == pytest.approx(100, rel=0.05)
