@@ -116,9 +116,11 @@ def unpriced(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget
         details: What a program may want to know besides.
         route: Where it would go.
     """
+    unlisted = " Its model is not in the catalog, so check its name." if "*" in route.name else ""
     return _unseen(
         f"{limit} limits dollars, and nobody knows what this call costs on the upstream"
-        f" `{route.upstream.name}`. Ask for a model whose price is known. Whoever runs the gateway"
+        f" `{route.upstream.name}`.{unlisted} Ask for a model whose price is known (GET /v1/models"
+        " lists models). Whoever runs the gateway"
         ' can write its price in the catalog ("0" for one that costs nothing), or'
         ' unpriced = "allow" beside the limit.',
         details,

@@ -132,6 +132,14 @@ def test_a_cheaper_model_is_told_where_one_is_known():
     assert refusal(each, said, 2, NOW).details["cheapest_alternative"] is None
 
 
+def test_an_unpriced_model_that_no_catalog_lists_is_said_to_be_unlisted():
+    listed = unpriced("The budget `b`", {}, route("openai/gpt-4", tariff=None))
+    unlisted = unpriced("The budget `b`", {}, route("openai/gpt-*", tariff=None))
+
+    assert "not in the catalog" not in str(listed)
+    assert "Its model is not in the catalog, so check its name." in str(unlisted)
+
+
 def test_who_runs_the_gateway_is_told_how_to_say_a_price():
     error = unpriced("The ceiling `c`", {"ceiling": "c"}, route("gpu", tariff=None))
 
