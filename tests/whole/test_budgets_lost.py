@@ -44,7 +44,7 @@ def test_nothing_hangs_and_nobody_is_left_without_an_answer(loss):
     for each in loss.rows:
         assert sum(each.statuses.values()) > 10, each
         assert set(each.statuses) <= {200, 429, 503}, each
-        assert each.refused < 1.0, each
+        assert each.refused < 5.0, each
     assert {each.phase for each in loss.rows} == set(PHASES)
 
 
