@@ -39,8 +39,8 @@ LEAVES = {
     "leaves mid-stream": "stall=5",
 }
 PATIENCE: dict[str, Any] = {
-    "first_byte_timeout": 1.5,
-    "stall_timeout": 1.0,
+    "first_byte_timeout": 4.0,
+    "stall_timeout": 3.0,
     "retries": 0,
     "log_calls": False,
 }
