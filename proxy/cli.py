@@ -165,10 +165,8 @@ def _export(line: typer.Typer) -> None:
 
 def _lab(line: typer.Typer) -> None:
     from proxy.commands import lab, session
-    from proxy.configuration import read_catalog
-    from proxy.settings import read
 
-    line.command("lab")(lab.lab(session.terminal, lambda: read_catalog(read({}))))
+    line.command("lab")(lab.lab(session.terminal, session.shipped_catalog))
 
 
 def _key(line: typer.Typer) -> None:

@@ -45,6 +45,7 @@ BROAD = {
 TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/commands/check.py": "tests/proxy/test_cli.py",
     "proxy/commands/demo.py": "tests/proxy/demo/test_run.py",
+    "proxy/commands/gateway_process.py": "tests/proxy/test_cli.py",
     "proxy/commands/serve.py": "tests/proxy/test_cli.py",
     "proxy/commands/session.py": "tests/proxy/test_cli.py",
     "proxy/serving.py": "tests/proxy/test_app.py",

@@ -1,21 +1,23 @@
 """``thriftgate alerts``: what is wrong now, what sinks were told, and whether they can be."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.text import Text
 
-from proxy.alerts.outlets import Outlet, outlets, variables
-from proxy.alerts.post import NotTaken, Post
 from proxy.commands.terminal import Terminal, grid, moment
-from proxy.settings import Settings, upstream_keys
-from proxy.store.outbox import Letter
-from slo.alert import Alert
-from slo.alerting import Group
-from slo.promises.file import Promises
-from slo.promises.sinks import Sink
+
+if TYPE_CHECKING:
+    from proxy.alerts.outlets import Outlet
+    from proxy.settings import Settings
+    from proxy.store.outbox import Letter
+    from slo.alert import Alert
+    from slo.promises.file import Promises
+    from slo.promises.sinks import Sink
 
 _MOST: Final = 50
 _LATELY: Final = 20
@@ -41,7 +43,10 @@ def alerts(
 
         It is marked as a test, and no alert for its end follows.
         """
-        outlet = _outlet(terminal, promises(settings()).sinks, sink)
+        sinks = promises(settings()).sinks
+        from proxy.alerts.post import NotTaken
+
+        outlet = _outlet(terminal, sinks, sink)
         try:
             asyncio.run(_sent(outlet, terminal.now()))
         except NotTaken as why:
@@ -88,6 +93,9 @@ def _outlet(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> Outlet:
     if not meant:
         names = ", ".join(sink.name for sink in sinks) or "none"
         terminal.fail(f"There is no sink {name} in the promises; there are: {names}.")
+    from proxy.alerts.outlets import outlets, variables
+    from proxy.settings import upstream_keys
+
     found, lacking = outlets(meant, upstream_keys(variables(meant)))
     if not found:
         terminal.fail(lacking[0])
@@ -99,6 +107,11 @@ async def _sent(outlet: Outlet, now: float) -> None:
 
     It is as urgent as an alert has to be for the sink to be told of it.
     """
+    from proxy.alerts.post import Post
+    from proxy.store.outbox import Letter
+    from slo.alert import Alert
+    from slo.alerting import Group
+
     alert = Alert(
         kind="test",
         subject="thriftgate",

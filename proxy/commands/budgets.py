@@ -1,24 +1,25 @@
 """``thriftgate budgets``: what is spent and held of each budget now."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 import typer
 from rich.text import Text
 
 from proxy.commands.terminal import Terminal, grid, named
-from proxy.limits.accounts import Accounts
-from proxy.limits.counters import counters
-from proxy.limits.told import Row, counted, known, most_spent
 from proxy.receipt import dollars
-from proxy.settings import Settings
-from proxy.store.reserving import StoreLost
-from proxy.store.store import Store
 from slo import window
 from slo.budget import Budget, Unit
-from slo.promises.file import Promises
+
+if TYPE_CHECKING:
+    from proxy.limits.told import Row
+    from proxy.settings import Settings
+    from proxy.store.store import Store
+    from slo.promises.file import Promises
 
 #: Counters of one budget that are shown, those of which most is spent.
 MOST: Final = 20
@@ -26,7 +27,7 @@ _FIGURES = ("limit", "spent", "held")
 _UNKNOWN = "?"
 
 
-class _Shown(msgspec.Struct, frozen=True):
+class _Shown(NamedTuple):
     """A budget, its counters with most spent, and how many more there are."""
 
     budget: Budget
@@ -59,6 +60,8 @@ def budgets(
             terminal.say("There are no budgets. THRIFTGATE_PROMISES names the file they are in.")
             return
         with terminal.store() as store:
+            from proxy.store.reserving import StoreLost
+
             try:
                 shown = asyncio.run(_shown(promised, chosen, store, now))
             except StoreLost as error:
@@ -76,6 +79,10 @@ async def _shown(
     promised: Sequence[Budget], settings: Settings, opened: Store, now: float
 ) -> list[_Shown]:
     """Each budget as its counters have it, or the ledger where counters are nobody's to ask."""
+    from proxy.limits.accounts import Accounts
+    from proxy.limits.counters import counters
+    from proxy.limits.told import counted, known, most_spent
+
     accounts, store = Accounts(opened.spendings), counters(settings, opened)
     try:
         found = []

@@ -3,21 +3,19 @@
 It also describes policies and upstreams in short, as ``thriftgate serve`` does when it starts.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
-from typing import Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
-from proxy.alerts.outlets import outlets, variables
-from proxy.catalog.catalog import Catalog
-from proxy.catalog.problems import report
 from proxy.commands import session
-from proxy.commands.doubts import assumptions, doubts, teams, unasked, unnoted
-from proxy.commands.keeping import crowded, descriptors, few_descriptors, unkeepable
-from proxy.limits.counters import away
-from proxy.serving import descriptor_limit
-from proxy.settings import Settings, upstream_keys
-from proxy.store.database import open_database
-from slo.promises.file import Promises
+
+if TYPE_CHECKING:
+    from proxy.catalog.catalog import Catalog
+    from proxy.settings import Settings
+    from slo.promises.file import Promises
 
 _AWAY: Final = "THRIFTGATE_REDIS_URL names a Redis that is away, and budgets may refuse calls"
 _log = logging.getLogger("thriftgate")
@@ -27,6 +25,12 @@ def check() -> None:
     """Validate settings and catalog, and try the folder; name file, line and mend of problems."""
     settings = session.settings()
     known = session.catalog(settings)
+    from proxy.catalog.problems import report
+    from proxy.commands.doubts import unnoted
+    from proxy.commands.keeping import descriptors, unkeepable
+    from proxy.serving import descriptor_limit
+    from proxy.store.database import open_database
+
     try:
         if settings.database_url:
             open_database(settings.database_url).dispose()
@@ -41,15 +45,7 @@ def check() -> None:
         # Few have an account with each, so it is no mistake.
         said = f"Note: no key is set for {', '.join(lacking)}: calls that go there would fail."
         session.out.print(said, soft_wrap=True)
-    for why in (
-        *outlets(policies.sinks, upstream_keys(variables(policies.sinks)))[1],
-        *doubts(policies, known, teams(settings.ledger_url)),
-        *assumptions(known),
-        *unasked(settings, settings.compaction),
-        *crowded(settings.folder),
-        *few_descriptors(descriptor_limit(), settings.max_calls),
-        *_away(settings),
-    ):
+    for why in _notes(settings, known, policies):
         session.out.print(f"Note: {why}", soft_wrap=True)
     session.out.print(descriptors(descriptor_limit(), settings.max_calls), soft_wrap=True)
     told = f"{len(known.models)} models, {len(known.upstreams)} upstreams"
@@ -58,8 +54,28 @@ def check() -> None:
     session.out.print(f"Settings and catalog are sound: {told}.", soft_wrap=True)
 
 
+def _notes(settings: Settings, known: Catalog, policies: Promises) -> Iterator[str]:
+    """What is sound and may not do what was meant, in sentences."""
+    from proxy.alerts.outlets import outlets, variables
+    from proxy.commands.doubts import assumptions, doubts, teams, unasked
+    from proxy.commands.keeping import crowded, few_descriptors
+    from proxy.serving import descriptor_limit
+    from proxy.settings import upstream_keys
+
+    yield from outlets(policies.sinks, upstream_keys(variables(policies.sinks)))[1]
+    yield from doubts(policies, known, teams(settings.ledger_url))
+    yield from assumptions(known)
+    yield from unasked(settings, settings.compaction)
+    yield from crowded(settings.folder)
+    yield from few_descriptors(descriptor_limit(), settings.max_calls)
+    yield from _away(settings)
+
+
 async def warn(settings: Settings, known: Catalog) -> None:
     """Log what ``check`` would note of Redis and of the model that takes notes."""
+    from proxy.commands.doubts import unnoted
+    from proxy.limits.counters import away
+
     if why := await away(settings):
         _log.warning("%s: %s", _AWAY, why)
     if why := unnoted(settings, known):
@@ -68,6 +84,8 @@ async def warn(settings: Settings, known: Catalog) -> None:
 
 def keyed(known: Catalog) -> tuple[list[str], list[str]]:
     """The upstreams that have the key they need, and those without, with the variable to set."""
+    from proxy.settings import upstream_keys
+
     keys = upstream_keys(upstream.key_env for upstream in known.upstreams.values())
     having, lacking = [], []
     for upstream in known.upstreams.values():
@@ -96,5 +114,7 @@ def counted(policies: Promises) -> str:
 
 def _away(settings: Settings) -> list[str]:
     """A note where the Redis that the settings name does not answer; [] where it does."""
+    from proxy.limits.counters import away
+
     why = asyncio.run(away(settings))
     return [f"{_AWAY}: {why}"] if why else []

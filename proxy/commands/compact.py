@@ -3,22 +3,20 @@
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import msgspec
 import typer
 
-from compaction.facts.fact import Fact
 from compaction.policy import Mode, Policy
-from proxy.catalog.catalog import Catalog
-from proxy.commands.findings import head, plain
 from proxy.commands.terminal import AsJson, Terminal, grid
-from proxy.commands.trial import NoConversation, Trial, conversation, trial
-from proxy.folding.policies import prices
-from proxy.folding.thinking import thinks
 from proxy.replay.command import named_model
-from proxy.tokens.counter import Counter as Tokens
-from proxy.ways import way
+
+if TYPE_CHECKING:
+    from compaction.facts.fact import Fact
+    from proxy.catalog.catalog import Catalog
+    from proxy.catalog.entries import Model
+    from proxy.commands.trial import Trial
 
 _MODEL: Final = "gpt-5.6-terra"
 #: Characters of a fact, of a message, and of a lost value that are shown.
@@ -48,7 +46,7 @@ _Target = Annotated[
 _ModelName = Annotated[str, typer.Option(help="Whose prices and tokens count.")]
 
 
-def compact(commands: typer.Typer, terminal: Terminal, catalog: Callable[[], Catalog]) -> None:
+def compact(commands: typer.Typer, terminal: Terminal, catalog: "Callable[[], Catalog]") -> None:
     """Add the command to a command line.
 
     Args:
@@ -71,32 +69,49 @@ def compact(commands: typer.Typer, terminal: Terminal, catalog: Callable[[], Cat
     ) -> None:
         """What would be sent of a conversation, the facts in it, and why; nothing is sent."""
         chosen = named_model(catalog(), model)
-        route = chosen.routes[0]
+        text = _read(terminal, file)
         policy = Policy(
-            mode=mode,
-            prices=prices(way(route, chosen.id, terminal.now())),
-            keep_turns=keep_turns,
-            target=target_tokens,
-            window=route.window or 0,
-            force=force,
-            once=force,
+            mode=mode, keep_turns=keep_turns, target=target_tokens, force=force, once=force
         )
-        try:
-            said = conversation(_read(terminal, file))
-        except NoConversation as why:
-            terminal.fail(f"{_named(file)} {why}.")
-        known_as = route.model or chosen.id
-        found = trial(
-            said,
-            policy,
-            model=chosen.id,
-            upstream_model=known_as,
-            gateway="thinks" if mode in _FOLDING and thinks(said.body, route) else "",
-        )
+        found, came = _tried(terminal, _Asked(_named(file), text, policy, chosen))
         if as_json:
             terminal.document(found)
         else:
-            _show(terminal, found, len(said.messages), known_as)
+            _show(terminal, found, came, chosen.routes[0].model or chosen.id)
+
+
+class _Asked(NamedTuple):
+    """A conversation's name and text, and how far and for which model it is to be compacted."""
+
+    name: str
+    text: bytes
+    policy: Policy
+    model: "Model"
+
+
+def _tried(terminal: Terminal, asked: _Asked) -> "tuple[Trial, int]":
+    """What comes of it, and of how many messages; ends the command where there are none."""
+    from proxy.commands.trial import NoConversation, conversation, trial
+    from proxy.folding.policies import prices
+    from proxy.folding.thinking import thinks
+    from proxy.ways import way
+
+    model, policy = asked.model, asked.policy
+    route = model.routes[0]
+    try:
+        said = conversation(asked.text)
+    except NoConversation as why:
+        terminal.fail(f"{asked.name} {why}.")
+    found = trial(
+        said,
+        msgspec.structs.replace(
+            policy, prices=prices(way(route, model.id, terminal.now())), window=route.window or 0
+        ),
+        model=model.id,
+        upstream_model=route.model or model.id,
+        gateway="thinks" if policy.mode in _FOLDING and thinks(said.body, route) else "",
+    )
+    return found, len(said.messages)
 
 
 def _read(terminal: Terminal, file: Path) -> bytes:
@@ -119,8 +134,10 @@ def _named(file: Path) -> str:
     return "stdin" if str(file) == "-" else str(file)
 
 
-def _show(terminal: Terminal, found: Trial, came: int, model: str) -> None:
+def _show(terminal: Terminal, found: "Trial", came: int, model: str) -> None:
     """Show a person what came of it."""
+    from proxy.commands.findings import head
+
     terminal.say(*head(found, came))
     if found.facts:
         terminal.say("", f"Facts ({len(found.facts)}; turns in brackets)")
@@ -132,8 +149,10 @@ def _show(terminal: Terminal, found: Trial, came: int, model: str) -> None:
         terminal.say("", _lost(found.lost))
 
 
-def _facts(facts: tuple[Fact, ...]) -> Iterator[str]:
+def _facts(facts: "tuple[Fact, ...]") -> Iterator[str]:
     """The facts by kind, in the order in which kinds first come; some of each."""
+    from proxy.commands.findings import plain
+
     order = {kind: at for at, kind in enumerate(dict.fromkeys(fact.kind for fact in facts))}
     for kind, group in groupby(
         sorted(facts, key=lambda fact: order[fact.kind]), lambda fact: fact.kind
@@ -147,9 +166,12 @@ def _facts(facts: tuple[Fact, ...]) -> Iterator[str]:
             yield f"    and {len(every) - _FACTS:,} more"
 
 
-def _table(terminal: Terminal, found: Trial, model: str) -> None:
+def _table(terminal: Terminal, found: "Trial", model: str) -> None:
     """The messages, of many the first and the last."""
-    counter, total = Tokens(), len(found.messages)
+    from proxy.commands.findings import plain
+    from proxy.tokens.counter import Counter
+
+    counter, total = Counter(), len(found.messages)
     table = grid("", "role", "tokens", "begins", right=("", "tokens"))
     for at, raw in enumerate(found.messages):
         if _MESSAGES <= at < total - _MESSAGES:
@@ -202,6 +224,8 @@ def _said(raw: bytes) -> tuple[str, str]:
 def _lost(lost: tuple[str, ...]) -> str:
     if not lost:
         return "Lost: no id, amount, date or path of the folded messages."
+    from proxy.commands.findings import plain
+
     shown = ", ".join(plain(each, _VALUE) for each in lost[:_LOST])
     more = f" and {len(lost) - _LOST:,} more" if len(lost) > _LOST else ""
     count = f"{len(lost):,}{' or more' if len(lost) >= _NAMED else ''}"

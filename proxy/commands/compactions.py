@@ -1,18 +1,20 @@
 """``thriftgate compaction``: how far each feature's conversations are folded, and what it saves."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from compaction.policy import Mode
-from proxy.chosen import Chosen, Setting
-from proxy.commands import documents
-from proxy.commands.doubts import unasked
 from proxy.commands.money import money
 from proxy.commands.terminal import AsJson, Days, Terminal, grid, moment, named
-from proxy.settings import Settings
-from proxy.store.foldings import FoldSum
+
+if TYPE_CHECKING:
+    from proxy.chosen import Chosen, Setting
+    from proxy.settings import Settings
+    from proxy.store.foldings import FoldSum
 
 _Team = Annotated[str, typer.Argument(help="The team's name or id.")]
 _Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]
@@ -28,7 +30,7 @@ _FIGURES = (
     "lost untreated",
 )
 
-_Row = tuple[tuple[str, str], Setting, FoldSum | None]
+_Row: TypeAlias = "tuple[tuple[str, str], Setting, FoldSum | None]"
 
 
 def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer:
@@ -71,6 +73,8 @@ class _Desk:
                 store.compactions.chosen(), store.foldings.sums(self._terminal.since(days))
             )
         if as_json:
+            from proxy.commands import documents
+
             self._terminal.document(documents.compactions(days, found, names, default))
             return
         if not found:
@@ -117,6 +121,8 @@ class _Desk:
             )
             called = store.reports.features(place[0])
         self._terminal.say(f"From now on {_compacted(feature, mode)}.")
+        from proxy.commands.doubts import unasked
+
         for why in unasked(self._settings(), mode):
             self._terminal.say(f"{why}.")
         if feature not in called:

@@ -5,10 +5,8 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from proxy.commands import session
-from proxy.demo import run
 
 
 def demo(
@@ -26,6 +24,10 @@ def demo(
     Nothing has to be set up and nothing is left behind. With --exit the status is 0 if every call
     was answered and stands in the ledger once, else 1.
     """
+    from rich.console import Console
+
+    from proxy.demo import run
+
     logging.getLogger().setLevel(logging.ERROR)
     try:
         status = run.run(

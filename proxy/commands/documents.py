@@ -38,6 +38,11 @@ def usd(nanos: int | None) -> str | None:
     return f"-{dollars(-nanos)}" if nanos < 0 else dollars(nanos)
 
 
+def mend(reason: str) -> str:
+    """What helps against misses of that reason; "" for a reason of another version."""
+    return _MENDS.get(reason, "")
+
+
 def report(
     period: Period,
     rows: Iterable[Spend],
@@ -84,7 +89,7 @@ def misses(days: int, found: Iterable[MissSum], names: Mapping[str, str]) -> Doc
                 "tokens": each.tokens,
                 "cost_usd": usd(each.nanos),
                 "example": each.example,
-                "mend": _MENDS.get(each.reason, ""),
+                "mend": mend(each.reason),
             }
             for each in found
         ],

@@ -5,15 +5,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import make_url
-from sqlalchemy.exc import SQLAlchemyError
-
 from compaction.policy import Mode
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.settings import Settings
-from proxy.store.database import open_database
-from proxy.store.teams import Teams
 from slo import rungs
 from slo.budget import EVERY
 from slo.promises.file import Promises
@@ -64,6 +59,12 @@ def teams(url: str) -> set[str] | None:
     Raises:
         ValueError: It is neither a SQLite file nor PostgreSQL.
     """
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from proxy.store.database import open_database
+    from proxy.store.teams import Teams
+
     where = make_url(url)
     if where.get_backend_name() == "sqlite" and not Path(where.database or "").is_file():
         return None

@@ -1,16 +1,20 @@
 """``thriftgate key`` and ``thriftgate team``: who may call, and who pays."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from proxy.commands.terminal import Terminal, grid, sentence
-from proxy.store.store import Store
-from proxy.store.teams import Team
+
+if TYPE_CHECKING:
+    from proxy.store.store import Store
+    from proxy.store.teams import Team
 
 
 class _Kept(StrEnum):

@@ -4,27 +4,24 @@ It says everywhere that it is simulated: here, in the catalog's lines, in a head
 and in every answer's text.
 """
 
-import asyncio
+from __future__ import annotations
+
 import signal
 from collections.abc import Callable, Collection, Iterator
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-import uvloop
 
 from proxy.caches.regimes import REGIMES
-from proxy.catalog.catalog import Catalog
-from proxy.catalog.problems import BadCatalog
-from proxy.catalog.source import decoded
 from proxy.commands.terminal import Terminal
-from proxy.demo.catalog import KEY, pointing, simulated
-from proxy.lab.app import app
-from proxy.lab.lab import Lab
-from proxy.lab.models import LabSettings, Simulated
-from proxy.lab.scenario import Phase, read
-from proxy.lab.server import serving
+
+if TYPE_CHECKING:
+    from proxy.catalog.catalog import Catalog
+    from proxy.lab.lab import Lab
+    from proxy.lab.models import Simulated
+    from proxy.lab.scenario import Phase
 
 _MODEL: Final = "gpt-5.4-mini"
 #: The one regime that only Anthropic's own wire has.
@@ -73,6 +70,14 @@ def lab(terminal: Terminal, shipped: Callable[[], Catalog]) -> Callable[..., Non
             raise typer.BadParameter(
                 f"{regime!r} is none of {', '.join(sorted(REGIMES))}.", param_hint="--regime"
             )
+        import asyncio
+
+        import uvloop
+
+        from proxy.demo.catalog import simulated
+        from proxy.lab.lab import Lab
+        from proxy.lab.models import LabSettings
+
         known = shipped()
         served = {_name(regime): _model(regime)} if regime else simulated(known)
         phases = _phases(terminal, scenario, served) if scenario else ()
@@ -89,6 +94,10 @@ def lab(terminal: Terminal, shipped: Callable[[], Catalog]) -> Callable[..., Non
 
 def _phases(terminal: Terminal, scenario: str, served: Collection[str]) -> tuple[Phase, ...]:
     """The phases of a scenario file, or of the one that is shipped by that name."""
+    from proxy.catalog.problems import BadCatalog
+    from proxy.catalog.source import decoded
+    from proxy.lab.scenario import read
+
     try:
         if scenario == INCIDENT:
             text = resources.files("proxy.lab").joinpath("incident.toml").read_text("utf8")
@@ -104,6 +113,12 @@ def _phases(terminal: Terminal, scenario: str, served: Collection[str]) -> tuple
 async def _serve(
     terminal: Terminal, made: Lab, known: Catalog, asked: tuple[int, str, tuple[Phase, ...]]
 ) -> None:
+    import asyncio
+
+    from proxy.demo.catalog import pointing
+    from proxy.lab.app import app
+    from proxy.lab.server import serving
+
     port, regime, phases = asked
     stopped = asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
@@ -124,11 +139,15 @@ def _name(regime: str) -> str:
 
 
 def _model(regime: str) -> Simulated:
+    from proxy.lab.models import Simulated
+
     return Simulated(wire="anthropic" if regime == _MARKED else "openai", regime=regime)
 
 
 def _alone(regime: _Regime, base_url: str) -> str:
     """An upstream and its one model in TOML; nobody charges for it, so it has no price."""
+    from proxy.demo.catalog import KEY
+
     marked = regime == _MARKED
     headers = f'x-api-key = "{KEY}"' if marked else f'authorization = "Bearer {KEY}"'
     return (

@@ -1,19 +1,21 @@
 """``thriftgate layout``: how each feature is planned, and what a person decides about it."""
 
+from __future__ import annotations
+
 import shlex
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from proxy.commands import documents
 from proxy.commands.terminal import AsJson, Terminal, grid, moment, named, sentence
-from proxy.prefix.layouts.layout import Layout, story
 from proxy.prefix.standing import Mode, Place, Standing, Standings
-from proxy.store.layout_rows import Proposal, State
-from proxy.store.store import Store
+
+if TYPE_CHECKING:
+    from proxy.store.layout_rows import Proposal
+    from proxy.store.store import Store
 
 _Team = Annotated[str, typer.Argument(help="The team's name or id.")]
 _Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]
@@ -54,6 +56,9 @@ class _Desk:
                 (place, standings.of(place), store.layouts.proposals(place))
                 for place in sorted(standings.places)
             ]
+        from proxy.commands import documents
+        from proxy.store.layout_rows import State
+
         if as_json:
             self._terminal.document(documents.features(found, names))
             return
@@ -88,6 +93,9 @@ class _Desk:
             standing = standings.of(place)
             proposals = store.layouts.proposals(place)
             names = self._terminal.names(store)
+        from proxy.commands import documents
+        from proxy.store.layout_rows import State
+
         if as_json:
             self._terminal.document(documents.feature(place, standing, proposals, names))
             return
@@ -209,6 +217,9 @@ def _command(verb: str, team: str, place: Place, value: str) -> str:
 
 def _told(proposal: Proposal) -> Iterator[str]:
     """A version in lines: what became of it, and its moves."""
+    from proxy.prefix.layouts.layout import Layout, story
+    from proxy.store.layout_rows import State
+
     fate = f"proposed {moment(proposal.made)}"
     if proposal.state is not State.PROPOSED:
         fate += f", {proposal.state} {moment(proposal.decided_at)}"

@@ -1,29 +1,23 @@
 """``thriftgate objectives``: what is promised of calls, and the same in others' formats."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import yaml
 from rich.text import Text
 
 from proxy.commands import pins
 from proxy.commands.standings import COLUMNS, Standings, standings
 from proxy.commands.terminal import AsJson, Terminal, grid, named
-from proxy.settings import Settings
-from slo.burn import alerts, clear
-from slo.duration import spoken
-from slo.objective import Metric, Objective, alone
-from slo.openslo.documents import documents, what
-from slo.openslo.reading import Reading, read
-from slo.promises.file import Promises
-from slo.promises.written import target, written
-from slo.rules import rules
 
-_MOST_BYTES: Final = 4 * 1024 * 1024
-_WIDE: Final = 10_000
+if TYPE_CHECKING:
+    from proxy.settings import Settings
+    from slo.objective import Objective
+    from slo.promises.file import Promises
 
 
 class Format(StrEnum):
@@ -71,7 +65,11 @@ def objectives(
 
         What has no meaning here is told in comments. If a document cannot be read, none is printed.
         """
-        found = _read(terminal, file)
+        from proxy.commands.objective_yaml import read_documents
+        from slo.openslo.reading import read
+        from slo.promises.written import written
+
+        found = read(read_documents(terminal, file))
         if found.refused:
             terminal.fail("\n".join(found.refused))
         if not found.objectives:
@@ -87,6 +85,8 @@ def objectives(
 def _show(
     terminal: Terminal, settings: Settings, every: tuple[Objective, ...], *, as_json: bool
 ) -> None:
+    from slo.objective import alone
+
     names = [each.name for each in every]
     stand = standings(terminal, settings, names) if every else Standings()
     if as_json:
@@ -115,12 +115,19 @@ def _show(
 
 def _measured(objective: Objective) -> str:
     """What is measured, without how much of it is wanted."""
+    from slo.objective import Metric
+    from slo.openslo.documents import what
+
     if objective.metric is Metric.CACHE:
         return f"input tokens read from caches, of prompts from {objective.min_prompt:,} tokens"
     return what(objective).partition(" of ")[2] or "errors"
 
 
 def _target(objective: Objective) -> str:
+    from slo.burn import clear
+    from slo.objective import Metric
+    from slo.promises.written import target
+
     share = target(objective).strip('"')
     if objective.metric is Metric.CACHE:
         return f"at least {share}, again from {clear(objective):g}"
@@ -128,6 +135,10 @@ def _target(objective: Objective) -> str:
 
 
 def _document(objective: Objective) -> dict[str, Any]:
+    from slo.burn import alerts
+    from slo.duration import spoken
+    from slo.openslo.documents import what
+
     return {
         "name": objective.name,
         "team": objective.team,
@@ -147,40 +158,11 @@ def _document(objective: Objective) -> dict[str, Any]:
 
 def _text(every: tuple[Objective, ...], form: Format) -> str:
     if form is Format.TOML:
+        from slo.promises.written import written
+
         return written(every)
-    whole = [rules(every)] if form is Format.PROMETHEUS else documents(every)
-    return str(
-        yaml.dump_all(whole, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
-    )
+    from proxy.commands.objective_yaml import dump
+    from slo.openslo.documents import documents
+    from slo.rules import rules
 
-
-class _Dumper(yaml.SafeDumper):
-    """YAML whose longer expressions keep their lines, and whose values all stand in full."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        """Always: nothing refers to what was written before."""
-        return True
-
-
-def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else "")
-
-
-_Dumper.add_representer(str, _quoted)
-
-
-def _read(terminal: Terminal, file: Path) -> Reading:
-    """What a file says; ends the command where it is none, or no YAML."""
-    try:
-        with file.open("rb") as opened:
-            text = opened.read(_MOST_BYTES + 1)
-        if len(text) > _MOST_BYTES:
-            return terminal.fail(f"{file} has over {_MOST_BYTES // 1024 // 1024} MiB: split it.")
-        found = [each for each in yaml.safe_load_all(text) if each is not None]
-    except OSError as error:
-        return terminal.fail(f"{file} cannot be read: {error.strerror}.")
-    except (yaml.YAMLError, ValueError) as error:
-        return terminal.fail(f"{file} is no YAML: {' '.join(str(error).split())}.")
-    except RecursionError:
-        return terminal.fail(f"{file} is nested too deep to be read.")
-    return read(found)
+    return dump([rules(every)] if form is Format.PROMETHEUS else documents(every))

@@ -1,18 +1,23 @@
 """``thriftgate objectives pin``: a person's word on which rung an objective is, for a while."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.text import Text
 
 from proxy.commands.terminal import Terminal, grid
-from proxy.settings import Settings
-from proxy.store.pins import PinRow
 from slo.alert import moment
 from slo.duration import seconds
-from slo.objective import Objective, alone
-from slo.promises.file import Promises
+from slo.objective import alone
+
+if TYPE_CHECKING:
+    from proxy.settings import Settings
+    from proxy.store.pins import PinRow
+    from slo.objective import Objective
+    from slo.promises.file import Promises
 
 _LONGEST: Final = 30 * 86_400.0
 _WHY: Final = 200
@@ -48,6 +53,8 @@ def add(
         lasts = _span(terminal, span)
         now = terminal.now()
         with terminal.store() as store:
+            from proxy.store.pins import PinRow
+
             store.pins.set(
                 PinRow(
                     objective=name,

@@ -9,9 +9,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from dashboards.reports import Part, Period
-from proxy.commands import documents
 from proxy.commands.terminal import AsJson, Terminal
-from proxy.demo.spending import spending
 
 
 class _Part(StrEnum):
@@ -57,10 +55,14 @@ def report(terminal: Terminal) -> Callable[..., None]:
             total = opened.reports.spend(period, ())
             times = opened.reports.times(period, ("team", *parts))
         if as_json:
+            from proxy.commands import documents
+
             terminal.document(documents.report(period, rows, total, names, parts, times))
         elif not rows:
             terminal.say(f"No calls in the last {days} days.")
         else:
+            from proxy.demo.spending import spending
+
             terminal.fit(spending(rows, names, total, parts, times))
 
     return report_command

@@ -1,29 +1,27 @@
 """``thriftgate savings`` and ``thriftgate misses``: what was saved, and what is still lost."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 from rich.text import Text
 
-from proxy.commands import documents, folded
 from proxy.commands.terminal import AsJson, Days, Terminal, grid, named
-from proxy.prefix.explaining.explanations import MENDS
-from proxy.prefix.guard import Finding, Interval, Sample
-from proxy.prefix.layouts.layout import Layout
-from proxy.prefix.standing import Place
-from proxy.store.layout_rows import State
-from proxy.store.savings import Comparison, Estimate, MissSum
-from proxy.store.store import Store
+
+if TYPE_CHECKING:
+    from proxy.prefix.guard import Interval, Sample
+    from proxy.prefix.standing import Place
+    from proxy.store.savings import Comparison, Estimate, MissSum
+    from proxy.store.store import Store
 
 _COUNTS = ("planned", "control")
 _FIGURES = (
     *_COUNTS, "estimated USD", "saved per token", "hit rate", "without", "saved USD"
 )  # fmt: skip
-#: By the reason's text: the ledger may hold one of another version.
-_MENDS = {reason.value: mend for reason, mend in MENDS.items()}
 _MISSES = ("calls", "tokens", "USD")
 
 
@@ -41,6 +39,8 @@ def savings(terminal: Terminal) -> Callable[..., None]:
         """
         since = terminal.since(days)
         with terminal.store() as store:
+            from proxy.commands import documents, folded
+
             names = terminal.names(store)
             found = store.savings.compare(since)
             waiting = _waiting(store)
@@ -65,6 +65,8 @@ def savings(terminal: Terminal) -> Callable[..., None]:
 
 def summary(days: int, found: Iterable[Estimate]) -> str:
     """What planning should have saved of all calls, in one sentence; "" where there were none."""
+    from proxy.store.savings import Estimate
+
     every = tuple(found)
     total = Estimate(
         calls=sum(each.calls for each in every),
@@ -93,6 +95,8 @@ def misses(terminal: Terminal) -> Callable[..., None]:
             names = terminal.names(store)
             wanted = None if team is None else terminal.team(store, team)
             found = _dearest(store.savings.misses(terminal.since(days), team=wanted))
+        from proxy.commands import documents
+
         if as_json:
             terminal.document(documents.misses(days, found, names))
             return
@@ -104,8 +108,8 @@ def misses(terminal: Terminal) -> Callable[..., None]:
             table.add_row(*map(Text, (names.get(each.team, each.team), *_miss(each))))
         terminal.show(table)
         for reason in dict.fromkeys(each.reason for each in found):
-            if reason in _MENDS:
-                terminal.say(f"{reason}: {_MENDS[reason]}")
+            if mend := documents.mend(reason):
+                terminal.say(f"{reason}: {mend}")
 
     return misses_command
 
@@ -130,6 +134,8 @@ def _dearest(found: Iterable[MissSum]) -> list[MissSum]:
 
 
 def _figures(found: Comparison) -> tuple[str, ...]:
+    from proxy.prefix.guard import Finding
+
     verdict = found.verdict
     enough = verdict.finding is not Finding.NOT_ENOUGH
     estimate, needed = found.estimate, found.needed
@@ -148,6 +154,9 @@ def _figures(found: Comparison) -> tuple[str, ...]:
 
 def _waiting(store: Store) -> list[tuple[Place, int, int]]:
     """The newest proposals that nobody has decided on, where planning may not move text yet."""
+    from proxy.prefix.layouts.layout import Layout
+    from proxy.store.layout_rows import State
+
     standings = store.layouts.standings()
     found = []
     for place in sorted(standings.places):
@@ -177,10 +186,14 @@ def _rate(sample: Sample) -> str:
 
 def _saved(cost: int, part: float) -> str:
     """What the treated calls would have cost more, in dollars and cents; an estimate."""
+    from proxy.commands import documents
+
     return f"{documents.saved(cost, part) / 1e9:,.2f}"
 
 
 def _miss(found: MissSum) -> tuple[str, ...]:
+    from proxy.commands import documents
+
     return (
         named(found.feature),
         found.reason,

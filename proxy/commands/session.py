@@ -1,8 +1,10 @@
 """One run of the command line: its consoles and clock, and what it reads as the settings say.
 
-Whatever cannot be read ends the command with the reason. The store and Redis are imported on use,
-because they take longer to import than most commands take to run.
+Whatever cannot be read ends the command with the reason. What reads is imported on use: help needs
+none of it, and the store and Redis take longer to import than most commands take to run.
 """
+
+from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,17 +14,13 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 from rich.console import Console
 
-from proxy.catalog.catalog import Catalog
-from proxy.catalog.problems import BadCatalog, report
-from proxy.commands.keeping import unkeepable
 from proxy.commands.terminal import Terminal
-from proxy.configuration import read_catalog, read_policies
-from proxy.settings import InvalidSettings, Settings, read
-from slo.promises.file import Promises
-from slo.promises.table import BadPromises
 
 if TYPE_CHECKING:
+    from proxy.catalog.catalog import Catalog
+    from proxy.settings import Settings
     from proxy.store.store import Store
+    from slo.promises.file import Promises
 
 # Names that people chose are printed, and none of them is markup.
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
@@ -31,6 +29,8 @@ out = Console(highlight=False, markup=False, emoji=False)
 
 def settings() -> Settings:
     """The settings of this process."""
+    from proxy.settings import InvalidSettings, read
+
     try:
         return read()
     except InvalidSettings as error:
@@ -39,6 +39,9 @@ def settings() -> Settings:
 
 def catalog(chosen: Settings | None = None) -> Catalog:
     """The catalog that the settings name; without settings, those of this process."""
+    from proxy.catalog.problems import BadCatalog, report
+    from proxy.configuration import read_catalog
+
     try:
         return read_catalog(chosen or settings())
     except BadCatalog as bad:
@@ -47,11 +50,22 @@ def catalog(chosen: Settings | None = None) -> Catalog:
         fail(f"The catalog cannot be read: {error}. THRIFTGATE_CATALOG names it.")
 
 
+def shipped_catalog() -> Catalog:
+    """The catalog as it is shipped, whatever this process's settings say."""
+    from proxy.configuration import read_catalog
+    from proxy.settings import read
+
+    return read_catalog(read({}))
+
+
 def policies(chosen: Settings, known: Catalog | None = None) -> Promises:
     """The policies that the settings name, their models checked against a catalog if given."""
+    from proxy.configuration import read_policies
+    from slo.promises.table import BadPromises
+
     try:
         if chosen.redis_url:
-            from proxy.limits.counters import check_counters  # noqa: PLC0415 - it imports Redis
+            from proxy.limits.counters import check_counters
 
             check_counters(chosen)
         return read_policies(chosen, known)
@@ -63,11 +77,11 @@ def policies(chosen: Settings, known: Catalog | None = None) -> Promises:
         fail(f"The promises cannot be read: {error}. THRIFTGATE_PROMISES names them.")
 
 
-def store(chosen: Settings | None = None) -> "Store":
+def store(chosen: Settings | None = None) -> Store:
     """The store that the settings name, opened and migrated."""
-    from proxy.store.store import open_store  # noqa: PLC0415 - as said above
-
     chosen = chosen or settings()
+    from proxy.store.store import open_store
+
     with explain_unopened_store(chosen, fail):
         return open_store(chosen)
 
@@ -75,9 +89,10 @@ def store(chosen: Settings | None = None) -> "Store":
 @contextmanager
 def explain_unopened_store(chosen: Settings, refuse: Callable[[str], NoReturn]) -> Iterator[None]:
     """A block that opens the store; where it cannot be opened, ``refuse`` is called with why."""
-    from sqlalchemy.exc import ArgumentError, SQLAlchemyError  # noqa: PLC0415 - as said above
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-    from proxy.store.database import TablesTooNew, reason  # noqa: PLC0415 - the same
+    from proxy.commands.keeping import unkeepable
+    from proxy.store.database import TablesTooNew, reason
 
     try:
         yield

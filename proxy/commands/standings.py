@@ -1,18 +1,21 @@
 """Where objectives stand now, as gateways say it to each other through Redis."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from proxy.commands.terminal import Terminal
-from proxy.settings import Settings
-from proxy.steering.counters import counters
-from proxy.steering.tracks import Told
-from proxy.store.reserving import StoreLost
-from proxy.store.store import Store
 from slo.alert import moment
+
+if TYPE_CHECKING:
+    from proxy.commands.terminal import Terminal
+    from proxy.settings import Settings
+    from proxy.steering.tracks import Told
+    from proxy.store.store import Store
 
 #: Columns of a table that tell of a standing.
 COLUMNS: Final = ("state", "rung", "since", "reason")
@@ -21,7 +24,7 @@ _UNKNOWN: Final = ("?", "?", "?", "")
 _OLD: Final = 30.0
 
 
-class Standings(msgspec.Struct, frozen=True):
+class Standings(NamedTuple):
     """What is known of where objectives stand.
 
     Attributes:
@@ -29,7 +32,7 @@ class Standings(msgspec.Struct, frozen=True):
         notes: What a person has to know of it, in sentences.
     """
 
-    told: Mapping[str, Told] = {}
+    told: Mapping[str, Told] = MappingProxyType({})
     notes: tuple[str, ...] = ()
 
     def cells(self, objective: str) -> tuple[str, ...]:
@@ -64,6 +67,8 @@ def standings(terminal: Terminal, settings: Settings, objectives: Iterable[str])
         )
         return Standings(notes=(note,))
     with terminal.store() as store:
+        from proxy.store.reserving import StoreLost
+
         try:
             said = asyncio.run(_said(settings, store, terminal.now()))
         except StoreLost as error:
@@ -78,6 +83,8 @@ def standings(terminal: Terminal, settings: Settings, objectives: Iterable[str])
 
 
 async def _said(settings: Settings, opened: Store, now: float) -> Mapping[str, bytes]:
+    from proxy.steering.counters import counters
+
     shared = counters(settings, opened, lambda: now)
     try:
         return (await shared.standings())[1]
@@ -87,6 +94,8 @@ async def _said(settings: Settings, opened: Store, now: float) -> Mapping[str, b
 
 def _read(said: bytes | None) -> Told | None:
     """What was said; None for nothing, or for what another version of us said."""
+    from proxy.steering.tracks import Told
+
     try:
         return None if said is None else msgspec.json.decode(said, type=Told)
     except msgspec.DecodeError:

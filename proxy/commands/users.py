@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from proxy.commands.terminal import Terminal, grid
-from proxy.settle import Seal
 
 
 def users(terminal: Terminal) -> typer.Typer:
@@ -31,6 +30,8 @@ def _hash(terminal: Terminal) -> Callable[..., None]:
         if not name:
             terminal.fail("The name is empty: write it as callers do, in `user` of their calls.")
         with terminal.store() as opened:
+            from proxy.settle import Seal
+
             seal = Seal(opened.secret)
             chosen = {terminal.team(opened, team)} if team else None
             found = [

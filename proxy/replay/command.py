@@ -1,24 +1,22 @@
 """``thriftgate replay``: what recorded calls cost, and what they would have cost."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
-from proxy.catalog.catalog import Catalog
-from proxy.catalog.entries import Model
-from proxy.replay.folding import Folding
-from proxy.replay.planning import Planning
-from proxy.replay.prompts import Reading
-from proxy.replay.report import LEGEND, Beside, counted, remarks, table, told
-from proxy.replay.run import Outcome, replay
-from proxy.replay.source import Source
-from proxy.replay.vocabulary import Lines
+if TYPE_CHECKING:
+    from proxy.catalog.catalog import Catalog
+    from proxy.catalog.entries import Model
+    from proxy.replay.prompts import Reading
+    from proxy.replay.report import Beside
+    from proxy.replay.run import Outcome
+    from proxy.replay.source import Source
 
 _MODEL: Final = "gpt-5.6-terra"
 _DAY: Final = 86_400.0
@@ -69,6 +67,14 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
         Where no text of a feature was arranged, it says why.
         """
         chosen = named_model(catalog(), model)
+        from proxy.replay.folding import Folding
+        from proxy.replay.planning import Planning
+        from proxy.replay.prompts import Reading
+        from proxy.replay.report import Beside, told
+        from proxy.replay.run import replay
+        from proxy.replay.source import Source
+        from proxy.replay.vocabulary import Lines
+
         reading = Reading(chosen, chosen.routes[0], Lines())
         with _bar(files) as tell:
             source = Source(files, gap=gap, speed=speed, tell=tell)
@@ -90,6 +96,10 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
 
 def _print(outcome: Outcome, source: Source, reading: Reading, beside: Beside) -> None:
     """Show a person what came of it."""
+    from rich.console import Console
+
+    from proxy.replay.report import LEGEND, counted, remarks, table
+
     out = Console(highlight=False, markup=False, emoji=False)
     if not out.is_terminal:
         out.width = _WIDE
@@ -127,6 +137,9 @@ def named_model(known: Catalog, name: str) -> Model:
 @contextmanager
 def _bar(files: Sequence[Path]) -> Iterator[Callable[[int], None]]:
     """What is told of bytes read; a bar on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
     console = Console(stderr=True)
     columns = (BarColumn(bar_width=32), DownloadColumn(), TimeRemainingColumn())
     total = sum(file.stat().st_size for file in files)

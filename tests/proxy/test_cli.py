@@ -424,44 +424,86 @@ def test_it_tells_its_version():
     assert told("--version").startswith("thriftgate ")
 
 
-#: Libraries that take long to import; most of them longer than a command takes to run.
+#: What takes long to import: libraries, most of them longer than a command takes to run, and the
+#: parts of ours that do a command's work.
 HEAVY = {
-    "alembic", "bpe_openai", "fastapi", "httpx2", "jinja2", "openai", "prometheus_client",
-    "psycopg", "pydantic", "redis", "sqlalchemy", "starlette", "uvicorn", "uvloop", "yaml",
+    "aiohttp", "alembic", "bpe_openai", "fastapi", "httpx2", "jinja2", "openai",
+    "prometheus_client", "psycopg", "redis", "sqlalchemy", "starlette", "uvicorn", "uvloop", "yaml",
 }  # fmt: skip
-#: What a command that reads the ledger in SQLite has to import of these.
-READING = {"pydantic", "sqlalchemy"}
+WORK = {
+    "compaction.fold", "proxy.alerts", "proxy.app", "proxy.configuration", "proxy.demo",
+    "proxy.folding", "proxy.lab", "proxy.limits", "proxy.prefix.planner", "proxy.serving",
+    "proxy.settle", "proxy.steering", "proxy.store", "proxy.wire", "slo.openslo", "slo.promises",
+}  # fmt: skip
+#: Each command typed as in ``typed``, but in a process that has imported none of what it needs;
+#: what it has imported when it ends is the last line.
+_IMPORTS = """
+import sys
+from proxy.cli import _commands
+try:
+    _commands(sys.argv[1:])
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
 
 
-def imported(*words: str) -> set[str]:
-    """The heavy libraries, and ours, that a command has imported when it ends."""
-    program = (
-        "import sys\n"
-        "from proxy.cli import _commands\n"
-        "try:\n    _commands(sys.argv[1:])\n"
-        "finally:\n    print(*sys.modules, file=sys.stderr)\n"
+def imported(*words: str, code: int = 0, **settings: str) -> set[str]:
+    """What takes long to import and was imported when a command ends with that status."""
+    env = {f"THRIFTGATE_{name.upper()}": value for name, value in settings.items()}
+    ran = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-c", _IMPORTS, *words],
+        env={**os.environ, **env},  # noqa: TID251 - the child's
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    command = [sys.executable, "-c", program, *words]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
-    assert ran.returncode == 0, ran.stderr
-    packages = {name.partition(".")[0] for name in ran.stderr.splitlines()[-1].split()}
-    return packages & (HEAVY | {"compaction", "slo", "dashboards"})
+    assert ran.returncode == code, ran.stderr
+    return set(ran.stderr.splitlines()[-1].split()) & (HEAVY | WORK)
 
 
-@pytest.mark.parametrize("words", [("--version",), ("--help",)])
-def test_version_and_help_import_no_command(words):
+@pytest.mark.parametrize(
+    "words", [("--version",), ("--help",), *((name, "--help") for name in _TABLE)]
+)
+def test_version_and_help_import_nothing_that_does_work(words):
     assert imported(*words) == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "settings"),
+    [
+        (("serve",), 1, {"port": "none"}),
+        (("check",), 1, {"port": "none"}),
+        (("report",), 1, {"port": "none"}),
+        (("budgets",), 1, {"port": "none"}),
+        (("demo", "--calls", "0"), 2, {}),
+        (("lab", "--regime", "none"), 2, {}),
+        (("key", "create"), 2, {}),
+        (("report", "--zone", "Nowhere/Town"), 1, {}),
+    ],
+)
+def test_a_command_that_is_refused_has_imported_nothing_that_does_work(words, code, settings):
+    assert imported(*words, code=code, **settings) == set()
+
+
+@pytest.mark.parametrize(("command", "code"), [(("serve",), 1), (("compact", "none.json"), 2)])
+def test_a_command_that_needs_the_catalog_imports_only_what_reads_it(command, code, tmp_path):
+    settings = {} if code == 2 else {"promises": str(tmp_path / "none.toml")}
+
+    assert imported(*command, code=code, **settings) == {"proxy.configuration", "slo.promises"}
 
 
 @pytest.mark.parametrize("words", [("key", "list"), ("report",), ("budgets",), ("alerts",)])
 def test_a_command_that_reads_the_ledger_imports_no_server_and_no_migrations(words):
     told("migrate")
 
-    assert imported(*words) & HEAVY <= READING | ({"httpx2"} if words == ("alerts",) else set())
+    assert imported(*words) & HEAVY <= {"sqlalchemy"}
 
 
-def test_the_simulator_imports_no_database():
-    assert not imported("lab", "--help") & {"alembic", "psycopg", "redis", "sqlalchemy"}
+def test_the_simulator_is_stopped_before_it_imports_a_database(tmp_path):
+    found = imported("lab", "--scenario", str(tmp_path / "none.toml"), code=1)
+
+    assert "proxy.lab" in found
+    assert not found & {"alembic", "psycopg", "redis", "sqlalchemy"}
 
 
 @pytest.mark.parametrize("name", _TABLE)

@@ -1,0 +1,204 @@
+"""The process of ``thriftgate serve``: the gateway from its first key to its last receipt."""
+
+import asyncio
+import errno
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, NoReturn
+
+import uvloop
+from rich.text import Text
+from sqlalchemy import make_url
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.types import ASGIApp
+
+from proxy import app, serving
+from proxy.catalog.catalog import Catalog
+from proxy.commands import savings, session
+from proxy.commands.check import counted, keyed, warn
+from proxy.commands.keeping import few_descriptors
+from proxy.limits.standing import NotAlone
+from proxy.routes.cors import with_cors
+from proxy.routes.starting import SwitchableApp, starting_app
+from proxy.settings import Settings
+from proxy.store.ids import call_ids
+from proxy.store.startup import open_when_available
+from proxy.store.store import Store, open_store
+
+#: Days of which `serve` says what planning saved, and seconds the ledger has to tell.
+_LATELY_DAYS: Final = 30
+_AT_ONCE: Final = 2.0
+
+
+def run_gateway(settings: Settings, known: Catalog) -> None:
+    """Take calls until told to stop; ends the command where that fails or loses receipts."""
+    for why in few_descriptors(serving.raise_descriptor_limit(), settings.max_calls):
+        logging.getLogger("thriftgate").warning("%s", why)
+    lost, failed = 0, ""
+    with _listener(settings) as listener:
+        try:
+            lost = uvloop.run(_serve(settings, listener, known))
+        except* (NotAlone, _StartRefused) as group:
+            failed = str(_first(group))
+    if failed:
+        session.fail(failed)
+    if lost:
+        session.fail(f"{lost} receipts could be kept nowhere: each is a line of the log.")
+
+
+class _StartRefused(Exception):
+    """The store cannot be opened, and waiting does not help."""
+
+
+def _refuse_start(why: str) -> NoReturn:
+    raise _StartRefused(why)
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first error of a group, however deep."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def _serve(settings: Settings, listener: socket.socket, known: Catalog) -> int:
+    """Take calls until told to stop; return how many receipts could be kept nowhere."""
+    await warn(settings, known)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: None)  # nothing to reload
+    async with asyncio.TaskGroup() as tasks:
+        running = _RunningServer(settings, listener, tasks)
+        opening = tasks.create_task(_open(settings, running))
+        running.on_stop = opening.cancel
+        await asyncio.wait({opening})
+        opened = None if opening.cancelled() else opening.result()
+        if opened is not None:
+            await _answer(settings, opened, running, known)
+    session.err.print("Thriftgate stopped.")
+    return 0 if opened is None else opened.journal.lost
+
+
+async def _answer(
+    settings: Settings, opened: Store, running: "_RunningServer", known: Catalog
+) -> None:
+    """Answer calls until told to stop."""
+    async with app.gateway(settings, opened) as gateway:
+        _welcome(opened)
+        serving.tune()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
+        _introduce(settings, known, running.listen())
+        await _print_savings(opened)
+        await running.answer(gateway.app)
+
+
+async def _open(settings: Settings, running: "_RunningServer") -> Store:
+    """The store, once its database is available; meanwhile the server refuses calls.
+
+    Raises:
+        _StartRefused: Waiting does not help.
+    """
+    with session.explain_unopened_store(settings, _refuse_start):
+        return await open_when_available(partial(open_store, settings), running.start)
+
+
+class _RunningServer:
+    """The HTTP server, which refuses calls from when it is started until the gateway is ready.
+
+    Attributes:
+        on_stop: Called once it has been told to stop, and has.
+    """
+
+    def __init__(
+        self, settings: Settings, listener: socket.socket, tasks: asyncio.TaskGroup
+    ) -> None:
+        make = call_ids()
+        refusing = starting_app(lambda: make(session.now()))
+        self.on_stop: Callable[[], object] = lambda: None
+        self._switch = SwitchableApp(with_cors(refusing, settings.cors_origins))
+        self._server = serving.server(self._switch, settings)
+        self._listener = listener
+        self._tasks = tasks
+        self._task: asyncio.Task[None] | None = None
+
+    def listen(self) -> int:
+        """Let clients connect; return the port."""
+        self._listener.listen(serving.BACKLOG)
+        return int(self._listener.getsockname()[1])
+
+    def start(self) -> None:
+        """Answer requests, if the server does not yet."""
+        if self._task is None:
+            self.listen()
+            # The server raises the signal again once it has stopped; the journal is to be drained.
+            for each in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(each, lambda: None)
+            self._task = self._tasks.create_task(self._server.serve(sockets=[self._listener]))
+            self._task.add_done_callback(lambda _: self.on_stop())
+
+    async def answer(self, ready: ASGIApp) -> None:
+        """Answer by the ready app until told to stop, and end the calls that still run."""
+        self._switch.app = ready
+        self.start()
+        if self._task is not None:
+            await self._task
+        await serving.stop(self._server)
+
+
+async def _print_savings(opened: Store) -> None:
+    """Print what planning saved lately; nothing where the ledger does not answer at once."""
+    since = session.now() - _LATELY_DAYS * 86_400.0
+    with suppress(TimeoutError, SQLAlchemyError):
+        async with asyncio.timeout(_AT_ONCE):
+            found = await opened.ask(opened.savings.estimates, since)
+        if said := savings.summary(_LATELY_DAYS, found.values()):
+            session.err.print(said)
+
+
+def _welcome(opened: Store) -> None:
+    """Make the first team and key, where there is no team, and print the key."""
+    if opened.teams.all():
+        return
+    team = opened.teams.create("default", now=session.now())
+    _, secret = opened.teams.create_key(team.id, "first", now=session.now())
+    session.out.print(
+        "No team yet: made team `default` with the key", Text(secret, style="bold"), soft_wrap=True
+    )
+    session.out.print(
+        "It is shown this once. More: thriftgate key create --team NAME", soft_wrap=True
+    )
+
+
+def _introduce(settings: Settings, known: Catalog, port: int) -> None:
+    """Print what a person who starts it has to know."""
+    having, lacking = keyed(known)
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    file = f" and {settings.catalog}" if settings.catalog else ""
+    for line in (
+        f"Ledger: {make_url(settings.ledger_url).render_as_string()}",
+        f"Catalog: {len(known.models)} models, as shipped{file}",
+        _policies(settings),
+        f"Upstreams ready: {', '.join(having) or 'none, so no call can be answered yet'}",
+        *([f"Upstreams without a key, and what to set: {', '.join(lacking)}"] if lacking else []),
+        f"Thriftgate listens: set base_url to http://{host}:{port}/v1",
+    ):
+        session.out.print(line, soft_wrap=True)
+
+
+def _policies(settings: Settings) -> str:
+    if settings.promises is None:
+        return "Promises: none; THRIFTGATE_PROMISES names a file of budgets and objectives"
+    return f"Promises: {counted(session.policies(settings))}, from {settings.promises}"
+
+
+def _listener(settings: Settings) -> socket.socket:
+    try:
+        return serving.listener(settings)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            why = "it is taken. THRIFTGATE_PORT names another; 0 takes any that is free."
+        else:
+            why = f"{error.strerror}. THRIFTGATE_HOST and THRIFTGATE_PORT say where."
+        session.fail(f"Cannot listen on port {settings.port} of {settings.host}: {why}")
