@@ -1,5 +1,6 @@
 """A request as it arrives: what its head says, and its body within the limits."""
 
+import asyncio
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -10,11 +11,12 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from proxy.call import MODELS
-from proxy.errors import NotFound, Unauthenticated
+from proxy.errors import NotFound, TooLarge, Unauthenticated
 from proxy.routes.azure import DEPLOYMENT
 from proxy.routes.isolation import SELF_CONTAINED, NoWebSockets
 from proxy.routes.room import Claim
 from proxy.watch import HungUp
+from proxy.wire.json_size import MAX_REQUEST, ArrivingText
 
 #: The caller's headers that are for the upstream. Its key, cookies and addresses are not.
 _FORWARDED: Final = {
@@ -151,27 +153,58 @@ def arrival(scope: Scope) -> Arrival:
     )
 
 
-async def body(receive: Receive, length: int, claim: Claim) -> bytes:
+async def body(receive: Receive, length: int, claim: Claim, *, is_json: bool = False) -> bytes:
     """The request's body.
 
+    A body of JSON is measured while it arrives, so that one which takes too long to parse is never
+    put together. Its caller is refused once all has arrived: who is refused earlier and closes the
+    connection loses the answer.
+
     Raises:
-        TooLarge: If it is longer than one may be; nothing more of it is read.
+        TooLarge: If it is longer than one may be; nothing more of it is read. Or if it has too many
+            JSON keys or values.
         Unready: If there is no room for it; nothing more of it is read.
         HungUp: If the caller left before its end.
     """
     claim.hold(length)
     pieces: list[bytes] = []
-    size, more = 0, True
+    size, more, is_over = 0, True, False
+    text = ArrivingText(MAX_REQUEST)
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise HungUp
-        pieces.append(message.get("body", b""))
-        size += len(pieces[-1])
+        piece = message.get("body", b"")
+        size += len(piece)
         more = message.get("more_body", False)
         if size > length:
             claim.hold(size)
+        if is_json and not is_over:
+            is_over = await _exceeds(text, piece)
+        if is_over:
+            pieces.clear()
+        else:
+            pieces.append(piece)
+    if is_over:
+        raise _too_many_values()
     return b"".join(pieces)
+
+
+async def _exceeds(text: ArrivingText, piece: bytes) -> bool:
+    """Whether a text is over the limit with its next piece; other calls run between its parts."""
+    for is_over in text.exceeds(piece):
+        if is_over:
+            return True
+        await asyncio.sleep(0)
+    return False
+
+
+def _too_many_values() -> TooLarge:
+    return TooLarge(
+        f"The body has more than {MAX_REQUEST.keys:,} JSON keys, or more than"
+        f" {MAX_REQUEST.values:,} JSON values. Send fewer, or send data as text in one string.",
+        code="too_many_json_values",
+    )
 
 
 def token(scope: Scope) -> str:

@@ -23,6 +23,8 @@ from proxy.routes.heads import CODING, CONNECTION, LENGTH, STATUS, chunk, form, 
 
 #: The most bytes in a row that bring a request no further: its head, trailers, chunk extensions.
 _USELESS: Final = 64 * 1024
+#: Bytes of a body that are copied behind its head, to leave with it; longer ones fill packets.
+_COPIED: Final = 64 * 1024
 #: Statuses without a body.
 _BODILESS: Final = frozenset({204, 304})
 #: Addresses that are remembered; most callers ask at the same few.
@@ -193,11 +195,19 @@ class Cycle(RequestResponseCycle):
             raise RuntimeError("the answer is shorter than its content-length")
         self.response_started = True
         if self._head:
-            piece, self._head = self._head + piece, b""
+            piece = self._behind_head(piece)
         if piece:
             self.transport.write(piece)
         if not more:
             self._end()
+
+    def _behind_head(self, piece: bytes) -> bytes:
+        """The head with the piece behind it; of a long piece the head is sent before, uncopied."""
+        before, self._head = self._head, b""
+        if len(piece) <= _COPIED:
+            return before + piece
+        self.transport.write(before)
+        return piece
 
     def _end(self) -> None:
         self.response_complete = True

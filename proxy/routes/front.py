@@ -6,7 +6,7 @@ of our own work on a call, so a call meets none of them.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -17,7 +17,7 @@ from proxy.call import Call, Key
 from proxy.chat import Ask, ask
 from proxy.decide import GENERATING
 from proxy.desk import Desk, Line
-from proxy.errors import InvalidCall, ProxyError, TooLarge, Unready, UnsupportedMedia
+from proxy.errors import InvalidCall, ProxyError, Unready, UnsupportedMedia
 from proxy.pipeline import refuse, serve
 from proxy.routes.arrival import Arrival, arrival, body, unauthenticated
 from proxy.routes.azure import PREFIX, as_openai, of_deployment
@@ -27,7 +27,6 @@ from proxy.routes.room import Room
 from proxy.settle import Seal
 from proxy.timeline import Timeline
 from proxy.watch import HungUp, Wait, Watch, Watches
-from proxy.wire.json_size import MAX_REQUEST, JsonSize, exact_sizes, loose_sizes
 
 _log = logging.getLogger("thriftgate.front")
 
@@ -132,9 +131,8 @@ class Front:
                 key = await self._key(head)
                 watch.expect(Wait.BODY, _BODY_WAIT)
                 with timeline.waiting:
-                    sent = await body(receive, head.length, claim)
+                    sent = await body(receive, head.length, claim, is_json=_is_json(head))
                 watch.listen(relay.gone)
-                await _check_size(head, sent)
                 call = _call(call_id, key, head, sent, arrived, self._desk.seal)
                 read = self._read(call, head, timeline)
                 await serve(Line(read, relay, self._desk, watch, timeline))
@@ -238,28 +236,9 @@ def _check_media(head: Arrival) -> None:
         )
 
 
-async def _check_size(head: Arrival, sent: bytes) -> None:
-    """Refuse a JSON body that takes too long to parse, before anything parses it.
-
-    Raises:
-        TooLarge: If it has too many keys or values.
-    """
-    is_json = head.endpoint in GENERATING or head.media == "application/json"
-    if is_json and await _exceeds(loose_sizes(sent)) and await _exceeds(exact_sizes(sent)):
-        raise TooLarge(
-            f"The body has more than {MAX_REQUEST.keys:,} JSON keys, or more than"
-            f" {MAX_REQUEST.values:,} JSON values. Send fewer, or send data as text in one string.",
-            code="too_many_json_values",
-        )
-
-
-async def _exceeds(sizes: Iterator[JsonSize]) -> bool:
-    """Whether a body is over the limit; other calls run between two of its pieces."""
-    for size in sizes:
-        if size.exceeds(MAX_REQUEST):
-            return True
-        await asyncio.sleep(0)
-    return False
+def _is_json(head: Arrival) -> bool:
+    """True if the body is going to be parsed."""
+    return head.endpoint in GENERATING or head.media == "application/json"
 
 
 def _asked(call: Call, head: Arrival) -> Call:

@@ -80,9 +80,12 @@ def loose_sizes(text: bytes) -> Iterator[JsonSize]:
 
     Nothing for a text so short that it is within every limit here.
     """
+    if len(text) >= SMALL_BYTES:
+        yield from _counts(text)
+
+
+def _counts(text: bytes) -> Iterator[JsonSize]:
     keys = values = 0
-    if len(text) < SMALL_BYTES:
-        return
     for start in range(0, len(text), _PIECE_BYTES):
         end = start + _PIECE_BYTES
         keys += text.count(b":", start, end)
@@ -90,20 +93,68 @@ def loose_sizes(text: bytes) -> Iterator[JsonSize]:
         yield JsonSize(keys, values)
 
 
-def exact_sizes(text: bytes, piece_bytes: int = _PIECE_BYTES) -> Iterator[JsonSize]:
-    """The size so far, piece by piece, without what stands in strings."""
-    keys = values = start = 0
-    is_inside = False
-    while start < len(text):
-        piece = text[start : start + piece_bytes]
-        escapes = len(piece) - len(piece.rstrip(b"\\"))
-        if escapes % 2 and start + len(piece) < len(text):
-            piece = piece[:-1]  # goes with what it escapes
-        start += len(piece)
-        plain = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
-        parts = plain.split(b'"')
-        outside = b" ".join(parts[is_inside::2])
-        is_inside ^= len(parts) % 2 == 0
-        keys += outside.count(b":")
-        values += outside.count(b",") + outside.count(b"[")
-        yield JsonSize(keys, values)
+class ExactCounter:
+    """Counts a JSON text that comes in pieces, without what stands in strings."""
+
+    def __init__(self) -> None:
+        self._keys = self._values = 0
+        self._is_inside = False
+        self._escape = b""
+
+    def sizes(self, piece: bytes, part_bytes: int = _PIECE_BYTES) -> Iterator[JsonSize]:
+        """The size so far, after each part of the next piece of the text."""
+        for start in range(0, len(piece), part_bytes):
+            self._count(self._escape + piece[start : start + part_bytes])
+            yield JsonSize(self._keys, self._values)
+
+    def _count(self, part: bytes) -> None:
+        is_cut = (len(part) - len(part.rstrip(b"\\"))) % 2
+        self._escape = b"\\" * is_cut  # goes with what it escapes
+        plain = part[: len(part) - is_cut].replace(b"\\\\", b"").replace(b'\\"', b"")
+        pieces = plain.split(b'"')
+        outside = b" ".join(pieces[self._is_inside :: 2])
+        self._is_inside ^= len(pieces) % 2 == 0
+        self._keys += outside.count(b":")
+        self._values += outside.count(b",") + outside.count(b"[")
+
+
+class ArrivingText:
+    """A JSON text that is measured while it arrives.
+
+    Its pieces are counted with what stands in strings, which is quick. Only once these counts are
+    over the limit are they counted again, exactly, and so are those that follow.
+    """
+
+    def __init__(self, limit: JsonSize) -> None:
+        self._limit = limit
+        self._pieces: list[bytes] = []
+        self._bytes = 0
+        self._loose = JsonSize(0, 0)
+        self._exact = ExactCounter()
+        self._counted = self._counted_exactly = 0
+
+    def exceeds(self, piece: bytes) -> Iterator[bool]:
+        """Whether the text is over the limit as far as it is counted, part by part.
+
+        A part is a millisecond's work at most. A text that is still short has none.
+        """
+        self._pieces.append(piece)
+        self._bytes += len(piece)
+        if self._bytes < SMALL_BYTES:
+            return
+        for each in self._pieces[self._counted :]:
+            keys, values = self._loose
+            for size in _counts(each):
+                self._loose = JsonSize(keys + size.keys, values + size.values)
+                yield False
+        self._counted = len(self._pieces)
+        if not self._loose.exceeds(self._limit):
+            return
+        for each in self._pieces[self._counted_exactly :]:
+            for size in self._exact.sizes(each):
+                if size.exceeds(self._limit):
+                    self._pieces.clear()
+                    yield True
+                    return
+                yield False
+        self._counted_exactly = len(self._pieces)

@@ -284,6 +284,41 @@ def test_a_body_that_turns_out_too_large_is_read_no_further(pieces):
     assert caught.value.code == "body_too_large"
 
 
+def test_a_body_of_too_many_keys_is_refused_once_all_of_it_has_arrived():
+    piece = b",".join(b'"key%06d":0' % number for number in range(5_000)) + b","
+    connection = Connection([b"{", *[piece] * 40, b"}"])
+    with (
+        pytest.raises(TooLarge) as caught,
+        Room(each=1 << 24, all_together=1 << 24).claim() as room,
+    ):
+        played(body(connection.receive, 0, room, is_json=True))
+
+    assert caught.value.code == "too_many_json_values"
+    assert not connection._pieces
+
+
+def test_other_calls_run_while_a_body_arrives_and_is_measured():
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def work() -> bytes:
+        running = asyncio.ensure_future(others())
+        try:
+            with Room(each=1 << 24, all_together=1 << 24).claim() as room:
+                return await body(Connection([sent]).receive, 0, room, is_json=True)
+        finally:
+            running.cancel()
+
+    sent = b'{"text":"%b"}' % (b"{a: [1, 2]}" * 400_000)
+    assert played(work()) == sent
+    assert turns > 2 * len(sent) // 65_536
+
+
 class Leaver(Connection):
     """A caller that announces more and leaves."""
 

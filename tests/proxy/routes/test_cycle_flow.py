@@ -161,6 +161,22 @@ async def test_head_and_body_leave_in_one_write() -> None:
     assert wire.written == [head + b"ab", b"cd", b"(closed)"]
 
 
+async def test_a_long_body_is_not_copied_behind_its_head() -> None:
+    long = b"x" * 100_000
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        headers = [(b"content-length", b"%d" % len(long))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": long})
+
+    calls, wire = wired(app=app)
+    calls.data_received(asked("/"))
+    await asyncio.wait_for(next(iter(calls.tasks)), 20)
+    calls.connection_lost(None)
+
+    assert wire.written == [b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n", long, b"(closed)"]
+
+
 def test_a_connection_is_kept_as_long_again_after_each_answer() -> None:
     async def work() -> None:
         calls, wire = wired(keep_alive=30)

@@ -10,9 +10,10 @@ from proxy.wire.json_size import (
     MAX_ANSWER,
     MAX_REQUEST,
     SMALL_BYTES,
+    ArrivingText,
+    ExactCounter,
     JsonSize,
     ends_of,
-    exact_sizes,
     loose_sizes,
     may_exceed,
 )
@@ -44,14 +45,14 @@ def last(sizes: Iterator[JsonSize]) -> JsonSize:
 def test_the_exact_size_is_that_of_the_value_however_the_text_is_cut(value, piece, indent):
     text = json.dumps(value, indent=indent, ensure_ascii=False).encode()
 
-    assert last(exact_sizes(text, piece)) == size(value)
+    assert last(ExactCounter().sizes(text, piece)) == size(value)
 
 
 @settings(max_examples=20)
 @given(JSON)
 def test_the_loose_size_is_never_below_the_exact_one(value):
     text = json.dumps(value).encode() + b" " * SMALL_BYTES
-    loose, exact = last(loose_sizes(text)), last(exact_sizes(text))
+    loose, exact = last(loose_sizes(text)), last(ExactCounter().sizes(text))
 
     assert loose.keys >= exact.keys
     assert loose.values >= exact.values
@@ -62,8 +63,41 @@ def test_a_text_that_is_too_short_to_measure_is_within_the_limits(least):
     text = least * ((SMALL_BYTES - 1) // len(least))
 
     assert list(loose_sizes(text)) == []
-    assert not last(exact_sizes(text)).exceeds(MAX_REQUEST)
-    assert not last(exact_sizes(text)).exceeds(MAX_ANSWER)
+    assert not last(ExactCounter().sizes(text)).exceeds(MAX_REQUEST)
+    assert not last(ExactCounter().sizes(text)).exceeds(MAX_ANSWER)
+
+
+def arrived(text: bytes, limit: JsonSize, piece: int) -> int | None:
+    """After how many bytes a text that arrives is over the limit; None where it never is."""
+    arriving = ArrivingText(limit)
+    for start in range(0, len(text), piece):
+        if any(arriving.exceeds(text[start : start + piece])):
+            return start + piece
+    return None
+
+
+@settings(max_examples=20)
+@given(JSON, st.integers(20_000, 300_000))
+def test_a_text_that_arrives_is_over_the_limit_where_its_exact_size_is(value, piece):
+    text = json.dumps(value, ensure_ascii=False).encode() + b" " * SMALL_BYTES
+    keys, values = size(value)
+
+    assert arrived(text, JsonSize(keys, values), piece) is None
+    assert arrived(text, JsonSize(keys - 1, values), piece)
+    assert arrived(text, JsonSize(keys, values - 1), piece)
+
+
+@pytest.mark.parametrize("piece", [1_000, 65_536, 20_000_000])
+def test_a_text_that_arrives_is_over_the_limit_long_before_its_end(piece):
+    text = orjson.dumps({f"key{number:07}": 0 for number in range(1_000_000)})
+
+    assert arrived(text, MAX_REQUEST, piece) == max(piece, 50_001 * 15 // piece * piece + piece)
+
+
+def test_text_that_looks_like_json_may_arrive_in_strings():
+    text = orjson.dumps({"messages": [{"role": "user", "content": '{"a": [1, 2]}, ' * 500_000}]})
+
+    assert arrived(text, MAX_REQUEST, 65_536) is None
 
 
 def test_a_million_keys_exceed_both_limits_and_text_neither():
@@ -72,8 +106,8 @@ def test_a_million_keys_exceed_both_limits_and_text_neither():
 
     assert may_exceed(keys, MAX_REQUEST)
     assert may_exceed(keys, MAX_ANSWER)
-    assert last(exact_sizes(keys)).exceeds(MAX_ANSWER)
-    assert last(exact_sizes(text)) == (3, 2)
+    assert last(ExactCounter().sizes(keys)).exceeds(MAX_ANSWER)
+    assert last(ExactCounter().sizes(text)) == (3, 2)
 
 
 USAGE = b'"usage":{"prompt_tokens":7}'
