@@ -10,6 +10,7 @@ from proxy.prefix.origin import Origin
 
 #: How the paths begin that name a model.
 MODELS: Final = "models/"
+_OF_MODELS: Final = frozenset({"GET", "DELETE"})
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,13 +87,13 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return self.ask.model if self.ask is not None else ""
 
     @property
-    def deleted_model(self) -> str:
-        """The model that the call deletes, such as a fine-tune; "" for any other call.
+    def path_model(self) -> str:
+        """The model that the call's path names, to retrieve or delete it; "" for any other call.
 
-        Source: OpenAI API reference, delete a fine-tuned model (2026-11).
+        Source: OpenAI API reference, retrieve a model, delete a fine-tuned model (2026-11).
         """
-        is_deletion = self.method == "DELETE" and self.endpoint.startswith(MODELS)
-        return unquote(self.endpoint.removeprefix(MODELS)) if is_deletion else ""
+        is_about_model = self.method in _OF_MODELS and self.endpoint.startswith(MODELS)
+        return unquote(self.endpoint.removeprefix(MODELS)) if is_about_model else ""
 
     @property
     def end_user(self) -> str:

@@ -81,7 +81,7 @@ def asked(call: Call, catalog: Catalog) -> tuple[Choice, ...]:
     Raises:
         NotFound: If the catalog has no such model.
     """
-    if name := call.deleted_model:
+    if name := call.path_model:
         return _owner(name, catalog)
     model = catalog.find(call.model) if call.model else None
     if model is not None:
@@ -94,7 +94,7 @@ def asked(call: Call, catalog: Catalog) -> tuple[Choice, ...]:
 
 
 def _owner(name: str, catalog: Catalog) -> tuple[Choice, ...]:
-    """The one upstream whose model this is: what one keeps is no other's to delete.
+    """The one upstream whose model this is: what one keeps is no other's to show or delete.
 
     Raises:
         NotFound: If no upstream takes the name.

@@ -109,7 +109,7 @@ class Front:
             scope = as_openai(scope)
             path = scope["path"]
         is_call = scope["type"] == "http" and path.startswith("/v1/")
-        if not is_call or (path.startswith(_OURS) and not _is_deletion(scope)):
+        if not is_call or (path.startswith(_OURS) and not self._is_of_upstream(scope)):
             await self._pages(scope, receive, send)
             return
         self._flying += 1
@@ -117,6 +117,16 @@ class Front:
             await self._answer(scope, receive, send)
         finally:
             self._flying -= 1
+
+    def _is_of_upstream(self, scope: Scope) -> bool:
+        """True if a model is to be deleted, or to be shown that only an upstream may know."""
+        path: str = scope["path"]
+        name = path.removeprefix(_MODEL)
+        if name == path or not name:
+            return False
+        catalog = self._desk.catalog
+        is_unlisted = catalog.find(name) is None and catalog.unlisted(name) is not None
+        return scope["method"] == "DELETE" or (scope["method"] == "GET" and is_unlisted)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         timeline = Timeline(self._door.ticks)
@@ -180,12 +190,6 @@ class Front:
             refuse(call, refusal, self._desk, timeline)
             raise
         return call
-
-
-def _is_deletion(scope: Scope) -> bool:
-    """True if a model is to be deleted, which its upstream does."""
-    path: str = scope["path"]
-    return scope["method"] == "DELETE" and path.startswith(_MODEL) and path != _MODEL
 
 
 def _good(key: Key | None) -> Key:

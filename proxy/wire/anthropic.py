@@ -6,11 +6,14 @@ caller's beta features go along, and those that its body needs. Source: Anthropi
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
+from urllib.parse import quote
 
+import msgspec
 from msgspec.structs import replace
 
-from proxy.call import Call
+from proxy.call import MODELS, Call
 from proxy.catalog.entries import Route
 from proxy.errors import InvalidCall, UpstreamError
 from proxy.wire.compaction_blocks import HEADER, merged
@@ -47,6 +50,8 @@ class AnthropicWire:
         Raises:
             InvalidCall: If it cannot be said without changing its meaning.
         """
+        if call.method == "GET" and call.path_model:
+            return _model_request(call, route)
         if call.endpoint not in _ENDPOINTS or call.method != "POST":
             raise _unsupported(call.endpoint)
         said = _said(call, route)
@@ -98,6 +103,53 @@ def _headers(given: Mapping[str, str], needed: tuple[str, ...], route: Route) ->
     if needed:
         return headers | {HEADER: merged(route.upstream.headers, given, needed)}
     return headers | {HEADER: given[HEADER]} if HEADER in given else headers
+
+
+def _model_request(call: Call, route: Route) -> Prepared:
+    """The question for one model."""
+    return Prepared(
+        method="GET",
+        path=f"/{MODELS}{quote(route.model or call.path_model, safe=':')}",
+        headers=_headers(call.headers, (), route),
+        body=b"",
+        reader=_ModelReader(route.upstream.provider or route.upstream.name),
+    )
+
+
+class _Model(msgspec.Struct):
+    """A model as Anthropic shows one.
+
+    Source: Anthropic API, get a model (2026-11).
+    """
+
+    id: str
+    created_at: datetime | None = None
+
+
+_model = msgspec.json.Decoder(_Model).decode
+
+
+class _ModelReader:
+    """Turns a model as Anthropic shows one into the object that OpenAI's API has."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._body = bytearray()
+
+    def feed(self, piece: bytes) -> bytes:
+        """Hold the piece until the answer is whole."""
+        self._body += piece
+        return b""
+
+    def end(self) -> bytes:
+        """The model; as it came where it cannot be read."""
+        try:
+            found = _model(self._body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return bytes(self._body)
+        created = int(found.created_at.timestamp()) if found.created_at is not None else 0
+        shown = {"id": found.id, "object": "model", "created": created, "owned_by": self._owner}
+        return msgspec.json.encode(shown)
 
 
 def _reader(call: Call) -> Reader:

@@ -134,7 +134,7 @@ class AsItCame:
 def _path(call: Call, route: Route) -> str:
     """The caller's path and query, with the model's name upstream where the path names it."""
     path = f"/{call.endpoint}"
-    if route.model and call.deleted_model:
+    if route.model and call.path_model:
         path = f"/{MODELS}{quote(route.model, safe=':')}"
     return f"{path}?{call.query}" if call.query else path
 

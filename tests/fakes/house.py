@@ -1,12 +1,13 @@
 """A front with fakes behind it: keys, room, a desk and an upstream."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from proxy.call import Key
+from proxy.catalog.families import Passing
 from proxy.receipt import Receipt
 from proxy.routes.front import Door, Front
 from proxy.routes.room import Room
@@ -57,12 +58,14 @@ class House:
     max_calls: int = 2
     body: int = 1000
     bodies: int = 2000
+    passing: Passing = field(default_factory=Passing)
     receipts: list[Receipt] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.room = Room(each=self.body, all_together=self.bodies)
         self.transport = FakeTransport(self.scripts)
         table, ledger = desk(self.transport)
+        table = replace(table, catalog=replace(table.catalog, passing=self.passing))
         self.receipts = ledger.receipts
         door = Door(
             keys=FakeKeys(self.teams),

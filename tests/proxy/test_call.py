@@ -21,12 +21,14 @@ def test_a_call_whose_body_is_not_for_us_asks_nothing():
     [
         ("DELETE", "models/ft%3Am%3Aacme%3A%3Aabc", "ft:m:acme::abc"),
         ("DELETE", "models/org/m", "org/m"),
+        ("GET", "models/org/m", "org/m"),
+        ("GET", "models", ""),
         ("DELETE", "files/f", ""),
         ("POST", "models/m", ""),
     ],
 )
-def test_a_call_that_deletes_a_model_names_it_in_its_path(method, endpoint, name):
-    assert call(b"", endpoint, method=method, ask=None).deleted_model == name
+def test_a_call_about_a_model_names_it_in_its_path(method, endpoint, name):
+    assert call(b"", endpoint, method=method, ask=None).path_model == name
 
 
 def test_a_call_is_never_changed():

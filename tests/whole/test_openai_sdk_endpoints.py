@@ -143,3 +143,21 @@ def test_what_the_gateway_does_not_know_is_passed_through(here: Town, sdk: Sdk) 
     assert path == "/v1/moderations"
     assert files == []
     assert last(here).path.startswith("/v1/files")
+
+
+@pytest.mark.parametrize("name", ["lab/gpt-lab", "lab-anthropic/claude-lab"])
+def test_a_model_that_the_catalog_does_not_list_is_shown_by_its_upstream(
+    here: Town, sdk: Sdk, name: str
+) -> None:
+    shown = sdk.ask(lambda c: c.models.retrieve(name))
+
+    assert (shown.id, shown.object) == (name.partition("/")[2], "model")
+    assert last(here).path.endswith(f"/models/{shown.id}")
+
+
+@pytest.mark.parametrize("name", ["lab/none", "lab-anthropic/none"])
+def test_a_model_that_its_upstream_does_not_know_is_not_found(
+    here: Town, sdk: Sdk, name: str
+) -> None:
+    with pytest.raises(openai.NotFoundError, match="does not exist in this lab"):
+        sdk.ask(lambda c: c.models.retrieve(name))

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from proxy.catalog.families import Family, Passing
 from proxy.receipt import Outcome
 from proxy.routes.front import Front
 from proxy.routes.isolation import NO_REALTIME
 from tests.fakes.answers import ASKED, COMPLETION, SHOWN, STREAM, STREAMED, stream
 from tests.fakes.asgi import Connection, refusal
 from tests.fakes.clock import played
+from tests.fakes.desk import route
 from tests.fakes.house import House, refused
 from tests.fakes.upstream import JSON, Scripted
 
@@ -304,6 +306,46 @@ def test_one_of_several_teams_may_not_delete_a_model():
     code = "provider_state_is_shared"
 
     assert refused(b"", House(teams=2), path="/v1/models/m", method="DELETE") == (403, code, None)
+
+
+#: Fine-tunes of m are an upstream's to know.
+FINE_TUNES = Passing(
+    families=(Family(names="ft:{base}:*", upstream=route("two").upstream),),
+    upstreams={"two": route("two").upstream},
+)
+
+
+def test_a_model_that_only_an_upstream_may_know_is_shown_by_it():
+    shown = b'{"id":"ft:m:acme::a","object":"model","created":1,"owned_by":"acme"}'
+    house = House((Scripted([shown], headers=JSON),), passing=FINE_TUNES)
+    answered = house.ask(b"", path="/v1/models/ft:m:acme::a", method="GET")
+
+    assert (answered.status, answered.body) == (200, shown)
+    ((name, prepared),) = house.transport.sent
+    assert (name, prepared.method, prepared.path) == ("two", "GET", "/models/ft:m:acme::a")
+
+
+def test_an_upstream_says_that_it_has_no_such_model():
+    gone = b'{"error":{"message":"No such model.","type":"invalid_request_error","code":"gone"}}'
+    house = House((Scripted([gone], status=404, headers=JSON),), passing=FINE_TUNES)
+    answered = house.ask(b"", path="/v1/models/ft:m:acme::a", method="GET")
+
+    assert (answered.status, refusal(answered)["message"]) == (404, "No such model.")
+
+
+@pytest.mark.parametrize("path", ["m", "m-2026-01-31", "n", "ft:other", ""])
+def test_other_models_are_shown_or_refused_by_the_gateways_page(path):
+    house = House(passing=FINE_TUNES)
+
+    assert house.ask(b"", path=f"/v1/models/{path}", method="GET").body == b"pages"
+    assert house.transport.sent == []
+
+
+def test_one_of_several_teams_is_not_shown_what_the_account_of_all_keeps():
+    house = House(teams=2, passing=FINE_TUNES)
+    code = "provider_state_is_shared"
+
+    assert refused(b"", house, path="/v1/models/ft:m:a", method="GET") == (403, code, None)
 
 
 def test_a_forbidden_call_says_who_can_allow_it():

@@ -310,3 +310,30 @@ def test_a_compaction_of_another_provider_is_refused_with_the_way_to_mend_it() -
         AnthropicWire().request(_compacting(input=[theirs]), _ROUTE)
 
     assert caught.value.param == "input[0]"
+
+
+@pytest.mark.parametrize(
+    ("answered", "shown"),
+    [
+        (
+            b'{"type":"model","id":"claude","display_name":"C","created_at":"2026-01-02T00:00:00Z"}',
+            {"id": "claude", "object": "model", "created": 1_767_312_000, "owned_by": "a"},
+        ),
+        (b'{"id":"c"}', {"id": "c", "object": "model", "created": 0, "owned_by": "a"}),
+        (b'{"created_at":"never"}', {"created_at": "never"}),
+    ],
+)
+def test_a_model_is_shown_as_openai_shows_one(answered, shown):
+    question = call(b"", "models/a%2Fclaude", method="GET", ask=None)
+    prepared = AnthropicWire().request(question, _ROUTE)
+
+    assert (prepared.method, prepared.path, prepared.body) == ("GET", "/models/claude", b"")
+    assert prepared.headers["anthropic-version"] == "2023-06-01"
+    assert prepared.reader is not None
+    said = prepared.reader.feed(answered[:5]) + prepared.reader.feed(answered[5:])
+    assert orjson.loads(said + prepared.reader.end()) == shown
+
+
+def test_a_model_is_deleted_nowhere_at_anthropic():
+    with pytest.raises(InvalidCall):
+        AnthropicWire().request(call(b"", "models/claude", method="DELETE", ask=None), _ROUTE)
