@@ -8,6 +8,7 @@ Azure's path                                    the gateway's       the call's m
 ``/openai/responses``                            ``/v1/…``           the body's
 ==============================================  ==================  ================
 
+A form (``audio/transcriptions``) gets the deployment as its field ``model``, as JSON does.
 ``api-version`` is Azure's own: it is left out, for the upstream may be another's.
 
 Source: Azure OpenAI, REST API reference and API version lifecycle (2026-11); openai 3.52,
@@ -24,6 +25,7 @@ from starlette.types import Scope
 from proxy.call import Call
 from proxy.chat import ask, replaced
 from proxy.errors import InvalidCall
+from proxy.wire.multipart import is_form, with_model
 
 #: How Azure's paths begin.
 PREFIX: Final = "/openai/"
@@ -53,8 +55,21 @@ def as_openai(scope: Scope) -> Scope:
 def of_deployment(call: Call, deployment: str) -> Call:
     """The call with the deployment as its model, for Azure goes by its path alone.
 
-    A body that is no JSON object is left as it is.
+    A body that is neither a JSON object nor a form is left as it is.
+
+    Raises:
+        InvalidCall: If the deployment can be no model's name in a form.
     """
+    content_type = call.headers.get("content-type", "")
+    if deployment and is_form(content_type):
+        if not deployment.isprintable():
+            raise InvalidCall(
+                "The deployment in the path is no model's name.",
+                code="invalid_model",
+                param="model",
+            )
+        body = with_model(call.body, content_type, deployment)
+        return msgspec.structs.replace(call, body=body)
     try:
         if not deployment or ask(call.body).model == deployment:
             return call

@@ -27,6 +27,7 @@ from proxy.routes.room import Room
 from proxy.settle import Seal
 from proxy.timeline import Timeline
 from proxy.watch import HungUp, Wait, Watch, Watches
+from proxy.wire.multipart import is_form
 
 _log = logging.getLogger("thriftgate.front")
 
@@ -269,7 +270,12 @@ def _asked(call: Call, head: Arrival) -> Call:
 
 
 def _glance(call: Call, head: Arrival) -> Ask | None:
-    """What an unknown endpoint's body asks for; None if it is none of our business."""
+    """What an unknown endpoint's body asks for; None if it is none of our business.
+
+    A form asks for the deployment that its path names.
+    """
+    if head.deployment and is_form(head.media):
+        return ask(msgspec.json.encode({"model": head.deployment}))
     if head.media != "application/json" or not call.body:
         return None
     try:

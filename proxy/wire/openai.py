@@ -20,6 +20,7 @@ from proxy.chat import field, replaced
 from proxy.errors import UpstreamError
 from proxy.wire.chat_marks import Understood, understood
 from proxy.wire.failures import openai_failure
+from proxy.wire.multipart import is_form, with_model
 from proxy.wire.port import Prepared
 from proxy.wire.responses_reader import responses_reader
 from proxy.wire.responses_request import chat_body
@@ -71,7 +72,7 @@ class OpenAIWire:
             method=call.method,
             path=_path(call, route),
             headers={**call.headers, **found.headers} if found.headers else call.headers,
-            body=replaced(found.body, fields) if fields else found.body,
+            body=_with_fields(call, found.body, fields) if fields else found.body,
             reader=UsageTaken() if "stream_options" in fields else None,
             notes=found.notes,
         )
@@ -137,6 +138,14 @@ def _path(call: Call, route: Route) -> str:
     if route.model and call.path_model:
         path = f"/{MODELS}{quote(route.model, safe=':')}"
     return f"{path}?{call.query}" if call.query else path
+
+
+def _with_fields(call: Call, body: bytes, fields: Mapping[str, bytes]) -> bytes:
+    """The body with these fields; of a form none but the model is ever another."""
+    content_type = call.headers.get("content-type", "")
+    if not is_form(content_type):
+        return replaced(body, fields)
+    return with_model(body, content_type, msgspec.json.decode(fields["model"], type=str))
 
 
 def _in_chat(call: Call, route: Route) -> Prepared:

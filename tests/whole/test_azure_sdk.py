@@ -64,6 +64,19 @@ def test_other_paths_of_the_client_work_too(here: Town, question: Callable[[Any]
         assert question(client)
 
 
+def test_a_recording_goes_to_the_upstream_of_its_deployment(here: Town) -> None:
+    with (
+        azure(here, azure_deployment="gpt-lab") as client,
+        pytest.raises(
+            openai.NotFoundError, match="The lab has no /v1/audio/transcriptions"
+        ) as caught,
+    ):
+        client.audio.transcriptions.create(model="anything", file=("a.wav", b"RIFF"))
+
+    receipt = kept(here, caught.value.response.headers["x-request-id"])
+    assert (receipt.model, receipt.endpoint) == ("gpt-lab", "audio/transcriptions")
+
+
 def test_azures_v1_paths_work_with_the_plain_client(here: Town) -> None:
     url = here.url.removesuffix("/v1") + "/openai/v1"
     headers: dict[str, str | openai.Omit] = {"Authorization": openai.Omit(), "api-key": here.key}

@@ -69,3 +69,38 @@ def test_an_azure_call_goes_to_the_model_and_is_metered(path):
 
 def test_an_azure_path_of_models_goes_to_the_pages():
     assert House().ask(path="/openai/models", method="GET").body == b"pages"
+
+
+def form(model: str) -> bytes:
+    field = f'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\n{model}\r\n'
+    file = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\nRIFF\r\n'
+    return f"{field}{file}--b--\r\n".encode()
+
+
+FORM = {"content-type": "multipart/form-data; boundary=b"}
+
+
+@pytest.mark.parametrize("endpoint", ["audio/transcriptions", "audio/translations", "images/edits"])
+def test_a_form_goes_to_the_deployment_of_its_path_whatever_it_says(endpoint):
+    house = House()
+    answered = house.ask(form("x"), path=f"/openai/deployments/m/{endpoint}", headers=FORM)
+
+    assert answered.status == 200
+    ((name, prepared),) = house.transport.sent
+    assert (name, prepared.path, prepared.body) == ("one", f"/{endpoint}", form("m"))
+    assert (house.receipts[0].model, house.receipts[0].endpoint) == ("m", endpoint)
+
+
+def test_a_form_without_a_deployment_goes_as_it_came():
+    house = House()
+    house.ask(form("m"), path="/openai/v1/audio/transcriptions", headers=FORM)
+
+    ((name, prepared),) = house.transport.sent
+    assert (name, prepared.body) == ("default", form("m"))
+
+
+@pytest.mark.parametrize("deployment", ["m%0D%0Ax", "x" * 600])
+def test_a_deployment_that_no_model_is_called_is_refused_with_a_form(deployment):
+    path = f"/openai/deployments/{deployment}/audio/transcriptions"
+
+    assert refused(form("m"), path=path, headers=FORM)[0] == 400

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route, Upstream
+from proxy.chat import ask
 from proxy.errors import InvalidCall
 from proxy.wire.openai import OpenAIWire, UsageTaken
 from proxy.wire.sse import Frames
@@ -116,6 +117,15 @@ def test_a_model_is_deleted_by_the_name_its_upstream_has_for_it():
     assert WIRE.request(deletion, to()).path == "/models/bot?a=1"
     assert WIRE.request(deletion, to(model="ft:m:acme::a b")).path == "/models/ft:m:acme::a%20b?a=1"
     assert WIRE.request(deletion, to(model="theirs")).body == b""
+
+
+def test_a_form_names_the_model_as_its_upstream_does():
+    sent = b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b--\r\n'
+    headers = {"content-type": "multipart/form-data; boundary=b"}
+    asked = call(sent, "audio/transcriptions", headers=headers, ask=ask(b'{"model":"m"}'))
+
+    assert WIRE.request(asked, to()).body is sent
+    assert WIRE.request(asked, to(model="theirs")).body == sent.replace(b"\nm\r", b"\ntheirs\r")
 
 
 def test_a_path_keeps_its_query():

@@ -1,0 +1,81 @@
+"""The model's name in a form (``multipart/form-data``), replaced without touching the rest of it.
+
+Source: RFC 7578, section 4 (2015-07); RFC 2046, section 5.1.1 (1996-11).
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from proxy.errors import InvalidCall
+
+_MEDIA: Final = "multipart/form-data"
+_BOUNDARY: Final = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
+_IS_MODEL: Final = re.compile(
+    rb'^content-disposition\s*:[^\r\n]*;\s*name\s*=\s*(?:"model"|model(?=[\s;]))',
+    re.IGNORECASE | re.MULTILINE,
+)
+_MODEL_HEAD: Final = b'\r\nContent-Disposition: form-data; name="model"\r\n\r\n'
+#: Parts that are looked at; no endpoint of the OpenAI API takes as many files and fields.
+MAX_PARTS: Final = 1_000
+#: Bytes of a part's headers that are looked at.
+_MAX_HEADERS: Final = 4_096
+
+
+def is_form(content_type: str) -> bool:
+    """True if a body of this content type is a form."""
+    return content_type.partition(";")[0].strip().lower() == _MEDIA
+
+
+def with_model(body: bytes, content_type: str, model: str) -> bytes:
+    """The form with this model in place of the one it names, or in front where it names none.
+
+    What is no form is left as it is.
+
+    Args:
+        body: The form.
+        content_type: Names its boundary.
+        model: Printable.
+
+    Raises:
+        InvalidCall: If it has more parts than are looked at.
+    """
+    found = _BOUNDARY.search(content_type)
+    if found is None or not is_form(content_type):
+        return body
+    boundary = b"--" + (found[1] or found[2]).encode("latin-1", "replace")
+    first = 0
+    if not body.startswith(boundary):
+        line = body.find(b"\r\n" + boundary)
+        if line < 0:
+            return body
+        first = line + 2
+    value, pieces, done = model.encode(), [], 0
+    for start, end in _models(body, boundary, first):
+        pieces += [body[done:start], value]
+        done = end
+    if not pieces:
+        pieces, done = [body[:first], boundary, _MODEL_HEAD, value, b"\r\n"], first
+    return b"".join((*pieces, body[done:]))
+
+
+def _models(body: bytes, boundary: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """Where values of the field begin and end.
+
+    Args:
+        body: The form.
+        boundary: Stands before each part.
+        at: Where it first does.
+    """
+    for _ in range(MAX_PARTS):
+        line = body.find(b"\r\n", at + len(boundary))
+        following = body.find(b"\r\n" + boundary, at + len(boundary))
+        if line < 0 or following < 0:
+            return
+        value = body.find(b"\r\n\r\n", line, min(line + _MAX_HEADERS, following)) + 4
+        if value > line and _IS_MODEL.search(body[line:value]):
+            yield value, following
+        at = following + 2
+    raise InvalidCall(
+        f"The form has more than {MAX_PARTS:,} parts. Send fewer.", code="too_many_parts"
+    )
