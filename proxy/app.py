@@ -308,7 +308,11 @@ def _transport(settings: Settings, known: Catalog) -> AbstractAsyncContextManage
 
 def _planning(around: Surroundings) -> Planning:
     return Planning(
-        Planner(around.opened.secret, share=around.settings.control_share),
+        Planner(
+            around.opened.secret,
+            share=around.settings.control_share,
+            credit=None if around.settings.cache_marks_on_credit else 0.0,
+        ),
         around.opened,
         around.tasks,
         now=around.now,

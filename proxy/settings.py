@@ -123,6 +123,8 @@ class Settings(BaseModel):
     """How many times over a fold has to pay itself back by as many calls as were made."""
     control_share: float = Field(default=0.05, ge=0, le=1)
     """The part of all conversations that is sent as it came, to measure savings against."""
+    cache_marks_on_credit: bool = True
+    """Whether a feature's cache marks may cost one call's more than they have saved so far."""
     retention_days: int = Field(default=400, gt=0)
     """How long receipts are kept; rollups stay."""
     drain_grace: float = Field(default=20.0, gt=0)

@@ -50,13 +50,7 @@ from proxy.prefix.marking.policies import (
 from proxy.prefix.observation import calls_before, observation
 from proxy.prefix.planned import Asked, Draft, Planned, Trial, Way, place
 from proxy.prefix.prompts.conversation import chain
-from proxy.prefix.prompts.prompt import (
-    ASSISTANT,
-    BYTES_PER_TOKEN,
-    Fingerprint,
-    Slot,
-    parsed,
-)
+from proxy.prefix.prompts.prompt import ASSISTANT, BYTES_PER_TOKEN, Fingerprint, Slot, parsed
 from proxy.prefix.prompts.recent import Recent
 from proxy.prefix.readings import Readings
 from proxy.prefix.standing import Place
@@ -79,11 +73,16 @@ class Planner:
         secret: Makes fingerprints that nobody else can make.
         share: The part of all conversations that is sent as it came, to compare with.
         talks: Conversations remembered.
-        credit: What a feature's marks may cost before they would have earned it.
+        credit: What a feature's marks may cost before they have earned it; None for one call's.
     """
 
     def __init__(
-        self, secret: bytes, *, share: float = 0.05, talks: int = 50_000, credit: float = 0.0
+        self,
+        secret: bytes,
+        *,
+        share: float = 0.05,
+        talks: int = 50_000,
+        credit: float | None = None,
     ) -> None:
         self._secret = secret
         self._share = share

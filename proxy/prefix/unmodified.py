@@ -91,11 +91,11 @@ class Unmodified:
     """What unmodified calls would have read and cost, beside those that were sent.
 
     Args:
-        credit: What a feature's marks may cost before they would have earned it.
+        credit: What a feature's marks may cost before they have earned it; None for one call's.
         unstored: Prefixes that are known not to be stored.
     """
 
-    def __init__(self, credit: float = 0.0, unstored: Unstored | None = None) -> None:
+    def __init__(self, credit: float | None = None, unstored: Unstored | None = None) -> None:
         self._credit = credit
         self._chains = Chains(_PREFIXES, is_brief=True, unstored=unstored)
         self._trials = Chains(_PREFIXES, is_brief=True, unstored=unstored)
@@ -154,7 +154,7 @@ class Unmodified:
             where: Whose earnings pay for it.
             way: Where it goes.
             variant: The call with some marks.
-            on_credit: Whether it may lose more than marks have brought back.
+            on_credit: Whether it may be the one that loses more than marks have brought back.
         """
         evidence, direct = variant.evidence, variant.direct
         if direct is None or evidence.sent.marks == direct.sent.marks:
@@ -170,7 +170,7 @@ class Unmodified:
             surcharge = sent.estimate * (float(min(sent.regime.writes.values())) - 1.0)
         stake = max(0.0, surcharge) * _price(way)
         earnings = self._earnings_of(where)
-        if not earnings.allows(stake, on_credit=on_credit):
+        if not earnings.allows(stake, on_credit=on_credit and self._credit is None):
             return 0
         number = next(self._numbers)
         earnings.bet(number, stake, evidence.now)
@@ -232,7 +232,7 @@ class Unmodified:
         earnings.observe(direct * price, saved * price, floor * price)
 
     def _earnings_of(self, where: Place) -> Earnings:
-        return self._earnings.of(where, lambda: Earnings(self._credit))
+        return self._earnings.of(where, lambda: Earnings(self._credit or 0.0))
 
     def doubt(self, where: Place) -> None:
         """Let marks earn anew: what they were to earn lay in prefixes that are not stored."""

@@ -40,6 +40,7 @@ class Planning:
         arranges: Whether text moves: declared moves, and learned ones at once.
         names: Whether callers name their conversations, in the header that says so; where they do
             not, a conversation is known by its prompt alone.
+        credit: What a feature's marks may cost before they have earned it; None for one call's.
         most: Features remembered.
     """
 
@@ -52,10 +53,11 @@ class Planning:
         *,
         arranges: bool,
         names: bool = True,
+        credit: float | None = None,
         most: int = 4_096,
     ) -> None:
         self.name = "arranged" if arranges else "marked"
-        self._planner = Planner(_SECRET, share=0.0)
+        self._planner = Planner(_SECRET, share=0.0, credit=credit)
         self._way: Way = way(reading.route, reading.public, day)
         self._lessons = Lessons()
         self._arranges = arranges

@@ -8,7 +8,7 @@ the control arm, ``live`` sends them to simulators directly and through a gatewa
 setting at its default. Exits with 1 where a cell is dearer.
 
 Usage: python -m tests.bench.no_harm [--quick] [--part replay] [--only WORKLOAD] [--model NAME]
-       [--rate 30] [--calls 160] [--json FILE]
+       [--rate 30] [--calls 160 | --whole] [--no-credit] [--json FILE]
 """
 
 import argparse
@@ -45,6 +45,8 @@ _CALLS_EACH = {"replay": 6, "live": 4}
 #: Conversations of a set that are read; more than any cell's calls need.
 _CONVERSATIONS = 60
 _WORKERS = 2
+#: More calls than any workload has.
+_ALL_CALLS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,7 @@ class Job:
     rates: Sequence[float]
     calls: int
     is_short: bool = False
+    on_credit: bool = True
 
 
 def run(job: Job) -> list[Cell]:
@@ -99,8 +102,8 @@ def _shapes() -> dict[str, Workload]:
 
 
 @cache
-def _replayer() -> Replayer:
-    return Replayer()
+def _replayer(*, on_credit: bool) -> Replayer:
+    return Replayer(on_credit=on_credit)
 
 
 @cache
@@ -121,7 +124,7 @@ def _replayed(job: Job, held: Workload) -> list[Cell]:
     return [
         cell
         for name in job.models
-        for cell in _replayer().cells(held, laid_out, known.models[name])
+        for cell in _replayer(on_credit=job.on_credit).cells(held, laid_out, known.models[name])
     ]
 
 
@@ -129,7 +132,7 @@ def _sent(job: Job, held: Workload) -> list[Cell]:
     async def story() -> list[Cell]:
         found: list[Cell] = []
         with tempfile.TemporaryDirectory() as there:
-            async with beside(Path(there)) as both:
+            async with beside(Path(there), cache_marks_on_credit=job.on_credit) as both:
                 for rate in job.rates:
                     calls = _laid_out(job, held, rate)
                     found += await both.cells(held, calls, job.models, rate)
@@ -142,6 +145,7 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
     """What is to be done, as the options say."""
     found = [name for name in names() if options.only.lower() in name.lower()]
     calls = QUICK_CALLS if options.quick else CALLS
+    most = _ALL_CALLS if options.whole else options.calls
     for part in options.part:
         usual = FEW if options.quick else LIVE if part == "live" else MODELS
         for name in found:
@@ -150,8 +154,9 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
                 workload=name,
                 models=tuple(options.model or usual),
                 rates=tuple(options.rate or (RATES[1:2] if options.quick else RATES)),
-                calls=options.calls or calls[part],
+                calls=most or calls[part],
                 is_short=options.quick or bool(options.calls),
+                on_credit=not options.no_credit,
             )
 
 
@@ -181,6 +186,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--model", choices=MODELS, action="append")
     parser.add_argument("--rate", type=float, action="append", help="calls a minute")
     parser.add_argument("--calls", type=int, help="calls of each cell, at most")
+    parser.add_argument("--whole", action="store_true", help="every call of every workload")
+    parser.add_argument(
+        "--no-credit", action="store_true", help="with THRIFTGATE_CACHE_MARKS_ON_CREDIT=false"
+    )
     parser.add_argument("--json", type=Path, help="also write every cell to this file")
     options = parser.parse_args()
     options.part = options.part or list(PARTS)

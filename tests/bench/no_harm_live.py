@@ -150,12 +150,12 @@ class Beside:
 
 
 @asynccontextmanager
-async def beside(folder: Path, control_share: float | None = None) -> AsyncIterator[Beside]:
+async def beside(folder: Path, **given: object) -> AsyncIterator[Beside]:
     """A running one, on a loop whose time leaps.
 
     Args:
         folder: Where the gateway keeps what is its own.
-        control_share: The setting; None for the default.
+        given: Settings that are not at their defaults.
     """
     loop = asyncio.get_running_loop()
 
@@ -165,9 +165,7 @@ async def beside(folder: Path, control_share: float | None = None) -> AsyncItera
     behind, direct = (_upstream(clock) for _ in range(2))
     async with serving(simulator(behind)) as url, serving(simulator(direct)) as direct_url:
         _, file = catalog(folder, url)
-        settings = Settings(folder=folder / "gateway", catalog=file)
-        if control_share is not None:
-            settings = settings.model_copy(update={"control_share": control_share})
+        settings = Settings(folder=folder / "gateway", catalog=file).model_copy(update=given)
         opened = open_store(settings)
         opened.secret = _SECRET
         async with (

@@ -74,17 +74,24 @@ def pace(calls: Sequence[TimedCall]) -> float:
 
 
 class Replayer:
-    """Replays calls on models; remembers the tokens of texts from one cell to the next."""
+    """Replays calls on models; remembers the tokens of texts from one cell to the next.
 
-    def __init__(self) -> None:
+    Args:
+        on_credit: The setting ``cache_marks_on_credit``.
+    """
+
+    def __init__(self, *, on_credit: bool = True) -> None:
         self._vocabulary = Lines()
+        self._credit = None if on_credit else 0.0
 
     def cells(
         self, workload: Workload, laid_out: Mapping[float, Sequence[TimedCall]], model: Model
     ) -> list[Cell]:
         """What the calls of a workload come to on a model, laid out for each rate."""
         reading = _Remembering(model, model.routes[0], self._vocabulary)
-        return [_cell(workload, calls, reading, rate) for rate, calls in laid_out.items()]
+        return [
+            _cell(workload, calls, reading, rate, self._credit) for rate, calls in laid_out.items()
+        ]
 
 
 class _Remembering(Reading):
@@ -101,9 +108,15 @@ class _Remembering(Reading):
         return self._known[body]
 
 
-def _cell(workload: Workload, calls: Sequence[TimedCall], reading: Reading, rate: float) -> Cell:
+def _cell(
+    workload: Workload,
+    calls: Sequence[TimedCall],
+    reading: Reading,
+    rate: float,
+    credit: float | None,
+) -> Cell:
     day = START // _DAY_S * _DAY_S
-    planning = Planning(reading, day, arranges=False, names=False)
+    planning = Planning(reading, day, arranges=False, names=False, credit=credit)
     lines = _lines(workload, calls, reading.public, reading.route.regime)
     outcome = replay(lines, reading, (planning,), day=day, explains=False)
     sent, marked, _ = outcome.variants

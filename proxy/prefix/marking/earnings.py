@@ -5,10 +5,12 @@ are reckoned on paper first. They are sent
 
 - out of what those that were sent have brought back already, or
 - where they may lose less than 0.04 % of what the feature has cost so far, or
-- one call at a time, where marks would have saved three tenths of what the calls cost.
+- one call at a time, where marks would have saved three tenths of what the calls cost, if the
+  operator gives credit, as is the default.
 
 So a feature is never behind by more than one call's marks: a quarter of its prompt, or all of it
-where the mark lives for an hour.
+where the mark lives for an hour. Without credit it is never behind by more than 0.04 %, and saves
+nothing before its calls have cost 2,500 times what its first marks do.
 """
 
 from typing import Final

@@ -64,7 +64,8 @@ class Process:
         plans: What was decided, shared with other processes, as they read it from a store.
         layout: Version 1, which new conversations begin with.
         share: Of the control arm.
-        credit: What marks may cost before they earned it; by default they are always sent.
+        credit: What marks may cost before they have earned it, None for one call's; by default
+            they are always sent.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Process:
         plans: dict[str, bytes] | None = None,
         layout: Layout | None = None,
         share: float = 0.0,
-        credit: float = inf,
+        credit: float | None = inf,
     ) -> None:
         self.planner = Planner(SECRET, share=share, credit=credit)
         self.lessons = Lessons()

@@ -143,7 +143,7 @@ def marks_sent(process: Process, name: str, calls: int = 6) -> list[bool]:
 
 
 def test_marks_are_sent_once_they_would_have_earned_what_the_next_ones_cost():
-    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    process = Process(WAYS[ANTHROPIC], credit=None)
     first, second = marks_sent(process, "1"), marks_sent(process, "2")
 
     assert first == [False, False, False, False, True, True]
@@ -151,7 +151,7 @@ def test_marks_are_sent_once_they_would_have_earned_what_the_next_ones_cost():
 
 
 def test_the_first_bet_is_on_what_conversations_share():
-    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    process = Process(WAYS[ANTHROPIC], credit=None)
     calls = [call for name in range(8) for call in conversation(process, str(name), calls=2)]
     marked = [call for call in calls if call.evidence.sent.marks]
     first = marked[0]
@@ -163,8 +163,23 @@ def test_the_first_bet_is_on_what_conversations_share():
     assert marked[-1].trial.is_live
 
 
-def test_where_nothing_comes_again_no_mark_is_ever_sent():
+def test_without_credit_no_mark_is_sent_before_it_may_be_lost_unnoticed():
     process = Process(WAYS[ANTHROPIC], credit=0.0)
+    spent = lost = 0.0
+    calls = [call for name in range(350) for call in conversation(process, str(name), calls=2)]
+    for call in calls:
+        cost = prompt_cost(charged(call), call.evidence.sent.regime)
+        direct = cost if call.direct is None else direct_cost(call)
+        spent, lost = spent + direct, lost + cost - direct
+
+        assert lost <= 0.0005 * spent
+
+    assert not any(call.evidence.sent.marks for call in calls[:100])
+    assert calls[-1].evidence.sent.marks
+
+
+def test_where_nothing_comes_again_no_mark_is_ever_sent():
+    process = Process(WAYS[ANTHROPIC], credit=None)
     for number in range(60):
         raw = body(said("system", f"Case {number}. {RULES * 3}"), said("user", f"And {number}?"))
         planned = process.planned(asked(raw))
@@ -174,7 +189,7 @@ def test_where_nothing_comes_again_no_mark_is_ever_sent():
 
 
 def test_conversations_of_two_calls_never_risk_more_than_one_bet_and_soon_save():
-    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    process = Process(WAYS[ANTHROPIC], credit=None)
     spent = saved = 0.0
     for name in range(30):
         for call in conversation(process, str(name), calls=2):
@@ -189,15 +204,15 @@ def test_conversations_of_two_calls_never_risk_more_than_one_bet_and_soon_save()
 
 
 def test_marks_of_the_callers_that_lose_nothing_need_no_trial():
-    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    process = Process(WAYS[ANTHROPIC], credit=None)
     planned = process.planned(asked(body(*talk(0, RULES * 3))))
 
     assert planned.trial is None
-    assert conversation(Process(WAYS[OPENAI], credit=0.0), "1")[-1].trial is None
+    assert conversation(Process(WAYS[OPENAI], credit=None), "1")[-1].trial is None
 
 
 def test_one_shots_of_a_feature_do_not_take_the_marks_from_a_conversation_in_full_swing():
-    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    process = Process(WAYS[ANTHROPIC], credit=None)
     assert conversation(process, "long", 8)[-1].evidence.sent.marks
     for number in range(80):
         raw = body(said("system", f"Case {number}. {RULES * 3}"), said("user", f"And {number}?"))
@@ -230,11 +245,11 @@ def bets(calls: list[Planned]) -> list[Planned]:
 
 
 def test_calls_of_one_burst_make_one_bet_together():
-    assert len(bets(burst(Process(WAYS[ANTHROPIC], credit=0.0)))) == 1
+    assert len(bets(burst(Process(WAYS[ANTHROPIC], credit=None)))) == 1
 
 
 def test_a_call_that_fails_lets_another_bet():
-    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    process = Process(WAYS[ANTHROPIC], credit=None)
     (first,) = bets(burst(process))
     process.planner.ended(first)
     again = [process.planned(asked(body(*talk(1, RULES * 3, f"Or {at}?")))) for at in range(3)]
