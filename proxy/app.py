@@ -52,7 +52,7 @@ from proxy.store.ids import call_ids
 from proxy.store.store import Store, open_store
 from proxy.surroundings import Surroundings
 from proxy.telemetry import Telemetry
-from proxy.upkeep import guard, retain
+from proxy.upkeep import guard, keep_known_keys, retain
 from proxy.upstream.http import HttpTransport, transport
 from proxy.upstream.port import Transport
 from slo.steady_clock import SteadyClock
@@ -157,6 +157,7 @@ async def gateway(
         async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
             tasks = Tasks(group)
             upkeep = tasks.keep(partial(retain, opened, settings.retention_days, clock))
+            keeping = tasks.keep(partial(keep_known_keys, opened, settings, clock))
             async with alerting(policies.sinks, opened, tasks, clock, policies.budgets) as alerts:
                 reloader.follow(following(alerts, opened, tasks, clock))
                 around = Surroundings(
@@ -175,7 +176,7 @@ async def gateway(
                 async with _front(around, pool, telemetry, reloader, ticks) as front:
                     app = with_cors(front, settings.cors_origins)
                     yield Gateway(app, opened, known, reloader.request)
-            tasks.end(upkeep)
+            tasks.end(upkeep, keeping)
     finally:
         estimates.close()
         _close(opened, settings.drain_grace)

@@ -65,11 +65,13 @@ class Chosen(msgspec.Struct, frozen=True):
     Attributes:
         changes: How many changes there had been.
         features: By team and feature.
+        unlisted: What holds for all other features.
     """
 
     changes: int = -1
     features: Mapping[tuple[str, str], Setting] = {}
+    unlisted: Setting = _NOTHING
 
     def of(self, team: str, feature: str) -> Setting:
         """What holds for a feature."""
-        return self.features.get((team, feature), _NOTHING)
+        return self.features.get((team, feature), self.unlisted)

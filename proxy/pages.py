@@ -18,6 +18,7 @@ from proxy.routes import admin, health, models, receipts
 from proxy.routes.arrival import token, unauthenticated
 from proxy.routes.pages import tell_errors
 from proxy.routes.receipts import Kept
+from proxy.routes.starting import OFFLINE
 from proxy.steering.wheel import Wheel
 from proxy.store.ids import call_ids
 from proxy.store.reserving import Reserving
@@ -51,8 +52,7 @@ async def paged(
     async def authenticate(request: Request) -> Key:
         return await _key(opened, request)
 
-    def troubles() -> Sequence[str]:
-        return opened.trouble()
+    troubles, notes = _readiness(around, reloader)
 
     def request_id() -> str:
         return make(around.now())
@@ -64,7 +64,7 @@ async def paged(
         title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
     can_answer = partial(_can_answer, reloader, around.lanes, ticks)
-    pages.include_router(health.router(troubles, reloader.notes, telemetry.page))
+    pages.include_router(health.router(troubles, notes, telemetry.page))
     pages.include_router(
         models.router(lambda: reloader.snapshot.catalog, authenticate, can_answer),
         dependencies=[Depends(name)],
@@ -74,6 +74,31 @@ async def paged(
         pages.include_router(admins)
         tell_errors(pages, request_id)
         yield pages
+
+
+def _readiness(
+    around: Surroundings, reloader: Reloader
+) -> tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]]:
+    """Why no calls can be taken, and what an operator should know though they can be.
+
+    Where known keys are served without the database, only the journal is needed for calls.
+    """
+    opened, serves_known = around.opened, bool(around.settings.known_keys_max_age_s)
+
+    def troubles() -> Sequence[str]:
+        journal = opened.journal.trouble
+        return ([journal] if journal else []) if serves_known else opened.trouble()
+
+    def notes() -> Sequence[str]:
+        said = list(reloader.notes())
+        if opened.is_offline:
+            said.append(f"degraded: {OFFLINE}")
+        elif serves_known:
+            ready = troubles()
+            said += [f"degraded: {each}" for each in opened.trouble() if each not in ready]
+        return said
+
+    return troubles, notes
 
 
 def _can_answer(reloader: Reloader, lanes: Lanes, ticks: Callable[[], float], model: Model) -> bool:

@@ -6,6 +6,7 @@ The only module that reads the environment.
 import os
 import re
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
@@ -15,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, V
 
 from compaction.policy import Mode as Compaction
 from proxy.prefix.standing import Mode
+from slo.duration import seconds
 
 PREFIX = "THRIFTGATE_"
 
@@ -30,6 +32,7 @@ _KINDS = (
     (int, "a whole number"),
     (float, "a number"),
     (SecretStr, "a secret text"),
+    (timedelta, "a duration such as 24h, or off"),
 )
 _LIMITS = {
     "gt": "above {}",
@@ -58,6 +61,16 @@ def _origins(said: object) -> object:
     return found
 
 
+def _duration(said: object) -> object:
+    """The duration in a text; nothing at all for ``off``."""
+    if not isinstance(said, str):
+        return said
+    found = 0.0 if said.strip().lower() in {"", "off"} else seconds(said.strip())
+    if found is None:
+        raise ValueError("no duration")
+    return timedelta(seconds=found)
+
+
 class Settings(BaseModel):
     """Each field is the environment variable of the same name in capitals, with the prefix."""
 
@@ -83,6 +96,8 @@ class Settings(BaseModel):
     """``redis://…`` where all processes count budgets together; empty is in each alone."""
     private_budgets: bool = False
     """Whether several processes on one database may count budgets each for itself."""
+    serve_known_keys: Annotated[timedelta, BeforeValidator(_duration)] = timedelta(0)
+    """How old known keys may be that are served while PostgreSQL is away; off refuses calls."""
     body_limit: int = Field(default=32 * 1024 * 1024, gt=0)
     """Largest request body, in bytes."""
     bodies_limit: int = Field(default=1024 * 1024 * 1024, gt=0)
@@ -142,6 +157,12 @@ class Settings(BaseModel):
     def ledger_url(self) -> str:
         """The URL of the database with the ledger."""
         return self.database_url or f"sqlite:///{self.folder / 'thriftgate.db'}"
+
+    @property
+    def known_keys_max_age_s(self) -> float:
+        """How old known keys may be that are served; 0 for SQLite, which is never away."""
+        is_sqlite = self.ledger_url.startswith("sqlite")
+        return 0.0 if is_sqlite else self.serve_known_keys.total_seconds()
 
 
 def read(environment: Mapping[str, str] | None = None) -> Settings:

@@ -8,7 +8,9 @@ from typing import Final
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.planning_guard import Say, suspension_alert
+from proxy.settings import Settings
 from proxy.store.guarding import suspend_harmful
+from proxy.store.known_keys import FILE_NAME, KnownKeysFile, remove_known_keys
 from proxy.store.store import Store
 
 _log = logging.getLogger("thriftgate.upkeep")
@@ -24,6 +26,8 @@ _GUARD_EVERY: Final = 900.0
 #: Days that it looks back.
 _GUARD_DAYS: Final = 30
 _DAY: Final = 86_400.0
+#: Seconds between two looks whether the keys known have changed.
+_KEYS_EVERY: Final = 1.0
 
 
 async def retain(opened: Store, days: int, now: Callable[[], float]) -> None:
@@ -43,6 +47,26 @@ async def retain(opened: Store, days: int, now: Callable[[], float]) -> None:
         except SQLAlchemyError as error:
             _log.warning("What is old stays until the next round, in an hour: %s", error)
         await asyncio.sleep(_RETENTION_EVERY)
+
+
+async def keep_known_keys(opened: Store, settings: Settings, now: Callable[[], float]) -> None:
+    """Write down which keys are known, for a start without the database; for ever.
+
+    Where they are never to be served, none are left on disk.
+
+    Args:
+        opened: The store.
+        settings: They say where, and whether at all.
+        now: The clock.
+    """
+    path = settings.folder / FILE_NAME
+    if not settings.known_keys_max_age_s:
+        await opened.ask(remove_known_keys, path)
+        return
+    file = KnownKeysFile(path, settings.ledger_url, opened.secret)
+    while True:
+        await opened.ask(file.refresh, opened.keyring, now())
+        await asyncio.sleep(_KEYS_EVERY)
 
 
 async def guard(opened: Store, days: int, now: Callable[[], float], say: Say) -> None:

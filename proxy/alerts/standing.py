@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from secrets import token_hex
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -50,14 +51,18 @@ async def alerting(
         _log.warning("%s", why)
     async with Post() as post:
         alerts = Alerts(found, opened, now, post=post, salt=token_hex(4))
-        if budgets is not None:
+        running = []
+        if budgets is not None and opened.is_offline:
+            work = partial(_review_once_online, alerts, budgets, opened, now)
+            running.append(tasks.start(work))
+        elif budgets is not None:
             await _review(alerts, budgets, opened, now())
-        running = tasks.keep(alerts.run)
+        running.append(tasks.keep(alerts.run))
         try:
             yield alerts
         finally:
-            tasks.end(running)
-            await asyncio.wait({running})
+            tasks.end(*running)
+            await asyncio.wait(running)
 
 
 def following(alerts: Alerts, opened: Store, tasks: Tasks, now: Callable[[], float]) -> Prepare:
@@ -79,6 +84,13 @@ def following(alerts: Alerts, opened: Store, tasks: Tasks, now: Callable[[], flo
         return commit
 
     return prepare
+
+
+async def _review_once_online(
+    alerts: Alerts, budgets: Sequence[Budget], opened: Store, now: Callable[[], float]
+) -> None:
+    await opened.wait_until_online()
+    await _review(alerts, budgets, opened, now())
 
 
 async def _review(alerts: Alerts, budgets: Sequence[Budget], opened: Store, now: float) -> None:

@@ -69,13 +69,16 @@ def _notes(settings: Settings, known: Catalog, policies: Promises) -> Iterator[s
     yield from crowded(settings.folder)
     yield from few_descriptors(descriptor_limit(), settings.max_calls)
     yield from _away(settings)
+    yield from _known_keys_notes(settings, policies)
 
 
-async def warn(settings: Settings, known: Catalog) -> None:
-    """Log what ``check`` would note of Redis and of the model that takes notes."""
+async def warn(settings: Settings, known: Catalog, policies: Promises) -> None:
+    """Log what ``check`` would note of Redis, the model that takes notes, and known keys."""
     from proxy.commands.doubts import unnoted
     from proxy.limits.counters import away
 
+    for why in _known_keys_notes(settings, policies):
+        _log.warning("%s", why)
     if why := await away(settings):
         _log.warning("%s: %s", _AWAY, why)
     if why := unnoted(settings, known):
@@ -110,6 +113,14 @@ def counted(policies: Promises) -> str:
         if each
     ]
     return ", ".join(found) or "none"
+
+
+def _known_keys_notes(settings: Settings, policies: Promises) -> list[str]:
+    """A note where known keys are to be served and never are; [] where all is well."""
+    from proxy.commands.doubts import known_keys_obstacle
+
+    why = known_keys_obstacle(settings, policies)
+    return [f"THRIFTGATE_SERVE_KNOWN_KEYS does nothing: {why}"] if why else []
 
 
 def _away(settings: Settings) -> list[str]:

@@ -51,6 +51,20 @@ def unasked(settings: Settings, mode: Mode) -> list[str]:
     return [f"facts+model is as facts without a model that takes notes: {why}"]
 
 
+def known_keys_obstacle(settings: Settings, policies: Promises) -> str:
+    """Why known keys are not served while the database is away; "" where they are, or need not."""
+    if not settings.serve_known_keys:
+        return ""
+    if not settings.known_keys_max_age_s:
+        return "the ledger is a SQLite file, which is never away"
+    if policies.budgets and not settings.redis_url:
+        return (
+            "budgets are counted in the process, which knows nothing of them at its start. Set"
+            " THRIFTGATE_REDIS_URL, where their counters outlive it"
+        )
+    return ""
+
+
 def teams(url: str) -> set[str] | None:
     """The names of the teams in the database at this URL; None where there is none to be read.
 

@@ -20,28 +20,45 @@ from proxy import app, serving
 from proxy.catalog.catalog import Catalog
 from proxy.commands import savings, session
 from proxy.commands.check import counted, keyed, warn
+from proxy.commands.doubts import known_keys_obstacle
 from proxy.commands.keeping import few_descriptors
+from proxy.configuration import Snapshot
 from proxy.limits.standing import NotAlone
 from proxy.routes.cors import with_cors
 from proxy.routes.starting import SwitchableApp, starting_app
 from proxy.settings import Settings
+from proxy.store.database import OtherInstallation
 from proxy.store.ids import call_ids
-from proxy.store.startup import open_when_available
-from proxy.store.store import Store, open_store
+from proxy.store.known_keys import (
+    FILE_NAME,
+    KnownKeys,
+    UnusableKeys,
+    read_known_keys,
+    remove_known_keys,
+)
+from proxy.store.startup import is_available, open_when_available
+from proxy.store.store import Store, check_database, open_known_store, open_store
+from slo.promises.file import Promises
+
+_log = logging.getLogger("thriftgate")
 
 #: Days of which `serve` says what planning saved, and seconds the ledger has to tell.
 _LATELY_DAYS: Final = 30
 _AT_ONCE: Final = 2.0
+#: What the log says of calls while known keys are served.
+_MEANWHILE: Final = (
+    "Calls of known keys are answered, neither planned nor compacted, others get 503"
+)
 
 
-def run_gateway(settings: Settings, known: Catalog) -> None:
+def run_gateway(settings: Settings, known: Catalog, policies: Promises) -> None:
     """Take calls until told to stop; ends the command where that fails or loses receipts."""
     for why in few_descriptors(serving.raise_descriptor_limit(), settings.max_calls):
-        logging.getLogger("thriftgate").warning("%s", why)
+        _log.warning("%s", why)
     lost, failed = 0, ""
     with _listener(settings) as listener:
         try:
-            lost = uvloop.run(_serve(settings, listener, known))
+            lost = uvloop.run(_serve(settings, listener, Snapshot(known, policies)))
         except* (NotAlone, _StartRefused) as group:
             failed = str(_first(group))
     if failed:
@@ -65,18 +82,23 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-async def _serve(settings: Settings, listener: socket.socket, known: Catalog) -> int:
+async def _serve(settings: Settings, listener: socket.socket, read: Snapshot) -> int:
     """Take calls until told to stop; return how many receipts could be kept nowhere."""
-    await warn(settings, known)
+    await warn(settings, read.catalog, read.policies)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: None)  # nothing to reload
     async with asyncio.TaskGroup() as tasks:
         running = _RunningServer(settings, listener, tasks)
-        opening = tasks.create_task(_open(settings, running))
+        opening = tasks.create_task(_open(settings, running, read.policies))
         running.on_stop = opening.cancel
         await asyncio.wait({opening})
         opened = None if opening.cancelled() else opening.result()
+        if opened is not None and opened.is_offline:
+            joining = tasks.create_task(_go_online(settings, opened, running))
+            running.on_stop = joining.cancel
         if opened is not None:
-            await _answer(settings, opened, running, known)
+            await _answer(settings, opened, running, read.catalog)
+        if running.failure:
+            _refuse_start(running.failure)
     session.err.print("Thriftgate stopped.")
     return 0 if opened is None else opened.journal.lost
 
@@ -86,7 +108,8 @@ async def _answer(
 ) -> None:
     """Answer calls until told to stop."""
     async with app.gateway(settings, opened) as gateway:
-        _welcome(opened)
+        if not opened.is_offline:
+            _welcome(opened)
         serving.tune()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
         _introduce(settings, known, running.listen())
@@ -94,14 +117,60 @@ async def _answer(
         await running.answer(gateway.app)
 
 
-async def _open(settings: Settings, running: "_RunningServer") -> Store:
+async def _open(settings: Settings, running: "_RunningServer", policies: Promises) -> Store:
     """The store, once its database is available; meanwhile the server refuses calls.
+
+    While the database is away the store is offline, where known keys may be served.
 
     Raises:
         _StartRefused: Waiting does not help.
     """
     with session.explain_unopened_store(settings, _refuse_start):
-        return await open_when_available(partial(open_store, settings), running.start)
+        known, why = _known_keys(settings, policies)
+        if known is not None and not await _is_available(settings, known.secret):
+            return open_known_store(settings, known)
+
+        def wait() -> None:
+            if why:
+                _log.warning("No calls of known keys are answered meanwhile: %s", why)
+            running.start()
+
+        return await open_when_available(partial(open_store, settings), wait)
+
+
+def _known_keys(settings: Settings, policies: Promises) -> tuple[KnownKeys | None, str]:
+    """The keys to serve while the database is away, or why there are none; "" if none should."""
+    max_age = settings.known_keys_max_age_s
+    if not max_age:
+        return None, ""
+    if why := known_keys_obstacle(settings, policies):
+        return None, why
+    path = settings.folder / FILE_NAME
+    try:
+        return read_known_keys(path, settings.ledger_url, session.now(), max_age), ""
+    except UnusableKeys as error:
+        return None, f"{path}: {error}"
+
+
+async def _is_available(settings: Settings, secret: bytes) -> bool:
+    """True if the database can be used now."""
+    with suppress(OtherInstallation):  # it is there, and its own keys are read
+        return await is_available(partial(check_database, settings.ledger_url, secret))
+    return True
+
+
+async def _go_online(settings: Settings, opened: Store, running: "_RunningServer") -> None:
+    """Connect the store once its database can be used; stop the server if it never can be."""
+    check = partial(check_database, settings.ledger_url, opened.secret)
+    try:
+        with session.explain_unopened_store(settings, _refuse_start):
+            await open_when_available(check, lambda: None, meanwhile=_MEANWHILE)
+    except _StartRefused as refused:
+        if isinstance(refused.__context__, OtherInstallation):
+            remove_known_keys(settings.folder / FILE_NAME)
+        running.fail(str(refused))
+    else:
+        opened.go_online()
 
 
 class _RunningServer:
@@ -109,6 +178,7 @@ class _RunningServer:
 
     Attributes:
         on_stop: Called once it has been told to stop, and has.
+        failure: Why it stops by itself; "" while it does not.
     """
 
     def __init__(
@@ -117,6 +187,7 @@ class _RunningServer:
         make = call_ids()
         refusing = starting_app(lambda: make(session.now()))
         self.on_stop: Callable[[], object] = lambda: None
+        self.failure = ""
         self._switch = SwitchableApp(with_cors(refusing, settings.cors_origins))
         self._server = serving.server(self._switch, settings)
         self._listener = listener
@@ -137,6 +208,12 @@ class _RunningServer:
                 asyncio.get_running_loop().add_signal_handler(each, lambda: None)
             self._task = self._tasks.create_task(self._server.serve(sockets=[self._listener]))
             self._task.add_done_callback(lambda _: self.on_stop())
+
+    def fail(self, why: str) -> None:
+        """Stop as if told to, and remember why."""
+        _log.critical("Thriftgate stops: %s", why)
+        self.failure = why
+        self._server.should_exit = True
 
     async def answer(self, ready: ASGIApp) -> None:
         """Answer by the ready app until told to stop, and end the calls that still run."""

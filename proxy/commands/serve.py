@@ -12,9 +12,9 @@ def serve() -> None:
     """
     settings = session.settings()
     known = session.catalog(settings)
-    session.policies(settings, known)
+    policies = session.policies(settings, known)
     if why := unkeepable(settings.folder):
         session.fail(why)
     from proxy.commands.gateway_process import run_gateway
 
-    run_gateway(settings, known)
+    run_gateway(settings, known, policies)

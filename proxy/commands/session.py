@@ -92,13 +92,13 @@ def explain_unopened_store(chosen: Settings, refuse: Callable[[str], NoReturn]) 
     from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
     from proxy.commands.keeping import unkeepable
-    from proxy.store.database import TablesTooNew, reason
+    from proxy.store.database import OtherInstallation, TablesTooNew, reason
 
     try:
         yield
     except (ValueError, ArgumentError) as error:
         refuse(f"THRIFTGATE_DATABASE_URL: {error}")
-    except TablesTooNew as error:
+    except (TablesTooNew, OtherInstallation) as error:
         refuse(str(error))
     except SQLAlchemyError as error:
         refuse(unkeepable(chosen.folder) or f"The database is away: {reason(error)}")

@@ -7,6 +7,8 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from proxy.configuration import Refused, Snapshot
 from proxy.limits.admission import Admission
 from proxy.limits.ceilings import Ceilings
@@ -15,13 +17,21 @@ from proxy.limits.entry import Entry
 from proxy.limits.predicting import Predictor
 from proxy.limits.reconcile import Reconciler
 from proxy.settle import Seal
+from proxy.store.database import reason
 from proxy.store.reserving import Reserving, StoreLost
 from proxy.surroundings import Surroundings
+from slo.promises.file import Promises
 
 _log = logging.getLogger("thriftgate.budgets")
 
 #: Seconds between two comparisons of this process's clock with Redis's.
 _COMPARED_EVERY_S: Final = 10.0
+_AT_RISK: Final = (
+    "budgets that this process counts by itself cannot begin while the database is away: nobody"
+    " knows what was spent"
+)
+#: Seconds between two attempts to take the lock of who counts budgets.
+_LOCKED_EVERY_S: Final = 5.0
 
 
 class NotAlone(Exception):
@@ -53,6 +63,8 @@ async def standing(around: Surroundings) -> AsyncIterator[Entry | None]:
         try:
             commit = await room.prepare(Snapshot(around.catalog, around.promises))
         except Refused:
+            if around.opened.is_offline:
+                raise
             raise NotAlone from None
         commit()
         around.follow(room.prepare)
@@ -83,6 +95,7 @@ class _Limits:
         )
         self._admission.say = around.say
         self._reconciler = Reconciler((), self._store, around.opened, around.now)
+        self._is_deferred = False
         self._has_learned = self._is_alone = self._is_counting = self._has_ceilings = False
         self.entry = Entry(self._ceilings, self._admission, self._admission.counters)
         stack.push_async_callback(self._end)
@@ -92,11 +105,15 @@ class _Limits:
         """Get ready for a snapshot; what makes it hold.
 
         Raises:
-            Refused: If it has budgets, and another process counts such by itself.
+            Refused: If it has budgets, and another process counts such by itself, or this one
+                would count them without knowing what was spent.
         """
         policies = snapshot.policies
+        if self._around.opened.is_offline:
+            self._defer(policies)
         if policies.budgets and not self._is_alone:
-            await self._around.opened.ask(self._check_alone)
+            if not (self._is_deferred and self._store.is_shared):
+                await self._around.opened.ask(self._check_alone)
             if self._store.is_shared:
                 await _compare_clock(self._store, self._around)
         if (policies.budgets or policies.ceilings) and not self._has_learned:
@@ -109,6 +126,34 @@ class _Limits:
             self._reconciler.update(policies.budgets)
             await self._reconciler.begin()
         return partial(self._commit, snapshot)
+
+    def _defer(self, policies: Promises) -> None:
+        """Defer what needs the database, which is away since the gateway started.
+
+        Raises:
+            Refused: If it has budgets that would begin at nothing.
+        """
+        if policies.budgets and not self._store.is_shared:
+            raise Refused(_AT_RISK)
+        if not self._is_deferred:
+            self._is_deferred = True
+            self._running.append(self._around.tasks.keep(self._do_deferred))
+
+    async def _do_deferred(self) -> None:
+        """Do what a start without the database has deferred, once there is one.
+
+        Budgets in Redis need neither meanwhile: the lock keeps other processes from counting by
+        themselves, and lengths of answers are learned from calls, too.
+        """
+        opened = self._around.opened
+        await opened.wait_until_online()
+        while self._store.is_shared and not self._is_alone:
+            try:
+                await opened.ask(self._check_alone)
+            except SQLAlchemyError as error:
+                _log.warning("The lock of who counts budgets is not taken yet: %s", reason(error))
+                await asyncio.sleep(_LOCKED_EVERY_S)
+        await self._predictor.begin(partial(opened.ask, opened.answers.last))
 
     def _check_alone(self) -> None:
         """Take the lock of whoever counts by itself; blocks.
@@ -146,7 +191,7 @@ class _Limits:
             works.append(partial(_keep_comparing, self._store, self._around))
         if self._leased is not None:
             works.append(self._leased.run)
-        self._running = [self._around.tasks.keep(work) for work in works]
+        self._running += [self._around.tasks.keep(work) for work in works]
 
     async def _end(self) -> None:
         self._around.tasks.end(*self._running)

@@ -11,6 +11,11 @@ from proxy.routes.relay import error_headers
 
 #: The trouble that ``/readyz`` names until the gateway is ready.
 STARTING: Final = "the database is away since the gateway started; its log says why"
+#: What ``/readyz`` notes while known keys are served until the database is available.
+OFFLINE: Final = (
+    "the database is away since the gateway started: calls of the keys known last are answered,"
+    " neither planned nor compacted; calls of other keys are refused"
+)
 _RETRY_AFTER_S: Final = 5.0
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import (
     URL,
     Connection,
     Delete,
+    Dialect,
     Engine,
     Table,
     Update,
@@ -77,6 +78,36 @@ class TablesTooNew(Exception):
             f" revisions up to {newest}. Run the newer version, or restore a backup from before its"
             " first start."
         )
+
+
+class OtherInstallation(Exception):
+    """The database is not the one whose keys were served while it was away."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database holds another installation than when its keys were last read: it was"
+            " replaced, or restored without its tables. Start again to serve what it holds now."
+        )
+
+
+class ConnectionGate:
+    """Refuses all connections of an engine, as a server that is away does, until it is opened.
+
+    Args:
+        engine: It has made no connection yet.
+
+    Attributes:
+        is_open: Whether connections are made.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.is_open = False
+        event.listen(engine, "do_connect", self._connect)
+
+    def _connect(self, dialect: Dialect, *_: object) -> None:
+        """None, at which the engine connects."""
+        if not self.is_open:
+            raise dialect.loaded_dbapi.OperationalError("it is away since the gateway started")
 
 
 def is_outage(error: SQLAlchemyError) -> bool:

@@ -20,6 +20,10 @@ class Foldboard:
     def start(self) -> None:
         """Learn what holds, and watch it change."""
         self.chosen = self._compactions.chosen()
+        self.watch()
+
+    def watch(self) -> None:
+        """Watch what holds change; what is known of it may be out of date."""
         self._lookout.start()
 
     def close(self) -> None:

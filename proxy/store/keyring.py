@@ -9,6 +9,7 @@ seen yet are refused with a reason; it says so in ``trouble``.
 import asyncio
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import Any
 
@@ -45,6 +46,7 @@ class Keyring:
         self._noticed = -1  # answers from before this many changes are not remembered
         self._learnt = -1  # all keys in memory are at least as new as this many changes
         self._teams = 0
+        self._revision = 0
         self._names: dict[str, str] = {}
         self._lock = threading.Lock()
         self._lookout = Lookout("keys", self._changed)
@@ -56,6 +58,23 @@ class Keyring:
         for row in rows:
             self._remember(row)
         self._teams = self._count_teams()
+        self.watch()
+
+    def restore(self, keys: Mapping[bytes, Key], teams: int) -> None:
+        """Take over keys that were known before this start, by the hashes of their secrets.
+
+        Args:
+            keys: The least recently used first.
+            teams: How many teams had a key then.
+        """
+        with self._lock:
+            self._known.update(keys)
+            self._names.update((key.team, key.team_name) for key in keys.values())
+            self._forget_oldest()
+        self._teams = teams
+
+    def watch(self) -> None:
+        """Watch keys change; those in memory may be out of date."""
         self._lookout.start()
 
     def close(self) -> None:
@@ -71,6 +90,21 @@ class Keyring:
     def teams(self) -> int:
         """How many teams have a key, as of the last refresh or the last key that was looked up."""
         return self._teams
+
+    @property
+    def is_current(self) -> bool:
+        """True if the keys in memory are those of the database, as of the last refresh."""
+        return self._learnt >= 0 and self.trouble is None
+
+    @property
+    def revision(self) -> int:
+        """Differs once keys in memory have changed."""
+        return self._revision
+
+    def known(self) -> dict[bytes, Key]:
+        """The keys in memory by the hashes of their secrets, the least recently used first."""
+        with self._lock:
+            return dict(self._known)
 
     def team_name(self, team: str) -> str:
         """The name of the team with this id, as of its keys in memory; else its id."""
@@ -142,8 +176,11 @@ class Keyring:
             with reading(self._engine) as connection:
                 rows = connection.execute(_KEYS.where(schema.keys.c.hash.in_(some))).all()
             with self._lock:
+                for gone in {*some}.difference(row.hash for row in rows):
+                    self._known.pop(gone, None)  # of a database that was restored
                 self._known.update((row.hash, _key(row)) for row in rows)
                 self._names.update((row.team, row.team_name) for row in rows)
+                self._revision += 1
         self._teams = self._count_teams()
         self._learnt = changes
 
@@ -167,11 +204,15 @@ class Keyring:
             if row.changes < self._noticed:
                 return False
             self._known[row.hash] = _key(row)
+            self._revision += 1
             if len(self._names) < self._bound or row.team in self._names:
                 self._names[row.team] = row.team_name
-            while len(self._known) > self._bound:
-                self._known.popitem(last=False)
+            self._forget_oldest()
         return True
+
+    def _forget_oldest(self) -> None:
+        while len(self._known) > self._bound:
+            self._known.popitem(last=False)
 
     def _forget(self, hashed: bytes) -> None:
         with self._lock:

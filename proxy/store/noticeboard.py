@@ -30,6 +30,10 @@ class Noticeboard:
     def start(self) -> None:
         """Learn what holds, and watch it change."""
         self._learn()
+        self.watch()
+
+    def watch(self) -> None:
+        """Watch what holds change; what is known of it may be out of date."""
         self._lookout.start()
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ from proxy.store.database import is_outage, reason
 T = TypeVar("T")
 
 _log = logging.getLogger("thriftgate.store")
+_SILENCE_S: Final = 2.0
 _SILENT: Final = "it has not answered yet, or another process migrates its tables"
 
 
@@ -30,11 +31,15 @@ class RetryDelays:
 
     first: float = 0.5
     longest: float = 5.0
-    silence: float = 2.0
+    silence: float = _SILENCE_S
 
 
 async def open_when_available(
-    open_once: Callable[[], T], on_wait: Callable[[], object], delays: RetryDelays = RetryDelays()
+    open_once: Callable[[], T],
+    on_wait: Callable[[], object],
+    delays: RetryDelays = RetryDelays(),
+    *,
+    meanwhile: str = "Calls get 503",
 ) -> T:
     """The opened store; an attempt that fails because the database is away is repeated.
 
@@ -42,6 +47,7 @@ async def open_when_available(
         open_once: Opens the store; it blocks, in a thread that does not hold up the process's end.
         on_wait: Called once, when the store is not open at once.
         delays: How long to wait between attempts.
+        meanwhile: What the log says of calls until the database is available.
 
     Raises:
         SQLAlchemyError: The database answers, and waiting does not help.
@@ -53,9 +59,9 @@ async def open_when_available(
     try:
         await asyncio.wait({attempt}, timeout=delays.silence)
         if not attempt.done():
-            is_waiting = _report(_SILENT, on_wait)
+            is_waiting = _report(_SILENT, on_wait, meanwhile)
         while (why := await _outage(attempt)) is not None:
-            is_waiting = is_waiting or _report(why, on_wait)
+            is_waiting = is_waiting or _report(why, on_wait, meanwhile)
             await asyncio.sleep(delay)
             attempt, delay = _start(open_once), min(delay * 2, delays.longest)
     finally:
@@ -66,9 +72,27 @@ async def open_when_available(
     return attempt.result()
 
 
-def _report(why: str, on_wait: Callable[[], object]) -> bool:
-    """Log that calls are refused until the database is available; True."""
-    _log.warning("The database is away: %s. Calls get 503 until it is available", why)
+async def is_available(check: Callable[[], object], silence: float = _SILENCE_S) -> bool:
+    """True if the database can be used now; False if it is away or does not answer in time.
+
+    Args:
+        check: Tries it; it blocks, and what it does may go on after this has returned.
+        silence: Seconds after which no answer counts as an outage.
+
+    Raises:
+        Exception: As ``check`` does, where waiting does not help.
+    """
+    attempt = _start(check)
+    await asyncio.wait({attempt}, timeout=silence)
+    if not attempt.done():
+        attempt.cancel()
+        return False
+    return await _outage(attempt) is None
+
+
+def _report(why: str, on_wait: Callable[[], object], meanwhile: str) -> bool:
+    """Log what becomes of calls until the database is available; True."""
+    _log.warning("The database is away: %s. %s until it is available", why, meanwhile)
     on_wait()
     return True
 

@@ -18,20 +18,30 @@ from typing import ParamSpec, Self, TypeVar
 
 from sqlalchemy import Engine, select, text
 
-from proxy.prefix.standing import Mode
+from compaction.policy import Mode as Compaction
+from proxy.chosen import Chosen, Setting
+from proxy.prefix.standing import Mode, Standings
 from proxy.receipt import Receipt
 from proxy.settings import Settings
 from proxy.store import schema
 from proxy.store.alone import alone
 from proxy.store.answers import Answers
 from proxy.store.compactions import Compactions
-from proxy.store.database import migrate, open_database, writing
+from proxy.store.database import (
+    ConnectionGate,
+    OtherInstallation,
+    migrate,
+    open_database,
+    revision,
+    writing,
+)
 from proxy.store.drain import Drain
 from proxy.store.foldboard import Foldboard
 from proxy.store.foldings import Foldings
 from proxy.store.inserts import inserter
 from proxy.store.journal import Journal
 from proxy.store.keyring import Keyring
+from proxy.store.known_keys import KnownKeys
 from proxy.store.layouts import Layouts
 from proxy.store.ledger import Ledger
 from proxy.store.lines import encode
@@ -63,10 +73,14 @@ class Store:
         secret: 32 random bytes of this installation, for keyed hashes.
     """
 
-    def __init__(self, engine: Engine, folder: Path, mode: Mode = Mode.OBSERVE) -> None:
+    def __init__(
+        self, engine: Engine, folder: Path, mode: Mode = Mode.OBSERVE, secret: bytes = b""
+    ) -> None:
         self._engine = engine
+        self._gate: ConnectionGate | None = None
+        self._online = asyncio.Event()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
-        self.secret = _secret(engine)
+        self.secret = secret or _secret(engine)
         self.keyring = Keyring(engine, self._threads)
         self.ledger = Ledger(engine, folder)
         self.reports = LedgerReports(engine)
@@ -112,6 +126,48 @@ class Store:
             store.drain.start()
             undo.pop_all()
         return store
+
+    @classmethod
+    def open_offline(cls, url: str, folder: Path, mode: Mode, known: KnownKeys) -> Self:
+        """A store whose database is away; ``go_online`` connects it.
+
+        Until then it finds the known keys and journals receipts. Whatever asks the database fails
+        at once, and no prompt is planned or compacted, for the features' modes are not known.
+
+        Raises:
+            ValueError: The URL names no database this can use.
+            OSError: The folder cannot be written.
+        """
+        engine = open_database(url)
+        gate = ConnectionGate(engine)
+        store = cls(engine, folder, mode, known.secret)
+        store._gate = gate
+        store.keyring.restore(known.by_hash(), known.teams)
+        store.board.standings = Standings(mode=Mode.OFF)
+        store.foldboard.chosen = Chosen(unlisted=Setting(mode=Compaction.OFF))
+        store.journal.start()
+        store.drain.start()
+        return store
+
+    @property
+    def is_offline(self) -> bool:
+        """True while the database is away since this store was opened."""
+        return self._gate is not None and not self._gate.is_open
+
+    def go_online(self) -> None:
+        """Connect to the database, of which ``check_database`` found that it can be used."""
+        if self._gate is None or self._gate.is_open:
+            return
+        self._gate.is_open = True
+        self.keyring.watch()
+        self.board.watch()
+        self.foldboard.watch()
+        self._online.set()
+
+    async def wait_until_online(self) -> None:
+        """Wait until the store has been connected to its database."""
+        if self.is_offline:
+            await self._online.wait()
 
     def keep(self, receipt: Receipt) -> None:
         """Record a receipt; once this returns, kill -9 does not lose it."""
@@ -163,6 +219,36 @@ def open_store(settings: Settings) -> Store:
     """
     settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return Store.open(settings.ledger_url, settings.folder / "journal", settings.planning)
+
+
+def check_database(url: str, secret: bytes) -> None:
+    """Migrate the database at ``url``, if it is the installation with this secret; blocks.
+
+    Raises:
+        OtherInstallation: It is another one.
+        SQLAlchemyError: The database is away.
+        TablesTooNew: A newer version has migrated its tables.
+    """
+    engine = open_database(url)
+    try:
+        if revision(engine) is None:
+            raise OtherInstallation
+        migrate(engine)
+        if _secret(engine) != secret:
+            raise OtherInstallation
+    finally:
+        engine.dispose()
+
+
+def open_known_store(settings: Settings, known: KnownKeys) -> Store:
+    """The store these settings name, whose database is away; blocks.
+
+    Raises:
+        ValueError: The URL names no database that can be used.
+        OSError: The folder cannot be written.
+    """
+    folder = settings.folder / "journal"
+    return Store.open_offline(settings.ledger_url, folder, settings.planning, known)
 
 
 def _secret(engine: Engine) -> bytes:

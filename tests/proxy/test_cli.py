@@ -549,3 +549,10 @@ def test_a_hangup_before_the_gateway_can_reload_does_not_end_it(command, is_igno
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)  # noqa: S603 - our own script
 
     assert ran.stdout.split()[-1] == str(is_ignored).encode()
+
+
+def test_check_notes_where_known_keys_are_to_be_served_and_never_are():
+    said = told("check", serve_known_keys="24h")
+
+    assert "THRIFTGATE_SERVE_KNOWN_KEYS does nothing: the ledger is a SQLite file" in said
+    assert "THRIFTGATE_SERVE_KNOWN_KEYS" not in told("check")

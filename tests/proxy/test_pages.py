@@ -1,8 +1,11 @@
 """All that is not a call, as a gateway serves it: which door opens what."""
 
 import asyncio
+import json
+import logging
 import re
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,11 @@ from dashboards import pages
 from dashboards.pages import Overview
 from proxy.app import Gateway, gateway
 from proxy.configuration import read_policies
+from proxy.routes.starting import OFFLINE
 from proxy.settings import Settings
+from proxy.store.store import Store
 from tests.fakes.asgi import Connection, asked, refusal, scope
+from tests.fakes.offline import offline_store
 
 TOKEN = "an-admin-token-of-24-chars"
 NOW = 1_790_000_000.0
@@ -144,3 +150,61 @@ def test_what_empty_parts_say_to_write_can_be_read(tmp_path: Path) -> None:
     found = read_policies(Settings(promises=file))
     every = (found.objectives, found.budgets, found.ceilings, found.sinks)
     assert [len(each) for each in every] == [1, 1, 1, 1]
+
+
+async def readiness(running: Gateway) -> tuple[int, dict[str, Any]]:
+    got_ready = await got(running, "/readyz")
+    return got_ready.status, json.loads(got_ready.body)
+
+
+def serving_known(settings: Settings) -> Settings:
+    """The settings of a gateway on PostgreSQL that serves known keys without it."""
+    fields = {"database_url": "postgresql://db/ledger", "serve_known_keys": timedelta(hours=24)}
+    return settings.model_copy(update=fields)
+
+
+def test_a_gateway_that_serves_known_keys_without_its_database_is_ready_and_says_so(
+    settings: Settings, tmp_path: Path
+) -> None:
+    opened, key = offline_store(tmp_path)
+
+    async def run() -> list[tuple[int, dict[str, Any]]]:
+        async with gateway(serving_known(settings), opened) as running:
+            models = await got(running, "/v1/models", authorization=f"Bearer {key}")
+            assert models.status == 200
+            before = await readiness(running)
+            opened.go_online()
+            return [before, await readiness(running)]
+
+    ready = {"status": "ready", "troubles": []}
+    assert asyncio.run(run()) == [
+        (200, {**ready, "notes": [f"degraded: {OFFLINE}"]}),
+        (200, ready),
+    ]
+
+
+class Troubled(Store):
+    """One whose database is away, and whose journal may be broken, too."""
+
+    def trouble(self) -> list[str]:
+        return [*filter(None, [self.journal.trouble]), "changes to keys go unnoticed"]
+
+
+def test_where_known_keys_are_served_the_journal_alone_makes_a_gateway_unready(
+    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened = Troubled.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+
+    async def run() -> list[tuple[int, dict[str, Any]]]:
+        async with gateway(serving_known(settings), opened) as running:
+            before = await readiness(running)
+            opened.journal.close()
+            opened.journal.append(b"{}")
+            return [before, await readiness(running)]
+
+    with caplog.at_level(logging.CRITICAL):
+        (status, ready), (status_after, unready) = asyncio.run(run())
+    notes = ["degraded: changes to keys go unnoticed"]
+    assert (status, ready) == (200, {"status": "ready", "troubles": [], "notes": notes})
+    assert (status_after, unready["notes"]) == (503, notes)
+    assert "journal" in unready["troubles"][0]

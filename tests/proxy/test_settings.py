@@ -1,4 +1,5 @@
 import inspect
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "redis_url": ("redis://cache:6379/0", "redis://cache:6379/0"),
     "pass_unlisted_models": ("false", False),
     "private_budgets": ("1", True),
+    "serve_known_keys": ("24h", timedelta(hours=24)),
     "body_limit": ("1000", 1000),
     "bodies_limit": ("2048", 2048),
     "max_calls": ("7", 7),
@@ -54,6 +56,7 @@ WRONG = {
     "port": "80000",
     "pass_unlisted_models": "perhaps",
     "private_budgets": "perhaps",
+    "serve_known_keys": "24",
     "body_limit": "0",
     "bodies_limit": "0",
     "max_calls": "many",
@@ -113,6 +116,7 @@ def test_a_wrong_value_is_told_with_its_variable(name, text):
         ("control_share", "a number from 0 to 1"),
         ("retry_wait", "a number from 0"),
         ("log_calls", "true or false"),
+        ("serve_known_keys", "a duration such as 24h, or off"),
         (
             "cors_origins",
             "origins such as https://app.example.com with commas between them, or *",

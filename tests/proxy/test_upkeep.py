@@ -11,9 +11,11 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from proxy.prefix.standing import Place
+from proxy.settings import Settings
 from proxy.store.guarding import Suspension, suspend_harmful
+from proxy.store.known_keys import FILE_NAME, remove_known_keys
 from proxy.store.store import Store
-from proxy.upkeep import guard, retain
+from proxy.upkeep import guard, keep_known_keys, retain
 from tests.fakes.alerts import Notified
 from tests.fakes.clock import played
 
@@ -134,3 +136,27 @@ def test_a_mistake_of_ours_is_not_hidden(tmp_path, work):
 
     with pytest.raises(ZeroDivisionError):
         watched(store(tmp_path, broken), work, 1)
+
+
+def kept_keys(opened: Asked, **fields: Any) -> None:
+    """Write down known keys for ten seconds, which pass at once."""
+    settings = Settings(**fields)
+    watched(opened, lambda *_: keep_known_keys(opened, settings, lambda: NOW), 10 / HOUR)
+
+
+def test_known_keys_are_written_down_beside_the_journal_every_second(tmp_path):
+    opened = store(tmp_path, lambda *_: None)
+    url = "postgresql://db/ledger"
+    kept_keys(opened, folder=tmp_path, database_url=url, serve_known_keys="24h")
+    first = opened.asked[0][0]
+
+    assert [at - first for at, _, _ in opened.asked] == [float(n) for n in range(10)]
+    assert {args for _, _, args in opened.asked} == {(opened.keyring, NOW)}
+
+
+@pytest.mark.parametrize("fields", [{}, {"serve_known_keys": "24h"}])
+def test_where_known_keys_are_never_served_none_are_left_on_disk(tmp_path, fields):
+    opened = store(tmp_path, lambda *_: None)
+    kept_keys(opened, folder=tmp_path, **fields)
+
+    assert [each[1:] for each in opened.asked] == [(remove_known_keys, (tmp_path / FILE_NAME,))]

@@ -6,12 +6,14 @@ from sqlalchemy import text
 
 from proxy.alerts.standing import alerting
 from proxy.store.database import writing
+from proxy.store.store import Store
 from slo import window
 from slo.alert import budget_alert
 from slo.budget import Budget, Unit
 from slo.window import Window
 from tests.fakes.alerts import NOW, a_sink, an_alert
 from tests.fakes.desk import LoopTasks
+from tests.fakes.offline import offline_store
 
 DAY = Budget(name="day", scope="team", unit=Unit.REQUESTS, window=Window.DAY, limit=1_000)
 
@@ -58,3 +60,26 @@ def test_a_database_that_is_away_keeps_no_gateway_from_starting(store, caplog):
     stood(store, budgets=())
 
     assert "Open alerts stay as they are: no such table" in caplog.text
+
+
+def test_without_its_database_alerts_wait_for_it_and_are_reviewed_once_it_is_there(
+    tmp_path, caplog
+):
+    opened, _ = offline_store(tmp_path)
+    other = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "other")
+    alert = budget_alert(DAY, "acme", 95, 960, NOW, window.closes(Window.DAY, NOW))
+    other.outbox.put([alert], {}, NOW)
+
+    async def run() -> None:
+        async with asyncio.timeout(60), alerting((), opened, LoopTasks(), lambda: NOW, ()) as sent:
+            await asyncio.sleep(0)
+            is_away = "Open alerts stay" in caplog.text
+            opened.go_online()
+            while await opened.ask(other.outbox.open, 9):
+                await asyncio.sleep(0.05)
+                await sent.tend()
+        assert not is_away
+
+    asyncio.run(run())
+    opened.close(5)
+    other.close(5)

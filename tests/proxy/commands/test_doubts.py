@@ -6,7 +6,7 @@ from compaction.policy import Mode
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.catalog.families import Family, Passing
-from proxy.commands.doubts import assumptions, doubts, teams, unasked, unnoted
+from proxy.commands.doubts import assumptions, doubts, known_keys_obstacle, teams, unasked, unnoted
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.ceiling import Ceiling
@@ -153,3 +153,30 @@ def test_what_is_assumed_of_models_is_said_with_where_unlisted_ones_pass():
     assert "traits of new-1 are assumed" in assumed
     assert "pass to one, at no known price" in passed
     assert list(assumptions(catalog(m=(KNOWN,)))) == []
+
+
+POSTGRES = "postgresql://db/ledger"
+
+
+@pytest.mark.parametrize(
+    ("fields", "has_budgets", "why"),
+    [
+        ({}, False, ""),
+        ({"serve_known_keys": "off", "database_url": POSTGRES}, True, ""),
+        ({"serve_known_keys": "24h"}, False, "the ledger is a SQLite file, which is never away"),
+        ({"serve_known_keys": "24h", "database_url": POSTGRES}, False, ""),
+        ({"serve_known_keys": "24h", "database_url": POSTGRES}, True, "THRIFTGATE_REDIS_URL"),
+        (
+            {"serve_known_keys": "24h", "database_url": POSTGRES, "redis_url": "redis://there"},
+            True,
+            "",
+        ),
+    ],
+)
+def test_known_keys_are_not_served_where_that_is_not_needed_or_budgets_are_at_risk(
+    fields, has_budgets, why
+):
+    policies = Promises(budgets=(budget(),) if has_budgets else ())
+    found = known_keys_obstacle(Settings(**fields), policies)
+
+    assert why in found if why else found == ""

@@ -11,10 +11,12 @@ from redis.exceptions import RedisError
 from proxy.configuration import Refused, Snapshot, read_policies
 from proxy.limits.standing import NotAlone, standing
 from proxy.settings import Settings
+from proxy.store.answers import MOST, Answer, Answers
 from proxy.store.store import Store
 from tests.fakes.around import Heard, around
 from tests.fakes.desk import catalog
 from tests.fakes.limited import NOW
+from tests.fakes.offline import offline_store
 from tests.fakes.redis_keys import SERVER, prefix
 
 ONE = """
@@ -162,3 +164,94 @@ def test_a_reload_that_brings_budgets_is_refused_where_another_gateway_counts(tm
                 await second.followed[0](snapshot(ONE, tmp_path))
 
     asyncio.run(run())
+
+
+def test_budgets_in_redis_stand_without_the_database_and_take_their_lock_once_it_is_there(
+    tmp_path,
+):
+    try:
+        with prefix():
+            pass
+    except RedisError as error:
+        pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS: {error}")
+    opened, _ = offline_store(tmp_path)
+    other = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "other")
+
+    def is_alone() -> bool:
+        with other.alone() as alone:
+            return alone
+
+    async def run() -> None:
+        here = around(chosen(tmp_path, redis_url=SERVER), opened, Heard())
+        async with asyncio.timeout(60), standing(here) as entry:
+            assert entry is not None
+            assert is_alone()
+            opened.go_online()
+            for _ in range(1_000):
+                if not is_alone():
+                    break
+                await asyncio.sleep(0.05)
+            assert not is_alone()
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*rest, return_exceptions=True)
+
+    asyncio.run(run())
+    opened.close(5)
+    other.close(5)
+
+
+def test_budgets_that_the_process_counts_do_not_stand_without_the_database(tmp_path):
+    opened, _ = offline_store(tmp_path)
+
+    async def run() -> None:
+        async with standing(around(chosen(tmp_path), opened, Heard())):
+            pass
+
+    with pytest.raises(Refused, match="nobody knows what was spent"):
+        asyncio.run(run())
+    opened.close(0)
+
+
+def test_a_reload_without_the_database_brings_no_budgets_that_the_process_counts(tmp_path):
+    opened, _ = offline_store(tmp_path)
+    heard = Heard()
+
+    async def run() -> None:
+        async with standing(around(chosen(tmp_path, ""), opened, heard)):
+            (prepare,) = heard.followed
+            with pytest.raises(Refused, match="nobody knows what was spent"):
+                await prepare(snapshot(ONE, tmp_path))
+            opened.go_online()
+            (await prepare(snapshot(ONE, tmp_path)))()
+        await asyncio.sleep(0)
+
+    asyncio.run(run())
+    opened.close(5)
+
+
+def test_what_the_ledger_holds_of_answers_is_learned_once_the_database_is_there(tmp_path):
+    opened, _ = offline_store(tmp_path)
+    asked = asyncio.Event()
+
+    class Asked(Answers):
+        """Notes that it was asked."""
+
+        def last(self, most: int = MOST) -> list[Answer]:
+            found = super().last(most)
+            loop.call_soon_threadsafe(asked.set)
+            return found
+
+    opened.answers = Asked(opened._engine)
+
+    async def run() -> None:
+        text = '[[ceilings]]\nname = "small"\nlimit = "0.01"\n'
+        async with standing(around(chosen(tmp_path, text), opened, Heard())):
+            assert not asked.is_set()
+            opened.go_online()
+            async with asyncio.timeout(60):
+                await asked.wait()
+
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        runner.run(run())
+    opened.close(5)

@@ -21,6 +21,7 @@ from sqlalchemy.exc import (
 
 from proxy.store import schema
 from proxy.store.database import (
+    ConnectionGate,
     TablesTooNew,
     _alembic,
     _migrating,
@@ -311,3 +312,15 @@ def test_a_database_that_refuses_connections_is_an_outage_whose_reason_is_one_li
     assert reason(caught.value).startswith("connection failed: ")
     assert "secret" not in reason(caught.value)
     assert "\n" not in reason(caught.value)
+
+
+def test_a_gate_refuses_connections_as_a_server_that_is_away_until_it_is_opened(url: str) -> None:
+    engine = open_database(url)
+    gate = ConnectionGate(engine)
+    with pytest.raises(OperationalError, match="away since the gateway started"):
+        revision(engine)
+    gate.is_open = True
+    found = revision(engine)
+    engine.dispose()
+
+    assert found is None

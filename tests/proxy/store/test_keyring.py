@@ -3,10 +3,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, delete
 
 from proxy.call import Key
 from proxy.errors import Unready
+from proxy.store import schema
 from proxy.store.database import writing
 from proxy.store.keyring import Keyring
 from proxy.store.teams import Teams
@@ -203,6 +204,67 @@ def test_it_knows_the_names_of_the_teams_whose_keys_it_knows(
     assert key is not None
     assert keyring.team_name(key.team) == "support"
     assert keyring.team_name("team_unknown") == "team_unknown"
+
+
+def test_keys_of_an_earlier_start_are_found_without_the_database_and_others_wait(
+    teams: Teams, engine: Engine, threads: ThreadPoolExecutor
+) -> None:
+    key_id, secret = a_key(teams, "support")
+    _, unseen = a_key(teams, "coding")
+    earlier = Keyring(engine, threads, bound=3)
+    look(earlier, secret)
+    later = Keyring(engine, threads, bound=3)
+    later.restore(earlier.known(), 2)
+    go_away(engine)
+    found = later.find(secret)
+
+    assert found is not None
+    assert (found.id, later.teams, later.team_name(found.team)) == (key_id, 2, "support")
+    with pytest.raises(Unready):
+        look(later, unseen)
+
+
+def test_no_more_keys_are_restored_than_are_remembered(keyring: Keyring) -> None:
+    key = Key(id="key_1", team="team_1", team_name="support")
+    keyring.restore({bytes([n]): key for n in range(5)}, 1)
+
+    assert list(keyring.known()) == [bytes([n]) for n in (2, 3, 4)]
+
+
+def test_restored_keys_are_not_current_before_the_database_has_confirmed_them(
+    keyring: Keyring, teams: Teams, engine: Engine
+) -> None:
+    key_id, secret = a_key(teams, "support")
+    earlier = look(keyring, secret)
+    assert earlier is not None
+    keyring.restore(keyring.known(), 1)
+    before = (keyring.is_current, keyring.revision)
+    teams.revoke(key_id, now=NOW)
+    keyring.refresh()
+    after = (keyring.is_current, keyring.revision)
+    found = keyring.find(secret)
+    go_away(engine)
+    keyring.refresh()
+
+    assert (before[0], after[0], keyring.is_current) == (False, True, False)
+    assert after[1] > before[1]
+    assert found is not None
+    assert found.revoked
+
+
+def test_a_key_that_a_restored_database_lacks_is_forgotten(
+    keyring: Keyring, teams: Teams, engine: Engine
+) -> None:
+    key_id, secret = a_key(teams, "support")
+    _, other = a_key(teams, "coding")
+    look(keyring, secret)
+    look(keyring, other)
+    with writing(engine) as connection:
+        connection.execute(delete(schema.keys).where(schema.keys.c.id == key_id))
+    keyring.refresh()
+
+    assert keyring.find(secret) is None
+    assert keyring.find(other) is not None
 
 
 def go_away(engine: Engine) -> None:

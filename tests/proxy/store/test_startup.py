@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
 
-from proxy.store.startup import RetryDelays, open_when_available
+from proxy.store.startup import RetryDelays, is_available, open_when_available
 
 _QUICK = RetryDelays(first=0.001, longest=0.002, silence=30.0)
 _SILENT = RetryDelays(silence=0.01)
@@ -105,3 +105,39 @@ def test_the_end_of_the_process_does_not_wait_for_an_attempt() -> None:
     assert attempt.daemon
     never.set()
     attempt.join(30)
+
+
+def _is_available(attempts: Attempts) -> bool:
+    return asyncio.run(is_available(attempts.open))
+
+
+def test_a_database_that_can_be_used_is_available_and_one_that_is_away_is_not() -> None:
+    away = Attempts([_failure(OperationalError, "refused")])
+
+    assert _is_available(Attempts([]))
+    assert not _is_available(away)
+    assert away.made == 1
+
+
+def test_a_database_that_does_not_answer_is_not_available() -> None:
+    answered = threading.Event()
+    work: Callable[[], bool] = lambda: answered.wait(30)  # noqa: E731 - the attempt
+    found = asyncio.run(is_available(work, 0.01))
+    answered.set()
+
+    assert not found
+
+
+def test_an_error_that_waiting_does_not_heal_is_not_taken_for_an_outage() -> None:
+    with pytest.raises(ProgrammingError):
+        _is_available(Attempts([_failure(ProgrammingError, "permission denied")]))
+
+
+def test_the_log_says_what_becomes_of_calls_meanwhile(caplog: pytest.LogCaptureFixture) -> None:
+    attempts = Attempts([_failure(OperationalError, "refused")])
+    work = open_when_available(attempts.open, attempts.wait, _QUICK, meanwhile="Some get 200")
+    asyncio.run(work)
+
+    assert caplog.messages[0] == (
+        "The database is away: refused. Some get 200 until it is available"
+    )

@@ -10,14 +10,18 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, delete
-from sqlalchemy.exc import NoResultFound
+from sqlalchemy.exc import NoResultFound, OperationalError
 
+from compaction.policy import Mode as Compaction
+from proxy.errors import Unready
+from proxy.prefix.standing import Mode, Place
 from proxy.receipt import Receipt
 from proxy.store import schema
-from proxy.store.database import writing
+from proxy.store.database import OtherInstallation, open_database, revision, writing
 from proxy.store.segments import listed
-from proxy.store.store import Store
+from proxy.store.store import Store, check_database
 from tests.fakes.ledger import ledger_of, rollups_of
+from tests.fakes.offline import offline_store
 from tests.fakes.receipts import a_receipt, rolled_up
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -28,6 +32,7 @@ from pathlib import Path
 from proxy.store.ids import call_ids
 from proxy.store.journal import Bounds, Journal
 from proxy.store.store import Store
+from tests.fakes.offline import offline_store
 from tests.fakes.receipts import START, a_receipt
 
 call_id = call_ids()
@@ -159,3 +164,98 @@ def test_trouble_names_every_part_that_has_some(
     assert len(store.trouble()) == 2
     assert "journal" in store.trouble()[0]
     assert "drain" in store.trouble()[1]
+
+
+def test_an_offline_store_knows_its_keys_and_secret_and_plans_and_compacts_nothing(
+    tmp_path: Path,
+) -> None:
+    store, key = offline_store(tmp_path)
+    found = store.keyring.find(key)
+    mode = store.board.standings.of(Place("team", "feature")).mode
+    compaction = store.foldboard.chosen.of("team", "feature").in_force(Compaction.FACTS)
+    troubles = store.trouble()
+    store.close(0)
+
+    assert found is not None
+    assert (len(store.secret), store.is_offline, troubles) == (32, True, [])
+    assert (mode, compaction) == (Mode.OFF, Compaction.OFF)
+
+
+def test_an_offline_store_s_database_is_away_to_whoever_asks_it(tmp_path: Path) -> None:
+    store, _ = offline_store(tmp_path)
+    with pytest.raises(OperationalError, match="away since the gateway started"):
+        store.teams.all()
+    with pytest.raises(Unready):
+        asyncio.run(store.keyring.look("tg-" + "x" * 40))
+    store.close(0)
+
+
+def test_receipts_kept_offline_are_in_the_database_once_the_store_is_online(
+    tmp_path: Path,
+) -> None:
+    store, _ = offline_store(tmp_path)
+    store.keep(a_receipt(3))
+    flushed = store.drain.flush(0.1)
+    is_told = store.drain.trouble is not None
+    waiting = asyncio.run(_go_online(store))
+    arrived = store.drain.flush(30)
+
+    assert (flushed, is_told, waiting, arrived) == (False, True, True, True)
+    assert store.ledger.count_calls() == 1
+    assert (store.is_offline, store.trouble()) == (False, [])
+    assert store.close(10)
+
+
+async def _go_online(store: Store) -> bool:
+    """Whether somebody had to wait for the database; it is there afterwards."""
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(store.wait_until_online())
+        await asyncio.sleep(0)
+        had_to_wait = not waiting.done()
+        store.go_online()
+    await store.wait_until_online()
+    return had_to_wait
+
+
+def test_a_store_that_is_online_learns_what_holds(tmp_path: Path) -> None:
+    store, _ = offline_store(tmp_path)
+    store.go_online()
+    store.go_online()
+    for each in (store.keyring, store.board, store.foldboard):
+        each.refresh()
+    mode = store.board.standings.of(Place("team", "feature")).mode
+    unlisted = store.foldboard.chosen.of("team", "feature").in_force(Compaction.FACTS)
+    is_current = store.keyring.is_current
+    store.close(10)
+
+    assert (mode, unlisted, is_current) == (Mode.AUTO, Compaction.FACTS, True)
+
+
+def test_a_store_that_never_was_offline_makes_nobody_wait(tmp_path: Path) -> None:
+    store = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    asyncio.run(asyncio.wait_for(store.wait_until_online(), 30))
+    store.go_online()
+    store.close(10)
+
+    assert not store.is_offline
+
+
+def test_a_database_is_checked_to_be_the_installation_whose_keys_were_served(
+    url: str, tmp_path: Path
+) -> None:
+    store = Store.open(url, tmp_path / "journal")
+    store.close(10)
+    check_database(url, store.secret)
+
+    with pytest.raises(OtherInstallation):
+        check_database(url, bytes(32))
+
+
+def test_a_database_without_tables_is_another_installation_and_stays_empty(url: str) -> None:
+    with pytest.raises(OtherInstallation):
+        check_database(url, bytes(32))
+    engine = open_database(url)
+    found = revision(engine)
+    engine.dispose()
+
+    assert found is None

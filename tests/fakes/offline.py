@@ -1,0 +1,28 @@
+"""A store whose database is away since it was opened, and can be had back."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from proxy.prefix.standing import Mode
+from proxy.store.known_keys import KnownKeys
+from proxy.store.store import Store
+
+
+def offline_store(folder: Path) -> tuple[Store, str]:
+    """The store, with tables already if it is connected, and a key that it knows."""
+    url = f"sqlite:///{folder}/thriftgate.db"
+    before = Store.open(url, folder / "journal")
+    team = before.teams.create("support", now=1.0)
+    _, key = before.teams.create_key(team.id, "", now=1.0)
+    assert asyncio.run(before.keyring.look(key)) is not None
+    known = KnownKeys(
+        database="",
+        confirmed_at=1.0,
+        secret=before.secret,
+        teams=1,
+        keys=msgspec.Raw(msgspec.json.encode(list(before.keyring.known().items()))),
+    )
+    before.close(10)
+    return Store.open_offline(url, folder / "journal", Mode.AUTO, known), key
