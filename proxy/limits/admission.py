@@ -23,11 +23,11 @@ from typing import Final
 
 import msgspec
 
-from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.desk import Tasks
 from proxy.errors import ProxyError
 from proxy.limits import clamps
+from proxy.limits.background_settlement import BackgroundSettlement
 from proxy.limits.claims import (
     PREDICTED,
     UNKNOWN,
@@ -62,8 +62,6 @@ _log = logging.getLogger("thriftgate.budgets")
 _BEAT: Final = 10.0
 #: Seconds for which counters that were lost are not asked again.
 _PAUSE: Final = 1.0
-#: Seconds between the attempts to settle while counters are lost; the reconciler does the rest.
-_AGAIN: Final = (0.2, 0.8, 2.0, 5.0)
 #: Counters whose levels are remembered.
 _HEARD: Final = 20_000
 #: Seconds for which what was held then says what is held now.
@@ -84,6 +82,7 @@ class _Open(msgspec.Struct):
         output: How much it may generate; None where nobody predicted it.
         sent: Whether it went to an upstream.
         holds_worst: Whether a budget holds its worst case, not what is likely.
+        is_uncertain: Whether counters that did not answer may hold it, or may yet.
     """
 
     name: str
@@ -94,6 +93,7 @@ class _Open(msgspec.Struct):
     output: Output | None = None
     sent: bool = False
     holds_worst: bool = True
+    is_uncertain: bool = False
 
 
 class _Heard(msgspec.Struct, frozen=True):
@@ -140,12 +140,11 @@ class Admission:
         self.counters = store
         self._predictor = predictor
         self._seal = seal
-        self._tasks = tasks
+        self._settlement = BackgroundSettlement(lambda: self.counters, tasks, now)
         self._now = now
         self.say: Callable[[Alert], object] | None = None
         self._thresholds = Thresholds()
         self._open: dict[tuple[str, int], _Open] = {}
-        self._settling: dict[str, asyncio.Task[None]] = {}
         self._heard: OrderedDict[str, _Heard] = OrderedDict()
         self._lost_until = float("-inf")
         self._local: LocalQuota | None = None
@@ -167,7 +166,7 @@ class Admission:
         found = counted(self._budgets, who, call)
         if not found or route is None:
             return {}
-        await self._settled_before(call, attempt.number)
+        await self._settlement.wait_until_settled(f"{call.id}/{attempt.number - 1}", _PAUSE)
         opened = await self._opened(attempt, route, prepared, found)
         key = (call.id, attempt.number)
         self._open[key] = opened
@@ -175,6 +174,8 @@ class Admission:
             levels = await self._held(opened)
         except ProxyError:  # cancelled, it may be held all the same: its receipt settles it
             del self._open[key]
+            if opened.is_uncertain:
+                self._settlement.release(opened.name, [each.counter for each in found])
             raise
         opened.sent = True
         return left(found, levels, self._now())
@@ -191,9 +192,7 @@ class Admission:
         }
         if self._local is not None:
             self._local.settle(opened.name, amounts, self._now())
-        ended = ended_at(receipt)
-        if not self.counters.settle_here(opened.name, amounts, ended):
-            self._settle_later(opened.name, amounts, ended)
+        self._settlement.settle(opened.name, amounts, ended_at(receipt))
 
     def held_output(self, attempt: Attempt) -> int | None:
         """Output tokens that are held for an attempt under way; None for none.
@@ -210,31 +209,26 @@ class Admission:
         while True:
             await asyncio.sleep(_BEAT)
             try:
-                for each in list(self._open.values()):
-                    await self._keep(each)
+                for key, each in list(self._open.items()):
+                    await self._keep(key, each)
             except StoreLost as error:
                 _log.warning("What calls hold was not extended: %s", error)
 
     async def drained(self) -> None:
         """Wait until all that has ended is settled, or is given up."""
-        while self._settling:
-            await asyncio.wait(set(self._settling.values()))
+        await self._settlement.drain()
 
-    async def _keep(self, opened: _Open) -> None:
+    async def _keep(self, key: tuple[str, int], opened: _Open) -> None:
         """Let what is held for an attempt end later; hold it again where the counters lost it."""
         now = self._now()
         names = [each.counter for each in opened.counted]
         if await self.counters.extend(opened.name, names, now, now + TTL) or not opened.sent:
             return
+        if self._open.get(key) is not opened:  # it has ended meanwhile, perhaps within a lease
+            return
         claims = (self._claim(each, opened, now) for each in opened.counted)
         sent = [msgspec.structs.replace(each, hard=False) for each in claims]
         await self.counters.reserve(opened.name, sent, now, now + TTL)
-
-    async def _settled_before(self, call: Call, number: int) -> None:
-        """Wait until what the attempt before this one held is free, not for long."""
-        before = self._settling.get(f"{call.id}/{number - 1}")
-        if before is not None:
-            await asyncio.wait({before}, timeout=_PAUSE)
 
     async def _opened(
         self, attempt: Attempt, route: Route, prepared: Prepared, found: list[Counted]
@@ -284,12 +278,7 @@ class Admission:
         except StoreLost as error:
             self._lost_until = self._now() + _PAUSE
             _log.warning("Budgets are not counted just now: %s", error)
-            try:
-                return self._unseen(opened)
-            except ProxyError:  # it may be held all the same, for a call that is not made
-                nothing = {each.counter: 0 for each in opened.counted}
-                self._settle_later(opened.name, nothing, self._now(), is_awaited=False)
-                raise
+            return self._unseen(opened)
         self._local = None
         return levels
 
@@ -305,6 +294,7 @@ class Admission:
         try:
             return await self._asked(opened)
         except StoreLost:
+            opened.is_uncertain = True
             return await self._asked(opened)
 
     async def _asked(self, opened: _Open) -> Sequence[Level]:
@@ -377,24 +367,3 @@ class Admission:
             if not self._local.reserve(opened.name, claims, self._now()):
                 raise away()
         return ()
-
-    def _settle_later(
-        self, name: str, amounts: Mapping[str, int], ended: float, *, is_awaited: bool = True
-    ) -> None:
-        """Settle in the background; the call's next attempt waits for it, where that is awaited."""
-        key = name if is_awaited else f"{name}, not made"
-        task = self._tasks.start(partial(self._settle, name, amounts, ended))
-        self._settling[key] = task
-        task.add_done_callback(lambda _: self._settling.pop(key, None))
-
-    async def _settle(self, name: str, amounts: Mapping[str, int], ended: float) -> None:
-        for wait in (*_AGAIN, None):
-            try:
-                await self.counters.settle(name, amounts, self._now(), ended)
-            except StoreLost as error:
-                if wait is None:
-                    _log.warning("What %s used was not counted: %s", name, error)
-                else:
-                    await asyncio.sleep(wait)
-            else:
-                return

@@ -47,7 +47,9 @@ class Losable(Private):
         is_lost: Whether they are.
         asked: How often they were asked to reserve.
         delay: Seconds that a reservation of whole counters takes.
+        extend_delay: Seconds that it takes to let a reservation end later.
         leases: Whether calls are reserved ahead, whatever becomes of the counters.
+        stalls: How many reservations get no answer, and arrive only when ``go_on`` lets them.
     """
 
     def __init__(self) -> None:
@@ -55,7 +57,10 @@ class Losable(Private):
         self.is_lost = False
         self.asked = 0
         self.delay = 0.0
+        self.extend_delay = 0.0
         self.leases = False
+        self.stalls = 0
+        self._late: list[tuple[str, Sequence[Claim], float, float]] = []
         self._here: set[str] = set()
 
     def forget(self) -> None:
@@ -66,6 +71,12 @@ class Losable(Private):
     def mend(self) -> None:
         """Be whole, as they are."""
         self._condition = Condition.WHOLE
+
+    def go_on(self) -> None:
+        """Let the reservations arrive that got no answer."""
+        for each in self._late:
+            self._reservations.reserve(*each)
+        self._late.clear()
 
     async def reserve(
         self,
@@ -78,11 +89,17 @@ class Losable(Private):
     ) -> Granted | Refused:
         self.asked += 1
         await self._found()
+        if self.stalls:
+            self.stalls -= 1
+            self._late.append((name, claims, now, until))
+            raise StoreLost("it does not answer")
         await asyncio.sleep(self.delay if only_whole else 0)
         return await super().reserve(name, claims, now, until, only_whole=only_whole)
 
     def reserve_here(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:  # type: ignore[override]
-        said = self._reservations.reserve(name, claims, now, now + 60) if self.leases else None
+        if not self.leases:
+            return None
+        said = self._reservations.reserve(f"here/{name}", claims, now, now + 60)
         if not isinstance(said, Granted):
             return None
         self._here.add(name)
@@ -91,7 +108,8 @@ class Losable(Private):
     def settle_here(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
         if name not in self._here:
             return False
-        return self._reservations.settle(name, amounts, ended)
+        self._here.remove(name)
+        return self._reservations.settle(f"here/{name}", amounts, ended)
 
     async def settle(
         self, name: str, amounts: Mapping[str, int], now: float, ended: float | None = None
@@ -100,7 +118,10 @@ class Losable(Private):
         return await super().settle(name, amounts, now, ended)
 
     async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
+        if name in self._here:
+            return True
         await self._found()
+        await asyncio.sleep(self.extend_delay)
         return await super().extend(name, counters, now, until)
 
     async def _found(self) -> None:

@@ -1,13 +1,11 @@
 """What calls are admitted while counters are out of reach, or came back empty."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from proxy.errors import Unready
 from proxy.limits.refusals import OverBudget
-from proxy.store.reserving import StoreLost
 from slo.budget import OnLoss
 from slo.reservations import Level
 from tests.fakes.admitted import (
@@ -140,8 +138,6 @@ def test_what_is_reserved_ahead_is_admitted_and_settled_at_once_while_counters_a
         headers = await office.admit(attempt)
         assert office.store.asked == 0
         office.end(attempt, ANSWERED)
-        assert not office.admission._settling
-
         office.store.is_lost = False
         assert await office.level(COUNTER) == Level(COST, 0)
         office.store.leases = False
@@ -165,16 +161,57 @@ def test_what_is_not_covered_ahead_is_asked_for_and_what_is_covered_goes_on_afte
 
 def test_a_call_that_is_refused_as_counters_did_not_answer_holds_nothing_once_they_are_back():
     async def story(office: Office) -> None:
-        reserve = office.store.reserve
-
-        async def reserve_unheard(*args: Any, **kwargs: Any) -> Any:
-            await reserve(*args, **kwargs)
-            raise StoreLost("the answer is lost")
-
-        office.store.reserve = reserve_unheard  # type: ignore[method-assign]
+        office.store.stalls = 2
         with pytest.raises(Unready):
             await office.admit(office.attempt(1))
-        await settled(office)
+        await asyncio.sleep(1)
+        office.store.go_on()
         assert await office.level(COUNTER) == Level(0, 0)
+
+    told(story, budget())
+
+
+def test_a_call_that_is_over_budget_when_asked_again_holds_nothing_when_room_is_made():
+    async def story(office: Office) -> None:
+        first = office.attempt(1)
+        await office.admit(first)
+        office.store.stalls = 1
+        with pytest.raises(OverBudget):
+            await office.admit(office.attempt(2))
+        office.end(first, ANSWERED)
+        await asyncio.sleep(1)
+        office.store.go_on()
+        assert await office.level(COUNTER) == Level(COST, 0)
+
+    told(story, budget(limit=WORST + COST))
+
+
+def test_a_call_that_is_refused_by_emptied_counters_when_asked_again_holds_nothing():
+    async def story(office: Office) -> None:
+        office.store.stalls = 1
+        office.store.forget()
+        with pytest.raises(Unready):
+            await office.admit(office.attempt(1))
+        await asyncio.sleep(1)
+        office.store.go_on()
+        assert await office.level(COUNTER) == Level(0, 0)
+
+    told(story, budget())
+
+
+def test_a_call_within_a_lease_that_ends_during_a_beat_is_not_held_again():
+    async def story(office: Office) -> None:
+        first, second = office.attempt(1), office.attempt(2)
+        await office.admit(first)
+        office.store.leases = True
+        await office.admit(second)
+        beating = asyncio.ensure_future(office.admission.beat())
+        await asyncio.sleep(9)
+        office.store.extend_delay = 2.0
+        await asyncio.sleep(2)
+        office.end(second, ANSWERED)
+        await asyncio.sleep(5)
+        assert await office.level(COUNTER) == Level(COST, WORST)
+        beating.cancel()
 
     told(story, budget())

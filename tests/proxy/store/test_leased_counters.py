@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -21,8 +21,10 @@ from proxy.store.leased_counters import TTL_S, LeasedCounters
 from proxy.store.redis_reserving import Shared
 from proxy.store.reserving import Condition, StoreLost
 from slo.leases import FEWEST_CALLS, IDLE_S, SHARE, VALID_S, Renewal, Report
-from slo.reservations import Claim, Granted, Level
+from slo.reservations import Claim, Granted, Level, Refused
 from tests.fakes.redis_keys import SERVER
+
+T = TypeVar("T")
 
 NOW = 1_000_000.0
 LIMIT = 5_000
@@ -35,7 +37,7 @@ def claim(amount: int = COST, limit: int = LIMIT, counter: str = "team") -> Clai
 
 
 class Wire(Enum):
-    """What becomes of a report: it arrives, or it, or its answer, is lost, or it comes late."""
+    """What becomes of a message: it arrives, or it, or its answer, is lost, or it comes late."""
 
     FINE = "fine"
     UNSENT = "unsent"
@@ -47,37 +49,53 @@ class Wired(Shared):
     """Counters in Redis over a wire that can fail.
 
     Attributes:
-        wire: What becomes of reports.
-        late: Reports that will arrive.
+        wire: What becomes of reports and reservations.
+        late: Those that will arrive.
         asked: How often calls were reserved one by one.
     """
 
     def __init__(self, prefix: str) -> None:
         super().__init__(SERVER, "acme", prefix=prefix, deadline=30.0, trusts_callers=True)
         self.wire = Wire.FINE
-        self.late: list[tuple[str, Sequence[Report], float, float]] = []
+        self.late: list[Callable[[float], Awaitable[Any]]] = []
         self.asked = 0
 
-    async def reserve(self, *args: Any, **kwargs: Any) -> Any:
+    async def reserve(
+        self,
+        name: str,
+        claims: Sequence[Claim],
+        now: float,
+        until: float,
+        *,
+        only_whole: bool = False,
+    ) -> Granted | Refused:
         self.asked += 1
-        if self.wire is not Wire.FINE:
-            raise StoreLost("the wire is cut")
-        return await super().reserve(*args, **kwargs)
+
+        def arrive(at: float) -> Awaitable[Granted | Refused]:
+            lasts = until - now
+            return super(Wired, self).reserve(name, claims, at, at + lasts, only_whole=only_whole)
+
+        return await self._sent(arrive, now)
 
     async def report(
         self, name: str, reports: Sequence[Report], now: float, ttl_s: float
     ) -> list[Renewal]:
-        if self.wire in {Wire.FINE, Wire.UNANSWERED}:
-            found = await super().report(name, reports, now, ttl_s)
+        return await self._sent(lambda at: super(Wired, self).report(name, reports, at, ttl_s), now)
+
+    async def _sent(self, arrive: Callable[[float], Awaitable[T]], now: float) -> T:
+        """What comes of a message."""
         if self.wire is Wire.LATE:
-            self.late.append((name, reports, now, ttl_s))
-        if self.wire is not Wire.FINE:
+            self.late.append(arrive)
+        if self.wire in {Wire.LATE, Wire.UNSENT}:
+            raise StoreLost("the wire is cut")
+        found = await arrive(now)
+        if self.wire is Wire.UNANSWERED:
             raise StoreLost("the wire is cut")
         return found
 
-    async def arrive(self, which: int) -> None:
-        """Let a late report arrive at last."""
-        await super().report(*self.late.pop(which))
+    async def arrive(self, which: int, now: float) -> None:
+        """Let a late message arrive at last."""
+        await self.late.pop(which)(now)
 
 
 class Fleet:
@@ -86,6 +104,7 @@ class Fleet:
     Attributes:
         spent: What calls have used.
         running: What each call that runs holds, by process and name.
+        unreleased: Calls that nobody waits for and that may be held all the same, the same way.
     """
 
     def __init__(self, prefix: str, processes: int = 2) -> None:
@@ -96,6 +115,7 @@ class Fleet:
         ]
         self.spent = self.calls = 0
         self.running: dict[tuple[int, str], int] = {}
+        self.unreleased: list[tuple[int, str]] = []
 
     async def begin(self, *, is_whole: bool = True) -> None:
         if is_whole:
@@ -113,6 +133,7 @@ class Fleet:
             try:
                 said = await process.reserve(name, claims, self.now, self.now + 60, only_whole=True)
             except StoreLost:
+                self.unreleased.append((which, name))
                 return None
         if not isinstance(said, Granted):
             return None
@@ -125,6 +146,12 @@ class Fleet:
         process = self.processes[which]
         if not process.settle_here(name, {counter: used}, self.now):
             await process.settle(name, {counter: used}, self.now)
+
+    async def release(self) -> None:
+        """Release all that may be held for nobody."""
+        while self.unreleased:
+            which, name = self.unreleased.pop()
+            await self.processes[which].settle(name, {"team": 0}, self.now)
 
     async def leased(self, which: int = 0) -> None:
         """Let calls be made until a process has a lease."""
@@ -358,7 +385,10 @@ def test_running_calls_are_told_leased_ones_included(played):
 
 
 class LifeOfLeases(RuleBasedStateMachine):
-    """Two processes call, report over a bad wire, stall and go on; no limit is ever passed."""
+    """Two processes call and report over a bad wire, stall and go on; no limit is ever passed.
+
+    What was released before its reservation arrives holds nothing.
+    """
 
     def __init__(self, prefix: str) -> None:
         super().__init__()
@@ -375,10 +405,21 @@ class LifeOfLeases(RuleBasedStateMachine):
         for which in (0, 1):
             self.ask(self.fleet.leased(which))
 
-    @rule(which=st.integers(0, 1), amount=st.integers(1, 12), times=st.integers(1, 12))
-    def call(self, which: int, amount: int, times: int) -> None:
+    @rule(
+        which=st.integers(0, 1),
+        amount=st.integers(1, 12),
+        times=st.integers(1, 12),
+        wire=st.sampled_from([Wire.FINE, *Wire]),
+    )
+    def call(self, which: int, amount: int, times: int, wire: Wire) -> None:
+        self.fleet.wires[which].wire = wire
         for _ in range(times):
             self.ask(self.fleet.call(which, amount))
+        self.fleet.wires[which].wire = Wire.FINE
+
+    @rule()
+    def release(self) -> None:
+        self.ask(self.fleet.release())
 
     @precondition(lambda self: self.fleet.running)
     @rule(data=st.data(), part=st.floats(0, 1), times=st.integers(1, 20))
@@ -401,7 +442,7 @@ class LifeOfLeases(RuleBasedStateMachine):
     def arrive(self, first: bool) -> None:  # noqa: FBT001 - Hypothesis gives it
         for wire in self.fleet.wires:
             if wire.late:
-                self.ask(wire.arrive(0 if first else -1))
+                self.ask(wire.arrive(0 if first else -1, self.fleet.now))
 
     @rule(seconds=st.floats(0.1, 1.5))
     def wait(self, seconds: float) -> None:
@@ -424,11 +465,12 @@ class LifeOfLeases(RuleBasedStateMachine):
         fleet = self.fleet
         for which, name in list(fleet.running):
             self.ask(fleet.end(which, name, 0))
+        self.ask(fleet.release())
         for process in fleet.processes * 2:  # what had no answer, then what came after it
             self.ask(process.renew(is_last=True))
         for wire in fleet.wires:
             while wire.late:
-                self.ask(wire.arrive(0))
+                self.ask(wire.arrive(0, fleet.now))
         level = self.ask(fleet.level())
         self.ask(fleet.close())
         self._runner.close()
