@@ -29,7 +29,7 @@ from math import ceil, isqrt
 import msgspec
 
 from slo.budget import Budget, Hold, Unit
-from slo.price import STANDARD, Tariff, Terms, cost
+from slo.price import STANDARD, Tariff, Terms, pricing
 from slo.spread import Spread
 from slo.usage import Usage
 
@@ -127,8 +127,11 @@ def need(unit: Unit, prompt: Usage, output: Output, quote: Quote) -> Need | None
     guessed = output.is_guessed
     if unit is Unit.TOKENS:
         return _need([prompt.prompt + length for length in lengths], is_guessed=guessed)
-    known = [nanos for n in lengths if (nanos := _nanos(prompt, n, quote)) is not None]
-    return _need(known, is_guessed=guessed) if len(known) == len(lengths) else None
+    if quote.tariff is None:
+        return None
+    prices = pricing(prompt, quote.tariff, quote.at, quote.terms)
+    nanos = prices.effective_nanos(prompt, lengths) if prices is not None else None
+    return None if nanos is None else _need(nanos, is_guessed=guessed)
 
 
 def asked(budget: Budget, need: Need, seen: Seen) -> Asked:
@@ -192,11 +195,3 @@ def _surprise(need: Need, calls: int) -> int:
 def _need(amounts: list[int], *, is_guessed: bool) -> Need:
     sure, typical, likely, worst = amounts
     return Need(sure=sure, typical=typical, likely=likely, worst=worst, is_guessed=is_guessed)
-
-
-def _nanos(prompt: Usage, length: int, quote: Quote) -> int | None:
-    """What the call costs if it generates this many tokens; None if that is unknown."""
-    if quote.tariff is None:
-        return None
-    paid = cost(msgspec.structs.replace(prompt, output=length), quote.tariff, quote.at, quote.terms)
-    return None if paid is None else paid.effective_nanos

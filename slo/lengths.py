@@ -70,9 +70,14 @@ class Lengths:
             kind: Whatever calls of like length have in common.
             limit: The most that may be generated.
         """
-        if not self.knows(kind):
-            return output(None, limit)
-        said = self._kinds[kind].output()
+        return self.known_output(kind, limit) or output(None, limit)
+
+    def known_output(self, kind: Hashable, limit: int) -> Output | None:
+        """The same; None where little is learned."""
+        learned = self._kinds.get(kind)
+        if learned is None or learned.added < FEW:
+            return None
+        said = learned.output()
         return Output(typical=min(said.typical, limit), likely=min(said.likely, limit), worst=limit)
 
     def quantile(self, kind: Hashable, part: float) -> int | None:
@@ -84,4 +89,4 @@ class Lengths:
     def knows(self, kind: Hashable) -> bool:
         """Whether enough is learned of a kind to say how long its answers are."""
         learned = self._kinds.get(kind)
-        return learned is not None and learned.spread.count >= FEW
+        return learned is not None and learned.added >= FEW

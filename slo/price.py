@@ -5,7 +5,7 @@ A price is nano-dollars (1e-9 US dollars) per million tokens, so $2.50 per milli
 the time of the call.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 import msgspec
@@ -165,6 +165,84 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
+class Pricing(msgspec.Struct, frozen=True, kw_only=True):
+    """The prices of one call, whatever it generates.
+
+    Attributes:
+        rates: Its rates.
+        numerator: What rates are multiplied by, published.
+        denominator: What they are then divided by.
+        effective_numerator: The same, after the contracted discount.
+        effective_denominator: The same.
+    """
+
+    rates: Rates
+    numerator: int
+    denominator: int
+    effective_numerator: int
+    effective_denominator: int
+
+    def cost(self, usage: Usage) -> Cost | None:
+        """What this usage costs; None if the price of any token of it is unknown."""
+        total = _output_total(usage.output + usage.reasoning, self.rates)
+        prompt = _prompt_total(usage, self.rates)
+        if total is None or prompt is None:
+            return None
+        total += prompt
+        return Cost(
+            _half_up(total * self.numerator, self.denominator),
+            _half_up(total * self.effective_numerator, self.effective_denominator),
+        )
+
+    def effective_nanos(self, prompt: Usage, outputs: Iterable[int]) -> list[int] | None:
+        """The effective nano-dollars of a prompt with each of these outputs; None if unknown.
+
+        Args:
+            prompt: A usage that has generated nothing.
+            outputs: Generated tokens.
+        """
+        base = _prompt_total(prompt, self.rates)
+        if base is None:
+            return None
+        found = []
+        for output in outputs:
+            total = _output_total(output, self.rates)
+            if total is None:
+                return None
+            amount = (base + total) * self.effective_numerator
+            found.append(_half_up(amount, self.effective_denominator))
+        return found
+
+
+def pricing(usage: Usage, tariff: Tariff, at: float, terms: Terms = STANDARD) -> Pricing | None:
+    """The prices of a call made ``at`` this time; None if they are unknown.
+
+    Args:
+        usage: Its tokens; prices depend on those of its prompt.
+        tariff: The route's prices.
+        at: When the call is made, in seconds since the epoch.
+        terms: On what terms it is served.
+    """
+    period = tariff.period(at)
+    sheet = period.sheets.get(terms.service_tier) if period is not None else None
+    if period is None or sheet is None:
+        return None
+    numerator, denominator = 1, _MILLION
+    if period.off_peak is not None or terms.region or terms.fast:
+        factor = period.factor(at, terms)
+        if factor is None:
+            return None
+        numerator, denominator = factor.numerator, _MILLION * factor.denominator
+    off = tariff.discount
+    return Pricing(
+        rates=sheet.rates_for(usage.prompt) if sheet.steps else sheet.rates,
+        numerator=numerator,
+        denominator=denominator,
+        effective_numerator=numerator * (off.denominator - off.numerator),
+        effective_denominator=denominator * off.denominator,
+    )
+
+
 def cost(usage: Usage, tariff: Tariff, at: float, terms: Terms = STANDARD) -> Cost | None:
     """What a call made ``at`` this time cost; None if the price of any token of it is unknown.
 
@@ -174,30 +252,12 @@ def cost(usage: Usage, tariff: Tariff, at: float, terms: Terms = STANDARD) -> Co
         at: When the call was made, in seconds since the epoch.
         terms: On what terms it was served.
     """
-    period = tariff.period(at)
-    sheet = period.sheets.get(terms.service_tier) if period is not None else None
-    if period is None or sheet is None:
-        return None
-    total = _total(usage, sheet.rates_for(usage.prompt) if sheet.steps else sheet.rates)
-    if total is None:
-        return None
-    parts = _MILLION
-    if period.off_peak is not None or terms.region or terms.fast:
-        factor = period.factor(at, terms)
-        if factor is None:
-            return None
-        total *= factor.numerator
-        parts *= factor.denominator
-    listed = _half_up(total, parts)
-    off = tariff.discount.numerator
-    if off == 0:
-        return Cost(listed, listed)
-    whole = tariff.discount.denominator
-    return Cost(listed, _half_up(total * (whole - off), parts * whole))
+    found = pricing(usage, tariff, at, terms)
+    return None if found is None else found.cost(usage)
 
 
-def _total(usage: Usage, rates: Rates) -> int | None:
-    """Tokens times rates, in nano-dollars times a million; None if a needed rate is unknown."""
+def _prompt_total(usage: Usage, rates: Rates) -> int | None:
+    """Prompt tokens times rates, in nano-dollars times a million; None if a rate is unknown."""
     total = 0
     for tokens, rate in (
         (usage.input, rates.input),
@@ -206,13 +266,19 @@ def _total(usage: Usage, rates: Rates) -> int | None:
         (usage.write_30m, rates.write_30m),
         (usage.write_1h, rates.write_1h),
         (usage.write_12h, rates.write_12h),
-        (usage.output + usage.reasoning, rates.output),
     ):
         if tokens:
             if rate is None:
                 return None
             total += tokens * rate
     return total
+
+
+def _output_total(tokens: int, rates: Rates) -> int | None:
+    """Generated tokens times their rate, the same way."""
+    if not tokens:
+        return 0
+    return None if rates.output is None else tokens * rates.output
 
 
 def _half_up(amount: int, parts: int) -> int:

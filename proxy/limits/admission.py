@@ -18,7 +18,6 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 import msgspec
@@ -28,16 +27,15 @@ from proxy.desk import Tasks
 from proxy.errors import ProxyError
 from proxy.limits import clamps
 from proxy.limits.background_settlement import BackgroundSettlement
+from proxy.limits.budget_matching import BudgetMatcher, Match
 from proxy.limits.claims import (
     PREDICTED,
     UNKNOWN,
     Counted,
     claim,
-    counted,
     is_worth_asking,
     minds_loss,
     needs,
-    subject,
     unseen,
     used,
 )
@@ -52,7 +50,7 @@ from proxy.store.spendings import ended_at
 from proxy.wire.port import Prepared
 from slo.alert import Alert
 from slo.alerting import Thresholds
-from slo.budget import LABEL, Budget, Budgets, OnLoss, Unit
+from slo.budget import Budget, OnLoss, Unit
 from slo.hold import Need, Output, Seen
 from slo.reservations import Claim, Granted, Level
 
@@ -66,6 +64,7 @@ _PAUSE: Final = 1.0
 _HEARD: Final = 20_000
 #: Seconds for which what was held then says what is held now.
 _FRESH: Final = 3.0
+_REQUESTS: Final = frozenset({Unit.REQUESTS})
 #: How often a reservation is tried with what the refusal before it told.
 _ROUNDS: Final = 4
 
@@ -75,10 +74,11 @@ class _Open(msgspec.Struct):
 
     Attributes:
         name: Of its reservation.
+        attempt: The attempt.
+        route: Where it goes.
         counted: The budgets it counts in.
         wanted: What it may use.
-        cheapest: The cheapest model with which it would fit, asked where it does not.
-        field: What its caller calls its output limit, asked where it never fits.
+        tokens: Of its prompt; 0 where nobody predicted it.
         output: How much it may generate; None where nobody predicted it.
         sent: Whether it went to an upstream.
         holds_worst: Whether a budget holds its worst case, not what is likely.
@@ -86,10 +86,11 @@ class _Open(msgspec.Struct):
     """
 
     name: str
-    counted: list[Counted]
-    wanted: dict[Unit, Need]
-    cheapest: Callable[[Counted, Seen], Alternative | None]
-    field: Callable[[], str]
+    attempt: Attempt
+    route: Route
+    counted: Sequence[Counted]
+    wanted: Mapping[Unit, Need]
+    tokens: int
     output: Output | None = None
     sent: bool = False
     holds_worst: bool = True
@@ -136,10 +137,10 @@ class Admission:
         tasks: Tasks,
         now: Callable[[], float],
     ) -> None:
+        self._seal = seal
         self.update(budgets)
         self.counters = store
         self._predictor = predictor
-        self._seal = seal
         self._settlement = BackgroundSettlement(lambda: self.counters, tasks, now)
         self._now = now
         self.say: Callable[[Alert], object] | None = None
@@ -151,8 +152,7 @@ class Admission:
 
     def update(self, budgets: Collection[Budget]) -> None:
         """Admit by these budgets from now on; what is held is settled as it was held."""
-        self._budgets = Budgets(budgets)
-        self._labelled = any(budget.scope.startswith(LABEL) for budget in budgets)
+        self._matcher = BudgetMatcher(budgets, self._seal)
 
     async def admit(self, attempt: Attempt, prepared: Prepared) -> Mapping[str, str]:
         """Hold what the attempt may use; headers that tell the caller what is left.
@@ -162,11 +162,11 @@ class Admission:
             Unready: The counters are away or empty, and a budget is not to be passed unseen.
         """
         call, route = attempt.call, attempt.route
-        who = subject(call, self._seal, labelled=self._labelled)
-        found = counted(self._budgets, who, call)
-        if not found or route is None:
+        found = self._matcher.match(call)
+        if not found.counted or route is None:
             return {}
-        await self._settlement.wait_until_settled(f"{call.id}/{attempt.number - 1}", _PAUSE)
+        if attempt.number:
+            await self._settlement.wait_until_settled(f"{call.id}/{attempt.number - 1}", _PAUSE)
         opened = await self._opened(attempt, route, prepared, found)
         key = (call.id, attempt.number)
         self._open[key] = opened
@@ -175,10 +175,10 @@ class Admission:
         except ProxyError:  # cancelled, it may be held all the same: its receipt settles it
             del self._open[key]
             if opened.is_uncertain:
-                self._settlement.release(opened.name, [each.counter for each in found])
+                self._settlement.release(opened.name, [each.counter for each in found.counted])
             raise
         opened.sent = True
-        return left(found, levels, self._now())
+        return left(found.counted, levels, self._now()) if found.has_rate else {}
 
     def settled(self, receipt: Receipt) -> None:
         """Settle an attempt with its receipt, in the background."""
@@ -231,34 +231,30 @@ class Admission:
         await self.counters.reserve(opened.name, sent, now, now + TTL)
 
     async def _opened(
-        self, attempt: Attempt, route: Route, prepared: Prepared, found: list[Counted]
+        self, attempt: Attempt, route: Route, prepared: Prepared, found: Match
     ) -> _Open:
-        call = attempt.call
-        units = {each.budget.unit for each in found}
+        call, units = attempt.call, found.units
         wanted, tokens, output = dict.fromkeys(units, UNKNOWN), 0, None
-        if call.endpoint in PREDICTED and units != {Unit.REQUESTS}:
+        if call.endpoint in PREDICTED and units != _REQUESTS:
             said = await self._predictor.predicted(attempt, prepared, route)
             prompt, tokens = billed(said.tokens, route, prepared.body), said.tokens
             output = said.output
             wanted = needs(units, call, prompt, output, said.quote)
-        if (each := unseen(found, wanted, call, route)) is not None:
+        if (each := unseen(found.counted, wanted, call, route)) is not None:
             raise unknown(each, route, later=call.is_background)
-        cheapest = partial(self._cheapest, attempt, tokens)
-        field = partial(clamps.spoken, call, route)
-        return _Open(f"{call.id}/{attempt.number}", found, wanted, cheapest, field, output)
+        name = f"{call.id}/{attempt.number}"
+        return _Open(name, attempt, route, found.counted, wanted, tokens, output)
 
-    def _cheapest(
-        self, attempt: Attempt, tokens: int, each: Counted, seen: Seen
-    ) -> Alternative | None:
+    def _cheapest(self, opened: _Open, each: Counted, seen: Seen) -> Alternative | None:
         """The cheapest model with which the attempt would fit into what is left of dollars."""
-        if each.budget.unit is not Unit.USD or not tokens:
+        if each.budget.unit is not Unit.USD or not opened.tokens:
             return None
 
         def cost_of(need: Need) -> int | None:
             asked = claim(each, need, seen)
             return asked.amount if seen.spent + seen.held + asked.amount <= asked.limit else None
 
-        return self._predictor.cheapest(attempt, tokens, cost_of)
+        return self._predictor.cheapest(opened.attempt, opened.tokens, cost_of)
 
     async def _held(self, opened: _Open) -> Sequence[Level]:
         """What the counters say with what is held now.
@@ -267,9 +263,10 @@ class Admission:
             OverBudget: It does not fit.
             Unready: As ``admit``.
         """
-        if (levels := self._held_here(opened)) is not None:
+        now = self._now()
+        if (levels := self._held_here(opened, now)) is not None:
             return levels
-        if self._now() < self._lost_until:
+        if now < self._lost_until:
             return self._unseen(opened)
         try:
             levels = await self._asked_twice(opened)
@@ -282,9 +279,8 @@ class Admission:
         self._local = None
         return levels
 
-    def _held_here(self, opened: _Open) -> Sequence[Level] | None:
+    def _held_here(self, opened: _Open, now: float) -> Sequence[Level] | None:
         """What the counters say where this process holds it by itself; None where it cannot."""
-        now = self._now()
         claims = [self._claim(each, opened, now) for each in opened.counted]
         said = self.counters.reserve_here(opened.name, claims, now)
         return None if said is None else self._heard_of(opened, claims, said, now)
@@ -312,9 +308,11 @@ class Admission:
             self._hear(each, told)
             again = self._claim(each, opened, now)
             if not rest or not is_worth_asking(again, said):
-                cheapest = opened.cheapest(each, told.seen(now))
+                cheapest = self._cheapest(opened, each, told.seen(now))
                 sure = opened.wanted[each.budget.unit].sure
-                field = opened.field() if sure < each.budget.limit else ""
+                field = ""
+                if sure < each.budget.limit:
+                    field = clamps.spoken(opened.attempt.call, opened.route)
                 raise refusal(each, said, again.amount, now, cheapest, field)
         raise AssertionError  # the last round returns or raises
 

@@ -83,9 +83,10 @@ class BackgroundSettlement:
         """Wait until all that has ended is settled or given up, and released if that can be."""
         while self._settling:
             await asyncio.wait(set(self._settling.values()))
-        with suppress(StoreLost):
-            await self._release_waiting()
-        self._unreleased.clear()
+        if self._unreleased:
+            with suppress(StoreLost):
+                await self._release_waiting()
+            self._unreleased.clear()
 
     async def _settle(self, name: str, amounts: Mapping[str, int], ended: float) -> None:
         for wait in (*_SETTLE_RETRY_DELAYS_S, None):

@@ -15,7 +15,7 @@ from proxy.output_limits import allowance
 from proxy.receipt import dollars
 from proxy.settle import Attempt
 from proxy.wire.port import Prepared
-from slo.ceiling import Ceiling, Clamp, Decision, Exceeds, Offer, Predicted, decided, least
+from slo.ceiling import Ceiling, Clamp, Decision, Exceeds, Fits, Offer, Predicted, decided, least
 from slo.hold import Need
 
 
@@ -49,7 +49,9 @@ class Case:
         if self.worth is None or self._prediction is None:
             return None
         length = self._prediction.output.likely
-        return self._spent + self.worth.at(length if total is None else min(length, total))
+        if total is None or total >= length:
+            return self._spent + self.worth.need.likely
+        return self._spent + self.worth.at(total)
 
     def total(self, each: int) -> int:
         """Tokens of all choices, of so many each."""
@@ -57,6 +59,8 @@ class Case:
 
     def decided(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> Decision:
         """What becomes of it under a ceiling."""
+        if self.worth is not None and self.worst() <= ceiling.limit:
+            return Fits()  # as nearly always: no offer is needed
         offer = self._offer(ceiling.limit)
         if offer is None and not is_unseen(ceiling.unpriced, self.attempt.call, self.route):
             return Exceeds()

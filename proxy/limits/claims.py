@@ -130,16 +130,20 @@ def unseen(
         route: Where it would go.
     """
     for each in counted:
-        budget, may = each.budget, wanted[each.budget.unit]
-        is_unknown = may is UNKNOWN or (call.is_background and may.worst > 0)
-        is_refused = {
-            Unit.USD: is_unknown and is_unseen(budget.unpriced, call, route),
-            Unit.TOKENS: call.is_background,
-            Unit.REQUESTS: False,
-        }
-        if budget.hard and is_refused[budget.unit]:
+        if each.budget.hard and _is_unseen_by(each.budget, wanted, call, route):
             return each
     return None
+
+
+def _is_unseen_by(budget: Budget, wanted: Mapping[Unit, Need], call: Call, route: Route) -> bool:
+    """Whether nobody will know what a call used of a budget that minds it."""
+    if budget.unit is Unit.TOKENS:
+        return call.is_background
+    if budget.unit is Unit.REQUESTS:
+        return False
+    may = wanted[Unit.USD]
+    is_unknown = may is UNKNOWN or (may.worst > 0 and call.is_background)
+    return is_unknown and is_unseen(budget.unpriced, call, route)
 
 
 def claim(each: Counted, wanted: Need, seen: Seen) -> Claim:

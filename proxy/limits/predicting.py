@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Final, TypeAlias
+from weakref import ReferenceType, ref
 
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
@@ -28,7 +29,7 @@ from proxy.receipt import Outcome, Receipt
 from proxy.settle import Attempt, terms
 from proxy.store.answers import Answer
 from proxy.wire.port import Prepared
-from slo.hold import Need, Output, Quote
+from slo.hold import Need, Output, Quote, output
 from slo.lengths import Lengths
 
 _log = logging.getLogger("thriftgate.budgets")
@@ -68,10 +69,33 @@ class _Known(msgspec.Struct):
     Attributes:
         tokens: Its prompt's, by model and by the bytes it is sent in: it may be sent shorter.
         kinds: Of its attempts.
+        last: What was predicted last.
     """
 
     tokens: dict[tuple[str, int], int] = msgspec.field(default_factory=dict)
     kinds: dict[int, _Kind] = msgspec.field(default_factory=dict)
+    last: "_Last | None" = None
+
+
+class _Last(msgspec.Struct, frozen=True):
+    """A prediction, and of what; it serves a call's ceilings and its budgets.
+
+    Attributes:
+        number: The attempt's.
+        prepared: Its request, whose body it does not keep alive.
+        route: Where it goes.
+        prediction: What is known of it.
+    """
+
+    number: int
+    prepared: "ReferenceType[Prepared]"
+    route: Route
+    prediction: Prediction
+
+    def is_of(self, attempt: Attempt, prepared: Prepared, route: Route) -> bool:
+        """Whether it is of this very request."""
+        is_same = self.prepared() is prepared and self.route is route
+        return is_same and self.number == attempt.number
 
 
 class Predictor:
@@ -121,6 +145,9 @@ class Predictor:
         """
         call = attempt.call
         known, model = self._known(call.id), route.model or call.model
+        last = known.last
+        if last is not None and not exactly and last.is_of(attempt, prepared, route):
+            return last.prediction
         tokens = self._guess(attempt, model, known, exactly=exactly)
         if tokens is None:
             tokens = (await self._estimator.usage(call, route, None)).prompt
@@ -128,7 +155,7 @@ class Predictor:
         allowed = allowance(prepared.body, clamps.endpoint(prepared), route)
         kind = _kind(attempt, route, allowed.total, known)
         kind.sent = allowed.total
-        return Prediction(
+        found = Prediction(
             tokens=tokens,
             cached=_cached(attempt, tokens),
             allowance=allowed,
@@ -136,6 +163,8 @@ class Predictor:
             usual=self._usual(kind.name, allowed.total) if exactly else None,
             quote=Quote(tariff=route.tariff, at=call.arrived, terms=terms(attempt, "", {})),
         )
+        known.last = _Last(attempt.number, ref(prepared), route, found)
+        return found
 
     def limited(self, attempt: Attempt, total: int) -> None:
         """Note that the attempt was clamped to so many tokens, all its choices together."""
@@ -244,12 +273,18 @@ class Predictor:
 
         Where nothing is learned of the kind it is a guess by all others' calls to its model.
         """
-        lengths, kind = self._learned(name)
-        if lengths.knows(kind):
-            return lengths.output(kind, limit)
-        lengths, kind = self._learned(_anyones(name))
-        found = lengths.output(kind, limit)
+        found = self._known_output(name, limit)
+        if found is not None:
+            return found
+        found = self._known_output(_anyones(name), limit)
+        if found is None:
+            return output(None, limit)
         return msgspec.structs.replace(found, is_guessed=found.likely < limit)
+
+    def _known_output(self, name: Name, limit: int) -> Output | None:
+        """What is learned of a kind, now or before the start; None where little is."""
+        found = self._lengths.known_output(name, limit)
+        return found or self._before.known_output(name[:-1], limit)
 
     def _usual(self, name: Name, limit: int) -> int | None:
         """What nine of ten such calls generate within a limit; None where little is learned.

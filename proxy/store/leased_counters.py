@@ -91,8 +91,13 @@ class LeasedCounters:
 
     def reserve_here(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:
         """Hold every claim within this process's leases; None where they do not cover it."""
-        leases = [lease for each in claims if (lease := self._leases.get(each.counter)) is not None]
-        if len(leases) < len(claims) or not claims or name in self._uncertain:
+        leases: list[Lease] = []
+        for claim in claims:
+            lease = self._leases.get(claim.counter)
+            if lease is None:
+                return None
+            leases.append(lease)
+        if not leases or name in self._uncertain:
             return None
         if name not in self._here:
             ticks = self._ticks()

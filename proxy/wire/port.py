@@ -45,7 +45,7 @@ class Reader(Protocol):
         ...
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+class Prepared(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """One attempt's request, ready for the wire.
 
     Attributes:

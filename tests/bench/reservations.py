@@ -3,7 +3,8 @@
 
 Each row is a store and so many counters per call; times are of one operation after the other, p50
 and p99. Beside Redis stands a bare PING by the same client. Last, a thousand reservations at once,
-and what a call's budgets take in all, prediction included, with leases and without.
+and what a call's budgets take in all, prediction included, with leases and without, and with a
+ceiling before them.
 Usage: python -m tests.bench.reservations [--quick]
 """
 
@@ -13,12 +14,15 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter_ns
 from typing import Any, Final
 
+from proxy.limits.ceilings import Ceilings
+from proxy.limits.entry import Entry
 from proxy.prepare import prepare
 from proxy.settle import Seal, receipt
 from proxy.store.leased_counters import LeasedCounters
 from proxy.store.redis_reserving import Shared
 from proxy.store.reserving import Condition, Private, Reserving
 from proxy.timeline import Timeline
+from slo.ceiling import Ceiling
 from slo.reservations import Claim, Granted
 from tests.fakes.admitted import ANSWERED
 from tests.fakes.clock import ticks
@@ -79,10 +83,12 @@ async def leased_row(leased: LeasedCounters, counters: int, rounds: int) -> None
     print(f"leased, {counters} counters: reserve and settle {sorted(taken)[len(taken) // 2]}")
 
 
-async def call_row(store: Reserving, label: str, rounds: int) -> None:
+async def call_row(store: Reserving, label: str, rounds: int, *, has_ceiling: bool = False) -> None:
     """Print what admitting and settling a call that counts in two budgets takes, all in all."""
     office = Office(budget(limit=_LIMIT), budget(name="c", scope="organization", limit=_LIMIT))
     office.admission.counters = store
+    ceilings = Ceilings([Ceiling(name="c", limit=_LIMIT)], office.predictor)
+    entry = Entry(ceilings if has_ceiling else None, office.admission)
     await store.turn(await store.condition(NOW), Condition.WHOLE, NOW)
     seal, taken = Seal(b"secret"), []
     for number in range(rounds):
@@ -90,15 +96,16 @@ async def call_row(store: Reserving, label: str, rounds: int) -> None:
         prepared = prepare(attempt.call, attempt.route or ROUTE)
         ended = receipt(attempt, ANSWERED, Timeline(ticks), seal)
         began = perf_counter_ns()
-        await office.admission.admit(attempt, prepared)
-        office.admission.settled(ended)
+        await entry.admit(attempt, prepared, lambda _: True)
+        entry.settled(ended)
         await office.admission.drained()
         taken.append(perf_counter_ns() - began)
         if number % 100 == 5 and isinstance(store, LeasedCounters):
             await store.renew()
     taken = sorted(taken[100:])
     p50, p10 = (taken[len(taken) * part // 10] / 1e3 for part in (5, 1))
-    print(f"{label}, a call of two budgets, all in all: {p50:.1f} µs, the fastest tenth {p10:.1f}")
+    what = "a call of two budgets" + " and a ceiling" * has_ceiling
+    print(f"{label}, {what}, all in all: {p50:.1f} µs, the fastest tenth {p10:.1f}")
 
 
 async def burst(store: Reserving, label: str) -> None:
@@ -131,6 +138,7 @@ async def main(*, quick: bool) -> None:
             await leased_row(leased, counters, rounds)
         await call_row(shared, "Redis", rounds)
         await call_row(leased, "leased", rounds)
+        await call_row(leased, "leased", rounds, has_ceiling=True)
         await leased.aclose()
 
 

@@ -138,10 +138,11 @@ class Office:
         self.store = Losable()
         self.store.mend()
         self.estimator = FakeEstimator()
+        self.predictor = Predictor(self.estimator, known)
         self.admission = Admission(
             budgets,
             self.store,
-            predictor=Predictor(self.estimator, known),
+            predictor=self.predictor,
             seal=Seal(b"secret"),
             tasks=LoopTasks(),
             now=self.now,

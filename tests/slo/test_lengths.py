@@ -63,3 +63,14 @@ def test_what_nine_of_ten_stay_below_is_told_once_enough_is_learned():
     assert lengths.knows("kind")
     assert lengths.quantile("kind", 0.9) in {17, 18, 19}
     assert lengths.quantile("other", 0.9) is None
+
+
+def test_a_kind_is_known_from_its_twentieth_answer_on():
+    lengths = Lengths()
+    for number in range(20):
+        assert lengths.known_output("chat", 4096) is None
+        assert not lengths.knows("chat")
+        lengths.add("chat", 10 * number)
+
+    assert lengths.knows("chat")
+    assert lengths.known_output("chat", 4096) == lengths.output("chat", 4096)

@@ -5,8 +5,21 @@ from math import ceil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from slo.price import Cost, OffPeak, Period, Rates, Sheet, Step, Tariff, Terms, Window, cost
+from slo.price import (
+    Cost,
+    OffPeak,
+    Period,
+    Rates,
+    Sheet,
+    Step,
+    Tariff,
+    Terms,
+    Window,
+    cost,
+    pricing,
+)
 from slo.usage import Usage
 
 DOLLAR = 1_000_000_000
@@ -282,3 +295,27 @@ def test_it_agrees_with_exact_fractions(usage: Usage, tariff: Tariff) -> None:
     found = known(cost(usage, tariff, 0.0))
     assert found.list_nanos == (exact + Fraction(1, 2)) // 1
     assert found.effective_nanos == (exact * (1 - tariff.discount) + Fraction(1, 2)) // 1
+
+
+@given(usages, tariffs(), terms, st.lists(counts))
+def test_a_prompt_is_priced_with_many_outputs_as_with_each(
+    usage: Usage, tariff: Tariff, terms: Terms, outputs: list[int]
+) -> None:
+    prompt = replace(usage, output=0, reasoning=0)
+    prices = pricing(prompt, tariff, 0.0, terms)
+    assert prices is not None
+    assert prices.effective_nanos(prompt, outputs) == [
+        known(cost(replace(prompt, output=each), tariff, 0.0, terms)).effective_nanos
+        for each in outputs
+    ]
+
+
+@pytest.mark.parametrize("missing", ["input", "output"])
+def test_what_a_prompt_costs_with_outputs_is_unknown_where_a_price_is(missing: str) -> None:
+    tariff = plain(replace(FULL, **{missing: None}))
+    prompt = Usage(input=1)
+    prices = pricing(prompt, tariff, 0.0)
+    assert prices is not None
+    assert prices.effective_nanos(prompt, [0, 1]) is None
+    free = prices.effective_nanos(Usage(), [0, 0])
+    assert free == [0, 0]

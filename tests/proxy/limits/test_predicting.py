@@ -1,4 +1,6 @@
 import asyncio
+import gc
+import weakref
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
@@ -85,6 +87,35 @@ def test_a_small_prompt_is_guessed_by_its_length_and_counted_once_where_that_is_
     assert predicted(predictor, attempt(), exactly=True).tokens == ESTIMATE.prompt
     assert predicted(predictor, attempt()).tokens == ESTIMATE.prompt
     assert len(estimator.delivered) == 1
+
+
+def test_a_request_is_predicted_once_for_ceilings_and_budgets_and_anew_where_it_differs():
+    predictor, asked = Predictor(FakeEstimator()), attempt()
+    prepared, clamped = (prepare(asked.call, ROUTE) for _ in range(2))
+    other = msgspec.structs.replace(asked, number=1)
+
+    async def story() -> None:
+        first = await predictor.predicted(asked, prepared, ROUTE)
+        assert await predictor.predicted(asked, prepared, ROUTE) is first
+        assert await predictor.predicted(asked, clamped, ROUTE) is not first
+        counted = await predictor.predicted(asked, prepared, ROUTE, exactly=True)
+        assert counted.tokens == ESTIMATE.prompt
+        assert await predictor.predicted(asked, prepared, ROUTE) is counted
+        assert await predictor.predicted(asked, prepared, named("two/m")) is not counted
+        last = await predictor.predicted(asked, prepared, ROUTE)
+        assert await predictor.predicted(other, prepared, ROUTE) is not last
+
+    asyncio.run(story())
+
+
+def test_what_was_predicted_keeps_no_request_alive():
+    predictor, asked = Predictor(FakeEstimator()), attempt()
+    prepared = prepare(asked.call, ROUTE)
+    asyncio.run(predictor.predicted(asked, prepared, ROUTE))
+    request = weakref.ref(prepared)
+    del prepared
+    gc.collect()
+    assert request() is None
 
 
 def test_letters_beyond_ascii_are_more_tokens():
