@@ -89,7 +89,7 @@ def generated(lab: Lab, speech: Speech, given: Body, key: str, cues: Cues) -> Ac
     given = _continued(lab, speech, given)
     model = _model(lab, given, speech.wire)
     asked = _asked(speech, given, Context(lab.vocabulary, model, key))
-    _check_length(model, asked.prompt.tokens)
+    _check_length(speech, model, asked.prompt.tokens)
     cache, now = lab.cache(_name(given)), lab.clock()
     try:
         served = cache.serve(asked.prompt, now)
@@ -174,7 +174,7 @@ def _asked(speech: Speech, given: Body, context: Context) -> Asked:
         return speech.asked(given, context)
 
 
-def _check_length(model: Simulated, tokens: int) -> None:
+def _check_length(speech: Speech, model: Simulated, tokens: int) -> None:
     """Pass a prompt that the model's window has room for.
 
     Source: OpenAI API reference, error codes; Anthropic, errors (2026-11).
@@ -191,7 +191,7 @@ def _check_length(model: Simulated, tokens: int) -> None:
         f"This model's maximum context length is {model.window} tokens. However, your messages"
         f" resulted in {tokens} tokens. Please reduce the length of the messages.",
         code="context_length_exceeded",
-        param="messages",
+        param="input" if speech is RESPONSES else "messages",
     )
 
 

@@ -23,7 +23,7 @@ class Simulated:
         itl: Time between two tokens.
         words: About how long an answer is when nothing bounds it.
         max_output: Most generated tokens.
-        window: Most tokens of a prompt; None for any.
+        window: Most tokens of a prompt, beyond which it is refused; None for any.
         traits: What the model accepts, by the names of ``proxy.catalog.entries.TRAITS``.
         dimensions: Length of its vectors; 0 for a model that writes text.
     """
@@ -111,6 +111,7 @@ def _simulated(route: Route) -> Simulated:
         regime=route.regime,
         provider=route.upstream.provider,
         min_cache_tokens=route.min_cache_tokens,
+        window=route.window,
         max_output=route.max_output or 16_384,
         traits=route.traits,
     )

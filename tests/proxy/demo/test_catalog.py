@@ -59,3 +59,16 @@ def test_embedding_models_give_vectors(shipped: Catalog) -> None:
     named = [name for name in shipped.models if "embedding" in name]
 
     assert [simulated(shipped)[name].dimensions for name in named] == [1536, 3072, 1536]
+
+
+def test_every_text_model_has_the_window_of_its_catalog(shipped: Catalog) -> None:
+    windows = {
+        (route.model or name): route.window
+        for name, model in shipped.models.items()
+        for route in reversed(model.routes)
+        if "embedding" not in name
+    }
+    served = simulated(shipped)
+
+    assert {name: served[name].window for name in windows} == windows
+    assert sum(each is not None for each in windows.values()) > 50

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.lab.models import MODELS, Simulated
+from proxy.catalog.entries import Model, Route, Upstream
+from proxy.lab.models import MODELS, Simulated, of_models
 from proxy.lab.rendering import Vocabulary
 from slo.usage import Usage
 from tests.proxy.lab.scene import CLAUDE_TOOL, FLAT_TOOL, NOTES, TOOL, Json, Scene, events, user
@@ -139,6 +140,32 @@ def test_a_prompt_beyond_the_window_is_refused_as_each_provider_does(
     assert (refused.status_code, error["type"]) == (400, "invalid_request_error")
     assert error["message"].startswith("prompt is too long: ")
     assert error["message"].endswith(" tokens > 20 maximum")
+
+
+def test_a_catalogs_window_is_kept_to_in_chat_and_responses_streamed_or_not(
+    vocabulary: Vocabulary,
+) -> None:
+    lab = Upstream(name="lab", kind="openai", base_url="http://lab/v1")
+    route = Route(name="lab/m", upstream=lab, window=20)
+    scene = Scene(vocabulary, of_models([Model(id="m", routes=(route,))]))
+    long = "Hello there. " * 20
+    calls: list[tuple[str, Json]] = [
+        ("chat/completions", {"messages": [user(long)]}),
+        ("chat/completions", {"messages": [user(long)], "stream": True}),
+        ("responses", {"input": long}),
+        ("responses", {"input": long, "stream": True}),
+    ]
+
+    answers = [scene.openai(path, {"model": "m", **body}) for path, body in calls]
+
+    assert {each.status_code for each in answers} == {400}
+    assert {each.json()["error"]["code"] for each in answers} == {"context_length_exceeded"}
+    assert [each.json()["error"]["param"] for each in answers] == [
+        "messages",
+        "messages",
+        "input",
+        "input",
+    ]
 
 
 def test_a_scale_of_nothing_never_waits(vocabulary: Vocabulary) -> None:

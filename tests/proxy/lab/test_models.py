@@ -21,6 +21,7 @@ def test_a_catalogs_model_behaves_as_the_catalog_says() -> None:
         upstream=UPSTREAM,
         model="m-1",
         max_output=77,
+        window=9_000,
         regime="anthropic-breakpoint",
         min_cache_tokens=512,
         traits=frozenset({"prefill"}),
@@ -34,6 +35,7 @@ def test_a_catalogs_model_behaves_as_the_catalog_says() -> None:
         "bedrock",
     )
     assert (made.max_output, made.min_cache_tokens, made.traits) == (77, 512, route.traits)
+    assert made.window == 9_000
 
 
 def test_the_first_route_decides_and_a_route_without_a_name_takes_the_models() -> None:
