@@ -55,6 +55,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         salt: What keeps its team out of others' caches, a secret; "" where teams share them.
         origin: Whence its body was shortened; None where it is the caller's own.
         is_own: Whether the gateway asks it by itself, to have notes taken.
+        substitute: The public name of the model that answers in place of the one asked for; ""
+            where that one answers itself.
     """
 
     id: str
@@ -75,6 +77,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     salt: str = ""
     origin: Origin | None = None
     is_own: bool = False
+    substitute: str = ""
 
     @property
     def streamed(self) -> bool:

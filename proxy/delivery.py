@@ -7,7 +7,7 @@ from proxy.answer import Answer, said
 from proxy.desk import Head, Line
 from proxy.errors import ProxyError, UpstreamError
 from proxy.prefix.explaining.diagnostics import Heard
-from proxy.receipt import Outcome, Receipt
+from proxy.receipt import Outcome, Receipt, answering_model
 from proxy.settle import Attempt, End, crude, receipt, terms
 from proxy.timeline import Waiting
 from proxy.watch import HungUp, Interrupted, Wait
@@ -157,8 +157,8 @@ class Delivery:
     def _head(self) -> Head:
         attempt, exchange = self._attempt, self._answer.exchange
         model = attempt.call.model
-        if attempt.route is not None and attempt.route.model:
-            model = attempt.route.model
+        if model and attempt.route is not None:
+            model = answering_model(attempt.route.name, model)
         headers = exchange.headers
         if attempt.headers:
             headers = {**headers, **attempt.headers}

@@ -28,7 +28,14 @@ from slo.usage import Usage
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The status and headers of an answer, as its upstream gave them."""
+    """The status and headers of an answer, as its upstream gave them.
+
+    Attributes:
+        status: The HTTP status.
+        headers: All of the upstream's, and those that the gateway adds.
+        model: The public name of the model that answered; "" where the call names none.
+        notes: What the gateway changed or dropped.
+    """
 
     status: int
     headers: Mapping[str, str]

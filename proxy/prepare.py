@@ -11,6 +11,7 @@ from proxy.plannable import ENDPOINTS
 from proxy.prefix.arrangement import stripped
 from proxy.prefix.explaining.diagnostics import Question
 from proxy.prefix.planned import Planned, Unplanned
+from proxy.receipt import answering_model
 from proxy.wire.kinds import WIRES
 from proxy.wire.port import Prepared
 from proxy.wire.substitution import translate_for_substitute
@@ -39,6 +40,8 @@ def prepare(
         InvalidCall: If the call cannot be said on the route's wire without changing its meaning.
     """
     wire = WIRES[route.upstream.kind]
+    if is_substitute:
+        call = msgspec.structs.replace(call, substitute=answering_model(route.name, call.model))
     if isinstance(planned, Unplanned):
         body = stripped(call.body) if call.endpoint in ENDPOINTS else call.body
         if body is not call.body:

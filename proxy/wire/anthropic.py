@@ -161,10 +161,10 @@ def _reader(call: Call) -> Reader:
 
 
 def _chat_reader(call: Call, *, wants_usage: bool) -> Reader:
-    created = int(call.arrived)
+    created, model = int(call.arrived), call.substitute or call.model
     if not call.streamed:
-        return WholeAnswer(model=call.model, created=created)
-    return AnswerStream(model=call.model, created=created, wants_usage=wants_usage)
+        return WholeAnswer(model=model, created=created)
+    return AnswerStream(model=model, created=created, wants_usage=wants_usage)
 
 
 def _unsupported(endpoint: str) -> InvalidCall:

@@ -67,7 +67,7 @@ class WholeAnswer:
         """Answer in the caller's words.
 
         Args:
-            model: The name the caller asked for.
+            model: The name that the answer gives as its model's.
             created: When the call arrived, in whole seconds since the epoch.
         """
         self._model = model

@@ -104,7 +104,7 @@ class AnswerStream:
         """Answer in the caller's words.
 
         Args:
-            model: The name the caller asked for.
+            model: The name that the answer gives as its model's.
             created: When the call arrived, in whole seconds since the epoch.
             wants_usage: Whether the caller asked for a usage chunk at the end.
         """

@@ -1,6 +1,7 @@
 import asyncio
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,13 +14,13 @@ from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.delivery import Delivery
 from proxy.desk import Line
-from proxy.receipt import Outcome, Receipt
+from proxy.receipt import Outcome, Receipt, answering_model
 from proxy.settle import Attempt
 from proxy.timeline import Timeline
 from proxy.watch import Watch, Watches
 from proxy.wire.openai import OpenAIWire
 from slo.usage import Usage
-from tests.fakes.answers import ASKED, BEAT, STREAMED, chunk, event, stream, usage_chunk
+from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAMED, chunk, event, stream, usage_chunk
 from tests.fakes.caller import FakeCaller
 from tests.fakes.desk import call, desk, route, served
 from tests.fakes.upstream import FakeExchange, FakeTransport, Scripted
@@ -161,9 +162,20 @@ def test_a_whole_messages_answer_arrives_as_a_chat_completion():
     completion = json.loads(caller.body)
     assert completion["choices"][0]["message"]["content"] == "Hi"
     assert completion["usage"]["total_tokens"] == 35
+    assert completion["model"] == "m"
     assert caller.head is not None
-    assert caller.head.model == "claude-x"
+    assert caller.head.model == "m"
     assert kept.usage == Usage(input=30, output=5)
+
+
+def test_the_answering_models_name_is_the_catalogs_and_the_bytes_are_the_upstreams():
+    renamed = replace(route("azure", model="deployment-7"), name="azure/gpt-x")
+    said = COMPLETION.replace(b'"model":"m"', b'"model":"deployment-7"')
+    caller, kept, _ = deliver(call(ASKED), Scripted([said]), renamed)
+
+    assert caller.head is not None
+    assert caller.head.model == answering_model(kept.route, kept.model) == "gpt-x"
+    assert caller.body == said
 
 
 def test_a_messages_stream_that_stops_midway_ends_with_an_error():

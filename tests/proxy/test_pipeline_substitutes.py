@@ -183,3 +183,29 @@ def test_what_a_models_wire_cannot_say_after_all_leaves_the_first_failure():
 
     assert done.error is not None
     assert done.error.status == 503
+
+
+MESSAGE = (
+    b'{"id":"msg_1","type":"message","content":[{"type":"text","text":"Hi"}],'
+    b'"stop_reason":"end_turn","usage":{"input_tokens":30,"output_tokens":5}}'
+)
+
+
+@pytest.mark.parametrize("upstream_name", ["", "claude-x-20261001"])
+def test_a_fallback_to_claude_names_the_model_that_answered_in_header_and_body(upstream_name):
+    upstream = replace(town().models["small"].routes[0].upstream, kind="anthropic")
+    claude: dict[str, Any] = {"name": "small/small", "upstream": upstream, "model": upstream_name}
+    done = play(failing(503), failing(503), Scripted([MESSAGE]), catalog=known(**claude))
+
+    assert done.caller.head is not None
+    assert done.caller.head.model == "small"
+    assert orjson.loads(done.caller.body)["model"] == "small"
+
+
+def test_a_fallback_to_an_openai_model_is_passed_on_byte_for_byte():
+    there = known(name="small/small", model="theirs")
+    done = play(failing(503), failing(503), Scripted([COMPLETION]), catalog=there)
+
+    assert done.caller.head is not None
+    assert done.caller.head.model == "small"
+    assert done.caller.body == COMPLETION
