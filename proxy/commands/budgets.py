@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 from proxy.commands.terminal import Terminal, grid, named
+from proxy.money import cell, decimal_places
 from proxy.receipt import dollars
 from slo import window
 from slo.budget import Budget, Unit
@@ -98,31 +99,40 @@ async def _shown(
 
 def _tell(terminal: Terminal, shown: Sequence[_Shown], now: float) -> None:
     table = grid("budget", "scope", "of", "window", "hard", *_FIGURES, right=_FIGURES)
+    rows = [(each.budget, row) for each in shown for row in each.rows]
+    money = [_amounts(budget, row) for budget, row in rows if budget.unit is Unit.USD]
+    places = [decimal_places(amounts) for amounts in zip(*money, strict=True)]
     for each in shown:
         for row in each.rows:
-            table.add_row(*map(Text, _cells(each.budget, row, now)))
+            table.add_row(*map(Text, _cells(each.budget, row, now, places)))
         if each.more:
             table.add_row(each.budget.name, each.budget.scope, f"and {each.more:,} more")
     terminal.show(table)
 
 
-def _cells(budget: Budget, row: Row, now: float) -> tuple[str, ...]:
+def _cells(budget: Budget, row: Row, now: float, places: Sequence[int]) -> tuple[str, ...]:
+    """The cells of a row; ``places`` are the digits of each amount of dollars behind the point."""
+    amounts = _amounts(budget, row)
+    if budget.unit is Unit.USD:
+        said = [
+            _UNKNOWN if amount is None else cell(amount, digits)
+            for amount, digits in zip(amounts, places, strict=True)
+        ]
+    else:
+        said = [_UNKNOWN if amount is None else f"{amount:,}" for amount in amounts]
     return (
         budget.name,
         budget.scope,
         named(row.whose) if row.whose.isprintable() else ascii(row.whose),
         window.name(budget.window, now),
         "yes" if budget.hard else "no",
-        _said(budget, budget.limit),
-        _said(budget, row.spent),
-        _said(budget, row.held),
+        *said,
     )
 
 
-def _said(budget: Budget, amount: int | None) -> str:
-    if amount is None:
-        return _UNKNOWN
-    return f"${dollars(amount)}" if budget.unit is Unit.USD else f"{amount:,}"
+def _amounts(budget: Budget, row: Row) -> tuple[int | None, ...]:
+    """Limit, spent and held, as the columns have them."""
+    return budget.limit, row.spent, row.held
 
 
 def _json(shown: _Shown, now: float) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from compaction.policy import Mode
-from proxy.commands.money import money
 from proxy.commands.terminal import AsJson, Days, Terminal, grid, moment, named
+from proxy.money import column
 
 if TYPE_CHECKING:
     from proxy.chosen import Chosen, Setting
@@ -81,12 +81,13 @@ class _Desk:
             self._terminal.say(f"No feature has a mode of its own; every one has {default}.")
             return
         table = grid("team", "feature", "mode", *_FIGURES, "state", right=_FIGURES)
-        for (team, feature), setting, each in found:
+        saved = column(None if each is None else each.net_nanos for *_, each in found)
+        for ((team, feature), setting, each), net in zip(found, saved, strict=True):
             table.add_row(
                 names.get(team, team),
                 named(feature),
                 f"{setting.in_force(default)}",
-                *_figures(each),
+                *_figures(each, net),
                 _state(setting, default),
             )
         self._terminal.show(table)
@@ -153,14 +154,14 @@ def _compacted(feature: str, mode: Mode) -> str:
     return f"feature {named(feature)} is compacted in mode {mode}"
 
 
-def _figures(found: FoldSum | None) -> tuple[str, ...]:
+def _figures(found: FoldSum | None, saved: str) -> tuple[str, ...]:
+    """The figures of a row, with what was saved as it is shown."""
     if found is None:
-        return ("0", "0", "0", "0", "0", "unknown", "none", "none")
+        return ("0", "0", "0", "0", "0", saved, "none", "none")
     lost = (
         _share(found.lost, found.needed),
         _share(found.untreated_lost, found.untreated_needed),
     )
-    saved = "unknown" if found.net_nanos is None else money(found.net_nanos)
     counts = (found.calls, found.folded, found.trimmed, found.resets, found.tokens_saved)
     return (*(f"{each:,}" for each in counts), saved, *lost)
 

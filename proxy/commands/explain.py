@@ -7,10 +7,10 @@ from typing import Annotated, Final
 import typer
 
 from compaction.policy import Mode
-from proxy.commands.money import money
 from proxy.commands.reasons import FOLDS, words
 from proxy.commands.terminal import Terminal, moment, named
 from proxy.folds import NOTES
+from proxy.money import money
 from proxy.prefix.explaining.explanations import story
 from proxy.prefix.explaining.reasons import Miss, Reason
 from proxy.receipt import Outcome, Receipt, dollars

@@ -7,8 +7,8 @@ import msgspec
 from rich.text import Text
 
 from proxy.chosen import Chosen, Setting
-from proxy.commands.money import money
 from proxy.commands.terminal import Terminal, grid, moment, named
+from proxy.money import column, money
 from proxy.store.foldings import FoldSum
 
 _FIGURES: Final = ("calls", "sent shorter", "tokens saved", "net saved", "notes cost")
@@ -80,19 +80,21 @@ def total(found: Sequence[Compacted]) -> Total:
 def show(terminal: Terminal, found: Sequence[Compacted], names: Mapping[str, str]) -> None:
     """Print them, and below them what they come to."""
     table = grid("team", "feature", *_FIGURES, "state", right=_FIGURES)
-    for each in found:
-        row = (names.get(each.team, each.team), named(each.feature), *_figures(each), _state(each))
-        table.add_row(*map(Text, row))
+    saved = column(None if each.sums is None else each.sums.net_nanos for each in found)
+    notes = column(0 if each.sums is None else each.sums.notes_nanos for each in found)
+    for each, *money_cells in zip(found, saved, notes, strict=True):
+        place = (names.get(each.team, each.team), named(each.feature))
+        table.add_row(*map(Text, (*place, *_counts(each), *money_cells, _state(each))))
     terminal.show(table)
     terminal.say(_summed(total(found)))
 
 
-def _figures(found: Compacted) -> tuple[str, ...]:
+def _counts(found: Compacted) -> tuple[str, ...]:
     sums = found.sums
-    if sums is None:
-        return ("0", "0", "0", "unknown", "$0")
-    counts = (sums.calls, sums.folded + sums.trimmed, sums.tokens_saved)
-    return (*(f"{each:,}" for each in counts), _money(sums.net_nanos), money(sums.notes_nanos))
+    counts = (
+        (0, 0, 0) if sums is None else (sums.calls, sums.folded + sums.trimmed, sums.tokens_saved)
+    )
+    return tuple(f"{each:,}" for each in counts)
 
 
 def _state(found: Compacted) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import typer
 from rich.text import Text
 
 from proxy.commands.terminal import AsJson, Days, Terminal, grid, named
+from proxy.money import cell, column
 
 if TYPE_CHECKING:
     from proxy.prefix.guard import Interval, Sample
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from proxy.store.savings import Comparison, Estimate, MissSum
     from proxy.store.store import Store
 
+#: Digits behind the point of what a sentence says.
+_CENTS: Final = 2
 _COUNTS = ("planned", "control")
 _FIGURES = (
     *_COUNTS, "estimated USD", "saved per token", "hit rate", "without", "saved USD"
@@ -76,7 +79,7 @@ def summary(days: int, found: Iterable[Estimate]) -> str:
     if not total.calls:
         return ""
     return (
-        f"Planning saved ${total.nanos / 1e9:,.2f} ({total.part:.0%}) of {total.calls:,} calls in"
+        f"Planning saved {cell(total.nanos, _CENTS)} ({total.part:.0%}) of {total.calls:,} calls in"
         f" the last {days} days, by estimate."
     )
 
@@ -104,8 +107,8 @@ def misses(terminal: Terminal) -> Callable[..., None]:
             terminal.say(f"No cache was missed in the last {days} days, as far as is known.")
             return
         table = grid("team", "feature", "reason", *_MISSES, "example", right=_MISSES)
-        for each in found:
-            table.add_row(*map(Text, (names.get(each.team, each.team), *_miss(each))))
+        for each, cost in zip(found, column(each.nanos for each in found), strict=True):
+            table.add_row(*map(Text, (names.get(each.team, each.team), *_miss(each, cost))))
         terminal.show(table)
         for reason in dict.fromkeys(each.reason for each in found):
             if mend := documents.mend(reason):
@@ -116,8 +119,10 @@ def misses(terminal: Terminal) -> Callable[..., None]:
 
 def _show(terminal: Terminal, found: Sequence[Comparison], names: Mapping[str, str]) -> None:
     table = grid("team", "feature", *_FIGURES, "finding", right=_FIGURES)
-    for each in found:
-        row = (names.get(each.team, each.team), named(each.feature), *_figures(each))
+    estimated = column(None if (e := each.estimate) is None else e.nanos for each in found)
+    saved = [cell(_saved_nanos(each), _CENTS) for each in found]
+    for each, *costs in zip(found, estimated, saved, strict=True):
+        row = (names.get(each.team, each.team), named(each.feature), *_figures(each, *costs))
         table.add_row(*map(Text, row))
     terminal.show(table)
 
@@ -133,7 +138,8 @@ def _dearest(found: Iterable[MissSum]) -> list[MissSum]:
     )
 
 
-def _figures(found: Comparison) -> tuple[str, ...]:
+def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
+    """The cells of a row behind its names, with its two amounts of money as they are shown."""
     from proxy.prefix.guard import Finding
 
     verdict = found.verdict
@@ -143,11 +149,11 @@ def _figures(found: Comparison) -> tuple[str, ...]:
     return (
         f"{found.treated.conversations:,}",
         f"{found.control.conversations:,}",
-        "unknown" if estimate is None else f"{estimate.nanos / 1e9:,.2f} ({estimate.part:.0%})",
+        estimated if estimate is None else f"{estimated} ({estimate.part:.0%})",
         "unknown" if verdict.saving is None else _interval(verdict.saving),
         _rate(found.treated),
         _rate(found.control),
-        "unknown" if verdict.saving is None else _saved(found.treated.cost, verdict.saving.value),
+        saved,
         f"{verdict.finding}" if enough else f"{verdict.finding}: {verdict.why}{more}",
     )
 
@@ -171,7 +177,7 @@ def _waiting(store: Store) -> list[tuple[Place, int, int]]:
 def _proposed(team: str, place: Place, version: int, nanos: int) -> str:
     return (
         f"Moving text in feature {named(place.feature)} of team {team} should save"
-        f" ${nanos / 1e9:,.2f} per 1,000 calls more (by estimate): see `thriftgate layout show`,"
+        f" {cell(nanos, _CENTS)} per 1,000 calls more (by estimate): see `thriftgate layout show`,"
         f" version {version}."
     )
 
@@ -184,21 +190,21 @@ def _rate(sample: Sample) -> str:
     return f"{sample.reads / sample.tokens:.1%}" if sample.tokens else "none"
 
 
-def _saved(cost: int, part: float) -> str:
-    """What the treated calls would have cost more, in dollars and cents; an estimate."""
+def _saved_nanos(found: Comparison) -> int | None:
+    """What the treated calls would have cost more in 1e-9 US dollars; an estimate."""
     from proxy.commands import documents
 
-    return f"{documents.saved(cost, part) / 1e9:,.2f}"
+    saving = found.verdict.saving
+    return None if saving is None else documents.saved(found.treated.cost, saving.value)
 
 
-def _miss(found: MissSum) -> tuple[str, ...]:
-    from proxy.commands import documents
+def _miss(found: MissSum, cost: str) -> tuple[str, ...]:
 
     return (
         named(found.feature),
         found.reason,
         f"{found.calls:,}",
         f"{found.tokens:,}",
-        documents.usd(found.nanos) or "unknown",
+        cost,
         found.example,
     )

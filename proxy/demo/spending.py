@@ -1,14 +1,14 @@
 """Spending by team and what else as a table, for the demo and for ``thriftgate report``."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from dashboards.reports import Part, Percentiles, Spend, Times
-from proxy.receipt import dollars
+from proxy.money import cell, decimal_places
 from slo.usage import Usage
 
 _FIGURES: Final = (
@@ -22,6 +22,15 @@ _STACKED: Final = (
     ("USD per 1k calls", "TTFT p50/p95/p99 s", "duration p50/p95/p99 s"),
 )
 _ENDLESS: Final = 10_000
+#: Of calls that name no feature, model or user, and of those refused before they had a route.
+_NONE: Final = "(none)"
+
+
+class _Scale(NamedTuple):
+    """Digits behind the point of each column of money."""
+
+    cost: int
+    per_1k: int
 
 
 def spending(
@@ -35,7 +44,7 @@ def spending(
 
     Errors, and calls without a price, have a column where there are any. Where the terminal has no
     room for a column each, names stand one above the other and are folded, and so do some figures,
-    whole.
+    whole. Money of one column has the same digits behind the point.
 
     Args:
         rows: One for each team and part.
@@ -45,13 +54,26 @@ def spending(
         times: How long calls took, by the values of team and parts, and of all by (); None to
             leave them and the cost of 1,000 calls out.
     """
+    found, sums = list(rows), list(total)
+    scale = _Scale(
+        cost=decimal_places(row.cost_nanos for row in (*found, *sums)),
+        per_1k=decimal_places(row.nanos_per_1k_calls for row in (*found, *sums)),
+    )
     lines = [
-        _line(names.get(row.team or "", row.team or ""), row, parts)
-        | _per_call(row, row.values(("team", *parts)), times)
-        for row in rows
+        {"team": names.get(row.team or "", row.team or "")}
+        | {part: getattr(row, part) or _NONE for part in parts}
+        | _figures(row, scale)
+        | _per_call(row, row.values(("team", *parts)), times, scale)
+        for row in found
     ]
-    sums = [_line("all", row, parts) | _per_call(row, (), times) for row in total]
-    return _Spending(lines, sums, ("team", *parts))
+    below = [
+        {"team": "all"}
+        | dict.fromkeys(parts, "")
+        | _figures(row, scale)
+        | _per_call(row, (), times, scale)
+        for row in sums
+    ]
+    return _Spending(lines, below, ("team", *parts))
 
 
 def hit_rate(usage: Usage) -> float:
@@ -99,32 +121,32 @@ class _Spending:
         return table
 
 
-def _line(name: str, row: Spend, parts: Sequence[Part]) -> dict[str, str]:
-    """What a line says, by the names of its columns; of what went wrong only where it did."""
+def _figures(row: Spend, scale: _Scale) -> dict[str, str]:
+    """The figures of a line by their columns; of what went wrong only where it did."""
     return {
-        "team": name,
-        **{part: getattr(row, part) or "" for part in parts},
         "calls": f"{row.calls:,}",
         **({"errors": f"{row.errors:,}"} if row.errors else {}),
         "input tokens": f"{row.usage.prompt:,}",
         "cached": f"{row.usage.cache_read:,}",
         "hit rate": f"{hit_rate(row.usage):.1%}",
         "output": f"{row.usage.generated:,}",
-        "cost USD": "unknown" if row.cost_nanos is None else dollars(row.cost_nanos),
+        "cost USD": cell(row.cost_nanos, scale.cost),
         **({"unpriced": f"{row.unpriced:,}"} if row.unpriced else {}),
     }
 
 
 def _per_call(
-    row: Spend, key: tuple[str, ...], times: Mapping[tuple[str, ...], Times] | None
+    row: Spend,
+    key: tuple[str, ...],
+    times: Mapping[tuple[str, ...], Times] | None,
+    scale: _Scale,
 ) -> dict[str, str]:
     """What 1,000 calls cost and how long calls took; nothing where nobody asks."""
     if times is None:
         return {}
     found, nanos = times.get(key, Times()), row.nanos_per_1k_calls
-    unknown = "unknown" if row.calls else "-"
     return {
-        "USD per 1k calls": unknown if nanos is None else dollars(nanos),
+        "USD per 1k calls": cell(nanos, scale.per_1k) if row.calls else "-",
         "TTFT p50/p95/p99 s": _seconds(found.ttft),
         "duration p50/p95/p99 s": _seconds(found.duration),
     }

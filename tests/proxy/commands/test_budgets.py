@@ -54,14 +54,14 @@ def test_without_budgets_it_says_how_to_have_some(typed):
 def test_what_is_spent_is_the_ledgers_word_where_each_counts_for_itself(typed):
     said = typed.said(alone(showing(budget(limit=LIMIT))))
 
-    assert rows(said)[1] == ["b", "team", "acme", "2026-09-21", "yes", "$5", "$1.5", "?"]
+    assert rows(said)[1] == ["b", "team", "acme", "2026-09-21", "yes", "$5.0000", "$1.5000", "?"]
 
 
 def test_what_nobody_knows_is_a_question_mark(typed):
     labelled = budget(scope="label:project", limit=LIMIT)
     said = typed.said(alone(showing(labelled, budget(scope="user", name="u", limit=LIMIT))))
 
-    assert rows(said)[1] == ["b", "label:project", "*", "2026-09-21", "yes", "$5", "?", "?"]
+    assert rows(said)[1] == ["b", "label:project", "*", "2026-09-21", "yes", "$5.0000", "?", "?"]
     assert rows(said)[2][:3] == ["u", "user", "5f" * 16]
 
 
@@ -148,7 +148,7 @@ def test_what_the_ledger_holds_too_much_of_is_not_told_in_part(typed, monkeypatc
 def test_a_budget_that_nobody_used_is_at_nothing(typed):
     said = typed.said(alone(showing(budget(of="other", limit=LIMIT))))
 
-    assert rows(said)[1][-3:] == ["$5", "$0", "?"]
+    assert rows(said)[1][-3:] == ["$5.0000", "$0.0000", "?"]
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_shared_counters_are_asked(typed, hold):
 
     said = typed.said(alone(showing(one, settings=settings)))
 
-    assert rows(said)[1][-3:] == ["$5", "$0", "$2"]
+    assert rows(said)[1][-3:] == ["$5.0000", "$0.0000", "$2.0000"]
 
 
 def test_shared_counters_of_labels_users_and_features_are_found_without_the_ledger(typed, hold):

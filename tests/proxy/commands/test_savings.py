@@ -100,7 +100,7 @@ def test_misses_come_with_their_price_an_example_and_the_mend(typed: Typed) -> N
         "diverged",
         "1",
         "2,000",
-        "0.006",
+        "$0.0060",
         a_receipt(1).call_id,
     ]
     assert lines[2].split()[2:6] == ["of_tomorrow", "1", "5", "unknown"]
@@ -188,10 +188,10 @@ def test_what_compaction_saved_stands_below_its_model_paid_and_steps_back_counte
     code, support, summed = said.splitlines()[-3:]
 
     assert "No planned calls in the last 30 days." in said
-    assert code.split()[:7] == ["team_0", "code", "1", "1", "9,000", "-$0.005", "$0"]
+    assert code.split()[:7] == ["team_0", "code", "1", "1", "9,000", "-$0.0050", "$0.0000"]
     assert code.endswith("stepped back to trim 2026-09-21 14:13 UTC: 9 of 100 lost")
     assert support.split() == [
-        "team_0", "support", "4", "4", "36,000", "$0.05", "$0.03", "holds",
+        "team_0", "support", "4", "4", "36,000", "$0.0500", "$0.0300", "holds",
     ]  # fmt: skip
     assert summed == (
         "Compaction saved $0.045 net of resets and of its small model's notes, which cost $0.03."

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -26,8 +27,14 @@ def a_spend(**changes: Any) -> Spend:
     return Spend(**(fields | changes))
 
 
-def text(*rows: Spend, total: tuple[Spend, ...] = (), name: str = "acme") -> list[list[str]]:
-    return [line.split() for line in printed(spending(rows, {"team_1": name}, total), 80)]
+def text(
+    *rows: Spend,
+    total: tuple[Spend, ...] = (),
+    name: str = "acme",
+    parts: tuple[Part, ...] = (),
+) -> list[list[str]]:
+    shown = spending(rows, {"team_1": name}, total, parts)
+    return [line.split() for line in printed(shown, 80)]
 
 
 def printed(what: ConsoleRenderable, width: int) -> list[str]:
@@ -40,7 +47,7 @@ def printed(what: ConsoleRenderable, width: int) -> list[str]:
 def test_a_row_says_calls_tokens_hit_rate_and_cost() -> None:
     _, row = text(a_spend())
 
-    assert row == ["acme", "1,200", "4,000", "1,000", "25.0%", "7", "2.5"]
+    assert row == ["acme", "1,200", "4,000", "1,000", "25.0%", "7", "$2.5000"]
 
 
 def test_a_team_without_a_name_is_shown_by_its_id() -> None:
@@ -119,17 +126,18 @@ def names_and_figures(lines: list[str], width: int) -> tuple[str, list[list[str]
 
 @pytest.mark.parametrize("parts", [("feature",), ("feature", "model", "route")])
 def test_no_figure_and_no_name_is_lost_at_eighty_columns(parts: tuple[Part, ...]) -> None:
-    lines = printed(spending([LARGE], {"team_1": "acme"}, [LARGE], parts), 80)
+    total = replace(LARGE, feature=None, model=None, route=None)
+    lines = printed(spending([LARGE], {"team_1": "acme"}, [total], parts), 80)
     names, figures = names_and_figures(lines, lines[0].index("calls") - 4)
     of_a_row = [
         ["1,234,567", "11,111,111,100", "123,456,789"],
-        ["12,345", "9,876,543,210", "1234567.891234567"],
+        ["12,345", "9,876,543,210", "$1,234,567.8912"],
         ["88.9%", "70,007"],
     ]
     named = "".join(getattr(LARGE, part) for part in parts)
 
     assert max(map(len, lines)) <= 80
-    assert names == "team" + "".join(parts) + "acme" + named + "all" + named
+    assert names == "team" + "".join(parts) + "acme" + named + "all"
     assert figures == [
         ["calls", "input", "tokens", "output"],
         ["errors", "cached", "cost", "USD"],
@@ -158,6 +166,30 @@ def test_what_a_thousand_calls_cost_and_how_long_calls_took_is_said_where_it_is_
     table = spending(rows, {"team_1": "acme"}, parts=["feature"], times=times)
     _, chat, bulk, none = [line.split() for line in printed(table, 200)]
 
-    assert chat[-3:] == ["2.083333333", "0.25/1/12.3", "1.5/2/20"]
+    assert chat[-3:] == ["$2.0833", "0.25/1/12.3", "1.5/2/20"]
     assert bulk[-3:] == ["unknown", "-/-/-", "-/-/-"]
     assert none[-3:] == ["-", "-/-/-", "-/-/-"]
+
+
+def test_the_money_of_a_column_has_one_scale_and_ends_at_one_place() -> None:
+    rows = [a_spend(feature=name, cost_nanos=nanos) for name, nanos in (
+        ("chat", 12_345_678), ("bulk", 1_200_000_000_000), ("free", 0), ("own", None),
+    )]  # fmt: skip
+    times: dict[tuple[str, ...], Times] = {}
+    lines = printed(spending(rows, {"team_1": "acme"}, (), ["feature"], times), 200)
+    start = lines[0].index("cost USD")
+    cells = [line[: start + len("cost USD")].split()[-1] for line in lines[1:]]
+
+    assert cells == ["$0.0123", "$1,200.0000", "$0.0000", "unknown"]
+    assert [line.split()[8] for line in lines[1:]] == [
+        "$0.0103", "$1,000.0000", "$0.0000", "unknown",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", ["feature", "model", "requested", "route", "user"])
+def test_calls_that_name_none_say_so_and_the_total_stays_empty(part: Part) -> None:
+    total = a_spend(team=None, calls=9)
+    _, row, below = text(a_spend(**{part: ""}), total=(total,), parts=(part,))
+
+    assert row[:3] == ["acme", "(none)", "1,200"]
+    assert below[:2] == ["all", "9"]

@@ -1,0 +1,46 @@
+"""Money as a person reads it; documents have every digit."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Final
+
+#: Digits behind the point at least, and digits that tell something.
+_PLACES: Final = 4
+_TELLING: Final = 3
+#: Nano-dollars have no more digits behind the point.
+_NANO_PLACES: Final = 9
+
+
+def money(nanos: int) -> str:
+    """Nano-dollars as a person reads them, as ``-$0.0136``: rounded, no zeros at the end."""
+    amount = Decimal(abs(nanos)).scaleb(-9)
+    places = max(_PLACES, _TELLING - 1 - amount.adjusted()) if amount else 0
+    text = f"{amount:.{places}f}"
+    shown = text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{'-' if nanos < 0 else ''}${shown}"
+
+
+def column(amounts: Iterable[int | None]) -> list[str]:
+    """Nano-dollars as the cells of one column, all with the same digits behind the point.
+
+    There are four, or as many as the smallest amount needs to show two digits that are not 0. An
+    amount that nobody knows is ``unknown``.
+    """
+    cells = list(amounts)
+    places = decimal_places(cells)
+    return [cell(nanos, places) for nanos in cells]
+
+
+def decimal_places(amounts: Iterable[int | None]) -> int:
+    """How many digits behind the point let every one of these amounts tell something."""
+    least = min((abs(nanos) for nanos in amounts if nanos), default=0)
+    if not least:
+        return _PLACES
+    return min(max(_PLACES, 1 - Decimal(least).scaleb(-9).adjusted()), _NANO_PLACES)
+
+
+def cell(nanos: int | None, places: int) -> str:
+    """Nano-dollars with so many digits behind the point, as ``-$1,234.5000``; or ``unknown``."""
+    if nanos is None:
+        return "unknown"
+    return f"{'-' if nanos < 0 else ''}${Decimal(abs(nanos)).scaleb(-9):,.{places}f}"
