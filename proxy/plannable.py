@@ -22,6 +22,10 @@ HUGE: Final = 2 * 1024 * 1024
 #: Wrong slots of one small prompt that are named.
 _NAMED: Final = 4
 _WORDS: Final = 200
+#: Codes in receipts of calls that nothing is planned of; ``commands.reasons`` has their words.
+NO_PROMPT: Final = "no_prompt"
+OTHER_WIRE: Final = "other_wire"
+UNDER_2_KB: Final = "under_2_kb"
 
 
 def passed(call: Call, route: Route | None = None) -> Unplanned | None:
@@ -33,13 +37,13 @@ def passed(call: Call, route: Route | None = None) -> Unplanned | None:
     """
     size = len(call.body)
     if call.endpoint not in ENDPOINTS or call.method != "POST":
-        return Unplanned()
+        return Unplanned(reason=NO_PROMPT)
     if call.endpoint == RESPONSES and route is not None and not _speaks(route):
-        return Unplanned()
+        return Unplanned(reason=OTHER_WIRE)
     # A key that only the longer calls of a conversation carried would part its cache.
     keyed = route is not None and needs_key(route.regime, route.upstream.provider)
     if size < SMALL and not keyed and not tagged(call.body):
-        return Unplanned(_left(call))
+        return Unplanned(_left(call), UNDER_2_KB)
     return Unplanned("the prompt is too large to plan") if size > HUGE else None
 
 

@@ -123,7 +123,7 @@ class Planning:
         standing = self._store.board.standings.of(where)
         if standing.is_off or self._guard.is_suspended(where):
             off = standing.mode is Mode.OFF and not standing.suspended
-            return Unplanned("" if off else "planning is suspended")
+            return Unplanned(reason="off") if off else Unplanned("planning is suspended")
         if self._refused.get(where, 0.0) > self._now():
             return Unplanned("an upstream refused what was planned")
         try:

@@ -66,6 +66,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             where it gave none.
         notes: What the gateway changed or dropped, in short sentences.
         prompt: The caller's body, only where the team keeps prompts.
+        unplanned_why: Why planning sent it unmodified, as a code or a sentence; "" where it was
+            planned, and where it was refused before.
         conversation: Keyed hash of the conversation in hex; "" where planning was off.
         arm: Whether it was planned (treated) or sent as it came (control); "" where planning was
             off.
@@ -122,6 +124,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     upstream_request_id: str = ""
     notes: tuple[str, ...] = ()
     prompt: str | None = None
+    unplanned_why: str = ""
     conversation: str = ""
     arm: str = ""
     layout: int = 0

@@ -156,7 +156,7 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
         prompt=_kept(call),
         moved=attempt.moved,
     )
-    said = {} if isinstance(attempt.planned, Unplanned) else _told(attempt.planned, attempt, end)
+    said = _told(attempt, end)
     if attempt.fold.mode:
         said |= _folded(attempt, end)
     elif call.is_own:
@@ -169,8 +169,12 @@ def _notes(call: Call, *, goes_on: bool) -> tuple[str, ...]:
     return (_LATER,) * goes_on + (_FEES,) * call.offers_hosted
 
 
-def _told(planned: Planned, attempt: Attempt, end: End) -> dict[str, Any]:
+def _told(attempt: Attempt, end: End) -> dict[str, Any]:
     """What a receipt says of planning."""
+    planned = attempt.planned
+    if isinstance(planned, Unplanned):
+        why = planned.reason or planned.why
+        return {"unplanned_why": why} if why else {}
     expected, miss = planned.evidence.expected, end.miss
     total = end.usage.prompt if end.usage is not None else 0
     told: dict[str, Any] = {

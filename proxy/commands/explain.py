@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from compaction.policy import Mode
-from proxy.commands.reasons import FOLDS, words
+from proxy.commands.reasons import FOLDS, UNPLANNED, words
 from proxy.commands.terminal import Terminal, moment, named
 from proxy.folds import NOTES
 from proxy.money import money
@@ -72,7 +72,8 @@ def told(receipt: Receipt, team: str) -> Iterator[str]:
 
 def _planning(receipt: Receipt) -> str:
     if not receipt.conversation:
-        return "It was not planned."
+        why = UNPLANNED.get(receipt.unplanned_why, receipt.unplanned_why)
+        return f"It was not planned{f': {why}' if why else ''}."
     if receipt.arm == "control":
         return f"Conversation {receipt.conversation} is sent as it came, to compare with."
     layout = f"layout {receipt.layout}" if receipt.layout else "no layout"

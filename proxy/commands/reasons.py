@@ -61,6 +61,19 @@ WHY: Final[Mapping[str, str]] = MappingProxyType(
 """In words that go on after a colon, by the code: receipts, headers and ``compact`` have these."""
 
 
+UNPLANNED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "no_prompt": "it asks an endpoint or in a way that has no prompt to plan",
+        "other_wire": "it goes to an upstream that does not take Responses calls in their own form",
+        "under_2_kb": (
+            "its prompt is smaller than 2 KB, which hardly any cache keeps, so it went unmodified"
+        ),
+        "off": "planning is off for its feature",
+    }
+)
+"""Why planning left a call alone, by the code in its receipt; others say it in words."""
+
+
 def words(code: str) -> str:
     """What a code says; its own words where this version does not know it."""
     if code.startswith(DRY):

@@ -186,9 +186,15 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unplanned(msgspec.Struct, frozen=True):
-    """A call that is sent as it came; says why, "" where nothing was to be planned."""
+    """A call that is sent unmodified.
+
+    Attributes:
+        why: What its caller is told of that; "" where nothing was to be planned.
+        reason: A code for why nothing was to be planned, for its receipt; "" where ``why`` tells.
+    """
 
     why: str = ""
+    reason: str = ""
 
 
 def place(asked: Asked, model: str) -> Place:

@@ -107,6 +107,7 @@ def _decided(receipt: Receipt) -> tuple[Any, ...]:
         receipt.folded_messages,
         receipt.planning_nanos,
         receipt.upstream_request_id or None,
+        receipt.unplanned_why or None,
     )
 
 

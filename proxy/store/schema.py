@@ -128,6 +128,7 @@ calls = Table(
     Column("folded_messages", BIG),
     Column("planning_nanos", BIG),
     Column("upstream_request_id", TEXT),
+    Column("unplanned_why", TEXT),
     sqlite_strict=True,
 )
 """One row per receipt.

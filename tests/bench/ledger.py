@@ -88,6 +88,7 @@ MADE = {
     "folded_messages": "NULL",
     "planning_nanos": "NULL",
     "upstream_request_id": "'req_' || n",
+    "unplanned_why": "NULL",
 }
 NUMBERS = {
     "sqlite": "WITH RECURSIVE made(n) AS "

@@ -5,7 +5,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from proxy.plannable import HUGE, SMALL, asked, passed
+from proxy.plannable import HUGE, NO_PROMPT, OTHER_WIRE, SMALL, UNDER_2_KB, asked, passed
 from proxy.prefix.planned import Unplanned
 from tests.fakes.desk import KEY, call, route
 from tests.proxy.prefix.askings import body, said
@@ -18,10 +18,21 @@ def test_a_chat_call_that_a_cache_may_keep_is_planned():
 
 
 @pytest.mark.parametrize(
-    "other", [call(LONG, endpoint="embeddings"), call(LONG, method="GET"), call(b"{}")]
+    ("other", "reason"),
+    [
+        (call(LONG, endpoint="embeddings"), NO_PROMPT),
+        (call(LONG, method="GET"), NO_PROMPT),
+        (call(b"{}"), UNDER_2_KB),
+    ],
 )
-def test_what_no_cache_keeps_is_not(other):
-    assert passed(other) == Unplanned()
+def test_what_no_cache_keeps_is_not_planned_and_its_receipt_says_why(other, reason):
+    assert passed(other) == Unplanned(reason=reason)
+
+
+def test_a_responses_call_that_is_translated_is_not_planned_and_its_receipt_says_why():
+    claude = route("up", kind="anthropic")
+
+    assert passed(call(LONG, endpoint="responses"), claude) == Unplanned(reason=OTHER_WIRE)
 
 
 def test_tags_are_taken_off_however_small_the_prompt_is():
@@ -60,7 +71,9 @@ def test_slots_beside_what_is_no_prompt_are_told():
 
 
 def test_a_small_prompt_that_only_speaks_of_slots_has_none():
-    assert passed(call(body(said("user", "What is thriftgate_slots?")))) == Unplanned()
+    assert passed(call(body(said("user", "What is thriftgate_slots?")))) == Unplanned(
+        reason=UNDER_2_KB
+    )
 
 
 @pytest.mark.parametrize(

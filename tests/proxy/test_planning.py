@@ -34,7 +34,11 @@ from tests.proxy.prefix.askings import NOW, SECRET, body, said, talk
 )
 def test_what_no_cache_would_keep_is_not_planned(store, asked):
     with made(store) as planning:
-        assert run(planning.planned(asked, ROUTE)) == Unplanned()
+        found = run(planning.planned(asked, ROUTE))
+
+    assert isinstance(found, Unplanned)
+    assert found.why == ""
+    assert found.reason in {plannable.NO_PROMPT, plannable.UNDER_2_KB}
 
 
 def test_tags_are_taken_off_however_small_a_prompt_is(store):
@@ -54,7 +58,7 @@ def test_what_is_huge_goes_as_it_came(store):
 def test_a_feature_for_which_planning_is_off_goes_as_it_came(tmp_path):
     store = opened(tmp_path, Store, Mode.OFF)
     with made(store) as planning:
-        assert run(planning.planned(chat(), ROUTE)) == Unplanned()
+        assert run(planning.planned(chat(), ROUTE)) == Unplanned(reason="off")
     store.close(5)
 
 

@@ -264,6 +264,13 @@ def test_a_call_that_was_not_planned_says_nothing_of_it():
     made = told(Unplanned("too large"))
 
     assert (made.conversation, made.arm, made.layout, made.expected_read) == ("", "", 0, None)
+    assert made.unplanned_why == "too large"
+
+
+def test_a_small_call_that_was_not_planned_has_the_reason_in_its_receipt():
+    made = told(Unplanned(reason="under_2_kb"))
+
+    assert (made.unplanned_why, told(Unplanned()).unplanned_why) == ("under_2_kb", "")
 
 
 def test_a_folded_call_says_what_was_sent_and_what_that_saved():

@@ -49,6 +49,23 @@ def test_the_providers_request_id_is_told_where_it_gave_one() -> None:
     assert not any("request id" in line for line in told(a_receipt(1), "acme"))
 
 
+def test_a_small_call_is_told_why_it_was_not_planned(tmp_path: Path) -> None:
+    typed = Typed(tmp_path, START)
+    small = a_receipt(1, unplanned_why="under_2_kb")
+    typed.keep(small)
+
+    said = typed.said(EXPLAIN, small.call_id)
+    assert (
+        "It was not planned: its prompt is smaller than 2 KB, which hardly any cache keeps" in said
+    )
+
+
+def test_a_reason_in_words_is_told_as_it_is() -> None:
+    lines = list(told(a_receipt(1, unplanned_why="planning took too long"), "acme"))
+
+    assert "It was not planned: planning took too long." in lines
+
+
 def test_a_call_nobody_made_is_told(tmp_path: Path) -> None:
     assert "no call with the id call_1" in Typed(tmp_path, START).refused(EXPLAIN, "call_1")
 

@@ -1,7 +1,8 @@
 import pytest
 
 from compaction.deciding.gate import Reason
-from proxy.commands.reasons import FOLDS, WHY, words
+from proxy.commands.reasons import FOLDS, UNPLANNED, WHY, words
+from proxy.plannable import NO_PROMPT, OTHER_WIRE, UNDER_2_KB
 
 
 @pytest.mark.parametrize("reason", Reason)
@@ -15,6 +16,10 @@ def test_each_reason_of_the_gate_has_words(reason: Reason) -> None:
 def test_what_receipts_tell_has_words_that_end_without_a_stop(code: str) -> None:
     assert words(code) not in {code, code.replace("_", " ")}
     assert not words(code).endswith(".")
+
+
+def test_each_reason_for_which_nothing_is_planned_has_words() -> None:
+    assert {NO_PROMPT, OTHER_WIRE, UNDER_2_KB, "off"} == UNPLANNED.keys()
 
 
 def test_what_would_have_been_done_is_told_with_what_was_asked() -> None:

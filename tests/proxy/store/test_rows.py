@@ -52,6 +52,7 @@ RECEIPTS = st.builds(
     lost=st.integers(0, 10**6),
     folded_messages=st.none() | st.integers(0, 10**6),
     upstream_request_id=st.text(),
+    unplanned_why=st.text(),
 )
 
 
