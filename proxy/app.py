@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
 from proxy.alerts.standing import alerting, following
+from proxy.amounts import quantity
 from proxy.background import Tasks
 from proxy.catalog.catalog import Catalog
 from proxy.chosen import Usual
@@ -193,7 +194,8 @@ def _close(opened: Store, grace: float) -> None:
     """Close the store, and log where receipts are that are not in the ledger yet."""
     drained = opened.close(grace)
     if lost := opened.journal.lost:
-        _log.critical("%d receipts could be kept nowhere: they stand in this log alone", lost)
+        lines = quantity(lost, "receipt")
+        _log.critical("%s could be kept nowhere else than in this log", lines)
     elif not drained:
         _log.warning("Receipts stay in the journal; the next start puts them into the ledger")
 

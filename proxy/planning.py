@@ -27,6 +27,7 @@ import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy import plannable
+from proxy.amounts import quantity
 from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.desk import Tasks
@@ -337,7 +338,8 @@ class Planning:
                 held = await self._store.ask(self._store.plans.grow_all, plans, self._now())
                 await self._run(0, self._agree, some, held)
             except SQLAlchemyError as error:
-                _log.warning("What was decided for %d conversations is lost: %s", len(some), error)
+                lost = quantity(len(some), "conversation")
+                _log.warning("What was decided for %s is lost: %s", lost, error)
             finally:
                 for conversation, each in some.items():
                     if self._keeping.get(conversation) is each:

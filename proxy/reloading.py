@@ -21,6 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
+from proxy.amounts import quantity
 from proxy.catalog.problems import BadCatalog, report
 from proxy.configuration import Prepare, Refused, Snapshot, read_snapshot
 from proxy.settings import Settings
@@ -103,12 +104,12 @@ class Reloader(Collector):
         self._counts["success"] += 1
         policies = snapshot.policies
         _log.info(
-            "Reloaded: %d models, %d budgets, %d ceilings, %d objectives, %d sinks",
-            len(snapshot.catalog.models),
-            len(policies.budgets),
-            len(policies.ceilings),
-            len(policies.objectives),
-            len(policies.sinks),
+            "Reloaded: %s, %s, %s, %s, %s",
+            quantity(len(snapshot.catalog.models), "model"),
+            quantity(len(policies.budgets), "budget"),
+            quantity(len(policies.ceilings), "ceiling"),
+            quantity(len(policies.objectives), "objective"),
+            quantity(len(policies.sinks), "sink"),
         )
         return True
 

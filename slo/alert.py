@@ -194,7 +194,7 @@ def outdated(alerts: Iterable[Alert], budgets: Iterable[Budget]) -> list[Alert]:
 def amount(unit: Unit, of: int) -> str:
     """So much of a unit, as people read it; dollars in full."""
     if unit is not Unit.USD:
-        return f"{of:,} {unit.value}"
+        return f"{of:,} {unit.value.removesuffix('s') if of == 1 else unit.value}"
     sign, (whole, part) = "-" if of < 0 else "", divmod(abs(of), NANOS)
     return f"{sign}${whole:,}" + f".{part:09d}".rstrip("0").rstrip(".")
 

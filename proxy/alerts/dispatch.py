@@ -21,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from proxy.alerts.outlets import Outlet
 from proxy.alerts.post import Post
 from proxy.alerts.teller import EVERY, Teller, cause
+from proxy.amounts import quantity
 from proxy.store.outbox import RESOLVED
 from proxy.store.store import Store
 from slo.alert import Alert, Severity
@@ -177,7 +178,8 @@ class Alerts:
                 while self._waiting:
                     await self._written()
         except (SQLAlchemyError, TimeoutError) as error:
-            _log.warning("%d alerts were not written down: %s", len(self._waiting), cause(error))
+            lost = quantity(len(self._waiting), "alert")
+            _log.warning("Not written down: %s (%s)", lost, cause(error))
 
 
 def _logged(news: Sequence[Alert]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.alerts.post import Message, Telling
+from proxy.amounts import quantity
 from slo.alert import Alert, lines
 from slo.alerting import Group
 
@@ -54,9 +55,9 @@ def escaped(text: str) -> str:
 def _heading(group: Group) -> str:
     count = len(group.alerts)
     if not group.is_open:
-        return "Resolved:" if count == 1 else f"Resolved: {count} alerts"
+        return "Resolved:" if count == 1 else f"Resolved: {quantity(count, 'alert')}"
     urgency = group.severity.value.capitalize()
-    return f"{urgency}:" if count == 1 else f"{urgency}: {count} alerts"
+    return f"{urgency}:" if count == 1 else f"{urgency}: {quantity(count, 'alert')}"
 
 
 def _told(alert: Alert) -> list[str]:

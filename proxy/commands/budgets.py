@@ -10,8 +10,8 @@ import msgspec
 import typer
 from rich.text import Text
 
+from proxy.amounts import cell, decimal_places
 from proxy.commands.terminal import Terminal, grid, named
-from proxy.money import cell, decimal_places
 from proxy.receipt import dollars
 from slo import window
 from slo.budget import Budget, Unit

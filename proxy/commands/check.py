@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from proxy.amounts import quantity
 from proxy.commands import session
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def check() -> None:
     for why in _notes(settings, known, policies):
         session.out.print(f"Note: {why}", soft_wrap=True)
     session.out.print(descriptors(descriptor_limit(), settings.max_calls), soft_wrap=True)
-    told = f"{len(known.models)} models, {len(known.upstreams)} upstreams"
+    told = f"{quantity(len(known.models), 'model')}, {quantity(len(known.upstreams), 'upstream')}"
     if settings.promises is not None:
         told = f"{told}, {counted(policies)}"
     session.out.print(f"Settings and catalog are sound: {told}.", soft_wrap=True)
@@ -102,16 +103,12 @@ def keyed(known: Catalog) -> tuple[list[str], list[str]]:
 def counted(policies: Promises) -> str:
     """How many policies of each kind there are, as ``2 budgets, 1 objective``."""
     counts = {
-        "budgets": policies.budgets,
-        "ceilings": policies.ceilings,
-        "objectives": policies.objectives,
-        "sinks": policies.sinks,
+        "budget": policies.budgets,
+        "ceiling": policies.ceilings,
+        "objective": policies.objectives,
+        "sink": policies.sinks,
     }
-    found = [
-        f"{len(each)} {name if len(each) > 1 else name.removesuffix('s')}"
-        for name, each in counts.items()
-        if each
-    ]
+    found = [quantity(len(each), name) for name, each in counts.items() if each]
     return ", ".join(found) or "none"
 
 

@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from compaction.policy import Mode, Policy
+from proxy.amounts import quantity
 from proxy.commands.terminal import AsJson, Terminal, grid
 from proxy.replay.command import named_model
 
@@ -143,7 +144,8 @@ def _show(terminal: Terminal, found: "Trial", came: int, model: str) -> None:
         terminal.say("", f"Facts ({len(found.facts)}; turns in brackets)")
         terminal.say(*_facts(found.facts))
     if found.changed:
-        terminal.say("", f"What would be sent ({len(found.messages)} messages; --json has all)")
+        messages = quantity(len(found.messages), "message")
+        terminal.say("", f"What would be sent ({messages}; --json has all)")
         _table(terminal, found, model)
     if found.folded:
         terminal.say("", _lost(found.lost))

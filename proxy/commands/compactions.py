@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from compaction.policy import Mode
+from proxy.amounts import column
 from proxy.commands.terminal import AsJson, Days, Terminal, grid, moment, named
-from proxy.money import column
 
 if TYPE_CHECKING:
     from proxy.chosen import Chosen, Setting

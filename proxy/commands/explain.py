@@ -7,10 +7,10 @@ from typing import Annotated, Final
 import typer
 
 from compaction.policy import Mode
+from proxy.amounts import money, quantity
 from proxy.commands.reasons import FOLDS, UNPLANNED, words
 from proxy.commands.terminal import Terminal, moment, named
 from proxy.folds import NOTES
-from proxy.money import money
 from proxy.prefix.explaining.explanations import story
 from proxy.prefix.explaining.reasons import Miss, Reason
 from proxy.receipt import Outcome, Receipt, dollars
@@ -94,9 +94,12 @@ def _compaction(receipt: Receipt) -> Iterator[str]:
         yield f"Saved by that, resets paid for: {money(receipt.compaction_nanos)}."
     if receipt.needed:
         kept = receipt.needed - receipt.lost
+        these = f"{kept:,} of them are"
+        if receipt.needed == 1:
+            these = "it is" if kept else "it is not"
         yield (
-            f"Its last tool calls needed {receipt.needed:,} values of what was folded:"
-            f" {kept:,} of them are in what is sent."
+            f"Its last tool calls needed {quantity(receipt.needed, 'value')} of what was folded:"
+            f" {these} in what is sent."
         )
 
 
@@ -126,7 +129,7 @@ def _counted(messages: int | None) -> str:
     """How many messages facts stand for; "" where the receipt does not tell."""
     if not messages:
         return ""
-    return f", {messages:,} message{'s' if messages > 1 else ''} as facts"
+    return f", {quantity(messages, 'message')} as facts"
 
 
 def _left_alone(receipt: Receipt) -> Iterator[str]:

@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 from rich.text import Text
 
+from proxy.amounts import column, money, quantity
 from proxy.chosen import Chosen, Setting
 from proxy.commands.terminal import Terminal, grid, moment, named
-from proxy.money import column, money
 from proxy.store.foldings import FoldSum
 
 _FIGURES: Final = ("calls", "sent shorter", "tokens saved", "net saved", "notes cost")
@@ -109,7 +109,7 @@ def _summed(found: Total) -> str:
     return (
         f"Compaction saved {_money(found.nanos)} net of resets and of its small model's notes,"
         f" which cost {money(found.notes_nanos)}."
-        f" {found.stepped_back} of {found.features} features{share} stepped back."
+        f" {found.stepped_back} of {quantity(found.features, 'feature')}{share} stepped back."
     )
 
 

@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
 from proxy import app, serving
+from proxy.amounts import quantity
 from proxy.catalog.catalog import Catalog
 from proxy.commands import savings, session
 from proxy.commands.check import counted, keyed, warn
@@ -64,7 +65,8 @@ def run_gateway(settings: Settings, known: Catalog, policies: Promises) -> None:
     if failed:
         session.fail(failed)
     if lost:
-        session.fail(f"{lost} receipts could be kept nowhere: each is a line of the log.")
+        receipts = quantity(lost, "receipt")
+        session.fail(f"{receipts} could be kept nowhere: each is a line of the log.")
 
 
 class _StartRefused(Exception):
@@ -255,7 +257,7 @@ def _introduce(settings: Settings, known: Catalog, port: int) -> None:
     file = f" and {settings.catalog}" if settings.catalog else ""
     for line in (
         f"Ledger: {make_url(settings.ledger_url).render_as_string()}",
-        f"Catalog: {len(known.models)} models, as shipped{file}",
+        f"Catalog: {quantity(len(known.models), 'model')}, as shipped{file}",
         _policies(settings),
         f"Upstreams ready: {', '.join(having) or 'none, so no call can be answered yet'}",
         *([f"Upstreams without a key, and what to set: {', '.join(lacking)}"] if lacking else []),

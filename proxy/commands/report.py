@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from dashboards.reports import Part, Period
+from proxy.amounts import quantity
 from proxy.commands.terminal import AsJson, Terminal
 
 
@@ -59,7 +60,7 @@ def report(terminal: Terminal) -> Callable[..., None]:
 
             terminal.document(documents.report(period, rows, total, names, parts, times))
         elif not rows:
-            terminal.say(f"No calls in the last {days} days.")
+            terminal.say(f"No calls in the last {quantity(days, 'day')}.")
         else:
             from proxy.demo.spending import spending
 

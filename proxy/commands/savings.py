@@ -10,8 +10,8 @@ import msgspec
 import typer
 from rich.text import Text
 
+from proxy.amounts import cell, column, quantity
 from proxy.commands.terminal import AsJson, Days, Terminal, grid, named
-from proxy.money import cell, column
 
 if TYPE_CHECKING:
     from proxy.prefix.guard import Interval, Sample
@@ -56,7 +56,7 @@ def savings(terminal: Terminal) -> Callable[..., None]:
             _show(terminal, found, names)
             terminal.say(*filter(None, [summary(days, (e for x in found if (e := x.estimate)))]))
         else:
-            terminal.say(f"No planned calls in the last {days} days.")
+            terminal.say(f"No planned calls in the last {quantity(days, 'day')}.")
         for place, version, nanos in waiting:
             terminal.say(_proposed(names.get(place.team, place.team), place, version, nanos))
         if places:
@@ -79,8 +79,8 @@ def summary(days: int, found: Iterable[Estimate]) -> str:
     if not total.calls:
         return ""
     return (
-        f"Planning saved {cell(total.nanos, _CENTS)} ({total.part:.0%}) of {total.calls:,} calls in"
-        f" the last {days} days, by estimate."
+        f"Planning saved {cell(total.nanos, _CENTS)} ({total.part:.0%}) of"
+        f" {quantity(total.calls, 'call')} in the last {quantity(days, 'day')}, by estimate."
     )
 
 
@@ -104,7 +104,8 @@ def misses(terminal: Terminal) -> Callable[..., None]:
             terminal.document(documents.misses(days, found, names))
             return
         if not found:
-            terminal.say(f"No cache was missed in the last {days} days, as far as is known.")
+            known = f"in the last {quantity(days, 'day')}, as far as is known"
+            terminal.say(f"No cache was missed {known}.")
             return
         table = grid("team", "feature", "reason", *_MISSES, "example", right=_MISSES)
         for each, cost in zip(found, column(each.nanos for each in found), strict=True):

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dashboards.reports import Part, Percentiles, Spend, Times
-from proxy.money import cell, decimal_places
+from proxy.amounts import cell, decimal_places
 from slo.usage import Usage
 
 _FIGURES: Final = (

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from proxy.amounts import quantity
 from proxy.demo.otherwise import Sum
 from proxy.demo.result import Result, ledgered, total
 from proxy.demo.spending import spending
@@ -148,7 +149,8 @@ def _pace(result: Result) -> str:
     waits = [sent.ttft for sent in result.sent if sent.ttft is not None]
     first = f", first token of a stream after {median(waits) * 1000:.0f} ms" if waits else ""
     rate = len(result.sent) / result.seconds if result.seconds else 0.0
-    return f"{len(result.sent)} calls in {result.seconds:.1f} s, {rate:.0f} a second{first}."
+    calls = quantity(len(result.sent), "call")
+    return f"{calls} in {result.seconds:.1f} s, {rate:.0f} a second{first}."
 
 
 def _ledger(result: Result) -> str:
@@ -158,4 +160,6 @@ def _ledger(result: Result) -> str:
             f"Ledger: {len(result.lacking)} of {answered} answered calls are not there exactly "
             f"once: {', '.join(result.lacking[:_ERRORS_SHOWN])}"
         )
-    return f"Ledger: {answered} calls were answered, {answered} are there, each exactly once."
+    was, is_there = ("was", "is") if answered == 1 else ("were", "are")
+    calls = quantity(answered, "call")
+    return f"Ledger: {calls} {was} answered, {answered:,} {is_there} there, each exactly once."

@@ -24,6 +24,7 @@ from compaction.deciding.proof import Evidence, stepped
 from compaction.fold import fold
 from compaction.policy import Mode
 from compaction.reading.message import Unfoldable
+from proxy.amounts import quantity
 from proxy.call import Call
 from proxy.catalog.entries import Route
 from proxy.chosen import Usual
@@ -258,7 +259,8 @@ class Folding:
 
     async def _step_back(self, place: Place, mode: Mode, to: Mode, found: Evidence) -> None:
         """Have the feature compacted more gently everywhere, and people told."""
-        why = f"{found.lost:,} of {found.needed:,} values that tool calls needed were folded away"
+        needed = quantity(found.needed, "value")
+        why = f"{found.lost:,} of {needed} that tool calls needed were folded away"
         try:
             done = await self._store.ask(
                 self._store.compactions.step_back, place, to, why, self._now()

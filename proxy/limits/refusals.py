@@ -260,7 +260,9 @@ def _alternative(cheapest: Alternative | None) -> dict[str, str] | None:
 
 
 def _said(unit: Unit, amount: int) -> str:
-    return f"${dollars(amount)}" if unit is Unit.USD else f"{amount} {unit.value}"
+    if unit is Unit.USD:
+        return f"${dollars(amount)}"
+    return f"{amount} {unit.value.removesuffix('s') if amount == 1 else unit.value}"
 
 
 def _exact(unit: Unit, amount: int) -> Any:  # noqa: ANN401 - dollars are texts, as in the promises

@@ -9,6 +9,7 @@ from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from proxy.amounts import quantity
 from proxy.configuration import Refused, Snapshot
 from proxy.limits.admission import Admission
 from proxy.limits.ceilings import Ceilings
@@ -184,7 +185,7 @@ class _Limits:
         self._is_counting = True
         is_shared = self._store.is_shared
         where = "in Redis, with all other processes" if is_shared else "in this process alone"
-        _log.info("%d budgets, counted %s", budgets, where)
+        _log.info("%s, counted %s", quantity(budgets, "budget"), where)
         self._around.publish(self._reconciler)
         works = [self._admission.beat, self._reconciler.run]
         if is_shared:

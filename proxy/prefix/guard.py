@@ -33,6 +33,8 @@ from typing import Final
 
 import msgspec
 
+from proxy.amounts import quantity
+
 #: The chance that a feature on which planning changes nothing is ever suspended, for each measure.
 ALPHA: Final = 0.005
 #: Conversations that each arm must have.
@@ -148,7 +150,7 @@ def verdict(treated: Sample, control: Sample) -> Verdict:
     """What comes of comparing the arms, however often it is asked."""
     fewest = min(treated.conversations, control.conversations)
     if fewest < LEAST or not treated.tokens or not control.tokens:
-        why = f"{fewest} conversations in the smaller arm; {LEAST} are needed"
+        why = f"{quantity(fewest, 'conversation')} in the smaller arm; {LEAST} are needed"
         return Verdict(finding=Finding.NOT_ENOUGH, why=why)
     cost, hits = _cost(treated, control), _hits(treated, control)
     harm = _harm(cost, hits, _bound(treated, control))

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from proxy.amounts import quantity
+
 if TYPE_CHECKING:
     from proxy.catalog.catalog import Catalog
     from proxy.catalog.entries import Model
@@ -98,14 +100,14 @@ def _print(outcome: Outcome, source: Source, reading: Reading, beside: Beside) -
     """Show a person what came of it."""
     from rich.console import Console
 
-    from proxy.replay.report import LEGEND, counted, remarks, table
+    from proxy.replay.report import LEGEND, remarks, table
 
     out = Console(highlight=False, markup=False, emoji=False)
     if not out.is_terminal:
         out.width = _WIDE
     if outcome.calls:
         route, tokens = reading.route, outcome.variants[0].input_tokens
-        calls = counted(outcome.calls, "call")
+        calls = quantity(outcome.calls, "call")
         out.print(
             f"{calls} of {tokens:,} input tokens as {reading.public} ({route.name},"
             f" {route.regime or 'no known cache'}); --model names another.\n",

@@ -7,6 +7,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from proxy.amounts import quantity
 from proxy.prefix.explaining.reasons import Reason
 from proxy.replay.folding import Folded, Folding
 from proxy.replay.prompts import Reading
@@ -100,20 +101,20 @@ def remarks(outcome: Outcome, source: Source, beside: Beside = _NOTHING) -> Iter
     yield from _unread(outcome.variants)
     for row in outcome.variants:
         if row.refused:
-            calls = counted(row.refused, "call")
+            calls = quantity(row.refused, "call")
             yield f"{calls} of {row.name} would have been refused for their marks."
     yield from _units(outcome)
     for each in beside.unmoved:
         named = f"feature {_short(each.feature)}" if each.feature else "calls without a feature"
-        yield f"Nothing arranged, {named} ({counted(each.calls, 'call')}): {_short(each.why)}."
+        yield f"Nothing arranged, {named} ({quantity(each.calls, 'call')}): {_short(each.why)}."
     if beside.folded is not None:
         yield from _folds(outcome, beside.folded)
     if outcome.unanswered:
-        calls = counted(outcome.unanswered, "call")
+        calls = quantity(outcome.unanswered, "call")
         yield f"Without a recorded answer: {calls}; the output of such calls costs nothing here."
     for why, count in outcome.left_out.items():
         first = outcome.left_out_first.get(why, "")
-        yield f"{counted(count, 'call')} left out{f', first {first}' if first else ''}: {why}."
+        yield f"{quantity(count, 'call')} left out{f', first {first}' if first else ''}: {why}."
     yield from _no_calls(source)
 
 
@@ -153,15 +154,15 @@ def _folds(outcome: Outcome, folded: Folded) -> Iterator[str]:
     if found is not None and (folded.calls or folded.trimmed):
         before, after = found["tokens_before"], found["tokens_after"]
         yield (
-            f"Folded: {folded.calls:,} of {counted(outcome.calls, 'call')}, with"
-            f" {counted(folded.resets, 'reset')}; in {folded.trimmed:,} others tool results alone"
+            f"Folded: {folded.calls:,} of {quantity(outcome.calls, 'call')}, with"
+            f" {quantity(folded.resets, 'reset')}; in {folded.trimmed:,} others tool results alone"
             f" were said shorter. All prompts: {before:,} → {after:,} tokens"
             f" ({after / before - 1:+.1%})."
         )
     if folded.unfolded:
         top = sorted(folded.unfolded.items(), key=lambda one: -one[1])
         reasons = "; ".join(f"{_short(_folding(why))} ({count:,})" for why, count in top[:_SHOWN])
-        yield f"Not folded, {counted(sum(folded.unfolded.values()), 'call')}: {reasons}."
+        yield f"Not folded, {quantity(sum(folded.unfolded.values()), 'call')}: {reasons}."
 
 
 def _folding(code: str) -> str:
@@ -172,7 +173,7 @@ def _no_calls(source: Source) -> Iterator[str]:
     """The lines that are no calls; of many, the first."""
     if source.bad_count:
         verb = "is no call" if source.bad_count == 1 else "are no calls"
-        yield f"{counted(source.bad_count, 'line')} {verb}:"
+        yield f"{quantity(source.bad_count, 'line')} {verb}:"
     for bad in source.bad:
         yield f"  {bad.file}:{bad.line}: {bad.why}"
     if source.bad_count > len(source.bad):
@@ -193,12 +194,7 @@ def _figures(row: Row) -> tuple[str, ...]:
 def _reason(each: Misses) -> str:
     said = _READING.get(each.reason, each.reason.replace("_", " "))
     words = " ".join(filter(None, (said, each.detail)))
-    return f"{each.tokens:,} tokens {words} ({counted(each.calls, 'call')})"
-
-
-def counted(count: int, what: str) -> str:
-    """So many of something."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"{each.tokens:,} tokens {words} ({quantity(each.calls, 'call')})"
 
 
 def _short(said: str) -> str:

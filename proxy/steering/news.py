@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from proxy.amounts import quantity
 from proxy.steering.judge import Judge
 from proxy.steering.tracks import Track
 from slo import burn
@@ -92,7 +93,7 @@ class News:
             return []
         if move.after is State.HEALTHY:
             moved = calls - self._before.pop(key, calls)
-            done = f"{moved} calls were moved here; new ones go where they ask to."
+            done = f"{quantity(moved, 'call')} moved here; new ones go where they ask to."
             return [] if told is None else [resolved(self._open.pop(key), move.at, done)]
         is_pin = State.PINNED in (move.before, move.after)
         if told is not None and move.level == move.level_before and not is_pin:

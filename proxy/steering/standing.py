@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.amounts import quantity
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Snapshot
 from proxy.steering.counters import counters
@@ -82,7 +83,7 @@ class _Objectives:
         self._works.update(tracks, known)
         if tracks and not self.running:
             where = "in Redis, with all other processes" if self._is_shared else _ALONE
-            _log.info("%d objectives, judged %s", len(tracks), where)
+            _log.info("%s, judged %s", quantity(len(tracks), "objective"), where)
             self._around.publish(Figures(self._wheel))
             self.running = [self._around.tasks.keep(self._works.run)]
 

@@ -129,7 +129,7 @@ def test_a_plan_that_could_not_be_kept_holds_here(tmp_path, caplog):
         assert planning._planner.plan(begun.draft) == begun.plan
     store.close(5)
 
-    assert "for 1 conversations is lost" in caplog.text
+    assert "for 1 conversation is lost" in caplog.text
 
 
 def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):

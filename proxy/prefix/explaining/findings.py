@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.amounts import quantity
 from proxy.prefix.expected.chains import Expected
 from proxy.prefix.expected.changes import Change, Trace, change
 from proxy.prefix.expected.lookups import by_breakpoints
@@ -177,7 +178,7 @@ def _diverged(sent: Sent, at: Change, sure: Confidence, shown: Prompt | None) ->
     if sent.compacted and at.place.startswith("messages"):
         return _by_us(sure)
     if at.dropped >= _SHORTENED:
-        detail = f"{at.place} {at.how}: {at.dropped} messages are gone"
+        detail = f"{at.place} {at.how}: {quantity(at.dropped, 'message')} gone"
         return Finding(Reason.COMPACTED, detail, Confidence.LIKELY)
     words = excerpt(sent, at, shown)
     place = f"{at.place}: `{words}`" if words else at.place
@@ -202,7 +203,7 @@ def _unmarked(case: Case) -> Finding | None:
         return Finding(Reason.PROVIDER_SIDE, detail, Confidence.LIKELY)
     most = sent.regime.marks
     if len(sent.marks) > most:
-        detail = f"{len(sent.marks)} marks; {most} are taken"
+        detail = f"{quantity(len(sent.marks), 'mark')}, and at most {most} taken"
     elif expected.stored >= case.enough:
         detail = f"{expected.stored:,} tokens are stored; no mark of this call looks there"
     elif not sent.marks:

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.amounts import quantity
 from proxy.prefix.layouts.holes import Anchor, Hole, Words
 from proxy.prefix.layouts.order import Wish, Wished
 from proxy.prefix.prompts.prompt import RANK, Fingerprint, Prompt, Slot
@@ -137,13 +138,15 @@ def _apart(runs: Sequence[_Run], notes: list[str]) -> Iterator[_Run]:
 
 def story(layout: Layout) -> list[str]:
     """The layout in lines to read."""
-    return [f"layout {layout.version}: {len(layout.moves)} moves", *map(_line, layout.moves)]
+    moves = quantity(len(layout.moves), "move")
+    return [f"layout {layout.version}: {moves}", *map(_line, layout.moves)]
 
 
 def _line(move: Move) -> str:
     dollars = Decimal(move.saving).scaleb(-9).quantize(Decimal("0.0001"))
     return (
         f"{move.label}: {move.shows or 'text'} {_VARIES[move.slot]} → {move.slot.value} slot"
-        f" ({move.values} values in {move.calls} calls of {move.conversations} conversations;"
+        f" ({quantity(move.values, 'value')} in {quantity(move.calls, 'call')} of"
+        f" {quantity(move.conversations, 'conversation')};"
         f" saves ${dollars} per 1,000 calls)"
     )

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.amounts import quantity
 from proxy.prefix.expected.openings import LATEST, Opening
 from proxy.prefix.marking.breakpoints import Call, Reuse, optimum
 from proxy.prefix.marking.habits import Uses
@@ -269,7 +270,7 @@ def _reason(marks: Mapping[str, str], shape: Shape) -> str:
         return "nothing is expected to be read again often enough to pay for writing it"
     places = " and ".join(f"{slot} ({ttl})" for slot, ttl in marks.items())
     if "history" in marks and shape.back:
-        return f"it is likely to go on without its last {shape.back} blocks: {places}"
+        return f"it is likely to go on without its last {quantity(shape.back, 'block')}: {places}"
     if "history" in marks:
         return f"it is likely to go on: {places}"
     return f"only what other conversations share is likely to be read again: {places}"

@@ -139,7 +139,7 @@ def test_what_cannot_be_written_down_at_the_end_is_told(play, caplog):
         await asyncio.wait({running})
 
     play(plan)
-    assert "1 alerts were not written down" in caplog.text
+    assert "Not written down: 1 alert (" in caplog.text
     assert "The sink `on-call` is not told for 2 s" in caplog.text
 
 

@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from proxy.commands.explain import explain, told
 from proxy.receipt import Outcome
 from slo.usage import Usage
@@ -214,3 +216,13 @@ def test_a_providers_own_compaction_is_told():
     lines = list(told(a_receipt(1, compaction="native", compaction_why="asked"), "acme"))
 
     assert "Its provider was asked to compact it (mode native)." in lines
+
+
+@pytest.mark.parametrize(("lost", "said"), [(0, "it is"), (1, "it is not")])
+def test_a_single_value_that_was_needed_is_told_in_the_singular(lost: int, said: str) -> None:
+    folded = a_receipt(1, compaction="facts", folded=True, folded_messages=1, needed=1, lost=lost)
+    lines = list(told(folded, "acme"))
+
+    assert (
+        f"Its last tool calls needed 1 value of what was folded: {said} in what is sent." in lines
+    )

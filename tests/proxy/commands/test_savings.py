@@ -69,7 +69,7 @@ def test_an_estimate_is_told_from_the_first_call(typed: Typed) -> None:
     said = typed.said(SAVINGS)
 
     assert "0.70 (70%)" in said
-    assert "Planning saved $0.70 (70%) of 1 calls in the last 30 days, by estimate." in said
+    assert "Planning saved $0.70 (70%) of 1 call in the last 30 days, by estimate." in said
     assert float(found["estimated_saved_usd"]) == 0.7
     assert found["estimated_saved_share"] == pytest.approx(0.7)
     assert found["conversations_needed"] == 1_000

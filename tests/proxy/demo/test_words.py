@@ -46,7 +46,7 @@ def test_the_outcome_says_that_the_upstream_is_simulated() -> None:
     text = said(a_result(a_sent(ttft=0.05)))
 
     assert "simulated" in text
-    assert "1 calls were answered, 1 are there, each exactly once" in text
+    assert "1 call was answered, 1 is there, each exactly once" in text
     assert "after 50 ms" in text
 
 

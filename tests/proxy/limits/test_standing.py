@@ -65,7 +65,7 @@ def test_with_budgets_it_says_where_they_are_counted(tmp_path, caplog):
     assert admission is not None
     assert admission.counters.is_shared is False
     assert len(published) == 1
-    assert "1 budgets, counted in this process alone" in caplog.text
+    assert "1 budget, counted in this process alone" in caplog.text
 
 
 def test_a_second_gateway_that_counts_for_itself_is_refused(tmp_path):

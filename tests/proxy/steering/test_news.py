@@ -116,7 +116,7 @@ def test_moves_on_one_level_are_one_alert_that_ends_with_how_many_were_moved():
 
     assert len({alert.id for alert in told}) == 1
     assert [alert.is_open for alert in told] == [True, False]
-    assert told[-1].action == "25 calls were moved here; new ones go where they ask to."
+    assert told[-1].action == "25 calls moved here; new ones go where they ask to."
     assert news.moved(TRACK, move(State.HEALTHY), 35) == []
 
 

@@ -67,7 +67,7 @@ def test_calls_are_judged_every_second_until_the_gateway_ends(caplog):
         assert [type(each) for each in published] == [Figures]
 
     played(play())
-    assert "1 objectives, judged in this process alone" in caplog.text
+    assert "1 objective, judged in this process alone" in caplog.text
 
 
 def test_a_rung_that_is_no_model_of_the_catalog_is_warned_of(caplog):

@@ -225,7 +225,7 @@ def test_a_conversation_that_the_caller_shortened_was_compacted():
 
     assert told(house.missed(call(VLLM, ("system", "a"), *TALK[6:], ("user", "x")))) == (
         Reason.COMPACTED,
-        "messages[1] removed: 6 messages are gone",
+        "messages[1] removed: 6 messages gone",
         Confidence.LIKELY,
     )
 
@@ -304,7 +304,7 @@ def test_more_marks_than_are_taken_are_the_reason():
 
     found = house.missed(call(ANTHROPIC, *ON, ("user", "x"), marks=marks))
 
-    assert told(found)[:2] == (Reason.UNMARKED, "5 marks; 4 are taken")
+    assert told(found)[:2] == (Reason.UNMARKED, "5 marks, and at most 4 taken")
 
 
 def test_what_is_shared_for_the_first_time_is_not_kept_yet_by_deepseek():

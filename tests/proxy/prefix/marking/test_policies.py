@@ -299,7 +299,7 @@ def test_what_is_left_out_is_part_of_what_is_decided():
     found = decided(uses(history=3.0), shape=WITHOUT_ITS_END)
 
     assert (found.history, found.back) == ("5m", 1)
-    assert "without its last 1 blocks" in found.why
+    assert "without its last 1 block:" in found.why
     assert decided(uses(), shape=WITHOUT_ITS_END).back == 0
 
 

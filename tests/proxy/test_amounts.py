@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.money import cell, column, money
+from proxy.amounts import cell, column, money, quantity
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,11 @@ def test_a_column_has_as_many_digits_as_its_smallest_amount_needs() -> None:
 
 def test_amounts_too_large_for_a_float_keep_every_digit() -> None:
     assert cell(9_007_199_254_740_993_000_000_001, 9) == "$9,007,199,254,740,993.000000001"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 budgets"), (1, "1 budget"), (2, "2 budgets"), (1_200, "1,200 budgets")],
+)
+def test_a_count_has_its_noun_in_the_singular_for_one_alone(count: int, text: str) -> None:
+    assert quantity(count, "budget") == text

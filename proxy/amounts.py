@@ -1,4 +1,4 @@
-"""Money as a person reads it; documents have every digit."""
+"""Money and counts as a person reads them; documents have every digit."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -44,3 +44,13 @@ def cell(nanos: int | None, places: int) -> str:
     if nanos is None:
         return "unknown"
     return f"{'-' if nanos < 0 else ''}${Decimal(abs(nanos)).scaleb(-9):,.{places}f}"
+
+
+def quantity(count: int, noun: str) -> str:
+    """So many of something, as ``1 budget`` or ``2,000 budgets``.
+
+    Args:
+        count: How many.
+        noun: The word for one of them, whose plural ends in s.
+    """
+    return f"{count:,} {noun if count == 1 else f'{noun}s'}"
