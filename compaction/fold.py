@@ -38,6 +38,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
         messages: In place of the caller's; its own objects where they are as they came.
         changed: Whether anything is sent otherwise than it came.
         reason: Why it was folded at this call or was not, as a code.
+        folded_why: Why its newest part was folded, at this call or earlier; "" where none was.
         tokens_before: Tokens of the caller's prompt.
         tokens_after: Tokens of what is sent.
         folded: Messages that segments stand for.
@@ -63,6 +64,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
     newest: bytes = b""
     region: Region | None = None
     lost: tuple[str, ...] = ()
+    folded_why: str = ""
 
     @property
     def facts(self) -> tuple[Fact, ...]:
@@ -183,6 +185,7 @@ def _folded(walk: Walk, state: State, *, names_lost: bool) -> Folded:
         newest=walk.key(last.segment.end) if last is not None else b"",
         region=_region(said, last) if reset and last is not None else None,
         lost=losses(walk, state, sent) if names_lost and folds else (),
+        folded_why=last.reason.value if last is not None and last.reason is not None else "",
     )
 
 

@@ -51,12 +51,14 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
         kept: Messages of the part that stay messages: those of authority, the request that was
             under way, and a user's that hold more than text.
         tokens: What segment and messages weigh.
+        reason: Why it was folded; None until that is decided.
     """
 
     at: int
     segment: Segment
     kept: tuple[int, ...]
     tokens: int
+    reason: Reason | None = None
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +172,9 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
             # What comes back in the tail may not have been reckoned with.
             less = folded(min(most, fold.tokens) - over)
             after = after if less.segment is fold.segment else self._folded(state, less)
-        return msgspec.structs.replace(after, verdict=found, bank=state.bank + saved)
+        last = msgspec.structs.replace(after.folds[-1], reason=found.reason)
+        folds = (*after.folds[:-1], last)
+        return msgspec.structs.replace(after, folds=folds, verdict=found, bank=state.bank + saved)
 
     def _back(self, state: State, end: int) -> int:
         """Tokens by which the tail behind a cut would be longer told anew, at least.

@@ -33,7 +33,8 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         mode: The feature's mode; "" where compaction has no part in the call.
-        why: Why it was folded or was not, as a code.
+        why: Why it was folded at this call or was not, as a code.
+        folded_why: Why the part that was folded last was, at this call or earlier; "" for none.
         sent: The call as it is sent; None for as it came.
         is_folded: Whether less is sent than came.
         before: Tokens of the prompt as it came, by estimate; None where nobody reckoned.
@@ -61,6 +62,7 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
     needed: int = 0
     lost: int = 0
     messages: int | None = None
+    folded_why: str = ""
     notes: tuple[str, ...] = ()
     conversation: bytes = b""
 
@@ -73,7 +75,7 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
         """What a header says of it; "" where compaction had no part in the call."""
         if not self.mode:
             return ""
-        words = [self._outcome, f"reason={self.why}"]
+        words = [self._outcome, *self._reasons]
         if self.before is not None and self.after is not None:
             words.append(f"tokens={self.before}->{self.after}")
         if self.is_folded:
@@ -81,6 +83,14 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
         if self.break_even is not None:
             words.append(f"break-even={self.break_even:.1f}")
         return "; ".join(words)
+
+    @property
+    def _reasons(self) -> tuple[str, ...]:
+        """Why it was folded, and if that was decided earlier, why no more was at this call."""
+        is_earlier = self.is_folded and self.messages and self.folded_why not in {"", self.why}
+        if is_earlier:
+            return f"reason={self.folded_why}", f"no-more={self.why}"
+        return (f"reason={self.why}",)
 
     @property
     def _outcome(self) -> str:

@@ -130,6 +130,7 @@ def made(task: Task, fold: Folds, memory: Memory) -> Made:
         sent=msgspec.structs.replace(task.call, body=body, origin=origin),
         is_folded=True,
         messages=found.folded,
+        folded_why=found.folded_why,
         reset=found.reset,
         break_even=found.break_even,
     )

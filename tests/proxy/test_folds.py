@@ -42,6 +42,20 @@ def test_where_results_alone_were_said_shorter_a_header_does_not_say_folded():
     assert early.told == "trimmed; reason=too_early; tokens=9->6; reset=no"
 
 
+def test_what_was_folded_earlier_says_why_it_was_and_why_no_more_is():
+    held = Fold(
+        mode="facts",
+        why="nothing_to_fold",
+        folded_why="forced",
+        is_folded=True,
+        messages=24,
+        before=9,
+        after=6,
+    )
+
+    assert held.told == "folded; reason=forced; no-more=nothing_to_fold; tokens=9->6; reset=no"
+
+
 def test_trouble_is_noted_and_a_decision_is_not():
     assert unfolded("facts", "signed").notes == ()
     assert unfolded("facts", "failed").notes == (

@@ -103,6 +103,16 @@ def test_a_caller_may_force_try_and_refuse_it(ask: Callable[..., Any]) -> None:
     assert "not 'of'" in wrong.headers["x-thriftgate-notes"]
 
 
+def test_forcing_a_first_call_says_what_was_folded_and_why_or_that_nothing_was(
+    ask: Callable[..., Any],
+) -> None:
+    long, short = ask(conversation(10), header="force"), ask(conversation(0), header="force")
+    said = long.headers[ASKED].split("; ")
+
+    assert said[:3] == ["folded", "reason=forced", "no-more=nothing_to_fold"]
+    assert short.headers[ASKED].startswith("as it came; reason=nothing_to_fold; ")
+
+
 def test_a_clients_own_request_to_compact_goes_as_it_came(ask: Callable[..., Any]) -> None:
     wish = {"role": "user", "content": "/compact"}
 
