@@ -232,7 +232,9 @@ async def _desk(
     """
     settings, opened, lanes = around.settings, around.opened, around.lanes
     around.publish(LaneFigures(lanes, ticks))
-    watching = around.tasks.keep(LaneNews(lanes, ticks, around.now, around.say).run)
+    news = LaneNews(lanes, ticks, around.now, around.say, around.catalog)
+    around.follow(news.prepare)
+    watching = around.tasks.keep(news.run)
     days = settings.retention_days
     judging = around.tasks.keep(partial(guard, opened, days, around.now, around.say))
     async with (

@@ -141,7 +141,11 @@ class Lanes:
         breaker.ended(now, ok=went(failure), began=began)
         if breaker.ejections > before:
             left = breaker.opens_again(now)
-            _log.warning("Route %s fails and is tried last for %.0f s", route.name, left)
+            _log.warning(
+                "Route %s fails; any other route of its model goes first for %.0f s",
+                route.name,
+                left,
+            )
 
     def states(self) -> Iterable[tuple[str, Lane]]:
         """Each route's lane, by the route's name."""
