@@ -39,7 +39,7 @@ def alerts(
 
     @commands.command("test")
     def test(sink: Annotated[str, typer.Argument(help="The sink's name in the promises.")]) -> None:
-        """Send a sink a test alert that goes on, and say whether it took it.
+        """Send a sink a test alert that goes on, and say whether it took it, or why it did not.
 
         It is marked as a test, and no alert for its end follows.
         """
@@ -50,7 +50,8 @@ def alerts(
         try:
             asyncio.run(_sent(outlet, terminal.now()))
         except NotTaken as why:
-            terminal.fail(f"The sink {sink} did not take the message: {why}.")
+            said = f" It was said: {why.detail}" if why.detail else ""
+            terminal.fail(f"The sink {sink} did not take the message: {why}.{said}")
         terminal.say(f"The sink {sink} took the message: an open alert that begins with TEST.")
 
     return commands

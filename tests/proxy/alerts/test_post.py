@@ -4,7 +4,7 @@ import logging
 import pytest
 
 from proxy.alerts.notices import Notice
-from proxy.alerts.post import Message, NotTaken, Post, stamp
+from proxy.alerts.post import Message, NotTaken, Post, stamp, without_secrets
 from tests.fakes.server import CLOSE, WAIT, Server, head, serving
 
 OK = [head(200, "content-length: 2"), b"ok"]
@@ -56,6 +56,65 @@ def test_a_sink_may_say_when_to_come_back(said, seconds):
 
     assert why is not None
     assert why.retry_after == seconds
+
+
+def test_a_refusals_beginning_is_told_to_whoever_tests_and_not_in_its_words():
+    _, why = sent([head(403, "content-length: 12"), b"token\n is old"[:12]])
+
+    assert why is not None
+    assert (str(why), why.detail) == ("it answered 403", "token is ol")
+
+
+def test_a_refusal_without_end_is_read_for_its_beginning_alone():
+    server, why = sent([head(500), b"busy " * 10_000, WAIT])
+
+    assert why is not None
+    assert why.detail.startswith("busy busy")
+    assert len(why.detail) == 200
+    assert server.hung_up.is_set()
+
+
+def test_a_refusal_whose_words_never_come_is_told_by_its_status():
+    _, why = sent([head(500, "content-length: 9"), WAIT], deadline=0.5)
+
+    assert (str(why), why and why.detail) == ("it answered 500", "")
+
+
+def test_a_compressed_refusal_is_told_by_its_status():
+    _, why = sent([head(500, "content-encoding: gzip", "content-length: 3"), b"\x1f\x8b\x08"])
+
+    assert (str(why), why and why.detail) == ("it answered 500", "")
+
+
+URL = "https://ann:p%40ssword@hooks.example/services/T0000/xyzzy-1?token=plugh&k=v1"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "not at services/T0000/xyzzy-1",
+        f"POST {URL} failed",
+        "no such token plugh",
+        "PLUGH is wrong",
+        "ann:p@ssword is not known",
+        "https:\\/\\/hooks.example\\/services\\/T0000\\/xyzzy-1",
+        "bad header Bearer s3cr3t",
+        "s3cr3t is revoked",
+    ],
+)
+def test_no_part_of_an_address_and_no_token_is_told(said):
+    told = without_secrets(said, url=URL, headers={"authorization": "Bearer s3cr3t"})
+
+    for secret in ("xyzzy", "T0000", "plugh", "ssword", "s3cr3t"):
+        assert secret not in told.lower()
+    assert "[hidden]" in told
+
+
+def test_a_secret_that_is_cut_off_is_not_told_by_its_beginning():
+    url = "https://hooks.example/" + "k" * 5_000
+    told = without_secrets((url + url)[: 8 * 1024], url=url, headers={})
+
+    assert "kkkkk" not in told
 
 
 def test_a_redirect_is_not_followed():

@@ -27,10 +27,10 @@ def typed(tmp_path):
 
 
 @contextmanager
-def answering(status: int) -> Iterator[Server]:
+def answering(status: int, said: bytes = b"") -> Iterator[Server]:
     @asynccontextmanager
     async def made():
-        async with serving([head(status, "content-length: 0")]) as server:
+        async with serving([head(status, f"content-length: {len(said)}"), said]) as server:
             yield server
 
     with standing(made) as server:
@@ -128,6 +128,27 @@ def test_a_sink_that_takes_no_message_fails_the_test(typed, known):
         said = typed.refused(showing(HOOK), "test", "hook")
 
     assert said == "The sink hook did not take the message: it answered 404."
+
+
+def test_what_the_sink_said_is_told_without_the_secrets_of_its_address(typed, known):
+    said = b'{"error": "no hook at http://127.0.0.1/xyzzy (xyzzy)"}' + b" more" * 100
+    with answering(404, said) as server:
+        known(server)
+        told = typed.refused(showing(HOOK), "test", "hook")
+
+    assert "it answered 404. It was said: " in told
+    assert '{"error": "no hook at [hidden] ([hidden])"} more more' in told
+    assert "xyzzy" not in told
+    assert len(told) < 300
+
+
+def test_of_a_sink_that_cannot_be_reached_the_networks_words_are_told(typed, monkeypatch):
+    monkeypatch.setenv("A_TEST_S_URL", "http://127.0.0.1:1/xyzzy")
+    monkeypatch.setenv("A_TEST_S_SECRET", "s3cret")
+    told = typed.refused(showing(HOOK), "test", "hook")
+
+    assert "it cannot be reached (ConnectError). It was said: " in told
+    assert "xyzzy" not in told
 
 
 def test_a_sink_that_is_unknown_or_has_no_address_is_told(typed):
