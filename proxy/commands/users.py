@@ -39,6 +39,12 @@ def _hash(terminal: Terminal) -> Callable[..., None]:
                 for each in opened.teams.all()
                 if chosen is None or each.id in chosen
             ]
+        if not found:
+            terminal.fail(
+                "There is no team yet, and each team has a hash of its own of the same name."
+                " `thriftgate key create --team NAME` makes one; so does the first"
+                " `thriftgate serve`."
+            )
         if len(found) == 1:
             terminal.out.print(found[0][1], soft_wrap=True)
             return

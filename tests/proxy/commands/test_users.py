@@ -48,6 +48,13 @@ def test_each_team_has_a_hash_of_its_own(typed: Typed):
     assert typed.said(users, "hash", "ann", "--team", "other").strip() == found["other"]
 
 
+def test_before_there_is_a_team_it_says_what_makes_one(typed: Typed):
+    said = typed.refused(users, "hash", "ann")
+
+    assert said.startswith("There is no team yet")
+    assert "`thriftgate key create --team NAME`" in said
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [(("ann", "--team", "nobody"), "There is no team named nobody"), (("",), "The name is empty")],
