@@ -60,6 +60,10 @@ _commands = typer.Typer(
 )
 
 
+#: How lines of the log begin; ``store.logged`` reads them back.
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
 def _version(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
     if asked:
         print(f"thriftgate {metadata.version('thriftgate')}")
@@ -81,7 +85,7 @@ def main() -> None:
     """Run the command line."""
     if sys.argv[1:2] == ["serve"]:  # until the gateway can reload, there is nothing to reload
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     _commands()
 
@@ -161,6 +165,12 @@ def _export(line: typer.Typer) -> None:
     from proxy.commands import export, session
 
     line.command("export")(export.export(session.terminal))
+
+
+def _receipts(line: typer.Typer) -> None:
+    from proxy.commands import receipts, session
+
+    line.add_typer(receipts.receipts(session.terminal, session.settings), name="receipts")
 
 
 def _lab(line: typer.Typer) -> None:
@@ -255,6 +265,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _explain,
     ),
     "export": ("Receipts as JSON, one a line, as the calls arrived.", _export),
+    "receipts": ("Put receipts that stand in a log alone into the ledger.", _receipts),
     "lab": (
         "Run the simulated upstream alone, until Ctrl-C: no key, no cost, nothing leaves here.",
         _lab,

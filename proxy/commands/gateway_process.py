@@ -66,7 +66,10 @@ def run_gateway(settings: Settings, known: Catalog, policies: Promises) -> None:
         session.fail(failed)
     if lost:
         receipts = quantity(lost, "receipt")
-        session.fail(f"{receipts} could be kept nowhere: each is a line of the log.")
+        session.fail(
+            f"{receipts} could be kept nowhere: each is a line of the log."
+            " `thriftgate receipts import LOG` puts them into the ledger."
+        )
 
 
 class _StartRefused(Exception):

@@ -8,12 +8,12 @@ On a full disk lines go, in this order,
 
 - to the reserve: a segment whose blocks were allocated in advance
 - to memory, from where the drain takes them straight to the database if that lives
-- to the log, whole, if memory is full or the process stops.
+- to the log, but for prompts, if memory is full or the process stops; ``receipts import`` reads
+  them there.
 """
 
 import logging
 import os
-import re
 import threading
 import time
 from collections import deque
@@ -26,6 +26,7 @@ from typing import Final
 
 from proxy.store import segments
 from proxy.store.lines import frame, unframed
+from proxy.store.logged import MARKER, logged
 
 _log = logging.getLogger(__name__)
 
@@ -263,7 +264,7 @@ class Journal:
 
     def _log(self, framed: bytes) -> None:
         self._lost += 1
-        _log.critical("a receipt is in no journal, only here: %s", _unprompted(framed))
+        _log.critical("%s%s", MARKER, logged(framed))
 
     def _retry(self) -> None:
         while self._backlog:
@@ -327,8 +328,3 @@ class Journal:
             made = segments.create(self.folder, f"{self._name}-{self._count:06}")
             if made is not None:
                 return made
-
-
-def _unprompted(framed: bytes) -> str:
-    """A line for the log, without the prompt it may hold: logs are read by other people."""
-    return re.sub(r',"prompt":"(?:[^"\\]|\\.)*"', "", framed[1:].decode())

@@ -101,6 +101,16 @@ class Ledger:
         with reading(self._engine) as connection:
             return connection.execute(query).scalar_one()
 
+    def holds(self, receipts: Collection[Receipt]) -> set[tuple[str, int]]:
+        """Call and attempt of those of the receipts that the ledger has."""
+        table, found = schema.calls.c, set[tuple[str, int]]()
+        rest = iter({receipt.call_id for receipt in receipts})
+        with reading(self._engine) as connection:
+            while some := list(islice(rest, _ASKED)):
+                query = select(table.call_id, table.attempt).where(table.call_id.in_(some))
+                found |= {(row.call_id, row.attempt) for row in connection.execute(query)}
+        return found
+
     def lacks(self, call_ids: Collection[str]) -> list[str]:
         """Those of the calls that do not stand in the ledger exactly once, in order."""
         table, once = schema.calls.c, set[str]()

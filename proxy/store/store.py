@@ -9,7 +9,7 @@
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -44,7 +44,7 @@ from proxy.store.keyring import Keyring
 from proxy.store.known_keys import KnownKeys
 from proxy.store.layouts import Layouts
 from proxy.store.ledger import Ledger
-from proxy.store.lines import encode
+from proxy.store.lines import decode, encode
 from proxy.store.moved import LastMoved
 from proxy.store.notes import Notes
 from proxy.store.noticeboard import Noticeboard
@@ -99,7 +99,8 @@ class Store:
         self.savings = Savings(engine)
         self.moved = LastMoved(engine)
         self.journal = Journal(folder)
-        self.drain = Drain(self.journal, inserter(engine))
+        self._insert = inserter(engine)
+        self.drain = Drain(self.journal, self._insert)
 
     @classmethod
     def open(cls, url: str, folder: Path, mode: Mode = Mode.OBSERVE) -> Self:
@@ -172,6 +173,18 @@ class Store:
     def keep(self, receipt: Receipt) -> None:
         """Record a receipt; once this returns, kill -9 does not lose it."""
         self.journal.append(encode(receipt))
+
+    def book(self, receipts: Sequence[Receipt]) -> int:
+        """Put receipts into the ledger at once, each once; how many it lacked; blocks.
+
+        Raises:
+            Unfit: The database will never take one of them, and takes none now.
+            SQLAlchemyError: The database is away.
+        """
+        receipts = [decode(encode(each)) for each in receipts]
+        known = self.ledger.holds(receipts)
+        self._insert(receipts)
+        return len({(each.call_id, each.attempt) for each in receipts} - known)
 
     async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What ``question`` returns or raises, asked off the event loop."""

@@ -60,9 +60,9 @@ class Served:
         """All that its processes have written."""
         return (self.folder / "serve.log").read_text()
 
-    def start_listening(self, **settings: str) -> None:
-        """Start the process and wait until clients can connect."""
-        environment = {
+    def environment(self, **settings: str) -> dict[str, str]:
+        """The environment of its process, and of commands beside it."""
+        return {
             **os.environ,  # noqa: TID251 - the child needs what we have
             "THRIFTGATE_FOLDER": str(self.folder),
             "THRIFTGATE_CATALOG": str(self._catalog),
@@ -71,10 +71,13 @@ class Served:
             "LAB_KEY": "lab-key",
             **settings,
         }
+
+    def start_listening(self, **settings: str) -> None:
+        """Start the process and wait until clients can connect."""
         with (self.folder / "serve.log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
                 [sys.executable, "-c", _SERVE, "serve"],
-                env=environment,
+                env=self.environment(**settings),
                 stdout=log,
                 stderr=log,
             )

@@ -36,20 +36,26 @@ class Typed:
         inserter(store._engine)(receipts)
         store.close(5)
 
-    def said(self, build: Callable[[Terminal], typer.Typer], *words: str) -> str:
+    def said(
+        self, build: Callable[[Terminal], typer.Typer], *words: str, stdin: bytes = b""
+    ) -> str:
         """What the command prints; it has to succeed."""
-        code, text = self._run(build, words)
+        code, text = self._run(build, words, stdin)
         assert code == 0, (text, self.failed)
         return text
 
     def refused(self, build: Callable[[Terminal], typer.Typer], *words: str) -> str:
         """Why the command fails."""
-        code, _ = self._run(build, words)
+        return self.failing(build, *words)[1]
+
+    def failing(self, build: Callable[[Terminal], typer.Typer], *words: str) -> tuple[str, str]:
+        """What the command prints, and why it fails."""
+        code, text = self._run(build, words)
         assert code == 1
-        return self.failed
+        return text, self.failed
 
     def _run(
-        self, build: Callable[[Terminal], typer.Typer], words: tuple[str, ...]
+        self, build: Callable[[Terminal], typer.Typer], words: tuple[str, ...], stdin: bytes = b""
     ) -> tuple[int, str]:
         console = Console(
             width=self.width or 80,
@@ -61,7 +67,7 @@ class Typed:
         )
         terminal = Terminal(self.open, lambda: self.now, console, self._fail)
         with console.capture() as captured:
-            result = CliRunner().invoke(build(terminal), words, env={"USER": "ann"})
+            result = CliRunner().invoke(build(terminal), words, input=stdin, env={"USER": "ann"})
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result.exit_code, captured.get() + result.output

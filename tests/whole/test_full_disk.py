@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -102,6 +103,19 @@ def in_log(gateway: Served) -> int:
     return len(set(re.findall(r'"call_id":"(call_\w+)"', said)))
 
 
+def imported(gateway: Served) -> str:
+    """What ``thriftgate receipts import`` says of the gateway's log."""
+    command = [sys.executable, "-c", "from proxy.cli import main; main()"]
+    done = subprocess.run(  # noqa: S603 - our own command
+        [*command, "receipts", "import", str(gateway.folder / "serve.log")],
+        env=gateway.environment(),
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    return done.stdout.decode()
+
+
 @pytest.mark.parametrize("gateway", ["large"], indirect=True)
 def test_with_the_journals_disk_full_no_call_is_refused_while_the_database_lives(gateway, disk):
     disk.fill()
@@ -123,8 +137,13 @@ def test_with_everything_full_what_was_answered_is_in_the_reserve_and_the_rest_i
     logged = in_log(gateway)
     gateway.start()
     kept = in_ledger(gateway, found[200] - logged)
+    assert gateway.stop() == 0
+    first, second = imported(gateway), imported(gateway)
 
     assert set(found) == {200, 503}
     assert found[200] >= CALLS
     assert kept + logged == found[200]
     assert (code != 0) == (logged > 0)
+    assert f"{logged} booked, 0 already in the ledger, 0 refused" in first
+    assert f"0 booked, {logged} already in the ledger, 0 refused" in second
+    assert in_ledger(gateway) == found[200]

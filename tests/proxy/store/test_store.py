@@ -259,3 +259,16 @@ def test_a_database_without_tables_is_another_installation_and_stays_empty(url: 
     engine.dispose()
 
     assert found is None
+
+
+def test_receipts_are_booked_at_once_and_each_once(
+    url: str, engine: Engine, tmp_path: Path
+) -> None:
+    store = Store.open(url, tmp_path / "journal")
+    some = [a_receipt(n) for n in range(4)]
+    booked = [store.book(some[:2]), store.book([*some, some[0]]), store.book(some)]
+    store.close(10)
+
+    assert booked == [2, 2, 0]
+    assert ledger_of(engine) == some
+    assert rollups_of(engine) == rolled_up(some)
