@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proxy.amounts import quantity
+from proxy.amounts import cell, quantity
 from proxy.demo.otherwise import Sum
 from proxy.demo.result import Result, ledgered, total
 from proxy.demo.spending import spending
@@ -31,7 +31,8 @@ _SIMULATED = (
     "The upstream is [bold]simulated[/bold]: names, prices and cache rules are the providers',\n"
     "answers and waits are not."
 )
-_NANOS = 1_000_000_000
+#: Digits behind the point of a cost.
+_CENTS = 2
 _MODELS = ("gpt-5.4-mini", "claude-sonnet-5-5")
 
 
@@ -142,7 +143,7 @@ def _figures(found: Sum, direct: Sum) -> tuple[str, str, str]:
     if found is not direct and direct.nanos:
         share = round(100 * (direct.nanos - found.nanos) / direct.nanos)
         less = f"{abs(share)} % {'more' if share < 0 else 'less'}"
-    return f"{found.hit_rate:.1%}", f"{found.nanos / _NANOS:,.2f}", less
+    return f"{found.hit_rate:.1%}", cell(found.nanos, _CENTS), less
 
 
 def _pace(result: Result) -> str:

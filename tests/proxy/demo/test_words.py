@@ -62,10 +62,10 @@ def compared(**changes: Any) -> list[list[str]]:
 def test_what_a_team_paid_stands_beside_what_it_would_have_paid_directly() -> None:
     lines = compared()
 
-    assert ["acme", "directly", "10.0%", "5.00"] in lines
-    assert ["through", "Thriftgate", "25.0%", "2.50", "50", "%", "less"] in lines
-    assert ["and", "its", "layouts", "applied", "75.0%", "1.00", "80", "%", "less"] in lines
-    assert ["all", "directly", "10.0%", "5.00"] in lines
+    assert ["acme", "directly", "10.0%", "$5.00"] in lines
+    assert ["through", "Thriftgate", "25.0%", "$2.50", "50", "%", "less"] in lines
+    assert ["and", "its", "layouts", "applied", "75.0%", "$1.00", "80", "%", "less"] in lines
+    assert ["all", "directly", "10.0%", "$5.00"] in lines
 
 
 def test_layouts_are_not_spoken_of_where_none_was_learned() -> None:
@@ -80,7 +80,7 @@ def test_what_came_dearer_is_said_too_and_an_unknown_price_is_unknown() -> None:
 
     assert compared(otherwise=cheap, proposed=())[-8][-3:] == ["25", "%", "more"]
     assert ["acme", "directly", "0.0%", "unknown"] in compared(otherwise=unknown, proposed=())
-    assert ["through", "Thriftgate", "25.0%", "2.50"] in compared(otherwise=unknown, proposed=())
+    assert ["through", "Thriftgate", "25.0%", "$2.50"] in compared(otherwise=unknown, proposed=())
 
 
 def test_without_an_answer_nothing_is_compared() -> None:
