@@ -49,6 +49,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/commands/serve.py": "tests/proxy/test_cli.py",
     "proxy/commands/session.py": "tests/proxy/test_cli.py",
     "proxy/serving.py": "tests/proxy/test_app.py",
+    "proxy/store/receipt_import.py": "tests/proxy/commands/test_receipts.py",
     "proxy/store/redis_asking.py": "tests/proxy/store/test_redis_reserving.py",
     "proxy/surroundings.py": "tests/proxy/limits/test_standing.py",
 }

@@ -1,27 +1,22 @@
 """``thriftgate receipts import``: receipts that stand in a log alone, put into the ledger."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.amounts import quantity
 from proxy.commands.terminal import Terminal
-from proxy.receipt import Receipt
-from proxy.settings import Settings
-from proxy.store.inserts import Unfit
-from proxy.store.logged import MARKER, BadLine, receipt_in
-from proxy.store.store import Store
 
-#: Receipts that are booked at once, and bytes of a line that are read at most.
-_BATCH: Final = 250
-_LINE: Final = 1 << 20
-#: Refused lines that are named.
-_NAMED: Final = 50
+if TYPE_CHECKING:
+    from proxy.settings import Settings
+    from proxy.store.receipt_import import ReceiptImport
+
 _DAY_S: Final = 86_400.0
 _STDIN: Final = "-"
 
@@ -52,9 +47,13 @@ def receipts(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Type
         A line that is refused is named with its number, the others are booked, and the exit status
         is 1.
         """
+        from sqlalchemy.exc import SQLAlchemyError
+
+        from proxy.store.receipt_import import ReceiptImport
+
         oldest = terminal.now() - settings().retention_days * _DAY_S
         with terminal.store() as store:
-            booking = Booking(store, oldest)
+            booking = ReceiptImport(store, oldest)
             try:
                 for file in files:
                     with _opened(terminal, file) as lines:
@@ -70,105 +69,6 @@ def receipts(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Type
     return commands
 
 
-class Booking:
-    """Receipts of logs on their way into the ledger.
-
-    Args:
-        store: Where the ledger is.
-        oldest: Seconds since the epoch; what is older may have been in the ledger and been deleted.
-
-    Attributes:
-        lines: Lines read.
-        found: Receipts among them.
-        booked: Receipts that the ledger lacked.
-        refused: Why lines were refused, with file and number; the first of them.
-        refusals: How many were.
-    """
-
-    def __init__(self, store: Store, oldest: float) -> None:
-        self._store = store
-        self._oldest = oldest
-        self._teams = {team.id for team in store.teams.all()}
-        self._waiting: list[tuple[str, Receipt]] = []
-        self.lines = self.found = self.booked = self.refusals = 0
-        self.refused: list[str] = []
-
-    def read(self, name: str, file: BinaryIO) -> None:
-        """Book the receipts of a log.
-
-        Args:
-            name: What the log is called.
-            file: Its lines.
-
-        Raises:
-            SQLAlchemyError: The database is away.
-        """
-        for number, line in enumerate(_lines(file), 1):
-            self.lines += 1
-            where = f"{name}:{number}"
-            try:
-                receipt = _receipt(line)
-            except BadLine as why:
-                self.found += 1
-                self._refuse(where, str(why))
-                continue
-            if receipt is None:
-                continue
-            self.found += 1
-            if why_not := self._why_not(receipt):
-                self._refuse(where, why_not)
-                continue
-            self._waiting.append((where, receipt))
-            if len(self._waiting) >= _BATCH:
-                self._book()
-        self._book()
-
-    def _why_not(self, receipt: Receipt) -> str:
-        """Why a receipt is not for this ledger; "" if it is."""
-        if receipt.team not in self._teams:
-            return f"this ledger has no team {receipt.team[:60]!r}: is it another gateway's log?"
-        if receipt.started < self._oldest:
-            return (
-                "it is older than THRIFTGATE_RETENTION_DAYS, so the ledger may have had it and"
-                " deleted it"
-            )
-        return ""
-
-    def _book(self) -> None:
-        """Book what waits; where the database refuses all of it, one by one."""
-        waiting, self._waiting = self._waiting, []
-        try:
-            self.booked += self._store.book([receipt for _, receipt in waiting])
-        except Unfit:
-            for where, receipt in waiting:
-                try:
-                    self.booked += self._store.book([receipt])
-                except Unfit as why:
-                    self._refuse(where, f"the database does not take it: {why}")
-
-    def _refuse(self, where: str, why: str) -> None:
-        self.refusals += 1
-        if len(self.refused) < _NAMED:
-            self.refused.append(f"{where}: {why}.")
-
-
-def _receipt(line: bytes) -> Receipt | None:
-    """The receipt in a line of a log; None where it holds none."""
-    if len(line) >= _LINE:
-        if MARKER.encode() in line:
-            raise BadLine(f"it is longer than {_LINE:,} bytes")
-        return None
-    return receipt_in(line.decode("utf8", "replace"))
-
-
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file; of one that is too long, its beginning."""
-    while line := file.readline(_LINE):
-        yield line
-        while line and not line.endswith(b"\n") and len(line) >= _LINE:
-            line = file.readline(_LINE)
-
-
 @contextmanager
 def _opened(terminal: Terminal, file: str) -> Iterator[BinaryIO]:
     """A log to read; ends the command where it cannot be."""
@@ -182,7 +82,7 @@ def _opened(terminal: Terminal, file: str) -> Iterator[BinaryIO]:
         terminal.fail(f"{file} cannot be read: {error.strerror or error}.")
 
 
-def _tell(terminal: Terminal, booking: Booking) -> None:
+def _tell(terminal: Terminal, booking: ReceiptImport) -> None:
     """Say what came of it."""
     already = booking.found - booking.booked - booking.refusals
     for line in booking.refused:
