@@ -19,41 +19,41 @@ from functools import partial
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
-from proxy.alerts.standing import alerting, following
-from proxy.amounts import quantity
-from proxy.background import Tasks
+from proxy.api.body_limits import Room
+from proxy.api.cors import with_cors
+from proxy.api.endpoint import Door, Front
+from proxy.app_context import Surroundings
+from proxy.calls.ports import Desk
+from proxy.calls.retry_policy import Patience
+from proxy.calls.route_health import Lanes
+from proxy.calls.settlement import Seal
+from proxy.calls.usage_estimates import Estimates
 from proxy.catalog.catalog import Catalog
-from proxy.chosen import Usual
 from proxy.configuration import Prepare, Snapshot, read_snapshot
-from proxy.decide import Patience
-from proxy.desk import Desk
 from proxy.errors import Unready
-from proxy.estimates import Estimates
-from proxy.folding.asking import through
-from proxy.folding.figures import FoldFigures
-from proxy.folding.folding import Folding
-from proxy.folding.notebook import Notebook, notebook
-from proxy.lanes import Lanes
-from proxy.limits.entry import Entry
-from proxy.limits.standing import standing
-from proxy.pages import paged
-from proxy.planning import Planning
+from proxy.pages.app import paged
 from proxy.prefix.planner import Planner
-from proxy.receipt import Receipt
+from proxy.records.amounts import quantity
+from proxy.records.compaction_settings import Usual
+from proxy.records.receipt import Receipt
 from proxy.reloading import Reloader
-from proxy.routes.cors import with_cors
-from proxy.routes.front import Door, Front
-from proxy.routes.room import Room
+from proxy.services.alerts.setup import alerting, following
+from proxy.services.background import Tasks
+from proxy.services.budgets.admission_gate import Entry
+from proxy.services.budgets.setup import standing
+from proxy.services.compaction.compaction import Folding
+from proxy.services.compaction.figures import FoldFigures
+from proxy.services.compaction.summariser import Notebook, notebook
+from proxy.services.compaction.summary_request import through
+from proxy.services.objectives.level_health import LaneFigures, LaneNews
+from proxy.services.objectives.router import Wheel
+from proxy.services.objectives.setup import steering
+from proxy.services.planning.planning import Planning
+from proxy.services.planning.upkeep import guard, keep_known_keys, retain
+from proxy.services.telemetry.telemetry import Telemetry
 from proxy.settings import Settings, upstream_keys
-from proxy.settle import Seal
-from proxy.steering.lanes import LaneFigures, LaneNews
-from proxy.steering.standing import steering
-from proxy.steering.wheel import Wheel
-from proxy.store.ids import call_ids
+from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store, open_store
-from proxy.surroundings import Surroundings
-from proxy.telemetry import Telemetry
-from proxy.upkeep import guard, keep_known_keys, retain
 from proxy.upstream.http import HttpTransport, transport
 from proxy.upstream.port import Transport
 from slo.steady_clock import SteadyClock

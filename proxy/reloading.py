@@ -21,9 +21,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.amounts import quantity
 from proxy.catalog.problems import BadCatalog, report
 from proxy.configuration import Prepare, Refused, Snapshot, read_snapshot
+from proxy.records.amounts import quantity
 from proxy.settings import Settings
 from slo.promises.table import BadPromises
 

@@ -15,7 +15,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from compaction.policy import Mode as Compaction
-from proxy.prefix.standing import Mode
+from proxy.records.feature_mode import Mode
 from slo.duration import seconds
 
 PREFIX = "THRIFTGATE_"

@@ -5,10 +5,10 @@ from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite(
     "tests.fakes",
-    "tests.proxy.plannings",
+    "tests.proxy.services.planning.plannings",
     "tests.proxy.prefix.askings",
-    "tests.proxy.routes.talking",
-    "tests.proxy.servings",
+    "tests.proxy.api.talking",
+    "tests.proxy.api.servings",
 )
 
 settings.register_profile(

@@ -36,22 +36,22 @@ PARAMETER_WALL = 6
 #: Where `except Exception` may stand: the ASGI boundary, the background runner, and planning and
 #: folding, which are optimisers: whatever goes wrong there, the call is sent as it came.
 BROAD = {
-    "proxy/routes/front.py",
-    "proxy/background.py",
-    "proxy/planning.py",
-    "proxy/folding/folding.py",
+    "proxy/api/endpoint.py",
+    "proxy/services/background.py",
+    "proxy/services/planning/planning.py",
+    "proxy/services/compaction/compaction.py",
 }
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {
-    "proxy/commands/check.py": "tests/proxy/test_cli.py",
-    "proxy/commands/demo.py": "tests/proxy/demo/test_run.py",
-    "proxy/commands/gateway_process.py": "tests/proxy/test_cli.py",
-    "proxy/commands/serve.py": "tests/proxy/test_cli.py",
-    "proxy/commands/session.py": "tests/proxy/test_cli.py",
-    "proxy/serving.py": "tests/proxy/test_app.py",
-    "proxy/store/receipt_import.py": "tests/proxy/commands/test_receipts.py",
-    "proxy/store/redis_asking.py": "tests/proxy/store/test_redis_reserving.py",
-    "proxy/surroundings.py": "tests/proxy/limits/test_standing.py",
+    "proxy/cli/check.py": "tests/proxy/cli/test_main.py",
+    "proxy/cli/demo.py": "tests/proxy/tools/demo/test_run.py",
+    "proxy/cli/gateway_process.py": "tests/proxy/cli/test_main.py",
+    "proxy/cli/serve.py": "tests/proxy/cli/test_main.py",
+    "proxy/cli/session.py": "tests/proxy/cli/test_main.py",
+    "proxy/api/serving.py": "tests/proxy/test_app.py",
+    "proxy/store/receipt_import.py": "tests/proxy/cli/test_receipts.py",
+    "proxy/store/redis/requests.py": "tests/proxy/store/redis/test_budget_store.py",
+    "proxy/app_context.py": "tests/proxy/services/budgets/test_setup.py",
 }
 
 

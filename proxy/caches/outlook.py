@@ -14,7 +14,7 @@ from proxy.caches import (
     openai_interval,
     prefix_unit,
 )
-from proxy.prefix.prompts.regime import Regime
+from proxy.caches.regime import Regime
 from slo.price import Rates
 
 #: What reads and writes cost where prices are unknown: the usual, so that plans are no bolder.

@@ -6,17 +6,18 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.expected.sent import Lines
+from proxy.caches.regime import Regime
+from proxy.prefix.breakpoints.keys import is_explicit, keyed
+from proxy.prefix.breakpoints.optimum import Mark
+from proxy.prefix.breakpoints.placement import End, positions
+from proxy.prefix.breakpoints.plan import Plan, Policy
 from proxy.prefix.layouts.canonical import ordered
 from proxy.prefix.layouts.layout import Layout, moved
 from proxy.prefix.layouts.named import named
 from proxy.prefix.layouts.order import Wished, placed
 from proxy.prefix.layouts.tags import declared
-from proxy.prefix.marking.breakpoints import Mark
-from proxy.prefix.marking.keys import is_explicit, keyed
-from proxy.prefix.marking.plan import Plan, Policy
-from proxy.prefix.marking.positions import End, positions
 from proxy.prefix.planned import Draft, Way
+from proxy.prefix.prediction.sent import Lines
 from proxy.prefix.prompts.bare import unmarked
 from proxy.prefix.prompts.items import fixed, is_stored
 from proxy.prefix.prompts.marks import MARKS, given, marked, spent, takes, understood
@@ -32,7 +33,6 @@ from proxy.prefix.prompts.prompt import (
     parsed,
     talk,
 )
-from proxy.prefix.prompts.regime import Regime
 from proxy.prefix.prompts.strings import whole
 from proxy.prefix.prompts.tagged import tagged
 

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.marking.plan import SEVERAL, Plan
+from proxy.prefix.breakpoints.plan import SEVERAL, Plan
 from proxy.prefix.prompts.conversation import Chain
 from proxy.prefix.prompts.recent import Recent
 

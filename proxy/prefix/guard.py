@@ -33,7 +33,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.amounts import quantity
+from proxy.records.amounts import quantity
 
 #: The chance that a feature on which planning changes nothing is ever suspended, for each measure.
 ALPHA: Final = 0.005

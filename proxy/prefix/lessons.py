@@ -12,7 +12,7 @@ from proxy.prefix.layouts.learning import Learner
 from proxy.prefix.planned import Planned
 from proxy.prefix.prompts.prompt import RANK, Fingerprint, led
 from proxy.prefix.prompts.recent import Recent
-from proxy.prefix.standing import Place
+from proxy.records.feature_mode import Place
 
 #: Sets of tools of one feature whose instructions are told apart.
 _TOOL_SETS: Final = 8

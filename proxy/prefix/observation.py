@@ -2,15 +2,15 @@
 
 import msgspec
 
-from proxy.prefix.expected.openings import MORE, left, opening
-from proxy.prefix.expected.sent import Sent
-from proxy.prefix.explaining.findings import Evidence
-from proxy.prefix.marking.habits import Reads, Seen
-from proxy.prefix.marking.plan import Plan
-from proxy.prefix.marking.positions import is_enough
+from proxy.prefix.breakpoints.placement import is_enough
+from proxy.prefix.breakpoints.plan import Plan
+from proxy.prefix.breakpoints.reuse_statistics import Reads, Seen
+from proxy.prefix.conversation_state import ANSWERED, Talk
+from proxy.prefix.explain.findings import Evidence
 from proxy.prefix.planned import Draft, Planned
+from proxy.prefix.prediction.prompt_digests import MORE, left, opening
+from proxy.prefix.prediction.sent import Sent
 from proxy.prefix.prompts.prompt import Slot
-from proxy.prefix.talks import ANSWERED, Talk
 from slo.usage import Usage
 
 

@@ -6,18 +6,18 @@ from typing import Final
 
 import msgspec
 
+from proxy.caches.regime import Regime
+from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.conversations import Resolved
-from proxy.prefix.expected.chains import Expected
-from proxy.prefix.expected.sent import Sent
-from proxy.prefix.explaining.diagnostics import Question
-from proxy.prefix.explaining.findings import Evidence
-from proxy.prefix.marking.plan import Plan
-from proxy.prefix.origin import Origin
+from proxy.prefix.explain.diagnostics import Question
+from proxy.prefix.explain.findings import Evidence
+from proxy.prefix.message_cache import Readings
+from proxy.prefix.prediction.prefix_chains import Expected
+from proxy.prefix.prediction.sent import Sent
 from proxy.prefix.prompts.conversation import Chain
 from proxy.prefix.prompts.prompt import Fingerprint, Prompt, Reading
-from proxy.prefix.prompts.regime import Regime
-from proxy.prefix.readings import Readings
-from proxy.prefix.standing import Place
+from proxy.records.feature_mode import Place
+from proxy.records.origin import Origin
 from slo.price import Rates
 
 _FAMILY: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.IGNORECASE)

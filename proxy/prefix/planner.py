@@ -16,27 +16,10 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.arms import arm
 from proxy.prefix.arrangement import Arranged, Marked, arranged, as_it_came, sent
-from proxy.prefix.conversations import Conversations
-from proxy.prefix.expected.chains import Chains
-from proxy.prefix.expected.changes import Traces
-from proxy.prefix.expected.openings import BACK, left, opening
-from proxy.prefix.expected.parameters import parameters
-from proxy.prefix.expected.sent import Sent
-from proxy.prefix.expected.unstored import Unstored
-from proxy.prefix.explaining.findings import Evidence
-from proxy.prefix.explaining.misses import claimed, miss
-from proxy.prefix.explaining.reasons import Miss, Said
-from proxy.prefix.harm import Harm
-from proxy.prefix.keyed import keyed
-from proxy.prefix.layouts.canonical import named
-from proxy.prefix.layouts.layout import Layout
-from proxy.prefix.layouts.toolsets import Toolsets
-from proxy.prefix.marking.habits import Habits
-from proxy.prefix.marking.keys import heads
-from proxy.prefix.marking.plan import Arm, Plan, Policy, forked, merged
-from proxy.prefix.marking.policies import (
+from proxy.prefix.breakpoints.keys import heads
+from proxy.prefix.breakpoints.plan import Arm, Plan, Policy, forked, merged
+from proxy.prefix.breakpoints.policies import (
     Road,
     back,
     key,
@@ -47,15 +30,32 @@ from proxy.prefix.marking.policies import (
     stage,
     vetted,
 )
+from proxy.prefix.breakpoints.reuse_statistics import Habits
+from proxy.prefix.conversation_state import Talk
+from proxy.prefix.conversations import Conversations
+from proxy.prefix.experiment_arms import arm
+from proxy.prefix.explain.findings import Evidence
+from proxy.prefix.explain.misses import claimed, miss
+from proxy.prefix.explain.reasons import Miss, Said
+from proxy.prefix.harm import Harm
+from proxy.prefix.keyed import keyed
+from proxy.prefix.layouts.canonical import named
+from proxy.prefix.layouts.layout import Layout
+from proxy.prefix.layouts.toolsets import Toolsets
+from proxy.prefix.message_cache import Readings
 from proxy.prefix.observation import calls_before, observation
 from proxy.prefix.planned import Asked, Draft, Planned, Trial, Way, place
+from proxy.prefix.prediction.changes import Traces
+from proxy.prefix.prediction.parameters import parameters
+from proxy.prefix.prediction.prefix_chains import Chains
+from proxy.prefix.prediction.prompt_digests import BACK, left, opening
+from proxy.prefix.prediction.sent import Sent
+from proxy.prefix.prediction.unstored import Unstored
 from proxy.prefix.prompts.conversation import chain
 from proxy.prefix.prompts.prompt import ASSISTANT, BYTES_PER_TOKEN, Fingerprint, Slot, parsed
 from proxy.prefix.prompts.recent import Recent
-from proxy.prefix.readings import Readings
-from proxy.prefix.standing import Place
-from proxy.prefix.talks import Talk
 from proxy.prefix.unmodified import Unmodified, Variant
+from proxy.records.feature_mode import Place
 from slo.usage import Usage
 
 #: Reasons told of one call.

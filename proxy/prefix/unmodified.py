@@ -18,23 +18,23 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from proxy.caches.regime import Regime
 from proxy.prefix.arrangement import Arranged, Marked, as_it_came
-from proxy.prefix.expected.billing import expected_usage, prompt_cost, write_surcharge
-from proxy.prefix.expected.chains import Chains
-from proxy.prefix.expected.lookups import stored_nothing
-from proxy.prefix.expected.parameters import parameters
-from proxy.prefix.expected.sent import Sent
-from proxy.prefix.expected.unstored import Unstored
-from proxy.prefix.explaining.findings import Evidence
+from proxy.prefix.breakpoints.earnings import Earnings
+from proxy.prefix.breakpoints.keys import is_explicit
+from proxy.prefix.breakpoints.plan import Arm
+from proxy.prefix.explain.findings import Evidence
 from proxy.prefix.harm import Harm, HarmWatch, Reckoned
-from proxy.prefix.marking.earnings import Earnings
-from proxy.prefix.marking.keys import is_explicit
-from proxy.prefix.marking.plan import Arm
 from proxy.prefix.planned import Direct, Draft, Planned, Trial, Way
+from proxy.prefix.prediction.billing import expected_usage, prompt_cost, write_surcharge
+from proxy.prefix.prediction.lookups import stored_nothing
+from proxy.prefix.prediction.parameters import parameters
+from proxy.prefix.prediction.prefix_chains import Chains
+from proxy.prefix.prediction.sent import Sent
+from proxy.prefix.prediction.unstored import Unstored
 from proxy.prefix.prompts.marks import understood
 from proxy.prefix.prompts.recent import Recent
-from proxy.prefix.prompts.regime import Regime
-from proxy.prefix.standing import Place
+from proxy.records.feature_mode import Place
 from slo.usage import Usage
 
 #: Prefixes that unmodified calls would have sent: 12 MB.

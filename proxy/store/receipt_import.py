@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from proxy.receipt import Receipt
-from proxy.store.inserts import Unfit
-from proxy.store.logged import MARKER, BadLine, receipt_in
+from proxy.records.receipt import Receipt
+from proxy.store.journal.logged_receipts import MARKER, BadLine, receipt_in
+from proxy.store.sql.inserts import Unfit
 from proxy.store.store import Store
 
 #: Receipts that are booked at once, and bytes of a line that are read at most.

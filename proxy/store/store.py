@@ -19,15 +19,19 @@ from typing import ParamSpec, Self, TypeVar
 from sqlalchemy import Engine, select, text
 
 from compaction.policy import Mode as Compaction
-from proxy.chosen import Chosen, Setting
-from proxy.prefix.standing import Mode, Standings
-from proxy.receipt import Receipt
+from proxy.records.compaction_settings import Chosen, Setting
+from proxy.records.feature_mode import Mode, Standings
+from proxy.records.receipt import Receipt
 from proxy.settings import Settings
-from proxy.store import schema
-from proxy.store.alone import alone
-from proxy.store.answers import Answers
-from proxy.store.compactions import Compactions
-from proxy.store.database import (
+from proxy.store.journal.journal import Journal
+from proxy.store.journal.lines import decode, encode
+from proxy.store.sql import schema
+from proxy.store.sql.answers import Answers
+from proxy.store.sql.api_key_cache import Keyring
+from proxy.store.sql.compaction_receipts import Foldings
+from proxy.store.sql.compaction_settings import Foldboard
+from proxy.store.sql.compactions import Compactions
+from proxy.store.sql.database import (
     ConnectionGate,
     OtherInstallation,
     migrate,
@@ -35,26 +39,22 @@ from proxy.store.database import (
     revision,
     writing,
 )
-from proxy.store.drain import Drain
-from proxy.store.foldboard import Foldboard
-from proxy.store.foldings import Foldings
-from proxy.store.inserts import inserter
-from proxy.store.journal import Journal
-from proxy.store.keyring import Keyring
-from proxy.store.known_keys import KnownKeys
-from proxy.store.layouts import Layouts
-from proxy.store.ledger import Ledger
-from proxy.store.lines import decode, encode
-from proxy.store.moved import LastMoved
-from proxy.store.notes import Notes
-from proxy.store.noticeboard import Noticeboard
-from proxy.store.outbox import Outbox
-from proxy.store.pins import Pins
-from proxy.store.plans import Plans
-from proxy.store.reports import LedgerReports
-from proxy.store.savings import Savings
-from proxy.store.spendings import Spendings
-from proxy.store.teams import Teams
+from proxy.store.sql.fallback_rows import LastMoved
+from proxy.store.sql.inserts import inserter
+from proxy.store.sql.journal_shipper import Drain
+from proxy.store.sql.known_keys import KnownKeys
+from proxy.store.sql.layouts import Layouts
+from proxy.store.sql.ledger import Ledger
+from proxy.store.sql.notes import Notes
+from proxy.store.sql.outbox import Outbox
+from proxy.store.sql.pins import Pins
+from proxy.store.sql.plans import Plans
+from proxy.store.sql.reports import LedgerReports
+from proxy.store.sql.savings import Savings
+from proxy.store.sql.settings_cache import Noticeboard
+from proxy.store.sql.singleton_lock import alone
+from proxy.store.sql.spendings import Spendings
+from proxy.store.sql.teams import Teams
 
 P = ParamSpec("P")
 T = TypeVar("T")

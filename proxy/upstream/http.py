@@ -17,14 +17,14 @@ from urllib.parse import SplitResult, urlsplit
 
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
+from proxy.providers.failures import OursToMend
+from proxy.providers.kinds import credentials
+from proxy.providers.port import Prepared
+from proxy.providers.stream_endings import connection_broken
 from proxy.upstream.connection import Broken, Connection
 from proxy.upstream.origin import Origin
 from proxy.upstream.packed import Packed, Sealed, packed
 from proxy.upstream.port import Exchange
-from proxy.wire.endings import connection_broken
-from proxy.wire.failures import OursToMend
-from proxy.wire.kinds import credentials
-from proxy.wire.port import Prepared
 
 #: An answer must come as it is: we read its usage, and the caller gets its bytes.
 _OURS: Final = {

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from proxy.catalog.entries import Upstream
-from proxy.wire.port import Prepared
+from proxy.providers.port import Prepared
 
 #: How the caller is told the provider's own name of the request, which its support asks for.
 REQUEST_ID_HEADER: Final = "x-thriftgate-upstream-request-id"

@@ -21,11 +21,11 @@ from pathlib import Path
 import httpx
 import orjson
 
-from proxy.limits.counters import counters
-from proxy.limits.local_quota import TTL
-from proxy.limits.reconcile import SETTLED
+from proxy.services.budgets.counters import counters
+from proxy.services.budgets.local_quota import TTL
+from proxy.services.budgets.reconciliation import SETTLED
 from proxy.settings import Settings
-from proxy.store.redis_reserving import Shared
+from proxy.store.redis.budget_store import Shared
 from proxy.store.store import Store
 from slo.budget import OnLoss
 from slo.reservations import Level

@@ -31,10 +31,10 @@ from compaction.deciding import gate
 from compaction.policy import Policy, Prices
 from proxy.caches.port import Block, CachedPrompt, Served, Ttl
 from proxy.caches.regimes import cache
+from proxy.calls.route_target import way as planned
 from proxy.catalog.entries import Route
 from proxy.catalog.load import load
-from proxy.folding.policies import prices
-from proxy.ways import way as planned
+from proxy.services.compaction.policies import prices
 from slo.price import Tariff, cost
 from slo.usage import Usage
 from tests.bench.compaction_sessions import SETS, Call, Session

@@ -26,10 +26,10 @@ from typing import Any
 
 import httpx
 
-from proxy.lab.app import app
-from proxy.lab.lab import Lab
-from proxy.lab.models import LabSettings, Simulated
-from proxy.lab.server import serving
+from proxy.tools.simulator.app import app
+from proxy.tools.simulator.models import LabSettings, Simulated
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Lab
 from tests.fakes.postgres import schema
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.replicas import Sibling

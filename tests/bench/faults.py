@@ -18,10 +18,10 @@ from typing import Any
 import httpx
 import orjson
 
-from proxy.lab.cues import NAMES
-from proxy.lab.lab import Exchange
-from proxy.receipt import Receipt
-from proxy.wire.sse import events
+from proxy.providers.sse import events
+from proxy.records.receipt import Receipt
+from proxy.tools.simulator.fault_directives import NAMES
+from proxy.tools.simulator.upstream import Exchange
 from tests.fakes.town import Town, town
 
 WIRES = {"openai": "gpt-lab", "anthropic": "claude-lab"}

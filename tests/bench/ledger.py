@@ -17,14 +17,14 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine
 
 from dashboards.reports import Part, Period
-from proxy.store.database import migrate, open_database, reading, writing
-from proxy.store.drain import Drain
-from proxy.store.inserts import inserter, rolled_up
-from proxy.store.journal import Journal
-from proxy.store.ledger import Ledger
-from proxy.store.lines import encode
-from proxy.store.reports import LedgerReports
-from proxy.store.rows import COLUMNS
+from proxy.store.journal.journal import Journal
+from proxy.store.journal.lines import encode
+from proxy.store.sql.database import migrate, open_database, reading, writing
+from proxy.store.sql.inserts import inserter, rolled_up
+from proxy.store.sql.journal_shipper import Drain
+from proxy.store.sql.ledger import Ledger
+from proxy.store.sql.reports import LedgerReports
+from proxy.store.sql.rows import COLUMNS
 from tests.fakes.receipts import a_receipt
 
 MONTH = Period(first=date(2026, 10, 1), end=date(2026, 11, 1), zone="Europe/Berlin")

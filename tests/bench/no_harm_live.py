@@ -23,20 +23,20 @@ import orjson
 from sqlalchemy import insert
 
 from proxy import app
+from proxy.calls.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.errors import CallerError
-from proxy.lab.app import app as simulator
-from proxy.lab.lab import Lab, cache_of
-from proxy.lab.models import LabSettings, Simulated, of_models
-from proxy.lab.server import serving
-from proxy.prepare import prepare
-from proxy.replay.vocabulary import Lines
 from proxy.settings import Settings
-from proxy.store import schema
-from proxy.store.database import writing
+from proxy.store.sql import schema
+from proxy.store.sql.database import writing
+from proxy.store.sql.teams import KEY_LENGTH, token_hash
 from proxy.store.store import Store, open_store
-from proxy.store.teams import KEY_LENGTH, token_hash
+from proxy.tools.replay.vocabulary import Lines
+from proxy.tools.simulator.app import app as simulator
+from proxy.tools.simulator.models import LabSettings, Simulated, of_models
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Lab, cache_of
 from slo.price import cost
 from slo.usage import Usage
 from tests.bench.no_harm_replay import START, Cell, Side, pace

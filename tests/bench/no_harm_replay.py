@@ -12,13 +12,13 @@ import orjson
 
 from proxy.caches.port import CachedPrompt
 from proxy.catalog.entries import Model, Route
-from proxy.lab.rendering import Vocabulary
-from proxy.replay.lines import Line
-from proxy.replay.planning import Planning
-from proxy.replay.prompts import Reading
-from proxy.replay.run import replay
-from proxy.replay.sums import Row
-from proxy.replay.vocabulary import Lines
+from proxy.tools.replay.lines import Line
+from proxy.tools.replay.planning import Planning
+from proxy.tools.replay.prompts import Reading
+from proxy.tools.replay.run import replay
+from proxy.tools.replay.sums import Row
+from proxy.tools.replay.vocabulary import Lines
+from proxy.tools.simulator.rendering import Vocabulary
 from tests.fakes.workloads import TimedCall, Workload
 
 _DAY_S = 86_400.0

@@ -10,8 +10,8 @@ from pathlib import Path
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.configuration import read_catalog
-from proxy.demo.catalog import pointing
 from proxy.settings import Settings, read
+from proxy.tools.demo.catalog import pointing
 
 #: Where nobody answers.
 NOWHERE = "http://127.0.0.1:9/v1"

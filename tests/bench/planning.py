@@ -21,9 +21,9 @@ import msgspec
 import orjson
 
 from proxy.caches.outlook import outlook
+from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.layouts.holes import Anchor
 from proxy.prefix.layouts.layout import Layout, Move
-from proxy.prefix.marking.plan import Plan
 from proxy.prefix.planned import Asked, Planned, Way
 from proxy.prefix.planner import Planner, fingerprint
 from proxy.prefix.prompts.prompt import Slot

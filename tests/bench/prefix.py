@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import asdict
 
-from proxy.prefix.standing import Mode
+from proxy.records.feature_mode import Mode
 from slo.usage import Usage
 from tests.bench.prefix_traffic import Asking, traffic
 from tests.bench.prefix_ways import WAYS, Json, Way, variable_first, ways

@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from proxy.prefix.standing import Mode
+from proxy.records.feature_mode import Mode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook, question
 from tests.fakes.hourglass import MODELS, Hourglass, hourglass

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from proxy.calls.route_target import way
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import Lessons
 from proxy.prefix.planned import Asked, Planned, Way
 from proxy.prefix.planner import Planner
-from proxy.prefix.standing import Place
-from proxy.ways import way
+from proxy.records.feature_mode import Place
 from tests.fakes.recorded import Recorded
 from tests.fakes.wire_prefix import ROUTES, Sent, as_sent
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proxy.receipt import Receipt
+from proxy.records.receipt import Receipt
 from slo.alert import Alert
 from tests.bench import promise_losses
 from tests.fakes.dialler import Heard

@@ -23,11 +23,11 @@ from urllib.parse import urlsplit
 import httpx
 import redis
 
-from proxy.lab.app import app
-from proxy.lab.lab import Lab
-from proxy.lab.models import LabSettings, Simulated
-from proxy.lab.server import serving
 from proxy.store.store import Store
+from proxy.tools.simulator.app import app
+from proxy.tools.simulator.models import LabSettings, Simulated
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Lab
 from slo.alert import Alert
 from tests.fakes.dialler import Dialler, Heard
 from tests.fakes.load import Load

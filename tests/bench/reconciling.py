@@ -13,9 +13,9 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from proxy.limits.reconcile import Reconciler
-from proxy.store.database import writing
-from proxy.store.reserving import Private
+from proxy.services.budgets.reconciliation import Reconciler
+from proxy.store.redis.local_budget_store import Private
+from proxy.store.sql.database import writing
 from proxy.store.store import Store
 from slo.budget import Budget, Unit
 from slo.window import Window

@@ -14,14 +14,14 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter_ns
 from typing import Any, Final
 
-from proxy.limits.ceilings import Ceilings
-from proxy.limits.entry import Entry
-from proxy.prepare import prepare
-from proxy.settle import Seal, receipt
-from proxy.store.leased_counters import LeasedCounters
-from proxy.store.redis_reserving import Shared
-from proxy.store.reserving import Condition, Private, Reserving
-from proxy.timeline import Timeline
+from proxy.calls.settlement import Seal, receipt
+from proxy.calls.translation import prepare
+from proxy.records.timeline import Timeline
+from proxy.services.budgets.admission_gate import Entry
+from proxy.services.budgets.ceilings import Ceilings
+from proxy.store.redis.budget_store import Shared
+from proxy.store.redis.leased_counters import LeasedCounters
+from proxy.store.redis.local_budget_store import Condition, Private, Reserving
 from slo.ceiling import Ceiling
 from slo.reservations import Claim, Granted
 from tests.fakes.admitted import ANSWERED

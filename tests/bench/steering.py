@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter_ns, process_time_ns
 from typing import Any, Final
 
-from proxy.store.redis_steering import Together
-from proxy.store.steerable import slot
+from proxy.store.redis.objective_state import slot
+from proxy.store.redis.objective_store import Together
 from tests.fakes.redis_keys import SERVER, prefix
 
 _BEGUN: Final = 30

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from proxy.chosen import Chosen
-from proxy.folding.figures import FoldFigures
-from proxy.telemetry import Telemetry
+from proxy.records.compaction_settings import Chosen
+from proxy.services.compaction.figures import FoldFigures
+from proxy.services.telemetry.telemetry import Telemetry
 from tests.fakes.receipts import a_receipt
 
 GRAFANA = Path(__file__).resolve().parents[2] / "dashboards" / "grafana"

@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from proxy.calls.settlement import Attempt, End
 from proxy.errors import ProxyError
-from proxy.receipt import Outcome
-from proxy.settle import Attempt, End
+from proxy.records.receipt import Outcome
 from slo.budget import Budget
 from slo.usage import Usage
 from tests.fakes.clock import played

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from proxy.alerts.outlets import Outlet, outlets
+from proxy.services.alerts.configured_sinks import Outlet, outlets
 from slo.alert import Alert, Severity
 from slo.promises.sinks import Sink, SinkKind
 from tests.fakes.server import Got, Server

@@ -5,10 +5,10 @@ from typing import Any
 
 from prometheus_client.registry import Collector
 
+from proxy.app_context import Surroundings
 from proxy.configuration import Prepare, read_policies
 from proxy.settings import Settings
 from proxy.store.store import Store
-from proxy.surroundings import Surroundings
 from slo.alert import Alert
 from tests.fakes.desk import FakeEstimator, LoopTasks, catalog
 from tests.fakes.limited import NOW

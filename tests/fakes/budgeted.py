@@ -15,9 +15,9 @@ import httpx
 import orjson
 
 from proxy.app import Gateway, gateway
-from proxy.lab.lab import Lab
-from proxy.lab.server import serving
 from proxy.settings import Settings
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Lab
 from tests.fakes.standing import standing
 from tests.fakes.town import lab_standing
 

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from proxy.desk import Head
-from proxy.receipt import Receipt
+from proxy.calls.ports import Head
+from proxy.records.receipt import Receipt
 
 
 class FakeCaller:

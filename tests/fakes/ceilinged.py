@@ -4,13 +4,13 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+from proxy.calls.ports import Admitted, Elsewhere
+from proxy.calls.settlement import Attempt
+from proxy.calls.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
-from proxy.desk import Admitted, Elsewhere
-from proxy.limits.ceilings import Ceilings
-from proxy.limits.predicting import Predictor
-from proxy.prepare import prepare
-from proxy.settle import Attempt
+from proxy.services.budgets.ceilings import Ceilings
+from proxy.services.budgets.prediction import Predictor
 from slo.ceiling import Ceiling
 from slo.price import Period, Rates, Sheet, Tariff
 from slo.usage import Usage

@@ -4,21 +4,21 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from proxy.call import Call, Key
+from proxy.calls.deadlines import Watch, Watches
+from proxy.calls.metering import Meter
+from proxy.calls.pipeline import serve
+from proxy.calls.ports import Caller, Desk, Line
+from proxy.calls.retry_policy import Patience
+from proxy.calls.settlement import Attempt, Seal
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route, Upstream
-from proxy.chat import ask
-from proxy.decide import Patience
-from proxy.desk import Caller, Desk, Line
-from proxy.meter import Meter
-from proxy.pipeline import serve
-from proxy.prefix.explaining.diagnostics import Heard
+from proxy.prefix.explain.diagnostics import Heard
 from proxy.prefix.planned import Planned, Unplanned
-from proxy.receipt import Receipt
-from proxy.settle import Attempt, Seal
-from proxy.timeline import Timeline
+from proxy.records.call import Call, Key
+from proxy.records.receipt import Receipt
+from proxy.records.request_fields import ask
+from proxy.records.timeline import Timeline
 from proxy.upstream.port import Transport
-from proxy.watch import Watch, Watches
 from slo.price import Period, Rates, Sheet, Tariff
 from slo.usage import Usage
 

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from proxy.alerts.dispatch import Alerts
-from proxy.alerts.outlets import Outlet
-from proxy.alerts.post import Post
+from proxy.services.alerts.configured_sinks import Outlet
+from proxy.services.alerts.dispatch import Alerts
+from proxy.services.alerts.http_sender import Post
 from proxy.store.store import Store
 from slo.alert import Alert, Severity
 from slo.alerting import TOGETHER

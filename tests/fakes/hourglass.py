@@ -19,13 +19,13 @@ from dashboards.reports import Part, Period, Spend
 from proxy import app
 from proxy.app import Gateway
 from proxy.configuration import read_catalog
-from proxy.demo.catalog import pointing, simulated
-from proxy.lab.app import app as lab_app
-from proxy.lab.lab import Lab, cache_of
-from proxy.lab.models import LabSettings
-from proxy.lab.server import serving
-from proxy.prefix.standing import Mode, Place
+from proxy.records.feature_mode import Mode, Place
 from proxy.settings import Settings, read
+from proxy.tools.demo.catalog import pointing, simulated
+from proxy.tools.simulator.app import app as lab_app
+from proxy.tools.simulator.models import LabSettings
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Lab, cache_of
 from tests.fakes.standing import standing
 
 #: The model that stands for each regime.

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from proxy.call import Key
+from proxy.api.body_limits import Room
+from proxy.api.endpoint import Door, Front
 from proxy.catalog.families import Passing
-from proxy.receipt import Receipt
-from proxy.routes.front import Door, Front
-from proxy.routes.room import Room
+from proxy.records.call import Key
+from proxy.records.receipt import Receipt
 from tests.fakes.answers import ASKED, COMPLETION
 from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
 from tests.fakes.clock import played

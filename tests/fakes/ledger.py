@@ -4,9 +4,9 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from proxy.receipt import Receipt
-from proxy.store import rows, schema
-from proxy.store.database import reading
+from proxy.records.receipt import Receipt
+from proxy.store.sql import rows, schema
+from proxy.store.sql.database import reading
 
 
 def ledger_of(engine: Engine) -> list[Receipt]:

@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from proxy.calls.settlement import Attempt, End, Seal, receipt
+from proxy.calls.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
-from proxy.limits.admission import Admission
-from proxy.limits.predicting import Predictor
-from proxy.prepare import prepare
-from proxy.receipt import Receipt
-from proxy.settle import Attempt, End, Seal, receipt
-from proxy.store.reserving import Condition, Private, StoreLost
-from proxy.timeline import Timeline
+from proxy.records.receipt import Receipt
+from proxy.records.timeline import Timeline
+from proxy.services.budgets.admission import Admission
+from proxy.services.budgets.prediction import Predictor
+from proxy.store.redis.local_budget_store import Condition, Private, StoreLost
 from slo.budget import Budget, Hold, Unit
 from slo.reservations import Claim, Granted, Level, Refused, Reservations
 from slo.window import Window

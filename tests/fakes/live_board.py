@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from sqlalchemy.exc import OperationalError
 
-from proxy.board import LiveBoard
-from proxy.steering.wheel import Wheel
-from proxy.store.inserts import inserter
+from proxy.pages.board_data import LiveBoard
+from proxy.services.objectives.router import Wheel
+from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.budget import Budget
 from slo.controller.standing import Standing

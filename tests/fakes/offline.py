@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from proxy.prefix.standing import Mode
-from proxy.store.known_keys import KnownKeys
+from proxy.records.feature_mode import Mode
+from proxy.store.sql.known_keys import KnownKeys
 from proxy.store.store import Store
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 
-from proxy.call import Key
+from proxy.api.request import token, unauthenticated
 from proxy.errors import ProxyError
-from proxy.routes.arrival import token, unauthenticated
+from proxy.records.call import Key
 from tests.fakes.asgi import asked, scope
 from tests.fakes.clock import played
 from tests.fakes.desk import KEY

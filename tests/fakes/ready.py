@@ -2,12 +2,12 @@
 
 from typing import Any, Final
 
+from proxy.prefix.breakpoints.plan import Arm, Plan
 from proxy.prefix.conversations import Resolved
-from proxy.prefix.expected.chains import Expected
-from proxy.prefix.expected.sent import Sent
-from proxy.prefix.explaining.findings import Evidence
-from proxy.prefix.marking.plan import Arm, Plan
+from proxy.prefix.explain.findings import Evidence
 from proxy.prefix.planned import Asked, Draft, Planned, Way
+from proxy.prefix.prediction.prefix_chains import Expected
+from proxy.prefix.prediction.sent import Sent
 from proxy.prefix.prompts.conversation import Chain
 from proxy.prefix.prompts.prompt import parsed
 from slo.price import Rates

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from proxy.receipt import Outcome, Receipt
+from proxy.records.receipt import Outcome, Receipt
 from slo.usage import Usage
 
 START = 1_790_000_000.0

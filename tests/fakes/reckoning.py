@@ -6,11 +6,11 @@ from datetime import date
 from sqlalchemy import func, select
 
 from dashboards.reports import Period
-from proxy.store import schema
-from proxy.store.database import open_database, reading
-from proxy.store.ledger import Ledger
-from proxy.store.reports import LedgerReports
-from proxy.store.segments import listed
+from proxy.store.journal.segments import listed
+from proxy.store.sql import schema
+from proxy.store.sql.database import open_database, reading
+from proxy.store.sql.ledger import Ledger
+from proxy.store.sql.reports import LedgerReports
 from tests.fakes.load import Load
 from tests.fakes.served import Served
 

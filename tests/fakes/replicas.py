@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import orjson
 
-from proxy.lab.lab import Lab
-from proxy.prefix.standing import Mode, Place
+from proxy.records.feature_mode import Mode, Place
 from proxy.store.store import Store
+from proxy.tools.simulator.upstream import Lab
 from tests.fakes.hourglass import Sand, lab_by_the_hour
 from tests.fakes.served import Served, free_port, served
 from tests.fakes.standing import standing

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 from sqlalchemy.exc import OperationalError
 
-from proxy.steering.steering import Steering
-from proxy.steering.tracks import Track, track
-from proxy.steering.wheel import Wheel
-from proxy.store.pins import PinRow
-from proxy.store.reserving import StoreLost
-from proxy.store.steering import Alone, Counters
+from proxy.services.objectives.objective_state import Track, track
+from proxy.services.objectives.router import Wheel
+from proxy.services.objectives.steering import Steering
+from proxy.store.redis.local_budget_store import StoreLost
+from proxy.store.redis.local_objective_store import Alone, Counters
+from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Alert
 from slo.controller.standing import State

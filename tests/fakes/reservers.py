@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from proxy.store.redis_reserving import Shared
+from proxy.store.redis.budget_store import Shared
 from slo.reservations import Claim, Granted
 from tests.fakes.redis_keys import SERVER
 

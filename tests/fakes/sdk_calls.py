@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
-from proxy.lab.lab import Exchange
-from proxy.receipt import Receipt
+from proxy.records.receipt import Receipt
+from proxy.tools.simulator.upstream import Exchange
 from slo.usage import Usage
 from tests.fakes.town import Town
 

@@ -11,12 +11,12 @@ from typing import Any
 import openai
 
 from proxy.app import Gateway, gateway
-from proxy.lab.app import app
-from proxy.lab.lab import Lab
-from proxy.lab.models import LabSettings, Simulated
-from proxy.lab.server import serving
-from proxy.receipt import Receipt
+from proxy.records.receipt import Receipt
 from proxy.settings import Settings
+from proxy.tools.simulator.app import app
+from proxy.tools.simulator.models import LabSettings, Simulated
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Lab
 from tests.fakes.standing import standing
 
 _CLAUDE = {"wire": "anthropic", "regime": "", "traits": frozenset({"sampling"})}

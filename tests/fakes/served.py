@@ -13,10 +13,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from proxy.routes.starting import STARTING
+from proxy.api.starting import STARTING
 from proxy.store.store import Store
 
-_SERVE = "from proxy.cli import main; main()"
+_SERVE = "from proxy.cli.main import main; main()"
 _NOW = 1_790_000_000.0
 
 

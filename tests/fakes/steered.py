@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from proxy.store.redis_steering import Together
+from proxy.store.redis.objective_store import Together
 from tests.fakes.redis_keys import SERVER
 
 ORGANIZATION = "acme"

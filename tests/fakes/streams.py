@@ -3,8 +3,8 @@
 import orjson
 from hypothesis import strategies as st
 
-from proxy.meter import Meter
-from proxy.wire.usage import openai_usage
+from proxy.calls.metering import Meter
+from proxy.providers.usage import openai_usage
 
 
 def event(value: object, name: str = "") -> bytes:

@@ -12,9 +12,9 @@ import yaml
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.app import gateway
-from proxy.lab.server import serving
-from proxy.prefix.standing import Mode
+from proxy.records.feature_mode import Mode
 from proxy.settings import Settings
+from proxy.tools.simulator.server import serving
 from tests.fakes.town import PRICE
 
 FOLDER = Path(__file__).resolve().parents[2] / "../shared/data/A/crewAIInc+crewAI"

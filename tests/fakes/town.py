@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from proxy.app import Gateway, gateway
-from proxy.lab.app import app
-from proxy.lab.lab import Lab
-from proxy.lab.models import LabSettings, Simulated
-from proxy.lab.server import serving
-from proxy.receipt import Receipt
+from proxy.records.receipt import Receipt
 from proxy.settings import Settings
+from proxy.tools.simulator.app import app
+from proxy.tools.simulator.models import LabSettings, Simulated
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Lab
 from tests.fakes.standing import standing
 
 PRICE = (

@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy.call import Call
+from proxy.calls.ports import Admitted, Desk, Elsewhere
+from proxy.calls.retry_policy import Patience
+from proxy.calls.route_health import Lanes
+from proxy.calls.settlement import Attempt, Seal
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route, Upstream
-from proxy.decide import Patience
-from proxy.desk import Admitted, Desk, Elsewhere
 from proxy.errors import CallerError, ProxyError
-from proxy.lanes import Lanes
-from proxy.prefix.explaining.diagnostics import Heard
+from proxy.prefix.explain.diagnostics import Heard
 from proxy.prefix.planned import Planned, Unplanned
-from proxy.receipt import Receipt
-from proxy.settle import Attempt, Seal
-from proxy.steering.wheel import Wheel
-from proxy.timeline import Timeline
-from proxy.wire.port import Prepared
+from proxy.providers.port import Prepared
+from proxy.records.call import Call
+from proxy.records.receipt import Receipt
+from proxy.records.timeline import Timeline
+from proxy.services.objectives.router import Wheel
 from slo.concurrency import Limit
 from slo.usage import Usage
 from tests.fakes.answers import STREAM, chunk, failing, stream

@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from proxy.commands.terminal import Terminal
-from proxy.receipt import Receipt
-from proxy.store.inserts import inserter
+from proxy.cli.terminal import Terminal
+from proxy.records.receipt import Receipt
+from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
+from proxy.providers.port import Prepared
 from proxy.upstream.port import Unsent
-from proxy.wire.port import Prepared
 
 JSON = {"content-type": "application/json"}
 EVENTS = {"content-type": "text/event-stream; charset=utf-8"}

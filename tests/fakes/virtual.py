@@ -17,17 +17,17 @@ import msgspec
 import orjson
 from sqlalchemy import select
 
+from proxy.api.endpoint import Front
 from proxy.app import Gateway, gateway
-from proxy.lab.app import app
-from proxy.lab.lab import Lab
-from proxy.lab.models import LabSettings, Simulated
-from proxy.lab.server import serving
-from proxy.prefix.standing import Mode
-from proxy.receipt import Receipt
-from proxy.routes.front import Front
+from proxy.records.feature_mode import Mode
+from proxy.records.receipt import Receipt
 from proxy.settings import Settings
-from proxy.store import schema
-from proxy.store.database import reading
+from proxy.store.sql import schema
+from proxy.store.sql.database import reading
+from proxy.tools.simulator.app import app
+from proxy.tools.simulator.models import LabSettings, Simulated
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Lab
 from slo.alert import Alert
 from slo.price import cost
 from tests.fakes.dialler import Dialler

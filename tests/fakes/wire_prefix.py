@@ -16,14 +16,14 @@ from itertools import pairwise
 import orjson
 
 from proxy.caches.port import Block, CachedPrompt
+from proxy.calls.translation import prepare
 from proxy.catalog.entries import REGIMES, TRAITS, Kind, Route, Upstream
-from proxy.lab.bodies import parsed
-from proxy.lab.chat import CHAT
-from proxy.lab.messages import MESSAGES
-from proxy.lab.models import Simulated
-from proxy.lab.rendering import END, Vocabulary
-from proxy.lab.told import Context
-from proxy.prepare import prepare
+from proxy.tools.simulator.bodies import parsed
+from proxy.tools.simulator.chat import CHAT
+from proxy.tools.simulator.messages import MESSAGES
+from proxy.tools.simulator.models import Simulated
+from proxy.tools.simulator.rendering import END, Vocabulary
+from proxy.tools.simulator.scripted_reply import Context
 from tests.fakes.desk import call
 
 _LEADING = ("system", "developer")

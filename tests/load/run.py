@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from proxy.catalog.load import load
-from proxy.demo.catalog import pointing
+from proxy.tools.demo.catalog import pointing
 from tests.bench.gateway import (
     command,
     end_children_when_terminated,

@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from proxy.chat import ask
 from proxy.errors import InvalidCall
+from proxy.records.request_fields import ask
 from tests.load.mixes import AGENT_TURNS, LOOP_STEPS, MIXES, Step, bad_input, coding_agent
 
 ROOT = Path(__file__).resolve().parents[2]

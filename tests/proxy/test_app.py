@@ -18,12 +18,12 @@ from typing import Any, TypeVar, cast
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from proxy.api.serving import descriptor_limit, listener, raise_descriptor_limit, server, tune
 from proxy.app import Gateway, gateway
 from proxy.catalog.problems import BadCatalog
 from proxy.configuration import read_catalog
-from proxy.serving import descriptor_limit, listener, raise_descriptor_limit, server, tune
 from proxy.settings import Settings
-from proxy.store.journal import Journal
+from proxy.store.journal.journal import Journal
 from proxy.store.store import Store
 from tests.fakes.asgi import Connection, asked, refusal, scope
 from tests.fakes.receipts import a_receipt

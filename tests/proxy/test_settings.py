@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from compaction.policy import Mode as Compaction
-from proxy.prefix.standing import Mode
+from proxy.records.feature_mode import Mode
 from proxy.settings import PREFIX, InvalidSettings, Settings, read, upstream_keys
 
 #: Every setting with a value that is not its default, as text and as read.

@@ -1,6 +1,6 @@
 """One lease and its counter, message by message; the counter's side is Redis's own.
 
-``tests/proxy/store/test_leased_counters.py`` holds both together.
+``tests/proxy/store/redis/test_leased_counters.py`` holds both together.
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """What only the counters of one process do: they are bounded. The rest is promised by every store.
 
-See ``tests/proxy/store/test_reserving.py``.
+See ``tests/proxy/store/redis/test_local_budget_store.py``.
 """
 
 import pytest

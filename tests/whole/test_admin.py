@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from proxy.store.pins import PinRow
+from proxy.store.sql.pins import PinRow
 from tests.fakes.second import Second, second
 
 TOKEN = "an-admin-token-of-24-chars"

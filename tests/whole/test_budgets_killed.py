@@ -2,12 +2,12 @@
 
 That it is free afterwards takes the minute that holds last. ``python -m tests.bench.budget_faults``
 waits for it; here the same is told of the counters alone, whose time is a test's own
-(``tests/proxy/store/test_redis_reserving.py``).
+(``tests/proxy/store/redis/test_budget_store.py``).
 """
 
 import pytest
 
-from proxy.limits.local_quota import TTL
+from proxy.services.budgets.local_quota import TTL
 from tests.bench.budget_faults import HALF, killed
 from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.limits.reconcile import SETTLED
+from proxy.services.budgets.reconciliation import SETTLED
 from slo.leases import VALID_S
 from tests.bench.budget_faults import (
     LIMITS,

@@ -1,7 +1,7 @@
 """A hard budget that holds what is likely, under calls of all lengths at once, over HTTP.
 
 What may pass it is what settles late: a call whose hold had ended before it did, for a gateway that
-died or could not extend it (``tests/proxy/store/test_reserving.py`` counts it to the last unit).
+died or could not extend it (``test_local_budget_store.py`` counts it to the last unit).
 Nothing settles late here, so nothing passes.
 """
 

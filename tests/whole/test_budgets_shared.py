@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from proxy.lab.lab import Lab
 from proxy.store.store import Store
+from proxy.tools.simulator.upstream import Lab
 from tests.fakes.budgeted import DEAR, FIVE, knock
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.replicas import Sibling

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from compaction.policy import Mode
-from proxy.receipt import Outcome
+from proxy.records.receipt import Outcome
 from tests.fakes.town import Town
 
 RULE = "Never promise a refund before the order was looked up."

@@ -10,8 +10,8 @@ from itertools import product
 
 import pytest
 
-from proxy.lab.cues import NAMES
-from proxy.receipt import Outcome
+from proxy.records.receipt import Outcome
+from proxy.tools.simulator.fault_directives import NAMES
 from tests.bench.faults import LEAVES, PATIENCE, STATUSES, Case, Met, cases, meet
 from tests.fakes.town import Town, town
 

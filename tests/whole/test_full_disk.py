@@ -105,7 +105,7 @@ def in_log(gateway: Served) -> int:
 
 def imported(gateway: Served) -> str:
     """What ``thriftgate receipts import`` says of the gateway's log."""
-    command = [sys.executable, "-c", "from proxy.cli import main; main()"]
+    command = [sys.executable, "-c", "from proxy.cli.main import main; main()"]
     done = subprocess.run(  # noqa: S603 - our own command
         [*command, "receipts", "import", str(gateway.folder / "serve.log")],
         env=gateway.environment(),

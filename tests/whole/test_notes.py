@@ -9,11 +9,11 @@ import orjson
 
 from compaction.policy import Mode as Compaction
 from proxy.app import Gateway, gateway
-from proxy.prefix.standing import Mode as Planning
+from proxy.records.feature_mode import Mode as Planning
 from proxy.settings import Settings
 from tests.fakes.asgi import Connection, asked, scope
 from tests.fakes.server import Server, head, serving
-from tests.proxy.folding.notings import answer, note, visit
+from tests.proxy.services.compaction.notings import answer, note, visit
 
 NOW = 1_790_000_000.0
 CATALOG = """

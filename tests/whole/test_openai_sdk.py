@@ -6,7 +6,7 @@ import openai
 import orjson
 import pytest
 
-from proxy.receipt import Outcome
+from proxy.records.receipt import Outcome
 from tests.fakes.sdk import Sdk
 from tests.fakes.sdk_calls import (
     CHAT_TOOLS,

@@ -15,7 +15,7 @@ from proxy.prefix.planned import Asked, Planned, Way
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import Slot
-from proxy.prefix.standing import Mode
+from proxy.records.feature_mode import Mode
 from slo.usage import Usage
 from tests.bench.planning import way
 from tests.fakes.hourglass import Hourglass, hourglass

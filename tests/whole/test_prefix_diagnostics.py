@@ -8,9 +8,9 @@ import httpx
 import orjson
 import pytest
 
-from proxy.commands.explain import told
-from proxy.prefix.standing import Mode
-from proxy.receipt import Receipt
+from proxy.cli.explain import told
+from proxy.records.feature_mode import Mode
+from proxy.records.receipt import Receipt
 from tests.fakes.handbook import handbook
 from tests.fakes.hourglass import Hourglass, hourglass
 

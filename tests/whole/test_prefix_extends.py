@@ -10,7 +10,7 @@ from itertools import islice
 import orjson
 import pytest
 
-from proxy.wire.kinds import WIRES
+from proxy.providers.kinds import WIRES
 from tests.bench.prefix_extends import BUILT, LEARNING, MODES, learned, moves
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import orjson
 import pytest
 
-from proxy.prefix.standing import Mode, Place
+from proxy.records.feature_mode import Mode, Place
 from tests.fakes.handbook import handbook, question
 from tests.fakes.hourglass import MODELS, Hourglass, hourglass
 

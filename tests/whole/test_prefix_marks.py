@@ -8,7 +8,7 @@ import httpx
 import orjson
 import pytest
 
-from proxy.prefix.standing import Mode
+from proxy.records.feature_mode import Mode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook, question
 from tests.fakes.hourglass import MODELS, START, Hourglass, hourglass

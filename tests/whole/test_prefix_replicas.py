@@ -15,8 +15,8 @@ import pytest
 
 from proxy.prefix.layouts.order import INTRODUCTION
 from proxy.prefix.planned import Asked, place
-from proxy.prefix.standing import Mode, Place
-from proxy.store.layout_rows import Proposal
+from proxy.records.feature_mode import Mode, Place
+from proxy.store.sql.layout_rows import Proposal
 from tests.bench.prefix_traffic import Asking, User
 from tests.bench.prefix_ways import variable_first
 from tests.fakes.badly_built import raw_bodies

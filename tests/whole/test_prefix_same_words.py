@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from proxy.prefix.standing import Mode
+from proxy.records.feature_mode import Mode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook
 from tests.fakes.hourglass import MODELS, Hourglass, hourglass

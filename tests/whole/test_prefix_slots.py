@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.prefix.standing import Mode
+from proxy.records.feature_mode import Mode
 from tests.fakes.handbook import handbook
 from tests.fakes.hourglass import MODELS, Hourglass, hourglass
 

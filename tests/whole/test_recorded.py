@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError, envelope
-from proxy.receipt import Outcome, Receipt
-from proxy.timeline import Timeline
+from proxy.records.receipt import Outcome, Receipt
+from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.caller import FakeCaller
 from tests.fakes.desk import call, desk, route, served
@@ -24,7 +24,7 @@ from tests.fakes.tapes import FOLDER, Tape, studio, tapes
 from tests.fakes.town import Town
 from tests.fakes.upstream import EVENTS, FakeTransport, Scripted, broken
 
-#: The statuses a caller gets for those recorded; see proxy.wire.failures.
+#: The statuses a caller gets for those recorded; see proxy.providers.failures.
 STATUSES = {200: 200, 400: 400, 401: 502, 404: 404}
 needs_tapes = pytest.mark.skipif(not FOLDER.exists(), reason=f"no recordings at {FOLDER}")
 

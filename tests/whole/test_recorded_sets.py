@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.replay.lines import line
+from proxy.tools.replay.lines import line
 from tests.bench.recorded import KINDS, lines
 from tests.fakes.recorded import FOLDER
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from proxy.receipt import Outcome
+from proxy.records.receipt import Outcome
 from tests.fakes.sdk import Dial
 from tests.fakes.sdk_calls import chat
 from tests.fakes.town import Town

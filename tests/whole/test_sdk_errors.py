@@ -8,7 +8,7 @@ import httpx
 import openai
 import pytest
 
-from proxy.receipt import Outcome
+from proxy.records.receipt import Outcome
 from tests.fakes.sdk import Dial
 from tests.fakes.sdk_calls import chat, user
 from tests.fakes.town import Town

@@ -17,11 +17,11 @@ import psycopg
 import pytest
 import redis
 
-from proxy.commands.session import now
-from proxy.routes.starting import OFFLINE, STARTING
-from proxy.store.database import open_database
-from proxy.store.known_keys import FILE_NAME, UnusableKeys, read_known_keys
-from proxy.store.teams import Teams
+from proxy.api.starting import OFFLINE, STARTING
+from proxy.cli.session import now
+from proxy.store.sql.database import open_database
+from proxy.store.sql.known_keys import FILE_NAME, UnusableKeys, read_known_keys
+from proxy.store.sql.teams import Teams
 from tests.fakes.postgres import SERVER, schema
 from tests.fakes.redis_keys import SERVER as REDIS
 from tests.fakes.served import Served, served

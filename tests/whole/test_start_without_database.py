@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from proxy.routes.starting import STARTING
+from proxy.api.starting import STARTING
 from tests.fakes.postgres import SERVER, schema
 from tests.fakes.served import Served, served
 from tests.fakes.standing import standing

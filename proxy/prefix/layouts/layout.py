@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from proxy.amounts import quantity
 from proxy.prefix.layouts.holes import Anchor, Hole, Words
 from proxy.prefix.layouts.order import Wish, Wished
 from proxy.prefix.prompts.prompt import RANK, Fingerprint, Prompt, Slot
+from proxy.records.amounts import quantity
 
 #: Moves of a layout that are followed; the rest are passed over.
 LIMIT: Final = 64

@@ -7,12 +7,12 @@ from typing import Final
 
 import msgspec
 
+from proxy.caches.regime import Regime
 from proxy.prefix.layouts.holes import Anchor
 from proxy.prefix.layouts.layout import Layout, Move
 from proxy.prefix.layouts.samples import Sample, Samples, Seen
 from proxy.prefix.layouts.skeleton import Column, Gap, gaps, groups
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Fingerprint, Slot
-from proxy.prefix.prompts.regime import Regime
 
 #: Evidence below which nothing is proposed: so many calls, or this many conversations. What
 #: changes within one conversation shows in that one; what differs between them, in two.

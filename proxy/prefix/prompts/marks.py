@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
+from proxy.caches.regime import Regime
 from proxy.prefix.prompts.objects import Unplannable, elements, is_exact, listed, members, written
 from proxy.prefix.prompts.prompt import ASSISTANT, Block, Prompt, Reading, parts, read, text
-from proxy.prefix.prompts.regime import Regime
 
 #: The members that are marks.
 MARKS: Final = ("cache_control", "prompt_cache_breakpoint")

@@ -11,7 +11,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.catalog.load import load
 from proxy.catalog.problems import BadCatalog
-from proxy.limits.claims import is_unseen
+from proxy.services.budgets.reservation_requests import is_unseen
 from slo.budget import Unpriced
 from tests.fakes.desk import call
 

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import orjson
 
+from proxy.calls.route_target import way
+from proxy.prefix.breakpoints.plan import Plan, merged
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import Lessons
-from proxy.prefix.marking.plan import Plan, merged
 from proxy.prefix.planned import Asked, Planned, Way
 from proxy.prefix.planner import Planner
-from proxy.ways import way
 from slo.price import Rates
 from slo.usage import Usage
 from tests.fakes.handbook import handbook

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from proxy.prefix.expected.sent import Sent, told
+from proxy.caches.regime import Regime
+from proxy.prefix.prediction.sent import Sent, told
 from proxy.prefix.prompts.prompt import (
     BYTES_PER_TOKEN,
     Block,
@@ -21,7 +22,6 @@ from proxy.prefix.prompts.prompt import (
     read,
     talk,
 )
-from proxy.prefix.prompts.regime import Regime
 
 ANTHROPIC = Regime(
     name="anthropic-breakpoint",

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from proxy.prefix.arrangement import arranged, as_it_came, sent, stripped
+from proxy.prefix.breakpoints.plan import Plan, Policy
 from proxy.prefix.layouts.layout import Layout, Move
-from proxy.prefix.marking.plan import Plan, Policy
 from proxy.prefix.planned import Draft
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable

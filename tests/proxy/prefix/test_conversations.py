@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy.prefix.breakpoints.plan import SEVERAL, Arm, Plan
 from proxy.prefix.conversations import Conversations
-from proxy.prefix.marking.plan import SEVERAL, Arm, Plan
-from proxy.prefix.origin import Origin
 from proxy.prefix.planned import Asked, Planned
 from proxy.prefix.prompts.conversation import Chain
+from proxy.records.origin import Origin
 from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said, tool
 
 MANY = 50

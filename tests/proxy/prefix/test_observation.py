@@ -1,9 +1,9 @@
 """What answered calls tell of their feature's habits."""
 
-from proxy.prefix.marking.habits import Reads
+from proxy.prefix.breakpoints.reuse_statistics import Reads
+from proxy.prefix.conversation_state import Talk
 from proxy.prefix.observation import Observation, observation
 from proxy.prefix.planned import Planned
-from proxy.prefix.talks import Talk
 from slo.usage import Usage
 from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, talk
 

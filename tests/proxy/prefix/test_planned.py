@@ -1,9 +1,9 @@
 import msgspec
 import pytest
 
-from proxy.prefix.explaining.diagnostics import Question
+from proxy.prefix.explain.diagnostics import Question
 from proxy.prefix.planned import Unplanned, place
-from proxy.prefix.standing import Place
+from proxy.records.feature_mode import Place
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
 
 

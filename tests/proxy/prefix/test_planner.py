@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from proxy.prefix.explaining.reasons import Reason, Said
-from proxy.prefix.marking.habits import Habits
-from proxy.prefix.marking.plan import Arm, Plan
+from proxy.prefix.breakpoints.plan import Arm, Plan
+from proxy.prefix.breakpoints.reuse_statistics import Habits
+from proxy.prefix.explain.reasons import Reason, Said
 from proxy.prefix.planner import Planner, fingerprint, missed
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.standing import Place
+from proxy.records.feature_mode import Place
 from slo.usage import Usage
 from tests.proxy.prefix.askings import (
     NOW,

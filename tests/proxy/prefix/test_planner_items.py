@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.caches.port import Block
-from proxy.lab.bodies import parsed
-from proxy.lab.models import Simulated
-from proxy.lab.rendering import END, Vocabulary
-from proxy.lab.responses import RESPONSES
-from proxy.lab.told import Context
 from proxy.prefix.arrangement import arranged
 from proxy.prefix.arrangement import sent as marked
-from proxy.prefix.marking.plan import Plan, Policy
+from proxy.prefix.breakpoints.plan import Plan, Policy
 from proxy.prefix.planner import Planner
+from proxy.tools.simulator.bodies import parsed
+from proxy.tools.simulator.models import Simulated
+from proxy.tools.simulator.rendering import END, Vocabulary
+from proxy.tools.simulator.responses import RESPONSES
+from proxy.tools.simulator.scripted_reply import Context
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
 from tests.fakes.in_items import in_items

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.prefix.expected.lookups import keys, looked_up, writes
-from proxy.prefix.expected.sent import Sent
 from proxy.prefix.planned import Planned
+from proxy.prefix.prediction.lookups import keys, looked_up, writes
+from proxy.prefix.prediction.sent import Sent
 from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said, tool
 
 REGIMES: Final = ("anthropic-breakpoint", "openai-breakpoint")

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from proxy.prefix.expected.billing import expected_usage, prompt_cost
 from proxy.prefix.planned import Planned
+from proxy.prefix.prediction.billing import expected_usage, prompt_cost
 from slo.usage import Usage
 from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, said, talk
 

@@ -11,7 +11,7 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
-from proxy.store.database import migrate, open_database
+from proxy.store.sql.database import migrate, open_database
 from tests.fakes.redis_keys import SERVER as REDIS
 from tests.fakes.redis_keys import prefix
 

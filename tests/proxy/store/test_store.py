@@ -14,11 +14,11 @@ from sqlalchemy.exc import NoResultFound, OperationalError
 
 from compaction.policy import Mode as Compaction
 from proxy.errors import Unready
-from proxy.prefix.standing import Mode, Place
-from proxy.receipt import Receipt
-from proxy.store import schema
-from proxy.store.database import OtherInstallation, open_database, revision, writing
-from proxy.store.segments import listed
+from proxy.records.feature_mode import Mode, Place
+from proxy.records.receipt import Receipt
+from proxy.store.journal.segments import listed
+from proxy.store.sql import schema
+from proxy.store.sql.database import OtherInstallation, open_database, revision, writing
 from proxy.store.store import Store, check_database
 from tests.fakes.ledger import ledger_of, rollups_of
 from tests.fakes.offline import offline_store
@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parents[3]
 APPEND_UNTIL_KILLED = """
 import itertools, os, sys
 from pathlib import Path
-from proxy.store.ids import call_ids
-from proxy.store.journal import Bounds, Journal
+from proxy.store.sql.ids import call_ids
+from proxy.store.journal.journal import Bounds, Journal
 from proxy.store.store import Store
 from tests.fakes.offline import offline_store
 from tests.fakes.receipts import START, a_receipt

@@ -13,8 +13,8 @@ import uvloop
 
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
+from proxy.providers.port import Prepared
 from proxy.upstream.http import HttpTransport, transport
-from proxy.wire.port import Prepared
 from tests.fakes.server import CLOSE, RESET, WAIT, Server, Step, chunked, head, serving
 
 OK = [head(200, "Content-Length: 2"), b"ok"]

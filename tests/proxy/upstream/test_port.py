@@ -8,9 +8,9 @@ import pytest
 
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
+from proxy.providers.port import Prepared
 from proxy.upstream.http import transport
 from proxy.upstream.port import Exchange, Transport, request_id
-from proxy.wire.port import Prepared
 from tests.fakes.server import CLOSE, RESET, WAIT, Step, chunked, head, serving
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted, broken, unreachable
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy.caches.regime import Regime
 from proxy.prefix.layouts.holes import instructions
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.learning import Learner
 from proxy.prefix.prompts.prompt import Slot, parsed
-from proxy.prefix.prompts.regime import Regime
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.handbook import handbook
 from tests.fakes.kept import kept

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
+from proxy.prefix.message_cache import reading
 from proxy.prefix.prompts.conversation import Chain, chain
 from proxy.prefix.prompts.prompt import Prompt, parsed
-from proxy.prefix.readings import reading
 
 WHO = ("team", "feature", "key")
 SYSTEM = {"role": "system", "content": "You help. It is noon."}

@@ -11,12 +11,9 @@ from hypothesis import given as each
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from proxy.lab import chat_bodies, messages_bodies, messages_rules
-from proxy.lab.models import MODELS
-from proxy.lab.rendering import Vocabulary
-from proxy.lab.told import Context
-from proxy.prefix.marking.keys import keyed
-from proxy.prefix.marking.plan import Policy
+from proxy.caches.regime import Regime
+from proxy.prefix.breakpoints.keys import keyed
+from proxy.prefix.breakpoints.plan import Policy
 from proxy.prefix.prompts.marks import (
     bare,
     given,
@@ -27,8 +24,11 @@ from proxy.prefix.prompts.marks import (
 )
 from proxy.prefix.prompts.objects import Unplannable, members
 from proxy.prefix.prompts.prompt import Block, Prompt, parsed
-from proxy.prefix.prompts.regime import Regime
-from proxy.wire.kinds import WIRES
+from proxy.providers.kinds import WIRES
+from proxy.tools.simulator import chat_bodies, messages_bodies, messages_rules
+from proxy.tools.simulator.models import MODELS
+from proxy.tools.simulator.rendering import Vocabulary
+from proxy.tools.simulator.scripted_reply import Context
 from tests.fakes.desk import call, route
 from tests.fakes.kept import kept
 from tests.proxy.prefix.sendings import blocks

@@ -1,0 +1,301 @@
+"""The front door: calls go straight to the pipeline, everything else to the pages behind.
+
+One raw ASGI callable around the FastAPI app. Routing, body models and middleware cost more than all
+of our own work on a call, so a call meets none of them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import msgspec
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from proxy.api.azure import PREFIX, as_openai, of_deployment
+from proxy.api.body_limits import Room
+from proxy.api.isolation import check_isolated, isolated
+from proxy.api.passthrough import Relay, mistaken
+from proxy.api.request import Arrival, arrival, body, unauthenticated
+from proxy.calls.deadlines import HungUp, Wait, Watch, Watches
+from proxy.calls.pipeline import refuse, serve
+from proxy.calls.ports import Desk, Line
+from proxy.calls.retry_policy import GENERATING
+from proxy.calls.settlement import Seal
+from proxy.errors import InvalidCall, ProxyError, Unready, UnsupportedMedia
+from proxy.providers.multipart import is_form
+from proxy.records.call import Call, Key
+from proxy.records.request_fields import Ask, ask
+from proxy.records.timeline import Timeline
+
+_log = logging.getLogger("thriftgate.front")
+
+#: Below /v1/, what the gateway answers itself.
+_OURS: Final = ("/v1/models", "/v1/thriftgate/")
+_MODEL: Final = "/v1/models/"
+#: Where a stored prompt or an earlier answer may name the model, so the provider judges a call
+#: without one. Source: OpenAI API reference, create a response, ``model`` (2026-11).
+_WITHOUT_MODEL: Final = frozenset({"responses"})
+_ONCE: Final = "idempotency-key"
+_FEATURE: Final = 128
+#: Seconds a caller has to send its body.
+_BODY_WAIT: Final = 120.0
+
+
+class Keys(Protocol):
+    """Who may call."""
+
+    @property
+    def teams(self) -> int:
+        """How many teams have a key."""
+        ...
+
+    def find(self, token: str) -> Key | None:
+        """The key, if it is known without asking anybody."""
+        ...
+
+    async def look(self, token: str) -> Key | None:
+        """The key, asking the database if need be."""
+        ...
+
+
+class Capacity(Protocol):
+    """Whether another call can be taken."""
+
+    def trouble(self) -> str:
+        """Why no call can be taken; "" if one can."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """What the front needs to let a call in.
+
+    Attributes:
+        call_id: Makes the id of a call that arrives at this time.
+        room: What the bodies of calls may take.
+        max_calls: Calls in flight at once.
+        shared_state: Whether teams may share what a provider keeps under its account.
+    """
+
+    keys: Keys
+    capacity: Capacity
+    now: Callable[[], float]
+    ticks: Callable[[], float]
+    call_id: Callable[[float], str]
+    room: Room
+    max_calls: int
+    shared_state: bool
+
+
+class Front:
+    """The gateway as one ASGI app."""
+
+    def __init__(self, pages: ASGIApp, desk: Desk, door: Door) -> None:
+        self._pages = pages
+        self._desk = desk
+        self._door = door
+        self._flying = 0
+        self._watches = Watches(desk.tasks.start)
+
+    def update(self, desk: Desk) -> None:
+        """Answer calls that arrive from now on at this desk; those under way keep theirs."""
+        self._desk = desk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        path = scope.get("path", "")
+        if path.startswith(PREFIX) and scope["type"] == "http":
+            scope = as_openai(scope)
+            path = scope["path"]
+        is_call = scope["type"] == "http" and path.startswith("/v1/")
+        if not is_call or (path.startswith(_OURS) and not self._is_of_upstream(scope)):
+            await self._pages(scope, receive, send)
+            return
+        self._flying += 1
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._flying -= 1
+
+    def _is_of_upstream(self, scope: Scope) -> bool:
+        """True if a model is to be deleted, or to be shown that only an upstream may know."""
+        path: str = scope["path"]
+        name = path.removeprefix(_MODEL)
+        if name == path or not name:
+            return False
+        catalog = self._desk.catalog
+        is_unlisted = catalog.find(name) is None and catalog.unlisted(name) is not None
+        return scope["method"] == "DELETE" or (scope["method"] == "GET" and is_unlisted)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        timeline = Timeline(self._door.ticks)
+        arrived = self._door.now()
+        call_id = self._door.call_id(arrived)
+        relay = Relay(call_id, receive, send, timeline)
+        try:
+            with Watch(self._watches) as watch, self._door.room.claim() as claim:
+                head = arrival(scope)
+                relay.wants_trailer = head.wants_trailer
+                self._admit(head)
+                key = await self._key(head)
+                watch.expect(Wait.BODY, _BODY_WAIT)
+                with timeline.waiting:
+                    sent = await body(receive, head.length, claim, is_json=_is_json(head))
+                watch.listen(relay.gone)
+                call = _call(call_id, key, head, sent, arrived, self._desk.seal)
+                read = self._read(call, head, timeline)
+                await serve(Line(read, relay, self._desk, watch, timeline))
+        except HungUp:
+            return
+        except asyncio.CancelledError:  # The process stops, and this task ends here anyway.
+            if not relay.is_begun:
+                await relay.refuse(_stopping())
+        except ProxyError as error:
+            await relay.refuse(error)
+        except Exception:
+            _log.exception("Our own mistake on call %s", call_id)
+            if relay.is_begun:
+                raise
+            await relay.refuse(mistaken(call_id))
+
+    def _admit(self, head: Arrival) -> None:
+        """Let the call in, if the gateway can take it and a key came with it."""
+        if self._flying > self._door.max_calls:
+            raise Unready(
+                "The gateway has as many calls in flight as it takes. Try again shortly.",
+                code="too_many_calls",
+                retry_after=1.0,
+            )
+        if trouble := self._door.capacity.trouble():
+            raise Unready(trouble, code="ledger_unavailable", retry_after=5.0)
+        if not head.token:
+            raise unauthenticated(is_missing=True)
+
+    async def _key(self, head: Arrival) -> Key:
+        """The key that came with the call, if it opens anything."""
+        keys = self._door.keys
+        return _good(keys.find(head.token) or await keys.look(head.token))
+
+    def _read(self, call: Call, head: Arrival, timeline: Timeline) -> Call:
+        """The call with its body read, and a receipt for it if it is refused."""
+        try:
+            _check_media(head)
+            call = _asked(of_deployment(call, head.deployment), head)
+            if not self._door.shared_state:
+                teams = self._door.keys.teams
+                check_isolated(call, teams)
+                call = isolated(call, teams, self._desk.seal)
+        except ProxyError as refusal:
+            refuse(call, refusal, self._desk, timeline)
+            raise
+        return call
+
+
+def _good(key: Key | None) -> Key:
+    """The key, if it opens anything."""
+    if key is None or key.revoked:
+        raise unauthenticated(is_missing=False)
+    return key
+
+
+def _call(call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float, seal: Seal) -> Call:
+    feature = head.feature or key.feature
+    return Call(
+        id=call_id,
+        key=key,
+        method=head.method,
+        endpoint=head.endpoint,
+        query=head.query,
+        headers=_scoped(head.forwarded, key, seal),
+        body=sent,
+        ask=None,
+        feature=_label(feature),
+        conversation=head.conversation,
+        session=head.session,
+        slots=head.slots,
+        compaction=head.compaction,
+        arrived=arrived,
+        notes=_cut(feature),
+    )
+
+
+def _scoped(headers: dict[str, str], key: Key, seal: Seal) -> dict[str, str]:
+    """The headers with an idempotency key that no other team's equals: the account is one."""
+    if _ONCE not in headers:
+        return headers
+    return headers | {_ONCE: seal.of(key.team, headers[_ONCE].encode())}
+
+
+def _check_media(head: Arrival) -> None:
+    if head.encoding:
+        raise UnsupportedMedia(
+            f"The body is encoded as {head.encoding[:40]}. Send it without content-encoding.",
+            code="unsupported_content_encoding",
+        )
+    if head.endpoint in GENERATING and head.media not in {"application/json", ""}:
+        raise UnsupportedMedia(
+            f"The body's content type is {head.media[:80]}. Send application/json.",
+            code="unsupported_content_type",
+        )
+
+
+def _is_json(head: Arrival) -> bool:
+    """True if the body is going to be parsed."""
+    return head.endpoint in GENERATING or head.media == "application/json"
+
+
+def _asked(call: Call, head: Arrival) -> Call:
+    """The call with its body read, where the body is for us to read.
+
+    Raises:
+        InvalidCall: If an endpoint we know got a body we cannot read.
+    """
+    if call.endpoint not in GENERATING:
+        return msgspec.structs.replace(call, ask=_glance(call, head))
+    if call.method != "POST":
+        return call
+    read = ask(call.body)
+    if not read.model and call.endpoint not in _WITHOUT_MODEL:
+        raise InvalidCall(
+            "The body names no model. Send `model`; GET /v1/models lists them.",
+            code="missing_model",
+            param="model",
+        )
+    if head.feature or not read.feature:
+        return msgspec.structs.replace(call, ask=read)
+    feature, notes = _label(read.feature), _cut(read.feature)
+    return msgspec.structs.replace(call, ask=read, feature=feature, notes=notes)
+
+
+def _glance(call: Call, head: Arrival) -> Ask | None:
+    """What an unknown endpoint's body asks for; None if it is none of our business.
+
+    A form asks for the deployment that its path names.
+    """
+    if head.deployment and is_form(head.media):
+        return ask(msgspec.json.encode({"model": head.deployment}))
+    if head.media != "application/json" or not call.body:
+        return None
+    try:
+        return ask(call.body)
+    except InvalidCall:
+        return None
+
+
+def _label(text: str) -> str:
+    """A feature label that is safe to store and show."""
+    text = text[:_FEATURE]
+    return (text if text.isprintable() else "".join(c for c in text if c.isprintable())).strip()
+
+
+def _cut(text: str) -> tuple[str, ...]:
+    """What is said of a feature label that is longer than one may be."""
+    if len(text) <= _FEATURE:
+        return ()
+    return (f"the feature's name is cut to {_FEATURE} characters",)
+
+
+def _stopping() -> ProxyError:
+    return Unready("The gateway is stopping. Try again.", code="gateway_stopping", retry_after=1.0)

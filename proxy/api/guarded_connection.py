@@ -1,0 +1,148 @@
+"""A caller's connection that is counted, and closed when its caller is late."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from proxy.api.arrival_deadlines import ArrivalDeadlines, ArrivalTimeouts, Phase
+from proxy.api.connection_limit import ConnectionLimit, ThrottledLog
+from proxy.api.heads import STATUS
+from proxy.errors import InvalidCall, ProxyError, Unready, envelope
+
+_UNLIMITED: Final = 1 << 62
+_TIMEOUTS: Final = {
+    Phase.HEADERS: InvalidCall(
+        "The request's headers did not arrive in time.", code="headers_timeout"
+    ),
+    Phase.BODY: InvalidCall("The request's body arrived too slowly.", code="body_timeout"),
+}
+_LOG_LINES: Final = {
+    Phase.HEADERS: "closed, for no complete headers came within THRIFTGATE_HEADER_TIMEOUT",
+    Phase.BODY: "closed, for the body came more slowly than THRIFTGATE_BODY_MIN_RATE",
+    Phase.ANSWER: "closed, for the caller took nothing of its answer",
+}
+
+
+def _unlimited() -> ConnectionLimit:
+    return ConnectionLimit(total=_UNLIMITED, per_address=_UNLIMITED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionGuard:
+    """Limits that all connections of a server share."""
+
+    limit: ConnectionLimit = field(default_factory=_unlimited)
+    timeouts: ArrivalTimeouts = field(default_factory=ArrivalTimeouts)
+    log: ThrottledLog = field(default_factory=ThrottledLog)
+
+
+class GuardedConnection(HttpToolsProtocol):
+    """uvicorn's side of a connection, within limits of number and time.
+
+    uvicorn knows a timer between two requests alone: a connection that sends nothing, or half of a
+    request, stays open for ever there.
+
+    Attributes:
+        deadlines: Since when what is awaited of the caller, and until when.
+    """
+
+    deadlines: ArrivalDeadlines
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        guard: ConnectionGuard | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._guard = guard or ConnectionGuard()
+        self._address = ""
+        self._is_counted = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Called by asyncio."""
+        super().connection_made(transport)
+        guard = self._guard
+        self._address = self.client[0] if self.client else ""
+        self.deadlines = ArrivalDeadlines(
+            self, self.loop, guard.timeouts, float(self.timeout_keep_alive)
+        )
+        if why := guard.limit.refusal(self._address):
+            self._log(f"refused, for {why}")
+            self._refuse_with(503, Unready(f"Refused: {why}.", code="too_many_connections"))
+        else:
+            guard.limit.acquire(self._address)
+            self._is_counted = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio."""
+        self.deadlines.stop()
+        if self._is_counted:
+            self._is_counted = False
+            self._guard.limit.release(self._address)
+        super().connection_lost(exc)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the gateway itself keeps the caller from sending."""
+        if self.flow.read_paused:
+            return True
+        if not self._is_answering:
+            return False
+        return self.deadlines.phase is Phase.HEADERS or self.cycle.waiting_for_100_continue
+
+    @property
+    def unsent(self) -> int:
+        """Bytes of answers that the caller has not taken yet."""
+        return self.transport.get_write_buffer_size()
+
+    def cut_off(self, phase: Phase) -> None:
+        """Close the connection: the caller's time in this phase is over."""
+        if phase is Phase.ANSWER:
+            self._log(_LOG_LINES[phase])
+            self.transport.abort()
+        elif self.transport.is_closing():
+            return
+        elif phase is Phase.IDLE:
+            self.transport.close()
+        else:
+            self._log(_LOG_LINES[phase])
+            self._end_request(phase)
+
+    @property
+    def _is_answering(self) -> bool:
+        """Whether a request is being answered."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def _end_request(self, phase: Phase) -> None:
+        """Answer 408 to a request that came in part; a caller that sent nothing gets nothing."""
+        cycle = self.cycle
+        is_begun = self.headers is not None
+        if phase is Phase.BODY:
+            is_begun = self._is_answering and not cycle.response_started
+        if is_begun:
+            self._refuse_with(408, _TIMEOUTS[phase])
+        else:
+            self.transport.close()
+        if self._is_answering:
+            cycle.disconnected = True
+            cycle.message_event.set()
+
+    def _refuse_with(self, status: int, error: ProxyError) -> None:
+        body = envelope(error)
+        self.transport.write(
+            STATUS[status] + b"\r\ncontent-type: application/json\r\nconnection: close\r\n"
+            b"retry-after: 1\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+        )
+        self.transport.close()
+
+    def _log(self, what: str) -> None:
+        self._guard.log.warning(self.loop.time(), self._address, what)

@@ -1,0 +1,186 @@
+"""Which calls may go to a provider's account that several teams share, and whose cache they see."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from proxy.calls.settlement import Seal
+from proxy.errors import CallerError, Forbidden, NotFound
+from proxy.records.call import Call
+
+#: What a provider answers from the call alone, without what it keeps under its account. No other
+#: spelling of these paths may avoid how they are read and held to limits.
+#: Source: OpenAI API reference (2026-11).
+SELF_CONTAINED: Final = frozenset(
+    {
+        "audio/speech",
+        "audio/transcriptions",
+        "audio/translations",
+        "chat/completions",
+        "completions",
+        "embeddings",
+        "images/edits",
+        "images/generations",
+        "images/variations",
+        "moderations",
+        "rerank",
+        "responses",
+        "responses/compact",
+        "responses/input_tokens",
+    }
+)
+#: Those of them whose body may go on from what the provider keeps.
+#: Source: openai 3.52, parameters of responses, its compact and its input_tokens (2026-11).
+_CONTINUING: Final = frozenset({"responses", "responses/compact", "responses/input_tokens"})
+#: How the paths begin that list, fetch or change what a provider keeps.
+#: Source: OpenAI API reference (2026-11).
+_KEEPING: Final = (
+    "assistants", "batches", "chat/completions", "containers", "conversations", "evals", "files",
+    "fine_tuning", "models", "responses", "skills", "threads", "uploads", "vector_stores", "videos",
+)  # fmt: skip
+#: What lists the answers that a provider keeps, instead of asking for one.
+#: Source: OpenAI API reference, list chat completions (2026-11).
+_LISTING: Final = ("GET", "chat/completions")
+_ALLOWED: Final = "Whoever runs the gateway can allow that: THRIFTGATE_SHARED_PROVIDER_STATE=true."
+_KEPT: Final = "what the provider keeps for all teams of this gateway"
+_REALTIME: Final = "realtime"
+#: Where a provider gives out tokens of its own, with which calls go past the gateway.
+#: Source: OpenAI API reference, Realtime client secrets, ChatKit sessions (2026-11).
+_GIVES_TOKENS: Final = frozenset({"chatkit", _REALTIME})
+#: README says the same.
+NO_REALTIME: Final = (
+    "The gateway takes no WebSockets and serves no Realtime sessions, for it could not meter them."
+)
+#: How alike a path and the one that was meant are: chat/completion is, images/variations is none.
+_ALIKE: Final = 0.9
+_CACHE: Final = b"prompt cache"
+
+
+class NoWebSockets(CallerError):
+    """A handshake for a WebSocket, which is to be asked over HTTP instead.
+
+    Source: RFC 9110, section 15.5.22 (2022-06). Codex turns to HTTP at once on this status and
+    tries again for some seconds on any other (openai/codex#43353, 2026-09).
+    """
+
+    status = 426
+    headers: Mapping[str, str] = MappingProxyType({"connection": "upgrade", "upgrade": "HTTP/1.1"})
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{NO_REALTIME} Ask /v1/responses or /v1/chat/completions over HTTP.",
+            code="websocket_unsupported",
+        )
+
+
+class WrongMethod(CallerError):
+    """A path that takes POST alone was asked otherwise."""
+
+    status = 405
+    headers: Mapping[str, str] = MappingProxyType({"allow": "POST"})
+
+
+def check_isolated(call: Call, teams: int) -> None:
+    """Keep teams from each other's state with a provider, and from tokens that evade the gateway.
+
+    Args:
+        call: The call.
+        teams: How many teams have a key.
+
+    Raises:
+        Forbidden: If the call may not go there.
+        NotFound: If its path is but a slip of one that is open to all.
+        WrongMethod: If its path is open to all, and takes POST alone.
+    """
+    if (first := call.endpoint.partition("/")[0]) in _GIVES_TOKENS:
+        if first == _REALTIME:
+            raise _no_realtime(call)
+        raise _forbidden(call, "gives out the provider's own tokens, which go past this gateway")
+    if call.method != "POST" and call.endpoint in SELF_CONTAINED:
+        _check_method(call, teams)
+    elif teams > 1 and not _is_self_contained(call):
+        if meant := _meant(call.endpoint):
+            raise NotFound(
+                f"There is no path /v1/{call.endpoint}; did you mean /v1/{meant}?",
+                code="unknown_path",
+            )
+        raise _forbidden(call, _reason(call), _continuing_field(call))
+
+
+def isolated(call: Call, teams: int, seal: Seal) -> Call:
+    """The call with what keeps it out of other teams' caches; as it is where there is one team.
+
+    Args:
+        call: The call.
+        teams: How many teams have a key.
+        seal: Makes what no team can make for another.
+    """
+    if teams <= 1:
+        return call
+    return msgspec.structs.replace(call, salt=seal.of(call.key.team, _CACHE))
+
+
+def _check_method(call: Call, teams: int) -> None:
+    """Refuse what can only have meant POST; a team alone may list what the provider keeps of it."""
+    is_listing = (call.method, call.endpoint) == _LISTING
+    if is_listing and teams <= 1:
+        return
+    told = f"/v1/{call.endpoint} is not asked by {call.method[:20]}; did you mean POST?"
+    if is_listing:
+        told += f" It would list {_KEPT}. {_ALLOWED}"
+    raise WrongMethod(told, code="method_not_allowed")
+
+
+def _is_self_contained(call: Call) -> bool:
+    """Whether it is answered from itself alone, as far as its body could be read."""
+    if call.endpoint not in SELF_CONTAINED:
+        return False
+    if call.endpoint not in _CONTINUING:
+        return True
+    return call.ask is not None and not call.ask.needs_kept_state
+
+
+def _meant(endpoint: str) -> str:
+    """The path that was meant; "" where it is one we know, one below it, or like none."""
+    if any(f"{endpoint}/".startswith(f"{known}/") for known in SELF_CONTAINED):
+        return ""
+    return next(iter(get_close_matches(endpoint[:100], sorted(SELF_CONTAINED), 1, _ALIKE)), "")
+
+
+def _continuing_field(call: Call) -> str | None:
+    """The field by which it goes on from what the provider keeps; None for none."""
+    if call.endpoint not in _CONTINUING or call.ask is None:
+        return None
+    return call.ask.kept_state_field or None
+
+
+def _reason(call: Call) -> str:
+    """Why a call of one of several teams may not go to a provider's account."""
+    if field := _continuing_field(call):
+        if field == "background":
+            return f"leaves its answer with {_KEPT} (`background`)"
+        return f"goes on from {_KEPT} (`{field}`)"
+    if call.endpoint in _CONTINUING:
+        return f"has a body that is no JSON object, so it may go on from {_KEPT}"
+    if any(f"{call.endpoint}/".startswith(f"{known}/") for known in _KEEPING):
+        return f"reaches {_KEPT}"
+    return f"goes to a path that the gateway does not know, so it may reach {_KEPT}"
+
+
+def _no_realtime(call: Call) -> Forbidden:
+    return Forbidden(
+        f"{NO_REALTIME} This call to /v1/{call.endpoint[:100]} would open one with the provider,"
+        f" past the gateway and its budgets. {_ALLOWED}",
+        code="realtime_unsupported",
+    )
+
+
+def _forbidden(call: Call, why: str, param: str | None = None) -> Forbidden:
+    return Forbidden(
+        f"This call to /v1/{call.endpoint[:100]} {why}. {_ALLOWED}",
+        code="provider_state_is_shared",
+        param=param,
+    )

@@ -1,0 +1,198 @@
+"""The caller's side of a call, over ASGI."""
+
+from collections.abc import Awaitable, Mapping
+from functools import lru_cache
+from math import ceil
+from typing import Final
+
+import orjson
+from starlette.types import Receive, Send
+
+from proxy.calls.ports import Head
+from proxy.errors import ProxyError, UpstreamError, envelope
+from proxy.records.receipt import Receipt, dollars, total
+from proxy.records.timeline import Timeline
+from proxy.upstream.port import REQUEST_ID_HEADER, REQUEST_ID_SOURCES
+
+#: Headers of an upstream's answer that are the caller's business, and those that say what was
+#: decided for it.
+#: Source: OpenAI API reference, response headers; Anthropic API, response headers (2026-11).
+_PASSED: Final = frozenset(
+    {
+        "content-disposition",
+        "content-type",
+        "openai-processing-ms",
+        "openai-version",
+        "retry-after",
+        "retry-after-ms",
+        "x-thriftgate-clamped",
+        "x-thriftgate-compaction",
+        "x-thriftgate-fallback-skipped",
+        "x-thriftgate-moved",
+    }
+)
+_LIMITS: Final = ("x-ratelimit-", "anthropic-ratelimit-")
+_NOTES: Final = 1024
+#: Kinds of upstreams' answers, by the names of their headers, that are remembered.
+_ANSWERS: Final = 64
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Relay:
+    """Hands an answer to one caller.
+
+    Attributes:
+        wants_trailer: Whether a stream is to end with a comment of what it cost.
+        is_begun: Whether anything was sent.
+    """
+
+    __slots__ = (
+        "_before", "_call_id", "_receive", "_send", "_timeline", "is_begun", "wants_trailer",
+    )  # fmt: skip
+
+    def __init__(
+        self, call_id: str, receive: Receive, send: Send, timeline: Timeline | None = None
+    ) -> None:
+        """Answer on this connection.
+
+        Args:
+            call_id: The call's.
+            receive: Where the caller is heard.
+            send: Where the caller is told.
+            timeline: The call's; a stream's head says by it what the gateway took so far.
+        """
+        self._timeline = timeline
+        self._call_id = call_id.encode()
+        self._receive = receive
+        self._send = send
+        self._before: int | None = 0
+        self.wants_trailer = False
+        self.is_begun = False
+
+    def begin(self, head: Head) -> Awaitable[None]:
+        """Send the head of an answer that follows in pieces."""
+        headers = self._headers(head)
+        if self._timeline is not None:
+            spent = self._timeline.now() - self._timeline.started - self._timeline.waited
+            headers.append(_overhead(max(spent, 0.0)))
+        return self._start(head.status, headers)
+
+    def send(self, piece: bytes) -> Awaitable[None]:
+        """Send a piece; waits while the caller is slow."""
+        return self._send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    def end(self, piece: bytes) -> Awaitable[None]:
+        """Send the last piece, which may be empty."""
+        return self._send({"type": "http.response.body", "body": piece, "more_body": False})
+
+    async def whole(self, head: Head, body: bytes, receipt: Receipt) -> None:
+        """Send an answer that is complete, with what it used and cost in its head."""
+        headers = self._headers(head)
+        headers.append((b"content-length", b"%d" % len(body)))
+        await self._start(head.status, headers + self._account(receipt))
+        await self.end(body)
+
+    async def refuse(self, error: ProxyError) -> None:
+        """Send an error instead of an answer."""
+        body = envelope(error)
+        await self._start(error.status, error_headers(error, self._call_id, len(body)))
+        await self.end(body)
+
+    def closing(self, receipt: Receipt) -> bytes:
+        """A comment with the call's account; b"" unless the caller asked for it."""
+        if not self.wants_trailer:
+            return b""
+        account = {name.decode(): value.decode() for name, value in self._account(receipt)}
+        return b": thriftgate " + orjson.dumps(account) + b"\n\n"
+
+    def attempted(self, receipt: Receipt) -> None:
+        """Count what another attempt of the call cost to what the call is said to cost."""
+        self._before = total((self._before, receipt.spent))
+
+    async def gone(self) -> None:
+        """Return once the caller has left."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    def _headers(self, head: Head) -> Headers:
+        headers = _passed(head.headers)
+        headers.append((b"x-request-id", self._call_id))
+        if head.model:
+            headers.append((b"x-thriftgate-model", _value(head.model)))
+        if head.notes:
+            headers.append((b"x-thriftgate-notes", _value("; ".join(head.notes)[:_NOTES])))
+        return headers
+
+    def _account(self, receipt: Receipt) -> Headers:
+        """What the call used and cost; a price that is unknown is not told."""
+        account = [_overhead(receipt.overhead)]
+        if receipt.usage is not None:
+            account.append((b"x-thriftgate-cached-tokens", b"%d" % receipt.usage.cache_read))
+        cost, before = receipt.cost_nanos, self._before
+        if cost is not None and before is not None:
+            account.append((b"x-thriftgate-cost-usd", dollars(before + cost).encode()))
+        return account
+
+    def _start(self, status: int, headers: Headers) -> Awaitable[None]:
+        self.is_begun = True
+        return self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+
+def error_headers(error: ProxyError, request_id: bytes, length: int) -> Headers:
+    """The headers of every answer that is an error.
+
+    Args:
+        error: What the answer tells.
+        request_id: Names the request in the log.
+        length: Bytes of the body.
+    """
+    headers: Headers = [
+        (b"x-request-id", request_id),
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % length),
+    ]
+    if error.retry_after is not None:
+        headers.append((b"retry-after", b"%d" % ceil(error.retry_after)))
+        headers.append((b"retry-after-ms", b"%d" % round(error.retry_after * 1000)))
+    headers += [(name.encode(), _value(value)) for name, value in error.headers.items()]
+    if not error.is_worth_retrying:
+        headers.append((b"x-should-retry", b"false"))
+    elif isinstance(error, UpstreamError) and error.should_retry:
+        headers.append((b"x-should-retry", b"true"))
+    return headers
+
+
+def mistaken(request_id: str) -> ProxyError:
+    """What is told of our own bugs."""
+    return ProxyError(
+        f"The gateway made a mistake on {request_id}; it is in its log.", code="internal_error"
+    )
+
+
+def _overhead(seconds: float) -> tuple[bytes, bytes]:
+    return b"x-thriftgate-overhead-ms", b"%.2f" % (seconds * 1000)
+
+
+def _passed(headers: Mapping[str, str]) -> Headers:
+    return [(passed, _value(headers[name])) for name, passed in _business(tuple(headers))]
+
+
+@lru_cache(maxsize=_ANSWERS)
+def _business(names: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
+    """Which of an upstream's headers are the caller's business, and how they are named there."""
+    lower = {name.lower(): name for name in names}
+    passed = [
+        (name, each.encode("latin-1"))
+        for each, name in lower.items()
+        if each in _PASSED or each.startswith(_LIMITS)
+    ]
+    ids = [lower[each] for each in REQUEST_ID_SOURCES if each in lower]
+    return (*passed, *((name, REQUEST_ID_HEADER.encode()) for name in ids[:1]))
+
+
+def _value(text: str) -> bytes:
+    """A text as a header's value: callers' words are in it, and must not end the line."""
+    if not text.isprintable():
+        text = "".join(c for c in text if c.isprintable())
+    return text.encode("latin-1", "replace")

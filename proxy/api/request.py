@@ -1,0 +1,284 @@
+"""A request as it arrives: what its head says, and its body within the limits."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+from starlette.types import Receive, Scope
+
+from proxy.api.azure import DEPLOYMENT
+from proxy.api.body_limits import Claim
+from proxy.api.isolation import SELF_CONTAINED, NoWebSockets
+from proxy.calls.deadlines import HungUp
+from proxy.errors import NotFound, TooLarge, Unauthenticated
+from proxy.providers.json_size import MAX_REQUEST, ArrivingText
+from proxy.records.call import MODELS
+
+#: The caller's headers that are for the upstream. Its key, cookies and addresses are not.
+_FORWARDED: Final = {
+    name.encode(): name
+    for name in (
+        "accept",
+        "anthropic-beta",
+        "content-type",
+        "idempotency-key",
+        "openai-beta",
+        "openai-organization",
+        "openai-project",
+        "x-client-request-id",
+    )
+}
+_KEYS: Final = (b"authorization", b"api-key", b"x-api-key")
+#: Callers' words for us.
+_OURS: Final = frozenset(
+    {
+        b"x-thriftgate-compaction",
+        b"x-thriftgate-conversation",
+        b"x-thriftgate-feature",
+        b"x-thriftgate-slots",
+        b"x-thriftgate-trailer",
+    }
+)
+#: In which agents and proxies name the session or thread that a call is part of. Names of single
+#: requests, and of windows, which change within a session, are none of them.
+#: Source: captured calls of Claude Code 2.1 and Codex 0.169; Helicone, sessions (2026-11); xAI,
+#: prompt caching (2026-11); Fireworks, prompt caching (2026-11).
+_SESSIONS: Final = frozenset(
+    {
+        b"helicone-session-id",
+        b"session-id",
+        b"session_id",
+        b"thread-id",
+        b"thread_id",
+        b"x-claude-code-session-id",
+        b"x-grok-conv-id",
+        b"x-session-affinity",
+        b"x-session-id",
+    }
+)
+#: Bytes of such a name that count.
+_SESSION: Final = 256
+#: In every WebSocket's handshake. Source: RFC 6455, section 4.1 (2011-12).
+_HANDSHAKE: Final = b"sec-websocket-key"
+_READ: Final = frozenset(
+    {*_FORWARDED, *_KEYS, *_OURS, *_SESSIONS, _HANDSHAKE, b"content-encoding", b"content-length"}
+)
+_NUMBER: Final = 19
+#: Paths and media types that are remembered; most callers send the same few.
+_REMEMBERED: Final = 64
+#: The first step of a path decides who may go there, so it must be plain.
+_FIRST: Final = re.compile(r"[a-z0-9_-]+(?=/|\Z)")
+#: The prefix of all paths, said once more.
+_TWICE: Final = re.compile(r"(?:v1/)+")
+#: Ways to leave a path that an upstream might follow, and escapes that are none.
+_TRICKS: Final = re.compile(r"\.\.|/\.?/|/\.\Z|\\|%2e|%2f|%5c|%(?![0-9a-f]{2})", re.IGNORECASE)
+#: Escapes of what needs none: letters, digits, - . _ ~. Source: RFC 3986, section 2.3.
+_NEEDLESS: Final = re.compile(r"%(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)", re.IGNORECASE)
+#: What some servers drop from a step of a path: parameters, spaces, control characters.
+_TRIMMINGS: Final = re.compile(r"[;%][^/]*")
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """The head of a request.
+
+    Attributes:
+        token: The key that came with it; "" for none.
+        forwarded: Headers for the upstream, names in lower case.
+        feature: From ``x-thriftgate-feature``; "" for none.
+        conversation: From ``x-thriftgate-conversation``; "" for none.
+        session: A hash of what other headers name its session; "" for none.
+        slots: From ``x-thriftgate-slots``; "" for none.
+        compaction: From ``x-thriftgate-compaction``; "" for none.
+        wants_trailer: Whether a stream is to end with a comment of what it cost.
+        length: Bytes of the body, as announced; 0 where it is not.
+        media: The body's media type, without parameters.
+        encoding: The body's content coding; "" for none.
+        deployment: The model that an Azure client's path names; "" for none.
+    """
+
+    method: str
+    endpoint: str
+    query: str
+    token: str
+    forwarded: dict[str, str]
+    feature: str
+    conversation: str
+    session: str
+    slots: str
+    compaction: str
+    wants_trailer: bool
+    length: int
+    media: str
+    encoding: str
+    deployment: str = ""
+
+
+def arrival(scope: Scope) -> Arrival:
+    """The head of this request.
+
+    Raises:
+        NotFound: If the path leaves ``/v1/``.
+        NoWebSockets: If it asks for a WebSocket.
+    """
+    forwarded: dict[str, str] = {}
+    found: dict[bytes, str] = {}
+    for name, value in scope["headers"]:
+        if name in _READ:
+            found[name] = text = _words(value) if name in _OURS else value.decode("latin-1")
+            if name in _FORWARDED:
+                forwarded[_FORWARDED[name]] = text
+    if _HANDSHAKE in found:
+        raise NoWebSockets
+    length = found.get(b"content-length", "0")
+    return Arrival(
+        method=scope["method"],
+        endpoint=_endpoint(scope.get("raw_path") or scope["path"].encode()),
+        query=scope["query_string"].decode("latin-1"),
+        token=_token(found),
+        forwarded=forwarded,
+        feature=found.get(b"x-thriftgate-feature", ""),
+        conversation=found.get(b"x-thriftgate-conversation", ""),
+        session=_session(found),
+        slots=found.get(b"x-thriftgate-slots", ""),
+        compaction=found.get(b"x-thriftgate-compaction", ""),
+        wants_trailer=found.get(b"x-thriftgate-trailer") == "1",
+        length=int(length) if length.isdecimal() and len(length) < _NUMBER else 0,
+        media=_media(found.get(b"content-type", "")),
+        encoding=found.get(b"content-encoding", "").strip().lower().replace("identity", ""),
+        deployment=scope.get(DEPLOYMENT, ""),
+    )
+
+
+async def body(receive: Receive, length: int, claim: Claim, *, is_json: bool = False) -> bytes:
+    """The request's body.
+
+    A body of JSON is measured while it arrives, so that one which takes too long to parse is never
+    put together. Its caller is refused once all has arrived: who is refused earlier and closes the
+    connection loses the answer.
+
+    Raises:
+        TooLarge: If it is longer than one may be; nothing more of it is read. Or if it has too many
+            JSON keys or values.
+        Unready: If there is no room for it; nothing more of it is read.
+        HungUp: If the caller left before its end.
+    """
+    claim.hold(length)
+    pieces: list[bytes] = []
+    size, more, is_over = 0, True, False
+    text = ArrivingText(MAX_REQUEST)
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise HungUp
+        piece = message.get("body", b"")
+        size += len(piece)
+        more = message.get("more_body", False)
+        if size > length:
+            claim.hold(size)
+        if is_json and not is_over:
+            is_over = await _exceeds(text, piece)
+        if is_over:
+            pieces.clear()
+        else:
+            pieces.append(piece)
+    if is_over:
+        raise _too_many_values()
+    return b"".join(pieces)
+
+
+async def _exceeds(text: ArrivingText, piece: bytes) -> bool:
+    """Whether a text is over the limit with its next piece; other calls run between its parts."""
+    for is_over in text.exceeds(piece):
+        if is_over:
+            return True
+        await asyncio.sleep(0)
+    return False
+
+
+def _too_many_values() -> TooLarge:
+    return TooLarge(
+        f"The body has more than {MAX_REQUEST.keys:,} JSON keys, or more than"
+        f" {MAX_REQUEST.values:,} JSON values. Send fewer, or send data as text in one string.",
+        code="too_many_json_values",
+    )
+
+
+def token(scope: Scope) -> str:
+    """The key that came with a request; "" for none."""
+    return _token({name: value.decode("latin-1") for name, value in scope["headers"]})
+
+
+def unauthenticated(*, is_missing: bool) -> Unauthenticated:
+    """The refusal of a call without a key that is good."""
+    if is_missing:
+        return Unauthenticated(
+            "No key: send the gateway's key as `Authorization: Bearer tg-…`,"
+            " in an OpenAI client as `api_key`.",
+            code="missing_api_key",
+        )
+    return Unauthenticated(
+        "This key opens nothing here: it is unknown or was revoked. Keys begin with `tg-`;"
+        " whoever runs the gateway makes one with `thriftgate key create`.",
+        code="invalid_api_key",
+    )
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _endpoint(path: bytes) -> str:
+    """The path below /v1/: of those we know the usual spelling, else as it came."""
+    endpoint = path.decode("latin-1")[len("/v1/") :]
+    if endpoint.startswith(MODELS):  # SDKs escape the slashes of a model's name
+        endpoint = endpoint.replace("%2F", "/").replace("%2f", "/")
+    spelt = _NEEDLESS.sub(lambda found: chr(int(found[0][1:], 16)), endpoint)
+    if not path.startswith(b"/v1/") or _TRICKS.search(endpoint) or _TRICKS.search(spelt):
+        raise NotFound("This path leads nowhere.", code="not_found")
+    if (usual := spelt.removesuffix("/").lower()) in SELF_CONTAINED:
+        return usual
+    if (meant := _TRIMMINGS.sub("", usual).rstrip("/")) in SELF_CONTAINED:
+        raise NotFound(
+            f"There is no path /v1/{endpoint[:100]}; did you mean /v1/{meant}?", code="unknown_path"
+        )
+    if not _FIRST.match(endpoint):
+        raise NotFound("This path leads nowhere.", code="not_found")
+    if twice := _TWICE.match(endpoint):
+        raise NotFound(
+            f"There is no path /v1/{endpoint[:100]}. The client's base_url ends in /v1 already;"
+            f" did you mean /v1/{endpoint[twice.end() :][:100]}?",
+            code="unknown_path",
+        )
+    return endpoint
+
+
+def _words(value: bytes) -> str:
+    """A header's value as people wrote it: UTF-8, else Latin-1."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _session(found: Mapping[bytes, str]) -> str:
+    """A hash of the names that session headers give; "" where there are none."""
+    given = sorted(name for name in _SESSIONS & found.keys() if found[name])
+    if not given:
+        return ""
+    names = [(name.decode(), found[name][:_SESSION]) for name in given]
+    return blake2b(msgspec.json.encode(names), digest_size=16).hexdigest()
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _media(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
+def _token(found: dict[bytes, str]) -> str:
+    for name in _KEYS:
+        value = found.get(name, "").strip()
+        scheme, _, rest = value.partition(" ")
+        if key := rest.strip() if scheme.lower() == "bearer" else value:
+            return key
+    return ""

@@ -1,0 +1,74 @@
+"""The app while the gateway starts: probes are answered, calls are refused until it is ready."""
+
+from collections.abc import Callable
+from typing import Final
+
+import orjson
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from proxy.api.passthrough import error_headers
+from proxy.errors import Unready, envelope
+
+#: The trouble that ``/readyz`` names until the gateway is ready.
+STARTING: Final = "the database is away since the gateway started; its log says why"
+#: What ``/readyz`` notes while known keys are served until the database is available.
+OFFLINE: Final = (
+    "the database is away since the gateway started: calls of the keys known last are answered,"
+    " neither planned nor compacted; calls of other keys are refused"
+)
+_RETRY_AFTER_S: Final = 5.0
+
+
+class SwitchableApp:
+    """Passes requests to an app that can be replaced while the server runs.
+
+    Attributes:
+        app: Answers requests from now on.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self.app(scope, receive, send)
+
+
+def starting_app(request_id: Callable[[], str]) -> ASGIApp:
+    """An app that is alive, not ready, and refuses everything else with 503.
+
+    Args:
+        request_id: Makes the id of a request that is refused.
+    """
+
+    async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if path == "/healthz":
+            await _send_json(send, 200, {"status": "ok"})
+        elif path == "/readyz":
+            await _send_json(send, 503, {"status": "not ready", "troubles": [STARTING]})
+        else:
+            await _refuse(send, request_id())
+
+    return answer
+
+
+async def _refuse(send: Send, request_id: str) -> None:
+    error = Unready(
+        "The gateway is starting and waits for its database. Try again in a moment.",
+        code="database_unavailable",
+        retry_after=_RETRY_AFTER_S,
+    )
+    body = envelope(error)
+    await _send(send, error.status, error_headers(error, request_id.encode(), len(body)), body)
+
+
+async def _send_json(send: Send, status: int, content: dict[str, object]) -> None:
+    body = orjson.dumps(content)
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await _send(send, status, headers, body)
+
+
+async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,48 @@
+"""What the rooms of a running gateway stand in: its settings, its store, its clock, its tasks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from prometheus_client.registry import Collector
+
+from proxy.calls.ports import Estimator, Tasks
+from proxy.calls.route_health import Lanes
+from proxy.catalog.catalog import Catalog
+from proxy.configuration import Prepare
+from proxy.settings import Settings
+from proxy.store.store import Store
+from slo.alert import Alert
+from slo.promises.file import Promises
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """One for the process.
+
+    Attributes:
+        settings: How it runs.
+        promises: What teams are promised when it starts.
+        catalog: The models there are when it starts.
+        opened: The store.
+        estimator: Counts prompts.
+        tasks: Where rooms work in the background.
+        now: Seconds since the epoch.
+        compare_clock: Takes the time of a clock that is shared with other processes.
+        publish: Takes what Prometheus is to read.
+        say: Takes alerts; False if too many wait already.
+        lanes: The health of all routes.
+        follow: Takes what gets a room ready for another catalog and other policies.
+    """
+
+    settings: Settings
+    promises: Promises
+    catalog: Catalog
+    opened: Store
+    estimator: Estimator
+    tasks: Tasks
+    now: Callable[[], float]
+    compare_clock: Callable[[float], None] = lambda _: None
+    publish: Callable[[Collector], None]
+    say: Callable[[Alert], bool]
+    lanes: Lanes = field(default_factory=Lanes)
+    follow: Callable[[Prepare], object]

@@ -1,0 +1,1 @@
+"""The life of one call, from its admission to its receipt."""

@@ -1,0 +1,81 @@
+"""Which calls are planned, and what planning asks of one; pure."""
+
+from typing import Final
+
+from proxy.catalog.entries import Route
+from proxy.prefix.breakpoints.keys import needs_key
+from proxy.prefix.layouts.named import FIELD, named
+from proxy.prefix.planned import Asked, Unplanned
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.prompt import parsed
+from proxy.prefix.prompts.tagged import tagged
+from proxy.records.call import Call
+
+CHAT: Final = "chat/completions"
+RESPONSES: Final = "responses"
+#: Endpoints whose bodies are prompts that can be read.
+ENDPOINTS: Final = frozenset({CHAT, RESPONSES})
+#: Bytes below which hardly any cache keeps a prompt.
+SMALL: Final = 2 * 1024
+#: Bytes above which a prompt is sent as it came.
+HUGE: Final = 2 * 1024 * 1024
+#: Wrong slots of one small prompt that are named.
+_NAMED: Final = 4
+_WORDS: Final = 200
+#: Codes in receipts of calls that nothing is planned of; ``commands.reasons`` has their words.
+NO_PROMPT: Final = "no_prompt"
+OTHER_WIRE: Final = "other_wire"
+UNDER_2_KB: Final = "under_2_kb"
+
+
+def passed(call: Call, route: Route | None = None) -> Unplanned | None:
+    """Why a call is none to plan; None if it is one.
+
+    Args:
+        call: The call.
+        route: Where it goes; None for where its endpoint is spoken.
+    """
+    size = len(call.body)
+    if call.endpoint not in ENDPOINTS or call.method != "POST":
+        return Unplanned(reason=NO_PROMPT)
+    if call.endpoint == RESPONSES and route is not None and not _speaks(route):
+        return Unplanned(reason=OTHER_WIRE)
+    # A key that only the longer calls of a conversation carried would part its cache.
+    keyed = route is not None and needs_key(route.regime, route.upstream.provider)
+    if size < SMALL and not keyed and not tagged(call.body):
+        return Unplanned(_left(call), UNDER_2_KB)
+    return Unplanned("the prompt is too large to plan") if size > HUGE else None
+
+
+def asked(call: Call) -> Asked:
+    """The call as planning sees it."""
+    return Asked(
+        team=call.key.team,
+        feature=call.feature,
+        key=call.key.id,
+        hint=call.conversation,
+        session=call.session,
+        slots=call.slots,
+        body=call.body,
+        shows=call.key.keeps_prompts,
+        origin=call.origin,
+    )
+
+
+def _left(call: Call) -> str:
+    """Why the slots that a caller names beside a small prompt move nothing; "" for none named."""
+    if not call.slots.strip() and FIELD.encode() not in call.body:
+        return ""
+    try:
+        found = named(parsed(call.body), call.slots)
+    except Unplannable as why:
+        return str(why)[:_WORDS]
+    said = "slots move nothing in a prompt under 2 KB, which no cache keeps"
+    return "; ".join([*found.notes[:_NAMED], *([said] if found.wish else [])])
+
+
+def _speaks(route: Route) -> bool:
+    """Whether a Responses call goes there in its own words, with marks that are said in them."""
+    upstream = route.upstream
+    there = upstream.kind == "openai" and upstream.serves_responses
+    return there and route.regime != "anthropic-breakpoint"

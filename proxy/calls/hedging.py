@@ -1,0 +1,345 @@
+"""Attempts at once, while an answer is late; the first whose answer begins is the call's.
+
+::
+
+    first ──────┬─ 0.6 of the deadline: the same model's next route too, if the hedge budget allows
+                ├─ the deadline, of the hedge if there is one: the next route too
+                └─ ten deadlines, where only last resorts are left: they too, for it hangs
+
+No attempt ends another before one of them begins, so that a call with a deadline is never later
+than one without. None is sent to a route that is known to be as slow. Each attempt that lost is
+cancelled at once and leaves a receipt of its own, with what it may be billed.
+"""
+
+import asyncio
+import logging
+from functools import partial
+from math import inf
+from typing import Final
+
+import msgspec
+
+from proxy.calls.attempt import Opening
+from proxy.calls.deadlines import Interrupted, Unwatched, Wait
+from proxy.calls.failed_attempts import cut, refused, spent
+from proxy.calls.ports import Elsewhere, Line
+from proxy.calls.route_choice import Choice
+from proxy.calls.route_sequence import Course
+from proxy.calls.settlement import Attempt, End, crude, price
+from proxy.errors import ProxyError, UpstreamError
+from proxy.records.receipt import Outcome
+from proxy.records.timeline import Timeline
+from slo.hedges import after, begins_sooner, is_worth
+
+_log = logging.getLogger("thriftgate.upstreams")
+
+_Leg = asyncio.Task[UpstreamError | Elsewhere | None]
+_BYTES: Final = 4
+#: How many deadlines, and seconds, an attempt may take at least before it is taken to hang: then
+#: also conversations under way are moved, and the route's breaker counts a failure.
+_HANGS: Final = 10
+_HANG: Final = 10.0
+#: Attempts of a call that are under way at once, and the fewest seconds between two looks at them.
+_MOST_AT_ONCE: Final = 3
+_PAUSE: Final = 0.05
+
+
+class Late(UpstreamError):
+    """An attempt was late, and another one's answer began first."""
+
+    leaves_upstream_running = True
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The upstream was late, and another route answered first.",
+            status=504,
+            code="ttft_deadline",
+            retryable=True,
+        )
+
+
+class Hung(UpstreamError):
+    """An attempt was so late that it hangs, and another one's answer began first."""
+
+    leaves_upstream_running = True
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The upstream hung, and another route answered first.",
+            status=504,
+            code="ttft_hang",
+            retryable=True,
+        )
+
+
+class Lost(UpstreamError):
+    """An attempt was given up, because another one's answer began first."""
+
+    leaves_upstream_running = True
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another attempt was answered first.", status=504, code="hedge_lost", retryable=True
+        )
+
+
+class Race:
+    """The attempts of one call that are under way at once.
+
+    Args:
+        line: The call.
+        course: What may be tried.
+        deadline: Seconds to the first content byte.
+
+    Attributes:
+        opening: The attempt that its run ended with, also where it ended in an exception.
+    """
+
+    def __init__(self, line: Line, course: Course, deadline: float) -> None:
+        self._line = line
+        self._course = course
+        self._deadline = deadline
+        self._legs: dict[_Leg, Opening] = {}
+        self._began: dict[_Leg, float] = {}
+        self._is_late = self._is_hedged = False
+        self._predicted: int | None = None
+        self._start()
+
+    async def run(self) -> UpstreamError | Elsewhere | None:
+        """Why no attempt began, of the last one; None once one did.
+
+        The attempt it ended with is then the call's own, with its watch and its timeline.
+
+        Raises:
+            ProxyError: As ``Opening.run``.
+            CancelledError: The call was cancelled; no attempt is left under way.
+        """
+        try:
+            while True:
+                leg = await self._ended()
+                if leg is None:
+                    self._send_next()
+                    continue
+                self.opening = self._legs.pop(leg)
+                if not self._legs or _began(leg):
+                    break
+                self._fallen(leg, self.opening)
+                self.opening = next(iter(self._legs.values()))
+                self._expect()
+        finally:
+            try:
+                await self._stop()
+            finally:
+                self._hand_over()
+        return leg.result()
+
+    def _start(self) -> None:
+        """Begin the attempt whose turn it is, with time of its own that goes on from the call's."""
+        line = self._line
+        now = line.timeline.now()
+        timeline = Timeline(line.timeline.now)
+        timeline.started = line.timeline.started
+        timeline.waiting.seconds = line.timeline.waited
+        own = msgspec.structs.replace(line, watch=Unwatched(), timeline=timeline)
+        self.opening = self._course.opening(own)
+        leg = asyncio.create_task(self.opening.run())  # noqa: TID251 - no race ends before its legs
+        self._legs[leg] = self.opening
+        self._began[leg] = now
+        self._expect()
+        self._late_at = now + after(self._deadline)
+        self._due = now + self._deadline
+        self._hung_at = now + max(_HANGS * self._deadline, _HANG)
+
+    def _expect(self) -> None:
+        """Wait as long as the attempt under way that was begun last may take."""
+        line = self._line
+        begun = max(self._began[leg] for leg in self._legs)
+        left = begun + line.desk.patience.first_byte - line.timeline.now()
+        line.watch.expect(Wait.FIRST_BYTE, max(left, 0.0))
+
+    def _hand_over(self) -> None:
+        """Make the attempt it ended with the call's own: what it waited for is what was waited for.
+
+        Others' waits went by meanwhile, and so did the time in which it was prepared.
+        """
+        line, opening = self._line, self.opening
+        line.timeline.waiting.seconds = opening.line.timeline.waited
+        line.timeline.first = opening.line.timeline.first
+        opening.line = line
+        if opening.answer is not None:
+            opening.answer.handed(line.timeline)
+
+    async def _ended(self) -> _Leg | None:
+        """The attempt that ended first; None if it is time to do something about them."""
+        wake = None
+        if len(self._legs) >= _MOST_AT_ONCE:
+            pass
+        elif self._course.may_be_late:
+            at = self._late_at if len(self._legs) == 1 and not self._is_late else self._due
+            wake = at - self._line.timeline.now()
+        elif not self._course.is_last:
+            wake = self._hung_at - self._line.timeline.now()
+        with self._line.timeline.waiting:
+            done, _ = await asyncio.wait(
+                self._legs,
+                timeout=None if wake is None else max(wake, 0.0),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        began = sorted(done, key=lambda leg: (not _began(leg), self._legs[leg].attempt.number))
+        return began[0] if began else None
+
+    def _send_next(self) -> None:
+        """Send the call to the next route too, where it is time for that and may help."""
+        course, now = self._course, self._line.timeline.now()
+        may_be_late = course.may_be_late
+        if may_be_late and now < self._due:
+            self._is_late = True
+            if not self._may_hedge():
+                return
+            self._is_hedged = True
+        elif now < self._hung_at and not (may_be_late and course.bring_forward(self._is_quicker)):
+            self._due = now + max(self._deadline, _PAUSE)
+            return
+        else:
+            self._is_late = False
+        course.passed()
+        self._start()
+
+    def _may_hedge(self) -> bool:
+        """Whether the same call may go to the next route too: its model, its length, the budget."""
+        choice, call = self._course.following, self._line.call
+        tokens = len(call.body) // _BYTES
+        if choice is None or choice.model != self.opening.choice.model:
+            return False
+        if not is_worth(tokens, is_warm_there=False) or not self._is_quicker(choice):
+            return False
+        self._predicted = self._nanos(choice)
+        return self._line.desk.lanes.hedges.may(self._predicted, self._line.timeline.now())
+
+    def _is_quicker(self, choice: Choice) -> bool:
+        """Whether a route may begin before all that are under way; not if known to be as slow."""
+        lanes, now = self._line.desk.lanes, self._line.timeline.now()
+        there = lanes.lane(choice.route).ttft.median(now)
+        return all(
+            begins_sooner(
+                there,
+                lanes.lane(opening.choice.route).ttft.median(now),
+                waited=now - self._began[leg],
+                deadline=self._deadline,
+            )
+            for leg, opening in self._legs.items()
+        )
+
+    def _nanos(self, choice: Choice) -> int | None:
+        """What an attempt costs that is given up before it says anything; None if unknown."""
+        call = self._line.call
+        end = End(outcome=Outcome.FAILED, status=0, usage=crude(call, ""))
+        paid = price(Attempt(call=call, route=choice.route), end)
+        return None if paid is None else paid.effective_nanos
+
+    def _fallen(self, leg: _Leg, opening: Opening) -> None:
+        """Keep the receipt of an attempt that failed while another is under way."""
+        error = leg.exception()
+        failure = leg.result() if error is None else error
+        opening.close(failure if isinstance(failure, BaseException) else None)
+        if isinstance(failure, UpstreamError):
+            self._count(opening, failure)
+        elif isinstance(failure, ProxyError):
+            refused(opening, failure, final=False)
+        elif isinstance(failure, BaseException):
+            _log.error("An attempt of call %s failed", self._line.call.id, exc_info=failure)
+            cut(opening, Interrupted(), final=False)
+
+    async def _given_up(self, leg: _Leg) -> None:
+        """Cancel an attempt that lost and keep its receipt; what it came to is closed.
+
+        Raises:
+            CancelledError: The call was cancelled; the attempt has ended all the same.
+        """
+        why = self._why(leg)
+        leg.cancel()
+        over = await _end(leg)
+        opening = self._legs.pop(leg)
+        if not leg.cancelled() and not _began(leg):  # it failed by itself
+            self._fallen(leg, opening)
+        else:
+            self._note_lost(leg, opening)
+            # That it was late, or another came first, is no failure: objectives judge of time.
+            opening.close(why if isinstance(why, Hung) else asyncio.CancelledError())
+            if self._is_hedged:
+                self._is_hedged = False
+                hedges, now = self._line.desk.lanes.hedges, self._line.timeline.now()
+                hedges.hedged(self._nanos(opening.choice), self._predicted, now)
+            # At once, so that what it held is free for the next, and the call's cost is whole.
+            cut(opening, why, final=False)
+        if over is not None:
+            raise over
+
+    def _note_lost(self, leg: _Leg, opening: Opening) -> None:
+        """Remember of a route that lost how slow it is taken to be.
+
+        One that was late has no time of its own. One that a route outran which is slow itself is
+        taken to be as slow as that, or each call would be sent there in vain.
+        """
+        lanes, now, late = self._line.desk.lanes, self._line.timeline.now(), after(self._deadline)
+        if opening.ttft is not None or not opening.was_sent:
+            return
+        first = self.opening
+        if now - self._began[leg] >= late:
+            lanes.lane(opening.choice.route).ttft.add(inf, now)
+        elif first.ttft is not None:
+            usual = lanes.lane(first.choice.route).ttft.median(now)
+            if usual is not None and usual >= late:
+                lanes.lane(opening.choice.route).ttft.add(first.ttft, now)
+
+    def _why(self, leg: _Leg) -> UpstreamError:
+        """Why an attempt lost, by how long it took until another began."""
+        waited = self._line.timeline.now() - self._began[leg]
+        if waited >= max(_HANGS * self._deadline, _HANG):
+            return Hung()
+        return Late() if waited >= self._deadline else Lost()
+
+    async def _stop(self) -> None:
+        """Cancel what is still under way; where no attempt ended by itself, the last is told of.
+
+        Raises:
+            CancelledError: The call was cancelled once more; all have ended all the same.
+        """
+        over = None
+        for leg, opening in list(self._legs.items()):
+            if opening is self.opening:
+                leg.cancel()
+                over = await _end(leg) or over
+                del self._legs[leg]
+                continue
+            try:
+                await self._given_up(leg)
+            except asyncio.CancelledError as again:
+                over = again
+        if over is not None:
+            raise over
+
+    def _count(self, opening: Opening, failure: UpstreamError) -> None:
+        """Keep a receipt in the background: the call does not wait for its tokens to be counted."""
+        self._line.desk.tasks.start(partial(spent, opening, failure))
+
+
+async def _end(leg: _Leg) -> asyncio.CancelledError | None:
+    """Wait until a cancelled attempt has let go of all it had open.
+
+    What cancels the call meanwhile is handed back: no attempt is left behind for it.
+    """
+    over = None
+    while not leg.done():
+        try:
+            await asyncio.wait({leg})
+        except asyncio.CancelledError as again:
+            over = again
+    if not leg.cancelled():
+        leg.exception()  # asked for, so that nobody complains of one that nobody asked for
+    return over
+
+
+def _began(leg: _Leg) -> bool:
+    """Whether the attempt came to an answer."""
+    return leg.done() and not leg.cancelled() and leg.exception() is None and leg.result() is None

@@ -1,0 +1,255 @@
+"""What answering a call needs from outside: the ports of the pipeline."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from proxy.calls.deadlines import Unwatched, Watch
+from proxy.calls.metering import Meter
+from proxy.calls.retry_policy import Patience
+from proxy.calls.route_choice import Choice, Decision
+from proxy.calls.route_health import Lanes
+from proxy.calls.settlement import Attempt, Seal
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Route
+from proxy.prefix.explain.diagnostics import Heard
+from proxy.prefix.explain.reasons import Miss
+from proxy.prefix.planned import Planned, Unplanned
+from proxy.providers.port import Prepared
+from proxy.records.call import Call
+from proxy.records.compaction_result import Fold
+from proxy.records.receipt import Receipt
+from proxy.records.timeline import Timeline
+from proxy.upstream.port import Transport
+from slo.usage import Usage
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The status and headers of an answer, as its upstream gave them.
+
+    Attributes:
+        status: The HTTP status.
+        headers: All of the upstream's, and those that the gateway adds.
+        model: The public name of the model that answered; "" where the call names none.
+        notes: What the gateway changed or dropped.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    model: str
+    notes: tuple[str, ...]
+
+
+class Caller(Protocol):
+    """The caller's side of a call."""
+
+    def begin(self, head: Head) -> Awaitable[None]:
+        """Send the head of an answer that follows in pieces."""
+        ...
+
+    def send(self, piece: bytes) -> Awaitable[None]:
+        """Send a piece; waits while the caller is slow."""
+        ...
+
+    def end(self, piece: bytes) -> Awaitable[None]:
+        """Send the last piece, which may be empty."""
+        ...
+
+    async def whole(self, head: Head, body: bytes, receipt: Receipt) -> None:
+        """Send an answer that is complete, with what it used and cost in its head."""
+        ...
+
+    def closing(self, receipt: Receipt) -> bytes:
+        """What a stream says of its cost before it ends; b"" where the caller did not ask."""
+        ...
+
+    def attempted(self, receipt: Receipt) -> None:
+        """Another attempt of the call ended like this: what it cost is the call's cost, too."""
+        ...
+
+    async def gone(self) -> None:
+        """Return once the caller has left."""
+        ...
+
+
+class Ledger(Protocol):
+    """Where receipts go."""
+
+    def keep(self, receipt: Receipt) -> None:
+        """Keep the receipt; once this returns, the process may die and it is not lost."""
+        ...
+
+
+class Estimator(Protocol):
+    """Counts what an upstream did not."""
+
+    async def usage(self, call: Call, route: Route, meter: Meter | None) -> Usage:
+        """Tokens of the prompt and of what was delivered, counted off the event loop."""
+        ...
+
+    def learn(self, call: Call, route: Route, usage: Usage) -> None:
+        """Note how the provider's count compares with ours, some other time."""
+        ...
+
+    def usual_output(self, call: Call, route: Route) -> int | None:
+        """Output tokens that 19 of 20 such answers stay below; None where little is learned."""
+        ...
+
+
+class Planning(Protocol):
+    """Puts prompts into the form that caches read most of."""
+
+    async def planned(self, call: Call, route: Route) -> Planned | Unplanned:
+        """What is sent of the call on this route, or why it goes as it came; never raises."""
+        ...
+
+    def begun(self, planned: Planned | Unplanned) -> None:
+        """The answer begins: others may read what the call wrote."""
+        ...
+
+    def ended(self, planned: Planned | Unplanned) -> None:
+        """The attempt is over, however it ended; said once of each call that was planned."""
+        ...
+
+    def refused(self, planned: Planned) -> None:
+        """Note that an upstream refused what was made of a prompt, and took it as it came."""
+        ...
+
+    async def kept(self, planned: Planned | Unplanned) -> None:
+        """Wait until what was decided for the call's conversation is kept, not for long."""
+        ...
+
+    def settled(
+        self, planned: Planned | Unplanned, usage: Usage | None, heard: Heard
+    ) -> Miss | None:
+        """Why less was read from the cache than could have been; None where nobody can say."""
+        ...
+
+
+class Folding(Protocol):
+    """Shortens long conversations."""
+
+    def has_part(self, call: Call) -> bool:
+        """Whether it may have to do with the call: the call or its feature asks, or did lately."""
+        ...
+
+    async def folded(self, call: Call, route: Route) -> Fold:
+        """What is sent of the call on this route, or why it goes as it came; never raises."""
+        ...
+
+    async def left(self, call: Call, fold: Fold) -> Fold:
+        """A call that goes as it came; where the one before it did not, that is said."""
+        ...
+
+    def refused(self, call: Call, fold: Fold) -> None:
+        """Note that an upstream refused a call as it was folded, and took it as it came."""
+        ...
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """An attempt that may go.
+
+    Attributes:
+        prepared: Its request, with less to generate where a ceiling asks for that.
+        headers: What the caller is told of its limits.
+        notes: What was changed, in short sentences.
+    """
+
+    prepared: Prepared
+    headers: Mapping[str, str] = {}
+    notes: tuple[str, ...] = ()
+
+
+class Elsewhere(msgspec.Struct, frozen=True):
+    """An attempt that is too dear here, and fits on another model.
+
+    Attributes:
+        model: Its public name.
+        why: What the caller is told.
+    """
+
+    model: str
+    why: str
+
+
+class Limits(Protocol):
+    """Holds of every budget what an attempt may use of it, and keeps calls below their ceilings."""
+
+    async def admit(
+        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | Elsewhere:
+        """Hold it, or say where it fits.
+
+        Args:
+            attempt: The attempt.
+            prepared: Its request.
+            fits: Whether a model of the catalog can answer the call.
+
+        Raises:
+            CallerError: It does not fit.
+            Unready: Nobody can say whether it fits.
+        """
+        ...
+
+    def held_output(self, attempt: Attempt) -> int | None:
+        """Output tokens that budgets hold for an attempt under way; None where they hold none."""
+        ...
+
+
+class Steering(Protocol):
+    """Moves calls to other routes while objectives are missed."""
+
+    def decide(self, call: Call, asked: tuple[Choice, ...]) -> Decision:
+        """The routes a call takes.
+
+        Raises:
+            ProxyError: It is not to be sent anywhere just now.
+        """
+        ...
+
+
+class Tasks(Protocol):
+    """The group of background tasks that shutdown waits for."""
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """Start a task in the group."""
+        ...
+
+    def keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """Start a task that goes on for ever: where it fails, it begins again after a rest."""
+        ...
+
+    def end(self, *tasks: asyncio.Task[None]) -> None:
+        """Cancel tasks of the group until they have ended; nobody waits for that here."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """All that answering calls needs from outside; one for the process."""
+
+    catalog: Catalog
+    transport: Transport
+    ledger: Ledger
+    estimator: Estimator
+    planning: Planning
+    seal: Seal
+    patience: Patience
+    tasks: Tasks
+    lanes: Lanes = field(default_factory=Lanes)
+    limits: Limits | None = None
+    steering: Steering | None = None
+    folding: Folding | None = None
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One call on its way: what was asked, who asked, who answers, who watches, since when."""
+
+    call: Call
+    caller: Caller
+    desk: Desk
+    watch: Watch | Unwatched
+    timeline: Timeline

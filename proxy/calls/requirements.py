@@ -1,0 +1,339 @@
+"""What a call says of itself, and whether a model has what it needs; pure.
+
+A body is read in one pass that steps over its texts. It takes about 0.3 ms for each megabyte, and
+holds the interpreter meanwhile: on a thread it would keep the event loop waiting just as long. So
+what is read of a long body is remembered for the rest of its call.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from proxy.catalog.entries import Model, Route
+from proxy.providers.substitution import accepted_traits
+from proxy.records.call import Call
+from slo.ladder import Offers, Wants
+from slo.ladder import unfit as lacking
+
+#: Bytes of a body for each token of its prompt, about: what turns out to be longer is refused by
+#: its upstream, and goes on from there.
+_BYTES: Final = 4
+#: Bodies from this size on are read once for each call; calls of which that is remembered.
+_LONG: Final = 64 * 1024
+_CALLS: Final = 4096
+#: Bytes of the first message that tell it from others.
+_ROOM: Final = 4096
+#: Bytes of a body of no known form in which anything is looked for.
+_GLANCE: Final = 256 * 1024
+#: Parts of a message that are no text, in chat and in Responses calls: what takes one takes all.
+#: Source: OpenAI API reference, create chat completion, create a response (2026-11).
+_NO_TEXT: Final = frozenset(
+    {b'"image_url"', b'"input_image"', b'"file"', b'"input_file"', b'"input_audio"'}
+)
+#: How a message of the assistant begins where its form is not known.
+_ANSWERED: Final = re.compile(rb'"role"\s*:\s*"assistant"|"type"\s*:\s*"function_call_output"')
+_ABSENT: Final = msgspec.Raw(b"")
+#: How a body says that there are none, and the longest that says so.
+_NONE: Final = (b"null", b"[]", b"{}", b"false")
+_LONGEST: Final = 5
+_NO_OPTIONS: Final = (b"", b"null")
+#: Digits of the largest limit that is read.
+_DIGITS: Final = 18
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What a body says; where its form is not known, what looks like more is more.
+
+    Attributes:
+        tools: Whether it has tools or functions.
+        schema: Whether its answer is to have a form.
+        vision: Whether it has parts that are no text.
+        output: Tokens it wants at most; 0 where it does not say.
+        is_answered: Whether something of its conversation was answered before.
+        first: 16 bytes that stand for the user's first message.
+        needs: What it asks for that cannot be said in other words, as ``Wants`` has it.
+    """
+
+    tools: bool
+    schema: bool
+    vision: bool
+    output: int
+    is_answered: bool
+    first: bytes
+    needs: tuple[str, ...] = ()
+
+
+class _Part(msgspec.Struct):
+    type: msgspec.Raw = _ABSENT
+
+
+class _Message(msgspec.Struct):
+    """A message of a chat call, or an item of a Responses call."""
+
+    role: msgspec.Raw = _ABSENT
+    type: msgspec.Raw = _ABSENT
+    content: msgspec.Raw = _ABSENT
+    output: msgspec.Raw = _ABSENT
+
+
+class _Fields(msgspec.Struct):
+    """What a body says of how it is to be answered."""
+
+    tools: msgspec.Raw = _ABSENT
+    functions: msgspec.Raw = _ABSENT
+    response_format: msgspec.Raw = _ABSENT
+    text: msgspec.Raw = _ABSENT
+    max_tokens: msgspec.Raw = _ABSENT
+    max_completion_tokens: msgspec.Raw = _ABSENT
+    max_output_tokens: msgspec.Raw = _ABSENT
+    n: msgspec.Raw = _ABSENT
+    logprobs: msgspec.Raw = _ABSENT
+    top_logprobs: msgspec.Raw = _ABSENT
+    modalities: msgspec.Raw = _ABSENT
+    audio: msgspec.Raw = _ABSENT
+    web_search_options: msgspec.Raw = _ABSENT
+    function_call: msgspec.Raw = _ABSENT
+    tool_choice: msgspec.Raw = _ABSENT
+    stop: msgspec.Raw = _ABSENT
+
+
+class _Body(_Fields):
+    """The same with its conversation, whichever endpoint it is for."""
+
+    messages: list[_Message] | None = None
+    input: list[_Message] | str | None = None
+
+
+class _Form(msgspec.Struct):
+    """A chat call's response_format, or a Responses call's text."""
+
+    type: msgspec.Raw = _ABSENT
+    format: msgspec.Raw = _ABSENT
+
+
+_BODY: Final = msgspec.json.Decoder(_Body)
+_FIELDS: Final = msgspec.json.Decoder(_Fields)
+_PARTS: Final = msgspec.json.Decoder(list[_Part])
+_FORM: Final = msgspec.json.Decoder(_Form)
+_LIMIT: Final = msgspec.json.Decoder(int)
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class _Read:
+    """What was read of late: of the last short body, and of the long ones of the last calls."""
+
+    def __init__(self) -> None:
+        self._last: tuple[bytes, Said] | None = None
+        self._long: OrderedDict[tuple[str, int], Said] = OrderedDict()
+
+    def short(self, body: bytes) -> Said:
+        if self._last is None or self._last[0] is not body:
+            self._last = (body, _said(body))
+        return self._last[1]
+
+    def long(self, call: Call) -> Said:
+        key = (call.id, len(call.body))
+        found = self._long.get(key)
+        if found is None:
+            found = self._long[key] = _said(call.body)
+            if len(self._long) > _CALLS:
+                self._long.popitem(last=False)
+        return found
+
+
+_read: Final = _Read()
+
+
+def said(call: Call) -> Said:
+    """What the call's body says; it is read once, a short one until another is."""
+    return _read.short(call.body) if len(call.body) < _LONG else _read.long(call)
+
+
+def wants(call: Call, region: str = "") -> Wants:
+    """What the call needs; where its texts look like more, more.
+
+    Args:
+        call: The call.
+        region: Where it is to be processed; "" for anywhere.
+    """
+    found = said(call)
+    return Wants(
+        tools=found.tools,
+        schema=found.schema,
+        vision=found.vision,
+        tokens=len(call.body) // _BYTES,
+        output=found.output,
+        region=region,
+        needs=found.needs,
+    )
+
+
+def unfit(call: Call, model: Model, region: str = "") -> str:
+    """Why no route of the model can answer the call in another's place; "" if one can."""
+    if call.ask is not None and call.ask.needs_kept_state:
+        return "It goes on with what another upstream keeps."
+    return amiss(wants(call, region), model)
+
+
+def amiss(wanted: Wants, model: Model) -> str:
+    """What every route of the model lacks of what is wanted; "" if one lacks nothing."""
+    found = ""
+    for route in model.routes:
+        lack = lacking(wanted, offers(route))
+        if not lack:
+            return ""
+        found = found or lack
+    return found
+
+
+def offers(route: Route) -> Offers:
+    """What a route has."""
+    return Offers(
+        can=route.can,
+        window=route.window,
+        max_output=route.max_output,
+        region=route.upstream.region,
+        takes=accepted_traits(route),
+    )
+
+
+def _said(body: bytes) -> Said:
+    try:
+        fields = _BODY.decode(body)
+    except _UNREADABLE:
+        return _looks(body)
+    talk = fields.messages or (fields.input if isinstance(fields.input, list) else None) or []
+    first = fields.input if isinstance(fields.input, str) and not fields.messages else ""
+    begins = first[:_ROOM].encode(errors="replace")
+    if talk:
+        begins = next((_cut(each.content) for each in talk if _is(each.role, b'"user"')), b"")
+    return _of(
+        fields,
+        vision=any(map(_is_no_text, talk)),
+        is_answered=any(map(_is_answer, talk)),
+        begins=begins,
+    )
+
+
+def _looks(body: bytes) -> Said:
+    """What a body of no known form looks like; a long one like all there is."""
+    try:
+        fields = _FIELDS.decode(body)
+    except _UNREADABLE:
+        fields = _Fields()
+    is_long = len(body) > _GLANCE
+    return _of(
+        fields,
+        vision=is_long or any(kind in body for kind in _NO_TEXT),
+        is_answered=is_long or _ANSWERED.search(body) is not None,
+        begins=body[:_ROOM],
+    )
+
+
+def _of(fields: _Fields, *, vision: bool, is_answered: bool, begins: bytes) -> Said:
+    limits = (fields.max_completion_tokens, fields.max_tokens, fields.max_output_tokens)
+    read = (limit for each in limits if (limit := _limit(each)) is not None)
+    return Said(
+        tools=any(_is_there(each) for each in (fields.tools, fields.functions)),
+        schema=_is_schema(fields.response_format) or _is_schema(fields.text),
+        vision=vision,
+        output=next(read, 0),
+        is_answered=is_answered,
+        first=blake2b(begins, digest_size=16).digest(),
+        needs=tuple(_needs(fields)),
+    )
+
+
+def _needs(fields: _Fields) -> Iterator[str]:
+    """What a body asks for that only some models take, and that no other words say."""
+    if (_limit(fields.n) or 0) > 1:
+        yield "choices"
+    for name, asked in (
+        ("logprobs", _is_above_none(fields.logprobs) or _is_above_none(fields.top_logprobs)),
+        ("audio", _is_there(fields.audio) or b'"audio"' in bytes(fields.modalities)),
+        ("web_search", bytes(fields.web_search_options) not in _NO_OPTIONS),
+        ("functions", _is_there(fields.functions) or _is_there(fields.function_call)),
+        ("forced_tools", _is_there(fields.tool_choice) and not _is_free(fields.tool_choice)),
+        ("stop", _is_there(fields.stop)),
+    ):
+        if asked:
+            yield name
+    if _begins(fields.tools, b"["):
+        yield from _tool_needs(fields.tools)
+
+
+def _tool_needs(tools: msgspec.Raw) -> Iterator[str]:
+    try:
+        kinds = {bytes(each.type) for each in _PARTS.decode(tools)} - {b"", b'"function"'}
+    except _UNREADABLE:
+        return
+    if b'"custom"' in kinds:
+        yield "custom_tools"
+    if kinds - {b'"custom"'}:
+        yield "hosted_tools"
+
+
+def _is_above_none(raw: msgspec.Raw) -> bool:
+    return _is_there(raw) and bytes(raw) != b"0"
+
+
+def _is_free(choice: msgspec.Raw) -> bool:
+    """Whether a tool_choice leaves it to the model."""
+    return _is(choice, b'"auto"') or _is(choice, b'"none"')
+
+
+def _is_answer(message: _Message) -> bool:
+    return _is(message.role, b'"assistant"') or _is(message.type, b'"function_call_output"')
+
+
+def _is_no_text(message: _Message) -> bool:
+    """Whether it is or has a part that is no text."""
+    return bytes(message.type) in _NO_TEXT or any(
+        _begins(each, b"[") and _has_no_text(each) for each in (message.content, message.output)
+    )
+
+
+def _has_no_text(parts: msgspec.Raw) -> bool:
+    try:
+        return any(bytes(each.type) in _NO_TEXT for each in _PARTS.decode(parts))
+    except _UNREADABLE:
+        return True
+
+
+def _is_schema(form: msgspec.Raw) -> bool:
+    """Whether a chat call's response_format, or a Responses call's text, is a schema."""
+    if not _begins(form, b"{"):
+        return False
+    outer = _FORM.decode(form)
+    inner = _FORM.decode(outer.format) if _begins(outer.format, b"{") else _Form()
+    return _is(outer.type, b'"json_schema"') or _is(inner.type, b'"json_schema"')
+
+
+def _is(raw: msgspec.Raw, text: bytes) -> bool:
+    return raw is not _ABSENT and bytes(memoryview(raw)[: len(text) + 1]) == text
+
+
+def _begins(raw: msgspec.Raw, text: bytes) -> bool:
+    return raw is not _ABSENT and bytes(memoryview(raw)[:1]) == text
+
+
+def _is_there(raw: msgspec.Raw) -> bool:
+    return raw is not _ABSENT and bytes(memoryview(raw)[: _LONGEST + 1]) not in _NONE
+
+
+def _limit(raw: msgspec.Raw) -> int | None:
+    """The number that a field says; None where it says none."""
+    if raw is _ABSENT or memoryview(raw).nbytes > _DIGITS:
+        return None
+    try:
+        return _LIMIT.decode(raw)
+    except _UNREADABLE:
+        return None
+
+
+def _cut(raw: msgspec.Raw) -> bytes:
+    return bytes(memoryview(raw)[:_ROOM])

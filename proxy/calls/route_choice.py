@@ -1,0 +1,157 @@
+"""Which routes a call may take, in which order, and what was decided besides; pure."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from proxy.calls.retry_policy import GENERATING
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route
+from proxy.errors import NotFound, ProxyError, UpstreamError
+from proxy.records.call import Call
+
+#: How upstreams say that a prompt is too long, by code or in words.
+#: Source: OpenAI API reference, error codes; Anthropic, errors; vLLM, serving (2026-11).
+_OVERFLOWS = frozenset({"context_length_exceeded", "request_too_large", "string_above_max_length"})
+_OVERFLOWING = re.compile(
+    r"maximum context length|prompt is too long|context window"
+    r"|input token count.{0,40}exceeds|longer than the maximum model length",
+    re.IGNORECASE,
+)
+
+
+#: The longest that is said of models that cannot take a call.
+_SKIPPED = 512
+
+
+class NotCarried(UpstreamError):
+    """A call cannot be said to the model that was to answer in another's place."""
+
+    def __init__(self, why: ProxyError) -> None:
+        super().__init__(
+            f"The call could not be translated for another model. {why.message}",
+            status=400,
+            code="not_carried",
+            retryable=False,
+        )
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """A route a call may take.
+
+    Attributes:
+        route: The route.
+        model: The public name of the model it serves.
+        moved: Why it is another model's, or not the first; "" for what the caller asked for.
+        is_last_resort: Whether it is taken only once others failed, and not because they are late.
+    """
+
+    route: Route
+    model: str
+    moved: str = ""
+    is_last_resort: bool = False
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided for a call before its first attempt.
+
+    Attributes:
+        choices: The routes it takes, in order; at least one.
+        deadline: Seconds to the first content byte, after which the next route is tried if there
+            is one; None for as long as patience lasts.
+        level: The rung of the ladder it runs on; 0 for what the caller asked for.
+        is_trial: Whether it is to show how what was asked for does: its routes keep their order,
+            though some of them fail just now.
+        skipped: Models that would have been taken and cannot take the call, by name, and why.
+    """
+
+    choices: tuple[Choice, ...]
+    deadline: float | None = None
+    level: int = 0
+    is_trial: bool = False
+    skipped: Mapping[str, str] = {}
+
+
+def asked(call: Call, catalog: Catalog) -> tuple[Choice, ...]:
+    """The routes of the model the call names, in the order they are tried; at least one.
+
+    Raises:
+        NotFound: If the catalog has no such model.
+    """
+    if name := call.path_model:
+        return _owner(name, catalog)
+    model = catalog.find(call.model) if call.model else None
+    if model is not None:
+        return tuple(Choice(route, model.id) for route in model.routes)
+    if not call.model or call.endpoint not in GENERATING:
+        return (Choice(catalog.default, call.model),)
+    if (unlisted := catalog.unlisted(call.model)) is not None:
+        return tuple(Choice(route, unlisted.id) for route in unlisted.routes)
+    raise _unknown(call.model, catalog)
+
+
+def _owner(name: str, catalog: Catalog) -> tuple[Choice, ...]:
+    """The one upstream whose model this is: what one keeps is no other's to show or delete.
+
+    Raises:
+        NotFound: If no upstream takes the name.
+    """
+    model = catalog.find(name) or catalog.unlisted(name)
+    if model is None:
+        raise _unknown(name, catalog)
+    return (Choice(model.routes[0], ""),)
+
+
+def _unknown(name: str, catalog: Catalog) -> NotFound:
+    """The refusal of a model that no upstream is known to have."""
+    near = difflib.get_close_matches(name[:100], list(catalog.models)[:200], n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return NotFound(
+        f"The model `{name[:100]}` is not in the gateway's catalog.{hint}"
+        " GET /v1/models?all=1 lists what is; whoever runs the gateway can add it in the catalog"
+        " file and name a `default_upstream` there for all other names.",
+        code="model_not_found",
+        param="model",
+    )
+
+
+def instead(model: Model, why: str) -> tuple[Choice, ...]:
+    """The routes of a model that serves a call in place of another."""
+    return tuple(Choice(_named(route, model.id), model.id, why) for route in model.routes)
+
+
+def fallbacks(call: Call, catalog: Catalog, failure: UpstreamError) -> tuple[Model, ...]:
+    """The models that may answer in place of the one asked for, once it failed like this.
+
+    What is too long for one model goes to those with room; what an upstream failed at, to those
+    its model names for that. A call that is wrong in itself goes nowhere.
+    """
+    model = catalog.find(call.model) if call.model else None
+    if model is None or call.endpoint not in GENERATING:
+        return ()
+    if is_overflow(failure):
+        names = model.when_too_long
+    else:
+        names = model.fallbacks if failure.retryable else ()
+    return tuple(found for name in names if (found := catalog.models.get(name)) is not None)
+
+
+def skipped_header(skipped: Mapping[str, str]) -> dict[str, str]:
+    """The header that says which models cannot take a call, and why."""
+    said = "; ".join(f"{model}: {why}" for model, why in skipped.items())
+    return {"x-thriftgate-fallback-skipped": said[:_SKIPPED]}
+
+
+def is_overflow(failure: UpstreamError) -> bool:
+    """Whether the prompt was too long for the model."""
+    if failure.code in _OVERFLOWS:
+        return True
+    return failure.status in {400, 413, 422} and bool(_OVERFLOWING.search(failure.message))
+
+
+def _named(route: Route, model: str) -> Route:
+    """The route, with the model's name where it would forward the caller's."""
+    return route if route.model else replace(route, model=model)

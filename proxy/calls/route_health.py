@@ -1,0 +1,171 @@
+"""What the gateway knows of its routes' health, and what it allows itself because of it.
+
+A lane is one route's: a breaker, and where its upstream asks for that a limit of calls in flight
+that follows how fast it answers. Retries and hedges have one budget for the process.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from proxy.calls.route_choice import Choice
+from proxy.catalog.entries import Route
+from proxy.errors import UpstreamError
+from slo.breaker import Breaker, State, order
+from slo.concurrency import Limit
+from slo.hedges import HedgeBudget, RecentTtft
+from slo.retries import RetryBudget
+
+_log = logging.getLogger("thriftgate.upstreams")
+
+#: Seconds a call waits for its turn on a route that is full, and calls that do.
+_TURN: Final = 2.0
+_QUEUE: Final = 1000
+#: Statuses of failures that the call itself is at fault for.
+_OWN: Final = frozenset({400, 404, 413, 422})
+
+
+class Lane:
+    """One route's health.
+
+    Attributes:
+        breaker: Whether it fails.
+        limit: What it takes at once; None where nobody asked.
+        ttft: How long its latest streams took to begin.
+    """
+
+    __slots__ = ("_queue", "breaker", "limit", "ttft")
+
+    def __init__(self, *, adapts: bool) -> None:
+        self.breaker = Breaker()
+        self.limit = Limit() if adapts else None
+        self.ttft = RecentTtft()
+        self._queue: deque[asyncio.Future[None]] = deque()
+
+    async def enter(self, now: float) -> None:
+        """Take a place, waiting for one for a short while where the route is full.
+
+        Raises:
+            UpstreamError: There is none.
+        """
+        is_admitted = self.breaker.admits(now)  # sent here regardless, it is counted all the same
+        if self.limit is None or self.limit.take(now):
+            return
+        try:
+            await self._turn(now)
+        except BaseException:
+            if is_admitted:
+                self.breaker.ended(now, ok=None, began=now)
+            raise
+
+    async def _turn(self, now: float) -> None:
+        """Wait for a place that another call leaves."""
+        if len(self._queue) >= _QUEUE:
+            raise _full()
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        try:
+            async with asyncio.timeout(_TURN):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():  # its place was given to it all the same
+                self.leave(None, 0, now, ok=None)
+            with suppress(ValueError):
+                self._queue.remove(turn)
+            if isinstance(error, TimeoutError):
+                raise _full() from None
+            raise
+
+    def leave(self, ttft: float | None, uncached: int, now: float, *, ok: bool | None) -> None:
+        """Give the place back, with how it went.
+
+        Args:
+            ttft: Seconds from sending to the first content; None for none.
+            uncached: Prompt tokens that no cache knew.
+            now: The time.
+            ok: Whether the route did its part; None where the call says nothing of it.
+        """
+        if self.limit is None:
+            return
+        self.limit.leave(ttft, uncached, ok=ok is not False, now=now)
+        while self._queue:
+            if self._queue[0].done():  # it waits no more
+                self._queue.popleft()
+            elif self.limit.take(now):
+                self._queue.popleft().set_result(None)
+            else:
+                return
+
+
+class Lanes:
+    """The lanes of all routes, and the budgets of what is sent twice.
+
+    Attributes:
+        retries: How many there may be.
+        hedges: The same.
+    """
+
+    def __init__(self) -> None:
+        self._lanes: dict[str, Lane] = {}
+        self.retries = RetryBudget()
+        self.hedges = HedgeBudget()
+
+    def lane(self, route: Route) -> Lane:
+        """The route's; routes are the catalog's, so that there are no more lanes than these."""
+        return self._lanes.get(route.name) or self._lanes.setdefault(
+            route.name, Lane(adapts=route.upstream.adapts)
+        )
+
+    def is_failing(self, route: Route, now: float) -> bool:
+        """True if the route's breaker is open; one that nobody has used yet has none."""
+        lane = self._lanes.get(route.name)
+        return lane is not None and lane.breaker.state(now) is State.OPEN
+
+    def ordered(self, choices: tuple[Choice, ...], now: float) -> tuple[Choice, ...]:
+        """The choices with those last whose routes fail just now, else in their order."""
+        if len(choices) == 1:
+            return choices
+        pairs = [(choice, self.lane(choice.route).breaker) for choice in choices]
+        if all(breaker.state(now) is State.CLOSED for _, breaker in pairs):
+            return choices
+        ready = order(pairs, now)
+        return (*ready, *(choice for choice in choices if choice not in ready))
+
+    def ended(self, route: Route, failure: BaseException | None, began: float, now: float) -> None:
+        """Count how an attempt ended that was sent; None for one that was answered."""
+        breaker = self.lane(route).breaker
+        before = breaker.ejections
+        breaker.ended(now, ok=went(failure), began=began)
+        if breaker.ejections > before:
+            left = breaker.opens_again(now)
+            _log.warning(
+                "Route %s fails; any other route of its model goes first for %.0f s",
+                route.name,
+                left,
+            )
+
+    def states(self) -> Iterable[tuple[str, Lane]]:
+        """Each route's lane, by the route's name."""
+        return self._lanes.items()
+
+
+def went(failure: BaseException | None) -> bool | None:
+    """Whether the route did its part; None where the failure says nothing of it."""
+    if failure is None:
+        return True
+    if not isinstance(failure, UpstreamError):
+        return None
+    return True if failure.status in _OWN and not failure.retryable else False  # noqa: SIM210 - three answers
+
+
+def _full() -> UpstreamError:
+    return UpstreamError(
+        "The route to this model is full just now. Try again shortly.",
+        status=429,
+        code="route_full",
+        retryable=True,
+        retry_after=_TURN,
+    )

@@ -1,0 +1,247 @@
+"""What an attempt used and cost, as its receipt; pure."""
+
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from typing import Any
+
+import msgspec
+
+from proxy.catalog.entries import Route
+from proxy.prefix.breakpoints.plan import Arm
+from proxy.prefix.explain.reasons import Confidence, Miss
+from proxy.prefix.keyed import keyed
+from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.unmodified import compared
+from proxy.providers.kinds import WIRES
+from proxy.records.call import Call
+from proxy.records.compaction_result import NO_FOLD, NOTES, Fold, saved
+from proxy.records.receipt import Outcome, Receipt
+from proxy.records.timeline import Timeline
+from slo.price import STANDARD, Cost, Terms, cost
+from slo.usage import Usage
+
+_NOTHING = Cost(0, 0)
+_LATER = "answered in the background: what it used is not known here"
+_FEES = "it offered hosted tools: their fees, where it used them, are not in the cost"
+_KEPT_PROMPT = 4 * 1024 * 1024
+#: Teams whose keys are remembered.
+_TEAMS = 1024
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One try at one route; ``route`` is None for a call refused before one was chosen.
+
+    ``fold`` is what compaction made of it; ``headers`` tell the caller what its limits leave it;
+    ``moved`` says why it is not the route that was asked for, "" where it is;
+    ``upstream_request_id`` is the provider's own name of the request, "" until it answered.
+    """
+
+    call: Call
+    route: Route | None = None
+    number: int = 0
+    notes: tuple[str, ...] = ()
+    planned: Planned | Unplanned = Unplanned()
+    fold: Fold = NO_FOLD
+    headers: Mapping[str, str] = {}
+    moved: str = ""
+    upstream_request_id: str = ""
+
+    @property
+    def sent(self) -> Call:
+        """The call as it is sent, shorter where it was folded."""
+        return self.fold.call(self.call)
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True):
+    """How an attempt ended.
+
+    Attributes:
+        usage: Tokens used; None where none were, or nobody knows.
+        estimated: Whether we counted them ourselves.
+        terms: On what terms the attempt was served, as far as they change its price.
+        final: Whether the call ended with it.
+        miss: Why less was read from the cache than could have been; None where nobody can say.
+    """
+
+    outcome: Outcome
+    status: int
+    error: str = ""
+    usage: Usage | None = None
+    estimated: bool = False
+    upstream_id: str = ""
+    terms: Terms = STANDARD
+    final: bool = True
+    miss: Miss | None = None
+
+
+class Seal:
+    """Keyed hashes of callers' texts: equal texts are seen to be equal, and nothing else is."""
+
+    __slots__ = ("_keyed",)
+
+    def __init__(self, secret: bytes) -> None:
+        self._keyed = lru_cache(maxsize=_TEAMS)(partial(keyed, secret))
+
+    def of(self, team: str, text: bytes) -> str:
+        """32 hex digits; the same text of another team has others. "" for no text."""
+        return self._keyed(team)(text).hex() if text else ""
+
+
+def price(attempt: Attempt, end: End) -> Cost | None:
+    """What the attempt cost at the prices valid when the call was made; None if unknown.
+
+    What only reads or deletes (all but POST) costs nothing anywhere.
+    """
+    if attempt.call.method != "POST":
+        return _NOTHING
+    if attempt.route is None or attempt.route.tariff is None or end.usage is None:
+        return None
+    return cost(end.usage, attempt.route.tariff, attempt.call.arrived, end.terms)
+
+
+def terms(attempt: Attempt, tier: str, usage: Mapping[str, Any]) -> Terms:
+    """On what terms an attempt was served, by what the answer says, else by what was asked.
+
+    Args:
+        attempt: The attempt.
+        tier: The answer's own service tier; "" where it names none.
+        usage: The answer's usage object; empty where there was none.
+    """
+    call, route = attempt.call, attempt.route
+    if route is None:
+        return STANDARD
+    asked = (call.ask.service_tier if call.ask is not None else None) or ""
+    return WIRES[route.upstream.kind].terms(asked, tier, usage, route.upstream.region)
+
+
+def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Receipt:
+    """The record of the attempt, up to now.
+
+    An answer that is made in the background is not estimated by what was heard of it.
+    """
+    call, route = attempt.call, attempt.route
+    goes_on = end.estimated and call.is_background
+    if goes_on and end.outcome is Outcome.ANSWERED:
+        end = msgspec.structs.replace(end, usage=None, estimated=False)
+    paid = price(attempt, end)
+    duration = timeline.now() - timeline.started
+    kept = Receipt(
+        call_id=call.id,
+        attempt=attempt.number,
+        final=end.final,
+        started=call.arrived,
+        team=call.key.team,
+        key_id=call.key.id,
+        feature=call.feature,
+        user=seal.of(call.key.team, call.end_user.encode()),
+        endpoint=call.endpoint,
+        model=call.model,
+        route=route.name if route is not None else "",
+        upstream=route.upstream.name if route is not None else "",
+        streamed=call.streamed,
+        status=end.status,
+        outcome=end.outcome,
+        error=end.error,
+        usage=end.usage,
+        estimated=end.estimated,
+        list_nanos=paid.list_nanos if paid is not None else None,
+        cost_nanos=paid.effective_nanos if paid is not None else None,
+        ttft=timeline.first,
+        duration=duration,
+        overhead=max(duration - timeline.waited, 0.0),
+        fingerprint=seal.of(call.key.team, call.body),
+        upstream_id=end.upstream_id,
+        upstream_request_id=attempt.upstream_request_id,
+        notes=attempt.notes + _notes(call, goes_on=goes_on),
+        prompt=_kept(call),
+        moved=attempt.moved,
+    )
+    said = _told(attempt, end)
+    if attempt.fold.mode:
+        said |= _folded(attempt, end)
+    elif call.is_own:
+        said["compaction_why"] = NOTES
+    return msgspec.structs.replace(kept, **said) if said else kept
+
+
+def _notes(call: Call, *, goes_on: bool) -> tuple[str, ...]:
+    """What a receipt's cost leaves out, in short sentences."""
+    return (_LATER,) * goes_on + (_FEES,) * call.offers_hosted
+
+
+def _told(attempt: Attempt, end: End) -> dict[str, Any]:
+    """What a receipt says of planning."""
+    planned = attempt.planned
+    if isinstance(planned, Unplanned):
+        why = planned.reason or planned.why
+        return {"unplanned_why": why} if why else {}
+    expected, miss = planned.evidence.expected, end.miss
+    total = end.usage.prompt if end.usage is not None else 0
+    told: dict[str, Any] = {
+        "conversation": planned.draft.conversation.hex(),
+        "arm": planned.plan.arm.value,
+        "layout": planned.plan.layout,
+        "expected_read": expected.scaled(total).tokens if total else expected.tokens,
+        "planning_nanos": _planned_nanos(planned, attempt, end) if total else None,
+    }
+    if miss is not None:
+        told |= {
+            "miss": miss.reason.value,
+            "miss_detail": _detail(miss),
+            "miss_tokens": miss.tokens,
+            "miss_nanos": miss.nanos,
+        }
+    return told
+
+
+def _planned_nanos(planned: Planned, attempt: Attempt, end: End) -> int | None:
+    """What planning should have saved of a call in 1e-9 US dollars; None where nobody can say."""
+    tariff = attempt.route.tariff if attempt.route is not None else None
+    if tariff is None or end.usage is None or end.estimated or planned.plan.arm is not Arm.TREATED:
+        return None
+    sent, unmodified = compared(planned, end.usage)
+    if sent == unmodified:
+        return 0
+    when = attempt.call.arrived
+    paid, direct = (cost(each, tariff, when, end.terms) for each in (sent, unmodified))
+    if paid is None or direct is None:
+        return None
+    return direct.effective_nanos - paid.effective_nanos
+
+
+def _folded(attempt: Attempt, end: End) -> dict[str, Any]:
+    """What a receipt says of compaction."""
+    fold, route = attempt.fold, attempt.route
+    tariff = route.tariff if route is not None else None
+    counted = None if end.estimated else end.usage
+    return {
+        "compaction": fold.mode,
+        "compaction_why": fold.why,
+        "folded": fold.is_folded,
+        "tokens_before": fold.before,
+        "tokens_after": fold.after,
+        "reset": fold.reset,
+        "compaction_nanos": saved(fold, counted, tariff, attempt.call.arrived, end.terms),
+        "needed": fold.needed,
+        "lost": fold.lost,
+        "folded_messages": fold.messages,
+    }
+
+
+def _detail(miss: Miss) -> str:
+    """The evidence, and how well it is known where that is not for certain."""
+    known = miss.confidence
+    if known is None or known is Confidence.CERTAIN:
+        return miss.detail
+    return f"{miss.detail} ({known.value})" if miss.detail else known.value
+
+
+def _kept(call: Call) -> str | None:
+    if not call.key.keeps_prompts:
+        return None
+    return call.body[:_KEPT_PROMPT].decode(errors="replace")
+
+
+def crude(call: Call, delivered: str) -> Usage:
+    """A usage from lengths alone, for when nobody can wait: four letters are about a token."""
+    return Usage(input=len(call.body) // 4, output=len(delivered) // 4)

@@ -1,0 +1,100 @@
+"""(call, route) → the request for one upstream; always from the caller's own bytes."""
+
+from typing import Final
+
+import msgspec
+
+from proxy.calls.eligibility import ENDPOINTS
+from proxy.catalog.entries import Route
+from proxy.prefix.arrangement import stripped
+from proxy.prefix.explain.diagnostics import Question
+from proxy.prefix.planned import Planned, Unplanned
+from proxy.providers.diagnostics_filter import Untold
+from proxy.providers.kinds import WIRES
+from proxy.providers.port import Prepared
+from proxy.providers.substitution import translate_for_substitute
+from proxy.records.call import Call
+from proxy.records.receipt import answering_model
+from proxy.records.request_fields import field, replaced
+
+_AS_IT_CAME: Final = Unplanned()
+
+
+def prepare(
+    call: Call,
+    route: Route,
+    planned: Planned | Unplanned = _AS_IT_CAME,
+    *,
+    is_substitute: bool = False,
+) -> Prepared:
+    """The attempt at this call on this route.
+
+    Args:
+        call: The call.
+        route: Where it goes.
+        planned: The body that is sent in place of the caller's, or why the caller's is.
+        is_substitute: Whether the route's model answers in place of the one that was asked for, so
+            that the request is translated to what it takes.
+
+    Raises:
+        InvalidCall: If the call cannot be said on the route's wire without changing its meaning.
+    """
+    wire = WIRES[route.upstream.kind]
+    if is_substitute:
+        call = msgspec.structs.replace(call, substitute=answering_model(route.name, call.model))
+    if isinstance(planned, Unplanned):
+        body = stripped(call.body) if call.endpoint in ENDPOINTS else call.body
+        if body is not call.body:
+            call = msgspec.structs.replace(call, body=body)
+        prepared = wire.request(call, route)
+        if is_substitute:
+            prepared = translate_for_substitute(prepared, route)
+        return _noted(prepared, (*call.notes, *filter(None, (planned.why,))))
+    changed = planned.body is not call.body
+    sent = msgspec.structs.replace(call, body=planned.body) if changed else call
+    prepared = wire.request(sent, route)
+    if is_substitute:
+        prepared = translate_for_substitute(prepared, route)
+    prepared = _noted(prepared, (*call.notes, *planned.notes))
+    if planned.headers:
+        headers = {**prepared.headers, **planned.headers}
+        prepared = msgspec.structs.replace(prepared, headers=headers)
+    if planned.question is None:
+        return prepared
+    return _asking(prepared, planned.question, route, streamed=call.streamed)
+
+
+def _asking(prepared: Prepared, question: Question, route: Route, *, streamed: bool) -> Prepared:
+    """The request with a question to its provider; as it is where the caller asks the same.
+
+    The caller sees nothing of it: an answer that is passed on is passed on without. What the
+    operator and the caller say in the question's headers goes with it, for a request's own
+    headers go in place of the operator's.
+    """
+    body, key = prepared.body, msgspec.json.encode(question.field)
+    own = field(body, question.field) if body.rfind(key) >= 0 else None
+    if own is None:
+        body = body.rstrip()[:-1] + b"," + key + b":" + question.value + b"}"
+    else:
+        asked = question.beside(own)
+        if asked is None:
+            return prepared
+        body = replaced(body, {question.field: asked})
+    headers = dict(prepared.headers)
+    always = {name.lower(): value for name, value in route.upstream.headers.items()}
+    for name, value in question.headers.items():
+        said = f"{always.get(name, '')},{headers.get(name, '')}".split(",")
+        given = [each.strip() for each in said if each.strip()]
+        headers[name] = ",".join(dict.fromkeys([*given, value]))
+    return msgspec.structs.replace(
+        prepared,
+        headers=headers,
+        body=body,
+        reader=prepared.reader or Untold(streamed=streamed),
+    )
+
+
+def _noted(prepared: Prepared, notes: tuple[str, ...]) -> Prepared:
+    if not notes:
+        return prepared
+    return msgspec.structs.replace(prepared, notes=(*prepared.notes, *notes))

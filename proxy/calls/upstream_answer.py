@@ -1,0 +1,231 @@
+"""An upstream's answer from its commit point on: what came first is here, the rest follows."""
+
+import asyncio
+from typing import Final
+
+from proxy.calls.metering import Meter
+from proxy.errors import UpstreamError
+from proxy.providers.envelopes import is_answer
+from proxy.providers.failures import failure_in, failure_of
+from proxy.providers.json_size import MAX_ANSWER, loose_sizes
+from proxy.providers.lenient import mended
+from proxy.providers.port import Reader, Wire
+from proxy.providers.sse import Frames, is_idle
+from proxy.providers.stream_endings import failed_early, malformed, paid_for
+from proxy.records.timeline import Timeline
+from proxy.upstream.port import Exchange
+
+#: Keep-alives held back while nothing else came; more of them are dropped.
+_HELD: Final = 64 * 1024
+#: Opening events held back before the content; beyond it, they are taken for content.
+_OPENING: Final = 1024 * 1024
+#: The largest JSON answer that is read whole.
+_WHOLE: Final = 64 * 1024 * 1024
+#: What is nearly JSON begins so, and is read again at once where it is short.
+_NEARLY: Final = (b"{", b"[", b"\xef\xbb\xbf")
+_SHORT: Final = 64 * 1024
+#: A stream begins so, whatever it is called.
+_EVENTS: Final = (b"data:", b"event:")
+
+
+class Answer:
+    """An answer that has begun.
+
+    Attributes:
+        exchange: Where it comes from.
+        meter: What it used, as far as it was read.
+        first: Its first piece, up to the commit point or a little after; if that is all of it, in
+            the caller's words.
+        generates: Whether it must be a stream of events or JSON, whatever it is called.
+        is_retrieval: Whether it is something that the provider keeps, such as a log of events; an
+            error in it is one of its events, and it may be empty.
+        is_stream: Whether it is a stream of events.
+        is_whole: Whether the first piece is all of it.
+    """
+
+    __slots__ = (
+        "_frames", "_timeline", "_wire", "exchange", "first", "generates", "is_retrieval",
+        "is_stream", "is_whole", "meter",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        wire: Wire,
+        timeline: Timeline,
+        *,
+        generates: bool,
+        is_retrieval: bool = False,
+    ) -> None:
+        self.exchange = exchange
+        self._wire = wire
+        self._timeline = timeline
+        self._frames: Frames | None = None
+        media = exchange.headers.get("content-type", "").lower()
+        self.is_stream = media.startswith("text/event-stream")
+        self.generates = generates
+        self.is_retrieval = is_retrieval
+        self.is_whole = not self.is_stream and (generates or media.startswith("application/json"))
+        self.meter = Meter(wire.usage, streamed=self.is_stream)
+        self.first = b""
+
+    async def commit(self, reader: Reader | None = None) -> None:
+        """Read up to the first content byte; a JSON answer is read whole.
+
+        What opens a stream and says nothing yet is held until then, unless it is a retrieval.
+
+        Args:
+            reader: Translates a JSON answer; None takes it as it comes.
+
+        Raises:
+            UpstreamError: If the answer broke, if a stream had an error or its end before that, or
+                if what should be an answer is an error or cannot be read.
+        """
+        if self.is_stream:
+            await self._commit_stream()
+        elif self.is_whole:
+            await self._commit_whole(reader)
+        else:
+            self.first = await self._read()
+        self._timeline.begun()
+
+    def handed(self, timeline: Timeline) -> None:
+        """Go on in another timeline, that of the call whose race it won."""
+        self._timeline = timeline
+        timeline.begun()
+
+    async def next(self) -> bytes:
+        """The next piece, for a stream whole events; b"" at the end.
+
+        Raises:
+            UpstreamError: If the connection broke.
+        """
+        if self._frames is None:
+            return b"" if self.is_whole else await self._read()
+        while chunk := await self._read():
+            if run := self._frames.feed(chunk):
+                self.meter.feed(run)
+                return run
+        return self._rest(self._frames)
+
+    async def _commit_stream(self) -> None:
+        self._frames = Frames()
+        if self.is_retrieval:
+            self.first = await self.next()
+            return
+        held = bytearray()
+        while run := await self.next():
+            if self.meter.begun or self.meter.broken:
+                break
+            if len(held) < _HELD or not is_idle(run):
+                held += run
+            if len(held) > _OPENING:
+                self.meter.begun, run = True, b""
+                break
+        if not self.meter.begun:
+            raise failure_in(run, self._wire.failure) or failed_early()
+        self.first = bytes(held) + run
+
+    async def _commit_whole(self, reader: Reader | None) -> None:
+        with self._timeline.waiting:
+            body = await self.exchange.read_all(_WHOLE)
+        if await _takes_long(body):
+            self.first = self._unparsed(reader, body)
+            return
+        read = await self._metered(body)
+        meter = self.meter
+        if self.generates and (meter.broken or not (meter.upstream_id or meter.found)):
+            self._check(read)
+        self.first = body if reader is None else self._in_callers_words(reader, body, read)
+
+    def _unparsed(self, reader: Reader | None, body: bytes) -> bytes:
+        """An answer that takes too long to parse, unmodified.
+
+        Raises:
+            UpstreamError: If it would have to be translated, or is none.
+        """
+        self.meter.feed_ends(body)
+        if self.generates and not body[:_SHORT].lstrip().startswith(b"{"):
+            self.meter.broken = True
+            raise malformed()
+        if reader is not None:
+            raise paid_for()
+        return body
+
+    async def _metered(self, body: bytes) -> bytes:
+        """The answer as it can be read: as it came, but where it is only nearly JSON."""
+        self.meter.feed(body)
+        if not self.meter.unread or not body.lstrip().startswith(_NEARLY):
+            return body
+        is_short = len(body) <= _SHORT
+        read = mended(body) if is_short else await asyncio.to_thread(mended, body)
+        if read is None:
+            return body
+        self.meter = Meter(self._wire.usage, streamed=False)
+        self.meter.feed(read)
+        return read
+
+    def _in_callers_words(self, reader: Reader, body: bytes, read: bytes) -> bytes:
+        """What a reader makes of the answer: of its own bytes, else of what can be read.
+
+        Raises:
+            UpstreamError: If it cannot be read.
+        """
+        try:
+            return said(reader, body) + reader.end()
+        except UpstreamError as error:
+            if error.code != malformed().code:
+                raise
+            if read is body:
+                raise paid_for() from error
+        return self._in_callers_words(reader, read, read)
+
+    def _check(self, body: bytes) -> None:
+        """Look closer at what may be no answer.
+
+        What was broken off was generated and paid for: the caller gets it, as he would directly. So
+        was a stream that nobody asked for, which no caller could read.
+
+        Raises:
+            UpstreamError: If it is none.
+        """
+        start = body.lstrip()
+        if is_answer(body) or (self.meter.unread and start.startswith(b"{")):
+            return
+        if self.meter.unread and start.startswith(_EVENTS):
+            raise paid_for()
+        self.meter.broken = True
+        raise failure_of(body, self._wire.failure) or malformed()
+
+    def _rest(self, frames: Frames) -> bytes:
+        """What stood after the last whole event when the upstream ended well."""
+        rest = frames.rest()
+        self._frames = Frames()
+        if rest:
+            self.meter.feed(rest)
+        return rest
+
+    async def _read(self) -> bytes:
+        with self._timeline.waiting:
+            return await self.exchange.read()
+
+
+async def _takes_long(body: bytes) -> bool:
+    """Whether a body takes too long to parse; other calls run while it is measured."""
+    for size in loose_sizes(body):
+        if size.exceeds(MAX_ANSWER):
+            return True
+        await asyncio.sleep(0)
+    return False
+
+
+def said(reader: Reader, piece: bytes) -> bytes:
+    """What the caller gets for a piece of an answer.
+
+    Raises:
+        UpstreamError: If it cannot be read.
+    """
+    try:
+        return reader.feed(piece)
+    except ValueError as error:
+        raise malformed() from error

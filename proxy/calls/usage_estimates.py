@@ -1,0 +1,146 @@
+"""Counts what upstreams do not say, off the event loop, and learns how their counts differ.
+
+Fails open: an estimate that is not ready in time is made from lengths alone.
+"""
+
+import asyncio
+from collections import Counter as Tally
+from concurrent.futures import ThreadPoolExecutor
+from threading import BoundedSemaphore
+from typing import Final
+
+import msgspec
+
+from proxy.calls.metering import Meter
+from proxy.calls.settlement import crude
+from proxy.catalog.entries import Route
+from proxy.records.call import Call
+from proxy.tokens.counter import Counter
+from proxy.tokens.ratios import Ratios
+from proxy.tokens.vocabulary import is_published
+from proxy.tokens.wholeness import is_plain, is_whole
+from slo.lengths import Lengths
+from slo.usage import Usage
+
+#: Seconds one estimate may take before lengths have to do.
+_DEADLINE: Final = 5.0
+#: Estimates waiting or running at once.
+_MOST_WAITING: Final = 256
+#: Comparisons waiting or running at once; each holds its call's body.
+_MOST_COMPARED: Final = 32
+#: Calls per model that are compared, to begin with and later one in so many.
+_FIRST: Final = 20
+_ONE_IN: Final = 100
+_MOST_MODELS: Final = 1024
+#: The part of answers that stay below what is taken to be the usual length.
+_USUAL: Final = 0.95
+#: Stands for all models together where lengths are learned.
+_ANY_MODEL: Final = ""
+
+
+class Estimates:
+    """One worker thread that counts tokens."""
+
+    def __init__(self, deadline: float = _DEADLINE) -> None:
+        """Begin counting.
+
+        Args:
+            deadline: Seconds one estimate may take before lengths have to do.
+        """
+        self._deadline = deadline
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="estimates")
+        self._counter = Counter()
+        self._ratios = Ratios()
+        self._lengths = Lengths()
+        self._seen: Tally[str] = Tally()
+        self._waiting = 0
+        self._room = BoundedSemaphore(_MOST_COMPARED)
+
+    async def usage(self, call: Call, route: Route, meter: Meter | None) -> Usage:
+        """Tokens of the prompt and of what was delivered.
+
+        What the upstream said of the prompt before it was cut off is kept.
+        """
+        said = meter.usage if meter is not None else None
+        if self._waiting >= _MOST_WAITING:
+            return _merged(said, _by_length(call, meter))
+        loop = asyncio.get_running_loop()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._deadline):
+                counted = await loop.run_in_executor(self._worker, self._count, call, route, meter)
+        except TimeoutError:
+            counted = _by_length(call, meter)
+        finally:
+            self._waiting -= 1
+        return _merged(said, counted)
+
+    def learn(self, call: Call, route: Route, usage: Usage) -> None:
+        """Note the answer's length; compare the counts of a prompt, for a sample of calls."""
+        model = route.model or call.model
+        self._lengths.add(_kind(call, model), usage.generated)
+        self._lengths.add(_kind(call, _ANY_MODEL), usage.generated)
+        if len(self._seen) > _MOST_MODELS:
+            self._seen.clear()
+        self._seen[model] += 1
+        seen = self._seen[model]
+        is_due = (seen <= _FIRST or seen % _ONE_IN == 0) and self._waiting < _FIRST
+        if is_due and self._room.acquire(blocking=False):
+            comparison = self._worker.submit(self._compare, call, model, usage.prompt)
+            comparison.add_done_callback(lambda _: self._room.release())
+
+    def usual_output(self, call: Call, route: Route) -> int | None:
+        """Output tokens that 19 of 20 such answers stay below; None where little is learned.
+
+        Where the model has answered too few of the feature's calls, all models' answers count.
+        """
+        models = (route.model or call.model, _ANY_MODEL)
+        learned = (self._lengths.quantile(_kind(call, model), _USUAL) for model in models)
+        return next((tokens for tokens in learned if tokens is not None), None)
+
+    def warm(self) -> None:
+        """Load the vocabularies now, so that no call waits for them."""
+        self._worker.submit(self._counter.generated_tokens, "", "gpt-4o")
+
+    def close(self) -> None:
+        """Stop counting; what waits is dropped."""
+        self._worker.shutdown(wait=False, cancel_futures=True)
+
+    def _count(self, call: Call, route: Route, meter: Meter | None) -> Usage:
+        model = route.model or call.model
+        prompt = self._counter.prompt_tokens(call.body, call.endpoint, model)
+        text = meter.delivered_text() if meter is not None else ""
+        generated = self._counter.generated_tokens(text, model) if text else 0
+        if not is_published(model):
+            generated = self._ratios.estimate(model, generated)
+        if not _is_exact(call, model):
+            prompt = self._ratios.estimate(model, prompt)
+        return Usage(input=prompt, output=generated)
+
+    def _compare(self, call: Call, model: str, reported: int) -> None:
+        if is_whole(call.body, call.endpoint) and not _is_exact(call, model):
+            counted = self._counter.prompt_tokens(call.body, call.endpoint, model)
+            self._ratios.observe(model, counted, reported)
+
+
+def _kind(call: Call, model: str) -> tuple[str, str, str]:
+    """Calls of one team's feature to one model have answers of like length."""
+    return (call.key.team, call.feature, model)
+
+
+def _is_exact(call: Call, model: str) -> bool:
+    """Whether the prompt's tokens are what the provider counts, so that nothing is learned."""
+    return is_published(model) and is_plain(call.body)
+
+
+def _by_length(call: Call, meter: Meter | None) -> Usage:
+    return crude(call, meter.delivered_text() if meter is not None else "")
+
+
+def _merged(said: Usage | None, counted: Usage) -> Usage:
+    """What was said of the prompt, if anything, with the larger count of the generation."""
+    if said is None or not said.prompt:
+        return counted
+    if said.generated >= counted.output:
+        return said
+    return msgspec.structs.replace(said, output=counted.output - said.reasoning)

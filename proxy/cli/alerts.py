@@ -1,0 +1,126 @@
+"""``thriftgate alerts``: what is wrong now, what sinks were told, and whether they can be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.text import Text
+
+from proxy.cli.terminal import Terminal, grid, moment
+
+if TYPE_CHECKING:
+    from proxy.services.alerts.configured_sinks import Outlet
+    from proxy.settings import Settings
+    from proxy.store.sql.outbox import Letter
+    from slo.alert import Alert
+    from slo.promises.file import Promises
+    from slo.promises.sinks import Sink
+
+_MOST: Final = 50
+_LATELY: Final = 20
+
+
+def alerts(
+    terminal: Terminal,
+    settings: Callable[[], Settings],
+    promises: Callable[[Settings], Promises],
+) -> typer.Typer:
+    """The group of commands; by itself it shows alerts."""
+    commands = typer.Typer(help="What is wrong now, and who was told.")
+
+    @commands.callback(invoke_without_command=True)
+    def shown(context: typer.Context) -> None:
+        """What is wrong now, and what sinks were told lately."""
+        if context.invoked_subcommand is None:
+            _show(terminal)
+
+    @commands.command("test")
+    def test(sink: Annotated[str, typer.Argument(help="The sink's name in the promises.")]) -> None:
+        """Send a sink a test alert that goes on, and say whether it took it, or why it did not.
+
+        It is marked as a test, and no alert for its end follows.
+        """
+        sinks = promises(settings()).sinks
+        from proxy.services.alerts.http_sender import NotTaken
+
+        outlet = _outlet(terminal, sinks, sink)
+        try:
+            asyncio.run(_sent(outlet, terminal.now()))
+        except NotTaken as why:
+            said = f" It was said: {why.detail}" if why.detail else ""
+            terminal.fail(f"The sink {sink} did not take the message: {why}.{said}")
+        terminal.say(f"The sink {sink} took the message: an open alert that begins with TEST.")
+
+    return commands
+
+
+def _show(terminal: Terminal) -> None:
+    with terminal.store() as store:
+        found = store.outbox.open(_MOST)
+        letters = store.outbox.lately(_LATELY)
+    if found:
+        table = grid("severity", "since", "alert", "id")
+        for alert in found:
+            table.add_row(*map(Text, _row(alert)))
+        terminal.show(table)
+    else:
+        terminal.say("Nothing is wrong.")
+    if letters:
+        terminal.say("", "Sent lately:")
+        table = grid("sink", "when", "as", "alert")
+        for letter in letters:
+            table.add_row(*map(Text, _sending(letter)))
+        terminal.show(table)
+
+
+def _row(alert: Alert) -> tuple[str, ...]:
+    return (alert.severity.value, moment(alert.began), alert.title, alert.id[:8])
+
+
+def _sending(letter: Letter) -> tuple[str, ...]:
+    """A row of what a sink was told; what it would not take says why."""
+    title = letter.alert.title
+    if letter.why:
+        state = "is tried again" if letter.due is not None else "was given up"
+        return letter.sink, "not yet", f"{letter.phase}, {state}: {letter.why}", title
+    return letter.sink, moment(letter.sent or 0.0), letter.phase, title
+
+
+def _outlet(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> Outlet:
+    meant = [sink for sink in sinks if sink.name == name]
+    if not meant:
+        names = ", ".join(sink.name for sink in sinks) or "none"
+        terminal.fail(f"There is no sink {name} in the promises; there are: {names}.")
+    from proxy.services.alerts.configured_sinks import outlets, variables
+    from proxy.settings import upstream_keys
+
+    found, lacking = outlets(meant, upstream_keys(variables(meant)))
+    if not found:
+        terminal.fail(lacking[0])
+    return found[0]
+
+
+async def _sent(outlet: Outlet, now: float) -> None:
+    """Send a test as an alert that goes on, as it is then that people have to be reached.
+
+    It is as urgent as an alert has to be for the sink to be told of it.
+    """
+    from proxy.services.alerts.http_sender import Post
+    from proxy.store.sql.outbox import Letter
+    from slo.alert import Alert
+    from slo.alerting import Group
+
+    alert = Alert(
+        kind="test",
+        subject="thriftgate",
+        severity=outlet.sink.at_least,
+        title="TEST: this is a test of Thriftgate's alerts, and nothing is wrong",
+        mend="Nothing: somebody ran `thriftgate alerts test`.",
+        began=now,
+    )
+    letter = Letter(alert=alert, sink=outlet.sink.name)
+    async with Post() as post:
+        await post.send(outlet.url, outlet.message(Group((alert,)), [letter], now))

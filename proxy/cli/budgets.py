@@ -1,0 +1,162 @@
+"""``thriftgate budgets``: what is spent and held of each budget now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import msgspec
+import typer
+from rich.text import Text
+
+from proxy.cli.terminal import Terminal, grid, named
+from proxy.records.amounts import cell, decimal_places
+from proxy.records.receipt import dollars
+from slo import window
+from slo.budget import Budget, Unit
+
+if TYPE_CHECKING:
+    from proxy.services.budgets.counter_report import Row
+    from proxy.settings import Settings
+    from proxy.store.store import Store
+    from slo.promises.file import Promises
+
+#: Counters of one budget that are shown, those of which most is spent.
+MOST: Final = 20
+_FIGURES = ("limit", "spent", "held")
+_UNKNOWN = "?"
+
+
+class _Shown(NamedTuple):
+    """A budget, its counters with most spent, and how many more there are."""
+
+    budget: Budget
+    rows: list[Row]
+    more: int
+
+
+def budgets(
+    terminal: Terminal,
+    settings: Callable[[], Settings],
+    promises: Callable[[Settings], Promises],
+) -> Callable[..., None]:
+    """The command that shows budgets."""
+
+    def budgets_command(
+        *,
+        as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    ) -> None:
+        """What is spent and held of each budget in the window of now.
+
+        Of a budget that everybody has one of, the twenty of which most is spent. With
+        THRIFTGATE_REDIS_URL it is what the counters say. Without, each gateway counts for itself
+        and what is spent is the ledger's word; ? is what it does not know. Users are shown by
+        their keyed hash.
+        """
+        chosen = settings()
+        promised = promises(chosen).budgets
+        now = terminal.now()
+        if not promised and not as_json:
+            terminal.say("There are no budgets. THRIFTGATE_PROMISES names the file they are in.")
+            return
+        with terminal.store() as store:
+            from proxy.store.redis.local_budget_store import StoreLost
+
+            try:
+                shown = asyncio.run(_shown(promised, chosen, store, now))
+            except StoreLost as error:
+                terminal.fail(f"The counters are away: {error}")
+        if as_json:
+            spoken = msgspec.json.encode({"budgets": [_json(each, now) for each in shown]})
+            terminal.out.print(spoken.decode(), soft_wrap=True)
+        else:
+            _tell(terminal, shown, now)
+
+    return budgets_command
+
+
+async def _shown(
+    promised: Sequence[Budget], settings: Settings, opened: Store, now: float
+) -> list[_Shown]:
+    """Each budget as its counters have it, or the ledger where counters are nobody's to ask."""
+    from proxy.services.budgets.accounts import Accounts
+    from proxy.services.budgets.counter_report import counted, known, most_spent
+    from proxy.services.budgets.counters import counters
+
+    accounts, store = Accounts(opened.spendings), counters(settings, opened)
+    try:
+        found = []
+        for budget in promised:
+            rows = known(accounts, budget, now)
+            if store.is_shared:
+                rows = await counted(store, budget, rows, now)
+            found.append(_Shown(budget, most_spent(rows, MOST), max(len(rows) - MOST, 0)))
+        return found
+    finally:
+        await store.aclose()
+
+
+def _tell(terminal: Terminal, shown: Sequence[_Shown], now: float) -> None:
+    table = grid("budget", "scope", "of", "window", "hard", *_FIGURES, right=_FIGURES)
+    rows = [(each.budget, row) for each in shown for row in each.rows]
+    money = [_amounts(budget, row) for budget, row in rows if budget.unit is Unit.USD]
+    places = [decimal_places(amounts) for amounts in zip(*money, strict=True)]
+    for each in shown:
+        for row in each.rows:
+            table.add_row(*map(Text, _cells(each.budget, row, now, places)))
+        if each.more:
+            table.add_row(each.budget.name, each.budget.scope, f"and {each.more:,} more")
+    terminal.show(table)
+
+
+def _cells(budget: Budget, row: Row, now: float, places: Sequence[int]) -> tuple[str, ...]:
+    """The cells of a row; ``places`` are the digits of each amount of dollars behind the point."""
+    amounts = _amounts(budget, row)
+    if budget.unit is Unit.USD:
+        said = [
+            _UNKNOWN if amount is None else cell(amount, digits)
+            for amount, digits in zip(amounts, places, strict=True)
+        ]
+    else:
+        said = [_UNKNOWN if amount is None else f"{amount:,}" for amount in amounts]
+    return (
+        budget.name,
+        budget.scope,
+        named(row.whose) if row.whose.isprintable() else ascii(row.whose),
+        window.name(budget.window, now),
+        "yes" if budget.hard else "no",
+        *said,
+    )
+
+
+def _amounts(budget: Budget, row: Row) -> tuple[int | None, ...]:
+    """Limit, spent and held, as the columns have them."""
+    return budget.limit, row.spent, row.held
+
+
+def _json(shown: _Shown, now: float) -> dict[str, Any]:
+    """A budget for scripts; dollars are texts, as in the promises, and null is what is unknown."""
+    budget = shown.budget
+    rows = [
+        {
+            "of": row.whose,
+            "spent": _exact(budget, row.spent),
+            "held": _exact(budget, row.held),
+        }
+        for row in shown.rows
+    ]
+    return {
+        "name": budget.name,
+        "scope": budget.scope,
+        "unit": budget.unit,
+        "window": window.name(budget.window, now),
+        "hard": budget.hard,
+        "limit": _exact(budget, budget.limit),
+        "counters": rows,
+        "more": shown.more,
+    }
+
+
+def _exact(budget: Budget, amount: int | None) -> str | int | None:
+    return dollars(amount) if budget.unit is Unit.USD and amount is not None else amount

@@ -1,0 +1,128 @@
+"""``thriftgate check``: whether settings, catalog and policies are sound, and what to note of them.
+
+It also describes policies and upstreams in short, as ``thriftgate serve`` does when it starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from proxy.cli import session
+from proxy.records.amounts import quantity
+
+if TYPE_CHECKING:
+    from proxy.catalog.catalog import Catalog
+    from proxy.settings import Settings
+    from slo.promises.file import Promises
+
+_AWAY: Final = "THRIFTGATE_REDIS_URL names a Redis that is away, and budgets may refuse calls"
+_log = logging.getLogger("thriftgate")
+
+
+def check() -> None:
+    """Validate settings and catalog, and try the folder; name file, line and mend of problems."""
+    settings = session.settings()
+    known = session.catalog(settings)
+    from proxy.api.serving import descriptor_limit
+    from proxy.catalog.problems import report
+    from proxy.cli.storage_checks import descriptors, unkeepable
+    from proxy.cli.warnings import unnoted
+    from proxy.store.sql.database import open_database
+
+    try:
+        if settings.database_url:
+            open_database(settings.database_url).dispose()
+    except ValueError as error:
+        session.fail(f"THRIFTGATE_DATABASE_URL: {error}")
+    policies = session.policies(settings, known)
+    if why := unnoted(settings, known) or unkeepable(settings.folder):
+        session.fail(why)
+    if known.warnings:
+        session.out.print(report(known.warnings), soft_wrap=True)
+    if lacking := keyed(known)[1]:
+        # Few have an account with each, so it is no mistake.
+        said = f"Note: no key is set for {', '.join(lacking)}: calls that go there would fail."
+        session.out.print(said, soft_wrap=True)
+    for why in _notes(settings, known, policies):
+        session.out.print(f"Note: {why}", soft_wrap=True)
+    session.out.print(descriptors(descriptor_limit(), settings.max_calls), soft_wrap=True)
+    told = f"{quantity(len(known.models), 'model')}, {quantity(len(known.upstreams), 'upstream')}"
+    if settings.promises is not None:
+        told = f"{told}, {counted(policies)}"
+    session.out.print(f"Settings and catalog are sound: {told}.", soft_wrap=True)
+
+
+def _notes(settings: Settings, known: Catalog, policies: Promises) -> Iterator[str]:
+    """What is sound and may not do what was meant, in sentences."""
+    from proxy.api.serving import descriptor_limit
+    from proxy.cli.storage_checks import crowded, few_descriptors
+    from proxy.cli.warnings import assumptions, doubts, teams, unasked
+    from proxy.services.alerts.configured_sinks import outlets, variables
+    from proxy.settings import upstream_keys
+
+    yield from outlets(policies.sinks, upstream_keys(variables(policies.sinks)))[1]
+    yield from doubts(policies, known, teams(settings.ledger_url))
+    yield from assumptions(known)
+    yield from unasked(settings, settings.compaction)
+    yield from crowded(settings.folder)
+    yield from few_descriptors(descriptor_limit(), settings.max_calls)
+    yield from _away(settings)
+    yield from _known_keys_notes(settings, policies)
+
+
+async def warn(settings: Settings, known: Catalog, policies: Promises) -> None:
+    """Log what ``check`` would note of Redis, the model that takes notes, and known keys."""
+    from proxy.cli.warnings import unnoted
+    from proxy.services.budgets.counters import away
+
+    for why in _known_keys_notes(settings, policies):
+        _log.warning("%s", why)
+    if why := await away(settings):
+        _log.warning("%s: %s", _AWAY, why)
+    if why := unnoted(settings, known):
+        _log.warning("%s. No notes are taken", why)
+
+
+def keyed(known: Catalog) -> tuple[list[str], list[str]]:
+    """The upstreams that have the key they need, and those without, with the variable to set."""
+    from proxy.settings import upstream_keys
+
+    keys = upstream_keys(upstream.key_env for upstream in known.upstreams.values())
+    having, lacking = [], []
+    for upstream in known.upstreams.values():
+        if not upstream.key_env or upstream.key_env in keys:
+            having.append(upstream.name)
+        else:
+            lacking.append(f"{upstream.name} ({upstream.key_env})")
+    return having, lacking
+
+
+def counted(policies: Promises) -> str:
+    """How many policies of each kind there are, as ``2 budgets, 1 objective``."""
+    counts = {
+        "budget": policies.budgets,
+        "ceiling": policies.ceilings,
+        "objective": policies.objectives,
+        "sink": policies.sinks,
+    }
+    found = [quantity(len(each), name) for name, each in counts.items() if each]
+    return ", ".join(found) or "none"
+
+
+def _known_keys_notes(settings: Settings, policies: Promises) -> list[str]:
+    """A note where known keys are to be served and never are; [] where all is well."""
+    from proxy.cli.warnings import known_keys_obstacle
+
+    why = known_keys_obstacle(settings, policies)
+    return [f"THRIFTGATE_SERVE_KNOWN_KEYS does nothing: {why}"] if why else []
+
+
+def _away(settings: Settings) -> list[str]:
+    """A note where the Redis that the settings name does not answer; [] where it does."""
+    from proxy.services.budgets.counters import away
+
+    why = asyncio.run(away(settings))
+    return [f"{_AWAY}: {why}"] if why else []

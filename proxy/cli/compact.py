@@ -1,0 +1,234 @@
+"""``thriftgate compact FILE``: what would be sent of a conversation, and why."""
+
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+
+import msgspec
+import typer
+
+from compaction.policy import Mode, Policy
+from proxy.cli.terminal import AsJson, Terminal, grid
+from proxy.records.amounts import quantity
+from proxy.tools.replay.command import named_model
+
+if TYPE_CHECKING:
+    from compaction.facts.fact import Fact
+    from proxy.catalog.catalog import Catalog
+    from proxy.catalog.entries import Model
+    from proxy.cli.dry_run import Trial
+
+_MODEL: Final = "gpt-5.6-terra"
+#: Characters of a fact, of a message, and of a lost value that are shown.
+_WORDS: Final = 100
+_VALUE: Final = 40
+#: Facts of a kind, messages at each end, and lost values that are shown.
+_FACTS: Final = 6
+_MESSAGES: Final = 8
+_LOST: Final = 12
+#: Lost values that are looked for at most.
+_NAMED: Final = 1_000
+#: Modes in which the gateway itself changes what is sent.
+_FOLDING: Final = frozenset({Mode.TRIM, Mode.FACTS, Mode.FACTS_MODEL})
+
+_File = Annotated[
+    Path,
+    typer.Argument(
+        help='JSON: {"messages": […], "tools": […]}, other fields of a chat allowed; - for stdin.',
+    ),
+]
+_Force = Annotated[bool, typer.Option("--force", help="Fold whether it pays or not.")]
+_Mode = Annotated[Mode, typer.Option(help="How far to go; no model is asked here.")]
+_Keep = Annotated[int, typer.Option(help="The last turns that stay as they came.", min=1)]
+_Target = Annotated[
+    int, typer.Option(help="Tokens to come down to; 0 for as far as facts go.", min=0)
+]
+_ModelName = Annotated[str, typer.Option(help="Whose prices and tokens count.")]
+
+
+def compact(commands: typer.Typer, terminal: Terminal, catalog: "Callable[[], Catalog]") -> None:
+    """Add the command to a command line.
+
+    Args:
+        commands: The command line.
+        terminal: Where it speaks.
+        catalog: The models whose prices may be asked for.
+    """
+    usual = Policy()
+
+    @commands.command("compact")
+    def compact_command(  # noqa: PLR0913 - a person's options
+        file: _File,
+        *,
+        force: _Force = False,
+        mode: _Mode = usual.mode,
+        keep_turns: _Keep = usual.keep_turns,
+        target_tokens: _Target = usual.target,
+        model: _ModelName = _MODEL,
+        as_json: AsJson = False,
+    ) -> None:
+        """What would be sent of a conversation, the facts in it, and why; nothing is sent."""
+        chosen = named_model(catalog(), model)
+        text = _read(terminal, file)
+        policy = Policy(
+            mode=mode, keep_turns=keep_turns, target=target_tokens, force=force, once=force
+        )
+        found, came = _tried(terminal, _Asked(_named(file), text, policy, chosen))
+        if as_json:
+            terminal.document(found)
+        else:
+            _show(terminal, found, came, chosen.routes[0].model or chosen.id)
+
+
+class _Asked(NamedTuple):
+    """A conversation's name and text, and how far and for which model it is to be compacted."""
+
+    name: str
+    text: bytes
+    policy: Policy
+    model: "Model"
+
+
+def _tried(terminal: Terminal, asked: _Asked) -> "tuple[Trial, int]":
+    """What comes of it, and of how many messages; ends the command where there are none."""
+    from proxy.calls.route_target import way
+    from proxy.cli.dry_run import NoConversation, conversation, trial
+    from proxy.services.compaction.policies import prices
+    from proxy.services.compaction.thinking import thinks
+
+    model, policy = asked.model, asked.policy
+    route = model.routes[0]
+    try:
+        said = conversation(asked.text)
+    except NoConversation as why:
+        terminal.fail(f"{asked.name} {why}.")
+    found = trial(
+        said,
+        msgspec.structs.replace(
+            policy, prices=prices(way(route, model.id, terminal.now())), window=route.window or 0
+        ),
+        model=model.id,
+        upstream_model=route.model or model.id,
+        gateway="thinks" if policy.mode in _FOLDING and thinks(said.body, route) else "",
+    )
+    return found, len(said.messages)
+
+
+def _read(terminal: Terminal, file: Path) -> bytes:
+    """The file's bytes.
+
+    Raises:
+        typer.BadParameter: If there is no such file.
+    """
+    if str(file) == "-":
+        return typer.get_binary_stream("stdin").read()
+    if not file.is_file():
+        raise typer.BadParameter(f"there is no file {str(file)!r}", param_hint="FILE")
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        terminal.fail(f"{file} cannot be read: {error.strerror}.")
+
+
+def _named(file: Path) -> str:
+    return "stdin" if str(file) == "-" else str(file)
+
+
+def _show(terminal: Terminal, found: "Trial", came: int, model: str) -> None:
+    """Show a person what came of it."""
+    from proxy.cli.findings import head
+
+    terminal.say(*head(found, came))
+    if found.facts:
+        terminal.say("", f"Facts ({len(found.facts)}; turns in brackets)")
+        terminal.say(*_facts(found.facts))
+    if found.changed:
+        messages = quantity(len(found.messages), "message")
+        terminal.say("", f"What would be sent ({messages}; --json has all)")
+        _table(terminal, found, model)
+    if found.folded:
+        terminal.say("", _lost(found.lost))
+
+
+def _facts(facts: "tuple[Fact, ...]") -> Iterator[str]:
+    """The facts by kind, in the order in which kinds first come; some of each."""
+    from proxy.cli.findings import plain
+
+    order = {kind: at for at, kind in enumerate(dict.fromkeys(fact.kind for fact in facts))}
+    for kind, group in groupby(
+        sorted(facts, key=lambda fact: order[fact.kind]), lambda fact: fact.kind
+    ):
+        every = list(group)
+        yield f"  {kind} ({len(every)})"
+        for fact in every[:_FACTS]:
+            turns = ",".join(map(str, fact.turns))
+            yield f"    [{turns}] {plain(fact.text, _WORDS)}"
+        if len(every) > _FACTS:
+            yield f"    and {len(every) - _FACTS:,} more"
+
+
+def _table(terminal: Terminal, found: "Trial", model: str) -> None:
+    """The messages, of many the first and the last."""
+    from proxy.cli.findings import plain
+    from proxy.tokens.counter import Counter
+
+    counter, total = Counter(), len(found.messages)
+    table = grid("", "role", "tokens", "begins", right=("", "tokens"))
+    for at, raw in enumerate(found.messages):
+        if _MESSAGES <= at < total - _MESSAGES:
+            if at == _MESSAGES:
+                table.add_row("…", "", "", f"{total - 2 * _MESSAGES:,} more")
+            continue
+        role, text = _said(bytes(raw))
+        body = b'{"messages":[' + bytes(raw) + b"]}"
+        tokens = counter.prompt_tokens(body, "chat/completions", model)
+        table.add_row(str(at), role, f"{tokens:,}", plain(text, _WORDS))
+    terminal.show(table)
+
+
+class _Part(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+
+
+class _Function(msgspec.Struct, frozen=True):
+    name: str = ""
+    arguments: str = ""
+
+
+class _Call(msgspec.Struct):
+    function: _Function = _Function()
+
+
+class _Message(msgspec.Struct):
+    role: str = ""
+    content: str | list[_Part] | None = None
+    tool_calls: list[_Call] | None = None
+
+
+_message = msgspec.json.Decoder(_Message).decode
+
+
+def _said(raw: bytes) -> tuple[str, str]:
+    """Who says a message, and what."""
+    try:
+        message = _message(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return "", raw.decode(errors="replace")
+    content = message.content or ""
+    texts = [content] if isinstance(content, str) else [one.text or one.type for one in content]
+    made = [one.function for one in message.tool_calls or ()]
+    calls = [f"{one.name}({one.arguments})" for one in made]
+    return message.role, " ".join(filter(None, (*texts, *calls)))
+
+
+def _lost(lost: tuple[str, ...]) -> str:
+    if not lost:
+        return "Lost: no id, amount, date or path of the folded messages."
+    from proxy.cli.findings import plain
+
+    shown = ", ".join(plain(each, _VALUE) for each in lost[:_LOST])
+    more = f" and {len(lost) - _LOST:,} more" if len(lost) > _LOST else ""
+    count = f"{len(lost):,}{' or more' if len(lost) >= _NAMED else ''}"
+    return f"Lost, though the caller's own copy still has it ({count}): {shown}{more}."

@@ -1,0 +1,117 @@
+"""What compaction saved, as ``thriftgate savings`` tells it: net, its own model, steps back."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from rich.text import Text
+
+from proxy.cli.terminal import Terminal, grid, moment, named
+from proxy.records.amounts import column, money, quantity
+from proxy.records.compaction_settings import Chosen, Setting
+from proxy.store.sql.compaction_receipts import FoldSum
+
+_FIGURES: Final = ("calls", "sent shorter", "tokens saved", "net saved", "notes cost")
+
+
+class Compacted(msgspec.Struct, frozen=True):
+    """A feature that compaction had a part in, or was stepped back from.
+
+    Attributes:
+        team: Its team's id.
+        sums: What came of it; None where it had no such call.
+    """
+
+    team: str
+    feature: str
+    setting: Setting
+    sums: FoldSum | None
+
+    @property
+    def is_stepped_back(self) -> bool:
+        """Whether the live proof found too much lost, and nobody resumed it."""
+        return self.setting.stepped is not None
+
+
+class Total(msgspec.Struct, frozen=True, kw_only=True):
+    """All of them together.
+
+    Attributes:
+        nanos: What was saved in 1e-9 US dollars, resets and notes paid for, as far as it is known;
+            None where nobody can say anything.
+        notes_nanos: What the small model's notes cost.
+        stepped_back: Features that were stepped back.
+    """
+
+    nanos: int | None
+    notes_nanos: int
+    features: int
+    stepped_back: int
+
+    @property
+    def share(self) -> float | None:
+        """The part of the features that was stepped back; None without any."""
+        return self.stepped_back / self.features if self.features else None
+
+
+def compacted(chosen: Chosen, sums: Sequence[FoldSum]) -> list[Compacted]:
+    """The features that there is something to tell of, in order."""
+    called = {(each.team, each.feature): each for each in sums}
+    back = {place for place, setting in chosen.features.items() if setting.stepped is not None}
+    return [
+        Compacted(*place, chosen.of(*place), called.get(place))
+        for place in sorted({*called, *back})
+    ]
+
+
+def total(found: Sequence[Compacted]) -> Total:
+    """What they come to; notes are paid for also where nobody can say what was saved."""
+    sums = [each.sums for each in found if each.sums is not None]
+    saved = [each.nanos for each in sums if each.nanos is not None]
+    notes = sum(each.notes_nanos for each in sums)
+    return Total(
+        nanos=sum(saved) - notes if saved or notes else None,
+        notes_nanos=notes,
+        features=len(found),
+        stepped_back=sum(each.is_stepped_back for each in found),
+    )
+
+
+def show(terminal: Terminal, found: Sequence[Compacted], names: Mapping[str, str]) -> None:
+    """Print them, and below them what they come to."""
+    table = grid("team", "feature", *_FIGURES, "state", right=_FIGURES)
+    saved = column(None if each.sums is None else each.sums.net_nanos for each in found)
+    notes = column(0 if each.sums is None else each.sums.notes_nanos for each in found)
+    for each, *money_cells in zip(found, saved, notes, strict=True):
+        place = (names.get(each.team, each.team), named(each.feature))
+        table.add_row(*map(Text, (*place, *_counts(each), *money_cells, _state(each))))
+    terminal.show(table)
+    terminal.say(_summed(total(found)))
+
+
+def _counts(found: Compacted) -> tuple[str, ...]:
+    sums = found.sums
+    counts = (
+        (0, 0, 0) if sums is None else (sums.calls, sums.folded + sums.trimmed, sums.tokens_saved)
+    )
+    return tuple(f"{each:,}" for each in counts)
+
+
+def _state(found: Compacted) -> str:
+    setting = found.setting
+    if setting.stepped is None:
+        return "holds"
+    return f"stepped back to {setting.stepped} {moment(setting.stepped_at)}: {setting.why}"
+
+
+def _summed(found: Total) -> str:
+    share = f" ({found.share:.0%})" if found.stepped_back and found.share else ""
+    return (
+        f"Compaction saved {_money(found.nanos)} net of resets and of its small model's notes,"
+        f" which cost {money(found.notes_nanos)}."
+        f" {found.stepped_back} of {quantity(found.features, 'feature')}{share} stepped back."
+    )
+
+
+def _money(nanos: int | None) -> str:
+    return "unknown" if nanos is None else money(nanos)

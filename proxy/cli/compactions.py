@@ -1,0 +1,177 @@
+"""``thriftgate compaction``: how far each feature's conversations are folded, and what it saves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from compaction.policy import Mode
+from proxy.cli.terminal import AsJson, Days, Terminal, grid, moment, named
+from proxy.records.amounts import column
+
+if TYPE_CHECKING:
+    from proxy.records.compaction_settings import Chosen, Setting
+    from proxy.settings import Settings
+    from proxy.store.sql.compaction_receipts import FoldSum
+
+_Team = Annotated[str, typer.Argument(help="The team's name or id.")]
+_Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]
+_By = Annotated[str, typer.Option(envvar="USER", help="Who decides.")]
+_FIGURES = (
+    "calls",
+    "folded",
+    "trimmed",
+    "resets",
+    "tokens saved",
+    "saved",
+    "lost",
+    "lost untreated",
+)
+
+_Row: TypeAlias = "tuple[tuple[str, str], Setting, FoldSum | None]"
+
+
+def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer:
+    """The group of commands.
+
+    Args:
+        terminal: Where they speak.
+        settings: How the gateway runs: the mode of features for which nobody chose one.
+    """
+    commands = typer.Typer(
+        no_args_is_help=True, help="See and choose how features' conversations are folded."
+    )
+    desk = _Desk(terminal, settings)
+    commands.command("list")(desk.all)
+    commands.command("mode")(desk.mode)
+    commands.command("resume")(desk.resume)
+    return commands
+
+
+class _Desk:
+    """The commands."""
+
+    def __init__(self, terminal: Terminal, settings: Callable[[], Settings]) -> None:
+        self._terminal = terminal
+        self._settings = settings
+
+    def all(self, *, days: Days = 30, as_json: AsJson = False) -> None:
+        """All features that have a mode or were folded, and what that saved, resets and notes paid.
+
+        `folded` are calls in which facts stood for messages; `trimmed` are all others that went out
+        shorter: tool results, and nothing else. `lost` is the share of values that tool calls
+        needed of what was folded and did not find; `lost untreated` that which they would not have
+        found, had their conversation not gone as it came, and tells more: a model that is not
+        shown a value can hardly ask for it.
+        """
+        default = self._settings().compaction
+        with self._terminal.store() as store:
+            names = self._terminal.names(store)
+            found = _rows(
+                store.compactions.chosen(), store.foldings.sums(self._terminal.since(days))
+            )
+        if as_json:
+            from proxy.cli import documents
+
+            self._terminal.document(documents.compactions(days, found, names, default))
+            return
+        if not found:
+            self._terminal.say(f"No feature has a mode of its own; every one has {default}.")
+            return
+        table = grid("team", "feature", "mode", *_FIGURES, "state", right=_FIGURES)
+        saved = column(None if each is None else each.net_nanos for *_, each in found)
+        for ((team, feature), setting, each), net in zip(found, saved, strict=True):
+            table.add_row(
+                names.get(team, team),
+                named(feature),
+                f"{setting.in_force(default)}",
+                *_figures(each, net),
+                _state(setting, default),
+            )
+        self._terminal.show(table)
+
+    def mode(
+        self,
+        team: _Team,
+        feature: _Feature,
+        mode: Mode,
+        *,
+        keep_turns: Annotated[
+            int | None, typer.Option(help="Last turns that stay as they came.", min=1)
+        ] = None,
+        target_tokens: Annotated[
+            int | None, typer.Option(help="Tokens a prompt is to come down to.", min=1)
+        ] = None,
+        by: _By = "",
+    ) -> None:
+        """Set how far a feature is compacted: off, trim, facts, facts+model or native.
+
+        Conversations that are under way begin otherwise once, for what is folded changes.
+        """
+        with self._terminal.store() as store:
+            place = (self._terminal.team(store, team), feature)
+            store.compactions.choose(
+                place,
+                mode,
+                by,
+                self._terminal.now(),
+                keep_turns=keep_turns,
+                target=target_tokens,
+            )
+            called = store.reports.features(place[0])
+        self._terminal.say(f"From now on {_compacted(feature, mode)}.")
+        from proxy.cli.warnings import unasked
+
+        for why in unasked(self._settings(), mode):
+            self._terminal.say(f"{why}.")
+        if feature not in called:
+            self._terminal.say(f"There is no call of team {team} with it yet.")
+
+    def resume(self, team: _Team, feature: _Feature, *, by: _By = "") -> None:
+        """Compact a feature that was stepped back as it was chosen, and prove it afresh."""
+        with self._terminal.store() as store:
+            place = (self._terminal.team(store, team), feature)
+            resumed = store.compactions.resume(place, by, self._terminal.now())
+            held = store.compactions.chosen().of(*place)
+        if not resumed:
+            self._terminal.fail(f"Feature {named(feature)} was not stepped back.")
+        mode = held.in_force(self._settings().compaction)
+        self._terminal.say(f"Again {_compacted(feature, mode)}.")
+
+
+def _rows(chosen: Chosen, sums: Sequence[FoldSum]) -> list[_Row]:
+    """Each feature that has a setting or calls, in order."""
+    called = {(each.team, each.feature): each for each in sums}
+    places = sorted({*chosen.features, *called})
+    return [(place, chosen.of(*place), called.get(place)) for place in places]
+
+
+def _compacted(feature: str, mode: Mode) -> str:
+    if mode is Mode.OFF:
+        return f"feature {named(feature)} is not compacted"
+    return f"feature {named(feature)} is compacted in mode {mode}"
+
+
+def _figures(found: FoldSum | None, saved: str) -> tuple[str, ...]:
+    """The figures of a row, with what was saved as it is shown."""
+    if found is None:
+        return ("0", "0", "0", "0", "0", saved, "none", "none")
+    lost = (
+        _share(found.lost, found.needed),
+        _share(found.untreated_lost, found.untreated_needed),
+    )
+    counts = (found.calls, found.folded, found.trimmed, found.resets, found.tokens_saved)
+    return (*(f"{each:,}" for each in counts), saved, *lost)
+
+
+def _share(lost: int, needed: int) -> str:
+    return f"{lost / needed:.1%}" if needed else "none"
+
+
+def _state(setting: Setting, default: Mode) -> str:
+    if setting.stepped is None:
+        return "chosen" if setting.mode is not None else "by default"
+    before = setting.mode or default
+    return f"stepped back from {before} {moment(setting.stepped_at)}: {setting.why}"

@@ -1,0 +1,45 @@
+"""``thriftgate demo``: a gateway before the simulator, and two teams' calls through it."""
+
+import logging
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from proxy.cli import session
+
+
+def demo(
+    *,
+    leave: Annotated[bool, typer.Option("--exit", help="End after the table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON only.")] = False,
+    port: Annotated[
+        int,
+        typer.Option(envvar="THRIFTGATE_PORT", help="Where to listen, or on the next free port."),
+    ] = 8080,
+    calls: Annotated[int, typer.Option(help="How many calls to send.", min=1)] = 200,
+) -> None:
+    """Show it: a gateway before a simulated upstream, and the calls of two teams.
+
+    Nothing has to be set up and nothing is left behind. With --exit the status is 0 if every call
+    was answered and stands in the ledger once, else 1.
+    """
+    from rich.console import Console
+
+    from proxy.tools.demo import run
+
+    logging.getLogger().setLevel(logging.ERROR)
+    try:
+        status = run.run(
+            Console(quiet=as_json, highlight=False),
+            now=datetime.fromtimestamp(session.now(), UTC),
+            port=port,
+            stays=not leave,
+            count=calls,
+            tell=lambda result: (
+                session.out.print(result.json(), soft_wrap=True) if as_json else None
+            ),
+        )
+    except OSError as error:
+        session.fail(f"The demo cannot start: {error}")
+    raise typer.Exit(status)

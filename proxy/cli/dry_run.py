@@ -1,0 +1,313 @@
+"""A conversation from a file, folded as the gateway would: what is sent, and what became of it.
+
+What is done is decided by the gateway's own quick counts. What is told of the whole prompt is
+counted exactly, so far as the model's vocabulary is published.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from compaction.facts.fact import Fact
+from compaction.fold import Around, Folded, fold
+from compaction.guards import own
+from compaction.memory import Memory
+from compaction.policy import Policy
+from compaction.reading.message import Unfoldable
+from compaction.reading.valid import faults
+from compaction.talk import talk
+from proxy.records.request_fields import replaced
+from proxy.services.compaction.counting import counting, declared
+from proxy.tokens.counter import Counter
+from proxy.tokens.ratios import Ratios
+
+_CHAT: Final = "chat/completions"
+_BOM: Final = b"\xef\xbb\xbf"
+_EMPTY: Final = b"[]"
+INVALID: Final = "invalid"
+"""The code of a conversation that a provider would refuse, as it came or folded."""
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class NoConversation(ValueError):
+    """What was given holds no conversation; says why, as a sentence goes on."""
+
+
+class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+    """A chat body.
+
+    Attributes:
+        body: All of it.
+        messages: Each as JSON.
+        tools: The same.
+        fields: The names of all that it holds.
+    """
+
+    body: bytes
+    messages: tuple[bytes, ...]
+    tools: tuple[bytes, ...]
+    fields: frozenset[str]
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it.
+
+    Attributes:
+        messages: What would be sent, each as JSON.
+        facts: What stands for the messages folded away.
+        tokens_before: Tokens of the whole prompt as it came, tools included.
+        tokens_after: The same of what would be sent.
+        folded: Whether facts stand for any of it.
+        reason: Why, or why not, as a code.
+        changed: Whether anything would be sent otherwise than it came.
+        folded_messages: How many messages the facts stand for.
+        mode: How far it was allowed to go.
+        model: Whose prices and tokens these are.
+        break_even: N*: calls that pay the fold back, this one included; None where none do.
+        segments: Which messages each part of the facts stands for, and what it weighs, by the
+            counts it was decided with.
+        lost: What stood in the folded messages and would not be sent any more.
+        keep_turns: The last turns that stay as they came.
+        target: Tokens it was to come down to; 0 for as far as facts go.
+        target_missed: Tokens over the target; None where it is met, or there is none.
+        kept_tokens: What would be sent beside the facts: system text, tools and the turns that
+            stay; None where nothing is folded.
+        calls: How many calls were made of it, the present one included; 0 where nobody can say.
+        since_call: The call at which it was folded last; None where nothing is folded.
+        faults: What a provider would refuse in it as it came.
+        gateway: Why the gateway would not fold it at all, as a code; None where it would.
+    """
+
+    messages: tuple[msgspec.Raw, ...]
+    facts: tuple[Fact, ...]
+    tokens_before: int
+    tokens_after: int
+    folded: bool
+    reason: str
+    changed: bool
+    folded_messages: int
+    mode: str
+    model: str
+    break_even: float | None
+    segments: tuple[dict[str, Any], ...]
+    lost: tuple[str, ...]
+    keep_turns: int
+    target: int
+    target_missed: int | None
+    kept_tokens: int | None
+    calls: int
+    since_call: int | None
+    faults: tuple[str, ...]
+    gateway: str | None
+
+
+class Scale:
+    """Counts as a model's provider does, near enough where its vocabulary is not published.
+
+    Args:
+        model: The name that the upstream knows it by.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._counter = Counter()
+        self._ratios = Ratios()
+
+    def prompt(self, body: bytes) -> int:
+        """Tokens of a chat body's prompt."""
+        counted = self._counter.prompt_tokens(body, _CHAT, self._model)
+        return self._ratios.estimate(self._model, counted)
+
+
+def conversation(raw: bytes) -> Conversation:
+    """The conversation that a file holds.
+
+    Raises:
+        NoConversation: If it holds none; says why.
+    """
+    try:
+        fields = _fields(raw.removeprefix(_BOM))
+    except msgspec.ValidationError:
+        raise NoConversation('holds no JSON object; it has to be {"messages": […]}') from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise NoConversation(f"holds no JSON: {error}") from None
+    if "messages" not in fields:
+        raise NoConversation('has no "messages"')
+    messages = _listed(fields["messages"], "messages")
+    if not messages:
+        raise NoConversation("has no message")
+    for at, message in enumerate(messages):
+        if not bytes(message).lstrip().startswith(b"{"):
+            raise NoConversation(f"has as messages[{at}] something else than an object")
+    tools = fields.get("tools", msgspec.Raw(_EMPTY))
+    tools = msgspec.Raw(_EMPTY) if bytes(tools) == b"null" else tools
+    return Conversation(
+        body=raw.removeprefix(_BOM),
+        messages=tuple(map(bytes, messages)),
+        tools=tuple(map(bytes, _listed(tools, "tools"))),
+        fields=frozenset(fields),
+    )
+
+
+def trial(
+    said: Conversation,
+    policy: Policy,
+    *,
+    model: str,
+    upstream_model: str,
+    gateway: str = "",
+    fold: Callable[..., Folded] = fold,
+) -> Trial:
+    """What the gateway would send of it, and what became of the rest.
+
+    Args:
+        said: The conversation.
+        policy: How it may be folded.
+        model: The public name of the model it goes to.
+        upstream_model: The name that the upstream knows it by.
+        gateway: Why the gateway would leave it alone, whatever a fold brings, as a code.
+        fold: What folds.
+    """
+    scale = Scale(upstream_model)
+    again = _Again(said, policy, upstream_model, fold)
+    wrong = faults(said.messages, said.messages)
+    found = _as_it_came(said, INVALID) if wrong else _folded(said, again)
+    before = scale.prompt(said.body)
+    after = scale.prompt(_body(said, found.messages)) if found.changed else before
+    points = () if wrong else tuple(again.points())
+    return Trial(
+        messages=_plain(found.messages),
+        facts=found.facts,
+        tokens_before=before,
+        tokens_after=after,
+        folded=bool(found.segments),
+        reason=found.reason,
+        changed=found.changed,
+        folded_messages=found.folded,
+        mode=policy.mode.value,
+        model=model,
+        break_even=found.break_even,
+        segments=_parts(found),
+        lost=tuple(map(str, found.lost)),
+        keep_turns=policy.keep_turns,
+        target=policy.target,
+        target_missed=after - policy.target if 0 < policy.target < after else None,
+        kept_tokens=scale.prompt(_beside(said, found)) if found.segments else None,
+        calls=len(points),
+        since_call=again.since(found, points),
+        faults=wrong,
+        gateway=gateway or None,
+    )
+
+
+class _Again:
+    """Folds a conversation, and what it began with, as often as that is asked."""
+
+    def __init__(
+        self, said: Conversation, policy: Policy, model: str, fold: Callable[..., Folded]
+    ) -> None:
+        self._said = said
+        self._policy = policy
+        self._fold = fold
+        self._memory = Memory()
+        count = counting(model)
+        self._around = Around(fixed=declared(said.tools, count), count=count)
+
+    def folded(self, end: int, *, names_lost: bool = False) -> Folded:
+        """What is sent of the first messages.
+
+        Raises:
+            Unfoldable: If they go as they came.
+        """
+        return self._fold(
+            self._said.messages[:end],
+            self._policy,
+            memory=self._memory,
+            around=self._around,
+            names_lost=names_lost,
+        )
+
+    def points(self) -> Iterator[int]:
+        """How long it was at each call; nothing where nobody can say."""
+        read = self._memory.readings.messages
+        try:
+            said = talk(read(self._said.messages, self._around.count, self._around.scope))
+        except Unfoldable:
+            return
+        yield from said.points(0)
+
+    def since(self, found: Folded, points: Sequence[int]) -> int | None:
+        """The call at which it was folded last; None where it was not."""
+        if not found.segments:
+            return None
+        if found.reset or self._policy.once:
+            return len(points)
+        many = len(found.segments)
+        return 1 + bisect_left(points, many, key=lambda at: len(self.folded(at).segments))
+
+
+def _plain(messages: Sequence[bytes]) -> tuple[msgspec.Raw, ...]:
+    """The messages without room between their parts."""
+    return tuple(msgspec.Raw(msgspec.json.format(each, indent=-1)) for each in messages)
+
+
+def _parts(found: Folded) -> tuple[dict[str, Any], ...]:
+    """What the facts stand for, part by part."""
+    return tuple(
+        {
+            "start": each.start,
+            "end": each.end,
+            "rung": each.rung.name.lower(),
+            "tokens_before": each.before,
+            "tokens_after": each.tokens,
+        }
+        for each in found.segments
+    )
+
+
+def _beside(said: Conversation, found: Folded) -> bytes:
+    """The body that is sent, without the facts."""
+    texts = [orjson.dumps(each.text) for each in found.segments]
+    kept = [raw for raw in found.messages if not any(text in raw for text in texts)]
+    return _body(said, kept)
+
+
+def _body(said: Conversation, messages: Sequence[bytes]) -> bytes:
+    """The body with other messages."""
+    return replaced(said.body, {"messages": _joined(messages)})
+
+
+def _folded(said: Conversation, again: _Again) -> Folded:
+    """What is sent; as it came wherever the gateway would leave it alone."""
+    if why := own(said.fields, said.messages):
+        return _as_it_came(said, why)
+    try:
+        found = again.folded(len(said.messages), names_lost=True)
+    except Unfoldable as why:
+        return _as_it_came(said, str(why) or "unfoldable")
+    if found.changed and found.tokens_after > found.tokens_before:
+        return _as_it_came(said, "grew")
+    if found.changed and faults(found.messages, said.messages):
+        return _as_it_came(said, INVALID)
+    return found
+
+
+def _as_it_came(said: Conversation, why: str) -> Folded:
+    return Folded(
+        messages=said.messages, changed=False, reason=why, tokens_before=0, tokens_after=0
+    )
+
+
+def _listed(raw: msgspec.Raw, name: str) -> list[msgspec.Raw]:
+    try:
+        return _list(raw)
+    except (msgspec.DecodeError, RecursionError):
+        raise NoConversation(f'has as "{name}" something else than a list') from None
+
+
+def _joined(messages: Sequence[bytes]) -> bytes:
+    return b"[" + b",".join(messages) + b"]"

@@ -1,0 +1,155 @@
+"""``thriftgate explain CALL_ID``: one call's story."""
+
+import shlex
+from collections.abc import Callable, Iterator
+from typing import Annotated, Final
+
+import typer
+
+from compaction.policy import Mode
+from proxy.cli.reasons import FOLDS, UNPLANNED, words
+from proxy.cli.terminal import Terminal, moment, named
+from proxy.prefix.explain.explanations import story
+from proxy.prefix.explain.reasons import Miss, Reason
+from proxy.records.amounts import money, quantity
+from proxy.records.compaction_result import NOTES
+from proxy.records.receipt import Outcome, Receipt, dollars
+
+#: By its text: the ledger may hold one of another version.
+_REASONS: Final = {reason.value: reason for reason in Reason}
+#: With which a provider's own compaction was asked for.
+_ASKED: Final = "asked"
+_TRIMMED: Final = "Trimmed, tool results alone and without loss"
+#: Of receipts that are older than the count of folded messages.
+_EITHER: Final = "Sent shorter, folded earlier or tool results alone"
+
+
+def explain(terminal: Terminal) -> Callable[..., None]:
+    """The command."""
+
+    def explain_command(
+        call_id: Annotated[str, typer.Argument(help="The call's id, call_….")],
+    ) -> None:
+        """What one call was, what its cache gave and could have given, and why not more."""
+        with terminal.store() as store:
+            names = terminal.names(store)
+            receipts = store.ledger.attempts(call_id)
+        if not receipts:
+            terminal.fail(f"There is no call with the id {call_id}.")
+        for receipt in receipts:
+            terminal.say(*told(receipt, names.get(receipt.team, receipt.team)))
+
+    return explain_command
+
+
+def told(receipt: Receipt, team: str) -> Iterator[str]:
+    """One attempt in lines."""
+    cost = "at no known price" if receipt.cost_nanos is None else f"${dollars(receipt.cost_nanos)}"
+    yield (
+        f"Attempt {receipt.attempt + 1} of {receipt.call_id}, {moment(receipt.started)}:"
+        f" team {team}, feature {named(receipt.feature)}, {receipt.model or receipt.endpoint}."
+    )
+    how = f" ({receipt.error})" if receipt.error else ""
+    if receipt.outcome is Outcome.REFUSED:
+        yield f"The gateway refused it with {receipt.status}{how}, and sent it nowhere."
+    else:
+        where = f" by {receipt.route}" if receipt.route else ""
+        done = receipt.outcome.replace("_", " ")
+        yield f"It was {done}{where} with {receipt.status}{how}; {cost}."
+    if receipt.upstream_request_id:
+        yield f"The provider's request id is {receipt.upstream_request_id}."
+    if receipt.moved:
+        yield f"It went there in place of what it asked for: {receipt.moved}."
+    yield _planning(receipt)
+    yield from _compaction(receipt)
+    yield from _cache(receipt)
+    if receipt.miss == Reason.DIVERGED.value:
+        words = shlex.join(("thriftgate", "layout", "show", team, receipt.feature))
+        yield f"What is proposed for the feature: `{words}`."
+    for note in receipt.notes:
+        yield f"Note: {note}."
+
+
+def _planning(receipt: Receipt) -> str:
+    if not receipt.conversation:
+        why = UNPLANNED.get(receipt.unplanned_why, receipt.unplanned_why)
+        return f"It was not planned{f': {why}' if why else ''}."
+    if receipt.arm == "control":
+        return f"Conversation {receipt.conversation} is sent as it came, to compare with."
+    layout = f"layout {receipt.layout}" if receipt.layout else "no layout"
+    return f"Conversation {receipt.conversation} is planned, with {layout}."
+
+
+def _compaction(receipt: Receipt) -> Iterator[str]:
+    """What became of a conversation that may be folded; nothing where none is."""
+    if not receipt.compaction:
+        if receipt.compaction_why == NOTES:
+            yield "The gateway itself asked it, for notes on a conversation that was folded."
+        return
+    if receipt.folded:
+        yield from _shortened(receipt)
+    else:
+        yield from _left_alone(receipt)
+    if receipt.compaction_nanos is not None:
+        yield f"Saved by that, resets paid for: {money(receipt.compaction_nanos)}."
+    if receipt.needed:
+        kept = receipt.needed - receipt.lost
+        these = f"{kept:,} of them are"
+        if receipt.needed == 1:
+            these = "it is" if kept else "it is not"
+        yield (
+            f"Its last tool calls needed {quantity(receipt.needed, 'value')} of what was folded:"
+            f" {these} in what is sent."
+        )
+
+
+def _shortened(receipt: Receipt) -> Iterator[str]:
+    """How much shorter it was sent, and why no more of it was folded."""
+    why, messages = receipt.compaction_why, receipt.folded_messages
+    if receipt.compaction == Mode.TRIM:
+        what, more = _TRIMMED, ""
+    elif messages == 0:
+        what, more = _TRIMMED, f"No message was folded: {words(why)}."
+    elif why in FOLDS:
+        what, more = f"Folded{_counted(messages)}", f"Why: {words(why)}."
+    else:
+        is_folded = messages or receipt.needed
+        what = f"Folded{_counted(messages)}" if is_folded else _EITHER
+        more = f"No more was folded at this call: {words(why)}."
+    began = "; it was the first call after a fold" if receipt.reset else ""
+    yield (
+        f"{what} (mode {receipt.compaction}): about {receipt.tokens_before or 0:,} tokens came,"
+        f" {receipt.tokens_after or 0:,} were sent{began}."
+    )
+    if more:
+        yield more
+
+
+def _counted(messages: int | None) -> str:
+    """How many messages facts stand for; "" where the receipt does not tell."""
+    if not messages:
+        return ""
+    return f", {quantity(messages, 'message')} as facts"
+
+
+def _left_alone(receipt: Receipt) -> Iterator[str]:
+    before, after = receipt.tokens_before, receipt.tokens_after
+    mode, why = receipt.compaction, receipt.compaction_why
+    if (mode, why) == (Mode.NATIVE, _ASKED):
+        yield "Its provider was asked to compact it (mode native)."
+        return
+    yield f"Compaction (mode {mode}) left it as it came: {words(why)}."
+    if before is not None and after is not None and after < before:
+        yield f"Of about {before:,} tokens it would have sent {after:,}."
+
+
+def _cache(receipt: Receipt) -> Iterator[str]:
+    """What the cache should have known; in the words of the reason, where this version has it."""
+    reason = _REASONS.get(receipt.miss)
+    tokens, nanos = receipt.miss_tokens or 0, receipt.miss_nanos
+    miss = None
+    if reason is not None:
+        miss = Miss(reason=reason, detail=receipt.miss_detail, tokens=tokens, nanos=nanos)
+    yield from story(miss, receipt.expected_read, receipt.usage)
+    if receipt.miss and reason is None:
+        yield f"Why not more: {receipt.miss}: {receipt.miss_detail}."

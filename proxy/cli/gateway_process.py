@@ -1,0 +1,287 @@
+"""The process of ``thriftgate serve``: the gateway from its first key to its last receipt."""
+
+import asyncio
+import errno
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, NoReturn
+
+import uvloop
+from rich.text import Text
+from sqlalchemy import make_url
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.types import ASGIApp
+
+from proxy import app
+from proxy.api import serving
+from proxy.api.cors import with_cors
+from proxy.api.starting import SwitchableApp, starting_app
+from proxy.catalog.catalog import Catalog
+from proxy.cli import savings, session
+from proxy.cli.check import counted, keyed, warn
+from proxy.cli.storage_checks import few_descriptors
+from proxy.cli.warnings import known_keys_obstacle
+from proxy.configuration import Snapshot
+from proxy.records.amounts import quantity
+from proxy.services.budgets.setup import NotAlone
+from proxy.settings import Settings
+from proxy.store.sql.database import OtherInstallation
+from proxy.store.sql.ids import call_ids
+from proxy.store.sql.known_keys import (
+    FILE_NAME,
+    KnownKeys,
+    UnusableKeys,
+    read_known_keys,
+    remove_known_keys,
+)
+from proxy.store.sql.startup import is_available, open_when_available
+from proxy.store.store import Store, check_database, open_known_store, open_store
+from slo.promises.file import Promises
+
+_log = logging.getLogger("thriftgate")
+
+#: Days of which `serve` says what planning saved, and seconds the ledger has to tell.
+_LATELY_DAYS: Final = 30
+_AT_ONCE: Final = 2.0
+#: What the log says of calls while known keys are served.
+_MEANWHILE: Final = (
+    "Calls of known keys are answered, neither planned nor compacted, others get 503"
+)
+
+
+def run_gateway(settings: Settings, known: Catalog, policies: Promises) -> None:
+    """Take calls until told to stop; ends the command where that fails or loses receipts."""
+    for why in few_descriptors(serving.raise_descriptor_limit(), settings.max_calls):
+        _log.warning("%s", why)
+    lost, failed = 0, ""
+    with _listener(settings) as listener:
+        try:
+            lost = uvloop.run(_serve(settings, listener, Snapshot(known, policies)))
+        except* (NotAlone, _StartRefused) as group:
+            failed = str(_first(group))
+    if failed:
+        session.fail(failed)
+    if lost:
+        receipts = quantity(lost, "receipt")
+        session.fail(
+            f"{receipts} could be kept nowhere: each is a line of the log."
+            " `thriftgate receipts import LOG` puts them into the ledger."
+        )
+
+
+class _StartRefused(Exception):
+    """The store cannot be opened, and waiting does not help."""
+
+
+def _refuse_start(why: str) -> NoReturn:
+    raise _StartRefused(why)
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first error of a group, however deep."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def _serve(settings: Settings, listener: socket.socket, read: Snapshot) -> int:
+    """Take calls until told to stop; return how many receipts could be kept nowhere."""
+    await warn(settings, read.catalog, read.policies)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: None)  # nothing to reload
+    async with asyncio.TaskGroup() as tasks:
+        running = _RunningServer(settings, listener, tasks)
+        opening = tasks.create_task(_open(settings, running, read.policies))
+        running.on_stop = opening.cancel
+        await asyncio.wait({opening})
+        opened = None if opening.cancelled() else opening.result()
+        if opened is not None and opened.is_offline:
+            joining = tasks.create_task(_go_online(settings, opened, running))
+            running.on_stop = joining.cancel
+        if opened is not None:
+            await _answer(settings, opened, running, read.catalog)
+        if running.failure:
+            _refuse_start(running.failure)
+    session.err.print("Thriftgate stopped.")
+    return 0 if opened is None else opened.journal.lost
+
+
+async def _answer(
+    settings: Settings, opened: Store, running: "_RunningServer", known: Catalog
+) -> None:
+    """Answer calls until told to stop."""
+    async with app.gateway(settings, opened) as gateway:
+        if not opened.is_offline:
+            _welcome(opened)
+        serving.tune()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
+        _introduce(settings, known, running.listen())
+        await _print_savings(opened)
+        await running.answer(gateway.app)
+
+
+async def _open(settings: Settings, running: "_RunningServer", policies: Promises) -> Store:
+    """The store, once its database is available; meanwhile the server refuses calls.
+
+    While the database is away the store is offline, where known keys may be served.
+
+    Raises:
+        _StartRefused: Waiting does not help.
+    """
+    with session.explain_unopened_store(settings, _refuse_start):
+        known, why = _known_keys(settings, policies)
+        if known is not None and not await _is_available(settings, known.secret):
+            return open_known_store(settings, known)
+
+        def wait() -> None:
+            if why:
+                _log.warning("No calls of known keys are answered meanwhile: %s", why)
+            running.start()
+
+        return await open_when_available(partial(open_store, settings), wait)
+
+
+def _known_keys(settings: Settings, policies: Promises) -> tuple[KnownKeys | None, str]:
+    """The keys to serve while the database is away, or why there are none; "" if none should."""
+    max_age = settings.known_keys_max_age_s
+    if not max_age:
+        return None, ""
+    if why := known_keys_obstacle(settings, policies):
+        return None, why
+    path = settings.folder / FILE_NAME
+    try:
+        return read_known_keys(path, settings.ledger_url, session.now(), max_age), ""
+    except UnusableKeys as error:
+        return None, f"{path}: {error}"
+
+
+async def _is_available(settings: Settings, secret: bytes) -> bool:
+    """True if the database can be used now."""
+    with suppress(OtherInstallation):  # it is there, and its own keys are read
+        return await is_available(partial(check_database, settings.ledger_url, secret))
+    return True
+
+
+async def _go_online(settings: Settings, opened: Store, running: "_RunningServer") -> None:
+    """Connect the store once its database can be used; stop the server if it never can be."""
+    check = partial(check_database, settings.ledger_url, opened.secret)
+    try:
+        with session.explain_unopened_store(settings, _refuse_start):
+            await open_when_available(check, lambda: None, meanwhile=_MEANWHILE)
+    except _StartRefused as refused:
+        if isinstance(refused.__context__, OtherInstallation):
+            remove_known_keys(settings.folder / FILE_NAME)
+        running.fail(str(refused))
+    else:
+        opened.go_online()
+
+
+class _RunningServer:
+    """The HTTP server, which refuses calls from when it is started until the gateway is ready.
+
+    Attributes:
+        on_stop: Called once it has been told to stop, and has.
+        failure: Why it stops by itself; "" while it does not.
+    """
+
+    def __init__(
+        self, settings: Settings, listener: socket.socket, tasks: asyncio.TaskGroup
+    ) -> None:
+        make = call_ids()
+        refusing = starting_app(lambda: make(session.now()))
+        self.on_stop: Callable[[], object] = lambda: None
+        self.failure = ""
+        self._switch = SwitchableApp(with_cors(refusing, settings.cors_origins))
+        self._server = serving.server(self._switch, settings)
+        self._listener = listener
+        self._tasks = tasks
+        self._task: asyncio.Task[None] | None = None
+
+    def listen(self) -> int:
+        """Let clients connect; return the port."""
+        self._listener.listen(serving.BACKLOG)
+        return int(self._listener.getsockname()[1])
+
+    def start(self) -> None:
+        """Answer requests, if the server does not yet."""
+        if self._task is None:
+            self.listen()
+            # The server raises the signal again once it has stopped; the journal is to be drained.
+            for each in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(each, lambda: None)
+            self._task = self._tasks.create_task(self._server.serve(sockets=[self._listener]))
+            self._task.add_done_callback(lambda _: self.on_stop())
+
+    def fail(self, why: str) -> None:
+        """Stop as if told to, and remember why."""
+        _log.critical("Thriftgate stops: %s", why)
+        self.failure = why
+        self._server.should_exit = True
+
+    async def answer(self, ready: ASGIApp) -> None:
+        """Answer by the ready app until told to stop, and end the calls that still run."""
+        self._switch.app = ready
+        self.start()
+        if self._task is not None:
+            await self._task
+        await serving.stop(self._server)
+
+
+async def _print_savings(opened: Store) -> None:
+    """Print what planning saved lately; nothing where the ledger does not answer at once."""
+    since = session.now() - _LATELY_DAYS * 86_400.0
+    with suppress(TimeoutError, SQLAlchemyError):
+        async with asyncio.timeout(_AT_ONCE):
+            found = await opened.ask(opened.savings.estimates, since)
+        if said := savings.summary(_LATELY_DAYS, found.values()):
+            session.err.print(said)
+
+
+def _welcome(opened: Store) -> None:
+    """Make the first team and key, where there is no team, and print the key."""
+    if opened.teams.all():
+        return
+    team = opened.teams.create("default", now=session.now())
+    _, secret = opened.teams.create_key(team.id, "first", now=session.now())
+    session.out.print(
+        "No team yet: made team `default` with the key", Text(secret, style="bold"), soft_wrap=True
+    )
+    session.out.print(
+        "It is shown this once. More: thriftgate key create --team NAME", soft_wrap=True
+    )
+
+
+def _introduce(settings: Settings, known: Catalog, port: int) -> None:
+    """Print what a person who starts it has to know."""
+    having, lacking = keyed(known)
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    file = f" and {settings.catalog}" if settings.catalog else ""
+    for line in (
+        f"Ledger: {make_url(settings.ledger_url).render_as_string()}",
+        f"Catalog: {quantity(len(known.models), 'model')}, as shipped{file}",
+        _policies(settings),
+        f"Upstreams ready: {', '.join(having) or 'none, so no call can be answered yet'}",
+        *([f"Upstreams without a key, and what to set: {', '.join(lacking)}"] if lacking else []),
+        f"Thriftgate listens: set base_url to http://{host}:{port}/v1",
+    ):
+        session.out.print(line, soft_wrap=True)
+
+
+def _policies(settings: Settings) -> str:
+    if settings.promises is None:
+        return "Promises: none; THRIFTGATE_PROMISES names a file of budgets and objectives"
+    return f"Promises: {counted(session.policies(settings))}, from {settings.promises}"
+
+
+def _listener(settings: Settings) -> socket.socket:
+    try:
+        return serving.listener(settings)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            why = "it is taken. THRIFTGATE_PORT names another; 0 takes any that is free."
+        else:
+            why = f"{error.strerror}. THRIFTGATE_HOST and THRIFTGATE_PORT say where."
+        session.fail(f"Cannot listen on port {settings.port} of {settings.host}: {why}")

@@ -1,0 +1,161 @@
+"""``thriftgate key`` and ``thriftgate team``: who may call, and who pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from proxy.cli.terminal import Terminal, grid, sentence
+
+if TYPE_CHECKING:
+    from proxy.store.sql.teams import Team
+    from proxy.store.store import Store
+
+
+class _Kept(StrEnum):
+    KEEP = "keep"
+    DROP = "drop"
+
+
+_Quiet = Annotated[bool, typer.Option("--quiet", help="Print the result and nothing else.")]
+
+
+def keys(terminal: Terminal) -> typer.Typer:
+    """The group of commands about keys."""
+    commands = typer.Typer(no_args_is_help=True, help="Make, list and revoke callers' keys.")
+    for name, build in (("create", _create), ("list", _list), ("revoke", _revoke)):
+        commands.command(name)(build(terminal))
+    return commands
+
+
+def teams(terminal: Terminal) -> typer.Typer:
+    """The group of commands about teams."""
+    commands = typer.Typer(no_args_is_help=True, help="Make and list teams, keep their prompts.")
+    builds = (("create", _team_create), ("list", _team_list), ("prompts", _team_prompts))
+    for name, build in builds:
+        commands.command(name)(build(terminal))
+    return commands
+
+
+def _create(terminal: Terminal) -> Callable[..., None]:
+    def key_create(
+        *,
+        team: Annotated[str, typer.Option(help="The team's name or id; a new name makes a team.")],
+        existing: Annotated[
+            bool, typer.Option("--existing", help="Make no team: refuse a name that is new.")
+        ] = False,
+        name: Annotated[str, typer.Option(help="What to call the key.")] = "",
+        feature: Annotated[str, typer.Option(help="The feature of calls that name none.")] = "",
+        quiet: _Quiet = False,
+    ) -> None:
+        """Make a key and print it; it is shown this once."""
+        if not team.strip():
+            terminal.fail("--team is empty: name the team that pays.")
+        with terminal.store() as opened:
+            owner = _known(opened, team)
+            others = "" if owner else _others(opened, team)
+            if owner is None and existing:
+                terminal.fail(f"There is no team named {team}.{others}")
+            is_new = owner is None
+            owner = owner or opened.teams.create(team, now=terminal.now())
+            key, secret = opened.teams.create_key(
+                owner.id, name, now=terminal.now(), feature=feature
+            )
+        if quiet:
+            terminal.out.print(secret, soft_wrap=True)
+            return
+        if is_new:
+            terminal.say(f"New team {team}: there was none of that name.{others}")
+        terminal.out.print(
+            f"Key {key.id} of team {owner.name}:", Text(secret, style="bold"), soft_wrap=True
+        )
+        terminal.say("It is shown this once; only its hash is kept.")
+
+    return key_create
+
+
+def _list(terminal: Terminal) -> Callable[..., None]:
+    def key_list() -> None:
+        """All keys, by team; never their secrets."""
+        table = grid("team", "key", "name", "ends in", "feature", "state")
+        with terminal.store() as opened:
+            for team in opened.teams.all():
+                for key in opened.teams.keys(team.id):
+                    state = "open" if key.revoked_at is None else "revoked"
+                    table.add_row(team.name, key.id, key.name, key.hint, key.feature, state)
+        terminal.show(table)
+
+    return key_list
+
+
+def _revoke(terminal: Terminal) -> Callable[..., None]:
+    def key_revoke(key: Annotated[str, typer.Argument(help="The key's id, key_….")]) -> None:
+        """Close a key for good; running gateways notice within seconds."""
+        with terminal.store() as opened:
+            revoked = opened.teams.revoke(key, now=terminal.now())
+        if not revoked:
+            terminal.fail(
+                f"There is no open key with the id {key}. `thriftgate key list` shows them."
+            )
+        terminal.say(f"Key {key} is revoked.")
+
+    return key_revoke
+
+
+def _team_create(terminal: Terminal) -> Callable[..., None]:
+    def team_create(
+        name: Annotated[str, typer.Argument(help="The team's name.")],
+        *,
+        keep_prompts: Annotated[
+            bool, typer.Option("--keep-prompts", help="Store the text of its prompts.")
+        ] = False,
+    ) -> None:
+        """Make a team."""
+        with terminal.store() as opened:
+            try:
+                made = opened.teams.create(name, now=terminal.now(), keeps_prompts=keep_prompts)
+            except ValueError as error:
+                terminal.fail(f"{sentence(error)}.")
+        terminal.say(f"Team {made.name} has the id {made.id}.")
+
+    return team_create
+
+
+def _team_prompts(terminal: Terminal) -> Callable[..., None]:
+    def team_prompts(
+        name: Annotated[str, typer.Argument(help="The team's name or id.")],
+        kept: Annotated[_Kept, typer.Argument(help="Whether prompts of its calls are kept.")],
+    ) -> None:
+        """Keep the text of a team's prompts from now on, or keep no more of them."""
+        with terminal.store() as opened:
+            opened.teams.keep_prompts(terminal.team(opened, name), keeps=kept is _Kept.KEEP)
+        terminal.say(f"Team {name}: prompts are {'kept' if kept is _Kept.KEEP else 'not kept'}.")
+
+    return team_prompts
+
+
+def _team_list(terminal: Terminal) -> Callable[..., None]:
+    def team_list() -> None:
+        """All teams."""
+        table = grid("team", "id", "keeps prompts")
+        with terminal.store() as opened:
+            for team in opened.teams.all():
+                table.add_row(team.name, team.id, "yes" if team.keeps_prompts else "no")
+        terminal.show(table)
+
+    return team_list
+
+
+def _known(opened: Store, name: str) -> Team | None:
+    return next((team for team in opened.teams.all() if name in {team.name, team.id}), None)
+
+
+def _others(opened: Store, name: str) -> str:
+    """The teams that may have been meant."""
+    near = get_close_matches(name, [team.name for team in opened.teams.all()])
+    return f" Near it: {', '.join(near)}." if near else ""

@@ -1,0 +1,251 @@
+"""``thriftgate layout``: how each feature is planned, and what a person decides about it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from proxy.cli.terminal import AsJson, Terminal, grid, moment, named, sentence
+from proxy.records.feature_mode import Mode, Place, Standing, Standings
+
+if TYPE_CHECKING:
+    from proxy.store.sql.layout_rows import Proposal
+    from proxy.store.store import Store
+
+_Team = Annotated[str, typer.Argument(help="The team's name or id.")]
+_Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]
+_Family = Annotated[str, typer.Option(help="The family of models; needed where there are several.")]
+_By = Annotated[str, typer.Option(envvar="USER", help="Who decides.")]
+
+
+def layouts(terminal: Terminal) -> typer.Typer:
+    """The group of commands."""
+    commands = typer.Typer(
+        no_args_is_help=True, help="See, approve and roll back how features' prompts are arranged."
+    )
+    desk = _Desk(terminal)
+    for name, command in (
+        ("list", desk.all),
+        ("show", desk.show),
+        ("mode", desk.mode),
+        ("approve", desk.approve),
+        ("rollback", desk.rollback),
+        ("resume", desk.resume),
+    ):
+        commands.command(name)(command)
+    return commands
+
+
+class _Desk:
+    """The commands."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    def all(self, *, as_json: AsJson = False) -> None:
+        """All features that have a mode, a layout or a proposal."""
+        with self._terminal.store() as store:
+            standings = store.layouts.standings()
+            names = self._terminal.names(store)
+            found = [
+                (place, standings.of(place), store.layouts.proposals(place))
+                for place in sorted(standings.places)
+            ]
+        from proxy.cli import documents
+        from proxy.store.sql.layout_rows import State
+
+        if as_json:
+            self._terminal.document(documents.features(found, names))
+            return
+        table = grid("team", "feature", "family", "mode", "layout", "proposals", "state")
+        for place, standing, proposals in found:
+            states = [each.state for each in proposals]
+            table.add_row(
+                names.get(place.team, place.team),
+                named(place.feature),
+                place.family or "all",
+                f"{standing.mode}",
+                str(standing.version or "none"),
+                str(states.count(State.PROPOSED)),
+                _state(standing),
+            )
+        if table.row_count:
+            self._terminal.show(table)
+        else:
+            self._terminal.say("No feature has a layout yet; every one is observed.")
+
+    def show(
+        self, team: _Team, feature: _Feature, *, family: _Family = "", as_json: AsJson = False
+    ) -> None:
+        """What holds for a feature, and each version of its layout with its moves."""
+        with self._terminal.store() as store:
+            standings = store.layouts.standings()
+            whole = self._whole(store, team, feature)
+            called = store.reports.features(whole.team)
+            if feature not in called and all(whole != each.whole for each in standings.places):
+                self._terminal.fail(_doubt(team, feature, called))
+            place = self._place(standings, whole, family)
+            standing = standings.of(place)
+            proposals = store.layouts.proposals(place)
+            names = self._terminal.names(store)
+        from proxy.cli import documents
+        from proxy.store.sql.layout_rows import State
+
+        if as_json:
+            self._terminal.document(documents.feature(place, standing, proposals, names))
+            return
+        self._terminal.say(
+            f"Feature {named(feature)} of team {team}, {_on(place)}: {_state(standing)}.",
+            f"Mode {standing.mode}; layout {standing.version or 'none'},"
+            f" since {moment(standing.active_from)}.",
+        )
+        for proposal in proposals:
+            self._terminal.say(*_told(proposal))
+        waiting = [each.version for each in proposals if each.state is State.PROPOSED]
+        if waiting:
+            approve = _command("approve", team, place, str(waiting[-1]))
+            self._terminal.say(f"To apply what is proposed: {approve}.")
+
+    def mode(
+        self, team: _Team, feature: _Feature, mode: Mode, *, family: _Family = "", by: _By = ""
+    ) -> None:
+        """Set what planning may do to a feature: off, observe, apply or auto.
+
+        Without a family it is set for all, and none keeps a mode of its own.
+        """
+        with self._terminal.store() as store:
+            whole = self._whole(store, team, feature)
+            place = Place(whole.team, feature, family)
+            before = store.layouts.standings()
+            store.layouts.switch(place, mode, by, self._terminal.now())
+            called = store.reports.features(whole.team)
+        self._terminal.say(
+            f"Feature {named(feature)}, {_on(place)}, has the mode {mode};"
+            " it holds for conversations that begin from now on."
+        )
+        self._terminal.say(*_replaced(before, place, mode, team))
+        if feature not in called:
+            self._terminal.say(_doubt(team, feature, called))
+
+    def approve(
+        self, team: _Team, feature: _Feature, version: int, *, family: _Family = "", by: _By = ""
+    ) -> None:
+        """Apply a version of a feature's layout to conversations that begin from now on."""
+        with self._terminal.store() as store:
+            whole = self._whole(store, team, feature)
+            place = self._place(store.layouts.standings(), whole, family)
+            try:
+                standing = store.layouts.approve(place, version, by, self._terminal.now())
+            except ValueError as error:
+                self._terminal.fail(f"{sentence(error)}; `thriftgate layout show` lists them.")
+        self._terminal.say(
+            f"Layout {version} of feature {named(feature)} is approved, {_on(place)}, which has"
+            f" the mode {standing.mode}; it holds from {moment(standing.active_from)}."
+        )
+        if standing.is_off:
+            self._terminal.say(f"It is not applied yet: {_state(standing)}.")
+
+    def rollback(
+        self, team: _Team, feature: _Feature, *, family: _Family = "", by: _By = ""
+    ) -> None:
+        """Go back to the layout that held before, or to none."""
+        with self._terminal.store() as store:
+            whole = self._whole(store, team, feature)
+            place = self._place(store.layouts.standings(), whole, family)
+            try:
+                standing = store.layouts.rollback(place, by, self._terminal.now())
+            except ValueError as error:
+                self._terminal.fail(f"{sentence(error)}.")
+        left = f"layout {standing.version}" if standing.version else "no layout"
+        self._terminal.say(
+            f"Rolled back: feature {named(feature)} has {left} from now on,"
+            f" {_on(place)}, where the mode {standing.mode} remains."
+        )
+
+    def resume(self, team: _Team, feature: _Feature, *, by: _By = "") -> None:
+        """Plan a suspended feature again, and measure it afresh."""
+        with self._terminal.store() as store:
+            whole = self._whole(store, team, feature)
+            resumed = [
+                store.layouts.resume(place, by, self._terminal.now())
+                for place in store.layouts.standings().places
+                if place.whole == whole
+            ]
+        if not any(resumed):
+            self._terminal.fail(f"Feature {named(feature)} is not suspended.")
+        self._terminal.say(f"Feature {named(feature)} is planned again.")
+
+    def _whole(self, store: Store, team: str, feature: str) -> Place:
+        """All families of the feature; ends the command where there is no such team."""
+        return Place(self._terminal.team(store, team), feature)
+
+    def _place(self, standings: Standings, whole: Place, family: str) -> Place:
+        """The place that is meant; ends the command where it could be one of several."""
+        families = [family] if family else _families(standings, whole)
+        if len(families) > 1:
+            self._terminal.fail(f"Say which --family: {', '.join(families)}.")
+        return Place(whole.team, whole.feature, *families)
+
+
+def _families(standings: Standings, whole: Place) -> list[str]:
+    return sorted(
+        place.family for place in standings.places if place.whole == whole and place.family
+    )
+
+
+def _replaced(before: Standings, place: Place, mode: Mode, team: str) -> Iterator[str]:
+    """Which families had another mode of their own, and how they get it back."""
+    for family in [] if place.family else _families(before, place):
+        each = Place(place.team, place.feature, family)
+        had = before.places[each].mode
+        if had is not None and had is not mode:
+            again = _command("mode", team, each, had.value)
+            yield f"On {family} it had the mode {had}; to give it back: {again}."
+
+
+def _command(verb: str, team: str, place: Place, value: str) -> str:
+    """A command about the place, to be copied."""
+    family = ("--family", place.family) if place.family else ()
+    words = ("thriftgate", "layout", verb, team, place.feature, value, *family)
+    return f"`{shlex.join(words)}`"
+
+
+def _told(proposal: Proposal) -> Iterator[str]:
+    """A version in lines: what became of it, and its moves."""
+    from proxy.prefix.layouts.layout import Layout, story
+    from proxy.store.sql.layout_rows import State
+
+    fate = f"proposed {moment(proposal.made)}"
+    if proposal.state is not State.PROPOSED:
+        fate += f", {proposal.state} {moment(proposal.decided_at)}"
+        fate += f" by {proposal.decided_by}" if proposal.decided_by else ""
+    yield f"Version {proposal.version}: {fate}"
+    try:
+        layout = msgspec.json.decode(proposal.moves, type=Layout)
+    except msgspec.DecodeError:
+        yield f"  {proposal.moves}"
+        return
+    for line in story(layout)[1:]:
+        yield f"  {line}"
+
+
+def _doubt(team: str, feature: str, called: Sequence[str]) -> str:
+    """What makes one think that the feature is not the one that was meant."""
+    near = ", ".join(named(each) for each in get_close_matches(feature, called))
+    hint = f" Near it: {near}." if near else ""
+    return f"There is no call of team {team} with feature {named(feature)} yet.{hint}"
+
+
+def _state(standing: Standing) -> str:
+    if standing.suspended:
+        return f"suspended {moment(standing.suspended_at)}: {standing.suspended}"
+    return "off" if standing.is_off else "planned"
+
+
+def _on(place: Place) -> str:
+    return f"on {place.family}" if place.family else "on all families"

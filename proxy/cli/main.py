@@ -1,0 +1,280 @@
+"""The command line: its commands by name; the modules of a command are imported when it runs.
+
+``--version`` and ``--help`` import none of them, so they answer at once.
+"""
+
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
+
+_HELP: Final = (
+    "A gateway in front of language models. Settings are THRIFTGATE_… environment variables."
+)
+
+
+class _LazyCommand(TyperCommand):
+    """A command that is listed by its help, and imported when it runs.
+
+    Args:
+        name: What people type.
+        summary: The first paragraph of its own help.
+        add: Imports it and adds it to a command line.
+    """
+
+    def __init__(self, name: str, summary: str, add: Callable[[typer.Typer], object]) -> None:
+        super().__init__(name, help=summary, rich_markup_mode="markdown")
+        self._add = add
+
+    def make_context(self, info_name: str | None, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - as typer calls it
+        """The context of the command itself, which is imported here."""
+        line = typer.Typer(rich_markup_mode="markdown")
+        self._add(line)
+        line.callback()(lambda: None)
+        return get_group(line).commands[self.name or ""].make_context(info_name, *args, **extra)
+
+
+class _LazyGroup(TyperGroup):
+    """The commands of the table."""
+
+    def __init__(self, **attrs: Any) -> None:  # noqa: ANN401 - as typer calls it
+        super().__init__(**attrs)
+        self.commands = {
+            name: _LazyCommand(name, summary, add) for name, (summary, add) in _TABLE.items()
+        }
+
+
+_commands = typer.Typer(
+    cls=_LazyGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help=_HELP,
+)
+
+
+#: How lines of the log begin; ``store.logged`` reads them back.
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if asked:
+        print(f"thriftgate {metadata.version('thriftgate')}")
+        raise typer.Exit
+
+
+@_commands.callback(help=_HELP)
+def _options(
+    *,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+def main() -> None:
+    """Run the command line."""
+    if sys.argv[1:2] == ["serve"]:  # until the gateway can reload, there is nothing to reload
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    _commands()
+
+
+def _serve(line: typer.Typer) -> None:
+    from proxy.cli import serve
+
+    line.command("serve")(serve.serve)
+
+
+def _demo(line: typer.Typer) -> None:
+    from proxy.cli import demo
+
+    line.command("demo")(demo.demo)
+
+
+def _check(line: typer.Typer) -> None:
+    from proxy.cli import check
+
+    line.command("check")(check.check)
+
+
+def _migrate(line: typer.Typer) -> None:
+    from proxy.cli import session
+
+    @line.command("migrate")
+    def migrate() -> None:
+        """Bring the database to the newest schema; all others do so too when they open it."""
+        with session.terminal.store():
+            session.out.print("The database has the newest schema.")
+
+
+def _replay(line: typer.Typer) -> None:
+    from proxy.cli import session
+    from proxy.tools.replay import command
+
+    line.command("replay")(command.command(session.catalog, session.now))
+
+
+def _report(line: typer.Typer) -> None:
+    from proxy.cli import report, session
+
+    line.command("report")(report.report(session.terminal))
+
+
+def _compact(line: typer.Typer) -> None:
+    from proxy.cli import compact, session
+
+    compact.compact(line, session.terminal, session.catalog)
+
+
+def _savings(line: typer.Typer) -> None:
+    from proxy.cli import savings, session
+
+    line.command("savings")(savings.savings(session.terminal))
+
+
+def _misses(line: typer.Typer) -> None:
+    from proxy.cli import savings, session
+
+    line.command("misses")(savings.misses(session.terminal))
+
+
+def _budgets(line: typer.Typer) -> None:
+    from proxy.cli import budgets, session
+
+    line.command("budgets")(budgets.budgets(session.terminal, session.settings, session.policies))
+
+
+def _explain(line: typer.Typer) -> None:
+    from proxy.cli import explain, session
+
+    line.command("explain")(explain.explain(session.terminal))
+
+
+def _export(line: typer.Typer) -> None:
+    from proxy.cli import export, session
+
+    line.command("export")(export.export(session.terminal))
+
+
+def _receipts(line: typer.Typer) -> None:
+    from proxy.cli import receipts, session
+
+    line.add_typer(receipts.receipts(session.terminal, session.settings), name="receipts")
+
+
+def _lab(line: typer.Typer) -> None:
+    from proxy.cli import session, simulator
+
+    line.command("lab")(simulator.lab(session.terminal, session.shipped_catalog))
+
+
+def _key(line: typer.Typer) -> None:
+    from proxy.cli import keys, session
+
+    line.add_typer(keys.keys(session.terminal), name="key")
+
+
+def _team(line: typer.Typer) -> None:
+    from proxy.cli import keys, session
+
+    line.add_typer(keys.teams(session.terminal), name="team")
+
+
+def _user(line: typer.Typer) -> None:
+    from proxy.cli import session, users
+
+    line.add_typer(users.users(session.terminal), name="user")
+
+
+def _layout(line: typer.Typer) -> None:
+    from proxy.cli import layouts, session
+
+    line.add_typer(layouts.layouts(session.terminal), name="layout")
+
+
+def _compaction(line: typer.Typer) -> None:
+    from proxy.cli import compactions, session
+
+    commands = compactions.compactions(session.terminal, session.settings)
+    line.add_typer(commands, name="compaction")
+
+
+def _objectives(line: typer.Typer) -> None:
+    from proxy.cli import objectives, session
+
+    commands = objectives.objectives(session.terminal, session.settings, session.policies)
+    line.add_typer(commands, name="objectives")
+
+
+def _alerts(line: typer.Typer) -> None:
+    from proxy.cli import alerts, session
+
+    commands = alerts.alerts(session.terminal, session.settings, session.policies)
+    line.add_typer(commands, name="alerts")
+
+
+#: Each command: the first paragraph of its help, and what imports it and adds it to a line.
+_TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
+    "serve": ("Take calls until told to stop.", _serve),
+    "demo": (
+        "Show it: a gateway before a simulated upstream, and the calls of two teams.",
+        _demo,
+    ),
+    "check": (
+        "Validate settings and catalog, and try the folder; name file, line and mend of problems.",
+        _check,
+    ),
+    "migrate": (
+        "Bring the database to the newest schema; all others do so too when they open it.",
+        _migrate,
+    ),
+    "replay": (
+        "What would recorded calls have cost, sent as they came, in better ways, and folded?",
+        _replay,
+    ),
+    "report": (
+        "Calls, errors, tokens, hit rate, cost and times by team, and by what else is asked for.",
+        _report,
+    ),
+    "compact": (
+        "What would be sent of a conversation, the facts in it, and why; nothing is sent.",
+        _compact,
+    ),
+    "savings": (
+        "What planning saved by feature, measured against conversations sent as they came.",
+        _savings,
+    ),
+    "misses": (
+        "Why caches were read less than they could be: the dearest feature and reason first.",
+        _misses,
+    ),
+    "budgets": ("What is spent and held of each budget in the window of now.", _budgets),
+    "explain": (
+        "What one call was, what its cache gave and could have given, and why not more.",
+        _explain,
+    ),
+    "export": ("Receipts as JSON, one a line, as the calls arrived.", _export),
+    "receipts": ("Put receipts that stand in a log alone into the ledger.", _receipts),
+    "lab": (
+        "Run the simulated upstream alone, until Ctrl-C: no key, no cost, nothing leaves here.",
+        _lab,
+    ),
+    "key": ("Make, list and revoke callers' keys.", _key),
+    "team": ("Make and list teams, keep their prompts.", _team),
+    "user": ("Look up end users, who are kept as hashes.", _user),
+    "layout": ("See, approve and roll back how features' prompts are arranged.", _layout),
+    "compaction": ("See and choose how features' conversations are folded.", _compaction),
+    "objectives": ("What is promised of calls, and the same in others' formats.", _objectives),
+    "alerts": ("What is wrong now, and who was told.", _alerts),
+}

@@ -1,0 +1,102 @@
+"""Where objectives stand now, as gateways say it to each other through Redis."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from slo.alert import moment
+
+if TYPE_CHECKING:
+    from proxy.cli.terminal import Terminal
+    from proxy.services.objectives.objective_state import Told
+    from proxy.settings import Settings
+    from proxy.store.store import Store
+
+#: Columns of a table that tell of a standing.
+COLUMNS: Final = ("state", "rung", "since", "reason")
+_UNKNOWN: Final = ("?", "?", "?", "")
+#: Seconds after which what was said last is old: gateways say it every second.
+_OLD: Final = 30.0
+
+
+class Standings(NamedTuple):
+    """What is known of where objectives stand.
+
+    Attributes:
+        told: What was said last, by objective.
+        notes: What a person has to know of it, in sentences.
+    """
+
+    told: Mapping[str, Told] = MappingProxyType({})
+    notes: tuple[str, ...] = ()
+
+    def cells(self, objective: str) -> tuple[str, ...]:
+        """An objective's state, rung, since when, and why; ? where that is not known."""
+        told = self.told.get(objective)
+        if told is None:
+            return _UNKNOWN
+        standing = told.standing
+        return (standing.state, str(standing.level), moment(standing.since), standing.reason)
+
+    def document(self, objective: str) -> dict[str, Any] | None:
+        """The same for scripts, times in seconds since the epoch; None where it is not known."""
+        told = self.told.get(objective)
+        if told is None:
+            return None
+        standing = told.standing
+        return {
+            "state": standing.state,
+            "level": standing.level,
+            "since": standing.since,
+            "reason": standing.reason,
+            "at": told.at,
+        }
+
+
+def standings(terminal: Terminal, settings: Settings, objectives: Iterable[str]) -> Standings:
+    """What gateways said last of these objectives; nothing of any where they do not share Redis."""
+    if not settings.redis_url:
+        note = (
+            "Where each stands is known to the gateway alone: its /metrics has"
+            " thriftgate_objective_state and _level. With THRIFTGATE_REDIS_URL it is shown here."
+        )
+        return Standings(notes=(note,))
+    with terminal.store() as store:
+        from proxy.store.redis.local_budget_store import StoreLost
+
+        try:
+            said = asyncio.run(_said(settings, store, terminal.now()))
+        except StoreLost as error:
+            return Standings(notes=(f"Where each stands is not known: {error}",))
+    told = {name: found for name in objectives if (found := _read(said.get(name))) is not None}
+    last = max((each.at for each in told.values()), default=None)
+    if last is None:
+        return Standings(notes=("No gateway has said yet where they stand.",))
+    if terminal.now() - last > _OLD:
+        return Standings(told, (f"No gateway has said anything since {moment(last)}.",))
+    return Standings(told)
+
+
+async def _said(settings: Settings, opened: Store, now: float) -> Mapping[str, bytes]:
+    from proxy.services.objectives.counters import counters
+
+    shared = counters(settings, opened, lambda: now)
+    try:
+        return (await shared.standings())[1]
+    finally:
+        await shared.aclose()
+
+
+def _read(said: bytes | None) -> Told | None:
+    """What was said; None for nothing, or for what another version of us said."""
+    from proxy.services.objectives.objective_state import Told
+
+    try:
+        return None if said is None else msgspec.json.decode(said, type=Told)
+    except msgspec.DecodeError:
+        return None

@@ -1,0 +1,168 @@
+"""``thriftgate objectives``: what is promised of calls, and the same in others' formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from proxy.cli import pins
+from proxy.cli.objective_states import COLUMNS, Standings, standings
+from proxy.cli.terminal import AsJson, Terminal, grid, named
+
+if TYPE_CHECKING:
+    from proxy.settings import Settings
+    from slo.objective import Objective
+    from slo.promises.file import Promises
+
+
+class Format(StrEnum):
+    """What objectives can be written as."""
+
+    OPENSLO = "openslo"
+    PROMETHEUS = "prometheus"
+    TOML = "toml"
+
+
+_Format = Annotated[
+    Format,
+    typer.Option("--format", help="OpenSLO v1, rules for Prometheus, or as promises have them."),
+]
+
+
+def objectives(
+    terminal: Terminal,
+    settings: Callable[[], Settings],
+    promises: Callable[[Settings], Promises],
+) -> typer.Typer:
+    """The group of commands; by itself it shows objectives."""
+    commands = typer.Typer(help="What is promised of calls, and the same in others' formats.")
+
+    @commands.callback(invoke_without_command=True)
+    def shown(context: typer.Context, *, as_json: AsJson = False) -> None:
+        """Every objective: what is promised of which calls, what is done if missed, how it stands.
+
+        Where each stands (state, rung, since when, why) is what gateways that share a Redis say.
+        """
+        if context.invoked_subcommand is None:
+            chosen = settings()
+            _show(terminal, chosen, promises(chosen).objectives, as_json=as_json)
+
+    @commands.command("export")
+    def exported(*, form: _Format = Format.OPENSLO) -> None:
+        """Print the objectives in a format that others read."""
+        terminal.out.print(_text(promises(settings()).objectives, form), soft_wrap=True, end="")
+
+    @commands.command("import")
+    def imported(
+        file: Annotated[Path, typer.Argument(help="Documents of OpenSLO v1, as YAML or JSON.")],
+    ) -> None:
+        """Print documents of OpenSLO as tables for the file of promises; nothing is changed.
+
+        What has no meaning here is told in comments. If a document cannot be read, none is printed.
+        """
+        from proxy.cli.objective_yaml import read_documents
+        from slo.openslo.reading import read
+        from slo.promises.written import written
+
+        found = read(read_documents(terminal, file))
+        if found.refused:
+            terminal.fail("\n".join(found.refused))
+        if not found.objectives:
+            terminal.fail(f"There is no SLO in {file}.")
+        for each in found.passed_over:
+            terminal.out.print(f"# Passed over: {each}", soft_wrap=True)
+        terminal.out.print(written(found.objectives), soft_wrap=True, end="")
+
+    pins.add(commands, terminal, settings, promises)
+    return commands
+
+
+def _show(
+    terminal: Terminal, settings: Settings, every: tuple[Objective, ...], *, as_json: bool
+) -> None:
+    from slo.objective import alone
+
+    names = [each.name for each in every]
+    stand = standings(terminal, settings, names) if every else Standings()
+    if as_json:
+        shown = [{**_document(each), "standing": stand.document(each.name)} for each in every]
+        terminal.document({"objectives": shown})
+        return
+    if not every:
+        terminal.say("There are no objectives. THRIFTGATE_PROMISES names the file they are in.")
+        return
+    columns = ("objective", "team", "feature", "calls", "what", "target", "enforce", "ladder")
+    table = grid(*columns, *(COLUMNS if stand.told else ()))
+    for each in every:
+        what = (
+            each.name,
+            each.team,
+            named(each.feature),
+            alone(each.calls) or each.calls,
+            _measured(each),
+        )
+        done = (_target(each), each.enforce, ", ".join(each.ladder) or "none")
+        told = stand.cells(each.name) if stand.told else ()
+        table.add_row(*map(Text, (*what, *done, *told)))
+    terminal.show(table)
+    terminal.say(*stand.notes)
+
+
+def _measured(objective: Objective) -> str:
+    """What is measured, without how much of it is wanted."""
+    from slo.objective import Metric
+    from slo.openslo.documents import what
+
+    if objective.metric is Metric.CACHE:
+        return f"input tokens read from caches, of prompts from {objective.min_prompt:,} tokens"
+    return what(objective).partition(" of ")[2] or "errors"
+
+
+def _target(objective: Objective) -> str:
+    from slo.burn import clear
+    from slo.objective import Metric
+    from slo.promises.written import target
+
+    share = target(objective).strip('"')
+    if objective.metric is Metric.CACHE:
+        return f"at least {share}, again from {clear(objective):g}"
+    return f"at most {share}" if objective.metric is Metric.ERRORS else f"{share}%"
+
+
+def _document(objective: Objective) -> dict[str, Any]:
+    from slo.burn import alerts
+    from slo.duration import spoken
+    from slo.openslo.documents import what
+
+    return {
+        "name": objective.name,
+        "team": objective.team,
+        "feature": objective.feature,
+        "calls": objective.calls,
+        "metric": objective.metric,
+        "what": what(objective),
+        "target": objective.target,
+        "enforce": objective.enforce,
+        "ladder": objective.ladder,
+        "alerts": [
+            {"burn": each.burn, "over": spoken(each.over), "severity": each.severity}
+            for each in alerts(objective)
+        ],
+    }
+
+
+def _text(every: tuple[Objective, ...], form: Format) -> str:
+    if form is Format.TOML:
+        from slo.promises.written import written
+
+        return written(every)
+    from proxy.cli.objective_yaml import dump
+    from slo.openslo.documents import documents
+    from slo.rules import rules
+
+    return dump([rules(every)] if form is Format.PROMETHEUS else documents(every))

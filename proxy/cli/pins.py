@@ -1,0 +1,138 @@
+"""``thriftgate objectives pin``: a person's word on which rung an objective is, for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.text import Text
+
+from proxy.cli.terminal import Terminal, grid
+from slo.alert import moment
+from slo.duration import seconds
+from slo.objective import alone
+
+if TYPE_CHECKING:
+    from proxy.settings import Settings
+    from proxy.store.sql.pins import PinRow
+    from slo.objective import Objective
+    from slo.promises.file import Promises
+
+_LONGEST: Final = 30 * 86_400.0
+_WHY: Final = 200
+#: Pins that are shown of the past.
+_LAST: Final = 20
+
+_Name = Annotated[str, typer.Argument(help="The objective.")]
+_By = Annotated[str, typer.Option(envvar="USER", help="Who sets it.")]
+
+
+def add(
+    commands: typer.Typer,
+    terminal: Terminal,
+    settings: Callable[[], Settings],
+    promises: Callable[[Settings], Promises],
+) -> None:
+    """Give the group of commands about objectives those about pins."""
+    _add_listed(commands, terminal)
+
+    @commands.command("pin")
+    def pinned(
+        name: _Name,
+        rung: Annotated[
+            str, typer.Argument(help="0: as calls ask; 1 and on: down its ladder; or its name.")
+        ],
+        span: Annotated[str, typer.Option("--for", help="How long, such as 30m or 4h.")] = "1h",
+        why: Annotated[str, typer.Option(help="Why, for others to read.")] = "",
+        by: _By = "",
+    ) -> None:
+        """Send new conversations to one rung, whatever is measured; gateways hear in seconds."""
+        objective = _found(terminal, promises(settings()), name)
+        level = _level(terminal, objective, rung)
+        lasts = _span(terminal, span)
+        now = terminal.now()
+        with terminal.store() as store:
+            from proxy.store.sql.pins import PinRow
+
+            store.pins.set(
+                PinRow(
+                    objective=name,
+                    level=level,
+                    until=now + lasts,
+                    why=why[:_WHY],
+                    made=now,
+                    who=by[:_WHY],
+                )
+            )
+        whose = f", {only}," if (only := alone(objective.calls)) else ""
+        where = f"rung {level} ({_rungs(objective)[level]})"
+        terminal.say(f"{name} is pinned to {where}{whose} until {moment(now + lasts)}.")
+
+    @commands.command("release")
+    def released(name: _Name) -> None:
+        """Release a pin: the objective is where it was before, and goes by what is measured."""
+        with terminal.store() as store:
+            was = store.pins.release(name, terminal.now())
+        if not was:
+            terminal.fail(f"{name} is not pinned.")
+        terminal.say(f"{name} goes by what is measured again.")
+
+
+def _add_listed(commands: typer.Typer, terminal: Terminal) -> None:
+    """The command that lists them."""
+
+    @commands.command("pins")
+    def listed(
+        *,
+        every: Annotated[
+            bool, typer.Option("--all", help="The last 20, also those that ended.")
+        ] = False,
+    ) -> None:
+        """What is pinned now, and by whom."""
+        with terminal.store() as store:
+            held = store.pins.held(terminal.now()).values()
+            found = store.pins.last(_LAST) if every else list(held)
+        if found:
+            _show(terminal, found)
+        else:
+            terminal.say("Nothing was pinned." if every else "Nothing is pinned.")
+
+
+def _show(terminal: Terminal, pins: Iterable[PinRow]) -> None:
+    table = grid("objective", "rung", "until", "set", "by", "why", right=("rung",))
+    for pin in pins:
+        what = (pin.objective, str(pin.level), moment(pin.until), moment(pin.made))
+        table.add_row(*map(Text, (*what, pin.who or "?", pin.why)))
+    terminal.show(table)
+
+
+def _found(terminal: Terminal, promised: Promises, name: str) -> Objective:
+    for each in promised.objectives:
+        if each.name == name:
+            return each
+    known = ", ".join(each.name for each in promised.objectives) or "none"
+    return terminal.fail(f"There is no objective {name}. Known are: {known}.")
+
+
+def _level(terminal: Terminal, objective: Objective, rung: str) -> int:
+    """The number of the rung that somebody named, by its number or else by its name."""
+    every = _rungs(objective)
+    numbers = {str(n): n for n in range(len(every))}
+    names = {name: n for n, name in enumerate(objective.ladder, start=1)}
+    if (level := (names | numbers).get(rung)) is not None:
+        return level
+    known = ", ".join(f"{n} ({what})" for n, what in enumerate(every))
+    return terminal.fail(f"{objective.name} has no rung {rung}. Its rungs are: {known}.")
+
+
+def _rungs(objective: Objective) -> tuple[str, ...]:
+    """What each of its rungs is, by number."""
+    return ("what calls ask for", *objective.ladder)
+
+
+def _span(terminal: Terminal, text: str) -> float:
+    lasts = seconds(text)
+    if lasts is None or not 0 < lasts <= _LONGEST:
+        return terminal.fail(f"--for {text}: write a time up to 30 days, such as 30m, 4h or 2d.")
+    return lasts

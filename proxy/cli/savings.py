@@ -1,0 +1,213 @@
+"""``thriftgate savings`` and ``thriftgate misses``: what was saved, and what is still lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+import typer
+from rich.text import Text
+
+from proxy.cli.terminal import AsJson, Days, Terminal, grid, named
+from proxy.records.amounts import cell, column, quantity
+
+if TYPE_CHECKING:
+    from proxy.prefix.guard import Interval, Sample
+    from proxy.records.feature_mode import Place
+    from proxy.store.sql.savings import Comparison, Estimate, MissSum
+    from proxy.store.store import Store
+
+#: Digits behind the point of what a sentence says.
+_CENTS: Final = 2
+_COUNTS = ("planned", "control")
+_FIGURES = (
+    *_COUNTS, "estimated USD", "saved per token", "hit rate", "without", "saved USD"
+)  # fmt: skip
+_MISSES = ("calls", "tokens", "USD")
+
+
+def savings(terminal: Terminal) -> Callable[..., None]:
+    """The command that says what was saved."""
+
+    def savings_command(*, days: Days = 30, as_json: AsJson = False) -> None:
+        """What planning saved by feature, measured against conversations sent as they came.
+
+        The estimate is there from the first call: what calls should have cost unmodified, by what
+        caches should hold, less what they should have cost as they were sent. The measured figure
+        needs conversations of both kinds; the interval beside it holds the truth in 95 of 100 such
+        reports. Below it stand moves of text that wait for somebody's approval, and what
+        compaction saved, beside the same prompts as they came, its resets and notes paid for.
+        """
+        since = terminal.since(days)
+        with terminal.store() as store:
+            from proxy.cli import compaction_tables, documents
+
+            names = terminal.names(store)
+            found = store.savings.compare(since)
+            waiting = _waiting(store)
+            places = compaction_tables.compacted(
+                store.compactions.chosen(), store.foldings.sums(since)
+            )
+        if as_json:
+            document = documents.savings(days, found, places, names)
+            terminal.document(document | {"proposed": documents.proposed(waiting, names)})
+            return
+        if found:
+            _show(terminal, found, names)
+            terminal.say(*filter(None, [summary(days, (e for x in found if (e := x.estimate)))]))
+        else:
+            terminal.say(f"No planned calls in the last {quantity(days, 'day')}.")
+        for place, version, nanos in waiting:
+            terminal.say(_proposed(names.get(place.team, place.team), place, version, nanos))
+        if places:
+            terminal.say("")
+            compaction_tables.show(terminal, places, names)
+
+    return savings_command
+
+
+def summary(days: int, found: Iterable[Estimate]) -> str:
+    """What planning should have saved of all calls, in one sentence; "" where there were none."""
+    from proxy.store.sql.savings import Estimate
+
+    every = tuple(found)
+    total = Estimate(
+        calls=sum(each.calls for each in every),
+        nanos=sum(each.nanos for each in every),
+        cost=sum(each.cost for each in every),
+    )
+    if not total.calls:
+        return ""
+    return (
+        f"Planning saved {cell(total.nanos, _CENTS)} ({total.part:.0%}) of"
+        f" {quantity(total.calls, 'call')} in the last {quantity(days, 'day')}, by estimate."
+    )
+
+
+def misses(terminal: Terminal) -> Callable[..., None]:
+    """The command that says what was missed."""
+
+    def misses_command(
+        *,
+        days: Days = 30,
+        team: Annotated[str | None, typer.Option(help="One team's only: its name or id.")] = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Why caches were read less than they could be: the dearest feature and reason first."""
+        with terminal.store() as store:
+            names = terminal.names(store)
+            wanted = None if team is None else terminal.team(store, team)
+            found = _dearest(store.savings.misses(terminal.since(days), team=wanted))
+        from proxy.cli import documents
+
+        if as_json:
+            terminal.document(documents.misses(days, found, names))
+            return
+        if not found:
+            known = f"in the last {quantity(days, 'day')}, as far as is known"
+            terminal.say(f"No cache was missed {known}.")
+            return
+        table = grid("team", "feature", "reason", *_MISSES, "example", right=_MISSES)
+        for each, cost in zip(found, column(each.nanos for each in found), strict=True):
+            table.add_row(*map(Text, (names.get(each.team, each.team), *_miss(each, cost))))
+        terminal.show(table)
+        for reason in dict.fromkeys(each.reason for each in found):
+            if mend := documents.mend(reason):
+                terminal.say(f"{reason}: {mend}")
+
+    return misses_command
+
+
+def _show(terminal: Terminal, found: Sequence[Comparison], names: Mapping[str, str]) -> None:
+    table = grid("team", "feature", *_FIGURES, "finding", right=_FIGURES)
+    estimated = column(None if (e := each.estimate) is None else e.nanos for each in found)
+    saved = [cell(_saved_nanos(each), _CENTS) for each in found]
+    for each, *costs in zip(found, estimated, saved, strict=True):
+        row = (names.get(each.team, each.team), named(each.feature), *_figures(each, *costs))
+        table.add_row(*map(Text, row))
+    terminal.show(table)
+
+
+def _dearest(found: Iterable[MissSum]) -> list[MissSum]:
+    """Features by what all their misses cost, the dearest first; in each the order stays."""
+    known = list(found)
+    costs: Counter[tuple[str, str]] = Counter()
+    for each in known:
+        costs[each.team, each.feature] += each.nanos or 0
+    return sorted(
+        known, key=lambda each: (-costs[each.team, each.feature], each.team, each.feature)
+    )
+
+
+def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
+    """The cells of a row behind its names, with its two amounts of money as they are shown."""
+    from proxy.prefix.guard import Finding
+
+    verdict = found.verdict
+    enough = verdict.finding is not Finding.NOT_ENOUGH
+    estimate, needed = found.estimate, found.needed
+    more = f" (some {needed:,} more in all)" if needed else ""
+    return (
+        f"{found.treated.conversations:,}",
+        f"{found.control.conversations:,}",
+        estimated if estimate is None else f"{estimated} ({estimate.part:.0%})",
+        "unknown" if verdict.saving is None else _interval(verdict.saving),
+        _rate(found.treated),
+        _rate(found.control),
+        saved,
+        f"{verdict.finding}" if enough else f"{verdict.finding}: {verdict.why}{more}",
+    )
+
+
+def _waiting(store: Store) -> list[tuple[Place, int, int]]:
+    """The newest proposals that nobody has decided on, where planning may not move text yet."""
+    from proxy.prefix.layouts.layout import Layout
+    from proxy.store.sql.layout_rows import State
+
+    standings = store.layouts.standings()
+    found = []
+    for place in sorted(standings.places):
+        proposals = store.layouts.proposals(place)
+        latest = proposals[-1] if proposals else None
+        if latest is not None and latest.state is State.PROPOSED:
+            layout = msgspec.json.decode(latest.moves, type=Layout)
+            found.append((place, latest.version, sum(move.saving for move in layout.moves)))
+    return found
+
+
+def _proposed(team: str, place: Place, version: int, nanos: int) -> str:
+    return (
+        f"Moving text in feature {named(place.feature)} of team {team} should save"
+        f" {cell(nanos, _CENTS)} per 1,000 calls more (by estimate): see `thriftgate layout show`,"
+        f" version {version}."
+    )
+
+
+def _interval(found: Interval) -> str:
+    return f"{found.value:.1%} ({found.low:.1%} … {found.high:.1%})"
+
+
+def _rate(sample: Sample) -> str:
+    return f"{sample.reads / sample.tokens:.1%}" if sample.tokens else "none"
+
+
+def _saved_nanos(found: Comparison) -> int | None:
+    """What the treated calls would have cost more in 1e-9 US dollars; an estimate."""
+    from proxy.cli import documents
+
+    saving = found.verdict.saving
+    return None if saving is None else documents.saved(found.treated.cost, saving.value)
+
+
+def _miss(found: MissSum, cost: str) -> tuple[str, ...]:
+
+    return (
+        named(found.feature),
+        found.reason,
+        f"{found.calls:,}",
+        f"{found.tokens:,}",
+        cost,
+        found.example,
+    )

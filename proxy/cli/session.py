@@ -1,0 +1,120 @@
+"""One run of the command line: its consoles and clock, and what it reads as the settings say.
+
+Whatever cannot be read ends the command with the reason. What reads is imported on use: help needs
+none of it, and the store and Redis take longer to import than most commands take to run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+from rich.console import Console
+
+from proxy.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from proxy.catalog.catalog import Catalog
+    from proxy.settings import Settings
+    from proxy.store.store import Store
+    from slo.promises.file import Promises
+
+# Names that people chose are printed, and none of them is markup.
+err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+out = Console(highlight=False, markup=False, emoji=False)
+
+
+def settings() -> Settings:
+    """The settings of this process."""
+    from proxy.settings import InvalidSettings, read
+
+    try:
+        return read()
+    except InvalidSettings as error:
+        fail(str(error))
+
+
+def catalog(chosen: Settings | None = None) -> Catalog:
+    """The catalog that the settings name; without settings, those of this process."""
+    from proxy.catalog.problems import BadCatalog, report
+    from proxy.configuration import read_catalog
+
+    try:
+        return read_catalog(chosen or settings())
+    except BadCatalog as bad:
+        fail(report(bad.problems))
+    except OSError as error:
+        fail(f"The catalog cannot be read: {error}. THRIFTGATE_CATALOG names it.")
+
+
+def shipped_catalog() -> Catalog:
+    """The catalog as it is shipped, whatever this process's settings say."""
+    from proxy.configuration import read_catalog
+    from proxy.settings import read
+
+    return read_catalog(read({}))
+
+
+def policies(chosen: Settings, known: Catalog | None = None) -> Promises:
+    """The policies that the settings name, their models checked against a catalog if given."""
+    from proxy.configuration import read_policies
+    from slo.promises.table import BadPromises
+
+    try:
+        if chosen.redis_url:
+            from proxy.services.budgets.counters import check_counters
+
+            check_counters(chosen)
+        return read_policies(chosen, known)
+    except BadPromises as bad:
+        fail(str(bad))
+    except ValueError as error:
+        fail(f"THRIFTGATE_REDIS_URL: {error}")
+    except OSError as error:
+        fail(f"The promises cannot be read: {error}. THRIFTGATE_PROMISES names them.")
+
+
+def store(chosen: Settings | None = None) -> Store:
+    """The store that the settings name, opened and migrated."""
+    chosen = chosen or settings()
+    from proxy.store.store import open_store
+
+    with explain_unopened_store(chosen, fail):
+        return open_store(chosen)
+
+
+@contextmanager
+def explain_unopened_store(chosen: Settings, refuse: Callable[[str], NoReturn]) -> Iterator[None]:
+    """A block that opens the store; where it cannot be opened, ``refuse`` is called with why."""
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+    from proxy.cli.storage_checks import unkeepable
+    from proxy.store.sql.database import OtherInstallation, TablesTooNew, reason
+
+    try:
+        yield
+    except (ValueError, ArgumentError) as error:
+        refuse(f"THRIFTGATE_DATABASE_URL: {error}")
+    except (TablesTooNew, OtherInstallation) as error:
+        refuse(str(error))
+    except SQLAlchemyError as error:
+        refuse(unkeepable(chosen.folder) or f"The database is away: {reason(error)}")
+    except OSError as error:
+        refuse(unkeepable(chosen.folder) or f"THRIFTGATE_FOLDER cannot be written: {error}")
+
+
+def now() -> float:
+    """Seconds since the epoch."""
+    return time.time()  # noqa: TID251 - the command line is a person's clock
+
+
+def fail(message: str) -> NoReturn:
+    """Print what is wrong and end the command."""
+    err.print(message, style="red", soft_wrap=True)
+    raise typer.Exit(1)
+
+
+terminal = Terminal(store, now, out, fail)

@@ -1,0 +1,201 @@
+"""``thriftgate lab``: the simulated upstream by itself, for a gateway of one's own to stand before.
+
+It says everywhere that it is simulated: here, in the catalog's lines, in a header of every answer
+and in every answer's text.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Collection, Iterator
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from proxy.caches.regimes import REGIMES
+from proxy.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from proxy.catalog.catalog import Catalog
+    from proxy.tools.simulator.models import Simulated
+    from proxy.tools.simulator.scenario import Phase
+    from proxy.tools.simulator.upstream import Lab
+
+_MODEL: Final = "gpt-5.4-mini"
+#: The one regime that only Anthropic's own wire has.
+_MARKED: Final = "anthropic-breakpoint"
+#: What the catalog wants of a regime of blocks.
+_BLOCK: Final = "block = 16\n"
+#: The scenario that is shipped.
+INCIDENT: Final = "incident"
+
+_Port = Annotated[
+    int, typer.Option(help="Where to listen; 0 takes any that is free.", min=0, max=65_535)
+]
+_Regime = Annotated[
+    str,
+    typer.Option(
+        help="Serve one model, whose prompt cache has these rules, in place of the catalog's: "
+        + ", ".join(sorted(REGIMES))
+        + "."
+    ),
+]
+
+_Scenario = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="A TOML file of what goes wrong over time, or `incident` for the one that is shipped.",
+    ),
+]
+
+
+def lab(terminal: Terminal, shipped: Callable[[], Catalog]) -> Callable[..., None]:
+    """The command.
+
+    Args:
+        terminal: Where it speaks.
+        shipped: The models that are simulated.
+    """
+
+    def lab_command(*, port: _Port = 8100, regime: _Regime = "", scenario: _Scenario = "") -> None:
+        """Run the simulated upstream alone, until Ctrl-C: no key, no cost, nothing leaves here.
+
+        It answers under the catalog's model names, with the providers' cache rules; what it says
+        and how long it takes is made up.
+        """
+        if regime and regime not in REGIMES:
+            raise typer.BadParameter(
+                f"{regime!r} is none of {', '.join(sorted(REGIMES))}.", param_hint="--regime"
+            )
+        import asyncio
+
+        import uvloop
+
+        from proxy.tools.demo.catalog import simulated
+        from proxy.tools.simulator.models import LabSettings
+        from proxy.tools.simulator.upstream import Lab
+
+        known = shipped()
+        served = {_name(regime): _model(regime)} if regime else simulated(known)
+        phases = _phases(terminal, scenario, served) if scenario else ()
+        made = Lab(
+            LabSettings(models=served), clock=terminal.now, sleep=asyncio.sleep, phases=phases
+        )
+        try:
+            uvloop.run(_serve(terminal, made, known, (port, regime, phases)))
+        except OSError as error:
+            terminal.fail(f"The lab cannot listen on port {port}: {error}. --port names another.")
+
+    return lab_command
+
+
+def _phases(terminal: Terminal, scenario: str, served: Collection[str]) -> tuple[Phase, ...]:
+    """The phases of a scenario file, or of the one that is shipped by that name."""
+    from proxy.catalog.problems import BadCatalog
+    from proxy.catalog.source import decoded
+    from proxy.tools.simulator.scenario import read
+
+    try:
+        if scenario == INCIDENT:
+            text = (
+                resources.files("proxy.tools.simulator").joinpath("incident.toml").read_text("utf8")
+            )
+        else:
+            text = decoded(Path(scenario).read_bytes(), scenario)
+        return read(text, scenario, served)
+    except BadCatalog as bad:
+        return terminal.fail(str(bad))
+    except OSError as error:
+        return terminal.fail(f"--scenario {scenario} cannot be read: {error.strerror}.")
+
+
+async def _serve(
+    terminal: Terminal, made: Lab, known: Catalog, asked: tuple[int, str, tuple[Phase, ...]]
+) -> None:
+    import asyncio
+
+    from proxy.tools.demo.catalog import pointing
+    from proxy.tools.simulator.app import app
+    from proxy.tools.simulator.server import serving
+
+    port, regime, phases = asked
+    stopped = asyncio.Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(each, stopped.set)
+    async with serving(app(made), port) as base_url:
+        for phase in phases:
+            terminal.out.print(f"Scenario: {phase}.", soft_wrap=True)
+        lines = _alone(regime, base_url) if regime else pointing(known, base_url)
+        for line in _told(base_url, lines, _name(regime) if regime else _MODEL, regime):
+            # Never folded: most are to be copied.
+            terminal.out.print(line, soft_wrap=True)
+        await stopped.wait()
+    terminal.say("The lab stopped.")
+
+
+def _name(regime: str) -> str:
+    return f"lab-{regime}"
+
+
+def _model(regime: str) -> Simulated:
+    from proxy.tools.simulator.models import Simulated
+
+    return Simulated(wire="anthropic" if regime == _MARKED else "openai", regime=regime)
+
+
+def _alone(regime: _Regime, base_url: str) -> str:
+    """An upstream and its one model in TOML; nobody charges for it, so it has no price."""
+    from proxy.tools.demo.catalog import KEY
+
+    marked = regime == _MARKED
+    headers = f'x-api-key = "{KEY}"' if marked else f'authorization = "Bearer {KEY}"'
+    return (
+        "[upstreams.lab]\n"
+        f'kind = "{"anthropic" if marked else "openai"}"\n'
+        f'base_url = "{base_url}"\n'
+        f"headers = {{ {headers} }}\n\n"
+        "[[models]]\n"
+        f'id = "{_name(regime)}"\n'
+        'upstream = "lab"\n'
+        f'regime = "{regime}"\n'
+        f"{_BLOCK if regime == 'block-chain' else ''}"
+        "max_output = 16384\n"
+    )
+
+
+def _told(base_url: str, lines: str, model: str, regime: str) -> Iterator[str]:
+    """What a person who starts it has to know."""
+    yield f"The lab listens on {base_url}. It is SIMULATED: no provider is asked, nothing is paid."
+    yield "Model names and cache rules are the providers'; answers and waits are made up."
+    yield ""
+    yield "To stand a gateway before it, save these lines as lab.toml:"
+    yield ""
+    yield "# The lab of `thriftgate lab`: every answer is simulated."
+    yield from lines.rstrip().splitlines()
+    yield ""
+    yield "In another terminal; the folder keeps simulated costs out of your ledger:"
+    yield ""
+    yield "THRIFTGATE_CATALOG=lab.toml THRIFTGATE_FOLDER=var/lab thriftgate serve"
+    yield ""
+    yield "Then call the gateway, with the key it prints:"
+    yield ""
+    yield _curl("http://127.0.0.1:8080/v1/chat/completions", "tg-…", model)
+    yield ""
+    if regime != _MARKED:
+        yield "Or the lab itself, with any key:"
+        yield ""
+        yield _curl(f"{base_url}/chat/completions", "any", model)
+        yield ""
+    yield "A user's message with [[fault:429]], [[fault:hang]] or [[fault:death]] makes it fail so."
+    yield "Ctrl-C to stop."
+
+
+def _curl(url: str, key: str, model: str) -> str:
+    asked = f'{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello!"}}]}}'
+    return (
+        f"curl -i {url} -H 'authorization: Bearer {key}'"
+        f" -H 'content-type: application/json' -d '{asked}'"
+    )

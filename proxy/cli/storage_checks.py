@@ -1,0 +1,99 @@
+"""What the machine allows: room and rights in ``THRIFTGATE_FOLDER``, open descriptors.
+
+For ``thriftgate check``.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from proxy.api.connection_limit import connections_within
+
+#: Bytes below which a disk is soon full: the journal alone may wait with some tens of MiB.
+_ROOM: Final = 1 << 30
+_PAGE: Final = 4_096
+_NAME: Final = "THRIFTGATE_FOLDER"
+_MEND: Final = "give it to the user whom the gateway runs as, or name another folder"
+
+
+def unkeepable(folder: Path) -> str:
+    """Why nothing can be kept in the folder, and the mend; "" where all is well.
+
+    It is tried in what is there, or where the folder would be made; nothing is left of that.
+    """
+    found = _nearest(folder)
+    if not found.is_dir():
+        return f"{_NAME}: {found} is no folder; move it away, or name another"
+    if why := _unwritten(found):
+        what = "cannot be written" if found == folder else f"cannot be made in {found}"
+        return f"{_NAME}: {folder} {what}: {why}; {_MEND}"
+    return next(map(_stuck, _held(folder)), "")
+
+
+def crowded(folder: Path, free: Callable[[Path], int] | None = None) -> list[str]:
+    """That little room is left for the folder, in a sentence; [] where there is enough.
+
+    Args:
+        folder: It may not be there yet.
+        free: How many bytes are left where a path is; None asks the disk.
+    """
+    left = (free or _free)(_nearest(folder))
+    if left >= _ROOM:
+        return []
+    told = f"{left >> 20:,} MiB are left where {_NAME} is"
+    return [f"{told}; when nothing is left and the database takes no receipts, calls are refused"]
+
+
+def descriptors(limit: int, max_calls: int) -> str:
+    """The process's limit of open descriptors, and how many of them clients may take."""
+    clients = connections_within(limit, max_calls)
+    return f"Open files: at most {limit:,}; clients may hold {clients:,} connections."
+
+
+def few_descriptors(limit: int, max_calls: int) -> list[str]:
+    """A sentence that the limit of open descriptors is too low for the calls; [] if it is not."""
+    if connections_within(limit, max_calls) >= max_calls:
+        return []
+    told = f"at most {limit:,} files may be open, too few for THRIFTGATE_MAX_CALLS={max_calls}"
+    fix = (
+        "a call takes two. Raise the hard limit (LimitNOFILE in systemd, --ulimit nofile in"
+        " Docker), or lower THRIFTGATE_MAX_CALLS"
+    )
+    return [f"{told}: {fix}"]
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or what stands in its place; else the last of what leads to it."""
+    whole = folder.absolute()
+    return next((path for path in (folder, *whole.parents) if os.path.lexists(path)), whole)
+
+
+def _held(folder: Path) -> Iterator[str]:
+    """What of the folder's own things cannot be written, which another user may have made."""
+    journal, ledger = folder / "journal", folder / "thriftgate.db"
+    if journal.exists() and _unwritten(journal):
+        yield str(journal)
+    if ledger.exists() and not (ledger.is_file() and os.access(ledger, os.W_OK)):
+        yield str(ledger)
+
+
+def _stuck(path: str) -> str:
+    return f"{_NAME}: {path} cannot be written; {_MEND}"
+
+
+def _unwritten(folder: Path) -> str:
+    """Why a page cannot be written in a folder; "" if it can."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as page:
+            page.write(bytes(_PAGE))
+            page.flush()
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""
+
+
+def _free(path: Path) -> int:
+    return shutil.disk_usage(path).free

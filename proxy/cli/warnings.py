@@ -1,0 +1,184 @@
+"""What is sound, and yet may not do what was meant: notes of ``thriftgate check``."""
+
+from collections.abc import Collection, Iterable, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from compaction.policy import Mode
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
+from proxy.settings import Settings
+from slo import rungs
+from slo.budget import EVERY
+from slo.promises.file import Promises
+
+#: Models that a note names.
+_NAMED: Final = 10
+
+
+def doubts(promises: Promises, known: Catalog, teams: Collection[str] | None) -> list[str]:
+    """What promises say that nothing can come of as things are, in sentences; [] for nothing.
+
+    Args:
+        promises: What teams are promised.
+        known: The catalog.
+        teams: The names of all teams; None where they cannot be told.
+    """
+    return [
+        *_unpriced(known),
+        *_nowhere(promises, known),
+        *_unsaid(promises, known),
+        *_nobodys(promises, teams),
+    ]
+
+
+def unnoted(settings: Settings, known: Catalog) -> str:
+    """Why no notes can be had of the model that takes them; "" where they can, or none is named."""
+    name = settings.compaction_model
+    if not name or known.find(name) is not None:
+        return ""
+    close = get_close_matches(name, known.models, n=1)
+    mend = f"did you mean {close[0]}?" if close else "the catalog lists those there are"
+    return f"THRIFTGATE_COMPACTION_MODEL: there is no model {name}; {mend}"
+
+
+def unasked(settings: Settings, mode: Mode) -> list[str]:
+    """That a mode wants notes and nobody takes them, in a sentence; [] where all is well."""
+    if settings.compaction_model or mode is not Mode.FACTS_MODEL:
+        return []
+    why = "THRIFTGATE_COMPACTION_MODEL is not set here; where the gateway runs it must be"
+    return [f"facts+model is as facts without a model that takes notes: {why}"]
+
+
+def known_keys_obstacle(settings: Settings, policies: Promises) -> str:
+    """Why known keys are not served while the database is away; "" where they are, or need not."""
+    if not settings.serve_known_keys:
+        return ""
+    if not settings.known_keys_max_age_s:
+        return "the ledger is a SQLite file, which is never away"
+    if policies.budgets and not settings.redis_url:
+        return (
+            "budgets are counted in the process, which knows nothing of them at its start. Set"
+            " THRIFTGATE_REDIS_URL, where their counters outlive it"
+        )
+    return ""
+
+
+def teams(url: str) -> set[str] | None:
+    """The names of the teams in the database at this URL; None where there is none to be read.
+
+    It is neither made nor migrated.
+
+    Raises:
+        ValueError: It is neither a SQLite file nor PostgreSQL.
+    """
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from proxy.store.sql.database import open_database
+    from proxy.store.sql.teams import Teams
+
+    where = make_url(url)
+    if where.get_backend_name() == "sqlite" and not Path(where.database or "").is_file():
+        return None
+    engine = open_database(url)
+    try:
+        return {team.name for team in Teams(engine).all()}
+    except SQLAlchemyError:
+        return None
+    finally:
+        engine.dispose()
+
+
+def assumptions(known: Catalog) -> Iterator[str]:
+    """What the catalog's families are taken to say of models nobody described."""
+    if known.assumed:
+        more = f" and {len(known.assumed) - _NAMED} more" if len(known.assumed) > _NAMED else ""
+        yield (
+            f"cache rules and traits of {', '.join(known.assumed[:_NAMED])}{more} are assumed from"
+            " their families; write `regime` and `traits` in the catalog where that is wrong"
+        )
+    if known.passing.upstreams:
+        names = sorted({each.upstream.name for each in known.passing.families} | _last(known))
+        to = [name for name in names if name in known.passing.upstreams]
+        yield (
+            f"models outside the catalog pass to {', '.join(to) or 'no upstream by their names'},"
+            " at no known price, fine-tunes at their base model's;"
+            " THRIFTGATE_PASS_UNLISTED_MODELS=false refuses them"
+        )
+
+
+def _last(known: Catalog) -> set[str]:
+    return {known.passing.default.name} if known.passing.default is not None else set()
+
+
+def _unpriced(known: Catalog) -> Iterator[str]:
+    """Models that are sold and have no price on any route."""
+    names = [model.id for model in known.models.values() if _is_unpriced(model)]
+    if names:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield (
+            f"no price is known of {', '.join(names[:_NAMED])}{more}: what their calls cost is"
+            " unknown, and hard budgets of dollars refuse them; write `price` in the catalog"
+        )
+
+
+def _is_unpriced(model: Model) -> bool:
+    sold = any(route.upstream.key_env for route in model.routes)
+    return sold and all(route.tariff is None for route in model.routes)
+
+
+def _nowhere(promises: Promises, known: Catalog) -> Iterator[str]:
+    """Ladders that lead to other routes where no model has any."""
+    if any(len(model.routes) > 1 for model in known.models.values()):
+        return
+    for each in promises.objectives:
+        if rungs.ELSEWHERE in each.ladder:
+            yield (
+                f'objectives.{each.name}.ladder: no model has a second route, so "elsewhere"'
+                " moves no call; give one `routes` in the catalog"
+            )
+
+
+def _unsaid(promises: Promises, known: Catalog) -> Iterator[str]:
+    """Models to which calls are to go, of which nobody said whether they can take them."""
+    found = {
+        f"objectives.{each.name}.ladder": rungs.models(each) for each in promises.objectives
+    } | {f"ceilings.{each.name}.cheaper": each.cheaper for each in promises.ceilings}
+    for where, names in found.items():
+        for name in names:
+            model = known.find(name)
+            for what in _lacks(model) if model is not None else ():
+                yield f"{where}: nobody said {what}; write it in the catalog"
+
+
+def _lacks(model: Model) -> Iterator[str]:
+    """What nobody said of a model, and what comes of it."""
+    name, routes = model.id, model.routes
+    if all(route.window is None for route in routes):
+        yield f"the `window` of {name}, so it takes no calls"
+    if all(route.can is None for route in routes):
+        yield f"what {name} `can` do, so it takes none with tools, schemas or images"
+    if all(route.max_output is None for route in routes):
+        yield f"the `max_output` of {name}, so it takes none that limit their output"
+
+
+def _nobodys(promises: Promises, teams: Collection[str] | None) -> Iterator[str]:
+    """What is promised of teams that do not exist."""
+    named: list[tuple[str, str]] = [
+        *((f"budgets.{b.name}.of", b.of) for b in promises.budgets if b.scope == "team"),
+        *_of(("ceilings", each.name, each.team) for each in promises.ceilings),
+        *_of(("objectives", each.name, each.team) for each in promises.objectives),
+    ]
+    for where, team in named:
+        if teams is None or team in {*teams, EVERY, ""}:
+            continue
+        close = get_close_matches(team, teams, n=1)
+        mend = f"did you mean {close[0]}?" if close else "`thriftgate team list` shows them"
+        yield f"{where}: there is no team {team}; {mend}"
+
+
+def _of(found: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:
+    for table, name, team in found:
+        yield f"{table}.{name}.team", team

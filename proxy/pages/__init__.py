@@ -1,0 +1,1 @@
+"""Small pages beside the calls: health, models, receipts, admin."""

@@ -1,0 +1,234 @@
+"""The pages below /admin: what is promised and what became of it, for whoever has the token.
+
+They only read. A caller's key opens nothing here, and a session opens nothing below /v1/.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from dashboards import pages
+from dashboards.board import Board
+from dashboards.pages import HOME, Overview
+from proxy.errors import Forbidden, InvalidCall, NotFound, TooLarge
+from proxy.pages.admin_sessions import LONGEST, Secret, Sessions
+
+_COOKIE: Final = "thriftgate_admin"
+_CALL_ID: Final = re.compile(r"call_[0-9a-f]{32}")
+#: A link from elsewhere, such as an alert's, opens a page; forms of other sites bring no cookie.
+_SAME_SITE: Final = "lax"
+#: Bytes of a form: a token and its name.
+_FORM: Final = 4096
+_FIELDS: Final = 8
+#: Seconds in which it has to come.
+_FORM_WAIT: Final = 10.0
+#: What a browser says of a request that one of our own pages made, or its user.
+_OURS: Final = frozenset({"same-origin", "none"})
+_HEADERS: Final = {
+    "content-security-policy": "default-src 'none'; style-src 'self'; form-action 'self';"
+    " frame-ancestors 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cross-origin-resource-policy": "same-origin",
+    # With no-referrer a browser's forms would say they came from nowhere.
+    "referrer-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+def closed() -> APIRouter:
+    """The route that says how to turn the pages on."""
+    routes = APIRouter()
+
+    @routes.get(HOME)
+    async def off() -> None:
+        """Nothing but that."""
+        raise NotFound(
+            "The pages at /admin are off: start the gateway with THRIFTGATE_ADMIN_TOKEN set to a"
+            " secret of 24 characters or more, such as `openssl rand -hex 32` makes.",
+            code="admin_off",
+        )
+
+    return routes
+
+
+def router(
+    board: Board, token: str, ticks: Callable[[], float], now: Callable[[], float]
+) -> APIRouter:
+    """The routes of the pages.
+
+    Args:
+        board: What they show.
+        token: What opens them.
+        ticks: Seconds of a clock that goes forward.
+        now: Seconds since the epoch.
+    """
+    routes = APIRouter()
+    sessions = Sessions(ticks)
+    _add_doors(routes, sessions, Secret(token, ticks))
+
+    def is_in(request: Request) -> bool:
+        return sessions.holds(request.cookies.get(_COOKIE, ""))
+
+    @routes.get(HOME)
+    async def overview(request: Request) -> Response:
+        """Everything that is promised, and what became of it."""
+        if not is_in(request):
+            return _to("/sign-in")
+        shown = await _overview(board)
+        return _page(await run_in_threadpool(pages.overview, shown, now()))
+
+    @routes.get(f"{HOME}/")
+    async def strayed() -> Response:
+        """The page of promises, whose path ends in no slash."""
+        return _to("")
+
+    @routes.get(f"{HOME}/calls/{{call_id}}")
+    async def call(request: Request, call_id: str) -> Response:
+        """The receipts of a call, whichever team's it is."""
+        if not is_in(request):
+            return _to("/sign-in")
+        try:
+            told = await board.call(call_id) if _CALL_ID.fullmatch(call_id) else None
+        except TimeoutError:
+            return _page(pages.call(None, now(), is_late=True), 503)
+        shown = await run_in_threadpool(pages.call, told, now())
+        return _page(shown, 404 if told is None else 200)
+
+    return routes
+
+
+def _add_doors(routes: APIRouter, sessions: Sessions, secret: Secret) -> None:
+    """The ways in and out, and what stands before the door."""
+
+    @routes.get(f"{HOME}/admin.css")
+    async def stylesheet() -> Response:
+        """How all pages look."""
+        return Response(pages.stylesheet(), media_type="text/css", headers=_HEADERS)
+
+    @routes.get(f"{HOME}/sign-in")
+    async def asked() -> Response:
+        """The form that asks for the token."""
+        return _page(pages.sign_in())
+
+    @routes.post(f"{HOME}/sign-in")
+    async def tried(request: Request) -> Response:
+        """A session for whoever has the token."""
+        _check_source(request)
+        given = await _given(request)
+        if not secret.matches(given):
+            return _missed(secret.missed())
+        sessions.end(request.cookies.get(_COOKIE, ""))
+        opened = _to("")
+        opened.set_cookie(
+            _COOKIE,
+            sessions.begin(),
+            max_age=int(LONGEST),
+            path=HOME,
+            secure=_is_secure(request),
+            httponly=True,
+            samesite=_SAME_SITE,
+        )
+        return opened
+
+    @routes.post(f"{HOME}/sign-out")
+    async def left(request: Request) -> Response:
+        """The end of a session."""
+        _check_source(request)
+        sessions.end(request.cookies.get(_COOKIE, ""))
+        gone = _to("/sign-in")
+        gone.delete_cookie(
+            _COOKIE,
+            path=HOME,
+            secure=_is_secure(request),
+            httponly=True,
+            samesite=_SAME_SITE,
+        )
+        return gone
+
+
+def _missed(wait: float) -> Response:
+    """What is said to somebody who did not have the token.
+
+    Args:
+        wait: Seconds until it may be tried again; 0 for now.
+    """
+    if not wait:
+        return _page(pages.sign_in("This is not the token."), 401)
+    late = _page(pages.sign_in("Too many wrong tokens. Wait a minute, then try again."), 429)
+    late.headers["retry-after"] = str(int(wait) + 1)
+    return late
+
+
+async def _overview(board: Board) -> Overview:
+    """All parts, asked for at once: the page takes no longer than the slowest of them may."""
+    promises, stays, moved, counters, notices = await asyncio.gather(
+        board.promises(), board.stays(), board.moved(), board.counters(), board.notices()
+    )
+    return Overview(promises=promises, stays=stays, moved=moved, counters=counters, notices=notices)
+
+
+def _page(html: str, status: int = 200) -> Response:
+    return HTMLResponse(html, status, headers=_HEADERS)
+
+
+def _to(path: str) -> Response:
+    return RedirectResponse(HOME + path, 303, headers=_HEADERS)
+
+
+def _is_secure(request: Request) -> bool:
+    """Whether the browser spoke https, to us or to a proxy before us.
+
+    The proxy's word may be anybody's, but all it does is keep a cookie off http.
+    """
+    before = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
+    return "https" in (request.url.scheme, before)
+
+
+def _check_source(request: Request) -> None:
+    """Take forms of our own pages only, as browsers say which those are.
+
+    What is no browser says neither, and has no cookie that somebody else could use.
+
+    Raises:
+        Forbidden: If another site sent it.
+    """
+    site = request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin")
+    is_ours = site in _OURS if site is not None else origin is None or _is_own(request, origin)
+    if not is_ours:
+        raise Forbidden("Another site sent this form; open /admin itself.", code="cross_site")
+
+
+def _is_own(request: Request, origin: str) -> bool:
+    try:
+        return urlsplit(origin).netloc == request.headers.get("host", "")
+    except ValueError:
+        return False
+
+
+async def _given(request: Request) -> str:
+    """The token that a form holds; "" for none.
+
+    Raises:
+        InvalidCall: If it is no form, or did not come whole.
+        TooLarge: If it is too long for one.
+    """
+    sent = b""
+    try:
+        async with asyncio.timeout(_FORM_WAIT):
+            async for piece in request.stream():
+                sent += piece
+                if len(sent) > _FORM:
+                    raise TooLarge("A form with a token is shorter.", code="form_too_large")
+        found = parse_qs(sent.decode(errors="replace"), max_num_fields=_FIELDS)
+    except (ClientDisconnect, TimeoutError, ValueError):
+        raise InvalidCall("This is no form with a token.", code="invalid_form") from None
+    return found.get("token", [""])[0].strip()

@@ -1,0 +1,157 @@
+"""All that is not a call, as one app: health, models, receipts, and the pages below /admin."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
+
+from proxy.api.request import token, unauthenticated
+from proxy.api.starting import OFFLINE
+from proxy.app_context import Surroundings
+from proxy.calls.route_health import Lanes
+from proxy.catalog.entries import Model
+from proxy.configuration import Snapshot
+from proxy.pages import admin, health, models, receipts
+from proxy.pages.answers import tell_errors
+from proxy.pages.board_data import LiveBoard
+from proxy.pages.receipts import Kept
+from proxy.records.call import Key
+from proxy.reloading import Reloader
+from proxy.services.budgets.admission_gate import Entry
+from proxy.services.budgets.counters import counters
+from proxy.services.objectives.router import Wheel
+from proxy.services.telemetry.telemetry import Telemetry
+from proxy.store.redis.local_budget_store import Reserving
+from proxy.store.sql.ids import call_ids
+from proxy.store.store import Store
+
+
+@asynccontextmanager
+async def paged(
+    around: Surroundings,
+    kept: Kept,
+    telemetry: Telemetry,
+    limits: tuple[Entry | None, Wheel | None],
+    reloader: Reloader,
+    ticks: Callable[[], float],
+) -> AsyncIterator[FastAPI]:
+    """The app.
+
+    Args:
+        around: What it stands in.
+        kept: Where receipts are found.
+        telemetry: What Prometheus reads.
+        limits: What knows where budgets are counted, and what where objectives stand; None each
+            where no policies are named.
+        reloader: Has the catalog in force, and knows what was wrong with the files last.
+        ticks: Seconds of a clock that goes forward.
+    """
+    opened, make = around.opened, call_ids()
+
+    async def authenticate(request: Request) -> Key:
+        return await _key(opened, request)
+
+    troubles, notes = _readiness(around, reloader)
+
+    def request_id() -> str:
+        return make(around.now())
+
+    async def name(answer: Response) -> None:
+        answer.headers["x-request-id"] = request_id()
+
+    pages = FastAPI(
+        title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
+    )
+    can_answer = partial(_can_answer, reloader, around.lanes, ticks)
+    pages.include_router(health.router(troubles, notes, telemetry.page))
+    pages.include_router(
+        models.router(lambda: reloader.snapshot.catalog, authenticate, can_answer),
+        dependencies=[Depends(name)],
+    )
+    pages.include_router(receipts.router(kept, authenticate))
+    async with _admin(around, *limits, ticks) as admins:
+        pages.include_router(admins)
+        tell_errors(pages, request_id)
+        yield pages
+
+
+def _readiness(
+    around: Surroundings, reloader: Reloader
+) -> tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]]:
+    """Why no calls can be taken, and what an operator should know though they can be.
+
+    Where known keys are served without the database, only the journal is needed for calls.
+    """
+    opened, serves_known = around.opened, bool(around.settings.known_keys_max_age_s)
+
+    def troubles() -> Sequence[str]:
+        journal = opened.journal.trouble
+        return ([journal] if journal else []) if serves_known else opened.trouble()
+
+    def notes() -> Sequence[str]:
+        said = list(reloader.notes())
+        if opened.is_offline:
+            said.append(f"degraded: {OFFLINE}")
+        elif serves_known:
+            ready = troubles()
+            said += [f"degraded: {each}" for each in opened.trouble() if each not in ready]
+        return said
+
+    return troubles, notes
+
+
+def _can_answer(reloader: Reloader, lanes: Lanes, ticks: Callable[[], float], model: Model) -> bool:
+    """True if one of the model's routes has the key it needs and is not failing now."""
+    now, keyed = ticks(), reloader.snapshot.upstreams_with_keys
+    return any(
+        route.upstream.name in keyed and not lanes.is_failing(route, now) for route in model.routes
+    )
+
+
+async def _key(opened: Store, request: Request) -> Key:
+    """The key that came with a request.
+
+    Raises:
+        Unauthenticated: If none did, or one that opens nothing.
+    """
+    given = token(request.scope)
+    if not given:
+        raise unauthenticated(is_missing=True)
+    key = opened.keyring.find(given) or await opened.keyring.look(given)
+    if key is None or key.revoked:
+        raise unauthenticated(is_missing=False)
+    return key
+
+
+@asynccontextmanager
+async def _admin(
+    around: Surroundings, entry: Entry | None, wheel: Wheel | None, ticks: Callable[[], float]
+) -> AsyncIterator[APIRouter]:
+    """The pages below /admin; closed where there is no token."""
+    secret = around.settings.admin_token.get_secret_value()
+    if not secret:
+        yield admin.closed()
+        return
+    async with _counters(around, entry) as store:
+        budgets = around.promises.budgets
+        board = LiveBoard(around.opened, budgets, wheel=wheel, counters=store, now=around.now)
+
+        async def prepare(snapshot: Snapshot) -> Callable[[], None]:
+            return lambda: board.update(snapshot.policies.budgets)
+
+        around.follow(prepare)
+        yield admin.router(board, secret, ticks, around.now)
+
+
+@asynccontextmanager
+async def _counters(around: Surroundings, entry: Entry | None) -> AsyncIterator[Reserving | None]:
+    """Where the pages ask for budgets: Redis by a connection of their own, or the process's."""
+    if around.settings.promises is None or not around.settings.redis_url:
+        yield None if entry is None else entry.counters
+        return
+    own = counters(around.settings, around.opened)
+    try:
+        yield own
+    finally:
+        await own.aclose()

@@ -1,0 +1,350 @@
+"""What the pages are told: the port of ``dashboards.board``, answered by a running gateway.
+
+Pages never hurt calls. Whatever asks the database does so with one question of a kind and two in
+all at a time, whoever looks, and what does not answer within ``PATIENCE`` is not known just now. A
+question that goes on after that keeps its thread, and none of its kind is asked until it ends.
+
+Of a budget that everybody has one of, the counters are asked for those alone of whom the ledger
+knows most to be spent.
+"""
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+import msgspec
+from sqlalchemy.exc import SQLAlchemyError
+
+from dashboards.board import Counter, Moved, Notice, Pin, Promise, Stay, Told
+from proxy.records.receipt import Receipt, total
+from proxy.services.budgets.accounts import Accounts
+from proxy.services.budgets.counter_report import Row, known, most_spent, said, unknown
+from proxy.services.objectives.objective_state import Track
+from proxy.services.objectives.router import Wheel
+from proxy.store.redis.local_budget_store import Reserving, StoreLost
+from proxy.store.sql.pins import PinRow
+from proxy.store.store import Store
+from slo import burn, window
+from slo.alert import amount
+from slo.budget import Budget, Unit
+from slo.controller.standing import Standing, State
+from slo.objective import Metric, alone
+from slo.openslo.documents import what
+from slo.tally import Counts
+from slo.usage import Usage
+
+T = TypeVar("T")
+
+#: Seconds that a part of a page has; all of them are asked for at once.
+PATIENCE: Final = 3.0
+#: How much of them the ledger has before the counters are asked without it.
+_LEDGERS: Final = 2 / 3
+#: Threads of the store that pages keep busy at most.
+_THREADS: Final = 2
+#: Rows of each part.
+_PROMISES: Final = 200
+_STAYS: Final = 30
+_MOVED: Final = 50
+_NOTICES: Final = 50
+_BUDGETS: Final = 50
+#: Counters of one budget, those of which most is spent.
+_COUNTERS: Final = 10
+#: Counters of one budget that are asked, those of which the ledger knows most to be spent.
+_ASKED: Final = 20
+#: Seconds that a process's own counts go back.
+_LATELY: Final = 600.0
+#: What no page shows of a receipt: a prompt, though a team may have it kept, and what is its title.
+_HIDDEN: Final = frozenset({"prompt", "call_id", "attempt"})
+#: What is shown also where it goes without saying.
+_ALWAYS: Final = frozenset({"final", "streamed"})
+
+
+class _GivenUp(Exception):
+    """Nobody waits any more for a question that had no thread yet."""
+
+
+class _Asking:
+    """Asks the store off the event loop: one question of a kind, few at once, and for so long.
+
+    Args:
+        opened: The store.
+        patience: Seconds.
+    """
+
+    def __init__(self, opened: Store, patience: float) -> None:
+        self._opened = opened
+        self._patience = patience
+        self._threads = asyncio.Semaphore(_THREADS)
+        self._kinds: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def __call__(self, kind: str, question: Callable[[], T], share: float = 1.0) -> T | None:
+        """What the question returns; None where that is not known just now.
+
+        Args:
+            kind: Of what; one of few.
+            question: May block.
+            share: How much of its patience it has.
+        """
+        try:
+            async with asyncio.timeout(self._patience * share):
+                return await self._answered(question, await self._entered(kind))
+        except (SQLAlchemyError, TimeoutError):
+            return None
+
+    async def _entered(self, kind: str) -> Callable[[], None]:
+        """Wait for a place; what gives it back."""
+        turn = self._kinds[kind]
+        await turn.acquire()
+        try:
+            await self._threads.acquire()
+        except asyncio.CancelledError:
+            turn.release()
+            raise
+
+        def leave() -> None:
+            self._threads.release()
+            turn.release()
+
+        return leave
+
+    async def _answered(self, question: Callable[[], T], leave: Callable[[], None]) -> T:
+        """What the question returns; its place is kept until it ends, whoever still waits."""
+        loop = asyncio.get_running_loop()
+        begun = threading.Lock()  # taken once: by the thread, or by whoever gave up before it came
+
+        def answer() -> T:
+            if not begun.acquire(blocking=False):
+                raise _GivenUp
+            try:
+                return question()
+            finally:
+                with suppress(RuntimeError):  # the loop has ended, and nobody asks any more
+                    loop.call_soon_threadsafe(leave)
+
+        try:
+            return await self._opened.ask(answer)
+        finally:
+            if begun.acquire(blocking=False):
+                leave()
+
+
+class LiveBoard:
+    """What one running gateway tells.
+
+    Args:
+        opened: The store.
+        budgets: All that are promised.
+        wheel: Knows where objectives stand; None where there are none.
+        counters: Where budgets are counted; None where they cannot be asked.
+        now: Seconds since the epoch.
+        patience: Seconds that a part of a page has.
+    """
+
+    def __init__(
+        self,
+        opened: Store,
+        budgets: Iterable[Budget],
+        *,
+        wheel: Wheel | None,
+        counters: Reserving | None,
+        now: Callable[[], float],
+        patience: float = PATIENCE,
+    ) -> None:
+        self._opened = opened
+        self.update(budgets)
+        self._wheel = wheel
+        self._counters = counters
+        self._now = now
+        self._patience = patience
+        self._ask = _Asking(opened, patience)
+        self._accounts = Accounts(opened.spendings)
+
+    def update(self, budgets: Iterable[Budget]) -> None:
+        """Show these budgets from now on."""
+        self._budgets = tuple(budgets)[:_BUDGETS]
+
+    async def promises(self) -> Sequence[Promise] | None:
+        """See ``Board.promises``."""
+        wheel, now = self._wheel, self._now()
+        if wheel is None:
+            return []
+        pins = await self._ask("pins", lambda: self._opened.pins.held(now))
+        tracks = list(wheel.tracks.values())[:_PROMISES]
+        return [_promise(each, wheel, pins, now) for each in tracks]
+
+    async def stays(self) -> Sequence[Stay] | None:
+        """See ``Board.stays``."""
+        return await self._ask("stays", lambda: self._opened.moved.stays(_STAYS))
+
+    async def moved(self) -> Sequence[Moved] | None:
+        """See ``Board.moved``."""
+        return await self._ask("moved", lambda: self._opened.moved.calls(_MOVED))
+
+    async def notices(self) -> Sequence[Notice] | None:
+        """See ``Board.notices``."""
+        found = await self._ask("notices", lambda: self._opened.outbox.open(_NOTICES))
+        if found is None:
+            return None
+        return [
+            Notice(
+                severity=alert.severity,
+                began=alert.began,
+                title=alert.title,
+                facts=alert.facts,
+                done=alert.action,
+                mend=alert.mend,
+            )
+            for alert in found
+        ]
+
+    async def counters(self) -> Sequence[Counter] | None:
+        """See ``Board.counters``; counters that are away leave the ledger's word.
+
+        Where the ledger is away they are asked for budgets that name whose they are.
+        """
+        now, budgets = self._now(), self._budgets
+        if not budgets:
+            return []
+        ledgers = await self._ask("budgets", lambda: self._known(budgets, now), _LEDGERS)
+        rows = await self._said(budgets, ledgers or [unknown(each) for each in budgets], now)
+        if ledgers is None and not any(row.spent is not None for some in rows for row in some):
+            return None
+        return [
+            _counter(budget, row, now)
+            for budget, some in zip(budgets, rows, strict=True)
+            for row in most_spent(some, _COUNTERS)
+        ]
+
+    async def call(self, call_id: str) -> Told | None:
+        """See ``Board.call``."""
+        found = await self._ask("call", lambda: self._receipts(call_id))
+        if found is None:
+            raise TimeoutError
+        receipts, team = found
+        if not receipts:
+            return None
+        return Told(
+            call_id=call_id,
+            team=team,
+            cost_nanos=total(each.spent for each in receipts),
+            attempts=[_facts(each) for each in receipts],
+        )
+
+    def _known(self, budgets: Sequence[Budget], now: float) -> list[list[Row]]:
+        """What the ledger knows of each budget, of those of whom most is spent; blocks."""
+        return [known(self._accounts, each, now, _ASKED) for each in budgets]
+
+    async def _said(
+        self, budgets: Sequence[Budget], found: list[list[Row]], now: float
+    ) -> list[list[Row]]:
+        """The rows as the counters have them; as they are where these cannot be asked."""
+        store, rows = self._counters, []
+        if store is None:
+            return found
+        try:
+            async with asyncio.timeout(self._patience * (1 - _LEDGERS)):
+                for budget, some in zip(budgets, found, strict=True):
+                    rows.append(await said(store, budget, some, now))
+                    await asyncio.sleep(0)  # counters of this process answer without a pause
+        except (StoreLost, TimeoutError):
+            return found
+        return rows
+
+    def _receipts(self, call_id: str) -> tuple[list[Receipt], str]:
+        """A call's receipts, and its team's name; blocks."""
+        found = self._opened.ledger.attempts(call_id)
+        team = found[0].team if found else ""
+        names = {each.id: each.name for each in self._opened.teams.all()}
+        return found, names.get(team, team)
+
+
+def _promise(track: Track, wheel: Wheel, pins: Mapping[str, PinRow] | None, now: float) -> Promise:
+    objective = track.objective
+    standing, pin = wheel.standings.get(track.name), (pins or {}).get(track.name)
+    counts = _lately(track, wheel, now)
+    return Promise(
+        name=track.name,
+        team=objective.team,
+        feature=objective.feature,
+        what=what(objective),
+        only=alone(objective.calls),
+        enforce=objective.enforce.value,
+        acts=track.acts,
+        ladder=objective.ladder,
+        state=(State.HEALTHY if standing is None else standing.state).value,
+        level=0 if standing is None else standing.level,
+        since=None if standing is None else standing.since,
+        why="" if standing is None else _why(standing),
+        burn=_burn(track, counts),
+        missed=counts.bad,
+        counted=counts.n,
+        pin=None if pin is None else Pin(who=pin.who, why=pin.why, until=pin.until),
+        knows_pin=pins is not None,
+    )
+
+
+def _why(standing: Standing) -> str:
+    """Why it stands there; what is said of a pin is said beside who set it."""
+    return "" if standing.state is State.PINNED else standing.reason
+
+
+def _lately(track: Track, wheel: Wheel, now: float) -> Counts:
+    """How the calls of this process went, whichever level they ran on."""
+    arms = [track.arm(level) for level in range(track.rules.rungs + 1)]
+    found = [wheel.tally.counts(arm, now, _LATELY) for arm in arms]
+    return Counts(sum(each.good for each in found), sum(each.bad for each in found))
+
+
+def _burn(track: Track, counts: Counts) -> float | None:
+    """How fast its error budget burns; None where it has none, or nothing was counted."""
+    if track.objective.metric is Metric.CACHE or not counts.n:
+        return None
+    return burn.rate(counts, track.objective)
+
+
+def _counter(budget: Budget, row: Row, now: float) -> Counter:
+    return Counter(
+        budget=budget.name,
+        scope=budget.scope,
+        whose=row.whose,
+        window=window.name(budget.window, now),
+        unit=budget.unit,
+        limit=budget.limit,
+        is_hard=budget.hard,
+        spent=row.spent,
+        held=row.held,
+    )
+
+
+def _facts(receipt: Receipt) -> list[tuple[str, str]]:
+    """All that a receipt says, as names and values; money in dollars."""
+    found: list[tuple[str, str]] = []
+    for field in msgspec.structs.fields(receipt):
+        value = getattr(receipt, field.name)
+        if field.name in _HIDDEN or (value == field.default and field.name not in _ALWAYS):
+            continue
+        if isinstance(value, Usage):
+            used = msgspec.structs.asdict(value).items()
+            found += [(f"usage.{bucket}", f"{n:,}") for bucket, n in used if n]
+        elif field.name.endswith("_nanos"):
+            found.append((f"{field.name.removesuffix('nanos')}usd", amount(Unit.USD, value)))
+        else:
+            found.append((field.name, _said(field.name, value)))
+    if receipt.spent is None:
+        found.append(("cost_usd", "no known price"))
+    return found
+
+
+def _said(name: str, value: object) -> str:
+    """A value as people read it."""
+    if name == "started" and isinstance(value, float):
+        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S.%f} UTC"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6f} s"
+    return "; ".join(value) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,61 @@
+"""GET /v1/thriftgate/calls/{id}: what a call took and cost, told to the key that made it."""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any, Final, Protocol
+
+import msgspec
+from fastapi import APIRouter, Depends, Request
+
+from proxy.errors import NotFound
+from proxy.records.call import Key
+from proxy.records.receipt import Receipt, dollars, total
+
+#: Nothing else is looked for: it would cost a search of the journal.
+_CALL_ID: Final = re.compile(r"call_[0-9a-f]{32}")
+
+Authenticate = Callable[[Request], Awaitable[Key]]
+
+
+class Kept(Protocol):
+    """Where receipts are found."""
+
+    async def receipts(self, call_id: str, team: str) -> Sequence[Receipt]:
+        """The receipts of a team's call, by attempt; none if it made no such call."""
+        ...
+
+
+def router(kept: Kept, authenticate: Authenticate) -> APIRouter:
+    """The route that shows a receipt."""
+    routes = APIRouter()
+    caller = Annotated[Key, Depends(authenticate)]
+
+    @routes.get("/v1/thriftgate/calls/{call_id}")
+    async def call(call_id: str, key: caller) -> dict[str, Any]:
+        """The receipts of one call, and what it cost so far; another key's call is not found.
+
+        The cost is null where that of one attempt is unknown.
+        """
+        found = await kept.receipts(call_id, key.team) if _CALL_ID.fullmatch(call_id) else ()
+        receipts = [receipt for receipt in found if receipt.key_id == key.id]
+        if not receipts:
+            raise NotFound("This key made no call with this id.", code="call_not_found")
+        cost = total(receipt.spent for receipt in receipts)
+        return {
+            "id": call_id,
+            "cost_usd": None if cost is None else dollars(cost),
+            "attempts": [_shown(receipt) for receipt in receipts],
+        }
+
+    return routes
+
+
+def _shown(receipt: Receipt) -> dict[str, Any]:
+    """A receipt with its money in dollars; null where the price is unknown."""
+    shown: dict[str, Any] = msgspec.to_builtins(receipt)
+    shown.pop("prompt", None)
+    for name in ("list", "cost", *(["miss"] if receipt.miss else [])):
+        nanos = getattr(receipt, f"{name}_nanos")
+        shown.pop(f"{name}_nanos", None)
+        shown[f"{name}_usd"] = None if nanos is None else dollars(nanos)
+    return shown

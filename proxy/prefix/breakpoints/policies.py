@@ -1,0 +1,276 @@
+"""What a conversation marks, and with which key it is sent: decided by expected value."""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Final
+
+import msgspec
+
+from proxy.caches.regime import Regime
+from proxy.prefix.breakpoints.keys import needs_key
+from proxy.prefix.breakpoints.optimum import Call, Reuse, optimum
+from proxy.prefix.breakpoints.placement import is_enough
+from proxy.prefix.breakpoints.plan import Policy
+from proxy.prefix.breakpoints.reuse_statistics import Uses
+from proxy.prefix.prediction.prompt_digests import LATEST, Opening
+from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Block, Slot
+from proxy.records.amounts import quantity
+
+_OPENAI: Final = "openai-breakpoint"
+#: How much more has to be read of a mark before the end than of one there.
+_CLEAR: Final = 1.1
+#: Calls that all have to begin in another way before OpenAI's own choice is switched off.
+_ALL_NEW: Final = 6
+#: Answers from which on a policy holds to the end, as a power of two.
+_LAST: Final = 4
+#: Calls that begin a conversation again, from which on the same holds for all, likewise.
+_AGAIN: Final = 16
+#: Providers of machine-local caches whose key alone is where a call goes. OpenAI up to GPT-5.5 and
+#: Azure join it to a hash of how the prompt begins, which brings equal prefixes together by itself:
+#: one key for all changes nothing there, and several send one prefix to several cold machines.
+_ROUTED: Final = frozenset({("block-chain", "xai")})
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation at its first call.
+
+    Attributes:
+        tools: Tokens of the tools; they stand at the beginning of the stable slot.
+        stable: Tokens of the stable slot.
+        semi: Tokens of the semi-stable slot.
+        history: Tokens of the conversation, as far as later calls repeat it.
+        back: How many blocks at its end they do not repeat.
+        ends_system: Whether system text that can be marked ends the stable slot; tools alone
+            cannot be marked everywhere.
+    """
+
+    stable: int
+    tools: int = 0
+    semi: int = 0
+    history: int = 0
+    back: int = 0
+    ends_system: bool = True
+
+
+class Road(msgspec.Struct, frozen=True, kw_only=True):
+    """What keys are made of; each a hash, so that nothing of the caller's leaves in them.
+
+    Attributes:
+        team: The team, on this model.
+        feature: Its feature.
+    """
+
+    team: str = ""
+    feature: str = ""
+
+
+def shape(blocks: Sequence[Block], spoken: Sequence[int], beyond: int) -> Shape:
+    """The shape of a call's prompt.
+
+    Args:
+        blocks: The prompt's.
+        spoken: Tokens of its conversation without so many of the last blocks, by how many.
+        beyond: How many of those later calls do not repeat.
+    """
+    sizes = dict.fromkeys(Slot, 0)
+    for block in blocks:
+        sizes[block.slot] += block.size
+    return Shape(
+        tools=sum(block.size for block in blocks if block.message < 0) // BYTES_PER_TOKEN,
+        stable=sizes[Slot.STABLE] // BYTES_PER_TOKEN,
+        semi=sizes[Slot.SEMI_STABLE] // BYTES_PER_TOKEN,
+        history=spoken[beyond],
+        back=beyond,
+        ends_system=any(block.slot is Slot.STABLE and block.message >= 0 for block in blocks),
+    )
+
+
+def policy(shape: Shape, uses: Uses, regime: Regime, road: Road) -> Policy:
+    """What to mark in this conversation, and the key to send; marks nothing where writes are free.
+
+    Args:
+        shape: Its first call.
+        uses: What is expected of it.
+        regime: The cache of its route.
+        road: What keys are made of.
+    """
+    sent = key(regime, road)
+    if not regime.takes_marks or not regime.writes:
+        return Policy(key=sent, why="nothing is charged for writing, so nothing is marked")
+    marks = _best(shape, uses, regime)
+    if regime.name == _OPENAI:
+        marks, explicit, why = _openai(shape, uses, marks, regime)
+    else:
+        explicit, why = False, _reason(marks, shape)
+    return Policy(
+        tools=marks.get("tools", ""),
+        stable=marks.get("stable", ""),
+        semi=marks.get("semi", ""),
+        history=marks.get("history", ""),
+        back=shape.back if "history" in marks else 0,
+        explicit=explicit,
+        key=sent,
+        why=why,
+    )
+
+
+def back(repeats: Sequence[float], sizes: Sequence[int]) -> int:
+    """How many blocks at its end a conversation's mark leaves out, so that most is read of it.
+
+    Args:
+        repeats: The share of later calls that repeat all but so many blocks, by how many.
+        sizes: Tokens of the conversation without so many.
+    """
+    worth = [_read(repeats, sizes, at) for at in range(len(sizes))]
+    best = max(range(len(worth)), key=worth.__getitem__)
+    return best if worth[best] > worth[0] * _CLEAR else 0
+
+
+def _read(repeats: Sequence[float], sizes: Sequence[int], at: int) -> float:
+    """Tokens that an average later call reads, where marks always leave out so many blocks.
+
+    One that repeats less reads up to an earlier mark, if that was before what is not repeated.
+    """
+    less = pairwise(repeats[at:])
+    shorter = sum((b - a) * size for (a, b), size in zip(less, sizes[at + 1 :], strict=True))
+    return repeats[at] * (sizes[at] + shorter)
+
+
+def stage(turns: int, calls: int = 0) -> int:
+    """Which of a conversation's decisions holds after so many answers; 0 is its first.
+
+    It is decided again when an answer came, and whenever there are twice as many: by then it is
+    known that it goes on, and how. Marks are no part of a prefix, so they may change. One that
+    begins again is many that cannot be told apart, and is decided whenever it began twice as often.
+
+    Args:
+        turns: Answers it holds.
+        calls: How often it was seen before.
+    """
+    if turns or not calls:
+        return min(turns.bit_length(), _LAST)
+    return _LAST + min(calls.bit_length(), _AGAIN)
+
+
+def reviewed(found: Policy, before: Policy) -> Policy:
+    """What is decided again, with what must not change within a conversation.
+
+    Its key leads to its cache. What was stored before OpenAI's own choice was switched off would
+    not be read after.
+
+    Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
+    """
+    explicit = found.explicit and before.explicit
+    return msgspec.structs.replace(found, key=before.key, explicit=explicit)
+
+
+def shared(found: Policy) -> Policy:
+    """The policy less the marks in its conversation, which none but its own calls read."""
+    return msgspec.structs.replace(found, semi="", history="", back=0)
+
+
+def vetted(found: Policy, regime: Regime, before: Sequence[Opening], now: Opening) -> Policy:
+    """What is decided, less what cannot be read: a conversation that begins anew with each call.
+
+    Nothing behind a change is read, so nothing is written there. OpenAI's own choice is switched
+    off only where no two of many calls began alike: several agents that take turns, or a list of
+    tools that grows, begin alike again, and what OpenAI stored is read then.
+
+    Args:
+        found: What the conversation would mark.
+        regime: The cache of its route.
+        before: How its latest calls began; where every other one began so, too, it holds still.
+        now: How this one does.
+    """
+    if regime.name == _OPENAI and not _are_all_new(before, now):
+        return found
+    before = before[-LATEST:]
+    same = sum(each.first == now.first for each in before)
+    if not regime.takes_marks or same * 2 >= len(before):
+        return found
+    holds = sum(each.head == now.head for each in before) * 2 >= len(before)
+    stable = found.stable if holds else ""
+    explicit = regime.name == _OPENAI
+    why = "it begins in another way with each call, and nothing behind that is read again"
+    return msgspec.structs.replace(
+        found, stable=stable, semi="", history="", explicit=explicit, why=why
+    )
+
+
+def _are_all_new(before: Sequence[Opening], now: Opening) -> bool:
+    """Whether no two of many calls began alike, this one among them."""
+    firsts = {now.first, *(each.first for each in before)}
+    return len(before) >= _ALL_NEW and len(firsts) > len(before)
+
+
+def key(regime: Regime, road: Road) -> str:
+    """The key that brings calls of one prefix together; "" for none.
+
+    What keeps teams apart is no matter of a plan: it holds for every call, planned or not.
+    """
+    if not _ROUTED.isdisjoint({(regime.name, regime.provider), (regime.name, "")}):
+        return road.feature
+    return road.team if needs_key(regime.name, regime.provider) else ""
+
+
+def _best(shape: Shape, uses: Uses, regime: Regime) -> dict[str, str]:
+    """The lifetime of the mark after each slot that pays; the history may grow over the least."""
+    sizes = (shape.tools, shape.stable - shape.tools, shape.semi, shape.history)
+    ends = tuple(accumulate(sizes))
+    reuses = [Reuse(3, uses.history)]
+    if shape.semi and is_enough(ends[2], regime):
+        reuses.append(Reuse(2, uses.semi))
+    if ends[1] and is_enough(ends[1], regime) and (shape.ends_system or regime.name != _OPENAI):
+        reuses.append(Reuse(1, uses.stable))
+    if shape.tools and is_enough(ends[0], regime) and regime.name != _OPENAI and sizes[1]:
+        reuses.append(Reuse(0, uses.tools))
+    marks = optimum(
+        Call(ends=ends), reuses, msgspec.structs.replace(_with_usual_lifetime(regime), least=1)
+    )
+    names = ("tools", "stable", "semi", "history")
+    return {names[mark.block]: mark.ttl for mark in marks}
+
+
+def _with_usual_lifetime(regime: Regime) -> Regime:
+    """The regime without OpenAI's longer lifetimes; any other as it is.
+
+    OpenAI writes the end of each prompt for its usual one anyway; a longer one would be dearer.
+    """
+    if regime.name != _OPENAI or not regime.writes:
+        return regime
+    usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
+    return msgspec.structs.replace(regime, writes={usual: regime.writes[usual]})
+
+
+def _openai(
+    shape: Shape, uses: Uses, marks: dict[str, str], regime: Regime
+) -> tuple[dict[str, str], bool, str]:
+    """Marks, whether they are all, and why: explicit only where few calls are read to their end.
+
+    Implicit mode charges for writing all of the prompt, so the stable mark costs nothing there,
+    and nothing is dearer than as it came.
+
+    Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
+    """
+    if "history" not in marks and uses.is_lone:
+        return marks, True, _reason(marks, shape)
+    why = "it is likely to go on, and the provider writes its end by itself"
+    if "history" not in marks:
+        why = "too little is known to switch off the provider's own choice"
+    usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
+    if not shape.back:
+        marks = {slot: ttl for slot, ttl in marks.items() if (slot, ttl) != ("history", usual)}
+    if shape.stable and is_enough(shape.stable, regime) and shape.ends_system:
+        marks.setdefault("stable", usual)
+    return marks, False, why
+
+
+def _reason(marks: Mapping[str, str], shape: Shape) -> str:
+    if not marks:
+        return "nothing is expected to be read again often enough to pay for writing it"
+    places = " and ".join(f"{slot} ({ttl})" for slot, ttl in marks.items())
+    if "history" in marks and shape.back:
+        return f"it is likely to go on without its last {quantity(shape.back, 'block')}: {places}"
+    if "history" in marks:
+        return f"it is likely to go on: {places}"
+    return f"only what other conversations share is likely to be read again: {places}"

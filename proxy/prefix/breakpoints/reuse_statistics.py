@@ -1,0 +1,375 @@
+"""How one feature is used: who calls again, and how soon; from that, what an entry will serve."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from math import inf
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.breakpoints.continuation import AGES, Hazard, Prior
+from proxy.prefix.breakpoints.lone import LoneRun
+from proxy.prefix.prediction.prompt_digests import MORE
+
+#: Upper ends of the gaps told apart, in seconds; the lifetimes that are sold are among them.
+EDGES: Final = (1, 5, 20, 60, 180, 300, 600, 1_800, 3_600, 14_400, 43_200, 86_400)
+#: What an observation keeps of its weight at the next one: some 100 count.
+_KEPT: Final = 0.99
+#: No chain of uses is believed to be longer.
+_LONGEST: Final = 100.0
+#: Conversations are told apart by how far they came: one call, two, up to four, eight, and more.
+_STAGES: Final = 5
+
+#: Where tools or an assistant's turn are in the first prompt, it is likely to go on.
+_OPEN: Final = Prior(0.8, 1.0)
+#: A lone question says nothing; then a mark has to wait until conversations are seen to go on.
+_LONE: Final = Prior(0.05, 4.0)
+#: How much of what is hoped of it counts: a fee is certain, a reading is not.
+_DOUBT: Final = 0.75
+#: One that is asked again may be asked once more, or not.
+_AGAIN: Final = Prior(0.5, 2.0)
+_LATER: Final = Prior(0.8, 4.0)
+_EXTENDS: Final = Prior(0.95, 1.0)
+#: Prompts that come again as a whole, and may be retries; more of them are a habit.
+_RETRIES: Final = 1
+#: Reads that did not come true, where none did, after which nothing is marked for a while.
+_UNREAD: Final = 1.9
+_RETRY_AFTER_S: Final = 3_600.0
+#: A share of later calls that is as good as none.
+_HARDLY: Final = 0.1
+#: The share of calls that begin a conversation.
+_NEW_OPEN: Final = Prior(0.3)
+_NEW_LONE: Final = Prior(0.9)
+#: Gaps within a conversation: nearly all within five minutes, so none but the shortest lifetime
+#: pays before gaps are seen.
+_GAPS: Final = (
+    *(0.05, 0.25, 0.3, 0.2, 0.1, 0.05),
+    *(0.002, 0.002, 0.002, 0.002, 0.002, 0.002),
+    0.038,
+)
+#: Gaps between calls of a feature: as likely as not, another comes within five minutes.
+_CALLS: Final = (0.02, 0.06, 0.12, 0.15, 0.1, 0.05, 0.02, 0.03, 0.02, 0.03, 0.04, 0.02, 0.34)
+
+
+class Uses(msgspec.Struct, frozen=True, kw_only=True):
+    """Later calls expected while an entry lives that each of them refreshes, by lifetime.
+
+    Attributes:
+        stable: First calls of other conversations; they share the stable slot. Their later calls
+            keep it alive, but read what their own conversation wrote.
+        semi: Calls of this conversation that do not extend what was sent; they share the
+            semi-stable slot too.
+        history: Calls of this conversation that share all of this prompt that is marked.
+        tools: Calls of the feature that share the tools, and no more.
+        is_lone: Whether conversations surely end with their first call.
+    """
+
+    stable: Mapping[str, float]
+    semi: Mapping[str, float]
+    history: Mapping[str, float]
+    tools: Mapping[str, float] = {}
+    is_lone: bool = False
+
+
+class Reads(msgspec.Struct, frozen=True):
+    """What became of a prefix that a call should have read.
+
+    Attributes:
+        in_talk: Whether it ends in the conversation, rather than before it.
+        came_true: Whether its provider read it.
+    """
+
+    in_talk: bool
+    came_true: bool
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call tells of its feature's habits.
+
+    Attributes:
+        before: Earlier calls of its conversation.
+        gap: Seconds since the latest of them, from start to start.
+        extends: Whether it begins with all that one of the latest of them sent; None where none
+            of them is known.
+        left: How many blocks at the end of that one it does not repeat; ``MORE`` at most.
+        counts: Whether it is long enough to be cached; whether shorter ones are followed says
+            nothing of those that can be.
+        counted: Whether the latest of them was.
+        repeats: Whether another conversation sent all of it before.
+        shares: Whether its stable slot was sent before; what is not so is no such slot.
+        equips: Whether its tools were sent before, in the same order.
+        layout: The version of the layout it was sent in.
+        reads: What became of what it should have read; None where that is not known.
+    """
+
+    before: int = 0
+    gap: float = 0.0
+    extends: bool | None = True
+    left: int = MORE
+    counts: bool = True
+    counted: bool = True
+    repeats: bool = False
+    shares: bool = True
+    equips: bool = True
+    layout: int = 0
+    reads: Reads | None = None
+
+
+class Habits:
+    """What was learned of one feature; about 3 KB, whatever it is told. A call costs some 10 µs."""
+
+    def __init__(self) -> None:
+        self._goes_on = [Hazard() for _ in range(_STAGES)]
+        self._gaps = _Gaps(_GAPS)
+        self._calls = _Gaps(_CALLS)
+        self._layout = 0
+        self._common = _Common()
+        self._new = 0.0
+        self._all = 0.0
+        self._latest: float | None = None
+        self._trust = {True: _Trust(), False: _Trust()}
+        self._lone = LoneRun()
+        self._repeated = 0
+
+    def observe(self, now: float, seen: Seen) -> None:
+        """Learn from a call."""
+        if self._latest is not None:
+            self._calls.add(max(0.0, now - self._latest))
+        self._latest = now if self._latest is None else max(now, self._latest)
+        self._new = self._new * _KEPT + (seen.before <= 0)
+        self._all = self._all * _KEPT + 1.0
+        if seen.reads is not None:
+            self._trust[seen.reads.in_talk].add(now, came_true=seen.reads.came_true)
+        if seen.layout > self._layout:
+            self._layout = seen.layout
+            self._common = _Common()
+        if seen.layout == self._layout:
+            self._common.add(seen)
+        if seen.before <= 0:
+            self._begin(now, seen)
+        else:
+            self._go_on(now, seen)
+
+    def _go_on(self, now: float, seen: Seen) -> None:
+        """Learn from a conversation's later call."""
+        if seen.before == 1:
+            self._lone.follow(now, seen.gap)
+        if seen.counted:
+            self._goes_on[_stage(seen.before - 1)].followed(now, seen.gap)
+        if seen.counts:
+            self._goes_on[_stage(seen.before)].began(now)
+        self._gaps.add(seen.gap)
+
+    def _begin(self, now: float, seen: Seen) -> None:
+        """Learn from a conversation's first call; one that repeats another's follows it."""
+        if seen.repeats:
+            self._lone.follow(now, inf)
+        if seen.counts:
+            self._lone.begin(now)
+        self._repeated += seen.repeats
+        if seen.repeats and self._repeated > _RETRIES:
+            self._goes_on[0].followed(now, inf)
+            self._common.was_extended = True
+        if seen.counts:
+            self._goes_on[0].began(now)
+
+    def repeats(self, own: Sequence[int] = ()) -> tuple[float, ...]:
+        """The share of later calls that repeat all but so many blocks at the end; by how many.
+
+        Args:
+            own: How many the latest calls of the conversation itself left out.
+        """
+        weight = 1.0 + len(own)
+        return tuple(
+            (share + sum(left <= back for left in own)) / weight
+            for back, share in enumerate(self._common.extends.within)
+        )
+
+    def uses(
+        self,
+        lifetimes: Mapping[str, float],
+        *,
+        is_open: bool,
+        before: int = 0,
+        repeats: float | None = None,
+    ) -> Uses:
+        """What to expect of a conversation, most safely before anything was seen.
+
+        Of what was never seen, nothing is expected: who pays for a mark on belief alone pays more
+        than who sends directly.
+
+        Args:
+            lifetimes: Seconds, by lifetime.
+            is_open: Whether the prompt holds tools or a turn of the assistant.
+            before: Earlier calls of the conversation.
+            repeats: The share of its later calls that repeat what is marked; None for the share of
+                the feature's that repeat all.
+        """
+        next_one, later = self._next(before, is_open=is_open)
+        common = self._common
+        extends = common.extends.within[0] if repeats is None else repeats
+        shared, alike = common.shares.value, common.alike.value
+        new = self._begins(_NEW_OPEN if is_open else _NEW_LONE)
+        stable, semi, history, tools = {}, {}, {}, {}
+        apart = new + (1.0 - new) * (1.0 - extends)
+        new *= alike / shared if shared > alike else 1.0
+        now = self._latest or 0.0
+        trusted = self._trust[True].share(now)
+        next_one *= before > 0 or common.was_extended
+        new *= common.was_shared * self._trust[False].share(now)
+        for ttl, seconds in lifetimes.items():
+            soon = self._gaps.within(seconds)
+            own = next_one * soon * (1.0 + _chain(later * soon))
+            kept = soon * extends
+            history[ttl] = trusted * next_one * kept * (1.0 + _chain(later * kept))
+            semi[ttl] = own * (1.0 - extends)
+            calls = self._calls.within(seconds)
+            stable[ttl] = new * _chain(shared * calls)
+            tools[ttl] = apart * (1.0 - alike) * _chain(common.equips.value * calls)
+        return Uses(
+            stable=stable,
+            semi=semi,
+            history=history,
+            tools=tools,
+            is_lone=self._lone.holds(now),
+        )
+
+    def _next(self, before: int, *, is_open: bool) -> tuple[float, float]:
+        """How likely a conversation has another call, and then one more."""
+        heard = [self._gaps.within(age) for age in AGES]
+        now, then = self._goes_on[_stage(before)], self._goes_on[_stage(before + 1)]
+        if before or is_open:
+            return now.share(_LATER if before else _OPEN, heard), then.share(_LATER, heard)
+        return now.share(_LONE, heard) * _DOUBT, then.share(_AGAIN, heard)
+
+    @property
+    def moves(self) -> bool:
+        """Whether later calls hardly ever begin with what those before them sent, whatever its end.
+
+        It takes nine calls to know.
+        """
+        return self._common.extends.within[-1] < _HARDLY
+
+    def _begins(self, prior: Prior) -> float:
+        """The share of calls that begin a conversation."""
+        return (self._new + prior.share * prior.weight) / (self._all + prior.weight)
+
+
+class _Share:
+    """How often something is so; forgets."""
+
+    def __init__(self, prior: Prior) -> None:
+        self._so = prior.share * prior.weight
+        self._all = prior.weight
+
+    def add(self, so: bool) -> None:  # noqa: FBT001
+        self._so = self._so * _KEPT + so
+        self._all = self._all * _KEPT + 1.0
+
+    @property
+    def value(self) -> float:
+        return self._so / self._all
+
+
+class _Trust:
+    """How often the provider reads what should be there; forgets.
+
+    Where none of the first few was read, nothing is expected for an hour: marks are written in
+    vain there, whatever the reason.
+    """
+
+    def __init__(self) -> None:
+        self._read = 0.0
+        self._unread = 0.0
+        self._latest = 0.0
+
+    def add(self, now: float, *, came_true: bool) -> None:
+        self._read = self._read * _KEPT + came_true
+        self._unread = self._unread * _KEPT + (not came_true)
+        self._latest = now
+
+    def share(self, now: float) -> float:
+        if not self._read and self._unread >= _UNREAD and now - self._latest < _RETRY_AFTER_S:
+            return 0.0
+        return (self._read + 1.0) / (self._read + self._unread + 1.0)
+
+
+class _Ends:
+    """How much later calls leave out of the end of the one before; forgets."""
+
+    def __init__(self) -> None:
+        self._counts = [0.0] * (MORE + 1)
+        self._counts[0] = _EXTENDS.share * _EXTENDS.weight
+        self._counts[MORE] = _EXTENDS.weight - self._counts[0]
+
+    def add(self, left: int) -> None:
+        self._counts = [count * _KEPT for count in self._counts]
+        self._counts[left] += 1.0
+
+    @property
+    def within(self) -> list[float]:
+        """The share that leaves out so many blocks at most, by how many."""
+        every = sum(self._counts)
+        return [so_far / every for so_far in accumulate(self._counts[:MORE])]
+
+
+class _Common:
+    """What calls in one layout have in common with those before them.
+
+    Attributes:
+        extends: What later calls of a conversation leave out of the one before.
+        shares: Calls whose stable slot was sent before.
+        alike: The same of those that do not extend their conversation.
+        equips: Calls whose tools were sent before.
+        was_extended: Whether a call was ever sent again, alone or as a beginning, but for its end.
+        was_shared: Whether a stable slot ever was, by a call that does not extend another.
+    """
+
+    def __init__(self) -> None:
+        self.extends = _Ends()
+        self.shares = _Share(_EXTENDS)
+        self.alike = _Share(_EXTENDS)
+        self.equips = _Share(_EXTENDS)
+        self.was_extended = False
+        self.was_shared = False
+
+    def add(self, seen: Seen) -> None:
+        begins = seen.before <= 0
+        if seen.counts:
+            self.shares.add(seen.shares)
+            self.equips.add(seen.equips)
+            if begins or seen.extends is False:
+                self.alike.add(seen.shares)
+                self.was_shared |= seen.shares
+        if begins:
+            return
+        if seen.counted and seen.extends is not None:
+            left = 0 if seen.extends else seen.left
+            self.extends.add(left)
+            self.was_extended |= left < MORE
+
+
+class _Gaps:
+    """A histogram that forgets."""
+
+    def __init__(self, prior: Sequence[float]) -> None:
+        self._counts = [2.0 * share for share in prior]
+
+    def add(self, gap: float) -> None:
+        self._counts = [count * _KEPT for count in self._counts]
+        self._counts[bisect_right(EDGES, gap)] += 1.0
+
+    def within(self, seconds: float) -> float:
+        """The share of gaps that surely are not longer."""
+        return sum(self._counts[: bisect_right(EDGES, seconds)]) / sum(self._counts)
+
+
+def _stage(before: int) -> int:
+    """Which conversations a call tells of: those that have come about as far."""
+    return min(before.bit_length(), _STAGES - 1)
+
+
+def _chain(share: float) -> float:
+    """How many follow one another, if each is followed with this chance."""
+    return min(_LONGEST, share / (1.0 - share)) if share < 1.0 else _LONGEST

@@ -1,0 +1,274 @@
+"""The search behind the planner of marks: the most promising mark set first, until none is left.
+
+Lifetimes are ranks, the shortest 0; blocks are indices, -1 for "none".
+"""
+
+from collections.abc import Iterator, Mapping
+from heapq import heappop, heappush
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.breakpoints.cache_profile import Outlook
+
+#: Partial mark sets looked at before the best so far is taken; bounds what odd prompts cost.
+_STEPS: Final = 2_000
+#: What a set must be better by, in tokens; below that the smaller set wins.
+_HAIR: Final = 1e-6
+
+_NEVER: Final = float("-inf")
+
+_Chosen = tuple[tuple[int, int], ...]
+
+
+class Board(msgspec.Struct, frozen=True, kw_only=True):
+    """A call and its cache, in numbers.
+
+    Attributes:
+        tokens: Tokens up to the end of each block, and 0 for block -1.
+        cached: Rank of the live entry at the end of a block.
+        given: Rank of the caller's mark at a block.
+        fees: What a token written costs over a fresh one, by rank.
+        gain: What a token read costs less than a fresh one.
+        least: Tokens below which nothing is written.
+        reach: How many blocks from a mark backwards are looked at, its own included.
+    """
+
+    tokens: tuple[int, ...]
+    cached: Mapping[int, int]
+    given: Mapping[int, int]
+    fees: tuple[float, ...]
+    gain: float
+    least: int
+    reach: int
+
+    def finds(self, mark: int, entry: int) -> bool:
+        """Whether a lookup from a mark comes past an entry."""
+        return entry <= mark < entry + self.reach
+
+
+class _Set:
+    """A mark set from the front, in which marks up to a place are settled.
+
+    Attributes:
+        start: The next place to decide on.
+        chosen: The marks added.
+        found: The block that later calls read up to, by rank.
+        front: The last block that is written, or live and marked.
+        lowest: The lowest rank of all marks.
+        own: The lowest rank of the marks added.
+        hit: Whether a mark finds what this call reads.
+        value: What it saves if no mark is added.
+    """
+
+    __slots__ = ("chosen", "found", "front", "hit", "lowest", "own", "start", "value")
+
+    start: int
+    chosen: _Chosen
+    found: tuple[int, ...]
+    front: int
+    lowest: int
+    own: int
+    hit: bool
+    value: float
+
+
+class Search:
+    """The best marks to add if this call reads up to the end of one block.
+
+    Attributes:
+        best: Block and rank of each mark to add.
+        value: What they save, later calls included; as given to ``run`` if nothing saves more.
+    """
+
+    def __init__(self, board: Board, outlook: Outlook, hit: int) -> None:
+        self.best: _Chosen = ()
+        self.value = _NEVER
+        self._board = board
+        self._outlook = outlook
+        self._hit = hit
+        self._rank = board.cached.get(hit, -1)
+        self._over = tuple(at for at in board.cached if at > hit)
+        self._last_given = max(board.given, default=-1)
+        self._places: list[int] = []
+        self._seen: dict[tuple[object, ...], float] = {}
+
+    def run(self, room: int, value: float) -> None:
+        """Look for a set of at most ``room`` marks that saves more than ``value``."""
+        self.value = value
+        board = self._board
+        if any(board.finds(mark, at) for mark in board.given for at in self._over):
+            return
+        root = self._root()
+        hope = self._hope(root)
+        if hope <= value + _HAIR:
+            return
+        self._places = self._candidates()
+        self._finish(root)
+        heap = [(-hope, 0, root)]
+        looked = 0
+        while heap and looked < _STEPS and -heap[0][0] > self.value + _HAIR:
+            for each in self._next(heappop(heap)[2], room):
+                looked += 1
+                self._finish(each)
+                if len(each.chosen) == room and self._is_past_given(each):
+                    continue
+                hope = self._hope(each)
+                if hope > self.value + _HAIR and self._is_new(each):
+                    heappush(heap, (-hope, looked, each))
+
+    def _is_new(self, each: _Set) -> bool:
+        """Whether no set that goes on in the same way was as good."""
+        key = (each.start, len(each.chosen), each.found, each.lowest, each.own, each.hit)
+        if self._seen.get(key, _NEVER) >= each.value:
+            return False
+        self._seen[key] = each.value
+        return True
+
+    def _root(self) -> _Set:
+        root = _Set()
+        ranks = len(self._board.fees)
+        root.start, root.chosen, root.front = 0, (), -1
+        root.found = (-1,) * ranks
+        root.lowest = root.own = ranks - 1
+        root.hit = self._hit < 0
+        root.value = self._board.gain * self._board.tokens[self._hit]
+        return root
+
+    def _finish(self, each: _Set) -> None:
+        """Take the set as it is, if it is whole and the best so far."""
+        if each.value > self.value + _HAIR and each.hit and self._is_past_given(each):
+            self.best, self.value = each.chosen, each.value
+
+    def _is_past_given(self, each: _Set) -> bool:
+        last = self._places[each.start - 1] if each.start else -1
+        return last >= self._last_given
+
+    def _hope(self, each: _Set) -> float:
+        """What the set can save at most, whatever marks are added to it."""
+        outlook, hit, front = self._outlook, self._hit, each.front
+        paid = max(hit, self._last_given)
+        hope = each.value
+        if front >= paid:
+            hope += outlook.hope(front, each.lowest)
+        else:
+            hope += outlook.free(front) - outlook.free(paid) + outlook.hope(paid, each.lowest)
+        if hit >= 0:
+            hope += self._raise(each)
+        return hope
+
+    def _raise(self, each: _Set) -> float:
+        """What a mark could save by keeping for longer what is live."""
+        tokens = self._board.tokens
+        upto = min(each.front, self._hit)
+        worth = self._outlook.sums(each.front)
+        high = each.lowest if each.hit else max(each.lowest, self._rank)
+        return sum(
+            worth[rank] * max(0, tokens[upto] - tokens[each.found[rank]])
+            for rank in range(high + 1)
+        )
+
+    def _next(self, each: _Set, room: int) -> Iterator[_Set]:
+        """Each set with one mark more."""
+        given = self._board.given
+        full = len(each.chosen) >= room
+        for at in range(each.start, len(self._places)):
+            block = self._places[at]
+            if block in given:
+                if given[block] <= each.own:
+                    yield self._with(each, at, given[block])
+                return
+            if not full:
+                for rank in self._ranks(block, each.lowest):
+                    child = self._with(each, at, rank)
+                    child.chosen = (*each.chosen, (block, rank))
+                    child.own = child.lowest
+                    yield child
+
+    def _ranks(self, block: int, lowest: int) -> range:
+        """The lifetimes a mark may have here, after marks down to a rank."""
+        if block > self._hit:
+            return range(lowest + 1)
+        rank = self._board.cached[block]
+        return range(rank, rank + (rank <= lowest))
+
+    def _with(self, before: _Set, at: int, rank: int) -> _Set:
+        """The set with a mark at a place, by whomever."""
+        board, hit = self._board, self._hit
+        block = self._places[at]
+        each = _Set()
+        each.start, each.chosen = at + 1, before.chosen
+        each.lowest, each.own = min(before.lowest, rank), before.own
+        each.front, each.found, each.value = before.front, before.found, before.value
+        each.hit = before.hit
+        if not each.hit and board.finds(block, hit):
+            each.hit = True
+            worth = self._outlook.sums(block)
+            self._rise(each, hit, self._rank, worth)
+        tokens = board.tokens[block]
+        if tokens > board.tokens[hit]:
+            if tokens >= board.least:
+                base = max(board.tokens[hit], board.tokens[each.front])
+                each.value -= board.fees[rank] * (tokens - base)
+                self._add(each, block, rank)
+        elif block <= hit and block in board.cached:
+            self._add(each, block, board.cached[block])
+        return each
+
+    def _add(self, each: _Set, block: int, rank: int) -> None:
+        """Let later calls read up to a block."""
+        self._rise(each, block, rank, self._outlook.sums(block))
+        each.front = block
+
+    def _rise(self, each: _Set, block: int, rank: int, worth: tuple[float, ...]) -> None:
+        tokens, found = self._board.tokens, each.found
+        end = tokens[block]
+        value = each.value
+        for level in range(rank + 1):
+            value += worth[level] * (end - tokens[found[level]])
+        each.value = value
+        each.found = (block,) * (rank + 1) + found[rank + 1 :]
+
+    def _candidates(self) -> list[int]:
+        """The blocks where a mark may stand in the best set, and the caller's, in order."""
+        board, hit = self._board, self._hit
+        wanted = list(self._outlook.ends)
+        wanted += [at - 1 for at in (*board.given, *self._over)]
+        places = set(board.given)
+        if hit >= 0:
+            wanted.append(min(hit + board.reach, len(board.tokens) - 1) - 1)
+            places.add(self._above(hit + 1))
+            places.update(at for at in self._alive() if at not in board.given)
+        places.update(map(self._below, wanted))
+        return sorted(places - {-1})
+
+    def _alive(self) -> Iterator[int]:
+        """The live entries up to the hit that later calls would read, and the hit."""
+        yield self._hit
+        cached = self._board.cached
+        known = sorted(at for at in cached if at < self._hit)
+        for rank in range(len(self._board.fees) if known else 0):
+            for end in self._outlook.ends:
+                yield max((at for at in known if at <= end and cached[at] >= rank), default=-1)
+
+    def _below(self, block: int) -> int:
+        """The last block up to this one that can be marked to write it; -1 for none."""
+        while block > self._hit and not self._is_free(block):
+            block -= 1
+        return block if block > self._hit else -1
+
+    def _above(self, block: int) -> int:
+        """The first block from this one on that can be marked to write it; -1 for none."""
+        block = max(block, self._hit + 1)
+        end = len(self._board.tokens) - 1
+        while block < end and not self._is_free(block):
+            block += 1
+        return block if block < end else -1
+
+    def _is_free(self, block: int) -> bool:
+        board = self._board
+        return (
+            block not in board.given
+            and board.tokens[block] >= board.least
+            and not any(board.finds(block, at) for at in self._over)
+        )

@@ -1,0 +1,97 @@
+"""A miss told to a person: what was expected, what came, why, what it cost and what mends it."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from proxy.prefix.explain.reasons import Confidence, Miss, Reason
+from slo.usage import Usage
+
+#: What to do about each reason, in one sentence.
+MENDS: Final[Mapping[Reason, str]] = MappingProxyType(
+    {
+        Reason.FIRST_SEEN: "Nothing to mend: a cache reads only what was sent before.",
+        Reason.BELOW_MINIMUM: (
+            "Put more of what stays the same in front, such as examples, or leave it: so short"
+            " a prompt is never cached."
+        ),
+        Reason.EXPIRED: (
+            "Choose a longer lifetime where that pays, or bring calls closer together."
+        ),
+        Reason.DIVERGED: (
+            "Move what varies behind what stays the same: approve the feature's layout, or wrap"
+            " it in <tg:variable>…</tg:variable>."
+        ),
+        Reason.UNMARKED: (
+            "Let the gateway place the marks, or mark the end of what the next call repeats."
+        ),
+        Reason.PARAMETER_CHANGED: (
+            "Keep this parameter the same within a conversation, or set it for all of a feature."
+        ),
+        Reason.ELSEWHERE: (
+            "Keep one conversation on one key and upstream; share a busy prefix out over a few"
+            " cache keys."
+        ),
+        Reason.COMPACTED: (
+            "Shorten a conversation seldom and by much, best when its cache is cold anyway."
+        ),
+        Reason.PROVIDER_SIDE: (
+            "Nothing to mend on this side: ask the provider if it happens often."
+        ),
+    }
+)
+_REASONS: Final[Mapping[Reason, str]] = MappingProxyType(
+    {
+        Reason.FIRST_SEEN: "it was seen for the first time",
+        Reason.BELOW_MINIMUM: "it is below the minimum",
+        Reason.EXPIRED: "what was stored had expired",
+        Reason.DIVERGED: "the prompt parted from what was sent before",
+        Reason.UNMARKED: "nothing was stored, or looked for, where it was needed",
+        Reason.PARAMETER_CHANGED: "a parameter changed that is part of the prefix",
+        Reason.ELSEWHERE: "what it repeats lies in another cache",
+        Reason.COMPACTED: "the conversation was shortened",
+        Reason.PROVIDER_SIDE: "the provider did not read what should have been there",
+    }
+)
+_NOTHING: Final = "Nothing to mend"
+_NANOS: Final = 1_000_000_000
+
+
+def story(miss: Miss | None, expected: int | None, usage: Usage | None) -> list[str]:
+    """The lines that explain one call's cache; none where nothing is known of it.
+
+    Args:
+        miss: Why less was read than could have been; None for no reason to ask.
+        expected: Tokens that should have been read; None where nobody reckoned.
+        usage: What the provider counted; None where it did not.
+    """
+    if usage is None:
+        return []
+    share = f", {100 * usage.cache_read / usage.prompt:.0f} %" if usage.prompt else ""
+    lines = [f"Read from the cache: {usage.cache_read:,} of {usage.prompt:,} tokens{share}."]
+    if expected is not None:
+        could = f"{expected:,} tokens" if expected else "none"
+        lines.append(f"To be expected, as the prompt was sent: {could}.")
+    if miss is None:
+        return lines
+    lines += [_why(miss)]
+    if miss.tokens:
+        lines.append(f"Could have been read besides: {miss.tokens:,} tokens; {_price(miss.nanos)}.")
+    mend = MENDS[miss.reason]
+    return [*lines, mend if mend.startswith(_NOTHING) else f"Mend: {mend}"]
+
+
+def _why(miss: Miss) -> str:
+    sure = f" ({miss.confidence})" if miss.confidence not in {None, Confidence.CERTAIN} else ""
+    detail = f": {miss.detail}" if miss.detail else ""
+    return f"Why not more: {_REASONS[miss.reason]}{sure}{detail}."
+
+
+def _price(nanos: int | None) -> str:
+    """What reading the tokens would have changed, in dollars."""
+    if nanos is None:
+        return "what that would have saved is not known"
+    whole, rest = divmod(abs(nanos), _NANOS)
+    cents = f"{rest:09d}".rstrip("0").ljust(2, "0")
+    verb = "saved" if nanos >= 0 else "cost another"
+    return f"that would have {verb} ${whole:,}.{cents}"

@@ -1,0 +1,183 @@
+"""Prefixes that are being written right now, and what a call that could read one does.
+
+::
+
+    hold ── a call that is ready: wait for whom, how long at most, or go
+    sent ── it goes, and writes at its marks
+    begun ── its answer begins: from now on others read what it wrote
+    ended ── what it did not get to write, others may write
+
+Source: Anthropic, prompt caching (2026-08): an entry can be used once the first response begins.
+OpenAI says nothing; what is still computed can hardly be read.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.breakpoints.plan import Arm
+from proxy.prefix.fan_out import Writing, patience
+from proxy.prefix.planned import Planned
+from proxy.prefix.prediction.lookups import keys, lives, looked_up, writes
+from proxy.prefix.prediction.sent import Sent
+from proxy.prefix.prompts.recent import Recent
+
+#: What a second of one call's waiting may cost, in nano-dollars: a cent, 36 dollars an hour.
+#: Whoever waits for the answer is paid about that: an hour of work in the USA costs an employer 36
+#: dollars before tax and extras (Bureau of Labor Statistics, average hourly earnings, 2025). So
+#: 10,000 tokens at 2 dollars a million (0.023 dollars saved) are waited for up to two seconds, and
+#: 1,500 (0.0035) a third of one.
+SECOND: Final = 10_000_000
+#: How much of the average first byte is the latest one's.
+_NEW: Final = 0.2
+_LANES: Final = 1_024
+_MILLION: Final = 1_000_000
+#: What it takes to tell one kind of answer from another: upstream, model, whether it is streamed.
+Lane = tuple[str, str, bool]
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """Which call to wait for, and how many seconds at most."""
+
+    writer: int
+    seconds: float
+
+
+class _Write(msgspec.Struct, frozen=True, kw_only=True):
+    """A call under way.
+
+    Attributes:
+        sent: The call; kept, so that its identity stays its own.
+        points: What its entries are stored under, and until when they live.
+    """
+
+    sent: Sent
+    lane: Lane
+    since: float
+    points: dict[int, float]
+
+
+class Underway:
+    """Calls of one process that write prefixes; never more than ``most`` of them are known.
+
+    Args:
+        most: Calls under way that others may wait for, and prefixes that were just written.
+    """
+
+    def __init__(self, most: int = 4_096) -> None:
+        self._most = most
+        self._writes: dict[int, _Write] = {}
+        self._writers: dict[int, int] = {}
+        self._readable: Recent[int, float] = Recent(most)
+        self._first_bytes: Recent[Lane, float] = Recent(_LANES)
+
+    def __len__(self) -> int:
+        """Everything kept, of all kinds."""
+        under = len(self._writes) + len(self._writers)
+        return under + len(self._readable) + len(self._first_bytes)
+
+    def hold(self, planned: Planned, now: float) -> Hold | None:
+        """What the call waits for; None for going at once.
+
+        Args:
+            planned: The call; one that is sent as it came, to compare with, never waits.
+            now: Seconds since the epoch.
+        """
+        rates = planned.way.rates
+        if not self._writers or planned.plan.arm is Arm.CONTROL:
+            return None
+        if rates is None or rates.input is None:
+            return None
+        found = self._found(planned, now)
+        if found is None:
+            return None
+        writer, writing = found
+        fresh = rates.input / _MILLION
+        seconds = patience(writing, planned.way.regime, now, fresh, SECOND)
+        return Hold(writer, seconds) if seconds else None
+
+    def sent(self, planned: Planned, now: float, *, streamed: bool) -> None:
+        """Note that the call goes now, and what it writes that nobody has written yet."""
+        sent = planned.evidence.sent
+        if not sent.regime.takes_marks or len(self._writes) >= self._most:
+            return
+        points = {
+            key: now + life
+            for key, life in _written(planned)
+            if key not in self._writers and not self._is_readable(key, now)
+        }
+        if points:
+            lane = (planned.way.upstream, planned.way.model, streamed)
+            self._writes[id(sent)] = _Write(sent=sent, lane=lane, since=now, points=points)
+            self._writers |= dict.fromkeys(points, id(sent))
+
+    def begun(self, planned: Planned, now: float) -> int | None:
+        """Let others read what the call wrote; says who was waited for, None where nobody was."""
+        write = self._writes.get(id(planned.evidence.sent))
+        if write is None:
+            return None
+        self._first_bytes.put(write.lane, self._average(write, now))
+        for key, until in write.points.items():
+            self._readable.put(key, until)
+        return self.ended(planned)
+
+    def ended(self, planned: Planned) -> int | None:
+        """Forget that the call writes; says who was waited for, None where nobody was."""
+        writer = id(planned.evidence.sent)
+        write = self._writes.pop(writer, None)
+        if write is None:
+            return None
+        for key in write.points:
+            del self._writers[key]
+        return writer
+
+    def _found(self, planned: Planned, now: float) -> tuple[int, Writing] | None:
+        """Who writes the longest prefix that the call looks for, and how much more that is."""
+        evidence = planned.evidence
+        sent, scale = evidence.sent, evidence.expected.scale
+        writer, end, there = 0, 0, evidence.expected.tokens
+        for at in sorted(set(looked_up(sent)), reverse=True):
+            if any(self._is_readable(key, now) for key in keys(sent, at)):
+                there = max(there, scale.tokens_of(sent.ends[at]))
+                break
+            writers = (self._writers.get(key, 0) for key in keys(sent, at))
+            if not writer and (writer := next(filter(None, writers), 0)):
+                end = at
+        if not writer:
+            return None
+        write = self._writes[writer]
+        return writer, Writing(
+            since=write.since,
+            tokens=scale.tokens_of(sent.ends[end]) - there,
+            first_byte=self._first_bytes.peek(write.lane) or 0.0,
+            ttl=_ttl(sent, end),
+        )
+
+    def _is_readable(self, key: int, now: float) -> bool:
+        until = self._readable.peek(key)
+        return until is not None and until >= now
+
+    def _average(self, write: _Write, now: float) -> float:
+        took = max(0.0, now - write.since)
+        before = self._first_bytes.peek(write.lane)
+        return took if before is None else before + _NEW * (took - before)
+
+
+def _written(planned: Planned) -> Iterator[tuple[int, float]]:
+    """What a call's new entries are stored under, and the seconds they live.
+
+    Those that add too little to what is there are not worth a wait to anybody.
+    """
+    evidence = planned.evidence
+    sent, expected = evidence.sent, evidence.expected
+    for at, ttl, by in writes(sent, 0):
+        more = expected.scale.tokens_of(sent.ends[at]) - expected.tokens
+        if more >= max(1, sent.regime.least):
+            yield sent.points[at] + by, lives(sent.regime, ttl)
+
+
+def _ttl(sent: Sent, at: int) -> str:
+    """The lifetime the call would write so many of its blocks with; "" for none."""
+    behind = [mark for mark in sent.marks if mark >= at - 1]
+    return sent.marks[min(behind)] if behind else ""

@@ -1,0 +1,142 @@
+"""Where each kind of cache stores prefixes, and where it looks for them; as far as we can know.
+
+Places are counted in blocks from the start: 0 is the empty prefix. What the caches do in tokens
+is in ``proxy.caches``.
+"""
+
+from collections.abc import Iterator
+from math import inf
+from typing import Final
+
+from proxy.caches.regime import Regime
+from proxy.prefix.prediction.sent import Sent
+from slo.usage import Usage
+
+#: Earlier ends of messages looked up without a mark, and marks looked up.
+#: Source: OpenAI, prompt caching guide (2026-09), and the SDK's docstrings (3.52.0, 2026-11).
+_ENDS: Final = 20
+_MARKS: Final = 80
+#: Tokens that choose the machine. Source: OpenAI, prompt caching guide, routing (2025).
+_ROUTED: Final = 256
+#: Who wrote an entry; added to the point where it ends.
+BY_MARK: Final = 1
+BY_RULE: Final = 2
+
+
+def by_breakpoints(regime: Regime) -> bool:
+    """Whether what is stored ends at breakpoints; else the longest prefix seen is read."""
+    return regime.takes_marks or regime.name == "prefix-unit"
+
+
+def longest(sent: Sent) -> range:
+    """How many blocks a prefix can have, all of them first."""
+    return range(len(sent.blocks), 0, -1)
+
+
+def keys(sent: Sent, at: int) -> tuple[int, ...]:
+    """What entries at the end of a block are stored under.
+
+    What no mark wrote is not read where the provider's own choice is switched off.
+    """
+    point = sent.points[at]
+    return (point + BY_MARK,) if sent.explicit else (point + BY_MARK, point + BY_RULE)
+
+
+def looked_up(sent: Sent) -> Iterator[int]:
+    """How many blocks stand before each place where an entry is looked for."""
+    marks = _marks(sent)
+    if sent.regime.name == "prefix-unit":
+        yield from longest(sent)
+    elif sent.regime.name == "openai-breakpoint":
+        yield from (at + 1 for at in marks[-_MARKS:])
+        if not sent.explicit:
+            ends = sent.eligible
+            yield from ends[-_ENDS - 1 :]
+            yield from ends[:1]
+    else:
+        for mark in marks:
+            yield from _window(sent, mark)
+
+
+def writes(sent: Sent, known: int) -> Iterator[tuple[int, str, int]]:
+    """How many blocks stand before each breakpoint, its lifetime, and who writes it.
+
+    Source: OpenAI, prompt caching guide, implicit mode (2026-09); DeepSeek, context caching
+    (2026-11): the whole prompt, and what it shares with an earlier one.
+
+    Args:
+        sent: The call.
+        known: How many of its blocks were sent before.
+    """
+    if sent.regime.name == "prefix-unit":
+        yield from ((at, "", BY_RULE) for at in {known, len(sent.blocks)} if at)
+        return
+    by_rule = sent.regime.name == "openai-breakpoint" and not sent.explicit
+    marks = _marks(sent)
+    for at in marks[max(0, len(marks) - sent.regime.marks + by_rule) :]:
+        yield at + 1, sent.marks[at], BY_MARK
+    if by_rule:
+        last = sent.eligible[-1:]
+        yield from ((at, "", BY_RULE) for at in last if at - 1 not in sent.marks)
+
+
+def _marks(sent: Sent) -> list[int]:
+    return sorted(at for at in sent.marks if 0 <= at < len(sent.blocks))
+
+
+def _window(sent: Sent, mark: int) -> range:
+    """How many blocks stand before each place looked at from a mark, its own first.
+
+    Source: Anthropic, prompt caching, 20-block lookback (2026-08): consecutive tool results are
+    one position; on Bedrock they are not.
+    """
+    width = max(1, sent.regime.lookback)
+    least = max(0, mark + 1 - width)
+    runs = sent.regime.provider != "bedrock"
+    if not runs or not any(block.role == "tool" for block in sent.blocks[least : mark + 1]):
+        return range(mark + 1, least, -1)
+    first, positions = mark, 1
+    while first > 0:
+        in_run = sent.blocks[first - 1].role == sent.blocks[first].role == "tool"
+        if not in_run and positions >= width:
+            break
+        positions += not in_run
+        first -= 1
+    return range(mark + 1, first, -1)
+
+
+def used(sent: Sent, live: list[int]) -> list[int]:
+    """Which of the live entries a call uses; the longest stands first and is read."""
+    if sent.regime.name == "openai-breakpoint":
+        return live
+    if sent.regime.name == "prefix-unit":
+        return live[:1]
+    return [*live[:1], *(at for at in live[1:] if at - 1 in sent.marks)]
+
+
+def lives(regime: Regime, ttl: str) -> float:
+    """Seconds of a lifetime; the shortest for an unknown one, no end where only room matters."""
+    if ttl in regime.lifetimes:
+        return regime.lifetimes[ttl]
+    return min(regime.lifetimes.values(), default=inf)
+
+
+def stored_nothing(regime: Regime, usage: Usage | None) -> bool:
+    """Whether the provider says, by the bill for it, that nothing was stored or found."""
+    return bool(usage and regime.writes and not usage.written and not usage.cache_read)
+
+
+def readable(sent: Sent, tokens: int, total: int) -> int:
+    """Tokens read of a prefix of so many that is there: whole blocks, and enough of them."""
+    if not by_breakpoints(sent.regime):
+        tokens = min(tokens, total - 1)
+    tokens = max(0, tokens) // sent.regime.block * sent.regime.block
+    return tokens if tokens >= sent.regime.least else 0
+
+
+def route(sent: Sent) -> int:
+    """What chooses the machine: the first tokens."""
+    scale = sent.scale()
+    ends = enumerate(sent.ends)
+    at = next((at for at, size in ends if scale.tokens_of(size) >= _ROUTED), -1)
+    return sent.points[at]

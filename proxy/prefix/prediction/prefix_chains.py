@@ -1,0 +1,314 @@
+"""What a cache should have known: every prefix that was sent, and what was stored of it.
+
+::
+
+    expected(sent) ── before it is sent ──▶ tokens that should be read, and why not more
+    note(sent)     ── once it is answered ─▶ its prefixes are known, its marks are stored
+
+Two kinds of cache are told apart. One stores prefixes that end at breakpoints and finds them only
+from breakpoints; the other reads the longest prefix it has seen, wherever that ends.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, takewhile
+from math import inf
+from typing import Final, NamedTuple
+
+import msgspec
+
+from proxy.prefix.prediction.lookups import (
+    BY_MARK,
+    by_breakpoints,
+    lives,
+    longest,
+    looked_up,
+    readable,
+    route,
+    stored_nothing,
+    used,
+    writes,
+)
+from proxy.prefix.prediction.sent import Lines, Scale, Sent, parted
+from proxy.prefix.prediction.unstored import Unstored
+from proxy.prefix.prompts.recent import Recent
+from slo.usage import Usage
+
+_MINUTE: Final = 60.0
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What should be read of a prompt; all but times in its tokens.
+
+    They ascend: what surely is there, what was stored where this call looks, what was stored
+    anywhere in it, what was sent before.
+
+    Attributes:
+        tokens: What should be read.
+        found: What could be read if nothing ever died.
+        stored: What could be read if, besides, every block were looked up.
+        known: What was sent before, stored or not.
+        same: How many of its first blocks were sent before.
+        hit: How many of its first blocks end where the longest entry that surely is there does.
+        idle: Seconds since the longest entry found was used; since the longest prefix known was
+            sent, where none was found; None for neither.
+        lives: Seconds the longest entry found lives after its last use; None for none.
+        calls: Calls that took the same way to the cache in the last minute.
+        scale: How many tokens the prompt's bytes were taken to be.
+    """
+
+    tokens: int = 0
+    found: int = 0
+    stored: int = 0
+    known: int = 0
+    same: int = 0
+    hit: int = 0
+    idle: float | None = None
+    lives: float | None = None
+    calls: int = 0
+    scale: Scale = Scale()
+
+    def scaled(self, total: int) -> "Expected":
+        """The same once the prompt's tokens are known."""
+        scale = self.scale.of(total)
+        if scale == self.scale:
+            return self
+        changed = {
+            name: _moved(getattr(self, name), self.scale, scale)
+            for name in ("tokens", "found", "stored", "known")
+        }
+        return msgspec.structs.replace(self, **changed, scale=scale)
+
+
+def _moved(tokens: int, before: Scale, after: Scale) -> int:
+    """Tokens as another scale has them."""
+    if tokens <= after.counted:
+        return tokens
+    rest = before.total - after.counted
+    return after.counted + (
+        (tokens - after.counted) * (after.total - after.counted) // rest if rest else 0
+    )
+
+
+class _Entry(NamedTuple):
+    used: float
+    lives: float
+
+    def surely(self, now: float) -> bool:
+        return now - self.used <= self.lives
+
+    def read(self, now: float) -> "_Entry":
+        """The same once it was read, where it still was there."""
+        return self._replace(used=max(self.used, now)) if self.surely(now) else self
+
+
+class _Stored(NamedTuple):
+    """What is stored at the end of a prefix, by who wrote it.
+
+    What no mark wrote is not read where the provider's own choice is switched off.
+    """
+
+    by_mark: _Entry | None = None
+    by_rule: _Entry | None = None
+
+    def entry(self, *, explicit: bool) -> _Entry | None:
+        """What is read of it; of two, the one that lives longer."""
+        mark, rule = self.by_mark, None if explicit else self.by_rule
+        return max(mark, rule, key=sum) if mark and rule else mark or rule
+
+    def used(self, now: float, *, explicit: bool) -> "_Stored":
+        """The same once it was read."""
+        mark, rule = self.by_mark, self.by_rule
+        return _Stored(mark and mark.read(now), rule if explicit else rule and rule.read(now))
+
+
+class _Opening(NamedTuple):
+    used: float
+    lines: Lines
+
+
+class _Reach(NamedTuple):
+    """Bytes of a prefix that can be read, the entry that says so, and the blocks before its end."""
+
+    size: int
+    entry: _Entry
+    at: int = 0
+
+
+_NOWHERE: Final = _Reach(0, _Entry(-inf, 0.0))
+
+
+class Chains:
+    """Prefixes sent and stored, of all calls of this process; the least recently used go first.
+
+    By default 25 MB, and up to 6 MB for the lines of texts: 200 bytes for a prefix, 250 more where
+    it was stored.
+
+    Args:
+        most: Prefixes kept. A tenth as many may have been stored, a twentieth are ways to a cache,
+            a hundredth are texts whose lines are kept.
+        is_brief: Whether of prompts whose cache ends at marks only new prefixes are noted: half the
+            work, and when the others were sent is not known.
+        unstored: Prefixes that are known not to be stored.
+    """
+
+    def __init__(
+        self, most: int = 100_000, *, is_brief: bool = False, unstored: Unstored | None = None
+    ) -> None:
+        self._is_brief = is_brief
+        self._unstored = unstored or Unstored()
+        self._sent: Recent[int, float] = Recent(most)
+        self._counted: Recent[int, int] = Recent(most // 10)
+        self._entries: Recent[int, _Stored] = Recent(most // 10)
+        self._openings: Recent[int, _Opening] = Recent(most // 100)
+        self._routes: Recent[int, tuple[float, int]] = Recent(most // 20)
+
+    def __len__(self) -> int:
+        """Everything kept, of all kinds."""
+        prefixes = len(self._sent) + len(self._counted) + len(self._entries)
+        return prefixes + len(self._openings) + len(self._routes)
+
+    def expected(self, sent: Sent, now: float) -> Expected:
+        """What should be read of a prompt that is sent now."""
+        known = self._known(sent)
+        reach = self._at_breakpoints if by_breakpoints(sent.regime) else self._anywhere
+        surely, found, stored = reach(sent, known, now)
+        last = self._sent.peek(sent.points[known]) if known else None
+        since = found.entry.used if found.size else last
+        scale = self._scale(sent, known)
+        sizes = (surely.size, found.size, stored)
+        tokens = [readable(sent, scale.tokens_of(size), scale.total) for size in sizes]
+        return Expected(
+            tokens=tokens[0],
+            found=tokens[1],
+            stored=tokens[2],
+            known=scale.tokens_of(max(sent.ends[known], stored)),
+            same=known,
+            hit=surely.at,
+            idle=None if since is None else max(0.0, now - since),
+            lives=found.entry.lives if found.size else None,
+            calls=self._calls(sent, now),
+            scale=scale,
+        )
+
+    def note(self, sent: Sent, usage: Usage | None, now: float) -> None:
+        """Remember a prompt that was answered.
+
+        Args:
+            sent: The prompt.
+            usage: What the provider says of it; None where it says nothing.
+            now: When it was sent: lifetimes run from there.
+        """
+        self._count(sent, now)
+        known = self._known(sent)
+        scale = self._scale(sent, known)
+        scale = scale.of(usage.prompt) if usage is not None else scale
+        if by_breakpoints(sent.regime) and not stored_nothing(sent.regime, usage):
+            self._store(sent, known, scale, now)
+        if usage is not None and sent.kept:
+            self._counted.put(sent.points[sent.kept], scale.tokens_of(sent.ends[sent.kept]))
+        told = known if self._is_brief and sent.regime.takes_marks else 0
+        self._send(sent.points[:told:-1], now)
+        for at, lines in sent.lines.items():
+            self._openings.put(sent.points[at], _Opening(now, lines))
+
+    def _send(self, points: Sequence[int], now: float) -> None:
+        """Note when prefixes were sent, the longest first; those noted already may be later."""
+        peek = self._sent.peek
+        later = [(point, used) for point in points if (used := peek(point)) and used > now]
+        self._sent.put_all(points, now)
+        for point, used in later:
+            self._sent.put(point, used)
+
+    def _known(self, sent: Sent) -> int:
+        """How many blocks of it were sent before."""
+        points = sent.points
+        return next((at for at in longest(sent) if points[at] in self._sent), 0)
+
+    def _scale(self, sent: Sent, known: int) -> Scale:
+        """How many tokens its bytes are, by the longest prefix that was a whole prompt once."""
+        points = sent.points
+        for at in range(known, 0, -1):
+            counted = self._counted.peek(points[at])
+            if counted:
+                return sent.scale(sent.ends[at], counted)
+        return sent.scale()
+
+    def _anywhere(self, sent: Sent, known: int, now: float) -> tuple[_Reach, _Reach, int]:
+        """The longest prefix seen, for sure and ever; a prefix outlives longer ones."""
+        life = lives(sent.regime, "")
+        places = (
+            (sent.ends[at], seen)
+            for at in range(known, 0, -1)
+            if (seen := self._sent.peek(sent.points[at])) is not None
+        )
+        times = chain(self._begun(sent, known), places)
+        reaches = _lived((_Reach(size, _Entry(used, life)) for size, used in times), now)
+        return (*reaches, reaches[-1].size)
+
+    def _begun(self, sent: Sent, known: int) -> list[tuple[int, float]]:
+        """Where the next block begins like one that stood in its place: bytes, and when."""
+        opening = self._openings.peek(sent.points[known])
+        lines = sent.lines.get(known)
+        if opening is None or lines is None:
+            return []
+        both = parted(lines.digests), parted(opening.lines.digests)
+        pairs = zip(lines.sizes, *both, strict=False)
+        same = sum(size for size, _, _ in takewhile(lambda pair: pair[1] == pair[2], pairs))
+        share = same * sent.blocks[known].size // max(1, lines.size)
+        return [(sent.ends[known] + share, opening.used)] if share else []
+
+    def _at_breakpoints(self, sent: Sent, known: int, now: float) -> tuple[_Reach, _Reach, int]:
+        """The longest entry where this call looks, for sure and ever; and anywhere."""
+        places = sorted({at for at in looked_up(sent) if at <= known}, reverse=True)
+        entries = self._stored(sent, places, now)
+        reaches = _lived((_Reach(sent.ends[at], entry, at) for at, entry in entries), now)
+        last, _ = next(self._stored(sent, range(known, 0, -1), now), (0, None))
+        return (*reaches, sent.ends[last])
+
+    def _stored(
+        self, sent: Sent, places: Iterable[int], now: float
+    ) -> Iterator[tuple[int, _Entry]]:
+        """The entries at the ends of so many blocks, each with its place."""
+        points, peek = sent.points, self._entries.peek
+        for at in places:
+            stored = peek(points[at])
+            entry = stored.entry(explicit=sent.explicit) if stored is not None else None
+            if entry is not None and not self._unstored.has(points[at], now):
+                yield at, entry
+
+    def _store(self, sent: Sent, known: int, scale: Scale, now: float) -> None:
+        """Use the entries that are read, and write those beyond."""
+        places = sorted(set(looked_up(sent)), reverse=True)
+        live = [at for at, entry in self._stored(sent, places, now) if entry.surely(now)]
+        hit = live[0] if live else 0
+        for at in used(sent, live):
+            point = sent.points[at]
+            stored = self._entries.peek(point) or _Stored()
+            self._entries.put(point, stored.used(now, explicit=sent.explicit))
+        for at, ttl, by in writes(sent, known):
+            if at > hit and scale.tokens_of(sent.ends[at]) >= sent.regime.least:
+                point, entry = sent.points[at], _Entry(now, lives(sent.regime, ttl))
+                stored = self._entries.peek(point) or _Stored()
+                both = (entry, stored.by_rule) if by is BY_MARK else (stored.by_mark, entry)
+                self._entries.put(point, _Stored(*both))
+
+    def _count(self, sent: Sent, now: float) -> None:
+        way = route(sent)
+        since, calls = self._routes.peek(way) or (now, 0)
+        if now - since >= _MINUTE:
+            since, calls = now, 0
+        self._routes.put(way, (since, calls + 1))
+
+    def _calls(self, sent: Sent, now: float) -> int:
+        since, calls = self._routes.peek(route(sent)) or (now, 0)
+        return calls if now - since < _MINUTE else 0
+
+
+def _lived(reaches: Iterable[_Reach], now: float) -> tuple[_Reach, _Reach]:
+    """The longest that surely lives, and that ever was; longest come first."""
+    longest = None
+    for reach in reaches:
+        longest = longest or reach
+        if reach.entry.surely(now):
+            return reach, longest
+    return _NOWHERE, longest or _NOWHERE

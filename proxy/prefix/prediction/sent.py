@@ -1,0 +1,251 @@
+"""One call as the caches see it: its blocks, its marks, and what else shapes its prefix.
+
+All of it is fingerprints and sizes: no word of the prompt stays here.
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Final
+
+import msgspec
+
+from proxy.caches.regime import Regime
+from proxy.prefix.prompts.prompt import (
+    BYTES_PER_TOKEN,
+    Block,
+    Fingerprint,
+    Pieces,
+    Prompt,
+    Slot,
+    text,
+)
+
+#: Bytes kept of a fingerprint that is only compared with the one of another call.
+SHORT: Final = 8
+#: Fingerprints kept of the tools, leading texts or messages of one call.
+PRINTS: Final = 1_024
+#: Lines told apart in one text; the rest counts as one more.
+LINES: Final = 512
+#: Texts of one prompt that are taken apart.
+TEXTS: Final = 256
+#: Bytes beyond which a text is not taken apart.
+LARGE: Final = 2**18
+
+
+class Lines(msgspec.Struct, frozen=True):
+    """The lines of one text.
+
+    Attributes:
+        digests: The beginning of each line's fingerprint, joined.
+        sizes: Bytes of each line.
+        size: Bytes of all lines.
+    """
+
+    digests: bytes
+    sizes: "array[int]"
+    size: int
+
+
+class Scale(msgspec.Struct, frozen=True, kw_only=True):
+    """How many tokens a prompt's bytes are; what a provider counted of it before is exact.
+
+    Attributes:
+        size: Bytes of the prompt.
+        total: Its tokens.
+        counted_size: Bytes of a prefix whose tokens were counted; 0 for none.
+        counted: Its tokens.
+    """
+
+    size: int = 0
+    total: int = 0
+    counted_size: int = 0
+    counted: int = 0
+
+    def tokens_of(self, size: int) -> int:
+        """Tokens in the first ``size`` bytes, rounded down."""
+        if size < self.counted_size:
+            return size * self.counted // self.counted_size
+        rest = self.size - self.counted_size
+        beyond = (size - self.counted_size) * (self.total - self.counted)
+        return self.counted + (beyond // rest if rest else 0)
+
+    def of(self, total: int) -> "Scale":
+        """The same once the provider counted all of the prompt."""
+        if total < self.counted:
+            return Scale(size=self.size, total=total)
+        return msgspec.structs.replace(self, total=total)
+
+
+class Stretches(msgspec.Struct, frozen=True):
+    """Which blocks of a call are what, by index.
+
+    Attributes:
+        talk: The messages that a later call may repeat.
+    """
+
+    tools: range
+    heads: range
+    talk: range
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A call that is sent, or was.
+
+    Attributes:
+        regime: The cache it meets.
+        place: Whose cache that is, and where: team, provider's account, upstream, replica.
+        feature: What part of whose product asks; finds the call to compare a first one with.
+        conversation: Which conversation it belongs to; empty where none is known.
+        early: What shapes the whole prefix besides the blocks, by name.
+        late: What shapes the messages only.
+        blocks: The prompt's blocks in wire order.
+        marks: The lifetime of each mark, the caller's own included, by index of its block; ""
+            for the provider's own.
+        explicit: Whether the provider's own choice of breakpoints is switched off (OpenAI).
+        tail: How many blocks at the end no later call repeats.
+        lines: The lines of leading texts, by index of their block.
+        compacted: Whether the gateway shortened the conversation for this call.
+    """
+
+    regime: Regime
+    place: bytes = b""
+    feature: bytes = b""
+    conversation: bytes = b""
+    early: Mapping[str, bytes] = {}
+    late: Mapping[str, bytes] = {}
+    blocks: tuple[Block, ...] = ()
+    marks: Mapping[int, str] = {}
+    explicit: bool = False
+    tail: int = 0
+    lines: Mapping[int, Lines] = {}
+    compacted: bool = False
+
+    @cached_property
+    def points(self) -> tuple[int, ...]:
+        """Stands for the prefix that ends with each block; the empty prefix's comes first.
+
+        It is Python's own hash of fingerprints, so it says nothing to another process.
+        """
+        at = hash((self.place, *sorted(self.early.items())))
+        found = [at]
+        talk = self.stretches.talk.start
+        for block in self.blocks[:talk]:
+            at = hash((at, block.digest))
+            found.append(at)
+        at = hash((at, *sorted(self.late.items()))) if self.late else at
+        for block in self.blocks[talk:]:
+            at = hash((at, block.digest))
+            found.append(at)
+        return tuple(found)
+
+    @cached_property
+    def stretches(self) -> Stretches:
+        """Which of its blocks are tools, leading texts, and messages that may be repeated."""
+        blocks = self.blocks
+        tools = next((at for at, block in enumerate(blocks) if block.message >= 0), len(blocks))
+        end = range(tools, len(blocks))
+        talk = next((at for at in end if in_talk(blocks[at])), len(blocks))
+        return Stretches(range(tools), range(tools, talk), range(talk, max(talk, self.kept)))
+
+    @cached_property
+    def prints(self) -> tuple[bytes, bytes, bytes]:
+        """The beginnings of the fingerprints of each stretch, joined; of ``PRINTS`` at most."""
+        of = self.stretches
+        return self._joined(of.tools), self._joined(of.heads), self._joined(of.talk)
+
+    def _joined(self, which: range) -> bytes:
+        blocks = self.blocks[which.start : min(which.stop, which.start + PRINTS)]
+        return b"".join([block.digest[:SHORT] for block in blocks])
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """Bytes of the prefix that ends with each block; the empty prefix's 0 comes first."""
+        return tuple(accumulate([block.size for block in self.blocks], initial=0))
+
+    @cached_property
+    def eligible(self) -> tuple[int, ...]:
+        """How many blocks stand before each message's end that may be an implicit breakpoint.
+
+        Source: OpenAI, prompt caching guide, implicit mode (2026-09).
+        """
+        blocks, talk = self.blocks, self.stretches.talk.start
+        leads = talk > len(self.stretches.tools)
+        roles = [block.role for block in blocks[talk:]]
+        ends = [
+            at
+            for at, (role, after) in enumerate(pairwise((*roles, "")), talk + 1)
+            if role == "user" or (role == "tool" != after)
+        ]
+        return (talk, *ends) if leads else tuple(ends)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all blocks."""
+        return self.ends[-1]
+
+    @property
+    def estimate(self) -> int:
+        """Tokens of the prompt, as well as they are known before it is answered."""
+        return -(-self.size // BYTES_PER_TOKEN)
+
+    def scale(self, counted_size: int = 0, counted: int = 0) -> Scale:
+        """How many tokens its bytes are, where so many of its first bytes were counted."""
+        total = -(-self.size * counted // counted_size) if counted_size else self.estimate
+        return Scale(size=self.size, total=total, counted_size=counted_size, counted=counted)
+
+    @property
+    def kept(self) -> int:
+        """How many blocks a later call may repeat."""
+        return max(0, len(self.blocks) - self.tail)
+
+
+def in_talk(block: Block) -> bool:
+    """Whether the block is part of the conversation, behind tools and leading texts."""
+    return block.slot is Slot.VARIABLE
+
+
+def told(prompt: Prompt, blocks: Sequence[Block], fingerprint: Fingerprint) -> dict[int, Lines]:
+    """The lines of each leading text, by index of its block.
+
+    Other blocks have none, and none have texts that are too large or too many.
+
+    Raises:
+        Unplannable: If a message cannot be read.
+    """
+    found: dict[int, Lines] = {}
+    pieces = Pieces(prompt)
+    for index, block in enumerate(blocks):
+        if in_talk(block) or len(found) >= TEXTS:
+            break
+        if block.message >= 0 and block.size <= LARGE:
+            found[index] = _lines(text(pieces.of(block)) or "", fingerprint)
+    return found
+
+
+def said(prompt: Prompt, block: Block) -> str:
+    """The words of a leading text's block; "" where it has none.
+
+    Raises:
+        Unplannable: If its message cannot be read.
+    """
+    return text(Pieces(prompt).of(block)) or ""
+
+
+def split(words: str) -> list[str]:
+    """The lines of a text, their ends included; beyond ``LINES`` the rest is one."""
+    found = words.split("\n", LINES)
+    return [*(f"{line}\n" for line in found[:-1]), found[-1]]
+
+
+def parted(joined: bytes) -> list[bytes]:
+    """Short fingerprints that were joined."""
+    return [joined[at : at + SHORT] for at in range(0, len(joined), SHORT)]
+
+
+def _lines(words: str, fingerprint: Fingerprint) -> Lines:
+    encoded = [line.encode("utf8", "surrogatepass") for line in split(words)]
+    digests = b"".join([fingerprint(line)[:SHORT] for line in encoded])
+    sizes = array("I", map(len, encoded))
+    return Lines(digests, sizes, sum(sizes))

@@ -1,0 +1,1 @@
+"""Translates chat completions to Anthropic's Messages API and back; pure."""

@@ -1,0 +1,178 @@
+"""The Anthropic wire: OpenAI chat completions and Responses in, Anthropic Messages out, and back.
+
+The API version is pinned: the later one refuses parameters that older models still take. The
+caller's beta features go along, and those that its body needs. Source: Anthropic, versioning
+(2026-11).
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+from msgspec.structs import replace
+
+from proxy.catalog.entries import Route
+from proxy.errors import InvalidCall, UpstreamError
+from proxy.providers.anthropic.answer import WholeAnswer
+from proxy.providers.anthropic.failure import messages_failure
+from proxy.providers.anthropic.request import Said, messages_body
+from proxy.providers.anthropic.stream import AnswerStream
+from proxy.providers.anthropic.usage import messages_usage
+from proxy.providers.compaction_blocks import HEADER, merged
+from proxy.providers.port import Prepared, Reader
+from proxy.providers.responses.reader import responses_reader
+from proxy.providers.responses.request import chat_body
+from proxy.providers.tiers import priced
+from proxy.records.call import MODELS, Call
+from slo.price import Terms
+from slo.usage import Usage
+
+_VERSION: Final = "2023-06-01"
+_CHAT: Final = "chat/completions"
+_ENDPOINTS: Final = frozenset({_CHAT, "responses"})
+#: Where processing may be bound to; anything else that the usage names binds nothing.
+_REGIONS: Final = frozenset({"us", "eu"})
+
+
+class AnthropicWire:
+    """Any upstream that speaks the Messages API.
+
+    Source: Anthropic API, headers (2026-11).
+    """
+
+    key_header = "x-api-key"
+
+    def request(self, call: Call, route: Route) -> Prepared:
+        """The call in Anthropic's words, always from the caller's own bytes.
+
+        Raises:
+            InvalidCall: If it cannot be said without changing its meaning.
+        """
+        if call.method == "GET" and call.path_model:
+            return _model_request(call, route)
+        if call.endpoint not in _ENDPOINTS or call.method != "POST":
+            raise _unsupported(call.endpoint)
+        said = _said(call, route)
+        return Prepared(
+            method="POST",
+            path="/messages",
+            headers=_headers(call.headers, said.betas, route),
+            body=said.body,
+            reader=_reader(call),
+            notes=said.notes,
+        )
+
+    def usage(self, found: Mapping[str, Any]) -> Usage | None:
+        """The usage object in disjoint buckets; its input excludes cached tokens."""
+        return messages_usage(found)
+
+    def terms(self, asked: str, answered: str, usage: Mapping[str, Any], region: str) -> Terms:
+        """The usage object alone tells tier, region and speed.
+
+        Source: Anthropic, Messages API, usage (2026-11).
+        """
+        served = usage.get("inference_geo")
+        return Terms(
+            service_tier=priced(usage.get("service_tier")),
+            region=served if isinstance(served, str) and served in _REGIONS else region,
+            fast=usage.get("speed") == "fast",
+        )
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
+        """What an Anthropic error means for the caller."""
+        return messages_failure(status, headers, body)
+
+
+def _said(call: Call, route: Route) -> Said:
+    """The call in Anthropic's words; notes and refusals in those of the caller."""
+    if call.endpoint == _CHAT:
+        return messages_body(call.body, route)
+    asked = chat_body(call.body, compacts=True)
+    try:
+        said = messages_body(asked.body, route)
+    except InvalidCall as error:
+        raise asked.names.error(error) from None
+    return replace(said, notes=(*asked.notes, *map(asked.names.words, said.notes)))
+
+
+def _headers(given: Mapping[str, str], needed: tuple[str, ...], route: Route) -> dict[str, str]:
+    """What goes with a request; of the caller's headers only the beta features it asks for."""
+    headers = {"content-type": "application/json", "anthropic-version": _VERSION}
+    if needed:
+        return headers | {HEADER: merged(route.upstream.headers, given, needed)}
+    return headers | {HEADER: given[HEADER]} if HEADER in given else headers
+
+
+def _model_request(call: Call, route: Route) -> Prepared:
+    """The question for one model."""
+    return Prepared(
+        method="GET",
+        path=f"/{MODELS}{quote(route.model or call.path_model, safe=':')}",
+        headers=_headers(call.headers, (), route),
+        body=b"",
+        reader=_ModelReader(route.upstream.provider or route.upstream.name),
+    )
+
+
+class _Model(msgspec.Struct):
+    """A model as Anthropic shows one.
+
+    Source: Anthropic API, get a model (2026-11).
+    """
+
+    id: str
+    created_at: datetime | None = None
+
+
+_model = msgspec.json.Decoder(_Model).decode
+
+
+class _ModelReader:
+    """Turns a model as Anthropic shows one into the object that OpenAI's API has."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._body = bytearray()
+
+    def feed(self, piece: bytes) -> bytes:
+        """Hold the piece until the answer is whole."""
+        self._body += piece
+        return b""
+
+    def end(self) -> bytes:
+        """The model; as it came where it cannot be read."""
+        try:
+            found = _model(self._body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return bytes(self._body)
+        created = int(found.created_at.timestamp()) if found.created_at is not None else 0
+        shown = {"id": found.id, "object": "model", "created": created, "owned_by": self._owner}
+        return msgspec.json.encode(shown)
+
+
+def _reader(call: Call) -> Reader:
+    """What turns the answer back into what the caller's endpoint gives."""
+    if call.endpoint == _CHAT:
+        return _chat_reader(call, wants_usage=call.ask is not None and call.ask.wants_usage)
+    inner = _chat_reader(call, wants_usage=True)
+    return responses_reader(inner, call.body, call.streamed, call.arrived)
+
+
+def _chat_reader(call: Call, *, wants_usage: bool) -> Reader:
+    created, model = int(call.arrived), call.substitute or call.model
+    if not call.streamed:
+        return WholeAnswer(model=model, created=created)
+    return AnswerStream(model=model, created=created, wants_usage=wants_usage)
+
+
+def _unsupported(endpoint: str) -> InvalidCall:
+    if endpoint.startswith("messages"):
+        words = (
+            "The gateway takes OpenAI calls and says them to Anthropic: send this to"
+            " /v1/chat/completions or /v1/responses, with the same model."
+        )
+    else:
+        words = f"Anthropic serves no {endpoint[:100]}: ask a model of another provider."
+    return InvalidCall(words, code="unsupported_endpoint", param="model")

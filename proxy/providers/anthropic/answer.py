@@ -1,0 +1,201 @@
+"""A Messages answer as a chat completion.
+
+Source: Anthropic, Messages API; OpenAI, the chat completion object (2026-11).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from proxy.providers.anthropic.failure import stream_failure
+from proxy.providers.anthropic.usage import chat_usage
+from proxy.providers.block_order import OPAQUE, Order
+from proxy.providers.compaction_blocks import applied
+from proxy.providers.stream_endings import malformed
+
+#: Source: Anthropic, Messages API, stop reasons (2026-11).
+#: A reason we do not know ends the answer as any other, and so do a pause and a compaction: the
+#: caller sends the message back and the model goes on.
+FINISH: Final[Mapping[str | None, str]] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "pause_turn": "stop",
+    "compaction": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+}
+_TIERS: Final[Mapping[object, str]] = {"standard": "default", "priority": "priority"}
+
+
+class Block(msgspec.Struct):
+    """One content block of an answer."""
+
+    type: str
+    id: str = ""
+    name: str = ""
+    text: str = ""
+    thinking: str = ""
+    input: Raw = Raw()
+    citations: list[dict[str, Any]] | None = None
+
+
+class Answer(msgspec.Struct):
+    """A Messages answer, or the error that stands in its place."""
+
+    id: str = ""
+    content: list[Raw] = []
+    stop_reason: str | None = None
+    usage: dict[str, Any] | None = None
+    context_management: Any = None
+    error: dict[str, Any] | None = None
+
+
+_answer = msgspec.json.Decoder(Answer).decode
+_block = msgspec.json.Decoder(Block).decode
+
+
+class WholeAnswer:
+    """Turns the body of a Messages answer into a chat completion's."""
+
+    __slots__ = ("_created", "_model")
+
+    def __init__(self, *, model: str, created: int) -> None:
+        """Answer in the caller's words.
+
+        Args:
+            model: The name that the answer gives as its model's.
+            created: When the call arrived, in whole seconds since the epoch.
+        """
+        self._model = model
+        self._created = created
+
+    def feed(self, piece: bytes) -> bytes:
+        """The chat completion for the whole body.
+
+        Raises:
+            UpstreamError: If the body is no answer.
+        """
+        answer = _read(piece)
+        usage = answer.usage or {}
+        completion: dict[str, Any] = {
+            "id": answer.id,
+            "object": "chat.completion",
+            "created": self._created,
+            "model": self._model,
+            "choices": [
+                {
+                    "index": 0,
+                    "message": message(answer.content),
+                    "logprobs": None,
+                    "finish_reason": FINISH.get(answer.stop_reason, "stop"),
+                }
+            ],
+        }
+        if (counted := chat_usage(usage)) is not None:
+            completion["usage"] = counted
+        if (tier := tier_of(usage)) is not None:
+            completion["service_tier"] = tier
+        if (edits := applied(answer.context_management)) is not None:
+            completion["context_management"] = edits
+        return msgspec.json.encode(completion)
+
+    def end(self) -> bytes:
+        """Nothing is held back."""
+        return b""
+
+
+def message(content: list[Raw]) -> dict[str, Any]:
+    """The assistant message of these blocks.
+
+    Thinking stands in it twice: as text to read in ``reasoning_content``, and byte for byte in
+    ``thinking_blocks``, which a caller that sends the message back must keep. A compaction stands
+    there among it, in its place, and so does a word on what else stood between them.
+
+    Raises:
+        UpstreamError: If a block is none.
+    """
+    words, thoughts, opaque, order = "", "", [], Order()
+    calls: list[dict[str, Any]] = []
+    links: list[dict[str, Any]] = []
+    for raw in content:
+        block = _opened(raw)
+        if block.type == "text":
+            links += annotations(block.citations or (), len(words), len(words + block.text))
+            words += block.text
+            order.say(block.text)
+        elif block.type == "tool_use":
+            calls.append(_call(block))
+            order.call(block.id)
+        elif block.type in OPAQUE:
+            thoughts += block.thinking
+            opaque += order.opaque(raw)
+    said = {"role": "assistant", "content": words or (None if calls else ""), "refusal": None}
+    more = {
+        "reasoning_content": thoughts,
+        "thinking_blocks": opaque + order.end(),
+        "annotations": links,
+        "tool_calls": calls,
+    }
+    return said | {name: value for name, value in more.items() if value}
+
+
+def annotations(
+    citations: Sequence[Mapping[str, Any]], start: int, end: int
+) -> list[dict[str, Any]]:
+    """The citations that name a page, as OpenAI's; others have no counterpart and are left out.
+
+    Args:
+        citations: Of one text block.
+        start: Where the block begins in the content, in characters.
+        end: Where it ends.
+    """
+    return [
+        {
+            "type": "url_citation",
+            "url_citation": {
+                "url": one["url"],
+                "title": one.get("title") or "",
+                "start_index": start,
+                "end_index": end,
+            },
+        }
+        for one in citations
+        if isinstance(one.get("url"), str)
+    ]
+
+
+def tier_of(usage: Mapping[str, Any]) -> str | None:
+    """The service tier in OpenAI's words; None where the answer names none."""
+    tier = usage.get("service_tier")
+    return _TIERS.get(tier) if isinstance(tier, str) else None
+
+
+def _read(body: bytes) -> Answer:
+    try:
+        answer = _answer(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise malformed() from None
+    if answer.error is not None:
+        raise stream_failure(answer.error)
+    return answer
+
+
+def _opened(raw: Raw) -> Block:
+    try:
+        return _block(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise malformed() from None
+
+
+def _call(block: Block) -> dict[str, Any]:
+    """A tool call; its arguments are the JSON text of the model's input, byte for byte."""
+    arguments = bytes(block.input).decode(errors="replace") or "{}"
+    return {
+        "id": block.id,
+        "type": "function",
+        "function": {"name": block.name, "arguments": arguments},
+    }

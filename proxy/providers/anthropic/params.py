@@ -1,0 +1,122 @@
+"""Parameters of a chat call that this wire can say, bend, drop with a note, or must refuse.
+
+What only steers is dropped with a note; what would change the meaning of the answer is refused.
+Source: OpenAI and Anthropic API references (2026-11).
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from proxy.catalog.entries import Route
+from proxy.providers.body_fields import Body, unsupported, wrong
+
+#: What is asked for where neither caller nor catalog says how long an answer may be.
+_LENGTH: Final = 4_096
+
+#: Fields that need no note though they are not sent on: the gateway itself uses them.
+_OURS: Final = frozenset({"stream_options", "metadata"})
+_KNOWN: Final = frozenset(Body.__struct_fields__) | _OURS
+
+#: Fields that cannot be dropped in silence or with a note, and what to do instead.
+_REFUSED: Final[Mapping[str, str]] = {
+    "functions": "functions is deprecated: send tools.",
+    "function_call": "function_call is deprecated: send tool_choice.",
+    "audio": "This model cannot speak: leave audio out.",
+    "web_search_options": "This model cannot search the web by itself: offer a tool that does.",
+    "system": "Send the system prompt as a message with the role system.",
+    "inference_geo": "Where a model runs is set in the gateway's catalog: leave inference_geo out.",
+}
+
+
+def refuse(body: Body, names: frozenset[str]) -> None:
+    """Nothing, if no parameter asks for what this kind of model cannot do.
+
+    Raises:
+        InvalidCall: If one does.
+    """
+    for name, mend in _REFUSED.items():
+        if name in names:
+            raise unsupported(name, mend)
+    if body.n is not None and body.n != 1:
+        raise unsupported("n", "This model gives one answer per call: leave n out, or call again.")
+    if body.logprobs or body.top_logprobs:
+        raise unsupported("logprobs", "This model tells no log probabilities: leave logprobs out.")
+    if body.modalities is not None and body.modalities != ["text"]:
+        raise unsupported("modalities", "This model answers in text only: leave modalities out.")
+
+
+def dropped(names: frozenset[str], notes: list[str]) -> None:
+    """Note the fields this wire has no word for."""
+    if unknown := sorted(names - _KNOWN):
+        notes.append(f"dropped {', '.join(unknown)}: the model has no such parameter")
+
+
+def max_tokens(body: Body, route: Route, notes: list[str]) -> int:
+    """How long the answer may be; the Messages API must be told.
+
+    Raises:
+        InvalidCall: If the caller's own limit is below one.
+    """
+    name = "max_completion_tokens" if body.max_completion_tokens is not None else "max_tokens"
+    asked: int | None = getattr(body, name)
+    if asked is None:
+        return route.max_output or _LENGTH
+    if asked < 1:
+        raise wrong(name, f"{name} must be at least 1.")
+    if route.max_output is not None and asked > route.max_output:
+        notes.append(f"lowered {name} to {route.max_output}: the model's most")
+        return route.max_output
+    return asked
+
+
+def sampling(
+    body: Body, traits: frozenset[str], notes: list[str], *, thinks: bool
+) -> dict[str, Any]:
+    """Temperature, top_p and top_k as far as the model takes them.
+
+    Models that take both take only one of temperature and top_p at a time.
+    Source: Anthropic, migration to Claude 4.5 and to API version 2026-10-21.
+    """
+    wished = {"temperature": body.temperature, "top_p": body.top_p, "top_k": body.top_k}
+    asked = {name: value for name, value in wished.items() if value is not None}
+    if "sampling" not in traits or thinks:
+        why = "while it thinks" if "sampling" in traits else "at all"
+        notes += [f"dropped {name}: the model does not take it {why}" for name in asked]
+        return {}
+    if "temperature" in asked and "top_p" in asked:
+        del asked["top_p"]
+        notes.append("dropped top_p: the model takes temperature or top_p, not both")
+    if asked.get("temperature", 0) > 1:
+        asked["temperature"] = 1
+        notes.append("lowered temperature to 1: the model's most")
+    return asked
+
+
+def stop(body: Body, notes: list[str]) -> list[str]:
+    """The stop sequences; those of only whitespace are refused by the model and left out."""
+    asked = [body.stop] if isinstance(body.stop, str) else body.stop or []
+    kept = [words for words in asked if words.strip()]
+    if len(kept) < len(asked):
+        notes.append("dropped a stop of only whitespace: the model does not take it")
+    return kept
+
+
+def service_tier(body: Body, notes: list[str]) -> str | None:
+    """The tier in Anthropic's words; None for its default, the best the account has."""
+    if body.service_tier in {None, "auto", "priority"}:
+        return None
+    if body.service_tier != "default":
+        notes.append(
+            f"sent service_tier {body.service_tier} as default: the model has no such tier"
+        )
+    return "standard_only"
+
+
+def end_user(body: Body) -> str:
+    """The opaque end user; "" for none.
+
+    Names longer than the 256 characters Anthropic takes are hashed.
+    """
+    name = body.safety_identifier or body.user or ""
+    return name if len(name) <= 256 else hashlib.sha256(name.encode()).hexdigest()

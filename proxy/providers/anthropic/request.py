@@ -1,0 +1,140 @@
+"""A chat completions body as a Messages body.
+
+The same body gives the same bytes, and a body with more messages begins with them, so prompt
+caches upstream keep hitting. Source: Anthropic, Messages API (2026-11).
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from proxy.catalog.entries import Route
+from proxy.providers.anthropic.pairs import paired
+from proxy.providers.anthropic.params import (
+    dropped,
+    end_user,
+    max_tokens,
+    refuse,
+    sampling,
+    service_tier,
+    stop,
+)
+from proxy.providers.anthropic.parts import text
+from proxy.providers.anthropic.schema import closed
+from proxy.providers.anthropic.thinking import Thinking, thinking
+from proxy.providers.anthropic.tools import tool_choice, tools
+from proxy.providers.anthropic.turns import Turn, ended, system, turns
+from proxy.providers.body_fields import Body, given, read, unsupported, wrong
+from proxy.providers.compaction_blocks import betas, management
+from proxy.providers.marked_blocks import Block, limited
+
+#: Says what ``json_object`` says; the Messages API has no word for it.
+_JSON_ONLY: Final = "Answer with one JSON object and nothing else."
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A request in Anthropic's words.
+
+    Attributes:
+        body: The JSON to send.
+        notes: What was changed or dropped, each once.
+        betas: The beta features it needs.
+    """
+
+    body: bytes
+    notes: tuple[str, ...]
+    betas: tuple[str, ...] = ()
+
+
+def messages_body(body: bytes, route: Route) -> Said:
+    """The caller's chat body for this route.
+
+    Raises:
+        InvalidCall: If it is wrong, or cannot be said without changing its meaning.
+    """
+    asked, names = read(body)
+    notes: list[str] = []
+    refuse(asked, names)
+    if not asked.messages:
+        raise wrong("messages", "There is nothing to answer: send at least one message.")
+    dropped(names, notes)
+    if any(message.name for message in asked.messages if message.role != "tool"):
+        notes.append("dropped name: this model's messages carry none")
+    said = _said(asked, route, notes)
+    return Said(msgspec.json.encode(said), tuple(dict.fromkeys(notes)), betas(asked))
+
+
+def _said(asked: Body, route: Route, notes: list[str]) -> dict[str, Any]:
+    """The request as it will be written, fields in a fixed order."""
+    traits = route.traits
+    first, start = system(asked.messages)
+    offered, choice = tools(asked, traits, notes), tool_choice(asked, traits)
+    found = paired(turns(asked.messages, start, traits, notes))
+    room = max_tokens(asked, route, notes)
+    forced = choice is not None and choice["type"] in {"any", "tool"}
+    thought = thinking(asked, traits, found, notes, room=room, forced=forced)
+    output = _output(asked, traits, thought, first, notes)
+    if not given(asked.compaction):
+        found = ended(found, notes, prefill="prefill" in traits and not thought.is_on)
+    _limit(asked, offered, first, found, notes)
+    user = end_user(asked)
+    return _sent(
+        {
+            "model": route.model or asked.model,
+            "max_tokens": room,
+            "stream": asked.stream or None,
+            "system": first,
+            "tools": offered,
+            "tool_choice": choice,
+            "messages": [{"role": turn.role, "content": turn.content} for turn in found],
+            "thinking": thought.field,
+            "output_config": output,
+            "stop_sequences": stop(asked, notes),
+            "service_tier": service_tier(asked, notes),
+            "metadata": {"user_id": user} if user else None,
+            "cache_control": asked.cache_control if given(asked.cache_control) else None,
+            **management(asked),
+        }
+    ) | sampling(asked, traits, notes, thinks=thought.is_on)
+
+
+def _sent(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that say something."""
+    return {name: value for name, value in fields.items() if value not in (None, [], {})}
+
+
+def _output(
+    asked: Body, traits: frozenset[str], thought: Thinking, first: list[Block], notes: list[str]
+) -> dict[str, Any]:
+    """``output_config``: effort and format; a wish for any JSON goes to the system blocks.
+
+    Raises:
+        InvalidCall: If a schema is asked of a model that cannot promise one.
+    """
+    output: dict[str, Any] = {"effort": thought.effort} if thought.effort else {}
+    form = asked.response_format
+    if form is None or form.type == "text":
+        return output
+    if form.type == "json_object":
+        first.append(text(_JSON_ONLY))
+        notes.append("said response_format json_object in words: the model has no such parameter")
+        return output
+    if form.type != "json_schema" or form.json_schema is None or not given(form.json_schema.schema):
+        raise wrong(
+            "response_format", "response_format must be text, json_object or a json_schema."
+        )
+    if "structured" not in traits:
+        raise unsupported(
+            "response_format",
+            "This model cannot promise a schema: offer it as a tool, or ask another model.",
+        )
+    output["format"] = {"type": "json_schema", "schema": closed(form.json_schema.schema, notes)}
+    return output
+
+
+def _limit(
+    asked: Body, offered: list[Block], first: list[Block], found: list[Turn], notes: list[str]
+) -> None:
+    """Keep no more cache markers than the model takes."""
+    conversation = [block for turn in found for block in turn.blocks]
+    limited([*offered, *first, *conversation], notes, automatic=given(asked.cache_control))

@@ -1,0 +1,296 @@
+"""The events of a Messages stream as chat completion chunks.
+
+::
+
+    message_start        → role
+    content_block_start  → tool call with its name
+    content_block_delta  → content | reasoning_content | arguments
+    content_block_stop   → thinking_blocks | annotations
+    message_stop         → finish_reason, usage if asked for, [DONE]; thinking_blocks for the order
+    error                → an error event; nothing follows it
+    ping                 → a comment, which keeps proxies on the way awake
+
+Source: Anthropic, streaming messages; OpenAI, chat completion chunks (2026-11).
+"""
+
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from proxy.errors import UpstreamError
+from proxy.providers.anthropic.answer import FINISH, annotations
+from proxy.providers.anthropic.failure import stream_failure
+from proxy.providers.anthropic.usage import chat_usage
+from proxy.providers.block_order import OPAQUE, Order, numbered
+from proxy.providers.compaction_blocks import applied
+from proxy.providers.lenient import mended
+from proxy.providers.sse import events
+from proxy.providers.stream_endings import cut_off, error_event, malformed
+from proxy.providers.usage import merge
+
+_DONE: Final = b"data: [DONE]\n\n"
+_PING: Final = b": ping\n\n"
+
+
+class _Delta(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+    thinking: str = ""
+    signature: str = ""
+    partial_json: str = ""
+    citation: dict[str, Any] | None = None
+    content: str | msgspec.UnsetType | None = msgspec.UNSET
+    encrypted_content: str | msgspec.UnsetType | None = msgspec.UNSET
+    stop_reason: str | None = None
+
+
+class _Start(msgspec.Struct):
+    id: str = ""
+    usage: dict[str, Any] | None = None
+
+
+class _Happening(msgspec.Struct):
+    """One event of a Messages stream, whichever it is."""
+
+    type: str
+    message: _Start | None = None
+    content_block: dict[str, Any] | None = None
+    delta: _Delta | None = None
+    usage: dict[str, Any] | None = None
+    context_management: Any = None
+    error: dict[str, Any] | None = None
+
+
+_happening = msgspec.json.Decoder(_Happening).decode
+
+
+class _Open:
+    """The content block that is being streamed."""
+
+    __slots__ = ("block", "citations", "kind", "pieces", "signature", "start")
+
+    def __init__(self, block: dict[str, Any], start: int) -> None:
+        self.block = block
+        self.kind = block.get("type")
+        self.start = start
+        self.pieces: list[str] = []
+        self.signature = ""
+        self.citations: list[dict[str, Any]] = []
+
+
+class AnswerStream:
+    """Turns a Messages stream into chat completion chunks."""
+
+    __slots__ = (
+        "_calls",
+        "_created",
+        "_edits",
+        "_ends",
+        "_head",
+        "_model",
+        "_open",
+        "_order",
+        "_reason",
+        "_tail",
+        "_told",
+        "_unread",
+        "_usage",
+        "_wants_usage",
+        "_written",
+    )
+
+    def __init__(self, *, model: str, created: int, wants_usage: bool) -> None:
+        """Answer in the caller's words.
+
+        Args:
+            model: The name that the answer gives as its model's.
+            created: When the call arrived, in whole seconds since the epoch.
+            wants_usage: Whether the caller asked for a usage chunk at the end.
+        """
+        self._unread: UpstreamError | None = None
+        self._model = model
+        self._created = created
+        self._wants_usage = wants_usage
+        self._head = self._opening("")
+        self._tail = b',"usage":null}\n\n' if wants_usage else b"}\n\n"
+        self._open = _Open({}, 0)
+        self._order = Order()
+        self._told = 0
+        self._calls = 0
+        self._written = 0
+        self._usage: dict[str, Any] = {}
+        self._edits: dict[str, Any] | None = None
+        self._reason: str | None = None
+        self._ends = False
+
+    def feed(self, piece: bytes) -> bytes:
+        """The chunks for a run of whole events; b"" once the stream has ended.
+
+        Raises:
+            UpstreamError: If an event cannot be read, once all before it was given.
+        """
+        chunks = []
+        for event in events(piece):
+            if self._ends or self._unread is not None:
+                break
+            try:
+                chunks.append(self._happened(_read(event.data)))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                self._unread = malformed()
+        if self._unread is not None and not chunks:
+            raise self._unread
+        return b"".join(chunks)
+
+    def end(self) -> bytes:
+        """The last chunks, where the upstream said why it stops but not that it has.
+
+        Raises:
+            UpstreamError: If the upstream ended in the middle of its answer.
+        """
+        if self._ends:
+            return b""
+        if self._unread is not None or self._reason is None:
+            raise self._unread or cut_off()
+        return self._finished()
+
+    def _happened(self, event: _Happening) -> bytes:
+        """The chunks for one event; unknown events say nothing."""
+        if event.type == "content_block_delta" and event.delta is not None:
+            return self._grown(event.delta)
+        if event.type == "content_block_start" and event.content_block is not None:
+            return self._opened(event.content_block)
+        if event.type == "content_block_stop":
+            return self._closed()
+        return self._framed(event)
+
+    def _framed(self, event: _Happening) -> bytes:
+        """The chunks for an event about the whole message."""
+        if event.type == "ping":
+            return _PING
+        if event.type == "error":
+            return self._broken(stream_failure(event.error or {}))
+        if event.type == "message_stop":
+            return self._finished()
+        if event.type == "message_start" and event.message is not None:
+            self._head = self._opening(event.message.id)
+            merge(self._usage, event.message.usage or {})
+            return self._chunk({"role": "assistant", "content": "", "refusal": None})
+        if event.type == "message_delta":
+            merge(self._usage, event.usage or {})
+            self._edits = applied(event.context_management) or self._edits
+            self._reason = event.delta.stop_reason if event.delta is not None else self._reason
+        return b""
+
+    def _opened(self, block: dict[str, Any]) -> bytes:
+        """The first chunk of a block: a tool's name, or what it already says."""
+        self._open = _Open(block, self._written)
+        if self._open.kind == "tool_use":
+            call = {"name": block.get("name", ""), "arguments": ""}
+            started = {"id": block.get("id", ""), "type": "function", "function": call}
+            self._calls += 1
+            self._order.call(started["id"])
+            return self._chunk({"tool_calls": [{"index": self._calls - 1, **started}]})
+        first = block.get("text") if self._open.kind == "text" else None
+        return self._said(first) if isinstance(first, str) and first else b""
+
+    def _grown(self, delta: _Delta) -> bytes:
+        """The chunk for a delta."""
+        if delta.type == "text_delta":
+            return self._said(delta.text)
+        if delta.type == "input_json_delta" and self._open.kind == "tool_use":
+            return self._argued(delta.partial_json)
+        if delta.type == "thinking_delta":
+            self._open.pieces.append(delta.thinking)
+            return self._chunk({"reasoning_content": delta.thinking})
+        if delta.type == "signature_delta":
+            self._open.signature += delta.signature
+        elif delta.type == "citations_delta" and delta.citation is not None:
+            self._open.citations.append(delta.citation)
+        elif delta.type == "compaction_delta":
+            told = {"content": delta.content, "encrypted_content": delta.encrypted_content}
+            self._open.block |= {k: v for k, v in told.items() if v is not msgspec.UNSET}
+        return b""
+
+    def _closed(self) -> bytes:
+        """What can be said only when a block is whole."""
+        ended, self._open = self._open, _Open({}, 0)
+        if ended.kind == "tool_use" and not ended.pieces:
+            return self._argued(orjson.dumps(ended.block.get("input") or {}).decode())
+        if ended.kind in OPAQUE:
+            return self._placed(self._order.opaque(_whole(ended)))
+        found = annotations(ended.citations, ended.start, self._written)
+        return self._chunk({"annotations": found}) if found else b""
+
+    def _placed(self, told: list[dict[str, Any]]) -> bytes:
+        """Opaque blocks, and what stood between them."""
+        if not told:
+            return b""
+        before, self._told = self._told, self._told + len(told)
+        return self._chunk({"thinking_blocks": numbered(told, before)})
+
+    def _said(self, words: str) -> bytes:
+        self._written += len(words)
+        self._order.say(words)
+        return self._chunk({"content": words})
+
+    def _argued(self, piece: str) -> bytes:
+        """A piece of a tool call's arguments; an empty one says nothing."""
+        if not piece:
+            return b""
+        self._open.pieces.append(piece)
+        call = {"index": self._calls - 1, "function": {"arguments": piece}}
+        return self._chunk({"tool_calls": [call]})
+
+    def _finished(self) -> bytes:
+        """The last chunks of a stream that ended well."""
+        self._ends = True
+        order = self._placed(self._order.end())
+        reason = FINISH.get(self._reason, "stop").encode()
+        last = b'{},"logprobs":null,"finish_reason":"' + reason + b'"}]'
+        usage = chat_usage(self._usage)
+        counted = b""
+        if self._wants_usage and usage is not None:
+            counted = self._head + b'[],"usage":' + orjson.dumps(usage) + b"}\n\n"
+        told = b',"context_management":' + orjson.dumps(self._edits) if self._edits else b""
+        return order + self._head + _CHOICE + last + told + self._tail + counted + _DONE
+
+    def _broken(self, error: UpstreamError) -> bytes:
+        """The event that tells the caller, after which nothing follows."""
+        self._ends = True
+        return error_event("chat/completions", error)
+
+    def _chunk(self, delta: dict[str, Any]) -> bytes:
+        return self._head + _CHOICE + orjson.dumps(delta) + _OPEN_END + self._tail
+
+    def _opening(self, name: str) -> bytes:
+        """How every chunk begins, up to its choices."""
+        fields = {
+            "id": name,
+            "object": "chat.completion.chunk",
+            "created": self._created,
+            "model": self._model,
+        }
+        return b"data: " + orjson.dumps(fields)[:-1] + b',"choices":'
+
+
+_CHOICE: Final = b'[{"index":0,"delta":'
+_OPEN_END: Final = b',"logprobs":null,"finish_reason":null}]'
+
+
+def _whole(ended: _Open) -> dict[str, Any]:
+    """The opaque block as it would stand in an answer that is no stream."""
+    if ended.kind != "thinking":
+        return ended.block
+    return ended.block | {
+        "thinking": f"{ended.block.get('thinking') or ''}{''.join(ended.pieces)}",
+        "signature": ended.signature or ended.block.get("signature") or "",
+    }
+
+
+def _read(data: bytes) -> _Happening:
+    """What an event says, also where it is only nearly JSON."""
+    try:
+        return _happening(data)
+    except msgspec.DecodeError:
+        return _happening(mended(data) or data)

@@ -1,0 +1,193 @@
+"""Tools, calls of tools and their results, between the two wires.
+
+Source: Anthropic, tool use; OpenAI, function calling (2026-11).
+"""
+
+import re
+from typing import Any, Final
+
+import msgspec
+import orjson
+from msgspec import Raw
+
+from proxy.providers.anthropic.parts import blocks
+from proxy.providers.body_fields import (
+    Body,
+    Message,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    given,
+    unsupported,
+    wrong,
+)
+from proxy.providers.marked_blocks import Block, marked
+
+_FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def tools(body: Body, traits: frozenset[str], notes: list[str]) -> list[Block]:
+    """The tool definitions, in the caller's order; schemas byte for byte.
+
+    Raises:
+        InvalidCall: If one is no function.
+    """
+    return [
+        _tool(tool, f"tools[{number}]", traits, notes)
+        for number, tool in enumerate(body.tools or ())
+    ]
+
+
+def tool_choice(body: Body, traits: frozenset[str]) -> dict[str, Any] | None:
+    """Which tool the model may or must use; None to leave it the choice.
+
+    Raises:
+        InvalidCall: If this model cannot be told so.
+    """
+    if not body.tools:
+        _check_toolless(body.tool_choice)
+        return None
+    choice = _choice(body.tool_choice, body.tools)
+    if choice["type"] in {"any", "tool"} and "forced_tools" not in traits:
+        raise unsupported(
+            "tool_choice",
+            "This model cannot be made to use a tool: send tool_choice 'auto' and say so in words,"
+            " or ask another model.",
+        )
+    if body.parallel_tool_calls is False and choice["type"] != "none":
+        choice["disable_parallel_tool_use"] = True
+    return None if choice == {"type": "auto"} else choice
+
+
+def tool_use(call: ToolCall, at: str) -> Block:
+    """A call of a tool as a block; the arguments byte for byte.
+
+    Raises:
+        InvalidCall: If it is no call of a function.
+    """
+    if call.type != "function" or call.function is None:
+        raise unsupported(at, f"`{at}` is no function call: this model knows only functions.")
+    block = {
+        "type": "tool_use",
+        "id": _id(call.id, f"{at}.id"),
+        "name": call.function.name,
+        "input": _input(call.function.arguments or ""),
+    }
+    return marked(block, call)
+
+
+def tool_result(message: Message, at: str) -> Block:
+    """The answer to a call of a tool as a block.
+
+    A marker on any part moves to the block: Anthropic caches no sub-blocks.
+
+    Raises:
+        InvalidCall: If it does not say which call it answers.
+    """
+    if message.tool_call_id is None:
+        raise wrong(
+            f"{at}.tool_call_id", f"`{at}` must name the call it answers: add tool_call_id."
+        )
+    content = blocks(message, at)
+    marks = [block.pop("cache_control") for block in content if "cache_control" in block]
+    block: Block = {
+        "type": "tool_result",
+        "tool_use_id": _id(message.tool_call_id, f"{at}.tool_call_id"),
+    }
+    if content:
+        block["content"] = content
+    if message.is_error:
+        block["is_error"] = True
+    if marks:
+        block["cache_control"] = marks[-1]
+        return block
+    return marked(block, message)
+
+
+def _tool(tool: Tool, at: str, traits: frozenset[str], notes: list[str]) -> Block:
+    function = tool.function
+    if tool.type != "function":
+        raise unsupported(
+            f"{at}.type",
+            f"Tools of type {tool.type!r}: describe it as a function with one string parameter.",
+        )
+    if function is None:
+        raise wrong(f"{at}.function", f"`{at}` has no function: add it.")
+    block: Block = {"name": function.name}
+    if function.description:
+        block["description"] = function.description
+    block["input_schema"] = _schema(function.parameters, f"{at}.function.parameters")
+    if function.strict and "structured" in traits:
+        block["strict"] = True
+    elif function.strict:
+        notes.append("dropped strict: this model cannot promise a tool's schema")
+    return marked(block, tool, function)
+
+
+def _schema(parameters: Raw, at: str) -> Raw | dict[str, Any]:
+    """The schema as the caller wrote it, with ``type: object`` put first where it is missing."""
+    if not given(parameters):
+        return {"type": "object", "properties": {}}
+    try:
+        members = _members(parameters)
+    except (msgspec.DecodeError, RecursionError):
+        raise wrong(at, f"`{at}` must be a JSON schema, an object.") from None
+    return parameters if "type" in members else {"type": "object", **members}
+
+
+def _choice(choice: str | ToolChoice | None, offered: list[Tool]) -> dict[str, Any]:
+    """The choice in Anthropic's words."""
+    plain = {"none": "none", "auto": "auto", "required": "any"}
+    if choice is None or isinstance(choice, str):
+        if choice is not None and choice not in plain:
+            raise wrong("tool_choice", "tool_choice must be none, auto, required or a tool.")
+        return {"type": plain[choice or "auto"]}
+    if choice.type == "function" and choice.function is not None:
+        return {"type": "tool", "name": choice.function.name}
+    if choice.type == "allowed_tools" and choice.allowed_tools is not None:
+        return _allowed(choice.allowed_tools.mode, choice.allowed_tools.tools, offered)
+    raise unsupported("tool_choice", "tool_choice must be none, auto, required or a function.")
+
+
+def _allowed(mode: str, allowed: list[Tool], offered: list[Tool]) -> dict[str, Any]:
+    """The few restrictions that can be said without touching the list of tools.
+
+    A shorter list would be a new prefix, and every cached token of the conversation would be lost.
+    """
+    names, all_names = _names(allowed), _names(offered)
+    if mode == "required" and len(names) == 1:
+        return {"type": "tool", "name": next(iter(names))}
+    if names >= all_names:
+        return {"type": "any" if mode == "required" else "auto"}
+    raise unsupported(
+        "tool_choice.allowed_tools",
+        "This model takes no list of allowed tools: allow all, require one, or send fewer tools.",
+    )
+
+
+def _names(some: list[Tool]) -> set[str]:
+    return {tool.function.name for tool in some if tool.function is not None}
+
+
+def _check_toolless(choice: str | ToolChoice | None) -> None:
+    if choice is not None and choice not in ("none", "auto"):
+        raise wrong("tool_choice", "tool_choice asks for a tool, but there are none: send tools.")
+
+
+def _id(name: str, at: str) -> str:
+    """The id in the letters Anthropic allows; different ids stay different."""
+    if not name:
+        raise wrong(at, f"`{at}` must not be empty.")
+    return _FOREIGN.sub(lambda found: f"_{ord(found[0]):x}_", name)
+
+
+def _input(arguments: str) -> Raw | dict[str, str]:
+    """The arguments as the model wrote them; what is no JSON object is wrapped, not lost."""
+    if not arguments.strip():
+        return {}
+    try:
+        found = orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        found = None
+    return Raw(arguments.encode()) if isinstance(found, dict) else {"arguments": arguments}

@@ -1,0 +1,184 @@
+"""Chat messages as a system prompt and the alternating turns of the Messages API.
+
+Source: Anthropic, Messages API and mid-conversation system messages (2026-08).
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from msgspec import Raw
+
+from proxy.providers.anthropic.parts import blocks, says, text, texts
+from proxy.providers.anthropic.tools import tool_result, tool_use
+from proxy.providers.block_order import OPAQUE, PLACES, Content, bare, kind, restored
+from proxy.providers.body_fields import Message, given, unsupported, wrong
+from proxy.providers.compaction_blocks import is_compaction
+from proxy.providers.marked_blocks import Block, closed
+
+#: Stands where the Messages API wants a user turn and the caller has none.
+_OPENING: Final = "(The conversation begins.)"
+_CONTINUE: Final = "(Continue.)"
+_EMPTY: Final = "(empty message)"
+
+_SYSTEM: Final = frozenset({"system", "developer"})
+_Speaker = Literal["user", "assistant", "system"]
+
+
+@dataclass(slots=True)
+class Turn:
+    """One message of the Messages API; opaque blocks in it are raw JSON."""
+
+    role: _Speaker
+    content: Content = field(default_factory=list)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks that are not opaque, in order."""
+        return [block for block in self.content if isinstance(block, dict)]
+
+
+def system(messages: list[Message]) -> tuple[list[Block], int]:
+    """The blocks of the leading system and developer messages, and how many messages those are.
+
+    One block per part: boundaries are the caller's, so its cache markers keep their place.
+    """
+    found: list[Block] = []
+    for number, message in enumerate(messages):
+        if message.role not in _SYSTEM:
+            return found, number
+        found += closed(_said(message, f"messages[{number}]"), message)
+    return found, len(messages)
+
+
+def turns(
+    messages: list[Message], start: int, traits: frozenset[str], notes: list[str]
+) -> list[Turn]:
+    """The turns from message ``start`` on: the first is the user's, roles alternate.
+
+    A compaction may come first in the place of all that it stands for.
+
+    Raises:
+        InvalidCall: If a message cannot be said on this wire.
+    """
+    found: list[Turn] = []
+    for number in range(start, len(messages)):
+        message, at = messages[number], f"messages[{number}]"
+        if message.role in _SYSTEM:
+            mid = "mid_system" in traits and _may_stand(found, messages, number)
+            _add_system(found, closed(_said(message, at), message), notes, mid=mid)
+        elif message.role == "user":
+            said = closed(blocks(message, at) or [text(_EMPTY)], message)
+            _turn(found, "user").content.extend(said)
+        elif message.role == "assistant":
+            _add_assistant(found, message, at)
+        elif message.role == "tool":
+            _add_result(found, tool_result(message, at))
+        else:
+            raise wrong(f"{at}.role", f"Unknown role {message.role!r}: {_ROLES}")
+    if not found or (found[0].role != "user" and not is_compaction(found[0].content[0])):
+        found.insert(0, Turn("user", [text(_OPENING)]))
+        notes.append("added a first user turn: this model's conversations begin with one")
+    return found
+
+
+def ended(found: list[Turn], notes: list[str], *, prefill: bool) -> list[Turn]:
+    """The turns with an end the model answers: the user's words, or the start of its own.
+
+    It goes on from a compaction at the end, for it paused after writing that.
+
+    Args:
+        found: The turns.
+        notes: Gets a sentence when something was changed.
+        prefill: Whether the model goes on from an assistant message.
+    """
+    last = found[-1].content[-1]
+    if found[-1].role != "assistant" or is_compaction(last):
+        return found
+    if prefill and isinstance(last, dict) and last["type"] == "text":
+        last["text"] = last["text"].rstrip()
+        return found
+    notes.append("added a user turn at the end: this model does not go on from an assistant's")
+    return [*found, Turn("user", [text(_CONTINUE)])]
+
+
+_ROLES: Final = "use system, developer, user, assistant or tool."
+
+
+def _turn(found: list[Turn], role: _Speaker) -> Turn:
+    """The last turn if it has this role, else a new one."""
+    if not found or found[-1].role != role:
+        found.append(Turn(role))
+    return found[-1]
+
+
+def _may_stand(found: list[Turn], messages: list[Message], number: int) -> bool:
+    """Whether a system message here follows a user turn and is last or answered by the model."""
+    if not found or found[-1].role == "assistant":
+        return False
+    later = (message.role for message in messages[number + 1 :] if message.role not in _SYSTEM)
+    return next(later, "assistant") == "assistant"
+
+
+def _add_system(found: list[Turn], said: list[Block], notes: list[str], *, mid: bool) -> None:
+    """A later system message where the model takes one, else labelled text of the user's turn.
+
+    It is never moved to the front: that would change the prefix of the whole conversation.
+    """
+    if mid and said:
+        _turn(found, "system").content.extend(said)
+        return
+    for block in said:
+        block["text"] = f"<system_message>\n{block['text']}\n</system_message>"
+        _turn(found, "user").content.append(block)
+        notes.append("sent a later system message as labelled user text")
+
+
+def _add_assistant(found: list[Turn], message: Message, at: str) -> None:
+    """What the model said: words, calls and opaque blocks as they came."""
+    if given(message.function_call):
+        raise unsupported(f"{at}.function_call", "function_call is deprecated: send tool_calls.")
+    if given(message.audio):
+        raise unsupported(f"{at}.audio", "This model cannot hear: send the transcript as content.")
+    words = texts(message, at)
+    if message.refusal:
+        words.append(text(message.refusal))
+    calls = [
+        (call.id, tool_use(call, f"{at}.tool_calls[{number}]"))
+        for number, call in enumerate(message.tool_calls or ())
+    ]
+    told = _told(message, f"{at}.thinking_blocks")
+    content = _saying(restored(told, words, calls))
+    if not content or _is_thought(content[-1]):
+        opaque = [raw for raw in told if kind(raw) in OPAQUE]
+        content = _saying([*opaque, *words, *(call for _, call in calls)])
+    if content:
+        closed([block for block in content if isinstance(block, dict)], message)
+        _turn(found, "assistant").content.extend(content)
+
+
+def _told(message: Message, at: str) -> list[Raw]:
+    """The opaque blocks, byte for byte, as their signatures cover what they say; and places."""
+    told = [bare(raw) for raw in message.thinking_blocks or ()]
+    if any(kind(raw) not in OPAQUE | PLACES for raw in told):
+        raise wrong(at, f"`{at}` must hold blocks as an answer of this model gave them there.")
+    return told
+
+
+def _saying(content: Content | None) -> Content:
+    return [one for one in content or () if isinstance(one, Raw) or says(one)]
+
+
+def _is_thought(block: Block | Raw) -> bool:
+    """Whether it is one that no assistant message may end with."""
+    return isinstance(block, Raw) and not is_compaction(block)
+
+
+def _said(message: Message, at: str) -> list[Block]:
+    return [block for block in texts(message, at) if says(block)]
+
+
+def _add_result(found: list[Turn], result: Block) -> None:
+    """The answer to a call: before any words of the user's turn, after other answers."""
+    content = _turn(found, "user").content
+    place = sum(isinstance(one, dict) and one["type"] == "tool_result" for one in content)
+    content.insert(place, result)

@@ -1,0 +1,194 @@
+"""Where words and calls stood among the opaque blocks of an answer: told, and restored.
+
+A chat message holds words, calls and opaque blocks apart. A signed block that is moved breaks the
+conversation or its cached prefix. So what stood before such a block is told in front of it::
+
+    an answer          thinking a   text "so"   thinking b   tool_use t1
+    thinking_blocks    thinking a   said …      thinking b
+    content                         "so"
+    tool_calls                                               t1
+
+What follows the last block is words, then calls; only where it is not, that is told too.
+
+Source: Anthropic, extended thinking, preserving thinking blocks (2026-11).
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from proxy.providers.marked_blocks import Block
+
+#: Blocks that the caller must send back as they are.
+OPAQUE: Final = frozenset({"thinking", "redacted_thinking", "compaction"})
+_SAID: Final = "said"
+_CALLED: Final = "called"
+#: What stands among them for words and calls.
+PLACES: Final = frozenset({_SAID, _CALLED})
+
+#: Where an entry stands that came in a stream; text has its quotes escaped.
+_INDEX: Final = "index"
+_MARK: Final = b'"index"'
+
+Content = list[Block | Raw]
+
+
+class _Kind(msgspec.Struct):
+    type: str
+
+
+class _Place(msgspec.Struct):
+    """Words of a length and a digest, or the call with an id."""
+
+    type: str
+    length: int = 0
+    digest: str = ""
+    id: str = ""
+
+
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_kind = msgspec.json.Decoder(_Kind).decode
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_place = msgspec.json.Decoder(_Place).decode
+
+
+class Order:
+    """Tells where things stand, while an answer goes by in its own order."""
+
+    __slots__ = ("_before", "_holds_opaque", "_words")
+
+    def __init__(self) -> None:
+        self._before: list[dict[str, Any]] = []
+        self._words: list[str] = []
+        self._holds_opaque = False
+
+    def say(self, words: str) -> None:
+        """Words come."""
+        self._words.append(words)
+
+    def call(self, name: str) -> None:
+        """A call with this id comes."""
+        self._end_words()
+        self._before.append({"type": _CALLED, "id": name})
+
+    def opaque(self, block: object) -> list[Any]:
+        """An opaque block comes; what to tell for it: all that stood before, then itself."""
+        self._end_words()
+        told, self._before = [*self._before, block], []
+        self._holds_opaque = True
+        return told
+
+    def end(self) -> list[Any]:
+        """What to tell of all behind the last block; nothing where it is words, then calls."""
+        self._end_words()
+        is_plain = all(place["type"] == _CALLED for place in self._before[1:])
+        return [] if is_plain or not self._holds_opaque else self._before
+
+    def _end_words(self) -> None:
+        words, self._words = "".join(self._words), []
+        if words:
+            self._before.append({"type": _SAID, "length": len(words), "digest": _digest(words)})
+
+
+def numbered(told: list[dict[str, Any]], before: int) -> list[dict[str, Any]]:
+    """The entries as a stream tells them: OpenAI's client joins lists by number alone.
+
+    Args:
+        told: Some entries of ``thinking_blocks``.
+        before: How many were told before; one that comes first and alone needs no number.
+    """
+    if before == 0 and len(told) == 1:
+        return told
+    return [one | {_INDEX: number} for number, one in enumerate(told, before)]
+
+
+def bare(told: Raw) -> Raw:
+    """The entry without its number, all else byte for byte; itself where it cannot be read."""
+    if _MARK not in bytes(told):
+        return told
+    try:
+        members = _members(told)
+    except _UNREADABLE:
+        return told
+    kept = {name: value for name, value in members.items() if name != _INDEX}
+    return Raw(msgspec.json.encode(kept))
+
+
+def kind(told: Raw) -> str:
+    """What an entry of ``thinking_blocks`` is; "" for what is none."""
+    try:
+        return _kind(told).type
+    except _UNREADABLE:
+        return ""
+
+
+def restored(
+    told: Sequence[Raw], words: Sequence[Block], calls: Sequence[tuple[str, Block]]
+) -> Content | None:
+    """The content in the order it had; None where words or calls are no longer what they were.
+
+    Args:
+        told: The ``thinking_blocks``.
+        words: The text blocks, in order; they are cut where something stood among them.
+        calls: The calls with the ids they were told by, in order.
+    """
+    left = dict(calls)
+    if len(left) < len(calls):
+        return None
+    said, content = _Said(words), list[Block | Raw]()
+    for raw in told:
+        if kind(raw) not in PLACES:
+            content.append(raw)
+        elif (found := _found(raw, said, left)) is not None:
+            content += found
+        else:
+            return None
+    return [*content, *said.rest(), *left.values()]
+
+
+def _found(raw: Raw, said: "_Said", left: dict[str, Block]) -> list[Block] | None:
+    """What stood at this place; None where it is not there."""
+    try:
+        place = _place(raw)
+    except _UNREADABLE:
+        return None
+    if place.type == _CALLED:
+        call = left.pop(place.id, None)
+        return None if call is None else [call]
+    run = said.take(place.length)
+    return run if _digest("".join(block["text"] for block in run)) == place.digest else None
+
+
+class _Said:
+    """The words of a message, taken from its front; a marker stays with the end of its block."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = blocks
+        self._number = 0
+        self._start = 0
+
+    def take(self, length: int) -> list[Block]:
+        """Blocks of so many characters, or as many as are left."""
+        found: list[Block] = []
+        while length > 0 and self._number < len(self._blocks):
+            block = self._blocks[self._number]
+            piece = block["text"][self._start : self._start + length]
+            length -= len(piece)
+            self._start += len(piece)
+            if self._start < len(block["text"]):
+                found.append({"type": "text", "text": piece})
+            else:
+                found.append(block | {"text": piece})
+                self._number, self._start = self._number + 1, 0
+        return found
+
+    def rest(self) -> list[Block]:
+        """All that is left."""
+        return self.take(sum(len(block["text"]) for block in self._blocks))
+
+
+def _digest(words: str) -> str:
+    return blake2b(words.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,91 @@
+"""What keeps teams out of each other's caches, where an upstream lets a call say whose it is.
+
+=====================  =======================================  ============================
+upstream               said in                                  where the caller said nothing
+=====================  =======================================  ============================
+OpenAI, Azure          ``prompt_cache_key``                     the team's
+vLLM, SGLang           ``cache_salt``                           the team's
+Mistral                ``prompt_cache_key``                     nothing: it shares nothing
+Fireworks              the header of its isolation key          the team's
+=====================  =======================================  ============================
+
+What the caller said is kept apart from what others say: it is hashed together with the team's.
+Others offer nothing of the kind. OpenAI's models before GPT-5.6 only send calls to machines by it.
+
+Source: OpenAI and Mistral, prompt caching; vLLM 0.33.0 and SGLang 0.5.23, requests; Fireworks,
+prompt caching (2026-11).
+"""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from proxy.catalog.entries import Route
+from proxy.records.request_fields import field
+
+_KEY: Final = "prompt_cache_key"
+_SALT: Final = "cache_salt"
+_ISOLATION: Final = "prompt_cache_isolation_key"
+_HEADER: Final = "x-prompt-cache-isolation-key"
+_GENERATING: Final = frozenset({"chat/completions", "completions", "responses"})
+#: Endpoints that know the field and several teams may call. Source: OpenAI API reference (2026-11).
+_KEYED: Final = frozenset({"chat/completions", "responses", "responses/compact"})
+_NOTHING: Final = frozenset({b"null", b'""'})
+#: Providers of whose caches the field is known.
+_FIELDS: Final[Mapping[str, str]] = {
+    "openai": _KEY,
+    "mistral": _KEY,
+    "vllm": _SALT,
+    "sglang": _SALT,
+    "fireworks": _ISOLATION,
+}
+#: For upstreams whose provider is not said, or has several kinds of caches.
+_BY_REGIME: Final[Mapping[tuple[str, str], str]] = {
+    ("openai-breakpoint", ""): _KEY,
+    ("openai-breakpoint", "azure"): _KEY,
+    ("openai-interval", ""): _KEY,
+    ("openai-interval", "azure"): _KEY,
+    ("block-chain", ""): _SALT,
+}
+
+
+class Salted(msgspec.Struct, frozen=True):
+    """What is said in a request besides what the caller says: fields as JSON, and headers."""
+
+    fields: Mapping[str, bytes] = {}
+    headers: Mapping[str, str] = {}
+
+
+_UNSALTED: Final = Salted()
+
+
+def salted(body: bytes, endpoint: str, route: Route, salt: str) -> Salted:
+    """What keeps the call in its own team's cache; nothing where no salt is given.
+
+    Args:
+        body: A JSON object.
+        endpoint: Where it is sent.
+        route: Says whose cache it meets.
+        salt: The team's, of a fixed length; "" where no team is to be kept apart.
+    """
+    if not salt:
+        return _UNSALTED
+    provider = route.upstream.provider
+    name = _FIELDS.get(provider) or _BY_REGIME.get((route.regime, provider), "")
+    if not name or endpoint not in (_KEYED if name == _KEY else _GENERATING):
+        return _UNSALTED
+    own = field(body, name)
+    said = own if own is not None and own.strip() not in _NOTHING else b""
+    value = _hash(salt, said) if said else salt
+    if name == _ISOLATION:  # as a header, for it refuses fields that it does not know
+        fields = {name: msgspec.json.encode(value)} if said else {}
+        return Salted(fields, {_HEADER: value})
+    if provider == "mistral" and not said:
+        return _UNSALTED
+    return Salted({name: msgspec.json.encode(value)})
+
+
+def _hash(salt: str, said: bytes) -> str:
+    return blake2b(salt.encode() + said, digest_size=16).hexdigest()

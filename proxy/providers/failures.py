@@ -1,0 +1,370 @@
+"""What an upstream's error status means for the caller; shared by the wires.
+
+=================  ======  =====================  =========
+upstream           caller  code                   retryable
+=================  ======  =====================  =========
+400 404 413 422    same    the upstream's own     no
+409 429            same    the upstream's own     yes
+401 402 403        502     upstream_unauthorized  elsewhere
+408                504     upstream_timeout       yes
+500 502            502     upstream_error         yes
+503 529            503     upstream_overloaded    yes
+504                504     upstream_timeout       yes
+anything else      502     upstream_error         no
+=================  ======  =====================  =========
+
+Elsewhere is on another route alone: what only the gateway's operator can mend is not worth a
+caller's own retry.
+
+An upstream's words are passed on only where the caller can fix the call with them, and only from
+the known envelopes. The further fields of an OpenAI-type error object (Groq's
+``failed_generation``, OpenRouter's ``metadata``) are passed on with every status but 401, 402 and
+403. What looks like a secret is passed on nowhere.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from proxy.errors import UpstreamError
+from proxy.providers.envelopes import envelope_of, error_in, text
+from proxy.providers.sse import events
+from proxy.records.request_fields import field, replaced
+
+#: Longest message.
+_LONGEST: Final = 2_000
+
+#: Statuses whose message is about the call itself.
+_ABOUT_THE_CALL: Final = frozenset({400, 404, 409, 413, 415, 422, 429})
+_RETRYABLE: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+#: Statuses that the gateway's own key or account is refused with.
+_OURS: Final = frozenset({401, 402, 403})
+_CODES: Final = {
+    404: "not_found",
+    409: "conflict",
+    413: "request_too_large",
+    429: "rate_limit_exceeded",
+}
+_GENERIC: Final[Mapping[int, tuple[int, str, str]]] = {
+    401: (502, "upstream_unauthorized", "The upstream refused the gateway's own key."),
+    402: (502, "upstream_unauthorized", "The upstream refused the gateway's own account."),
+    403: (502, "upstream_unauthorized", "The upstream forbids this to the gateway's own key."),
+    408: (504, "upstream_timeout", "The upstream gave up waiting."),
+    503: (503, "upstream_overloaded", "The upstream is overloaded or down."),
+    504: (504, "upstream_timeout", "The upstream took too long."),
+    529: (503, "upstream_overloaded", "The upstream is overloaded."),
+}
+#: The status each code or type of error has, for errors in a stream that began with 200.
+#: Source: OpenAI API reference, error codes; Anthropic, errors (2026-11).
+_STATUSES: Final[Mapping[str, int]] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "request_too_large": 413,
+    "insufficient_quota": 429,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_MENDS: Final = {
+    "upstream_unauthorized": "Your key is fine: tell whoever runs this gateway.",
+    "upstream_timeout": "Try again, or ask for a faster model.",
+    "upstream_overloaded": "Try again a little later.",
+    "upstream_error": "Try again a little later, or ask for another model.",
+}
+
+#: What looks like a credential: provider keys, tokens, anything after a word that announces one;
+#: and what names the gateway's own account upstream: its organization, projects and requests.
+_SECRETS: Final = re.compile(
+    r"(?<!\\)(?:(?i:\b(?:bearer|basic)\s+)[^\s\"',;\\]+"
+    r"|(?i:\b(?:x-)?api[-_ ]?key(?:\s+provided)?[\"']?\s*[:=]\s*[\"']?)[^\s\"',;\\]+"
+    r"|\b(?:sk|pk|rk|tg|gsk|xai|sess|fw|hf|pplx|key)[-_][\w.*-]{6,}"
+    r"|\bAIza[\w-]{20,}|\bAKIA[A-Z0-9]{12,}|\beyJ[\w-]+\.[\w-]+\.?[\w-]*"
+    r"|\b[0-9a-fA-F]{32,}\b"
+    r"|\b(?:org-|proj_|req_)(?:(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}|[A-Za-z0-9]{20,}))"
+)
+#: A string in JSON, and one that a field announces as a key.
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_NAMED: Final = re.compile(
+    rb'("(?:(?:x-)?api[-_ ]?key|authorization)"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE
+)
+#: The longest error object in an answer that is looked through.
+_ERROR: Final = 64 * 1024
+#: The fields of an error object that are read; all others are passed on as they are.
+_READ: Final = frozenset({"message", "type", "param", "code"})
+#: What the caller's own model generated: it holds none of the gateway's secrets.
+#: Source: Groq, structured outputs and tool use: error handling (2026-11).
+_GENERATED: Final = "failed_generation"
+#: An upstream's headers that its errors keep: how much of its limits is left.
+_LIMITS: Final = ("x-ratelimit-", "anthropic-ratelimit-")
+_SHOULD_RETRY: Final[Mapping[str, bool]] = {"true": True, "false": False}
+
+#: What tells of an error in a stream; in generated text its quotation marks would be escaped.
+_TELLS: Final = re.compile(
+    rb'"error"\s*:\s*(?!null\b|false\b)\S'
+    rb'|"type"\s*:\s*"(?:error|response\.failed)"|event: ?error'
+)
+_BLANKS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
+
+
+class OursToMend(UpstreamError):
+    """The gateway's own key or account is at fault.
+
+    Another route may do, but only whoever runs the gateway can mend this one.
+    """
+
+    is_worth_retrying = False
+
+    def __init__(
+        self, message: str, *, status: int, code: str, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, status=status, code=code, retryable=True, retry_after=retry_after)
+
+
+def redacted(text: str) -> str:
+    """The text, at most 2,000 characters of it, with everything that looks like a key left out."""
+    return _SECRETS.sub("[redacted]", text[: 2 * _LONGEST])[:_LONGEST]
+
+
+def unkeyed(run: bytes) -> bytes:
+    """The bytes as they came, but for what looks like a key."""
+    text = run.decode("utf-8", "surrogateescape")
+    return _SECRETS.sub("[redacted]", text).encode("utf-8", "surrogateescape")
+
+
+def unkeyed_answer(body: bytes) -> bytes:
+    """An answer in JSON as it came, but for what looks like a key in the strings of its error."""
+    error = field(body, "error")
+    if error is None:
+        return body
+    if len(error) > _ERROR:
+        return replaced(body, {"error": b'{"message":"[redacted]"}'})
+    clean = _unkeyed_strings(error)
+    return body if clean == error else replaced(body, {"error": clean})
+
+
+def _unkeyed_strings(run: bytes) -> bytes:
+    """A value in JSON as it came, but for what looks like a key in its strings."""
+    return _STRING.sub(_unkeyed_string, _NAMED.sub(rb'\1"[redacted]"', run))
+
+
+def _unkeyed_string(found: re.Match[bytes]) -> bytes:
+    """A string in JSON, written anew where it holds a key."""
+    text = msgspec.json.decode(found[0], type=str)
+    left = _SECRETS.sub("[redacted]", text)
+    return found[0] if left == text else msgspec.json.encode(left)
+
+
+def unkeyed_error(run: bytes) -> bytes:
+    """A run of a stream as it came, but for what looks like a key from its first error on."""
+    told = _TELLS.search(run)
+    before = max(run.rfind(blank, 0, told.start()) for blank in _BLANKS) if told else 0
+    start = max(before, 0)
+    return run[:start] + unkeyed(run[start:])
+
+
+def status_of(error: Mapping[str, Any]) -> int:
+    """The status that an error object would have come with; 500 for one we do not know."""
+    code = error.get("code")
+    named = (code, error.get("type"))
+    known = next((_STATUSES[n] for n in named if isinstance(n, str) and n in _STATUSES), 0)
+    return known or (code if isinstance(code, int) and 400 <= code <= 599 else 500)
+
+
+def failure_in(
+    run: bytes, fail: Callable[[int, Mapping[str, str], bytes], UpstreamError]
+) -> UpstreamError | None:
+    """What the first error event of a run means, in the words of ``fail``; None without one."""
+    for event in events(run):
+        if error := error_in(event.data):
+            return _meant(error, fail)
+    return None
+
+
+def failure_of(
+    body: bytes, fail: Callable[[int, Mapping[str, str], bytes], UpstreamError]
+) -> UpstreamError | None:
+    """What an error body that came with a good status means; None for any other body."""
+    error = envelope_of(body)
+    return _meant(error, fail) if error else None
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds the upstream asks to wait; None if it does not say.
+
+    A date counts from the answer's own, and says nothing without it.
+
+    Source: RFC 9110, section 10.2.3; ``retry-after-ms`` as the OpenAI SDK reads it (2026-11).
+
+    Args:
+        headers: Names in lower case.
+    """
+    millis = _seconds(headers.get("retry-after-ms"))
+    if millis is not None:
+        return millis / 1000
+    wait = headers.get("retry-after")
+    seconds = _seconds(wait)
+    if seconds is not None:
+        return seconds
+    until, now = _moment(wait), _moment(headers.get("date"))
+    return max((until - now).total_seconds(), 0.0) if until and now else None
+
+
+def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
+    """What an error of an OpenAI-type upstream means for the caller.
+
+    Source: OpenAI API reference, error codes (2026-11).
+    """
+    said = envelope_of(body)
+    is_about_the_call = status in _ABOUT_THE_CALL or _is_moderated(status, said)
+    error = (_refused_call if is_about_the_call else failure)(
+        status,
+        headers,
+        message=text(said.get("message")),
+        code=text(said.get("code")),
+        param=text(said.get("param")),
+        kind=text(said.get("type")),
+    )
+    if is_about_the_call:
+        error.details = _further_fields(said) | _as_told(said)
+    elif status not in _OURS:
+        error.details = _further_fields(said)
+    return error
+
+
+def _is_moderated(status: int, said: Mapping[str, Any]) -> bool:
+    """True if a 403 is about the prompt, which moderation flagged, and not about our key.
+
+    Source: OpenRouter, errors and debugging: moderation errors (2026-11).
+    """
+    metadata = said.get("metadata")
+    return status == 403 and isinstance(metadata, dict) and bool(metadata.get("reasons"))
+
+
+def _further_fields(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an error object that we do not read, without what looks like a key."""
+    fields = {name: value for name, value in said.items() if name not in _READ}
+    generated = fields.get(_GENERATED)
+    try:
+        clean: dict[str, Any] = orjson.loads(_unkeyed_strings(orjson.dumps(fields)))
+    except (orjson.JSONEncodeError, orjson.JSONDecodeError, RecursionError):
+        return {}
+    return clean | {_GENERATED: generated} if isinstance(generated, str) else clean
+
+
+def _as_told(said: Mapping[str, Any]) -> dict[str, Any]:
+    """A code or type that the upstream gave as null or as a number, as it gave it."""
+    found = {name: said[name] for name in ("code", "type") if name in said}
+    return {name: value for name, value in found.items() if value is None or type(value) is int}
+
+
+def _meant(
+    error: Mapping[str, Any], fail: Callable[[int, Mapping[str, str], bytes], UpstreamError]
+) -> UpstreamError:
+    return fail(status_of(error), {}, msgspec.json.encode({"error": error}))
+
+
+def failure(
+    status: int,
+    headers: Mapping[str, str],
+    *,
+    message: str = "",
+    code: str = "",
+    param: str = "",
+    kind: str = "",
+) -> UpstreamError:
+    """The error for the caller, by the table above.
+
+    Args:
+        status: The upstream's.
+        headers: The upstream's, names in lower case.
+        message: The upstream's own words; "" for none.
+        code: The upstream's own code; "" for none.
+        param: The parameter it names; "" for none.
+        kind: The type it names; "" for none.
+    """
+    if status in _ABOUT_THE_CALL:
+        return _refused_call(status, headers, message=message, code=code, param=param, kind=kind)
+    shown, ours, what = _GENERIC.get(status, (502, "upstream_error", "The upstream failed."))
+    words, wait = f"{what} {_MENDS[ours]}", retry_after(headers)
+    error: UpstreamError
+    if status in _OURS:
+        error = OursToMend(words, status=shown, code=ours, retry_after=wait)
+    else:
+        retryable = status in _RETRYABLE
+        error = UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
+        _keep_headers(error, headers)
+    error.detail = _said(status, message)
+    return error
+
+
+def _refused_call(
+    status: int,
+    headers: Mapping[str, str],
+    *,
+    message: str = "",
+    code: str = "",
+    param: str = "",
+    kind: str = "",
+) -> UpstreamError:
+    """The error for the caller in the upstream's words; the arguments are those of ``failure``."""
+    error = UpstreamError(
+        redacted(message) or f"The upstream refused the call with status {status}.",
+        status=status,
+        code=redacted(code)[:100] or _CODES.get(status, "upstream_refused"),
+        param=redacted(param)[:200] or None,
+        retryable=status in _RETRYABLE,
+        retry_after=retry_after(headers),
+    )
+    error.type = redacted(kind)[:100] or error.type
+    error.detail = _said(status, message)
+    _keep_headers(error, headers)
+    return error
+
+
+def _keep_headers(error: UpstreamError, headers: Mapping[str, str]) -> None:
+    """Keep what the upstream's headers say of its limits, and of whether to retry.
+
+    Source: openai-python, ``_should_retry`` and ``_parse_retry_after_header`` (2026-11).
+    """
+    kept = {name: value for name, value in headers.items() if name.startswith(_LIMITS)}
+    error.should_retry = _SHOULD_RETRY.get(headers.get("x-should-retry", "").lower())
+    wait = headers.get("retry-after", "")
+    if error.retry_after is None and _moment(wait) is not None:
+        kept["retry-after"] = wait  # a date that only a clock can turn into seconds
+    error.headers = kept
+
+
+def _said(status: int, message: str) -> str:
+    return f"it answered {status} {redacted(message)!r}"
+
+
+def _seconds(value: str | None) -> float | None:
+    """A plain number of seconds, zero or more; None for anything else."""
+    try:
+        seconds = float(value or "")
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _moment(value: str | None) -> datetime | None:
+    """The moment an HTTP date names; None for anything else."""
+    try:
+        moment = parsedate_to_datetime(value or "")
+    except (ValueError, OverflowError):
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

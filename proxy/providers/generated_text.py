@@ -1,0 +1,194 @@
+"""The generated text in what an upstream sent: what is counted when it does not say itself.
+
+And where it begins, for streams open with events that say nothing yet.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+
+from proxy.providers.lenient import mended
+from proxy.providers.sse import events
+
+#: Where a piece of text belongs: pieces of the same place are joined, in the order they came.
+Place = tuple[str | int, ...]
+
+#: Keys whose strings are generated. Source: OpenAI and Anthropic API references (2026-11).
+_TEXT: Final = frozenset(
+    {
+        "arguments",
+        "content",
+        "input",
+        "name",
+        "partial_json",
+        "reasoning",
+        "reasoning_content",
+        "refusal",
+        "text",
+        "thinking",
+        "transcript",
+    }
+)
+#: Keys whose objects and lists hold such strings.
+_AROUND: Final = frozenset(
+    {
+        "audio",
+        "choices",
+        "content",
+        "content_block",
+        "custom",
+        "delta",
+        "function",
+        "function_call",
+        "message",
+        "output",
+        "summary",
+        "thinking",
+        "tool_calls",
+    }
+)
+#: Events before the content, and the end of a block, which has none of its own.
+#: Source: OpenAI and Anthropic API references, openai 3.52 (2026-11).
+_OPENINGS: Final = frozenset(
+    {
+        "content_block_stop",
+        "message_start",
+        "ping",
+        "response.compaction.compacting",
+        "response.content_part.added",
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.queued",
+        "response.reasoning_summary_part.added",
+    }
+)
+#: What a provider writes to go on from, in place of what came: no part of the answer.
+_COMPACTION: Final = "compaction"
+#: Anthropic's blocks whose content comes in deltas, and nothing of it in their start.
+_EMPTY_BLOCKS: Final = ("text", "thinking", _COMPACTION)
+#: Where an event says of what kind a part of the answer is, and the kinds that say nothing yet.
+_PARTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "content_block_start": ("content_block", _EMPTY_BLOCKS),
+    "content_block_delta": ("delta", ("compaction_delta",)),
+    "response.output_item.done": ("item", (_COMPACTION,)),
+}
+#: A string under a key, also one without an end.
+_BROKEN: Final = re.compile(rb'"([a-z_]+)"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
+#: Deeper than any answer nests its text.
+_DEEPEST: Final = 16
+
+
+def stream_pieces(run: bytes) -> Iterator[tuple[Place, str]]:
+    """The pieces of text in a run of whole server-sent events; malformed ones are skipped."""
+    for event in events(run):
+        value = _parsed(event.data)
+        if isinstance(value, dict):
+            yield from _event(value)
+
+
+def has_content(kind: str, data: bytes) -> bool:
+    """Whether an event of a stream has content or says why there is none; openings have neither.
+
+    Nor has what a provider compacts before it answers: the caller waits for the answer.
+
+    Args:
+        kind: Its type; "" for one without.
+        data: What it says; what is not known is content.
+    """
+    if kind in _OPENINGS:
+        return False
+    value = _parsed(data)
+    if not isinstance(value, dict):
+        return True
+    if kind in _PARTS:
+        part, silent = _PARTS[kind]
+        return _under_key(value, part).get("type") not in silent
+    if kind == "message_delta":
+        return bool(_under_key(value, "delta").get("stop_reason"))
+    choices = value.get("choices")
+    return not isinstance(choices, list) or any(map(_is_said, choices))
+
+
+def answer_pieces(body: bytes) -> Iterator[tuple[Place, str]]:
+    """The pieces of text in a JSON answer, and of one that was broken off as far as it came."""
+    value = _parsed(body)
+    if value is not None:
+        yield from _within(value, ())
+        return
+    for found in _BROKEN.finditer(body):
+        if found[1].decode() in _TEXT:
+            yield (found.start(),), found[2].decode(errors="replace")
+
+
+def _parsed(raw: bytes) -> object:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        found = mended(raw)
+        return None if found is None else orjson.loads(found)
+
+
+def _event(value: dict[str, Any]) -> Iterator[tuple[Place, str]]:
+    """The text of one event.
+
+    The Responses API and its kin say every text twice: in deltas, then whole. Only deltas count,
+    and the name of a tool, which has none. Audio is not text.
+    """
+    kind = value.get("type")
+    kind = kind if isinstance(kind, str) else ""
+    if kind.endswith(".delta"):
+        delta = value.get("delta")
+        if isinstance(delta, str) and not kind.endswith("audio.delta"):
+            place = (value.get(key) for key in ("output_index", "content_index", "summary_index"))
+            yield (kind, *(n for n in place if isinstance(n, int))), delta
+    elif kind == "response.output_item.added":
+        yield from _within(value.get("item"), (kind, _index(value, "output_index", 0)))
+    elif "." not in kind:
+        yield from _within(value, (_index(value, "index", 0),))
+
+
+def _is_said(choice: object) -> bool:
+    """Whether a choice of a chunk has more than the role of who speaks."""
+    if not isinstance(choice, dict):
+        return True
+    if any(choice.get(key) for key in ("finish_reason", "text", "message")):
+        return True
+    return any(value for key, value in _under_key(choice, "delta").items() if key != "role")
+
+
+def _under_key(value: dict[str, Any], key: str) -> dict[str, Any]:
+    """The object under a key; an empty one where there is none."""
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _within(value: object, place: Place) -> Iterator[tuple[Place, str]]:
+    if len(place) > _DEEPEST:
+        return
+    if isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _within(item, (*place, _index(item, "index", position)))
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key != "reasoning" or not value.get("reasoning_content"):
+                yield from _under(key, inner, place)
+
+
+def _under(key: str, inner: object, place: Place) -> Iterator[tuple[Place, str]]:
+    """The text under one key of an object."""
+    if isinstance(inner, str):
+        if inner and key in _TEXT:
+            yield (*place, key), inner
+    elif key in _AROUND:
+        yield from _within(inner, (*place, key))
+    elif key == "input" and isinstance(inner, dict) and inner:
+        yield (*place, key), orjson.dumps(inner).decode()
+
+
+def _index(value: object, key: str, otherwise: int) -> int:
+    """The number under a key; another where there is none."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, int) else otherwise

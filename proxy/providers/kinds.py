@@ -1,0 +1,20 @@
+"""How each kind of upstream speaks; a new kind is a new file beside this one and a line here."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from proxy.catalog.entries import Kind, Upstream
+from proxy.providers.anthropic.adapter import AnthropicWire
+from proxy.providers.openai.adapter import OpenAIWire
+from proxy.providers.port import Wire
+
+WIRES: Final[Mapping[Kind, Wire]] = MappingProxyType(
+    {"openai": OpenAIWire(), "anthropic": AnthropicWire()}
+)
+
+
+def credentials(upstream: Upstream, key: str) -> tuple[str, str]:
+    """The header that carries the key to this upstream, and its value."""
+    name = upstream.key_header or WIRES[upstream.kind].key_header
+    return name, f"Bearer {key}" if name == "authorization" else key

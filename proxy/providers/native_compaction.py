@@ -1,0 +1,173 @@
+"""Compaction by the provider itself: which calls have it, and how to ask for it in their place.
+
+::
+
+    responses, OpenAI          context_management: compaction above so many tokens
+    chat completions, Claude   context_management: old tool results cleared above so many tokens
+    anything else              none: a sentence says why
+
+OpenAI answers with an item that the client must send back with the others. Anthropic clears on its
+side alone: the client keeps its history and sees nothing but a smaller usage.
+
+Source: OpenAI, compaction guide and openai 3.52; Anthropic, context editing (2026-09).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from proxy.catalog.entries import Route
+from proxy.prefix.prompts.objects import Unplannable, elements, members
+from proxy.records.request_fields import replaced
+
+_FIELD: Final = "context_management"
+_ON_DEMAND: Final = "compaction"
+_CHAT: Final = "chat/completions"
+_RESPONSES: Final = "responses"
+#: OpenAI refuses a lower threshold. Source: OpenAI API reference (2026-08).
+_LEAST: Final = 1_000
+#: What part of the trigger must be cleared at once, or nothing is: all behind the first result
+#: cleared is written to the cache anew, and half of the prompt pays for that in a dozen calls.
+_PART: Final = 2
+#: A body without any of these names compacts nothing; text has its quotes escaped.
+_MARKS: Final = (b'"context_management"', b'"compaction"', b'"compaction_trigger"')
+_KINDS: Final = frozenset({"compaction", "compaction_trigger"})
+_NOTHING: Final = b"null"
+_RESULT: Final = b'"tool"'
+
+
+_Scalar = str | float | bool | None
+
+
+class Native(msgspec.Struct, frozen=True):
+    """A call that asks its provider to compact.
+
+    Attributes:
+        body: What is sent in place of the caller's.
+        headers: What must go with it; the wires add what a body of theirs needs by themselves.
+        note: What was asked, in a short sentence.
+    """
+
+    body: bytes
+    headers: Mapping[str, str]
+    note: str
+
+
+class _Item(msgspec.Struct):
+    """A message or an item of a conversation, as far as it may be or hold a compaction."""
+
+    type: _Scalar = None
+    content: Raw = Raw()
+    thinking_blocks: Raw = Raw()
+
+
+_item = msgspec.json.Decoder(_Item).decode
+_UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+
+
+def is_native(body: bytes) -> bool:
+    """Whether a call compacts at its provider already: by asking for it, or by what it sends back.
+
+    False for a body that cannot be read.
+    """
+    if not _is_marked(body):
+        return False
+    try:
+        found = members(body)
+    except Unplannable:
+        return False
+    if any(found.get(name, _NOTHING) != _NOTHING for name in (_FIELD, _ON_DEMAND)):
+        return True
+    return any(
+        kind in _KINDS
+        for name in ("messages", "input")
+        for raw in _elements(found.get(name, _NOTHING))
+        for kind in _kinds(raw)
+    )
+
+
+def requested(endpoint: str, body: bytes, route: Route, *, trigger: int, keep: int) -> Native | str:
+    """The call with its provider's own compaction; a sentence where it stays as it is.
+
+    Args:
+        endpoint: The call's, such as ``chat/completions``.
+        body: The caller's.
+        route: Where it goes.
+        trigger: Tokens of prompt above which to compact.
+        keep: The latest tool results that stay, where those are what is cleared.
+    """
+    upstream = route.upstream
+    if is_native(body):
+        return "the caller compacts at the provider by itself"
+    if upstream.kind == "anthropic" and upstream.provider == "anthropic":
+        return _cleared(endpoint, body, trigger, keep)
+    if upstream.kind == "openai" and upstream.provider == "openai" and upstream.serves_responses:
+        return _compacted(endpoint, body, trigger)
+    return f"{upstream.name} has no compaction of its own that the gateway knows"
+
+
+def _cleared(endpoint: str, body: bytes, trigger: int, keep: int) -> Native | str:
+    """A chat call whose old tool results are cleared at Anthropic."""
+    if endpoint != _CHAT:
+        return "Anthropic clears tool results of chat calls alone"
+    if _RESULT not in body:
+        return "there are no tool results to clear"
+    least = max(trigger, 1)
+    edit = {
+        "type": "clear_tool_uses_20250919",
+        "trigger": {"type": "input_tokens", "value": least},
+        "keep": {"type": "tool_uses", "value": max(keep, 0)},
+        "clear_at_least": {"type": "input_tokens", "value": least // _PART},
+    }
+    note = f"asked Anthropic to clear old tool results above {least} tokens"
+    return _asking(body, {"edits": [edit]}, note)
+
+
+def _compacted(endpoint: str, body: bytes, trigger: int) -> Native | str:
+    """A Responses call that OpenAI compacts."""
+    if endpoint != _RESPONSES:
+        return "OpenAI compacts Responses calls alone"
+    least = max(trigger, _LEAST)
+    edit = {"type": "compaction", "compact_threshold": least}
+    return _asking(body, [edit], f"asked OpenAI to compact above {least} tokens")
+
+
+def _asking(body: bytes, wish: object, note: str) -> Native | str:
+    try:
+        sent = replaced(body, {_FIELD: msgspec.json.encode(wish)})
+    except _UNREADABLE:
+        return "the body cannot be read"
+    return Native(body=sent, headers={}, note=note)
+
+
+def _is_marked(raw: bytes) -> bool:
+    """Whether it may compact at all."""
+    return any(mark in raw for mark in _MARKS)
+
+
+def _elements(raw: bytes) -> tuple[bytes, ...]:
+    """The elements that may matter; none where there is no list."""
+    if not _is_marked(raw):
+        return ()
+    try:
+        return tuple(filter(_is_marked, elements(raw)))
+    except Unplannable:
+        return ()
+
+
+def _kinds(raw: bytes) -> Iterator[object]:
+    """The types of an item and of the blocks it holds."""
+    item = _read(raw)
+    yield item.type
+    for held in (item.content, item.thinking_blocks):
+        yield from (_read(block).type for block in _elements(bytes(held)))
+
+
+def _read(raw: bytes) -> _Item:
+    """An item or a block; an empty one for anything else."""
+    try:
+        return _item(raw)
+    except _UNREADABLE:
+        return _Item()

@@ -1,0 +1,202 @@
+"""The OpenAI wire: what the caller said goes on as it came, but for the model's name upstream.
+
+Cache markers that the route's cache would refuse or not see are said in its words or taken off,
+and where there are several teams each says whose cache it is to meet.
+
+A chat or completions stream is asked for its usage, so that it can be priced; the chunk that
+carries it is taken out again where the caller did not ask for it.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from proxy.catalog.entries import Route
+from proxy.errors import UpstreamError
+from proxy.providers.cache_isolation import salted
+from proxy.providers.failures import openai_failure
+from proxy.providers.multipart import is_form, with_model
+from proxy.providers.openai.chat_marks import Understood, understood
+from proxy.providers.port import Prepared
+from proxy.providers.responses.reader import responses_reader
+from proxy.providers.responses.request import chat_body
+from proxy.providers.sse import events
+from proxy.providers.tiers import priced
+from proxy.providers.usage import openai_usage
+from proxy.records.call import MODELS, Call
+from proxy.records.request_fields import field, replaced
+from slo.price import Terms
+from slo.usage import Usage
+
+#: Endpoints whose streams carry usage only when asked. Source: OpenAI API reference (2026-11).
+_ASKED: Final = frozenset({"chat/completions", "completions"})
+_CHAT: Final = "chat/completions"
+#: Endpoints whose bodies may carry cache markers.
+_MARKED: Final = frozenset({_CHAT, "responses"})
+_USAGE: Final = re.compile(rb'"usage"\s*:\s*\{')
+_NO_CHOICES: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
+
+
+class _Cached(msgspec.Struct, frozen=True):
+    """What a route's cache changes of a request."""
+
+    body: bytes
+    notes: tuple[str, ...] = ()
+    fields: Mapping[str, bytes] = {}
+    headers: Mapping[str, str] = {}
+
+
+class OpenAIWire:
+    """Any upstream that speaks the OpenAI API.
+
+    Source: OpenAI API reference, authentication (2026-11).
+    """
+
+    key_header = "authorization"
+
+    def request(self, call: Call, route: Route) -> Prepared:
+        """The caller's own bytes; only fields that must differ are replaced.
+
+        Raises:
+            InvalidCall: If a Responses call cannot be said to an upstream that knows chat alone.
+        """
+        if call.endpoint == "responses" and not route.upstream.serves_responses:
+            return _in_chat(call, route)
+        fields = self._fields(call, route)
+        found = _cached(call, call.body, call.endpoint, route)
+        fields |= found.fields
+        return Prepared(
+            method=call.method,
+            path=_path(call, route),
+            headers={**call.headers, **found.headers} if found.headers else call.headers,
+            body=_with_fields(call, found.body, fields) if fields else found.body,
+            reader=UsageTaken() if "stream_options" in fields else None,
+            notes=found.notes,
+        )
+
+    def usage(self, found: Mapping[str, Any]) -> Usage | None:
+        """The usage object in disjoint buckets; its prompt tokens include cached ones."""
+        return openai_usage(found)
+
+    def terms(self, asked: str, answered: str, usage: Mapping[str, Any], region: str) -> Terms:
+        """The answer's own tier goes before the one asked for.
+
+        Source: OpenAI API reference, service_tier (2026-11).
+        """
+        return Terms(service_tier=priced(answered or asked), region=region)
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
+        """What an OpenAI-type error means for the caller."""
+        return openai_failure(status, headers, body)
+
+    def _fields(self, call: Call, route: Route) -> dict[str, bytes]:
+        fields: dict[str, bytes] = {}
+        if call.ask is None:
+            return fields
+        if route.model and route.model != call.ask.model:
+            fields["model"] = msgspec.json.encode(route.model)
+        asks = route.upstream.asks_usage and call.endpoint in _ASKED
+        if asks and call.streamed and not call.ask.wants_usage:
+            given = call.ask.stream_options is not None
+            options = field(call.body, "stream_options") if given else None
+            fields["stream_options"] = _with_usage(options)
+        return fields
+
+
+class UsageTaken:
+    """Passes a stream on without the usage chunk that only we asked for."""
+
+    def feed(self, piece: bytes) -> bytes:
+        """The run of events without the one that has usage and no choices."""
+        if _USAGE.search(piece) is None or _NO_CHOICES.search(piece) is None:
+            return piece
+        return b"".join(event for event in _split(piece) if not _is_usage(event))
+
+    def end(self) -> bytes:
+        """Nothing is held back."""
+        return b""
+
+
+class AsItCame:
+    """Passes an answer on."""
+
+    def feed(self, piece: bytes) -> bytes:
+        """The piece."""
+        return piece
+
+    def end(self) -> bytes:
+        """Nothing is held back."""
+        return b""
+
+
+def _path(call: Call, route: Route) -> str:
+    """The caller's path and query, with the model's name upstream where the path names it."""
+    path = f"/{call.endpoint}"
+    if route.model and call.path_model:
+        path = f"/{MODELS}{quote(route.model, safe=':')}"
+    return f"{path}?{call.query}" if call.query else path
+
+
+def _with_fields(call: Call, body: bytes, fields: Mapping[str, bytes]) -> bytes:
+    """The body with these fields; of a form none but the model is ever another."""
+    content_type = call.headers.get("content-type", "")
+    if not is_form(content_type):
+        return replaced(body, fields)
+    return with_model(body, content_type, msgspec.json.decode(fields["model"], type=str))
+
+
+def _in_chat(call: Call, route: Route) -> Prepared:
+    """A Responses call as a chat completion, and the way back."""
+    asked = chat_body(call.body)
+    found = _cached(call, asked.body, _CHAT, route)
+    model = {"model": msgspec.json.encode(route.model)} if route.model else {}
+    fields = {**model, **found.fields}
+    reader = responses_reader(AsItCame(), call.body, call.streamed, call.arrived)
+    return Prepared(
+        method="POST",
+        path=f"/{_CHAT}",
+        headers={**call.headers, **found.headers},
+        body=replaced(found.body, fields) if fields else found.body,
+        reader=reader,
+        notes=("said in chat completions", *asked.notes, *found.notes),
+    )
+
+
+def _cached(call: Call, body: bytes, endpoint: str, route: Route) -> _Cached:
+    """The body as the route's cache takes it, in its own team's part of that."""
+    if call.ask is None:
+        return _Cached(body)
+    marked = understood(body, route.regime) if endpoint in _MARKED else Understood(body)
+    own = salted(body, endpoint, route, call.salt)
+    return _Cached(marked.body, marked.notes, own.fields, own.headers)
+
+
+def _with_usage(options: bytes | None) -> bytes:
+    if options is None:
+        return b'{"include_usage":true}'
+    return replaced(options, {"include_usage": b"true"})
+
+
+def _split(run: bytes) -> list[bytes]:
+    """The events of a run, each with its own blank line."""
+    return re.split(rb"(?<=\n\n)|(?<=\n\r\n)|(?<=\r\r)", run)
+
+
+def _is_usage(event: bytes) -> bool:
+    """Whether this is the closing chunk: top-level usage, no choices and no error."""
+    if _USAGE.search(event) is None or _NO_CHOICES.search(event) is None:
+        return False
+    try:
+        chunks = [msgspec.json.decode(one.data, type=_Chunk) for one in events(event)]
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return all(c.choices == [] and c.usage is not None and c.error is None for c in chunks)
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[msgspec.Raw] | None = None
+    usage: dict[str, Any] | None = None
+    error: Any = None

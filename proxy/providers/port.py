@@ -1,0 +1,102 @@
+"""How one kind of upstream speaks: what every wire can do; pure.
+
+::
+
+    caller's bytes ── request ──▶ Prepared ──▶ upstream
+    upstream's bytes ── Reader.feed … end ──▶ caller's bytes
+    upstream's refusal ── failure ──▶ UpstreamError
+    usage object found in the answer ── usage ──▶ Usage
+    tiers, region and speed ── terms ──▶ Terms
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from proxy.catalog.entries import Route
+from proxy.errors import UpstreamError
+from proxy.records.call import Call
+from slo.price import Terms
+from slo.usage import Usage
+
+
+class Reader(Protocol):
+    """Turns an upstream's answer into the caller's, piece by piece.
+
+    For a stream, each piece is a run of whole server-sent events. For a JSON answer there is one
+    piece, the whole body. Nothing is delayed that could be passed on.
+    """
+
+    def feed(self, piece: bytes) -> bytes:
+        """What the caller gets for this piece; b"" for nothing yet.
+
+        Raises:
+            UpstreamError: If the answer cannot be read on.
+        """
+        ...
+
+    def end(self) -> bytes:
+        """What the caller gets when the upstream has ended well.
+
+        Raises:
+            UpstreamError: If the answer was not complete.
+        """
+        ...
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
+    """One attempt's request, ready for the wire.
+
+    Attributes:
+        method: The HTTP method.
+        path: Appended to the upstream's base URL, with a leading slash and any query.
+        headers: All but the upstream's credentials.
+        body: What is sent.
+        reader: Translates the answer; None passes it on as it comes.
+        notes: What was changed or dropped, in short sentences for a header and the receipt.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    reader: Reader | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Wire(Protocol):
+    """How one kind of upstream speaks.
+
+    Attributes:
+        key_header: The header that carries the key, in lower case.
+    """
+
+    key_header: str
+
+    def request(self, call: Call, route: Route) -> Prepared:
+        """The attempt for this route, always from the caller's own bytes.
+
+        Raises:
+            InvalidCall: If the call cannot be said on this wire without changing its meaning.
+        """
+        ...
+
+    def usage(self, found: Mapping[str, Any]) -> Usage | None:
+        """The usage object of an answer in disjoint buckets; None if it holds no counts."""
+        ...
+
+    def terms(self, asked: str, answered: str, usage: Mapping[str, Any], region: str) -> Terms:
+        """On what terms a call was served, by what its answer says, else by what was asked.
+
+        Args:
+            asked: The service tier asked for; "" for none.
+            answered: The answer's own service tier; "" where it names none.
+            usage: The answer's usage object; empty where there was none.
+            region: Where the upstream binds processing to; "" for anywhere.
+        """
+        ...
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
+        """What an answer with an error status means for the caller."""
+        ...

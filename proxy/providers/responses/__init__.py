@@ -1,0 +1,1 @@
+"""Translates between the Responses API and chat completions; pure."""

@@ -1,0 +1,134 @@
+"""The response object: what it repeats of its request, what it was called, what it used.
+
+Source: OpenAI API reference, Responses, the response object (2026-11).
+"""
+
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from proxy.providers.responses.fields import Json
+
+#: Why an answer is incomplete, by chat's ``finish_reason``; all others are complete.
+INCOMPLETE: Final = MappingProxyType(
+    {"length": "max_output_tokens", "content_filter": "content_filter"}
+)
+_REPEATED: Final = (
+    "instructions",
+    "max_output_tokens",
+    "max_tool_calls",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "reasoning",
+    "safety_identifier",
+    "temperature",
+    "top_logprobs",
+    "top_p",
+    "user",
+)
+
+
+class PromptDetails(msgspec.Struct, frozen=True):
+    """How the prompt was served."""
+
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class CompletionDetails(msgspec.Struct, frozen=True):
+    """What the answer consists of."""
+
+    reasoning_tokens: int | None = None
+
+
+class ChatUsage(msgspec.Struct, frozen=True):
+    """Chat's usage object."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_tokens_details: PromptDetails | None = None
+    completion_tokens_details: CompletionDetails | None = None
+
+
+class Echo(msgspec.Struct, frozen=True, kw_only=True):
+    """What every snapshot of one response says alike.
+
+    Attributes:
+        asked: The caller's fields.
+        created: When, in seconds since the epoch.
+        tail: What its ids end in; from the chat id, so that both can be matched.
+        model: The model that answers.
+    """
+
+    asked: Json
+    created: float
+    tail: str
+    model: str
+
+    def snapshot(self, status: str, output: list[Json], **more: object) -> Json:
+        """The response as it is now; ``more`` sets fields such as ``usage`` and ``error``."""
+        asked = self.asked
+        same = {name: asked.get(name) for name in _REPEATED}
+        changed = {
+            "id": f"resp_{self.tail}",
+            "object": "response",
+            "created_at": int(self.created),
+            "status": status,
+            "background": False,
+            "error": None,
+            "incomplete_details": None,
+            "metadata": asked.get("metadata") or {},
+            "model": self.model,
+            "output": output,
+            "parallel_tool_calls": asked.get("parallel_tool_calls") is not False,
+            "previous_response_id": None,
+            "prompt_cache_options": _caching(asked.get("prompt_cache_options")),
+            "service_tier": asked.get("service_tier"),
+            "store": False,
+            "text": {"format": {"type": "text"}} | _given(asked.get("text")),
+            "tool_choice": asked.get("tool_choice") or "auto",
+            "tools": [_tool(tool) for tool in asked.get("tools") or []],
+            "truncation": "disabled",
+            "usage": None,
+        }
+        return same | changed | more
+
+
+def tail(chat_id: str, body: bytes) -> str:
+    """What the ids of a response end in: the chat id's own ending, or a digest of the request."""
+    return chat_id.removeprefix("chatcmpl-") or sha256(body).hexdigest()[:32]
+
+
+def usage(found: ChatUsage) -> Json:
+    """Chat's counts under their Responses names; what was not said is 0."""
+    prompt = found.prompt_tokens_details or PromptDetails()
+    completion = found.completion_tokens_details or CompletionDetails()
+    used, made = found.prompt_tokens or 0, found.completion_tokens or 0
+    return {
+        "input_tokens": used,
+        "input_tokens_details": {
+            "cached_tokens": prompt.cached_tokens or 0,
+            "cache_write_tokens": prompt.cache_write_tokens or 0,
+        },
+        "output_tokens": made,
+        "output_tokens_details": {"reasoning_tokens": completion.reasoning_tokens or 0},
+        "total_tokens": found.total_tokens or used + made,
+    }
+
+
+def _caching(options: Json | None) -> Json | None:
+    """The cache options in full, with the defaults that were left out."""
+    return None if options is None else {"mode": "implicit", "ttl": "30m"} | _given(options)
+
+
+def _tool(tool: Json) -> Json:
+    """The tool with the fields that its model requires, null where nobody gave them."""
+    needed: dict[str, Any] = {"parameters": None, "strict": None}
+    return needed | tool if tool.get("type") == "function" else tool
+
+
+def _given(found: Json | None) -> Json:
+    return {name: value for name, value in (found or {}).items() if value is not None}

@@ -1,0 +1,133 @@
+"""A chat answer as this wire reads it: a chunk of a stream, or the whole completion.
+
+Source: OpenAI API reference, Chat Completions (2026-11). ``reasoning_content`` is what DeepSeek,
+xAI and our Anthropic wire call the reasoning; ``reasoning`` is the name vLLM gives it.
+"""
+
+from typing import Any
+
+import msgspec
+
+from proxy.providers.responses.answer import ChatUsage
+from proxy.providers.responses.fields import Json
+
+
+class TopToken(msgspec.Struct, frozen=True):
+    """A token that might have come."""
+
+    token: str
+    logprob: float
+    bytes: list[int] | None = None
+
+    def said(self) -> Json:
+        """The same for Responses, where the bytes are never null."""
+        return {"token": self.token, "bytes": self.bytes or [], "logprob": self.logprob}
+
+
+class Token(TopToken, frozen=True):
+    """A token that came, and what might have come instead."""
+
+    top_logprobs: list[TopToken] = []
+
+    def said(self) -> Json:
+        """The same for Responses."""
+        return super().said() | {"top_logprobs": [top.said() for top in self.top_logprobs]}
+
+
+class Logprobs(msgspec.Struct, frozen=True):
+    """Log probabilities of the words of one choice."""
+
+    content: list[Token] | None = None
+
+
+class Function(msgspec.Struct, frozen=True):
+    """A function call, or a part of one."""
+
+    name: str | None = None
+    arguments: str | None = None
+
+
+class Custom(msgspec.Struct, frozen=True):
+    """A call with free text, or a part of one."""
+
+    name: str | None = None
+    input: str | None = None
+
+
+class CallPart(msgspec.Struct, frozen=True):
+    """A call or a part of one; in a whole completion its place is its index."""
+
+    index: int | None = None
+    id: str | None = None
+    function: Function | None = None
+    custom: Custom | None = None
+
+
+class TextPart(msgspec.Struct, frozen=True):
+    """A piece of content where an upstream answers in pieces; other kinds have no text."""
+
+    text: str = ""
+
+
+class Citation(msgspec.Struct, frozen=True):
+    """Where on the web a piece of the text comes from; characters, half-open."""
+
+    url: str
+    title: str = ""
+    start_index: int = 0
+    end_index: int = 0
+
+
+class Annotation(msgspec.Struct, frozen=True):
+    """A note on the text; chat knows only citations."""
+
+    url_citation: Citation | None = None
+
+
+class Delta(msgspec.Struct, frozen=True):
+    """What a message gains."""
+
+    content: str | list[TextPart] | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: Any = None
+    thinking_blocks: list[msgspec.Raw] | None = None
+    tool_calls: list[CallPart] | None = None
+    annotations: list[Annotation] | None = None
+
+    @property
+    def text(self) -> str:
+        """The words gained; "" for none."""
+        if isinstance(self.content, list):
+            return "".join(part.text for part in self.content)
+        return self.content or ""
+
+    @property
+    def thought(self) -> str:
+        """The reasoning gained; "" for none."""
+        other = self.reasoning if isinstance(self.reasoning, str) else ""
+        return self.reasoning_content or other
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One of the answers asked for; a Responses caller gets the first."""
+
+    index: int = 0
+    delta: Delta | None = None
+    message: Delta | None = None
+    finish_reason: str | None = None
+    logprobs: Logprobs | None = None
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """A chunk or a whole completion; ``error`` stands alone where an upstream failed."""
+
+    id: str | None = None
+    model: str | None = None
+    service_tier: str | None = None
+    choices: list[Choice] | None = None
+    usage: ChatUsage | None = None
+    error: Any = None
+
+
+chunk = msgspec.json.Decoder(Chunk).decode

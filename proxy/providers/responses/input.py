@@ -1,0 +1,225 @@
+"""Items of a Responses conversation as chat messages.
+
+::
+
+    message of user, system, developer   ─▶  a message of its own
+    compaction, reasoning,               ┐
+    message of the assistant,            ├▶  neighbours become one assistant message
+    function_call, custom_tool_call      ┘
+    function_call_output and the like    ─▶  a tool message
+
+Neighbours are joined because chat wants all calls of a turn in the message that its tool messages
+follow. A conversation that goes on after anything but the assistant's items keeps all messages it
+had, so its prefix stays.
+
+Source: OpenAI API reference, Responses, input items (2026-11).
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal, TypeGuard, get_args
+
+import msgspec
+
+from proxy.errors import InvalidCall
+from proxy.providers.block_order import Order
+from proxy.providers.responses.fields import Json, known_kinds, shaped
+from proxy.providers.responses.parts import Content, chat_content
+from proxy.providers.responses.reasoning import Opaque, opened
+
+_MEND: Final = (
+    "Send messages, reasoning, function_call and function_call_output; "
+    "nothing is stored here, so send the items themselves, with `store` false."
+)
+
+
+class Item(msgspec.Struct, frozen=True, tag_field="type"):
+    """One item; ids and statuses of earlier answers are not said again."""
+
+
+class Message(Item, frozen=True, tag="message"):
+    """Something said."""
+
+    role: Literal["user", "system", "developer", "assistant"]
+    content: Content
+
+    def chat(self) -> Json:
+        """The chat message."""
+        return {"role": self.role, "content": chat_content(self.content)}
+
+
+class FunctionCall(Item, frozen=True, tag="function_call"):
+    """A function the model wanted to call."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+    def chat(self) -> Json:
+        """The entry of ``tool_calls``."""
+        function = {"name": self.name, "arguments": self.arguments}
+        return {"id": self.call_id, "type": "function", "function": function}
+
+
+class CustomCall(Item, frozen=True, tag="custom_tool_call"):
+    """A tool with free text as its input that the model wanted to call."""
+
+    call_id: str
+    name: str
+    input: str
+
+    def chat(self) -> Json:
+        """The entry of ``tool_calls``."""
+        custom = {"name": self.name, "input": self.input}
+        return {"id": self.call_id, "type": "custom", "custom": custom}
+
+
+class CallOutput(Item, frozen=True, tag="function_call_output"):
+    """What came of a call."""
+
+    call_id: str
+    output: Content
+
+    def chat(self) -> Json:
+        """The tool message."""
+        return {
+            "role": "tool",
+            "tool_call_id": self.call_id,
+            "content": chat_content(self.output),
+        }
+
+
+class CustomOutput(CallOutput, frozen=True, tag="custom_tool_call_output"):
+    """What came of a call with free text."""
+
+
+class Reasoning(Item, frozen=True, tag="reasoning"):
+    """What the model thought; only what was sealed here goes back, the rest is left out."""
+
+    encrypted_content: str | None = None
+
+    def __post_init__(self) -> None:
+        opened(self.encrypted_content)
+
+
+class Compaction(Item, frozen=True, tag="compaction"):
+    """What stands for all before it; its block is sealed here, and nobody else's can be read."""
+
+    encrypted_content: str
+
+    def __post_init__(self) -> None:
+        if not opened(self.encrypted_content):
+            raise ValueError(
+                "`encrypted_content` is a compaction of another provider, which this model cannot"
+                " read; send the items that it stands for"
+            )
+
+
+AnyItem = Message | FunctionCall | CustomCall | CallOutput | CustomOutput | Reasoning | Compaction
+#: Items that become one chat message, with their places in the input.
+Run = list[tuple[int, AnyItem]]
+
+_KINDS: Final = tuple(kind.__struct_config__.tag for kind in get_args(AnyItem))
+
+
+def messages(instructions: object, given: object, *, compacts: bool = False) -> list[Json]:
+    """The chat messages for ``instructions`` and ``input``.
+
+    Args:
+        instructions: As they came.
+        given: The input as it came.
+        compacts: Whether the model reads the compactions sealed here.
+
+    Raises:
+        InvalidCall: If they are not what the Responses API takes, or need something stored.
+    """
+    first: list[Json] = []
+    if instructions is not None:
+        first = [{"role": "system", "content": shaped(instructions, str, "instructions")}]
+    if given is None:
+        raise InvalidCall(
+            "`input` is missing. Send a text or a list of items.",
+            code="missing_required_parameter",
+            param="input",
+        )
+    if isinstance(given, str):
+        return [*first, {"role": "user", "content": given}]
+    items = [_with_kind(item) for item in shaped(given, list[Any], "input")]
+    known_kinds(items, _KINDS if compacts else _KINDS[:-1], "input", _MEND)
+    return first + [said for run in _grouped(items) for said in _said(run)]
+
+
+def runs(given: list[Any]) -> list[Run]:
+    """The items of each chat message that ``messages`` has made of this input, in order."""
+    return [run for run in _grouped(map(_with_kind, given)) if _said(run)]
+
+
+def _with_kind(item: object) -> object:
+    """The item with its type, which may be left out of messages and of references."""
+    if not isinstance(item, dict) or item.get("type") is not None:
+        return item
+    return item | {"type": "message" if "role" in item else "item_reference"}
+
+
+def _grouped(items: Iterable[object]) -> Iterator[Run]:
+    """Neighbours of the assistant's, and each other item for itself."""
+    answer: Run = []
+    for number, item in enumerate(shaped(list(items), list[AnyItem], "input")):
+        if _is_alone(item):
+            yield answer
+            yield [(number, item)]
+            answer = []
+        else:
+            answer.append((number, item))
+    yield answer
+
+
+def _is_alone(item: AnyItem) -> TypeGuard[Message | CallOutput]:
+    """Whether it is not the assistant's, and so a message by itself."""
+    return isinstance(item, CallOutput) or (isinstance(item, Message) and item.role != "assistant")
+
+
+def _said(run: Run) -> list[Json]:
+    """The chat message of a run, if it has one."""
+    if run and _is_alone(item := run[0][1]):
+        return [item.chat()]
+    return _answer(item for _, item in run)
+
+
+def _answer(run: Iterable[AnyItem]) -> list[Json]:
+    """The assistant message of a run of its items; none where nothing was said or called."""
+    contents: list[str | list[Json]] = []
+    calls: list[Json] = []
+    opaque, order, compacted = Opaque(), Order(), False
+    for item in run:
+        compacted = compacted or isinstance(item, Compaction)
+        if isinstance(item, Message):
+            contents.append(chat_content(item.content))
+            order.say(_words(contents[-1]))
+        elif isinstance(item, Reasoning | Compaction):
+            opaque.join(opened(item.encrypted_content), order)
+        else:
+            calls.append(item.chat())
+            order.call(item.call_id)
+    if not contents and not calls and not compacted:
+        return []
+    opaque.thinking_blocks += order.end()
+    said: Json = {"role": "assistant", "content": _one(contents)} | msgspec.to_builtins(opaque)
+    return [said | {"tool_calls": calls} if calls else said]
+
+
+def _words(content: str | list[Json]) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text") or part.get("refusal") or "" for part in content)
+
+
+def _one(contents: list[str | list[Json]]) -> str | list[Json] | None:
+    """The contents of several messages as one; a single text stays plain, which all accept."""
+    parts = [
+        part
+        for content in contents
+        for part in ([{"type": "text", "text": content}] if isinstance(content, str) else content)
+    ]
+    if len(parts) == 1 and parts[0].keys() == {"type", "text"}:
+        return str(parts[0]["text"])
+    return parts or None

@@ -1,0 +1,235 @@
+"""Output items while they grow: each turns what it gains into the events that say so.
+
+::
+
+    message     content_part.added ─ output_text.delta… | refusal.delta… ─ ….done ─ part.done
+    reasoning   reasoning_summary_part.added ─ reasoning_summary_text.delta… ─ ….done ─ part.done
+    call        function_call_arguments.delta… | custom_tool_call_input.delta… ─ ….done
+    compaction  nothing: it comes whole
+
+``output_item.added`` and ``output_item.done`` around them are the same for all and not said here.
+
+Source: OpenAI API reference, Responses, streaming events (2026-11).
+"""
+
+from collections.abc import Iterator
+from typing import Final, Literal, Protocol
+
+import msgspec
+
+from proxy.providers.responses.chunk import Citation, Token
+from proxy.providers.responses.fields import Json
+from proxy.providers.responses.reasoning import Opaque, sealed
+
+Event = Json
+PartKind = Literal["output_text", "refusal"]
+
+
+class Item(Protocol):
+    """An output item that is not yet done."""
+
+    def close(self) -> Iterator[Event]:
+        """The events before it is done."""
+        ...
+
+    def item(self, status: str) -> Json:
+        """The item as it is now."""
+        ...
+
+
+class Message:
+    """What the model says; text and refusal are parts of one message."""
+
+    def __init__(self, name: str, place: int) -> None:
+        self._place = {"item_id": f"msg_{name}", "output_index": place}
+        self._parts: list[Part] = []
+
+    def say(self, kind: PartKind, text: str, tokens: list[Token]) -> Iterator[Event]:
+        """It gains words of one kind, with their log probabilities if there are any."""
+        if not self._parts or self._parts[-1].kind != kind:
+            yield from self.close()
+            self._parts.append(Part(kind, self._place | {"content_index": len(self._parts)}))
+            yield self._parts[-1].added()
+        yield self._parts[-1].gain(text, tokens)
+
+    def cite(self, citation: Citation) -> Iterator[Event]:
+        """It gains a citation on its text; one with no text to stand on is left out."""
+        if self._parts and self._parts[-1].kind == "output_text":
+            yield self._parts[-1].cite(citation)
+
+    def close(self) -> Iterator[Event]:
+        """Its last part is done."""
+        if self._parts:
+            yield from self._parts[-1].done()
+
+    def item(self, status: str) -> Json:
+        """The item as it is now."""
+        return {
+            "id": self._place["item_id"],
+            "type": "message",
+            "role": "assistant",
+            "status": status,
+            "content": [part.part() for part in self._parts],
+        }
+
+
+class Part:
+    """A part of a message while it grows."""
+
+    def __init__(self, kind: PartKind, place: Json) -> None:
+        self.kind = kind
+        self._place = place
+        self._texts: list[str] = []
+        self._tokens: list[Json] = []
+        self._annotations: list[Json] = []
+
+    def added(self) -> Event:
+        """It begins, empty."""
+        return {"type": "response.content_part.added", **self._place, "part": self.part()}
+
+    def gain(self, text: str, tokens: list[Token]) -> Event:
+        """It gains some text."""
+        self._texts.append(text)
+        said = {"type": f"response.{self.kind}.delta", **self._place, "delta": text}
+        if self.kind == "refusal":
+            return said
+        found = [token.said() for token in tokens]
+        self._tokens += found
+        return said | {"logprobs": found}
+
+    def cite(self, citation: Citation) -> Event:
+        """It gains a citation, which chat nests one level deeper."""
+        annotation = {"type": "url_citation", **msgspec.structs.asdict(citation)}
+        self._annotations.append(annotation)
+        return {
+            "type": "response.output_text.annotation.added",
+            **self._place,
+            "annotation_index": len(self._annotations) - 1,
+            "annotation": annotation,
+        }
+
+    def done(self) -> Iterator[Event]:
+        """It is whole."""
+        part = self.part()
+        said = {"type": f"response.{self.kind}.done", **self._place}
+        if self.kind == "refusal":
+            yield said | {"refusal": part["refusal"]}
+        else:
+            yield said | {"text": part["text"], "logprobs": part["logprobs"]}
+        yield {"type": "response.content_part.done", **self._place, "part": part}
+
+    def part(self) -> Json:
+        """The part as it is now."""
+        text = "".join(self._texts)
+        if self.kind == "refusal":
+            return {"type": "refusal", "refusal": text}
+        return {
+            "type": "output_text",
+            "text": text,
+            "annotations": list(self._annotations),
+            "logprobs": list(self._tokens),
+        }
+
+
+class Reasoning:
+    """What the model thinks, readable as a summary, with the opaque parts sealed beside it."""
+
+    def __init__(self, name: str, place: int) -> None:
+        self._place = {"item_id": f"rs_{name}", "output_index": place}
+        self._texts: list[str] = []
+        self._blocks: list[msgspec.Raw] = []
+
+    def think(self, text: str, blocks: list[msgspec.Raw]) -> Iterator[Event]:
+        """It gains some reasoning, blocks, or both."""
+        self._blocks += blocks
+        if not text:
+            return
+        if not self._texts:
+            yield self._event("part.added", part={"type": "summary_text", "text": ""})
+        self._texts.append(text)
+        yield self._event("text.delta", delta=text)
+
+    def close(self) -> Iterator[Event]:
+        """Its summary is whole, if it has one."""
+        for part in self._summary():
+            yield self._event("text.done", text=part["text"])
+            yield self._event("part.done", part=part)
+
+    def item(self, status: str) -> Json:
+        """The item as it is now, what must come back sealed into it."""
+        opaque = Opaque(thinking_blocks=self._blocks, reasoning_content="".join(self._texts))
+        return {
+            "id": self._place["item_id"],
+            "type": "reasoning",
+            "status": status,
+            "summary": self._summary(),
+            "encrypted_content": sealed(opaque) if opaque else None,
+        }
+
+    def _summary(self) -> list[Json]:
+        text = "".join(self._texts)
+        return [{"type": "summary_text", "text": text}] if text else []
+
+    def _event(self, what: str, **said: object) -> Event:
+        kind = f"response.reasoning_summary_{what}"
+        return {"type": kind, **self._place, "summary_index": 0, **said}
+
+
+class Compaction:
+    """What stands for all before it, sealed: the caller must send it back."""
+
+    def __init__(self, name: str, block: msgspec.Raw) -> None:
+        self._item = {
+            "id": f"cmp_{name}",
+            "type": "compaction",
+            "encrypted_content": sealed(Opaque(thinking_blocks=[block])),
+        }
+
+    def close(self) -> Iterator[Event]:
+        """There is nothing more to say."""
+        yield from ()
+
+    def item(self, status: str) -> Json:
+        """The item, which has no status."""
+        return self._item
+
+
+class Call:
+    """A call the model makes, with JSON arguments or with free text."""
+
+    _CUSTOM: Final = ("custom_tool_call", "input", "response.custom_tool_call_input", "ctc")
+    _PLAIN: Final = ("function_call", "arguments", "response.function_call_arguments", "fc")
+
+    def __init__(self, name: str, place: int, call_id: str, *, custom: bool) -> None:
+        self._kind, self._field, self._event, letters = self._CUSTOM if custom else self._PLAIN
+        self._place = {"item_id": f"{letters}_{name}", "output_index": place}
+        self._call_id = call_id
+        self._name = ""
+        self._texts: list[str] = []
+
+    def named(self, name: str | None) -> None:
+        """It has a name, where it had none; some upstreams repeat it in every part."""
+        self._name = self._name or name or ""
+
+    def gain(self, text: str) -> Iterator[Event]:
+        """It gains some of what it is called with."""
+        if text:
+            self._texts.append(text)
+            yield {"type": f"{self._event}.delta", **self._place, "delta": text}
+
+    def close(self) -> Iterator[Event]:
+        """What it is called with is whole."""
+        text = "".join(self._texts)
+        done = {"type": f"{self._event}.done", **self._place, self._field: text}
+        yield done | {"name": self._name}
+
+    def item(self, status: str) -> Json:
+        """The item as it is now."""
+        return {
+            "id": self._place["item_id"],
+            "type": self._kind,
+            "call_id": self._call_id,
+            "name": self._name,
+            self._field: "".join(self._texts),
+            "status": status,
+        }

@@ -1,0 +1,115 @@
+"""What a Responses caller calls the things that were said in chat for it.
+
+::
+
+    messages[2].content[0].file.file_id    input[1].content[0].file_id
+    messages[3].tool_calls[1].id           input[4].call_id
+    response_format                        text.format
+
+A name that stands in the caller's own body is the caller's own.
+"""
+
+import re
+from types import MappingProxyType
+from typing import Any, Final
+
+from proxy.errors import InvalidCall
+from proxy.providers.responses.fields import Json
+from proxy.providers.responses.input import CallOutput, Compaction, Message, Reasoning, Run, runs
+
+_NAMES: Final = MappingProxyType(
+    {
+        "max_completion_tokens": "max_output_tokens",
+        "max_tokens": "max_output_tokens",
+        "reasoning_effort": "reasoning.effort",
+        "response_format": "text.format",
+        "verbosity": "text.verbosity",
+    }
+)
+_LOGPROBS: Final = "logprobs"
+_BLOCKS: Final = "thinking_blocks"
+_WORD: Final = re.compile(rf"\b(?:{'|'.join((*_NAMES, _LOGPROBS, _BLOCKS))})\b")
+_MESSAGE: Final = re.compile(r"messages\[(\d{1,9})\](.*)")
+_CALL: Final = re.compile(r"\.tool_calls\[(\d{1,9})\](.*)")
+_PART: Final = re.compile(r"\.content\[(\d{1,9})\](.*)")
+_NESTING: Final = re.compile(r"\.(?:function|file|allowed_tools)\b|(?<=\.image_url)\.url\b")
+
+
+class Names:
+    """The caller's names for what its chat body holds."""
+
+    def __init__(self, asked: Json) -> None:
+        """Of the caller's own fields, which ``chat_body`` has accepted."""
+        self._asked = {name: value for name, value in asked.items() if value is not None}
+
+    def error(self, error: InvalidCall) -> InvalidCall:
+        """The same refusal in the caller's names."""
+        if error.param is None:
+            return InvalidCall(self.words(error.message), code=error.code)
+        param = self._place(error.param)
+        said = error.message.replace(f"`{error.param}`", f"`{param}`")
+        return InvalidCall(self.words(said), code=error.code, param=param)
+
+    def words(self, sentence: str) -> str:
+        """The same sentence in the caller's names."""
+        return _WORD.sub(lambda found: self._spoken(found[0]), sentence)
+
+    def _spoken(self, word: str) -> str:
+        if word == _BLOCKS:
+            return "reasoning items"
+        place = self._place(word)
+        return "message.output_text.logprobs" if place == "include" else place
+
+    def _place(self, path: str) -> str:
+        """The caller's name for a place in the chat body; the path itself where there is none."""
+        if (found := _MESSAGE.fullmatch(path)) is not None:
+            try:
+                return self._message(int(found[1]), _NESTING.sub("", found[2]))
+            except IndexError:
+                return path
+        head = re.split(r"[.\[]", path, maxsplit=1)[0]
+        if head in self._asked:
+            return _NESTING.sub("", path)
+        if head == _LOGPROBS:
+            return "top_logprobs" if "top_logprobs" in self._asked else "include"
+        name = "input" if head == "messages" else _NAMES.get(head, head)
+        return name + path.removeprefix(head)
+
+    def _message(self, number: int, rest: str) -> str:
+        """Where the caller wrote what became this place in a message."""
+        given: Any = self._asked.get("input")
+        if "instructions" in self._asked:
+            if number == 0:
+                return "instructions"
+            number -= 1
+        return "input" if isinstance(given, str) else _in_run(runs(given)[number], rest)
+
+
+def _in_run(run: Run, rest: str) -> str:
+    """The place in one of the items that became one message."""
+    number, item = run[0]
+    if isinstance(item, CallOutput):
+        said = rest.replace(".content", ".output", 1).replace(".tool_call_id", ".call_id", 1)
+        return f"input[{number}]{said}"
+    if (found := _PART.fullmatch(rest)) is not None:
+        return _parts(run)[int(found[1])] + found[2]
+    if (found := _CALL.fullmatch(rest)) is not None:
+        calls = [place for place, item in run if not isinstance(item, Message | _Opaque)]
+        return f"input[{calls[int(found[1])]}]" + (".call_id" if found[2] == ".id" else found[2])
+    if rest == ".thinking_blocks":
+        sealed = [place for place, item in run if isinstance(item, _Opaque)]
+        return f"input[{sealed[0]}].encrypted_content"
+    return f"input[{number}]{rest}"
+
+
+def _parts(run: Run) -> list[str]:
+    """The places of all parts of the run's messages, which stand in one list in chat."""
+    return [
+        f"input[{place}].content" + ("" if isinstance(item.content, str) else f"[{number}]")
+        for place, item in run
+        if isinstance(item, Message)
+        for number in range(1 if isinstance(item.content, str) else len(item.content))
+    ]
+
+
+_Opaque: Final = Reasoning | Compaction

@@ -1,0 +1,73 @@
+"""A whole chat message, unfolded: what it says, one piece after another, in the model's order.
+
+Source: OpenAI API reference, Responses, output items (2026-11).
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from proxy.providers.block_order import PLACES, Content, bare, kind, restored
+from proxy.providers.responses.chunk import CallPart, Delta
+
+
+class _Thought(msgspec.Struct):
+    thinking: str = ""
+
+
+_thought = msgspec.json.Decoder(_Thought).decode
+
+
+def in_order(message: Delta) -> Iterator[Delta]:
+    """The pieces of the message; itself alone where nobody told an order.
+
+    Reasoning comes from the blocks themselves, where together they say what the message does.
+    """
+    told = message.thinking_blocks or []
+    content = _content(message, told) if told else None
+    if content is None or message.refusal or "".join(map(_thinking, told)) != message.thought:
+        yield message
+        return
+    start = 0
+    for one in content:
+        if isinstance(one, Raw):
+            yield Delta(thinking_blocks=[one], reasoning_content=_thinking(one))
+        elif isinstance(part := one.get("call"), CallPart):
+            yield Delta(tool_calls=[part])
+        else:
+            yield _said(message, start, one["text"])
+            start += len(one["text"])
+
+
+def blocks_of(told: list[Raw]) -> list[Raw]:
+    """The blocks of a delta as they were, without what tells where they or others stood."""
+    return [bare(raw) for raw in told if kind(raw) not in PLACES]
+
+
+def _content(message: Delta, told: list[Raw]) -> Content | None:
+    """Text, calls and blocks as they stood; None where that cannot be told."""
+    words = [{"text": message.text}] if message.text else []
+    parts = enumerate(message.tool_calls or ())
+    calls = [(part.id or "", {"call": replace(part, index=number)}) for number, part in parts]
+    return restored(told, words, calls)
+
+
+def _said(message: Delta, start: int, words: str) -> Delta:
+    """Some of its words, with the notes on them."""
+    within = range(start, start + len(words))
+    notes = [
+        note
+        for note in message.annotations or ()
+        if note.url_citation is not None and note.url_citation.start_index in within
+    ]
+    return Delta(content=words, annotations=notes)
+
+
+def _thinking(block: Raw) -> str:
+    """What it says of the reasoning; "" for nothing."""
+    try:
+        return _thought(block).thinking
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""

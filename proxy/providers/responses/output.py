@@ -1,0 +1,131 @@
+"""The output of one response: items in order, begun and done as a chat answer goes on.
+
+Reasoning and messages are done when something else begins. Calls stay open to the end, because
+chat may take up any of them again by its index.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from proxy.providers.compaction_blocks import is_compaction
+from proxy.providers.responses.chunk import CallPart, Citation, Custom, Delta, Function, Token
+from proxy.providers.responses.fields import Json
+from proxy.providers.responses.items import Call, Compaction, Event, Item, Message, Reasoning
+from proxy.providers.responses.order import blocks_of
+
+
+class Output:
+    """The items of one answer; ``tail`` is what their ids have in common."""
+
+    def __init__(self, tail: str) -> None:
+        self._tail = tail
+        self._items: list[Item] = []
+        self._done: dict[int, Json] = {}
+        self._calls: dict[int | str, Call] = {}
+        self._written = 0
+        self._start = 0
+
+    def gain(self, delta: Delta, tokens: list[Token]) -> Iterator[Event]:
+        """What a message gains: a compaction first, reasoning, words, then calls."""
+        opaque = blocks_of(delta.thinking_blocks or [])
+        for block in filter(is_compaction, opaque):
+            yield from self._begin(Compaction(self._next()[0], block))
+        thoughts = [block for block in opaque if not is_compaction(block)]
+        if delta.thought or thoughts:
+            yield from self._think(delta.thought, thoughts)
+        if delta.text or delta.refusal:
+            yield from self._say(delta, tokens)
+        for annotation in delta.annotations or ():
+            yield from self._cite(annotation.url_citation)
+        for place, part in enumerate(delta.tool_calls or ()):
+            yield from self._call(place if part.index is None else part.index, part)
+
+    def end(self, *, cut: bool) -> Iterator[Event]:
+        """All that is open is done; if the answer was cut off, its last item is incomplete."""
+        places = range(len(self._items))
+        for place in places:
+            if place not in self._done:
+                is_cut = cut and place == places[-1]
+                yield from self._finish(place, "incomplete" if is_cut else "completed")
+
+    def items(self) -> list[Json]:
+        """All items as they are now; one that is not done is incomplete."""
+        return [
+            self._done.get(place) or item.item("incomplete")
+            for place, item in enumerate(self._items)
+        ]
+
+    def _think(self, text: str, blocks: list[msgspec.Raw]) -> Iterator[Event]:
+        item = self._last()
+        if not isinstance(item, Reasoning):
+            item = Reasoning(*self._next())
+            yield from self._begin(item)
+        yield from item.think(text, blocks)
+
+    def _say(self, delta: Delta, tokens: list[Token]) -> Iterator[Event]:
+        item = self._last()
+        if not isinstance(item, Message):
+            item = Message(*self._next())
+            self._start = self._written
+            yield from self._begin(item)
+        if delta.text:
+            self._written += len(delta.text)
+            yield from item.say("output_text", delta.text, tokens)
+        if delta.refusal:
+            yield from item.say("refusal", delta.refusal, [])
+
+    def _cite(self, citation: Citation | None) -> Iterator[Event]:
+        """A citation; its place is counted from the first word of its message."""
+        item = self._last()
+        if citation is not None and isinstance(item, Message):
+            start = max(citation.start_index - self._start, 0)
+            end = max(citation.end_index - self._start, 0)
+            yield from item.cite(replace(citation, start_index=start, end_index=end))
+
+    def _call(self, index: int, part: CallPart) -> Iterator[Event]:
+        key = part.id if part.index is None and part.id else index
+        said = part.custom or part.function or Function()
+        text = said.input if isinstance(said, Custom) else said.arguments
+        call = self._calls.get(key)
+        if call is None:
+            name, place = self._next()
+            call_id = part.id or f"call_{name}"
+            call = Call(name, place, call_id, custom=part.custom is not None)
+            self._calls[key] = call
+            call.named(said.name)  # before it begins, so that the first event names it
+            yield from self._begin(call)
+        call.named(said.name)
+        yield from call.gain(text or "")
+
+    def _last(self) -> Item | None:
+        """The item begun last, which may still gain."""
+        return self._items[-1] if self._items else None
+
+    def _next(self) -> tuple[str, int]:
+        """The name and the place of the next item."""
+        place = len(self._items)
+        return f"{self._tail}_{place}", place
+
+    def _begin(self, item: Item) -> Iterator[Event]:
+        before = self._last()
+        if before is not None and not isinstance(before, Call):
+            yield from self._finish(len(self._items) - 1, "completed")
+        place = len(self._items)
+        self._items.append(item)
+        yield {
+            "type": "response.output_item.added",
+            "output_index": place,
+            "item": item.item("in_progress"),
+        }
+
+    def _finish(self, place: int, status: str) -> Iterator[Event]:
+        item = self._items[place]
+        yield from item.close()
+        self._done[place] = item.item(status)
+        yield {
+            "type": "response.output_item.done",
+            "output_index": place,
+            "item": self._done[place],
+        }

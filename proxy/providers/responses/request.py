@@ -1,0 +1,241 @@
+"""A Responses body as a chat body, for models whose upstream speaks no Responses.
+
+Only what can be said without state is said. Fields that both APIs know by one name pass as they
+are, and so do fields that neither knows. ``store`` is not passed on: nothing is kept either way;
+who asks for it by name is told so.
+
+Source: OpenAI API reference, Responses, create (2026-11).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+import msgspec
+import orjson
+
+from proxy.errors import InvalidCall
+from proxy.providers.compaction_blocks import COMPACT, LEAST
+from proxy.providers.responses.fields import Json, fields, shaped
+from proxy.providers.responses.input import messages
+from proxy.providers.responses.names import Names
+from proxy.providers.responses.tools import chat_tools
+
+_RESEND: Final = (
+    "Nothing is stored for this model: send the earlier items again in `input`, with `store` false."
+)
+_MANAGEMENT: Final = "context_management"
+#: Fields that need something kept or run elsewhere, and how to do without.
+_STATEFUL: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "previous_response_id": _RESEND,
+        "conversation": _RESEND,
+        "prompt": "Send the template's text as `instructions` and `input`.",
+        "background": "Leave it out and wait for the answer, or stream it.",
+        "context_management": "Leave it out and send a shorter `input` when it grows too long.",
+        "moderation": "Leave it out and moderate in a call of its own.",
+    }
+)
+#: Wishes that are not fulfilled though the call is served, and why.
+_UNKEPT: Final[Mapping[str, tuple[object, str]]] = MappingProxyType(
+    {
+        "store": (True, "dropped store: nothing is kept for this model"),
+        "truncation": ("auto", "dropped truncation auto: nothing is cut for this model"),
+    }
+)
+_UNCOUNTED: Final = "dropped max_tool_calls: it counts built-in tools, and this model has none"
+#: Fields that are read elsewhere, or that say nothing where there is no state and no built-in tool.
+_UNSAID: Final = frozenset(
+    {"input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream_options"}
+    | {"store", "truncation", "max_tool_calls", "include", *_STATEFUL}
+)
+
+
+class _Reasoning(msgspec.Struct, frozen=True):
+    effort: str | None = None
+    mode: str | None = None
+
+
+class _Plain(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
+    """Free text, which needs no saying."""
+
+
+class _Object(msgspec.Struct, frozen=True, tag_field="type", tag="json_object"):
+    """Any JSON object."""
+
+
+class _Schema(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="json_schema"):
+    name: str
+    schema: dict[str, Any]
+    description: str | None = None
+    strict: bool | None = None
+
+
+class _Text(msgspec.Struct, frozen=True):
+    format: _Plain | _Object | _Schema | None = None
+    verbosity: str | None = None
+
+
+class _Caching(msgspec.Struct, frozen=True):
+    prewarm: bool | None = None
+
+
+class _Compaction(msgspec.Struct, frozen=True):
+    type: Literal["compaction"]
+    compact_threshold: int | None = None
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A Responses call in chat's words.
+
+    Attributes:
+        body: The chat body that asks for the same.
+        notes: What was dropped, in short sentences.
+        names: What the caller calls what is in the chat body.
+    """
+
+    body: bytes
+    notes: tuple[str, ...]
+    names: Names
+
+
+def chat_body(body: bytes, *, compacts: bool = False) -> Asked:
+    """The call in chat's words; the same bytes for the same body.
+
+    Args:
+        body: The Responses body.
+        compacts: Whether the model takes Anthropic's ``context_management`` and its blocks.
+
+    Raises:
+        InvalidCall: If it is malformed, or cannot be said without state or another meaning.
+    """
+    asked = fields(body)
+    edits = _edits(asked.pop(_MANAGEMENT)) if compacts and asked.get(_MANAGEMENT) else {}
+    _refuse_state(asked)
+    _rendered({name: value for name, value in asked.items() if name != "input"})  # it is repeated
+    chat: Json = {}
+    for name, value in asked.items():
+        if value is not None and name not in _UNSAID:
+            chat |= _SAID[name](value) if name in _SAID else {name: value}
+    chat["messages"] = messages(asked.get("instructions"), asked.get("input"), compacts=compacts)
+    chat |= chat_tools(
+        asked.get("tools"), asked.get("tool_choice"), asked.get("parallel_tool_calls")
+    )
+    rendered = _rendered(chat | _extras(asked) | edits)
+    return Asked(rendered, tuple(_unkept(asked)), Names(asked))
+
+
+def _unkept(asked: Json) -> Iterator[str]:
+    for name, (wish, note) in _UNKEPT.items():
+        if asked.get(name) == wish:
+            yield note
+    if asked.get("max_tool_calls") is not None:
+        yield _UNCOUNTED
+
+
+def _refuse_state(asked: Json) -> None:
+    for name, mend in _STATEFUL.items():
+        if asked.get(name):
+            raise InvalidCall(
+                f"`{name}` is not supported for this model. {mend}",
+                code="unsupported_parameter",
+                param=name,
+            )
+
+
+def _edits(value: object) -> Json:
+    """Anthropic's edit that does what OpenAI's compaction does.
+
+    Both write a summary above so many tokens, go on from it, and answer with what must be sent
+    back. Neither threshold means anything below Anthropic's least.
+    """
+    found = shaped(value, list[_Compaction], _MANAGEMENT)
+    if len(found) > 1:
+        raise InvalidCall(
+            "`context_management` holds more than one compaction. Send one.",
+            code="invalid_value",
+            param=_MANAGEMENT,
+        )
+    edit: Json = {"type": COMPACT}
+    threshold = found[0].compact_threshold
+    if threshold is not None and threshold < LEAST:
+        raise InvalidCall(
+            f"This model cannot compact below {LEAST} tokens. Ask for a higher threshold, or leave"
+            " `context_management` out.",
+            code="unsupported_value",
+            param=f"{_MANAGEMENT}[0].compact_threshold",
+        )
+    if threshold is not None:
+        edit["trigger"] = {"type": "input_tokens", "value": threshold}
+    return {_MANAGEMENT: {"edits": [edit]}}
+
+
+def _extras(asked: Json) -> Json:
+    """What a chat upstream must be asked for that a Responses one gives unasked, or by name."""
+    extras: Json = {}
+    if asked.get("stream") is True:
+        options = shaped(asked.get("stream_options") or {}, dict[str, Any], "stream_options")
+        extras["stream_options"] = options | {"include_usage": True}
+    if "message.output_text.logprobs" in shaped(asked.get("include") or [], list[Any], "include"):
+        extras["logprobs"] = True
+    return extras
+
+
+def _reasoning(value: object) -> Json:
+    found = shaped(value, _Reasoning, "reasoning")
+    if found.mode not in (None, "standard"):
+        raise InvalidCall(
+            "This reasoning mode is not supported for this model. Leave `reasoning.mode` out.",
+            code="unsupported_value",
+            param="reasoning.mode",
+        )
+    return {} if found.effort is None else {"reasoning_effort": found.effort}
+
+
+def _text(value: object) -> Json:
+    found = shaped(value, _Text, "text")
+    said: Json = {} if found.verbosity is None else {"verbosity": found.verbosity}
+    if isinstance(found.format, _Object):
+        said["response_format"] = {"type": "json_object"}
+    if isinstance(found.format, _Schema):
+        schema = msgspec.to_builtins(found.format)
+        said["response_format"] = {"type": schema.pop("type"), "json_schema": schema}
+    return said
+
+
+def _caching(value: object) -> Json:
+    """Chat's options; the comparison for diagnostics is one of stored responses and is left out."""
+    if shaped(value, _Caching, "prompt_cache_options").prewarm:
+        raise InvalidCall(
+            "A prompt cannot be prewarmed for this model. Leave `prewarm` out.",
+            code="unsupported_value",
+            param="prompt_cache_options.prewarm",
+        )
+    given = shaped(value, dict[str, Any], "prompt_cache_options")
+    unsaid = ("prewarm", "comparison_response_id")
+    return {"prompt_cache_options": {k: v for k, v in given.items() if k not in unsaid}}
+
+
+def _logprobs(value: object) -> Json:
+    """Chat wants both fields; none at all is the default of both APIs."""
+    return {"logprobs": True, "top_logprobs": value} if value != 0 else {}
+
+
+_SAID: Final[Mapping[str, Callable[[object], Json]]] = MappingProxyType(
+    {
+        "max_output_tokens": lambda value: {"max_completion_tokens": value},
+        "reasoning": _reasoning,
+        "text": _text,
+        "prompt_cache_options": _caching,
+        "top_logprobs": _logprobs,
+    }
+)
+
+
+def _rendered(chat: Json) -> bytes:
+    try:
+        return orjson.dumps(chat)
+    except orjson.JSONEncodeError:
+        raise InvalidCall(
+            "The body is nested too deeply. Send flatter JSON.", code="invalid_json"
+        ) from None

@@ -1,0 +1,124 @@
+"""Chat chunks as the events of one response.
+
+::
+
+    first chunk      created ─ in_progress
+    what it gains    output_item.added ─ (see responses_items) ─ output_item.done
+    the end          completed | incomplete
+    a failure        error ─ failed, at any moment; nothing follows
+
+Source: OpenAI API reference, Responses, streaming events (2026-11).
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from proxy.providers.responses.answer import INCOMPLETE, ChatUsage, Echo, tail, usage
+from proxy.providers.responses.chunk import Chunk
+from proxy.providers.responses.fields import Json, fields
+from proxy.providers.responses.items import Event
+from proxy.providers.responses.order import in_order
+from proxy.providers.responses.output import Output
+
+#: A response's error code by the type of chat's error; all others are the server's.
+_CODES: Final = MappingProxyType(
+    {"rate_limit_error": "rate_limit_exceeded", "invalid_request_error": "invalid_prompt"}
+)
+_ERROR: Final = MappingProxyType(
+    {"message": "The upstream failed midway.", "type": "api_error", "code": None, "param": None}
+)
+
+
+class Unfolding:
+    """One answer while it unfolds; a whole completion unfolds in one chunk.
+
+    Attributes:
+        response: The response once the answer has ended; None before.
+        answered: Whether the upstream has begun to answer.
+    """
+
+    def __init__(self, body: bytes, created: float) -> None:
+        self.response: Json | None = None
+        self.answered = False
+        self._body = body
+        self._echo = Echo(asked=fields(body), created=created, tail="", model="")
+        self._output = Output("")
+        self._finish: str | None = None
+        self._usage: ChatUsage | None = None
+        self._tier: str | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model has said why it stopped."""
+        return self._finish is not None
+
+    def take(self, chunk: Chunk) -> Iterator[Event]:
+        """The events for one chunk; none after the end."""
+        if self.response is not None:
+            return
+        yield from self._begin(chunk.id or "", chunk.model or "")
+        self._usage = chunk.usage or self._usage
+        self._tier = chunk.service_tier or self._tier
+        if chunk.error is not None:
+            yield from self.fail(chunk.error)
+            return
+        for choice in chunk.choices or ():
+            if choice.index == 0:
+                self.answered = True
+                self._finish = choice.finish_reason or self._finish
+                tokens = choice.logprobs.content if choice.logprobs is not None else None
+                whole = () if choice.message is None else in_order(choice.message)
+                for delta in whole if choice.delta is None else (choice.delta,):
+                    yield from self._output.gain(delta, tokens or [])
+
+    def end(self) -> Iterator[Event]:
+        """The events at a good end; none if it has ended already."""
+        if self.response is not None:
+            return
+        yield from self._begin("", "")
+        reason = INCOMPLETE.get(self._finish or "")
+        yield from self._output.end(cut=reason is not None)
+        details = None if reason is None else {"reason": reason}
+        status = "completed" if reason is None else "incomplete"
+        yield self._ended(status, incomplete_details=details)
+
+    def fail(self, error: object) -> Iterator[Event]:
+        """The events at a failure, from chat's error object; none if it has ended already."""
+        if self.response is not None:
+            return
+        yield from self._begin("", "")
+        found = _ERROR | _texts(error)
+        plain = {name: found[name] for name in ("code", "message", "param")}
+        # Callers of the reference read the fields, OpenAI's SDK raises on `error`.
+        yield {"type": "error", **plain, "error": found}
+        code = _CODES.get(found["type"] or "", "server_error")
+        yield self._ended("failed", error={"code": code, "message": found["message"]})
+
+    def _begin(self, chat_id: str, model: str) -> Iterator[Event]:
+        echo = self._echo
+        if echo.tail:
+            return
+        named = model or str(echo.asked.get("model") or "")
+        self._echo = Echo(
+            asked=echo.asked, created=echo.created, tail=tail(chat_id, self._body), model=named
+        )
+        self._output = Output(self._echo.tail)
+        for kind in ("created", "in_progress"):
+            yield {"type": f"response.{kind}", "response": self._echo.snapshot("in_progress", [])}
+
+    def _ended(self, status: str, **more: object) -> Event:
+        known: Json = {} if self._tier is None else {"service_tier": self._tier}
+        used = None if self._usage is None else usage(self._usage)
+        self.response = self._echo.snapshot(
+            status, self._output.items(), usage=used, **known, **more
+        )
+        return {"type": f"response.{status}", "response": self.response}
+
+
+def _texts(error: object) -> dict[str, str]:
+    """The fields of chat's error object that are what they should be."""
+    if not isinstance(error, Mapping):
+        return {}
+    names = ("message", "type", "code", "param")
+    return {name: error[name] for name in names if isinstance(error.get(name), str)}

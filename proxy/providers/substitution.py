@@ -1,0 +1,262 @@
+"""A request that another model answers, in the words which that model takes; pure.
+
+What only steers an answer is said in other words or left out, each with a note. What would change
+what the answer means is not touched here: a model that cannot take it is no substitute, and is
+ruled out before anything is sent (``proxy.calls.requirements``). The caller's own model gets the
+caller's bytes.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from proxy.catalog.entries import Route
+from proxy.providers.port import Prepared
+
+_CHAT: Final = "chat/completions"
+_COMPLETIONS: Final = "completions"
+_RESPONSES: Final = "responses"
+
+#: Taken where the catalog says nothing of a model's requests.
+#: Source: OpenAI API reference (2026-11).
+_OPENAI: Final = frozenset(
+    {
+        "max_completion_tokens", "developer", "stop", "choices", "forced_tools", "parallel_tools",
+        "functions", "custom_tools", "hosted_tools", "openai_params", "seed",
+    }
+)  # fmt: skip
+#: The same of all others that speak like OpenAI, as vLLM's server does (0.33.0).
+_ALIKE: Final = frozenset(
+    {
+        "max_tokens", "sampling", "penalties", "logit_bias", "extra_sampling", "stop", "choices",
+        "logprobs", "forced_tools", "parallel_tools", "functions", "seed", "openai_params",
+    }
+)  # fmt: skip
+#: What every model of the Messages API takes, or its wire says in other words.
+_MESSAGES: Final = frozenset({"stop"})
+_LIMITS: Final = ("max_tokens", "max_completion_tokens")
+
+#: The trait that a field of a chat call needs.
+_NEEDED: Final[Mapping[str, str]] = {
+    "temperature": "sampling",
+    "top_p": "sampling",
+    "presence_penalty": "penalties",
+    "frequency_penalty": "penalties",
+    "logit_bias": "logit_bias",
+    "top_k": "extra_sampling",
+    "min_p": "extra_sampling",
+    "repetition_penalty": "extra_sampling",
+    "seed": "seed",
+    "verbosity": "verbosity",
+    "prediction": "prediction",
+    "parallel_tool_calls": "parallel_tools",
+    "store": "openai_params",
+    "metadata": "openai_params",
+    "moderation": "openai_params",
+    "safety_identifier": "openai_params",
+    "service_tier": "openai_params",
+    "user": "openai_params",
+}
+#: Those of them that a Responses call has, too.
+_EVERYWHERE: Final = frozenset({"temperature", "top_p"})
+_SAMPLING: Final = frozenset({"temperature", "top_p"})
+
+#: Efforts, from the least to the most, with the trait that each needs.
+_EFFORTS: Final[Mapping[str, str]] = {
+    "none": "effort_none",
+    "minimal": "effort_minimal",
+    "low": "effort",
+    "medium": "effort",
+    "high": "effort",
+    "xhigh": "effort_xhigh",
+    "max": "effort_max",
+}
+#: The most thinking tokens of an effort, for callers that asked for a number of them.
+_BUDGETS: Final = ((2_048, "low"), (8_192, "medium"))
+
+#: What an assistant's message may hold that only some providers know.
+_THOUGHTS: Final = ("thinking_blocks", "reasoning_content", "reasoning_details")
+_NULL: Final = b"null"
+
+Fields = dict[str, msgspec.Raw]
+
+_fields: Final = msgspec.json.Decoder(Fields).decode
+_messages: Final = msgspec.json.Decoder(list[Fields]).decode
+
+
+class _Thinking(msgspec.Struct):
+    type: str = ""
+    budget_tokens: int = 0
+
+
+_thinking: Final = msgspec.json.Decoder(_Thinking).decode
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def accepted_traits(route: Route) -> frozenset[str]:
+    """The traits of a route's model; those of its kind where the catalog says none of them."""
+    if route.upstream.kind == "anthropic":
+        return route.traits | _MESSAGES
+    if not route.traits.isdisjoint(_LIMITS):
+        return route.traits
+    is_openai = route.upstream.provider in {"openai", "azure"} or route.regime.startswith("openai-")
+    return route.traits | (_OPENAI if is_openai else _ALIKE)
+
+
+def translate_for_substitute(prepared: Prepared, route: Route) -> Prepared:
+    """The request as the route's model takes it, where its caller wrote it for another model.
+
+    The Messages API has a wire of its own, which says all of a chat call in its words already.
+
+    Args:
+        prepared: The request, as the route's wire made it.
+        route: Where it goes.
+    """
+    endpoint = prepared.path.partition("?")[0].removeprefix("/")
+    if route.upstream.kind != "openai" or endpoint not in {_CHAT, _COMPLETIONS, _RESPONSES}:
+        return prepared
+    try:
+        translation = _Translation(_fields(prepared.body), accepted_traits(route))
+        translation.run(endpoint)
+    except _UNREADABLE:
+        return prepared
+    if not translation.notes:
+        return prepared
+    return msgspec.structs.replace(
+        prepared,
+        body=msgspec.json.encode(translation.fields),
+        notes=(*prepared.notes, *translation.notes),
+    )
+
+
+class _Translation:
+    """One body on its way into another model's words; what stays is byte for byte its own."""
+
+    def __init__(self, fields: Fields, traits: frozenset[str]) -> None:
+        self.fields = fields
+        self.notes: list[str] = []
+        self._traits = traits
+
+    def run(self, endpoint: str) -> None:
+        if endpoint == _CHAT:
+            self._limit()
+            self._say_thinking()
+            self._chat_effort()
+            self._messages()
+        elif endpoint == _RESPONSES:
+            self._responses_effort()
+        for name, trait in _NEEDED.items():
+            if name in self.fields and (endpoint != _RESPONSES or name in _EVERYWHERE):
+                self._keep(name, trait)
+
+    def _limit(self) -> None:
+        """Say the output limit in the field that the model knows."""
+        for name, other in (_LIMITS, _LIMITS[::-1]):
+            if name not in self.fields or name in self._traits or other not in self._traits:
+                continue
+            if other in self.fields:
+                del self.fields[name]
+                self.notes.append(f"dropped {name}: {other} says it")
+                continue
+            self.fields = {other if key == name else key: raw for key, raw in self.fields.items()}
+            self.notes.append(f"sent {name} as {other}")
+
+    def _say_thinking(self) -> None:
+        """Say Anthropic's ``thinking`` as an effort."""
+        raw = self.fields.pop("thinking", None)
+        if raw is None:
+            return
+        found = _thinking(raw)
+        effort = "none" if found.type == "disabled" else "high"
+        if found.type == "enabled":
+            effort = next((name for most, name in _BUDGETS if found.budget_tokens <= most), "high")
+        if "effort" in self._traits and "reasoning_effort" not in self.fields:
+            self.fields["reasoning_effort"] = _json(effort)
+            self.notes.append(f"sent thinking as reasoning_effort {effort}")
+        else:
+            self.notes.append("dropped thinking: the model has no such parameter")
+
+    def _chat_effort(self) -> None:
+        raw = self.fields.get("reasoning_effort")
+        if raw is None or bytes(raw) == _NULL:
+            return
+        found = self._effort(raw, "reasoning_effort")
+        if found is None:
+            del self.fields["reasoning_effort"]
+        else:
+            self.fields["reasoning_effort"] = found
+
+    def _responses_effort(self) -> None:
+        raw = self.fields.get("reasoning")
+        if raw is None or bytes(raw) == _NULL:
+            return
+        inner = _fields(raw)
+        if "effort" not in inner or bytes(inner["effort"]) == _NULL:
+            return
+        found = self._effort(inner["effort"], "reasoning.effort")
+        if found is None:
+            del inner["effort"]
+        else:
+            inner["effort"] = found
+        self.fields["reasoning"] = msgspec.Raw(msgspec.json.encode(inner))
+
+    def _effort(self, raw: msgspec.Raw, name: str) -> msgspec.Raw | None:
+        """The nearest effort that the model knows, the lower of two; None for no parameter."""
+        asked = msgspec.json.decode(raw)
+        known = [each for each, trait in _EFFORTS.items() if trait in self._traits]
+        if not known:
+            self.notes.append(f"dropped {name}: the model has no such parameter")
+            return None
+        if asked in known or asked not in _EFFORTS:
+            return raw
+        order = list(_EFFORTS)
+        place = order.index(asked)
+        nearest = min(known, key=lambda each: abs(order.index(each) - place))
+        self.notes.append(f"sent {name} {asked} as {nearest}: the nearest that the model has")
+        return _json(nearest)
+
+    def _keep(self, name: str, trait: str) -> None:
+        """Leave a field out whose trait the model lacks."""
+        if trait in self._traits or bytes(self.fields[name]) == _NULL:
+            return
+        if name in _SAMPLING and "sampling_at_none" in self._traits and self._is_effort_none():
+            return
+        del self.fields[name]
+        self.notes.append(f"dropped {name}: the model does not take it")
+
+    def _is_effort_none(self) -> bool:
+        raw = self.fields.get("reasoning_effort")
+        if raw is None and "reasoning" in self.fields:
+            raw = _fields(self.fields["reasoning"]).get("effort")
+        return raw is not None and bytes(raw) == b'"none"'
+
+    def _messages(self) -> None:
+        """Say the role ``developer`` as ``system``; leave out thoughts in others' words."""
+        raw = self.fields.get("messages")
+        if raw is None:
+            return
+        text = bytes(raw)
+        says_role = "developer" not in self._traits and b'"developer"' in text
+        is_strict = "openai_params" in self._traits and "extra_sampling" not in self._traits
+        strange = _THOUGHTS if is_strict else _THOUGHTS[:1]
+        left_out = [name for name in strange if bytes(_json(name)) in text]
+        if not says_role and not left_out:
+            return
+        messages = _messages(raw)
+        developers = [
+            each for each in messages if says_role and each.get("role") == _json("developer")
+        ]
+        for each in developers:
+            each["role"] = _json("system")
+        dropped = {name for name in left_out for each in messages if each.pop(name, None)}
+        if developers:
+            self.notes.append("sent the role developer as system")
+        if dropped:
+            self.notes.append(f"dropped {', '.join(sorted(dropped))}: the model does not take it")
+        if developers or dropped:
+            self.fields["messages"] = msgspec.Raw(msgspec.json.encode(messages))
+
+
+def _json(value: str) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))

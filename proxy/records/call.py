@@ -1,0 +1,119 @@
+"""One request from a caller, and who is calling."""
+
+from typing import Final
+from urllib.parse import unquote
+
+import msgspec
+
+from proxy.records.origin import Origin
+from proxy.records.request_fields import Ask
+
+#: How the paths begin that name a model.
+MODELS: Final = "models/"
+_OF_MODELS: Final = frozenset({"GET", "DELETE"})
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """A caller's key, as the gateway knows it once authenticated.
+
+    Attributes:
+        id: Public name of the key, such as ``key_…``; never the secret.
+        team: The id of the team that owns and pays.
+        team_name: What people call the team.
+        feature: The feature label of calls that name none.
+        keeps_prompts: Whether the team opted in to storing prompt text.
+        revoked: Whether it no longer opens anything.
+    """
+
+    id: str
+    team: str
+    team_name: str
+    feature: str = ""
+    keeps_prompts: bool = False
+    revoked: bool = False
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One request from a caller, authenticated and read; its bytes are never modified.
+
+    Attributes:
+        id: Sorts by time; unique without coordination.
+        key: Who is calling.
+        method: The HTTP method, in capitals.
+        endpoint: The path below ``/v1/``, such as ``chat/completions``.
+        query: The raw query string, without ``?``.
+        headers: The caller's headers that may be passed on, names in lower case.
+        body: The caller's own bytes.
+        ask: What was read from them; None where the body is not JSON.
+        feature: From the header, the body, or the key; "" where nobody said.
+        conversation: What the caller calls its conversation; "" where it does not say.
+        session: What its client's headers say of the session, hashed; "" for nothing.
+        slots: What the caller's header says of its texts' slots; "" for nothing.
+        compaction: What the caller's header says of compaction; "" for nothing.
+        arrived: When, in seconds since the epoch (UTC).
+        notes: What of it was read otherwise than it was said, in short sentences.
+        salt: What keeps its team out of others' caches, a secret; "" where teams share them.
+        origin: Whence its body was shortened; None where it is the caller's own.
+        is_own: Whether the gateway asks it by itself, to have notes taken.
+        substitute: The public name of the model that answers in place of the one asked for; ""
+            where that one answers itself.
+    """
+
+    id: str
+    key: Key
+    method: str
+    endpoint: str
+    query: str = ""
+    headers: dict[str, str]
+    body: bytes
+    ask: Ask | None
+    feature: str = ""
+    conversation: str = ""
+    session: str = ""
+    slots: str = ""
+    compaction: str = ""
+    arrived: float
+    notes: tuple[str, ...] = ()
+    salt: str = ""
+    origin: Origin | None = None
+    is_own: bool = False
+    substitute: str = ""
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the caller asked for a stream."""
+        return self.ask is not None and bool(self.ask.stream)
+
+    @property
+    def model(self) -> str:
+        """The public model name asked for; "" for calls that name none."""
+        return self.ask.model if self.ask is not None else ""
+
+    @property
+    def path_model(self) -> str:
+        """The model that the call's path names, to retrieve or delete it; "" for any other call.
+
+        Source: OpenAI API reference, retrieve a model, delete a fine-tuned model (2026-11).
+        """
+        is_about_model = self.method in _OF_MODELS and self.endpoint.startswith(MODELS)
+        return unquote(self.endpoint.removeprefix(MODELS)) if is_about_model else ""
+
+    @property
+    def end_user(self) -> str:
+        """The opaque end user the caller named; "" for none."""
+        return self.ask.end_user if self.ask is not None else ""
+
+    @property
+    def is_background(self) -> bool:
+        """Whether its answer is made after it is answered, and what that used is not told here."""
+        return self._asked is not None and self._asked.is_background
+
+    @property
+    def offers_hosted(self) -> bool:
+        """Whether it offers a tool that its provider runs, for a fee beside its tokens."""
+        return self._asked is not None and self._asked.offers_hosted
+
+    @property
+    def _asked(self) -> Ask | None:
+        """What it asks of the Responses API; None where it asks another."""
+        return self.ask if self.endpoint == "responses" else None

@@ -1,0 +1,171 @@
+"""What compaction made of one attempt's prompt, as a value; pure."""
+
+from typing import Final
+
+import msgspec
+
+from proxy.records.call import Call
+from slo.price import Tariff, Terms, cost
+from slo.usage import Usage
+
+#: Where tokens that no cache knew may be billed.
+_WRITTEN: Final = ("write_5m", "write_30m", "write_1h", "write_12h")
+#: What stands behind a feature where a model is asked for notes for it; and the longest feature.
+_NOTING: Final = "/compaction"
+_LABEL: Final = 128
+#: Why compaction had a part in a call that asks for notes. No caller can say so of its own.
+NOTES: Final = "notes"
+#: Tokens from which on every provider's cache keeps a prompt.
+#: Source: Anthropic, prompt caching, cache limitations (2026-11): 4,096 at most.
+_LEAST: Final = 4_096
+#: Why nothing came of it although it was to be tried: the caller is told in a note.
+_TROUBLE: Final = {
+    "failed": "compaction failed, so the conversation went as it came",
+    "late": "compaction took too long, so the conversation went as it came",
+    "busy": "compaction was busy, so the conversation went as it came",
+    "invalid": "compaction made something invalid, so the conversation went as it came",
+    "refused": "an upstream refused what compaction made, so the conversation went as it came",
+}
+
+
+class Fold(msgspec.Struct, frozen=True, kw_only=True):
+    """What is sent in place of a call, or why it goes as it came.
+
+    Attributes:
+        mode: The feature's mode; "" where compaction has no part in the call.
+        why: Why it was folded at this call or was not, as a code.
+        folded_why: Why the part that was folded last was, at this call or earlier; "" for none.
+        sent: The call as it is sent; None for as it came.
+        is_folded: Whether less is sent than came.
+        before: Tokens of the prompt as it came, by estimate; None where nobody reckoned.
+        after: Tokens of what is sent, or would be.
+        reset: Whether the prompt begins otherwise than the call before it did.
+        is_warm: Whether a cache would have known the prompt as it came, so far as is known.
+        break_even: Calls that pay the fold back; None where there was none.
+        needed: Values of the newest tool calls that stood in what was folded.
+        lost: How many of them what is sent does not hold.
+        messages: Messages that facts stand for in what is sent, 0 where results alone were said
+            shorter; None where it goes as it came.
+        notes: What the caller is told, in short sentences.
+        conversation: Which it is, as planning names it; b"" where nobody asked.
+    """
+
+    mode: str = ""
+    why: str = ""
+    sent: Call | None = None
+    is_folded: bool = False
+    before: int | None = None
+    after: int | None = None
+    reset: bool = False
+    is_warm: bool = True
+    break_even: float | None = None
+    needed: int = 0
+    lost: int = 0
+    messages: int | None = None
+    folded_why: str = ""
+    notes: tuple[str, ...] = ()
+    conversation: bytes = b""
+
+    def call(self, came: Call) -> Call:
+        """The call as it is sent."""
+        return came if self.sent is None else self.sent
+
+    @property
+    def told(self) -> str:
+        """What a header says of it; "" where compaction had no part in the call."""
+        if not self.mode:
+            return ""
+        words = [self._outcome, *self._reasons]
+        if self.before is not None and self.after is not None:
+            words.append(f"tokens={self.before}->{self.after}")
+        if self.is_folded:
+            words.append(f"reset={'yes' if self.reset else 'no'}")
+        if self.break_even is not None:
+            words.append(f"break-even={self.break_even:.1f}")
+        return "; ".join(words)
+
+    @property
+    def _reasons(self) -> tuple[str, ...]:
+        """Why it was folded, and if that was decided earlier, why no more was at this call."""
+        is_earlier = self.is_folded and self.messages and self.folded_why not in {"", self.why}
+        if is_earlier:
+            return f"reason={self.folded_why}", f"no-more={self.why}"
+        return (f"reason={self.why}",)
+
+    @property
+    def _outcome(self) -> str:
+        if not self.is_folded:
+            return "as it came"
+        return "trimmed" if self.messages == 0 else "folded"
+
+
+NO_FOLD: Final = Fold()
+"""Compaction has no part in the call."""
+
+
+def noting(feature: str) -> str:
+    """The feature of the calls that ask a model for notes on a feature's conversations.
+
+    It is one of its own, so that what they cost is seen, and may have a budget.
+    """
+    return feature[: _LABEL - len(_NOTING)] + _NOTING
+
+
+def unfolded(mode: str, why: str) -> Fold:
+    """A call that goes as it came although its feature is compacted; tells where that is trouble.
+
+    Args:
+        mode: The feature's mode.
+        why: As a code.
+    """
+    note = _TROUBLE.get(why)
+    return Fold(mode=mode, why=why, notes=(note,) if note else ())
+
+
+def saved(
+    fold: Fold, usage: Usage | None, tariff: Tariff | None, at: float, terms: Terms
+) -> int | None:
+    """What folding saved of a call in 1e-9 US dollars, below 0 where it cost more.
+
+    It is compared with the same prompt as it came. Where a cache was warm, or may have been, it
+    would have read all of that: so a reset is charged with what it wrote anew, and nothing is
+    claimed that a cache would have given anyway.
+
+    Args:
+        fold: What was sent.
+        usage: What the provider counted.
+        tariff: The route's prices.
+        at: When the call was made, in seconds since the epoch.
+        terms: On what terms it was served.
+    """
+    if not fold.is_folded or usage is None or tariff is None:
+        return None
+    paid = cost(usage, tariff, at, terms)
+    asked = cost(as_it_came(fold, usage), tariff, at, terms)
+    if asked is None:  # where reading a cache has no price, there is none
+        cold = msgspec.structs.replace(fold, is_warm=False)
+        asked = cost(as_it_came(cold, usage), tariff, at, terms)
+    if paid is None or asked is None:
+        return None
+    return asked.effective_nanos - paid.effective_nanos
+
+
+def as_it_came(fold: Fold, usage: Usage) -> Usage:
+    """What a call that was folded would have used unfolded.
+
+    Tokens are scaled to what the provider counted.
+    """
+    before, after = fold.before or 0, fold.after or 0
+    more = usage.prompt * (before - after) // after if after else 0
+    if fold.reset and fold.is_warm:
+        return Usage(cache_read=usage.prompt + more, output=usage.output, reasoning=usage.reasoning)
+    # Nothing read of a short prompt is no sign that nothing would have been of a longer one.
+    is_read = usage.cache_read or (fold.is_warm and usage.prompt < _LEAST)
+    bucket = "cache_read" if is_read else _cold(usage)
+    return msgspec.structs.replace(usage, **{bucket: getattr(usage, bucket) + more})
+
+
+def _cold(usage: Usage) -> str:
+    """Where tokens are billed that a cache does not know, by where this call's were."""
+    written = max(_WRITTEN, key=lambda name: int(getattr(usage, name)))
+    return written if getattr(usage, written) else "input"

@@ -1,0 +1,1 @@
+"""What a call uses that keeps state, each around a pure core."""

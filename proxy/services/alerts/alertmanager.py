@@ -1,0 +1,50 @@
+"""Prometheus' Alertmanager, for those who do not run Prometheus: who does had better use its rules.
+
+It takes an alert to be over that it is not told of for a while, so open ones are told every minute.
+
+Source: prometheus.io, Alertmanager, sending alerts, and its OpenAPI 2.0 file (2026-11).
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from proxy.services.alerts.http_sender import Message, Telling, stamp
+from slo.alert import Alert, lines
+
+#: Seconds between two tellings of an open alert.
+AGAIN: Final = 60.0
+#: Seconds after which an alert that nobody tells of any more is over.
+_LASTS: Final = 4 * AGAIN
+_PATH: Final = "/api/v2/alerts"
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def message(telling: Telling) -> Message:
+    """All the alerts; the secret, where there is one, is a bearer token."""
+    body = _encode([_told(alert, telling.at) for alert in telling.group.alerts])
+    headers = {"content-type": "application/json"}
+    if telling.secret:
+        headers["authorization"] = f"Bearer {telling.secret}"
+    return Message(body, headers)
+
+
+def address(url: str) -> str:
+    """Where alerts are posted on the Alertmanager with this URL."""
+    plain = url.rstrip("/")
+    return plain if plain.endswith(_PATH) else plain + _PATH
+
+
+def _told(alert: Alert, at: float) -> dict[str, Any]:
+    """An alert whose labels say which it is and nothing that changes: they are its identity."""
+    return {
+        "labels": {
+            "alertname": f"Thriftgate{alert.kind.capitalize()}",
+            "severity": alert.severity.value,
+            "subject": alert.subject,
+            "alert": alert.id,
+        },
+        "annotations": {"summary": alert.title, "description": "\n".join(lines(alert))},
+        "startsAt": stamp(alert.began),
+        "endsAt": stamp(at + _LASTS if alert.ended is None else alert.ended),
+    }

@@ -1,0 +1,121 @@
+"""Outlets: sinks whose addresses and secrets are known."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from proxy.services.alerts import alertmanager, notices, slack, webhook
+from proxy.services.alerts.http_sender import Message, Telling
+from proxy.services.alerts.notices import Notice
+from proxy.store.sql.outbox import Letter
+from slo.alert import Alert, identity
+from slo.alerting import MOST, Group, repeated
+from slo.promises.sinks import Sink, SinkKind
+
+_MESSAGES: Final[Mapping[SinkKind, Callable[[Telling], Message | Notice]]] = {
+    SinkKind.WEBHOOK: webhook.message,
+    SinkKind.SLACK: slack.message,
+    SinkKind.ALERTMANAGER: alertmanager.message,
+    SinkKind.APPRISE: lambda telling: notices.notice(telling.group.alerts[0]),
+}
+
+
+class Outlet(msgspec.Struct, frozen=True):
+    """A sink that can be spoken to.
+
+    Attributes:
+        sink: Which.
+        url: Where; a secret.
+        secret: What signs, or a token; "" where the sink has none.
+    """
+
+    sink: Sink
+    url: str
+    secret: str = ""
+
+    def __repr__(self) -> str:
+        """Its name alone."""
+        return f"Outlet({self.sink.name})"
+
+    def message(self, group: Group, letters: Sequence[Letter], at: float) -> Message | Notice:
+        """What the sink is told of a group.
+
+        Args:
+            group: The alerts.
+            letters: The same as they came from the outbox.
+            at: When, in seconds since the epoch.
+        """
+        # Until somebody takes it, what is sent again goes by the same id.
+        tellings = sorted(f"{each.alert.id} {each.phase} {each.sent}" for each in letters)
+        named = identity(self.sink.name, *tellings)
+        telling = Telling(group=group, id=named, at=at, secret=self.secret)
+        return _MESSAGES[self.sink.kind](telling)
+
+    @property
+    def most(self) -> int:
+        """Alerts in one message; services close each alert by itself, so they get one each."""
+        return 1 if self.sink.kind is SinkKind.APPRISE else MOST
+
+    def again(self, alert: Alert) -> float | None:
+        """In how many seconds the sink is told of the alert again; None for never."""
+        if self.sink.kind is SinkKind.ALERTMANAGER:
+            return alertmanager.AGAIN if alert.is_open else None
+        return repeated(alert)
+
+
+def outlets(sinks: Iterable[Sink], known: Mapping[str, str]) -> tuple[list[Outlet], list[str]]:
+    """The sinks that can be spoken to, and why each of the others cannot, in sentences.
+
+    Args:
+        sinks: All there are.
+        known: The values of the environment variables that they name.
+    """
+    found, lacking = [], []
+    for sink in sinks:
+        url = known.get(sink.url_env, "")
+        secret = known.get(sink.secret_env, "")
+        why = _lacking(sink, url, secret)
+        if why:
+            lacking.append(f"The sink `{sink.name}` is told of nothing: {why}.")
+            continue
+        is_manager = sink.kind is SinkKind.ALERTMANAGER
+        found.append(Outlet(sink, alertmanager.address(url) if is_manager else url, secret))
+    return found, lacking
+
+
+def variables(sinks: Iterable[Sink]) -> list[str]:
+    """The environment variables that sinks name."""
+    return [name for sink in sinks for name in (sink.url_env, sink.secret_env) if name]
+
+
+def _lacking(sink: Sink, url: str, secret: str) -> str:
+    """Why a sink cannot be spoken to; "" if it can."""
+    if not url:
+        return f"{sink.url_env} is not set"
+    if why := _unusable(sink, url):
+        return why
+    if sink.secret_env and not secret:
+        return f"{sink.secret_env} is not set"
+    if not (secret.isascii() and (secret.isprintable())):
+        return f"{sink.secret_env} holds what no header can"
+    return ""
+
+
+def _unusable(sink: Sink, url: str) -> str:
+    """Why nothing can be sent to such a URL; "" if something can."""
+    if sink.kind is SinkKind.APPRISE:
+        why = notices.why_not(url)
+        return why and f"{sink.url_env} {why}"
+    return "" if _is_address(url) else f"{sink.url_env} holds no address of http or https"
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - it is read to be checked
+    except ValueError:
+        return False
+    is_plain = url.isascii() and url.isprintable() and " " not in url
+    return is_plain and parts.scheme in {"http", "https"} and bool(parts.hostname)

@@ -1,0 +1,202 @@
+"""Messages to sinks: one deadline for all of it, no redirects, nothing told of addresses.
+
+A sink's address may be its secret, so neither the log nor an error ever holds one.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final, Self
+from urllib.parse import unquote, urlsplit
+
+import httpx2
+import msgspec
+
+from proxy.services.alerts.notices import Notice, Notices
+from slo.alerting import Group
+
+#: Seconds that one post may take.
+DEADLINE: Final = 10.0
+_CONNECTIONS: Final = 20
+#: Statuses that say that the message is wrong, and not the sink.
+_REFUSALS: Final = frozenset({400, 413, 422})
+#: Bytes of a refusal's body that are read, within so many seconds, and characters that are told.
+_READ: Final = 8 * 1024
+_LISTENS: Final = 2.0
+_SAID: Final = 200
+#: Characters that a part of an address has at least to be taken for a secret.
+_SECRET: Final = 5
+_HIDDEN: Final = "[hidden]"
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>]+", re.IGNORECASE)
+
+
+class Telling(msgspec.Struct, frozen=True, kw_only=True):
+    """What a message is made of.
+
+    Attributes:
+        group: The alerts.
+        id: The same where the same is told again because nobody took it.
+        at: When, in seconds since the epoch.
+        secret: The sink's; "" where it has none.
+    """
+
+    group: Group
+    id: str
+    at: float
+    secret: str = ""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """What is posted: a body, and its headers."""
+
+    body: bytes
+    headers: Mapping[str, str]
+
+
+class NotTaken(Exception):
+    """The sink did not take a message; says why without its address.
+
+    Attributes:
+        detail: What the sink or the network said of it, without addresses and secrets, in at most
+            200 characters; "" where nothing was said. It is for whoever tests the sink: neither
+            logs nor the outbox hold it.
+        is_refused: Whether it is for what the message says.
+        retry_after: Seconds that the sink asks for; None where it does not say.
+    """
+
+    def __init__(
+        self,
+        why: str,
+        *,
+        is_refused: bool = False,
+        retry_after: float | None = None,
+        detail: str = "",
+    ) -> None:
+        super().__init__(why)
+        self.detail = detail
+        self.is_refused = is_refused
+        self.retry_after = retry_after
+
+
+class Post:
+    """Posts messages; closed at the end of its block."""
+
+    def __init__(self, deadline: float = DEADLINE) -> None:
+        # It logs every address it posts to.
+        logging.getLogger("httpx2").setLevel(logging.WARNING)
+        self._deadline = deadline
+        self._notices = Notices(deadline)
+        self._client = httpx2.AsyncClient(
+            follow_redirects=False,
+            trust_env=False,
+            timeout=deadline,
+            limits=httpx2.Limits(max_connections=_CONNECTIONS),
+        )
+
+    async def __aenter__(self) -> Self:
+        """Ready."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Hang up."""
+        self._notices.close()
+        await self._client.aclose()
+
+    async def send(self, url: str, message: Message | Notice) -> None:
+        """Send a message or a notice.
+
+        Raises:
+            NotTaken: If the sink did not take it.
+        """
+        if isinstance(message, Message):
+            await self._post(url, message)
+        elif why := await self._notices.send(url, message):
+            raise NotTaken(why, detail="`apprise -vv` with the same URL says more")
+
+    async def _post(self, url: str, message: Message) -> None:
+        """Post a message; of what the sink says, only a refusal's beginning is read.
+
+        Raises:
+            NotTaken: If the sink did not take it.
+        """
+        headers = {"user-agent": "thriftgate", "accept-encoding": "identity", **message.headers}
+        hide = partial(without_secrets, url=url, headers=message.headers)
+        status, retry, said = 0, "", b""
+        try:
+            async with (
+                asyncio.timeout(self._deadline),
+                self._client.stream("POST", url, content=message.body, headers=headers) as answer,
+            ):
+                status, retry = answer.status_code, answer.headers.get("retry-after", "")
+                if not 200 <= status < 300:
+                    said = await _beginning(answer)
+        except TimeoutError:
+            if not status:
+                raise NotTaken(f"it did not answer within {self._deadline:g} s") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            if not status:
+                # What it says may hold the address.
+                why = f"it cannot be reached ({type(error).__name__})"
+                raise NotTaken(why, detail=hide(str(error))) from None
+        if not 200 <= status < 300:
+            raise _not_taken(status, retry, hide(said.decode("utf8", "replace")))
+
+
+def stamp(at: float) -> str:
+    """A time as RFC 3339 has it, in UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def without_secrets(text: str, *, url: str, headers: Mapping[str, str]) -> str:
+    """The beginning of what a sink said, on one line, without addresses and secrets.
+
+    Args:
+        text: As it was said; where it was cut, what it ends with may be a part of a secret.
+        url: The sink's address; each part of it may be a secret.
+        headers: What was sent beside the message, such as a token.
+    """
+    parts = urlsplit(url)
+    sent = [value for name, value in headers.items() if name != "content-type"]
+    words = [url, parts.netloc.rpartition("@")[0], parts.path, parts.query, parts.fragment, *sent]
+    words += [each for word in words for each in re.split(r"[/&=;:@\s]", word)]
+    hidden = {each for word in words for each in (word, unquote(word)) if len(each) >= _SECRET}
+    longest = max(map(len, hidden), default=0)
+    if len(text) >= _READ:
+        text = text[: max(len(text) - longest, 0)]
+    text = _ADDRESS.sub(_HIDDEN, text)
+    for word in sorted(hidden, key=len, reverse=True):
+        text = re.sub(re.escape(word), _HIDDEN, text, flags=re.IGNORECASE)
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= _SAID else f"{line[: _SAID - 1]}…"
+
+
+async def _beginning(answer: httpx2.Response) -> bytes:
+    """The beginning of a refusal's body; b"" where it is compressed all the same."""
+    if answer.headers.get("content-encoding", "identity").lower() != "identity":
+        return b""
+    said = bytearray()
+    try:
+        async with asyncio.timeout(_LISTENS):
+            async for piece in answer.aiter_raw(_READ):
+                said += piece[: _READ - len(said)]
+                if len(said) >= _READ:
+                    break
+    except (TimeoutError, httpx2.HTTPError, OSError):
+        pass  # what came until then says enough
+    return bytes(said)
+
+
+def _not_taken(status: int, retry: str, said: str) -> NotTaken:
+    if 300 <= status < 400:
+        why = f"it redirects ({status}), and redirects are not followed"
+        return NotTaken(why, detail=said)
+    retry_after = float(retry) if retry.isdecimal() and len(retry) < 6 else None
+    return NotTaken(
+        f"it answered {status}",
+        is_refused=status in _REFUSALS,
+        retry_after=retry_after,
+        detail=said,
+    )

@@ -1,0 +1,104 @@
+"""Alerts as they stand in a running gateway."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from secrets import token_hex
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.calls.ports import Tasks
+from proxy.configuration import Prepare, Snapshot
+from proxy.services.alerts.configured_sinks import outlets, variables
+from proxy.services.alerts.dispatch import Alerts
+from proxy.services.alerts.http_sender import Post
+from proxy.services.alerts.notifier import cause
+from proxy.settings import upstream_keys
+from proxy.store.sql.outbox import MOST
+from proxy.store.store import Store
+from slo.alert import outdated, resolved
+from slo.budget import Budget
+from slo.promises.sinks import Sink
+
+_log = logging.getLogger("thriftgate.alerts")
+
+
+@asynccontextmanager
+async def alerting(
+    sinks: Sequence[Sink],
+    opened: Store,
+    tasks: Tasks,
+    now: Callable[[], float],
+    budgets: Sequence[Budget] | None = None,
+) -> AsyncIterator[Alerts]:
+    """What takes alerts; at the end of the block what was said is in the outbox.
+
+    A sink whose address is unknown is told of nothing, and the log says so. Without sinks alerts
+    are kept all the same, and `thriftgate alerts` shows them.
+
+    Args:
+        sinks: Who is to be told.
+        opened: The store, with the outbox.
+        tasks: Where it works in the background.
+        now: Seconds since the epoch.
+        budgets: All that are promised: what is open about others, or about another limit, ends.
+            None where nobody knows.
+    """
+    found, lacking = outlets(sinks, upstream_keys(variables(sinks)))
+    for why in lacking:
+        _log.warning("%s", why)
+    async with Post() as post:
+        alerts = Alerts(found, opened, now, post=post, salt=token_hex(4))
+        running = []
+        if budgets is not None and opened.is_offline:
+            work = partial(_review_once_online, alerts, budgets, opened, now)
+            running.append(tasks.start(work))
+        elif budgets is not None:
+            await _review(alerts, budgets, opened, now())
+        running.append(tasks.keep(alerts.run))
+        try:
+            yield alerts
+        finally:
+            tasks.end(*running)
+            await asyncio.wait(running)
+
+
+def following(alerts: Alerts, opened: Store, tasks: Tasks, now: Callable[[], float]) -> Prepare:
+    """What lets alerts follow the file of policies: its sinks are told, and no others.
+
+    What is open about budgets that were changed or taken back ends.
+    """
+
+    async def prepare(snapshot: Snapshot) -> Callable[[], None]:
+        sinks, budgets = snapshot.policies.sinks, snapshot.policies.budgets
+        found, lacking = outlets(sinks, upstream_keys(variables(sinks)))
+
+        def commit() -> None:
+            for why in lacking:
+                _log.warning("%s", why)
+            alerts.update(found)
+            tasks.start(lambda: _review(alerts, budgets, opened, now()))
+
+        return commit
+
+    return prepare
+
+
+async def _review_once_online(
+    alerts: Alerts, budgets: Sequence[Budget], opened: Store, now: Callable[[], float]
+) -> None:
+    await opened.wait_until_online()
+    await _review(alerts, budgets, opened, now())
+
+
+async def _review(alerts: Alerts, budgets: Sequence[Budget], opened: Store, now: float) -> None:
+    """End what is open about budgets that are promised no more."""
+    try:
+        found = await opened.ask(opened.outbox.open, MOST)
+    except SQLAlchemyError as error:
+        _log.warning("Open alerts stay as they are: %s", cause(error))
+        return
+    for alert in outdated(found, budgets):
+        alerts.say(resolved(alert, now, "Its budget was changed or taken back."))

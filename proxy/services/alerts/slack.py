@@ -1,0 +1,77 @@
+"""A message of blocks for an incoming webhook of Slack.
+
+Callers' text may stand in it, so it is escaped, nothing in it becomes a mention or a link, and
+blocks stay within Slack's sizes.
+
+Source: Slack, formatting text for app surfaces; Block Kit reference, section (2026-11).
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from proxy.records.amounts import quantity
+from proxy.services.alerts.http_sender import Message, Telling
+from slo.alert import Alert, lines
+from slo.alerting import Group
+
+#: Alerts told in full; of the others it says how many there are.
+SHOWN: Final = 10
+#: Characters of a section; Slack takes 3,000.
+_SECTION: Final = 2_900
+_FALLBACK: Final = 300
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def message(telling: Telling) -> Message:
+    """One message of all the alerts."""
+    group = telling.group
+    shown, rest = group.alerts[:SHOWN], len(group.alerts) - SHOWN
+    blocks = [_section(_heading(group)), *(_section(*_told(alert)) for alert in shown)]
+    if rest > 0:
+        blocks.append(_section(f"and {rest} more; `thriftgate alerts` shows them"))
+    first = group.alerts[0].title
+    body = {
+        "text": escaped(f"{_heading(group)} {first}"[:_FALLBACK]),
+        "blocks": blocks,
+        "link_names": False,
+        "parse": "none",
+        "unfurl_links": False,
+        "unfurl_media": False,
+    }
+    return Message(_encode(body), {"content-type": "application/json"})
+
+
+def escaped(text: str) -> str:
+    """Text that stands in Slack as it is written.
+
+    What mentions and links are made of becomes entities, and an ``@`` is parted from its word, for
+    some clients make mentions of bare words.
+    """
+    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return plain.replace("@", "@\u200b")
+
+
+def _heading(group: Group) -> str:
+    count = len(group.alerts)
+    if not group.is_open:
+        return "Resolved:" if count == 1 else f"Resolved: {quantity(count, 'alert')}"
+    urgency = group.severity.value.capitalize()
+    return f"{urgency}:" if count == 1 else f"{urgency}: {quantity(count, 'alert')}"
+
+
+def _told(alert: Alert) -> list[str]:
+    return [f"*{escaped(alert.title)}*", *map(escaped, lines(alert))]
+
+
+def _section(*told: str) -> dict[str, Any]:
+    """A block of as many whole lines as it has room for; an entity is never cut."""
+    kept: list[str] = []
+    room = _SECTION
+    for line in told:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    text = {"type": "mrkdwn", "text": "\n".join(kept), "verbatim": True}
+    return {"type": "section", "text": text}

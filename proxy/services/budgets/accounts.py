@@ -1,0 +1,143 @@
+"""What the ledger says was spent of budgets, at a cost that does not grow with their windows.
+
+Rollups answer where they can: for dollars and tokens of the organization, teams, keys and features,
+in windows of an hour and more. Receipts answer for requests, end users and minutes. Labels stand in
+neither.
+
+Of a month only yesterday and today are read each time; the days before are read once, one after
+the other, and kept. What comes to the ledger more than a day late is known after the next start.
+"""
+
+from heapq import nlargest
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from proxy.store.sql.spendings import MOST, Listed, Spending, Spendings
+from slo import window
+from slo.budget import EVERY, LABEL, Budget, Unit
+from slo.window import Window
+
+_DAY: Final = 86_400.0
+_ROLLED_UP: Final = frozenset({"organization", "team", "key", "feature"})
+_NOTHING: Final = Spending(0, 0)
+
+_Source: TypeAlias = Literal["rollups", "receipts"]
+
+
+class Account(msgspec.Struct, frozen=True):
+    """What was spent of a budget, in its unit, by whose; not whole where it is more than this."""
+
+    by: dict[str, int]
+    is_whole: bool
+
+
+class _Past(msgspec.Struct):
+    """What was used in a window's days that are over."""
+
+    start: float
+    end: float
+    by: dict[str, Spending]
+    is_whole: bool = True
+
+
+def is_compared(budget: Budget) -> bool:
+    """Whether the ledger knows what the budget counts."""
+    return not budget.scope.startswith(LABEL)
+
+
+class Accounts:
+    """The accounts of budgets, over what was spent; one thread at a time may ask, and blocks.
+
+    Budgets that are asked about at the same time share what is read for them.
+    """
+
+    def __init__(self, spendings: Spendings) -> None:
+        self._spendings = spendings
+        self._asked_for: tuple[float, float | None] = (float("-inf"), None)
+        self._read: dict[tuple[_Source, str, Window], Listed] = {}
+        self._pasts: dict[tuple[_Source, str], _Past] = {}
+
+    def of(self, budget: Budget, now: float, ended_before: float | None = None) -> Account:
+        """What the ledger says was spent of a budget in the window of now.
+
+        Args:
+            budget: Which.
+            now: Seconds since the epoch.
+            ended_before: Leaves out attempts that ended then or later, not longer than a day ago;
+                None for none.
+
+        Raises:
+            SQLAlchemyError: The database is away.
+        """
+        if (now, ended_before) != self._asked_for:
+            self._asked_for, self._read = (now, ended_before), {}
+        key = (_source(budget), budget.scope, budget.window)
+        if key not in self._read:
+            self._read[key] = self._listed(*key)
+        found = self._read[key]
+        return Account(
+            {
+                whose: _amount(budget.unit, each)
+                for whose, each in found.by.items()
+                if budget.of == whose or (budget.of == EVERY and whose)
+            },
+            found.is_whole,
+        )
+
+    def _listed(self, source: _Source, scope: str, kind: Window) -> Listed:
+        now, ended_before = self._asked_for
+        start, end = window.opens(kind, now), window.closes(kind, now)
+        if kind is not Window.MONTH:
+            return self._asked(source, scope, (start, end), ended_before)
+        yesterday = window.opens(Window.DAY, now) - _DAY
+        past = self._past(source, scope, start, max(start, yesterday))
+        last = self._asked(source, scope, (past.end, end), ended_before)
+        return Listed(_sum(past.by, last.by), past.is_whole and last.is_whole)
+
+    def _past(self, source: _Source, scope: str, start: float, until: float) -> _Past:
+        past = self._pasts.get((source, scope))
+        if past is None or past.start != start or past.end > until:
+            past = self._pasts[source, scope] = _Past(start, start, {})
+        while past.end < until:
+            day = self._asked(source, scope, (past.end, past.end + _DAY), None)
+            past.by, past.end = _sum(past.by, day.by), past.end + _DAY
+            past.is_whole &= day.is_whole
+        return past
+
+    def _asked(
+        self, source: _Source, scope: str, times: tuple[float, float], ended_before: float | None
+    ) -> Listed:
+        if source == "rollups":
+            return Listed(self._spendings.of(scope, *times, ended_before), is_whole=True)
+        return self._spendings.of_calls(scope, *times, ended_before)
+
+
+def _source(budget: Budget) -> _Source:
+    is_rolled_up = (
+        budget.scope in _ROLLED_UP
+        and budget.unit is not Unit.REQUESTS
+        and budget.window is not Window.MINUTE
+    )
+    return "rollups" if is_rolled_up else "receipts"
+
+
+def _sum(some: dict[str, Spending], others: dict[str, Spending]) -> dict[str, Spending]:
+    """Both together, of as many as are kept, those with the most dollars."""
+    found = dict(some)
+    for whose, each in others.items():
+        before = found.get(whose, _NOTHING)
+        found[whose] = Spending(
+            before.nanos + each.nanos,
+            before.tokens + each.tokens,
+            before.requests + each.requests,
+        )
+    if len(found) <= MOST:
+        return found
+    return dict(nlargest(MOST, found.items(), key=lambda item: item[1].nanos))
+
+
+def _amount(unit: Unit, spending: Spending) -> int:
+    if unit is Unit.REQUESTS:
+        return spending.requests
+    return spending.nanos if unit is Unit.USD else spending.tokens

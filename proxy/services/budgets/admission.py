@@ -1,0 +1,367 @@
+"""Admission: what a call may use is held before it is sent, and what it used is settled after.
+
+::
+
+    admit ─┬─ OverBudget, Unready                    nothing is held
+           └─ held ── beat, every ten seconds ── settled, by the attempt's receipt
+
+One reservation covers every budget a call counts in, in one step, first of what the process has
+reserved ahead (``proxy.store.redis.leased_counters``). Settling never makes a caller wait. A
+process that dies settles nothing: what it held goes at its end.
+
+Counters that have lost everything are as good as away to hard budgets, but for those whose
+``on_loss`` is ``open``, until they have been given what the ledger knows. Within one beat they know
+again what is held for calls under way.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from proxy.calls.ports import Tasks
+from proxy.calls.settlement import Attempt, Seal
+from proxy.catalog.entries import Route
+from proxy.errors import ProxyError
+from proxy.providers.port import Prepared
+from proxy.records.receipt import Receipt
+from proxy.services.budgets import clamps
+from proxy.services.budgets.background_settlement import BackgroundSettlement
+from proxy.services.budgets.budget_matching import BudgetMatcher, Match
+from proxy.services.budgets.local_quota import TTL, LocalQuota
+from proxy.services.budgets.prediction import Predictor
+from proxy.services.budgets.pricing import Alternative, billed
+from proxy.services.budgets.refusals import away, left, refusal, unknown
+from proxy.services.budgets.reservation_requests import (
+    PREDICTED,
+    UNKNOWN,
+    Counted,
+    claim,
+    is_worth_asking,
+    minds_loss,
+    needs,
+    unseen,
+    used,
+)
+from proxy.store.redis.local_budget_store import Emptied, Reserving, StoreLost
+from proxy.store.sql.spendings import ended_at
+from slo.alert import Alert
+from slo.alerting import Thresholds
+from slo.budget import Budget, OnLoss, Unit
+from slo.hold import Need, Output, Seen
+from slo.reservations import Claim, Granted, Level
+
+_log = logging.getLogger("thriftgate.budgets")
+
+#: Seconds between two signs of a call: fewer than emptied counters take to be whole again.
+_BEAT: Final = 10.0
+#: Seconds for which counters that were lost are not asked again.
+_PAUSE: Final = 1.0
+#: Counters whose levels are remembered.
+_HEARD: Final = 20_000
+#: Seconds for which what was held then says what is held now.
+_FRESH: Final = 3.0
+_REQUESTS: Final = frozenset({Unit.REQUESTS})
+#: How often a reservation is tried with what the refusal before it told.
+_ROUNDS: Final = 4
+
+
+class _Open(msgspec.Struct):
+    """An attempt for which something is held.
+
+    Attributes:
+        name: Of its reservation.
+        attempt: The attempt.
+        route: Where it goes.
+        counted: The budgets it counts in.
+        wanted: What it may use.
+        tokens: Of its prompt; 0 where nobody predicted it.
+        output: How much it may generate; None where nobody predicted it.
+        sent: Whether it went to an upstream.
+        holds_worst: Whether a budget holds its worst case, not what is likely.
+        is_uncertain: Whether counters that did not answer may hold it, or may yet.
+    """
+
+    name: str
+    attempt: Attempt
+    route: Route
+    counted: Sequence[Counted]
+    wanted: Mapping[Unit, Need]
+    tokens: int
+    output: Output | None = None
+    sent: bool = False
+    holds_worst: bool = True
+    is_uncertain: bool = False
+
+
+class _Heard(msgspec.Struct, frozen=True):
+    """What a counter said, and when."""
+
+    level: Level
+    running: int
+    at: float
+
+    def seen(self, now: float) -> Seen:
+        """How the counter stands; of what was heard long ago only what was spent is still so."""
+        if now - self.at > _FRESH:
+            return Seen(spent=self.level.spent)
+        return Seen(spent=self.level.spent, held=self.level.held, running=self.running)
+
+
+class Admission:
+    """Holds and settles for the calls of one process.
+
+    Args:
+        budgets: All there are.
+        store: The counters.
+        predictor: Says what attempts may use.
+        seal: Hides who end users are.
+        tasks: Where settling runs.
+        now: Seconds since the epoch.
+
+    Attributes:
+        counters: Where budgets are counted.
+        say: Takes alerts; None where nobody does.
+    """
+
+    def __init__(
+        self,
+        budgets: Collection[Budget],
+        store: Reserving,
+        *,
+        predictor: Predictor,
+        seal: Seal,
+        tasks: Tasks,
+        now: Callable[[], float],
+    ) -> None:
+        self._seal = seal
+        self.update(budgets)
+        self.counters = store
+        self._predictor = predictor
+        self._settlement = BackgroundSettlement(lambda: self.counters, tasks, now)
+        self._now = now
+        self.say: Callable[[Alert], object] | None = None
+        self._thresholds = Thresholds()
+        self._open: dict[tuple[str, int], _Open] = {}
+        self._heard: OrderedDict[str, _Heard] = OrderedDict()
+        self._lost_until = float("-inf")
+        self._local: LocalQuota | None = None
+
+    def update(self, budgets: Collection[Budget]) -> None:
+        """Admit by these budgets from now on; what is held is settled as it was held."""
+        self._matcher = BudgetMatcher(budgets, self._seal)
+
+    async def admit(self, attempt: Attempt, prepared: Prepared) -> Mapping[str, str]:
+        """Hold what the attempt may use; headers that tell the caller what is left.
+
+        Raises:
+            OverBudget: It does not fit into a budget, or nobody will know what it used of one.
+            Unready: The counters are away or empty, and a budget is not to be passed unseen.
+        """
+        call, route = attempt.call, attempt.route
+        found = self._matcher.match(call)
+        if not found.counted or route is None:
+            return {}
+        if attempt.number:
+            await self._settlement.wait_until_settled(f"{call.id}/{attempt.number - 1}", _PAUSE)
+        opened = await self._opened(attempt, route, prepared, found)
+        key = (call.id, attempt.number)
+        self._open[key] = opened
+        try:
+            levels = await self._held(opened)
+        except ProxyError:  # cancelled, it may be held all the same: its receipt settles it
+            del self._open[key]
+            if opened.is_uncertain:
+                self._settlement.release(opened.name, [each.counter for each in found.counted])
+            raise
+        opened.sent = True
+        return left(found.counted, levels, self._now()) if found.has_rate else {}
+
+    def settled(self, receipt: Receipt) -> None:
+        """Settle an attempt with its receipt, in the background."""
+        self._predictor.settled(receipt)
+        opened = self._open.pop((receipt.call_id, receipt.attempt), None)
+        if opened is None:
+            return
+        amounts = {
+            each.counter: used(each.budget.unit, receipt) if opened.sent else 0
+            for each in opened.counted
+        }
+        if self._local is not None:
+            self._local.settle(opened.name, amounts, self._now())
+        self._settlement.settle(opened.name, amounts, ended_at(receipt))
+
+    def held_output(self, attempt: Attempt) -> int | None:
+        """Output tokens that are held for an attempt under way; None for none.
+
+        They are the worst case where one budget holds that, else what is likely.
+        """
+        opened = self._open.get((attempt.call.id, attempt.number))
+        if opened is None or opened.output is None:
+            return None
+        return opened.output.worst if opened.holds_worst else opened.output.likely
+
+    async def beat(self) -> None:
+        """Let what is held for calls under way end later, for ever."""
+        while True:
+            await asyncio.sleep(_BEAT)
+            try:
+                for key, each in list(self._open.items()):
+                    await self._keep(key, each)
+            except StoreLost as error:
+                _log.warning("What calls hold was not extended: %s", error)
+
+    async def drained(self) -> None:
+        """Wait until all that has ended is settled, or is given up."""
+        await self._settlement.drain()
+
+    async def _keep(self, key: tuple[str, int], opened: _Open) -> None:
+        """Let what is held for an attempt end later; hold it again where the counters lost it."""
+        now = self._now()
+        names = [each.counter for each in opened.counted]
+        if await self.counters.extend(opened.name, names, now, now + TTL) or not opened.sent:
+            return
+        if self._open.get(key) is not opened:  # it has ended meanwhile, perhaps within a lease
+            return
+        claims = (self._claim(each, opened, now) for each in opened.counted)
+        sent = [msgspec.structs.replace(each, hard=False) for each in claims]
+        await self.counters.reserve(opened.name, sent, now, now + TTL)
+
+    async def _opened(
+        self, attempt: Attempt, route: Route, prepared: Prepared, found: Match
+    ) -> _Open:
+        call, units = attempt.call, found.units
+        wanted, tokens, output = dict.fromkeys(units, UNKNOWN), 0, None
+        if call.endpoint in PREDICTED and units != _REQUESTS:
+            said = await self._predictor.predicted(attempt, prepared, route)
+            prompt, tokens = billed(said.tokens, route, prepared.body), said.tokens
+            output = said.output
+            wanted = needs(units, call, prompt, output, said.quote)
+        if (each := unseen(found.counted, wanted, call, route)) is not None:
+            raise unknown(each, route, later=call.is_background)
+        name = f"{call.id}/{attempt.number}"
+        return _Open(name, attempt, route, found.counted, wanted, tokens, output)
+
+    def _cheapest(self, opened: _Open, each: Counted, seen: Seen) -> Alternative | None:
+        """The cheapest model with which the attempt would fit into what is left of dollars."""
+        if each.budget.unit is not Unit.USD or not opened.tokens:
+            return None
+
+        def cost_of(need: Need) -> int | None:
+            asked = claim(each, need, seen)
+            return asked.amount if seen.spent + seen.held + asked.amount <= asked.limit else None
+
+        return self._predictor.cheapest(opened.attempt, opened.tokens, cost_of)
+
+    async def _held(self, opened: _Open) -> Sequence[Level]:
+        """What the counters say with what is held now.
+
+        Raises:
+            OverBudget: It does not fit.
+            Unready: As ``admit``.
+        """
+        now = self._now()
+        if (levels := self._held_here(opened, now)) is not None:
+            return levels
+        if now < self._lost_until:
+            return self._unseen(opened)
+        try:
+            levels = await self._asked_twice(opened)
+        except Emptied:
+            return self._unseen(opened)
+        except StoreLost as error:
+            self._lost_until = self._now() + _PAUSE
+            _log.warning("Budgets are not counted just now: %s", error)
+            return self._unseen(opened)
+        self._local = None
+        return levels
+
+    def _held_here(self, opened: _Open, now: float) -> Sequence[Level] | None:
+        """What the counters say where this process holds it by itself; None where it cannot."""
+        claims = [self._claim(each, opened, now) for each in opened.counted]
+        said = self.counters.reserve_here(opened.name, claims, now)
+        return None if said is None else self._heard_of(opened, claims, said, now)
+
+    async def _asked_twice(self, opened: _Open) -> Sequence[Level]:
+        """What the counters say; a busy machine may miss one deadline, and it is held once."""
+        try:
+            return await self._asked(opened)
+        except StoreLost:
+            opened.is_uncertain = True
+            return await self._asked(opened)
+
+    async def _asked(self, opened: _Open) -> Sequence[Level]:
+        only_whole = any(minds_loss(each.budget) for each in opened.counted)
+        for rest in reversed(range(_ROUNDS)):
+            now = self._now()
+            claims = [self._claim(each, opened, now) for each in opened.counted]
+            said = await self.counters.reserve(
+                opened.name, claims, now, now + TTL, only_whole=only_whole
+            )
+            if isinstance(said, Granted):
+                return self._heard_of(opened, claims, said, now)
+            each = opened.counted[said.claim]
+            told = _Heard(said.level, said.running, now)
+            self._hear(each, told)
+            again = self._claim(each, opened, now)
+            if not rest or not is_worth_asking(again, said):
+                cheapest = self._cheapest(opened, each, told.seen(now))
+                sure = opened.wanted[each.budget.unit].sure
+                field = ""
+                if sure < each.budget.limit:
+                    field = clamps.spoken(opened.attempt.call, opened.route)
+                raise refusal(each, said, again.amount, now, cheapest, field)
+        raise AssertionError  # the last round returns or raises
+
+    def _claim(self, each: Counted, opened: _Open, now: float) -> Claim:
+        heard = self._heard.get(each.counter)
+        seen = heard.seen(now) if heard is not None else Seen()
+        return claim(each, opened.wanted[each.budget.unit], seen)
+
+    def _heard_of(
+        self, opened: _Open, claims: Sequence[Claim], said: Granted, now: float
+    ) -> Sequence[Level]:
+        opened.holds_worst = any(
+            each.budget.unit is not Unit.REQUESTS
+            and asked.amount >= opened.wanted[each.budget.unit].worst
+            for each, asked in zip(opened.counted, claims, strict=True)
+        )
+        for each, level, running in zip(opened.counted, said.levels, said.running, strict=True):
+            self._hear(each, _Heard(level, running, now))
+        return said.levels
+
+    def _hear(self, each: Counted, heard: _Heard) -> None:
+        """Remember what a counter said, and tell of a threshold that it passed."""
+        self._heard[each.counter] = heard
+        self._heard.move_to_end(each.counter)
+        if len(self._heard) > _HEARD:
+            self._heard.popitem(last=False)
+        alert = self._thresholds.crossed(
+            each.budget, each.whose, each.counter, heard.level, each.ends, heard.at
+        )
+        if alert is not None and self.say is not None:
+            self.say(alert)
+
+    def _unseen(self, opened: _Open) -> Sequence[Level]:
+        """Admit a call while the counters are away or empty, if each of its budgets lets it pass.
+
+        Raises:
+            Unready: One of them does not.
+        """
+        bounded = [each for each in opened.counted if minds_loss(each.budget)]
+        if any(each.budget.on_loss is OnLoss.CLOSED for each in bounded):
+            raise away()
+        if bounded:
+            self._local = self._local or LocalQuota()
+            wanted = opened.wanted
+            claims = []
+            for each in bounded:
+                heard = self._heard.get(each.counter)
+                level = heard.level if heard is not None else None
+                claims.append(self._local.claim(each, wanted[each.budget.unit], level))
+            if not self._local.reserve(opened.name, claims, self._now()):
+                raise away()
+        return ()

@@ -1,0 +1,94 @@
+"""What an attempt has to pass before it is sent: its ceilings, then its budgets."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from proxy.calls.ports import Admitted, Elsewhere
+from proxy.calls.settlement import Attempt
+from proxy.providers.port import Prepared
+from proxy.records.receipt import Receipt
+from proxy.store.redis.local_budget_store import Reserving
+
+
+class Ceilings(Protocol):
+    """Keeps calls below what one may cost."""
+
+    async def checked(
+        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | Elsewhere:
+        """The request as it may be sent, or where the call fits."""
+        ...
+
+    def settled(self, receipt: Receipt) -> None:
+        """Note what an attempt cost."""
+        ...
+
+
+class Budgets(Protocol):
+    """Hold what attempts may use."""
+
+    async def admit(self, attempt: Attempt, prepared: Prepared) -> Mapping[str, str]:
+        """Hold it; headers that tell the caller what is left."""
+        ...
+
+    def held_output(self, attempt: Attempt) -> int | None:
+        """Output tokens that are held for an attempt under way; None for none."""
+        ...
+
+    def settled(self, receipt: Receipt) -> None:
+        """Settle an attempt with its receipt, in the background."""
+        ...
+
+
+class Entry:
+    """Ceilings and budgets, one after the other; either may be missing.
+
+    Attributes:
+        counters: Where budgets are counted; None where nothing is.
+    """
+
+    def __init__(
+        self,
+        ceilings: Ceilings | None,
+        budgets: Budgets | None,
+        counters: Reserving | None = None,
+    ) -> None:
+        self.counters = counters
+        self._ceilings = ceilings
+        self._budgets = budgets
+
+    async def admit(
+        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | Elsewhere:
+        """Hold what the attempt may use, or say where it fits.
+
+        Args:
+            attempt: The attempt.
+            prepared: Its request.
+            fits: Whether the model of this name can take the call, whatever it costs.
+
+        Raises:
+            CallerError: It does not fit.
+            Unready: Nobody can say whether it fits.
+        """
+        passed = Admitted(prepared)
+        if self._ceilings is not None:
+            checked = await self._ceilings.checked(attempt, prepared, fits)
+            if isinstance(checked, Elsewhere):
+                return checked
+            passed = checked
+        if self._budgets is None:
+            return passed
+        headers = await self._budgets.admit(attempt, passed.prepared)
+        return Admitted(passed.prepared, {**passed.headers, **headers}, passed.notes)
+
+    def held_output(self, attempt: Attempt) -> int | None:
+        """Output tokens that budgets hold for an attempt under way; None where they hold none."""
+        return self._budgets.held_output(attempt) if self._budgets is not None else None
+
+    def settled(self, receipt: Receipt) -> None:
+        """Settle an attempt with its receipt; budgets in the background."""
+        if self._ceilings is not None:
+            self._ceilings.settled(receipt)
+        if self._budgets is not None:
+            self._budgets.settled(receipt)

@@ -1,0 +1,83 @@
+"""Matches calls with the budgets they count in, and remembers the match while it stays the same."""
+
+from collections.abc import Collection, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from proxy.calls.settlement import Seal
+from proxy.records.call import Call
+from proxy.services.budgets.reservation_requests import Counted, counted, subject
+from slo import window
+from slo.budget import LABEL, Budget, Budgets, Unit
+from slo.window import Window
+
+_MAX_REMEMBERED: Final = 4096
+
+#: A team's id and name, a key, a feature, an end user, and whether the call is paid for.
+_Caller: TypeAlias = tuple[str, str, str, str, str, bool]
+
+
+class Match(msgspec.Struct, frozen=True):
+    """The budgets that a call counts in.
+
+    Attributes:
+        counted: Each of them.
+        units: What they count.
+        has_rate: Whether one is of a minute, which headers tell of.
+        since: When the windows are open that they are counted in, in seconds since the epoch.
+        until: When the first of them ends.
+    """
+
+    counted: Sequence[Counted]
+    units: frozenset[Unit]
+    has_rate: bool
+    since: float
+    until: float
+
+
+class BudgetMatcher:
+    """Finds the budgets that calls count in.
+
+    A match is remembered for a caller until a window ends. What labels decide is not remembered:
+    they stand in the body. End users are told apart only where a budget does.
+
+    Args:
+        budgets: All there are.
+        seal: Hides who end users are.
+    """
+
+    def __init__(self, budgets: Collection[Budget], seal: Seal) -> None:
+        scopes = {budget.scope for budget in budgets}
+        self._budgets = Budgets(budgets)
+        self._seal = seal
+        self._has_labels = any(scope.startswith(LABEL) for scope in scopes)
+        self._has_users = "user" in scopes
+        self._remembered: dict[_Caller, Match] = {}
+
+    def match(self, call: Call) -> Match:
+        """The budgets that a call counts in, in the windows it arrived in."""
+        if self._has_labels:
+            return self._find(call)
+        key, user = call.key, call.end_user if self._has_users else ""
+        caller = (key.team, key.team_name, key.id, call.feature, user, call.method == "POST")
+        found = self._remembered.get(caller)
+        if found is None or not found.since <= call.arrived < found.until:
+            found = self._find(call)
+            if len(self._remembered) >= _MAX_REMEMBERED:
+                self._remembered.clear()  # features and users are whatever callers say
+            self._remembered[caller] = found
+        return found
+
+    def _find(self, call: Call) -> Match:
+        who = subject(call, self._seal, labelled=self._has_labels)
+        found = counted(self._budgets, who, call)
+        windows = {each.budget.window for each in found}
+        opened = [window.opens(each, call.arrived) for each in windows]
+        return Match(
+            counted=found,
+            units=frozenset(each.budget.unit for each in found),
+            has_rate=Window.MINUTE in windows,
+            since=max(opened, default=float("-inf")),
+            until=min((each.ends for each in found), default=float("inf")),
+        )

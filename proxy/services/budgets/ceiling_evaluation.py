@@ -1,0 +1,137 @@
+"""One attempt under its ceilings: what it may cost, here and elsewhere, and why it is refused."""
+
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from proxy.calls.output_limits import allowance
+from proxy.calls.settlement import Attempt
+from proxy.catalog.entries import Route
+from proxy.providers.port import Prepared
+from proxy.records.receipt import dollars
+from proxy.services.budgets import clamps
+from proxy.services.budgets.prediction import Predictor
+from proxy.services.budgets.pricing import Prediction, Priced, priced, served
+from proxy.services.budgets.refusals import Excess, OverBudget, over_ceiling, unpriced
+from proxy.services.budgets.reservation_requests import is_unseen
+from slo.ceiling import Ceiling, Clamp, Decision, Exceeds, Fits, Offer, Predicted, decided, least
+from slo.hold import Need
+
+
+class Case:
+    """One attempt under its ceilings.
+
+    Attributes:
+        worth: What it may cost; None where nobody knows.
+    """
+
+    def __init__(
+        self, attempt: Attempt, prepared: Prepared, route: Route, predictor: Predictor, spent: int
+    ) -> None:
+        self.attempt, self.prepared, self.route = attempt, prepared, route
+        self._predictor = predictor
+        self._spent = spent
+        self._prediction: Prediction | None = None
+        self.worth: Priced | None = None
+
+    def learn(self, prediction: Prediction) -> None:
+        """Note what is known of it now."""
+        self._prediction = prediction
+        self.worth = priced(prediction, self.route, self.prepared.body, warm=True)
+
+    def worst(self) -> int:
+        """What the call may cost at most; what it has cost so far where nobody knows."""
+        return self._spent + (self.worth.need.worst if self.worth is not None else 0)
+
+    def likely(self, total: int | None = None) -> int | None:
+        """What it is likely to cost with so many tokens at most; None where nobody knows."""
+        if self.worth is None or self._prediction is None:
+            return None
+        length = self._prediction.output.likely
+        if total is None or total >= length:
+            return self._spent + self.worth.need.likely
+        return self._spent + self.worth.at(total)
+
+    def total(self, each: int) -> int:
+        """Tokens of all choices, of so many each."""
+        return each * (self._prediction.allowance.choices if self._prediction is not None else 1)
+
+    def decided(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> Decision:
+        """What becomes of it under a ceiling."""
+        if self.worth is not None and self.worst() <= ceiling.limit:
+            return Fits()  # as nearly always: no offer is needed
+        offer = self._offer(ceiling.limit)
+        if offer is None and not is_unseen(ceiling.unpriced, self.attempt.call, self.route):
+            return Exceeds()
+        return decided(ceiling, offer, partial(self._elsewhere, fits), served(self.route))
+
+    def why(self, ceiling: Ceiling) -> str:
+        """Why the call goes elsewhere."""
+        what = "nobody knows its price"
+        if self.worth is not None:
+            what = f"it may cost ${dollars(self.worst())}"
+        return f"the ceiling {ceiling.name} of ${dollars(ceiling.limit)} a call, and {what}"
+
+    def refusal(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> OverBudget:
+        """Why it is refused."""
+        offer = self._offer(ceiling.limit)
+        if offer is None or self._prediction is None:
+            told = {"ceiling": ceiling.name}
+            return unpriced(f"The ceiling `{ceiling.name}`", told, self.route)
+        needs = self._prediction.allowance.needs
+        alone = offer.clamp and msgspec.structs.replace(offer.clamp, least=needs)
+
+        def cost_of(need: Need) -> int | None:
+            worst = self._spent + need.worst
+            return worst if worst <= ceiling.limit else None
+
+        return over_ceiling(
+            Excess(
+                ceiling=ceiling,
+                predicted=offer.predicted,
+                tokens=alone.within(ceiling.limit) if alone else None,
+                field=clamps.spoken(self.attempt.call, self.route),
+                cheapest=self._predictor.cheapest(
+                    self.attempt, self._prediction.tokens, cost_of, fits, ceiling.cheaper
+                ),
+            )
+        )
+
+    def _offer(self, limit: int) -> Offer | None:
+        if self.worth is None or self._prediction is None:
+            return None
+        is_over = self.worst() > limit
+        clamp = None
+        if is_over and clamps.is_limitable(self.prepared):
+            clamp = self._clamp(self._prediction, self.worth)
+        return Offer(predicted=self._predicted(self.worth), clamp=clamp)
+
+    def _elsewhere(self, fits: Callable[[str], bool], name: str) -> Offer | None:
+        model = self._predictor.model(name)
+        if model is None or self._prediction is None or not fits(name):
+            return None
+        found = self._predictor.elsewhere(self.attempt, self._prediction.tokens, model)
+        if found is None:
+            return None
+        worth = priced(found, model.routes[0], self.attempt.call.body)
+        if worth is None:
+            return None
+        return Offer(predicted=self._predicted(worth), clamp=self._clamp(found, worth))
+
+    def _predicted(self, worth: Priced) -> Predicted:
+        spent, need = self._spent, worth.need
+        return Predicted(
+            sure=spent + need.sure, likely=spent + need.likely, worst=spent + need.worst
+        )
+
+    def _clamp(self, prediction: Prediction, worth: Priced) -> Clamp:
+        """How far the output limit can be lowered, from what the caller itself asked for."""
+        call, allowed = self.attempt.call, prediction.allowance
+        said = allowance(call.body, call.endpoint, self.route).asked
+        kept = least(said, prediction.usual, allowed.choices, allowed.needs)
+        return Clamp(
+            most=allowed.each,
+            least=kept,
+            price=lambda each: self._spent + worth.at(each * allowed.choices),
+        )

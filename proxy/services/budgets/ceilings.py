@@ -1,0 +1,236 @@
+"""Cost ceilings at work: what a call may cost is checked before it is sent, and told after.
+
+::
+
+    checked ─┬─ Admitted ── as it is, or with a lower output limit and a note
+             ├─ Elsewhere ── the same call fits on another model, where it is checked again
+             └─ OverCeiling
+
+What is predicted takes the prompt's tokens, what its cache should hold, the lengths learned of such
+answers, and what the call's earlier attempts cost. A small prompt is counted only where a guess
+from its length does not fit.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import msgspec
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from proxy.calls.output_limits import at_hand
+from proxy.calls.ports import Admitted, Elsewhere
+from proxy.calls.retry_policy import GENERATING
+from proxy.calls.settlement import Attempt
+from proxy.catalog.entries import Route
+from proxy.providers.port import Prepared
+from proxy.records.call import Call
+from proxy.records.receipt import Receipt, dollars
+from proxy.services.budgets import clamps
+from proxy.services.budgets.ceiling_evaluation import Case
+from proxy.services.budgets.prediction import Predictor
+from slo.ceiling import Ceiling, Cheaper, Clamped, Decision, Exceeds, Fits, Refused
+from slo.honesty import Honesty
+
+#: Teams' features of which it is remembered which ceilings they have.
+_REMEMBERED: Final = 4096
+#: Calls under way of which it is remembered what they were to cost.
+_CALLS: Final = 20_000
+_PARTS: Final = (0.5, 0.95, 0.99)
+_DECISIONS: Final = (Fits, Clamped, Cheaper, Refused, Exceeds)
+
+
+class _Open(msgspec.Struct):
+    """A call under way.
+
+    Attributes:
+        ceilings: Those that it is under.
+        predicted: What it is likely to cost in all; None where nobody knows.
+        spent: What its attempts have cost; None where nobody knows.
+        has_used: Whether one of them used anything.
+    """
+
+    ceilings: tuple[Ceiling, ...]
+    predicted: int | None = None
+    spent: int | None = 0
+    has_used: bool = False
+
+
+class Ceilings(Collector):
+    """Keeps the calls of one process below their ceilings.
+
+    Args:
+        ceilings: All there are.
+        predictor: Says what attempts may use.
+    """
+
+    def __init__(self, ceilings: Iterable[Ceiling], predictor: Predictor) -> None:
+        self._predictor = predictor
+        self._ceilings: tuple[Ceiling, ...] = ()
+        self._applying: dict[tuple[str, str], tuple[Ceiling, ...]] = {}
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._honesty: dict[str, Honesty] = {}
+        self._decisions: Counter[tuple[str, type[Decision]]] = Counter()
+        self.update(ceilings)
+
+    def update(self, ceilings: Iterable[Ceiling]) -> None:
+        """Keep calls below these from now on; what was counted of those that stay goes on."""
+        meant = (_meant(each, self._predictor) for each in ceilings)
+        self._ceilings = tuple(sorted(meant, key=lambda each: each.limit))
+        self._applying.clear()
+        self._honesty = {
+            each.name: self._honesty.get(each.name) or Honesty() for each in self._ceilings
+        }
+
+    async def checked(
+        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | Elsewhere:
+        """The request as it may be sent, or where the call fits.
+
+        Args:
+            attempt: The attempt.
+            prepared: Its request.
+            fits: Whether the model of this name can take the call, whatever it costs.
+
+        Raises:
+            OverCeiling: It may cost too much, and is to be refused.
+            OverBudget: Nobody knows its price, and its ceiling refuses such calls.
+        """
+        call, route = attempt.call, attempt.route
+        found = self._applying.get((call.key.team_name, call.feature))
+        if found is None:
+            found = self._found(call)
+        if not found or route is None or call.method != "POST":
+            return Admitted(prepared)
+        opened = self._opened(call, found)
+        with at_hand(prepared.body, call.body):
+            case = await self._case(attempt, prepared, route, opened)
+            return self._judged(case, fits, opened)
+
+    def settled(self, receipt: Receipt) -> None:
+        """Note what an attempt cost, and with a call's last how well that was foreseen."""
+        self._predictor.settled(receipt)
+        opened = self._open.get(receipt.call_id)
+        if opened is None:
+            return
+        if receipt.usage is not None:
+            opened.has_used = True
+            spent, cost = opened.spent, receipt.cost_nanos
+            opened.spent = None if spent is None or cost is None else spent + cost
+        if receipt.final:
+            del self._open[receipt.call_id]
+            if opened.has_used:
+                for ceiling in opened.ceilings:
+                    if (honesty := self._honesty.get(ceiling.name)) is not None:
+                        honesty.note(opened.spent, opened.predicted, ceiling.limit)
+
+    def honesty(self, ceiling: str) -> Honesty:
+        """What came of the calls of the ceiling of this name.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return self._honesty[ceiling]
+
+    def collect(self) -> Iterator[Metric]:
+        """What became of calls, and whether they cost what was foreseen, for Prometheus."""
+        decisions = CounterMetricFamily(
+            "thriftgate_ceiling_decisions",
+            "What became of calls under a ceiling before they were sent",
+            labels=["ceiling", "decision"],
+        )
+        calls = CounterMetricFamily(
+            "thriftgate_ceiling_calls",
+            "Settled calls under a ceiling, by whether they cost no more than it",
+            labels=["ceiling", "within"],
+        )
+        errors = GaugeMetricFamily(
+            "thriftgate_ceiling_error_ratio",
+            "Settled cost over predicted (what 19 calls of 20 stay at or below), of late calls",
+            labels=["ceiling", "percentile"],
+        )
+        for ceiling in self._ceilings:
+            name, honesty = ceiling.name, self._honesty[ceiling.name]
+            for kind in _DECISIONS:
+                decisions.add_metric([name, kind.__name__.lower()], self._decisions[name, kind])
+            over = honesty.calls - honesty.within
+            for label, count in zip(
+                ("yes", "no", "unknown"), (honesty.within, over, honesty.unpriced), strict=True
+            ):
+                calls.add_metric([name, label], count)
+            for part in _PARTS:
+                if (error := honesty.error(part)) is not None:
+                    errors.add_metric([name, f"{100 * part:g}"], error)
+        yield from (decisions, calls, errors)
+
+    def _found(self, call: Call) -> tuple[Ceiling, ...]:
+        """The ceilings that the call is under, the lowest first."""
+        whose = (call.key.team_name, call.feature)
+        found = tuple(each for each in self._ceilings if each.applies(*whose))
+        if len(self._applying) >= _REMEMBERED:
+            self._applying.clear()  # features are whatever callers say
+        self._applying[whose] = found
+        return found
+
+    def _opened(self, call: Call, found: tuple[Ceiling, ...]) -> _Open:
+        opened = self._open.get(call.id)
+        if opened is None:
+            opened = self._open[call.id] = _Open(found)
+            if len(self._open) > _CALLS:
+                self._open.popitem(last=False)
+        return opened
+
+    async def _case(
+        self, attempt: Attempt, prepared: Prepared, route: Route, opened: _Open
+    ) -> Case:
+        """What is known of the attempt: at first glance, and better where that does not fit."""
+        case = Case(attempt, prepared, route, self._predictor, opened.spent or 0)
+        if attempt.call.endpoint not in GENERATING:
+            return case
+        case.learn(await self._predictor.predicted(attempt, prepared, route))
+        if case.worst() > opened.ceilings[0].limit:
+            case.learn(await self._predictor.predicted(attempt, prepared, route, exactly=True))
+        return case
+
+    def _judged(
+        self, case: Case, fits: Callable[[str], bool], opened: _Open
+    ) -> Admitted | Elsewhere:
+        """What its ceilings say, the lowest first.
+
+        Raises:
+            OverCeiling: As ``checked``.
+            OverBudget: The same.
+        """
+        for ceiling in opened.ceilings:
+            decision = case.decided(ceiling, fits)
+            self._decisions[ceiling.name, type(decision)] += 1
+            if isinstance(decision, Clamped):
+                return self._clamped(ceiling, decision.tokens, case, opened)
+            if isinstance(decision, Cheaper):
+                return Elsewhere(decision.model, case.why(ceiling))
+            if isinstance(decision, Refused):
+                raise case.refusal(ceiling, fits)
+        opened.predicted = case.likely()
+        return Admitted(case.prepared)
+
+    def _clamped(self, ceiling: Ceiling, tokens: int, case: Case, opened: _Open) -> Admitted:
+        """The request with its output limit lowered, and what is told of that."""
+        attempt, route = case.attempt, case.route
+        field = clamps.spoken(attempt.call, route)
+        total = case.total(tokens)
+        self._predictor.limited(attempt, total)
+        opened.predicted = case.likely(total)
+        return Admitted(
+            clamps.clamped(case.prepared, route, tokens),
+            {"x-thriftgate-clamped": f"{field}={tokens}"},
+            (clamps.note(field, tokens, f"{ceiling.name} of ${dollars(ceiling.limit)} a call"),),
+        )
+
+
+def _meant(ceiling: Ceiling, predictor: Predictor) -> Ceiling:
+    """The ceiling with the catalog's own names of its models, each once: some name a snapshot."""
+    found = ((predictor.model(name), name) for name in ceiling.cheaper)
+    names = dict.fromkeys(name if model is None else model.id for model, name in found)
+    return msgspec.structs.replace(ceiling, cheaper=tuple(names))

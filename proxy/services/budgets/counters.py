@@ -1,0 +1,78 @@
+"""Where budgets are counted: in Redis where the settings name one, else in this process.
+
+The Redis client is imported only where the settings name a Redis: it takes a tenth of a second.
+"""
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+from proxy.settings import Settings
+from proxy.store.redis.local_budget_store import Private, Reserving, StoreLost
+
+if TYPE_CHECKING:
+    from proxy.store.redis.leased_counters import LeasedCounters
+    from proxy.store.store import Store
+
+#: Seconds that Redis has to answer whoever only asks whether it is there.
+_REACHED: Final = 1.0
+
+
+def counters(settings: Settings, opened: "Store") -> Reserving:
+    """Where budgets are counted.
+
+    Raises:
+        ValueError: If THRIFTGATE_REDIS_URL is none.
+    """
+    if not settings.redis_url:
+        return Private()
+    from proxy.store.redis.budget_store import Shared  # noqa: PLC0415 - it imports Redis
+
+    return Shared(settings.redis_url, blake2b(opened.secret, digest_size=8).hexdigest())
+
+
+def leased(store: Reserving, now: Callable[[], float]) -> "LeasedCounters | None":
+    """The same counters with leases, where they are Redis's; None where they are not.
+
+    Args:
+        store: The counters.
+        now: Seconds since the epoch.
+    """
+    if not store.is_shared:
+        return None
+    from proxy.store.redis.budget_store import Shared  # noqa: PLC0415 - the same
+    from proxy.store.redis.leased_counters import LeasedCounters  # noqa: PLC0415 - it imports Redis
+
+    return LeasedCounters(store, now) if isinstance(store, Shared) else None
+
+
+def check_counters(settings: Settings) -> None:
+    """Nothing, where the settings name counters that can be asked.
+
+    Raises:
+        ValueError: If THRIFTGATE_REDIS_URL is no such URL.
+    """
+    if settings.redis_url:
+        from proxy.store.redis.budget_store import Shared  # noqa: PLC0415 - it imports Redis
+
+        Shared(settings.redis_url, "check")
+
+
+async def away(settings: Settings) -> str:
+    """Why the Redis that the settings name cannot be asked; "" where it can, or they name none.
+
+    Raises:
+        ValueError: If THRIFTGATE_REDIS_URL is none.
+    """
+    if not settings.redis_url:
+        return ""
+    from proxy.store.redis.objective_store import Together  # noqa: PLC0415 - it imports Redis
+
+    shared = Together(settings.redis_url, "check", deadline=_REACHED)
+    try:
+        await shared.standings()
+    except StoreLost as error:
+        return str(error)
+    finally:
+        await shared.aclose()
+    return ""

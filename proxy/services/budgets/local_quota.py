@@ -1,0 +1,36 @@
+"""What one process admits by itself while the budgets' counters are out of reach."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from proxy.services.budgets.reservation_requests import Counted
+from slo.hold import Need
+from slo.reservations import MOST, Claim, Level, Refused, Reservations
+
+#: Seconds that a hold outlives the last sign of its call.
+TTL: Final = 60.0
+#: The part of what was left that one process spends while counters are lost.
+_QUOTA: Final = 10
+
+
+class LocalQuota:
+    """Admits calls by this process's part of what was left while the counters are away."""
+
+    def __init__(self) -> None:
+        self._reservations = Reservations()
+        self._quotas: dict[str, int] = {}
+
+    def claim(self, each: Counted, wanted: Need, level: Level | None) -> Claim:
+        """The call's claim on this process's part of what was left when last heard."""
+        limit = each.budget.limit
+        free = limit if level is None else max(limit - level.spent - level.held, 0)
+        quota = self._quotas.setdefault(each.counter, free // _QUOTA)
+        return Claim(each.counter, min(wanted.worst, MOST), quota, True, each.ends)  # noqa: FBT003 - as it is
+
+    def reserve(self, name: str, claims: Sequence[Claim], now: float) -> bool:
+        """Whether all claims are held."""
+        return not isinstance(self._reservations.reserve(name, claims, now, now + TTL), Refused)
+
+    def settle(self, name: str, amounts: Mapping[str, int], now: float) -> None:
+        """Note what a call used."""
+        self._reservations.settle(name, amounts, now)

@@ -1,0 +1,371 @@
+"""What an attempt may use and cost, before it is sent: counted, learned, and priced.
+
+Prompts are counted once for each call and model, however many budgets and ceilings ask. How long
+answers are is learned of each team's feature, model and output limit; until that says something,
+what the ledger knew at the start does. Until then what the model's answers to whoever else are like
+says how far an answer may be cut, and is the guess by which budgets hold.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Final, TypeAlias
+from weakref import ReferenceType, ref
+
+import msgspec
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.calls.output_limits import allowance, noted
+from proxy.calls.ports import Estimator
+from proxy.calls.settlement import Attempt, terms
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route
+from proxy.prefix.planned import Unplanned
+from proxy.providers.port import Prepared
+from proxy.records.receipt import Outcome, Receipt
+from proxy.services.budgets import clamps
+from proxy.services.budgets.pricing import Alternative, Prediction, priced, served
+from proxy.store.sql.answers import Answer
+from slo.hold import Need, Output, Quote, output
+from slo.lengths import Lengths
+
+_log = logging.getLogger("thriftgate.budgets")
+
+#: Bodies up to this size are at first not counted: a fourth of their bytes, half where they hold
+#: more than ASCII, is more tokens than they have.
+_SMALL: Final = 16 * 1024
+#: Calls under way of which something is remembered.
+_CALLS: Final = 20_000
+#: How much longer an answer would have been, at a guess, that the ledger says was cut off.
+_CUT: Final = 4
+_MOSTLY: Final = 0.9
+#: Models looked at for a cheaper one.
+_MODELS: Final = 64
+
+
+Name: TypeAlias = tuple[str | int, ...]
+
+
+class _Kind(msgspec.Struct):
+    """What an attempt has in common with others of like length.
+
+    Attributes:
+        name: Of the kind.
+        asked: Tokens it might have generated as it was asked.
+        sent: Tokens it may generate as it is sent.
+    """
+
+    name: Name
+    asked: int
+    sent: int
+
+
+class _Known(msgspec.Struct):
+    """What is remembered of a call under way.
+
+    Attributes:
+        tokens: Its prompt's, by model and by the bytes it is sent in: it may be sent shorter.
+        kinds: Of its attempts.
+        last: What was predicted last.
+    """
+
+    tokens: dict[tuple[str, int], int] = msgspec.field(default_factory=dict)
+    kinds: dict[int, _Kind] = msgspec.field(default_factory=dict)
+    last: "_Last | None" = None
+
+
+class _Last(msgspec.Struct, frozen=True):
+    """A prediction, and of what; it serves a call's ceilings and its budgets.
+
+    Attributes:
+        number: The attempt's.
+        prepared: Its request, whose body it does not keep alive.
+        route: Where it goes.
+        prediction: What is known of it.
+    """
+
+    number: int
+    prepared: "ReferenceType[Prepared]"
+    route: Route
+    prediction: Prediction
+
+    def is_of(self, attempt: Attempt, prepared: Prepared, route: Route) -> bool:
+        """Whether it is of this very request."""
+        is_same = self.prepared() is prepared and self.route is route
+        return is_same and self.number == attempt.number
+
+
+class Predictor:
+    """Predicts for the calls of one process.
+
+    Args:
+        estimator: Counts prompts.
+        catalog: The models there are; None where no other model is to be told of.
+    """
+
+    def __init__(self, estimator: Estimator, catalog: Catalog | None = None) -> None:
+        self._estimator = estimator
+        self._catalog = catalog
+        self._lengths = Lengths()
+        self._before = Lengths()
+        self._calls: OrderedDict[str, _Known] = OrderedDict()
+        self._siblings: dict[str, tuple[Model, ...]] = {}
+
+    async def begin(self, last: Callable[[], Awaitable[Iterable[Answer]]]) -> None:
+        """Learn how long the answers were that the ledger holds; without it, nothing.
+
+        Args:
+            last: The last answers, the newest last.
+        """
+        try:
+            found = await last()
+        except SQLAlchemyError as error:
+            _log.warning("How long answers are is learned anew: %s", error)
+            return
+        self._before = await asyncio.to_thread(_learned, found)
+
+    def update(self, catalog: Catalog) -> None:
+        """Predict by another catalog from now on; what was learned of lengths stays."""
+        self._catalog = catalog
+        self._siblings.clear()
+
+    async def predicted(
+        self, attempt: Attempt, prepared: Prepared, route: Route, *, exactly: bool = False
+    ) -> Prediction:
+        """What is known of the attempt.
+
+        Args:
+            attempt: The attempt.
+            prepared: Its request as it is to be sent.
+            route: Where it goes.
+            exactly: Whether the tokens of a small prompt are counted, too.
+        """
+        call = attempt.call
+        known, model = self._known(call.id), route.model or call.model
+        last = known.last
+        if last is not None and not exactly and last.is_of(attempt, prepared, route):
+            return last.prediction
+        tokens = self._guess(attempt, model, known, exactly=exactly)
+        if tokens is None:
+            tokens = (await self._estimator.usage(call, route, None)).prompt
+            known.tokens[model, len(call.body)] = tokens
+        allowed = allowance(prepared.body, clamps.endpoint(prepared), route)
+        kind = _kind(attempt, route, allowed.total, known)
+        kind.sent = allowed.total
+        found = Prediction(
+            tokens=tokens,
+            cached=_cached(attempt, tokens),
+            allowance=allowed,
+            output=self._output(kind.name, allowed.total),
+            usual=self._usual(kind.name, allowed.total) if exactly else None,
+            quote=Quote(tariff=route.tariff, at=call.arrived, terms=terms(attempt, "", {})),
+        )
+        known.last = _Last(attempt.number, ref(prepared), route, found)
+        return found
+
+    def limited(self, attempt: Attempt, total: int) -> None:
+        """Note that the attempt was clamped to so many tokens, all its choices together."""
+        kind = self._known(attempt.call.id).kinds.get(attempt.number)
+        if kind is not None:
+            kind.sent = total
+
+    def elsewhere(self, attempt: Attempt, tokens: int, model: Model) -> Prediction | None:
+        """What the call would be on a model's first route; None where its prompt is too long.
+
+        Args:
+            attempt: The call's, on the route it is to leave.
+            tokens: Of its prompt.
+            model: Another model.
+        """
+        call, route = attempt.call, model.routes[0]
+        if route.window is not None and tokens > route.window:
+            return None
+        allowed = allowance(call.body, call.endpoint, route)
+        kind = _name(call.key.team, call.feature, served(route) or model.id, allowed.total)
+        moved = msgspec.structs.replace(attempt, route=route)
+        return Prediction(
+            tokens=tokens,
+            allowance=allowed,
+            output=self._output(kind, allowed.total),
+            usual=self._usual(kind, allowed.total),
+            quote=Quote(tariff=route.tariff, at=call.arrived, terms=terms(moved, "", {})),
+        )
+
+    def model(self, name: str) -> Model | None:
+        """The model of this public name; None where the catalog has none."""
+        return self._catalog.find(name) if self._catalog is not None else None
+
+    def cheapest(
+        self,
+        attempt: Attempt,
+        tokens: int,
+        cost_of: Callable[[Need], int | None],
+        fits: Callable[[str], bool] = lambda _: True,
+        others: Iterable[str] = (),
+    ) -> Alternative | None:
+        """The cheapest model of the same provider that would do; None where none is known.
+
+        Args:
+            attempt: The call's, on the route that is too dear.
+            tokens: Of its prompt.
+            cost_of: What counts of what it may cost; None where that is too much.
+            fits: Whether the model of this name can take the call.
+            others: Names of models to look at besides, of whatever provider.
+        """
+        best: Alternative | None = None
+        named = (self.model(name) for name in others)
+        for model in chain(self._alike(attempt), filter(None, named)):
+            found = self.elsewhere(attempt, tokens, model)
+            worth = priced(found, model.routes[0], attempt.call.body) if found else None
+            nanos = cost_of(worth.need) if worth is not None else None
+            if nanos is not None and (best is None or nanos < best.nanos) and fits(model.id):
+                best = Alternative(model.id, nanos)
+        return best
+
+    def settled(self, receipt: Receipt) -> None:
+        """Learn from a receipt; of several times that it is told, once."""
+        known = self._calls.get(receipt.call_id)
+        if known is None:
+            return
+        kind = known.kinds.pop(receipt.attempt, None)
+        if receipt.final:
+            del self._calls[receipt.call_id]
+        usage = receipt.usage
+        if kind is None or usage is None or receipt.estimated:
+            return
+        if receipt.outcome is Outcome.ANSWERED:
+            # What was cut off by a clamp is taken to be as long as it might have been.
+            is_cut = usage.generated >= kind.sent < kind.asked
+            length = kind.asked if is_cut else usage.generated
+            self._lengths.add(kind.name, length)
+            self._lengths.add(_anyones(kind.name), length)
+
+    def _known(self, call_id: str) -> _Known:
+        known = self._calls.get(call_id)
+        if known is None:
+            known = self._calls[call_id] = _Known()
+            if len(self._calls) > _CALLS:
+                self._calls.popitem(last=False)
+        return known
+
+    def _guess(self, attempt: Attempt, model: str, known: _Known, *, exactly: bool) -> int | None:
+        """Tokens of the prompt as far as they can be told at once; None where not well enough."""
+        body = attempt.call.body
+        counted = known.tokens.get((model, len(body)))
+        if counted is not None:
+            return counted
+        if exactly or len(body) > _SMALL:
+            return None
+        return -(-len(body) // (4 if body.isascii() else 2))
+
+    def _learned(self, name: Name) -> tuple[Lengths, Name]:
+        """Where something is learned of a kind, and under which name: now, or before the start."""
+        before = name[:-1]
+        if not self._lengths.knows(name) and self._before.knows(before):
+            return self._before, before
+        return self._lengths, name
+
+    def _output(self, name: Name, limit: int) -> Output:
+        """What such a call may generate within a limit.
+
+        Where nothing is learned of the kind it is a guess by all others' calls to its model.
+        """
+        found = self._known_output(name, limit)
+        if found is not None:
+            return found
+        found = self._known_output(_anyones(name), limit)
+        if found is None:
+            return output(None, limit)
+        return msgspec.structs.replace(found, is_guessed=found.likely < limit)
+
+    def _known_output(self, name: Name, limit: int) -> Output | None:
+        """What is learned of a kind, now or before the start; None where little is."""
+        found = self._lengths.known_output(name, limit)
+        return found or self._before.known_output(name[:-1], limit)
+
+    def _usual(self, name: Name, limit: int) -> int | None:
+        """What nine of ten such calls generate within a limit; None where little is learned.
+
+        What is not learned of the kind is taken of all others' calls to its model.
+        """
+        lengths, kind = self._learned(name)
+        if not lengths.knows(kind):
+            lengths, kind = self._learned(_anyones(name))
+        found = lengths.quantile(kind, _MOSTLY)
+        return None if found is None else min(found, limit)
+
+    def _alike(self, attempt: Attempt) -> list[Model]:
+        """Models of the provider, but for the one that is asked and those that are retired."""
+        call, route = attempt.call, attempt.route
+        if route is None or self._catalog is None or call.endpoint == "embeddings":
+            return []  # other embeddings mean something else
+        provider = route.upstream.provider
+        if provider not in self._siblings:
+            self._siblings[provider] = _of_provider(self._catalog.models, provider)
+        today = datetime.fromtimestamp(call.arrived, UTC).date()
+        asked = {call.model, served(route)}
+        return [
+            model
+            for model in self._siblings[provider]
+            if model.id not in asked and (model.retires is None or model.retires > today)
+        ]
+
+
+def _kind(attempt: Attempt, route: Route, limit: int, known: _Known) -> _Kind:
+    """The attempt's kind, which is that of its first request to a model."""
+    call, model = attempt.call, served(route) or attempt.call.model
+    kind = known.kinds.get(attempt.number)
+    if kind is None or kind.name[2] != model:
+        name = _name(call.key.team, call.feature, model, limit)
+        kind = known.kinds[attempt.number] = _Kind(name, limit, limit)
+    return kind
+
+
+def _name(team: str, feature: str, model: str, limit: int) -> Name:
+    """The kind of calls of one team's feature to one model, with an output limit of this order."""
+    return (team, feature, model, limit.bit_length())
+
+
+def _anyones(name: Name) -> Name:
+    """The kind of all calls to the same model, whoever's they are."""
+    return name[2:]
+
+
+def _cached(attempt: Attempt, tokens: int) -> int:
+    """Tokens of the prompt that its cache should hold; 0 where nobody can say."""
+    if isinstance(attempt.planned, Unplanned) or not tokens:
+        return 0
+    return min(attempt.planned.evidence.expected.scaled(tokens).tokens, tokens)
+
+
+def _learned(answers: Iterable[Answer]) -> Lengths:
+    """How long answers were, by team, feature and model, and by model."""
+    lengths = Lengths()
+    for each in answers:
+        model = each.route.partition("/")[2].partition("#")[0] or each.model
+        limit = noted(each.notes)
+        is_cut = limit is not None and each.generated >= limit
+        length = each.generated * _CUT if is_cut else each.generated
+        for name in ((each.team, each.feature, model), (model,)):
+            lengths.add(name, length)
+    return lengths
+
+
+def _of_provider(models: Mapping[str, Model], provider: str) -> tuple[Model, ...]:
+    """The provider's models, by their first routes; not more than are looked at."""
+    found = (
+        model
+        for model in models.values()
+        if model.routes[0].upstream.provider == provider and _generates(model)
+    )
+    return tuple(model for model, _ in zip(found, range(_MODELS), strict=False)) if provider else ()
+
+
+def _generates(model: Model) -> bool:
+    """Whether it may have an output: where that costs nothing and prompts do, it gives vectors."""
+    tariff = model.routes[0].tariff
+    sheet = tariff.periods[-1].sheets.get("") if tariff is not None and tariff.periods else None
+    return sheet is None or sheet.rates.output != 0 or not sheet.rates.input

@@ -1,0 +1,103 @@
+"""What is known of an attempt before it is sent, and what that may cost; pure."""
+
+import msgspec
+
+from proxy.calls.output_limits import Allowance
+from proxy.catalog.entries import Route
+from slo.budget import Unit
+from slo.hold import Need, Output, Quote, need
+from slo.price import cost
+from slo.usage import Usage
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of an attempt before it is sent.
+
+    Attributes:
+        tokens: Of its prompt.
+        cached: How many of them its cache should hold.
+        allowance: How much it may generate.
+        output: How much it will, all choices together.
+        usual: What nine of ten such calls generate at most; None where little is learned.
+        quote: At what prices.
+    """
+
+    tokens: int
+    cached: int = 0
+    allowance: Allowance
+    output: Output
+    usual: int | None = None
+    quote: Quote
+
+
+class Priced(msgspec.Struct, frozen=True):
+    """What a prompt and its answer cost.
+
+    Attributes:
+        prompt: As it will be billed.
+        quote: At what prices.
+        need: In nano-dollars.
+    """
+
+    prompt: Usage
+    quote: Quote
+    need: Need
+
+    def at(self, generated: int) -> int:
+        """Nano-dollars with so many tokens generated; it never falls."""
+        tariff = self.quote.tariff
+        usage = msgspec.structs.replace(self.prompt, output=generated)
+        paid = cost(usage, tariff, self.quote.at, self.quote.terms) if tariff is not None else None
+        return paid.effective_nanos if paid is not None else self.need.worst
+
+
+class Alternative(msgspec.Struct, frozen=True):
+    """A model that would do, and what the call may cost there, in nano-dollars."""
+
+    model: str
+    nanos: int
+
+
+def served(route: Route) -> str:
+    """The public name of the model that a route serves; "" for the route of all else."""
+    return route.name.partition("/")[2].partition("#")[0]
+
+
+def billed(tokens: int, route: Route, body: bytes, cached: int = 0) -> Usage:
+    """A prompt of so many tokens in the dearest way its provider may bill it.
+
+    What may be written to its cache is taken to be.
+
+    Args:
+        tokens: Of the prompt.
+        route: Where it goes.
+        body: As it is sent.
+        cached: How many of them are read from the cache.
+    """
+    rest = tokens - cached
+    if route.regime == "openai-breakpoint":
+        return Usage(cache_read=cached, write_30m=rest)
+    if route.regime == "anthropic-breakpoint" and b'"cache_control"' in body:
+        if b'"1h"' in body:
+            return Usage(cache_read=cached, write_1h=rest)
+        return Usage(cache_read=cached, write_5m=rest)
+    return Usage(cache_read=cached, input=rest)
+
+
+def priced(
+    prediction: Prediction, route: Route, body: bytes, *, warm: bool = False
+) -> Priced | None:
+    """What an attempt may cost; None at an unknown price.
+
+    Args:
+        prediction: What is known of it.
+        route: Where it goes.
+        body: As it is sent.
+        warm: Whether its cache is taken to hold what it should.
+    """
+    tokens, cached = prediction.tokens, prediction.cached if warm else 0
+    for prompt in (billed(tokens, route, body, cached), Usage(input=tokens)):
+        found = need(Unit.USD, prompt, prediction.output, prediction.quote)
+        if found is not None:
+            return Priced(prompt, prediction.quote, found)
+    return None

@@ -1,0 +1,394 @@
+"""Reconciling: counters that lack what the ledger knows are given it, and the drift is published.
+
+A counter may lack something because its store was lost, or because it began after its budget's
+window did. What the ledger knew a while ago has been settled by now, or never will be: no less than
+that was spent. Counters that are whole are never lowered::
+
+    counters    here ────────────── every minute ──────────── compare
+                lost, and away ──── at once, every SETTLED ── learn what the ledger knows
+                back, or empty ──── at once ───────────────── compare
+                  away for long, or empty ─────────────────── begin a checkpoint
+                                    SETTLED later ─────────── restore
+                  empty ─────────── then ──────────────────── call them whole
+
+While calls go on, a counter that was lost has always settled some that the ledger knew not long
+ago, so that comparing alone leaves it behind by as much. Restoring does not: from a checkpoint, a
+second on the clocks of receipts, what is settled of attempts that ended later is kept apart. Once
+all that ended before is in the ledger, a counter is that and what was kept apart: neither more nor
+less, whatever was on its way. Amounts are set or lifted, not added: whichever processes do it, it
+is done once.
+
+The counters' mark tells whether they have lost everything. Then all that the ledger knew when they
+were seen to go is theirs at once, and only when they are restored do they count as whole: to most
+hard budgets they are as good as away before (``proxy.services.budgets.admission``). Where a process
+begins and finds no mark, or nobody else counts, nothing is on its way, and its first look makes
+them so. What the ledger knows, and of what, is said in ``proxy.services.budgets.accounts``.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import Final
+
+import msgspec
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.services.budgets.accounts import Accounts, is_compared
+from proxy.store.redis.local_budget_store import Condition, Reserving, StoreLost
+from proxy.store.store import Store
+from slo import alert
+from slo.budget import Budget, Unit, counter
+from slo.reservations import CHECKPOINT_TTL_S, MOST
+
+_log = logging.getLogger("thriftgate.budgets")
+
+_EVERY: Final = 60.0
+#: Seconds between two looks whether the counters are there.
+_GLANCE: Final = 0.25
+#: Seconds after which what the ledger knows has been settled, or given up: more than all attempts
+#: of an admission take together.
+SETTLED: Final = 12.0
+_NANOS: Final = 1_000_000_000
+#: Counters asked for at once.
+_BATCH: Final = 100
+#: Seconds between two times that the mark is renewed; it lasts for several.
+_RENEWED: Final = 5.0
+#: Seconds after which counters that could not be made whole are looked at again.
+_AGAIN: Final = 1.0
+#: Seconds after a checkpoint at which the ledger knows all that ended before it. It is up to one
+#: second ahead of the look that begins it.
+_IN_LEDGER: Final = SETTLED - 0.5
+#: Seconds after which counters that are away miss something: until then it is said to them again.
+_MISSED: Final = 5.0
+#: Seconds for which processes share a checkpoint that one of them began.
+_SHARED: Final = 5.0
+#: Seconds that the ledger gets to take up what this process has written down for it.
+_FLUSH: Final = 5.0
+_LACKING: Final = (Condition.EMPTY, Condition.MENDING)
+
+
+class _Behind(Exception):
+    """The ledger does not know yet all that ended before the checkpoint."""
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """What the ledger knew at a time, by counter."""
+
+    at: float
+    amounts: Mapping[str, int]
+
+
+class _Read(msgspec.Struct, frozen=True):
+    """What the ledger knows of a budget, by counter; not whole where it is more than this."""
+
+    budget: Budget
+    by: Mapping[str, int]
+    is_whole: bool
+
+
+class Reconciler(Collector):
+    """Compares every minute, and when counters come back.
+
+    Args:
+        budgets: All there are.
+        counters: Where they are counted.
+        opened: The store with the ledger.
+        now: Seconds since the epoch.
+
+    Attributes:
+        drifts: By budget, what the ledger knows and counters lack; below 0 where the ledger is
+            behind. A budget of which the ledger holds more than one look reads is left out.
+    """
+
+    def __init__(
+        self,
+        budgets: Collection[Budget],
+        counters: Reserving,
+        opened: Store,
+        now: Callable[[], float],
+    ) -> None:
+        self._budgets: list[Budget] = []
+        self.drifts: dict[Budget, int] = {}
+        self.update(budgets)
+        self._counters = counters
+        self._opened = opened
+        self._accounts = Accounts(opened.spendings)
+        self._now = now
+        self._before: deque[_Known] = deque(maxlen=32)
+        self._last: _Known | None = None
+        self._is_away = False
+        self._is_lacking = False
+        self._recovers = False
+        self._checkpoint: int | None = None
+        self._away_since = 0.0
+        self._shares = _SHARED
+
+    def update(self, budgets: Collection[Budget]) -> None:
+        """Compare these budgets from the next look on."""
+        self._budgets = [budget for budget in budgets if is_compared(budget)]
+        self.drifts = {each: drift for each, drift in self.drifts.items() if each in self._budgets}
+
+    async def begin(self) -> None:
+        """Give counters that nobody has begun yet what the ledger knows."""
+        is_new = await self._stand() is Condition.EMPTY
+        await self._looked(is_empty=is_new, restores=is_new)
+
+    async def run(self) -> None:
+        """Compare now and then, and renew the mark whatever the ledger does, for ever."""
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._watch())
+            both.create_task(self._renew())
+
+    async def _watch(self) -> None:
+        """Look when counters come back, are empty, or have not been looked at for long."""
+        before: Condition | None = Condition.WHOLE
+        rest = SETTLED
+        while True:
+            await asyncio.sleep(_GLANCE)
+            stand = await self._stand()
+            rest -= _GLANCE
+            is_new = stand is Condition.EMPTY or (stand is not before and before not in _LACKING)
+            if stand is None and before is not None:
+                self._away_since = self._now()
+            elif is_new and self._counters.is_shared:
+                self._note(stand, before)
+            if is_new or rest <= 0:
+                rest = await self._looked_at(stand)
+            self._is_away = stand is None
+            before = stand
+
+    def _note(self, stand: Condition | None, before: Condition | None) -> None:
+        """Note whether the counters lost anything, now that their mark says another thing."""
+        was_away = before is None and self._now() > self._away_since + _MISSED
+        if stand in _LACKING or was_away:
+            self._recovers, self._checkpoint = True, None
+            is_begun = stand is Condition.MENDING and not was_away
+            self._shares = CHECKPOINT_TTL_S if is_begun else _SHARED
+
+    async def _looked_at(self, stand: Condition | None) -> float:
+        """Compare, and restore what was lost; seconds until the next look."""
+        self._is_lacking = stand in _LACKING
+        is_empty = stand is Condition.EMPTY
+        if stand is None or not (self._recovers or self._is_lacking):
+            await self._looked()
+            return SETTLED if stand is None else _EVERY
+        if self._recovers and self._checkpoint is None:
+            await self._looked(is_empty=is_empty, begins=True)
+            return self._until_in_ledger()
+        done = await self._looked(is_empty=is_empty, restores=True)
+        self._recovers = self._recovers and not done
+        return _EVERY if done else _AGAIN
+
+    def _until_in_ledger(self) -> float:
+        """Seconds until the counters can be restored, or a checkpoint can be tried again."""
+        begun = self._checkpoint
+        return _AGAIN if begun is None else max(begun + _IN_LEDGER - self._now(), _GLANCE)
+
+    async def _renew(self) -> None:
+        """Say again and again of counters that are whole that they are."""
+        while True:
+            await asyncio.sleep(_RENEWED)
+            with suppress(StoreLost):
+                await self._turn(Condition.WHOLE, Condition.WHOLE)
+
+    async def look(self, *, at_once: bool = False) -> None:
+        """Compare now.
+
+        Args:
+            at_once: Whether nothing that the ledger knows can be on its way to the counters.
+
+        Raises:
+            SQLAlchemyError: The database is away.
+            StoreLost: The counters are.
+        """
+        now = self._now()
+        before, last = self._settled(now), self._last if self._is_lacking else None
+        read = await self._opened.ask(self._read, now)
+        known = {name: amount for each in read for name, amount in each.by.items()}
+        self._remember(_Known(now, known))
+        newest = max(filter(None, (before, last)), key=lambda look: look.at, default=None)
+        sure = known if at_once else newest.amounts if newest else {}
+        for each in read:
+            drift = await self._compared(each, sure)
+            if each.budget not in self._budgets:
+                continue  # it was changed or taken back meanwhile
+            if each.is_whole:
+                self.drifts[each.budget] = drift
+            else:
+                self.drifts.pop(each.budget, None)
+
+    async def restore(self) -> None:
+        """Give counters what the ledger knows before the checkpoint, and what they settled since.
+
+        Raises:
+            _Behind: It does not know all of that yet.
+            SQLAlchemyError: The database is away.
+            StoreLost: The counters are.
+        """
+        now = self._now()
+        checkpoint = await self._counters.begin_checkpoint(now, CHECKPOINT_TTL_S)
+        if now < checkpoint + _IN_LEDGER:
+            raise _Behind("receipts from before the checkpoint may be on their way")
+        for each in await self._opened.ask(self._read, now, checkpoint):
+            given = 0
+            for batch in _batches(each.by):
+                before = await self._counters.restore(batch, checkpoint, self._now())
+                both = zip(batch.values(), before, strict=True)
+                given += sum(max(least - said, 0) for least, said in both)
+            self._tell(each.budget, given)
+
+    def collect(self) -> Iterator[Metric]:
+        """The drift, as Prometheus' own types."""
+        drift = GaugeMetricFamily(
+            "thriftgate_budget_drift",
+            "What the ledger knows and the budget's counters lack, in its unit, when last compared",
+            labels=["budget", "unit"],
+        )
+        for budget, amount in self.drifts.items():
+            scale = _NANOS if budget.unit is Unit.USD else 1
+            drift.add_metric([budget.name, budget.unit.value], amount / scale)
+        yield drift
+
+    async def begin_new(self, budgets: Collection[Budget]) -> None:
+        """Give the counters of budgets that are new what the ledger knows of their windows.
+
+        Where the ledger or the counters are away, later looks do it.
+        """
+        counted = {_counted(each) for each in self._budgets}
+        new = [each for each in budgets if is_compared(each) and _counted(each) not in counted]
+        if not new:
+            return
+        try:
+            await self._caught_up()
+            now = self._now()
+            for each in await self._opened.ask(self._read, now, None, new):
+                for batch in _batches(each.by):
+                    await self._counters.lift(batch, self._now())
+        except (SQLAlchemyError, StoreLost, _Behind) as error:
+            _log.warning("New budgets were not compared with the ledger yet: %s", error)
+
+    def _read(
+        self,
+        now: float,
+        ended_before: float | None = None,
+        budgets: Collection[Budget] | None = None,
+    ) -> list[_Read]:
+        """What the ledger knows of each budget, or knows to have ended before; blocks."""
+        found = []
+        for budget in self._budgets if budgets is None else budgets:
+            account = self._accounts.of(budget, now, ended_before)
+            by = {
+                counter(budget, whose, now): min(amount, MOST)
+                for whose, amount in account.by.items()
+            }
+            found.append(_Read(budget, by, account.is_whole))
+        return found
+
+    def _remember(self, look: _Known) -> None:
+        """Keep what the ledger knows; apart, when counters were there last, or just away."""
+        self._before.append(look)
+        if not self._is_away:
+            self._last = look
+
+    def _settled(self, now: float) -> _Known | None:
+        """The last look of which all that the ledger knew is settled by now; None if none is."""
+        settled = now - SETTLED
+        while len(self._before) > 1 and self._before[1].at <= settled:
+            self._before.popleft()
+        if not self._before or self._before[0].at > settled:
+            return None
+        return self._before[0]
+
+    async def _compared(self, read: _Read, sure: Mapping[str, int]) -> int:
+        """What a budget's counters lack of what the ledger knows; they are given what is sure.
+
+        Args:
+            read: What it knows.
+            sure: What it knew when all that was settled is settled by now.
+        """
+        drift, given = 0, 0
+        for batch in _batches(read.by):
+            least = {name: min(sure.get(name, 0), amount) for name, amount in batch.items()}
+            before = await self._counters.lift(least, self._now())
+            for name, said in zip(batch, before, strict=True):
+                drift += batch[name] - said
+                given += max(least[name] - said, 0)
+        self._tell(read.budget, given)
+        return drift
+
+    def _tell(self, budget: Budget, given: int) -> None:
+        """Log that counters were given something."""
+        if given:
+            level = logging.WARNING if self._counters.is_shared else logging.INFO
+            amount = alert.amount(budget.unit, given)
+            _log.log(level, "The budget %s was given %s that the ledger knows", budget.name, amount)
+
+    async def _stand(self) -> Condition | None:
+        """What the counters' mark says; None while they are away."""
+        try:
+            return await self._counters.condition(self._now())
+        except StoreLost:
+            return None
+
+    async def _looked(
+        self, *, is_empty: bool = False, begins: bool = False, restores: bool = False
+    ) -> bool:
+        """Whether a look went well.
+
+        Args:
+            is_empty: Whether the counters have no mark.
+            begins: Whether what is settled from now on is to be kept apart.
+            restores: Whether the counters get back what they lost; then they are whole.
+        """
+        try:
+            if is_empty:
+                await self._turn(Condition.EMPTY, Condition.MENDING)
+            if begins:
+                await self._begin_checkpoint()
+            if restores:
+                await self._caught_up()
+            at_once = restores and not self._recovers
+            await self.look(at_once=at_once)
+            if restores and not at_once:
+                await self.restore()
+            if restores:
+                await self._turn(Condition.MENDING, Condition.WHOLE)
+        except (SQLAlchemyError, StoreLost, _Behind) as error:
+            _log.warning("Budgets were not compared with the ledger: %s", error)
+            return False
+        return True
+
+    async def _turn(self, before: Condition, after: Condition) -> None:
+        """Let the mark say something else, or the same for longer, if it still says that."""
+        await self._counters.turn(before, after, self._now())
+
+    async def _begin_checkpoint(self) -> None:
+        """Let what is settled from now on be kept apart."""
+        self._checkpoint = await self._counters.begin_checkpoint(self._now(), self._shares)
+
+    async def _caught_up(self) -> None:
+        """Wait until the ledger knows what this process has written down.
+
+        Raises:
+            _Behind: It does not in time.
+        """
+        if not await self._opened.ask(self._opened.drain.flush, _FLUSH):
+            raise _Behind("it has not taken up all receipts yet")
+
+
+def _counted(budget: Budget) -> tuple[str, str, str, str]:
+    """What its counters are known by: a budget of another limit goes on with the same ones."""
+    return budget.name, budget.scope, budget.unit, budget.window
+
+
+def _batches(amounts: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """The amounts, so many counters at a time."""
+    items = iter(amounts.items())
+    while batch := dict(islice(items, _BATCH)):
+        yield batch

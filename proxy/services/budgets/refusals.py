@@ -1,0 +1,274 @@
+"""What a caller is told of its limits: why a call is refused, and how much is left; pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from math import ceil
+from typing import Any, Final
+
+import msgspec
+
+from proxy.catalog.entries import Route
+from proxy.errors import CallerError, Unready
+from proxy.records.receipt import dollars
+from proxy.services.budgets.pricing import Alternative
+from proxy.services.budgets.reservation_requests import Counted
+from slo.budget import Unit
+from slo.ceiling import Ceiling, Predicted
+from slo.reservations import Level, Refused
+from slo.window import Window
+
+#: Seconds until a caller may ask again while the counters are away.
+_AWAY: Final = 2.0
+#: Seconds that a client may wait by itself before it tries again.
+_SOON: Final = 60.0
+#: What a program is told of a call whose price nobody knows.
+_UNPRICED: Final = "price_unknown"
+_RATES: Final = (Unit.REQUESTS, Unit.TOKENS)
+
+
+class OverBudget(CallerError):
+    """The call does not fit into one of its budgets."""
+
+    status = 429
+    type = "rate_limit_error"
+
+    @property
+    def is_worth_retrying(self) -> bool:
+        """Whether the very same call may succeed within a minute."""
+        return self.retry_after is not None and self.retry_after <= _SOON
+
+
+class OverCeiling(OverBudget):
+    """The call may cost more than one call may."""
+
+
+class Excess(msgspec.Struct, frozen=True, kw_only=True):
+    """How a call is over its ceiling.
+
+    Attributes:
+        ceiling: Which.
+        predicted: What it may cost.
+        tokens: The output limit of each choice with which it would fit; None for none.
+        field: What the caller calls its output limit.
+        cheapest: The cheapest model that would do; None where none is known.
+    """
+
+    ceiling: Ceiling
+    predicted: Predicted
+    tokens: int | None = None
+    field: str = "max_tokens"
+    cheapest: Alternative | None = None
+
+
+def refusal(
+    each: Counted,
+    refused: Refused,
+    predicted: int,
+    now: float,
+    cheapest: Alternative | None = None,
+    field: str = "",
+) -> OverBudget:
+    """Why a call is refused; of one that never fits, which field to lower.
+
+    Args:
+        each: The budget that it does not fit into.
+        refused: What its counter said.
+        predicted: How much the call may use of it.
+        now: Seconds since the epoch.
+        cheapest: The cheapest model with which it would fit; None where none is known.
+        field: What the caller calls its output limit; "" where lowering it would not do.
+    """
+    budget, level = each.budget, refused.level
+    unit = budget.unit
+    is_rate = budget.window is Window.MINUTE and unit in _RATES
+    free = None if predicted > budget.limit else min(refused.frees or each.ends, each.ends)
+    error = OverBudget(
+        f"{_named(each)} has a limit of {_said(unit, budget.limit)} a {budget.window.value}:"
+        f" {_said(unit, level.spent)} spent, {_said(unit, level.held)} held for calls under way,"
+        f" and this call may use {_said(unit, predicted)}."
+        f" {_never(unit, field) if free is None else _later(each, refused)}{_cheaper(cheapest)}",
+        code="rate_limit_exceeded" if is_rate else "budget_exceeded",
+        param=field or None if free is None else None,
+        retry_after=None if free is None else max(free - now, 0.001),
+    )
+    error.details = {
+        "budget": budget.name,
+        "scope": budget.scope,
+        "of": each.whose,
+        "unit": unit.value,
+        "window": budget.window.value,
+        "limit": _exact(unit, budget.limit),
+        "spent": _exact(unit, level.spent),
+        "held": _exact(unit, level.held),
+        "predicted": _exact(unit, predicted),
+        "cheapest_alternative": _alternative(cheapest),
+    }
+    if is_rate:
+        error.headers = left([each], [level], now)
+    return error
+
+
+def unpriced(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget:
+    """Why a call is refused whose price nobody knows.
+
+    Args:
+        limit: What limits its dollars, such as ``The budget `day```.
+        details: What a program may want to know besides.
+        route: Where it would go.
+    """
+    unlisted = " Its model is not in the catalog, so check its name." if "*" in route.name else ""
+    return _unseen(
+        f"{limit} limits dollars, and nobody knows what this call costs on the upstream"
+        f" `{route.upstream.name}`.{unlisted} Ask for a model whose price is known (GET /v1/models"
+        " lists models). Whoever runs the gateway"
+        ' can write its price in the catalog ("0" for one that costs nothing), or'
+        ' unpriced = "allow" beside the limit.',
+        details,
+        route,
+    )
+
+
+def unknown(each: Counted, route: Route, *, later: bool) -> OverBudget:
+    """Why a call is refused of which nobody will know what it used of a budget.
+
+    Args:
+        each: The budget.
+        route: Where it would go.
+        later: Whether it is answered in the background, else nobody knows its price.
+    """
+    budget = each.budget
+    limit = f"The budget `{budget.name}`"
+    details = {"budget": budget.name, "scope": budget.scope, "of": each.whose}
+    if not later:
+        return unpriced(limit, details, route)
+    what, mend, code = "tokens", "hard = false", "usage_unknown"
+    if budget.unit is Unit.USD:
+        what, mend, code = "dollars", 'unpriced = "allow"', _UNPRICED
+    error = _unseen(
+        f"{limit} limits {what}, and what a call used that is answered in the background is not"
+        " told here. Leave `background` out. Whoever runs the gateway can write"
+        f" {mend} beside the limit.",
+        details,
+        route,
+        code,
+    )
+    error.param = "background"
+    return error
+
+
+def _unseen(
+    message: str, details: Mapping[str, Any], route: Route, code: str = _UNPRICED
+) -> OverBudget:
+    error = OverBudget(message, code=code)
+    error.details = {**details, "upstream": route.upstream.name}
+    return error
+
+
+def over_ceiling(excess: Excess) -> OverCeiling:
+    """Why a call is refused that may cost more than one call may; the same call never fits."""
+    ceiling, predicted = excess.ceiling, excess.predicted
+    error = OverCeiling(
+        f"The ceiling `{ceiling.name}` lets a call cost ${dollars(ceiling.limit)} at most:"
+        f" this one may cost ${dollars(predicted.worst)}, of which ${dollars(predicted.sure)} is"
+        f" its prompt. {_smaller(excess)}{_cheaper(excess.cheapest)}",
+        code="cost_ceiling",
+        param=None if excess.tokens is None or predicted.sure > ceiling.limit else excess.field,
+    )
+    error.details = {
+        "ceiling": ceiling.name,
+        "limit": dollars(ceiling.limit),
+        "predicted": dollars(predicted.worst),
+        "sure": dollars(predicted.sure),
+        "cheapest_alternative": _alternative(excess.cheapest),
+    }
+    return error
+
+
+def away() -> Unready:
+    """What is told while the counters are away and a budget is not to be passed unseen."""
+    return Unready(
+        "The gateway cannot reach the counters of your budgets just now, so it takes no calls that"
+        " count in them. Try again shortly; `on_loss` says what happens then.",
+        code="budgets_unavailable",
+        retry_after=_AWAY,
+    )
+
+
+def left(counted: Sequence[Counted], levels: Sequence[Level], now: float) -> dict[str, str]:
+    """How many requests and tokens are left this minute, of the tightest budget of each.
+
+    Source: OpenAI API reference, rate limits in headers (2026-11).
+    """
+    headers: dict[str, str] = {}
+    for unit in _RATES:
+        found = [
+            (max(each.budget.limit - level.spent - level.held, 0), each)
+            for each, level in zip(counted, levels, strict=False)
+            if each.budget.unit is unit and each.budget.window is Window.MINUTE
+        ]
+        if found:
+            remaining, tightest = min(found, key=lambda pair: pair[0])
+            headers |= {
+                f"x-ratelimit-limit-{unit.value}": str(tightest.budget.limit),
+                f"x-ratelimit-remaining-{unit.value}": str(remaining),
+                f"x-ratelimit-reset-{unit.value}": _duration(tightest.ends - now),
+            }
+    return headers
+
+
+def _named(each: Counted) -> str:
+    scope = each.budget.scope.removeprefix("label:")
+    if scope in {"organization", "user"}:
+        whose = {"organization": "the organization", "user": "this user"}[scope]
+    else:
+        whose = f"{scope} `{each.whose}`" if each.whose else f"calls that name no {scope}"
+    return f"The budget `{each.budget.name}` of {whose}"
+
+
+def _never(unit: Unit, field: str) -> str:
+    """How a call gets smaller than the whole of its limit."""
+    smaller = f"lower `{field}` or send a shorter prompt" if field else "send a shorter prompt"
+    cheaper = ", or ask for a cheaper model" if unit is Unit.USD else ""
+    return f"It never fits: {smaller}{cheaper}."
+
+
+def _later(each: Counted, refused: Refused) -> str:
+    if refused.frees is not None:
+        return "It may fit once some of them have ended."
+    return f"It starts anew at {datetime.fromtimestamp(each.ends, UTC):%Y-%m-%d %H:%M} UTC."
+
+
+def _smaller(excess: Excess) -> str:
+    """What to ask for instead of the same model."""
+    if excess.predicted.sure > excess.ceiling.limit:
+        return "Send a shorter prompt, or ask for a cheaper model."
+    if excess.tokens is None:
+        return "Ask for fewer tokens, or for a cheaper model."
+    return f"With {excess.field} of {excess.tokens} it fits."
+
+
+def _cheaper(cheapest: Alternative | None) -> str:
+    if cheapest is None:
+        return ""
+    return f" On `{cheapest.model}` it may cost ${dollars(cheapest.nanos)} and fits."
+
+
+def _alternative(cheapest: Alternative | None) -> dict[str, str] | None:
+    if cheapest is None:
+        return None
+    return {"model": cheapest.model, "predicted": dollars(cheapest.nanos)}
+
+
+def _said(unit: Unit, amount: int) -> str:
+    if unit is Unit.USD:
+        return f"${dollars(amount)}"
+    return f"{amount} {unit.value.removesuffix('s') if amount == 1 else unit.value}"
+
+
+def _exact(unit: Unit, amount: int) -> Any:  # noqa: ANN401 - dollars are texts, as in the promises
+    return dollars(amount) if unit is Unit.USD else amount
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(max(ceil(seconds), 0), 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

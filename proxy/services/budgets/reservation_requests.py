@@ -1,0 +1,190 @@
+"""What a call claims of the budgets it counts in; pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from proxy.calls.retry_policy import GENERATING
+from proxy.calls.settlement import Seal
+from proxy.catalog.entries import Route
+from proxy.records.call import Call
+from proxy.records.receipt import Outcome, Receipt
+from slo import budget as budgets
+from slo import window
+from slo.budget import Budget, Budgets, OnLoss, Subject, Unit, Unpriced
+from slo.hold import Need, Output, Quote, Seen, asked, need
+from slo.reservations import MOST, Claim, Refused
+from slo.usage import Usage
+
+#: Of what nobody can tell in advance something is held all the same: of what is used up it gets
+#: nothing.
+UNKNOWN: Final = Need(sure=1, typical=1, likely=1, worst=1)
+#: Endpoints of which can be told what a call may use; of all others only what it did.
+PREDICTED: Final = GENERATING | {"responses/compact"}
+#: Endpoints that cost nothing by themselves. Source: OpenAI, pricing and API reference (2026-11).
+_FREE: Final = re.compile(
+    r"(files|uploads|moderations|conversations)(/.+)?"
+    r"|chat/completions/.+|responses/input_tokens|[a-z_]+/[^/]+/cancel"
+)
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """A budget that a call counts in.
+
+    Attributes:
+        budget: Which.
+        whose: Whose counter of it.
+        counter: Its name.
+        ends: When its window does, in seconds since the epoch.
+    """
+
+    budget: Budget
+    whose: str
+    counter: str
+    ends: float
+
+
+class _Labels(msgspec.Struct):
+    """What a body says of its call, as it pleases."""
+
+    metadata: Any = None
+
+
+_LABELS: Final = msgspec.json.Decoder(_Labels)
+
+
+def subject(call: Call, seal: Seal, *, labelled: bool) -> Subject:
+    """Who the call is for.
+
+    Args:
+        call: The call.
+        seal: Hides who the end user is.
+        labelled: Whether its labels matter, which are the texts of its ``metadata``.
+    """
+    user = call.end_user
+    return Subject(
+        team=call.key.team_name,
+        key=call.key.id,
+        feature=call.feature,
+        user=seal.of(call.key.team, user.encode()) if user else "",
+        labels=_labels(call.body) if labelled and call.ask is not None else {},
+    )
+
+
+def counted(limits: Budgets, subject: Subject, call: Call) -> list[Counted]:
+    """The budgets the call counts in, in the windows it arrived in.
+
+    What only reads or deletes counts as a request alone.
+    """
+    at, is_paid = call.arrived, call.method == "POST"
+    return [
+        Counted(
+            budget,
+            whose,
+            budgets.counter(budget, whose, at),
+            window.closes(budget.window, at),
+        )
+        for budget, whose in limits.applying(subject)
+        if is_paid or budget.unit is Unit.REQUESTS
+    ]
+
+
+def needs(
+    units: Iterable[Unit], call: Call, prompt: Usage, output: Output, quote: Quote
+) -> dict[Unit, Need]:
+    """What the call may use of each unit; ``UNKNOWN`` of what nobody can tell."""
+    found = {}
+    for unit in units:
+        known = None
+        if unit is Unit.REQUESTS or call.endpoint in PREDICTED:
+            plain = Usage(input=prompt.prompt)
+            known = need(unit, prompt, output, quote) or need(unit, plain, output, quote)
+        found[unit] = known or UNKNOWN
+    return found
+
+
+def is_unseen(rule: Unpriced, call: Call, route: Route) -> bool:
+    """Whether a call whose price nobody knows is not to pass a limit of dollars, by its rule.
+
+    What is known to cost nothing passes, and so does what only reads or deletes.
+    """
+    if rule is Unpriced.ALLOW or call.method != "POST" or _is_free(call.endpoint):
+        return False
+    is_own = not (route.upstream.key_env or route.upstream.headers)
+    return not (rule is Unpriced.OWN and is_own)
+
+
+def unseen(
+    counted: Iterable[Counted], wanted: Mapping[Unit, Need], call: Call, route: Route
+) -> Counted | None:
+    """The first hard budget that a call is not to pass, as nobody will know what it used.
+
+    What is answered in the background tells neither tokens nor, where it costs any, dollars.
+
+    Args:
+        counted: The budgets it counts in.
+        wanted: What it may use of their units.
+        call: The call.
+        route: Where it would go.
+    """
+    for each in counted:
+        if each.budget.hard and _is_unseen_by(each.budget, wanted, call, route):
+            return each
+    return None
+
+
+def _is_unseen_by(budget: Budget, wanted: Mapping[Unit, Need], call: Call, route: Route) -> bool:
+    """Whether nobody will know what a call used of a budget that minds it."""
+    if budget.unit is Unit.TOKENS:
+        return call.is_background
+    if budget.unit is Unit.REQUESTS:
+        return False
+    may = wanted[Unit.USD]
+    is_unknown = may is UNKNOWN or (may.worst > 0 and call.is_background)
+    return is_unknown and is_unseen(budget.unpriced, call, route)
+
+
+def claim(each: Counted, wanted: Need, seen: Seen) -> Claim:
+    """What the call claims of a budget, by what was last heard of its counter."""
+    found = asked(each.budget, wanted, seen)
+    amount, limit = min(found.amount, MOST), found.limit
+    return Claim(each.counter, amount, limit, each.budget.hard, each.ends)
+
+
+def used(unit: Unit, receipt: Receipt) -> int:
+    """How much of a unit an attempt used, as its receipt says; a call counts as one request."""
+    if unit is Unit.REQUESTS:
+        return int(receipt.final and receipt.outcome is not Outcome.REFUSED)
+    if unit is Unit.USD:
+        return min(receipt.cost_nanos or 0, MOST)
+    usage = receipt.usage or Usage()
+    return min(usage.prompt + usage.generated, MOST)
+
+
+def _is_free(endpoint: str) -> bool:
+    """Whether nobody bills what is posted there; what could lead elsewhere is not."""
+    return ".." not in endpoint and "%" not in endpoint and _FREE.fullmatch(endpoint) is not None
+
+
+def _labels(body: bytes) -> Mapping[str, str]:
+    try:
+        found = _LABELS.decode(body).metadata
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {str(name): text for name, text in found.items() if isinstance(text, str)}
+
+
+def minds_loss(budget: Budget) -> bool:
+    """Whether calls do not just pass the budget while its counters are away or empty."""
+    return budget.hard and budget.on_loss is not OnLoss.OPEN
+
+
+def is_worth_asking(again: Claim, said: Refused) -> bool:
+    """Whether a claim fits by what was just told, or would fit at another time than was told."""
+    spent, held = said.level.spent, said.level.held
+    fits_alone = spent + again.amount <= again.limit
+    return held + spent + again.amount <= again.limit or fits_alone is (said.frees is None)

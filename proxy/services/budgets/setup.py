@@ -1,0 +1,220 @@
+"""Budgets as they stand in a running gateway: read, counted somewhere, admitted by, reconciled."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from functools import partial
+from typing import Final
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.app_context import Surroundings
+from proxy.calls.settlement import Seal
+from proxy.configuration import Refused, Snapshot
+from proxy.records.amounts import quantity
+from proxy.services.budgets.admission import Admission
+from proxy.services.budgets.admission_gate import Entry
+from proxy.services.budgets.ceilings import Ceilings
+from proxy.services.budgets.counters import counters, leased
+from proxy.services.budgets.prediction import Predictor
+from proxy.services.budgets.reconciliation import Reconciler
+from proxy.store.redis.local_budget_store import Reserving, StoreLost
+from proxy.store.sql.database import reason
+from slo.promises.file import Promises
+
+_log = logging.getLogger("thriftgate.budgets")
+
+#: Seconds between two comparisons of this process's clock with Redis's.
+_COMPARED_EVERY_S: Final = 10.0
+_AT_RISK: Final = (
+    "budgets that this process counts by itself cannot begin while the database is away: nobody"
+    " knows what was spent"
+)
+#: Seconds between two attempts to take the lock of who counts budgets.
+_LOCKED_EVERY_S: Final = 5.0
+
+
+class NotAlone(Exception):
+    """Another process serves the same budgets, and each would count for itself."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another gateway on this database counts budgets by itself, so limits would hold in"
+            " each and not together. Set THRIFTGATE_REDIS_URL for both, or"
+            " THRIFTGATE_PRIVATE_BUDGETS=1 if that is meant."
+        )
+
+
+@asynccontextmanager
+async def standing(around: Surroundings) -> AsyncIterator[Entry | None]:
+    """What calls have to pass; None where no file says what they may use.
+
+    It follows the file: budgets and ceilings may come, go and change while the gateway runs, and
+    the counters of those that stay go on.
+
+    Raises:
+        NotAlone: If another process on the database counts budgets by itself.
+    """
+    if around.settings.promises is None:
+        yield None
+        return
+    async with AsyncExitStack() as stack:
+        room = _Limits(around, stack)
+        try:
+            commit = await room.prepare(Snapshot(around.catalog, around.promises))
+        except Refused:
+            if around.opened.is_offline:
+                raise
+            raise NotAlone from None
+        commit()
+        around.follow(room.prepare)
+        yield room.entry
+
+
+class _Limits:
+    """Ceilings and budgets by the snapshot in force.
+
+    Attributes:
+        entry: What calls have to pass.
+    """
+
+    def __init__(self, around: Surroundings, stack: AsyncExitStack) -> None:
+        self._around = around
+        self._stack = stack
+        self._store = counters(around.settings, around.opened)
+        self._leased = leased(self._store, around.now)
+        self._predictor = Predictor(around.estimator, around.catalog)
+        self._ceilings = Ceilings((), self._predictor)
+        self._admission = Admission(
+            (),
+            self._leased or self._store,
+            predictor=self._predictor,
+            seal=Seal(around.opened.secret),
+            tasks=around.tasks,
+            now=around.now,
+        )
+        self._admission.say = around.say
+        self._reconciler = Reconciler((), self._store, around.opened, around.now)
+        self._is_deferred = False
+        self._has_learned = self._is_alone = self._is_counting = self._has_ceilings = False
+        self.entry = Entry(self._ceilings, self._admission, self._admission.counters)
+        stack.push_async_callback(self._end)
+        self._running: list[asyncio.Task[None]] = []
+
+    async def prepare(self, snapshot: Snapshot) -> Callable[[], None]:
+        """Get ready for a snapshot; what makes it hold.
+
+        Raises:
+            Refused: If it has budgets, and another process counts such by itself, or this one
+                would count them without knowing what was spent.
+        """
+        policies = snapshot.policies
+        if self._around.opened.is_offline:
+            self._defer(policies)
+        if policies.budgets and not self._is_alone:
+            if not (self._is_deferred and self._store.is_shared):
+                await self._around.opened.ask(self._check_alone)
+            if self._store.is_shared:
+                await _compare_clock(self._store, self._around)
+        if (policies.budgets or policies.ceilings) and not self._has_learned:
+            self._has_learned = True
+            opened = self._around.opened
+            await self._predictor.begin(partial(opened.ask, opened.answers.last))
+        if self._is_counting:
+            await self._reconciler.begin_new(policies.budgets)
+        elif policies.budgets:
+            self._reconciler.update(policies.budgets)
+            await self._reconciler.begin()
+        return partial(self._commit, snapshot)
+
+    def _defer(self, policies: Promises) -> None:
+        """Defer what needs the database, which is away since the gateway started.
+
+        Raises:
+            Refused: If it has budgets that would begin at nothing.
+        """
+        if policies.budgets and not self._store.is_shared:
+            raise Refused(_AT_RISK)
+        if not self._is_deferred:
+            self._is_deferred = True
+            self._running.append(self._around.tasks.keep(self._do_deferred))
+
+    async def _do_deferred(self) -> None:
+        """Do what a start without the database has deferred, once there is one.
+
+        Budgets in Redis need neither meanwhile: the lock keeps other processes from counting by
+        themselves, and lengths of answers are learned from calls, too.
+        """
+        opened = self._around.opened
+        await opened.wait_until_online()
+        while self._store.is_shared and not self._is_alone:
+            try:
+                await opened.ask(self._check_alone)
+            except SQLAlchemyError as error:
+                _log.warning("The lock of who counts budgets is not taken yet: %s", reason(error))
+                await asyncio.sleep(_LOCKED_EVERY_S)
+        await self._predictor.begin(partial(opened.ask, opened.answers.last))
+
+    def _check_alone(self) -> None:
+        """Take the lock of whoever counts by itself; blocks.
+
+        Raises:
+            Refused: Another process has it.
+        """
+        with ExitStack() as block:
+            is_alone = block.enter_context(self._around.opened.alone())
+            if not (self._store.is_shared or is_alone or self._around.settings.private_budgets):
+                raise Refused(str(NotAlone()))
+            self._stack.enter_context(block.pop_all())
+        self._is_alone = True
+
+    def _commit(self, snapshot: Snapshot) -> None:
+        policies = snapshot.policies
+        self._predictor.update(snapshot.catalog)
+        self._ceilings.update(policies.ceilings)
+        if policies.ceilings and not self._has_ceilings:
+            self._has_ceilings = True
+            self._around.publish(self._ceilings)
+        self._admission.update(policies.budgets)
+        self._reconciler.update(policies.budgets)
+        if policies.budgets and not self._is_counting:
+            self._begin_counting(len(policies.budgets))
+
+    def _begin_counting(self, budgets: int) -> None:
+        self._is_counting = True
+        is_shared = self._store.is_shared
+        where = "in Redis, with all other processes" if is_shared else "in this process alone"
+        _log.info("%s, counted %s", quantity(budgets, "budget"), where)
+        self._around.publish(self._reconciler)
+        works = [self._admission.beat, self._reconciler.run]
+        if is_shared:
+            works.append(partial(_keep_comparing, self._store, self._around))
+        if self._leased is not None:
+            works.append(self._leased.run)
+        self._running += [self._around.tasks.keep(work) for work in works]
+
+    async def _end(self) -> None:
+        self._around.tasks.end(*self._running)
+        self._around.tasks.start(partial(_close, self._admission))
+
+
+async def _keep_comparing(store: Reserving, around: Surroundings) -> None:
+    """Compare the clock with that of the counters now and then, for ever."""
+    while True:
+        await asyncio.sleep(_COMPARED_EVERY_S)
+        await _compare_clock(store, around)
+
+
+async def _compare_clock(store: Reserving, around: Surroundings) -> None:
+    """Let the gateway's clock know what the counters' clock says, if they can be asked."""
+    with suppress(StoreLost):
+        shared = await store.time()
+        if shared is not None:
+            around.compare_clock(shared)
+
+
+async def _close(admission: Admission) -> None:
+    """Let go of the counters once all is settled."""
+    await admission.drained()
+    await admission.counters.aclose()

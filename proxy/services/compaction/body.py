@@ -1,0 +1,216 @@
+"""A chat body → the body that is sent in its place, and why; pure but for what it remembers."""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from compaction.fold import Around, Folded
+from compaction.guards import own
+from compaction.memory import Memory
+from compaction.policy import Mode, Policy
+from compaction.reading.valid import faults
+from proxy.prefix.breakpoints.plan import Arm
+from proxy.prefix.experiment_arms import arm
+from proxy.prefix.layouts.named import FIELD
+from proxy.prefix.message_cache import reading
+from proxy.prefix.planner import fingerprint
+from proxy.prefix.prompts.conversation import chain
+from proxy.prefix.prompts.prompt import (
+    ASSISTANT,
+    Prompt,
+    led,
+    parsed,
+    read,
+)
+from proxy.prefix.prompts.tagged import tagged
+from proxy.records.call import Call
+from proxy.records.compaction_result import Fold, unfolded
+from proxy.records.origin import Origin
+from proxy.services.compaction.counting import counting, declared, scope
+
+CONTROL: Final = "control"
+DRY: Final = "dry_run"
+GREW: Final = "grew"
+INVALID: Final = "invalid"
+
+
+class Folds(Protocol):
+    """``compaction.fold.fold``, or what stands in for it."""
+
+    def __call__(
+        self,
+        raws: Sequence[bytes],
+        policy: Policy,
+        *,
+        memory: Memory,
+        around: Around,
+    ) -> Folded:
+        """The messages as they are sent.
+
+        Raises:
+            Unfoldable: If they go as they came.
+        """
+        ...
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """A call to fold.
+
+    Attributes:
+        policy: By which policy.
+        is_dry: Whether it is only reckoned.
+        share: The part of all conversations that is sent as it came, to compare with.
+        secret: Makes the names of conversations.
+        model: The name that the upstream knows its model by; "" counts as most do.
+    """
+
+    call: Call
+    policy: Policy
+    is_dry: bool
+    share: float
+    secret: bytes
+    model: str = ""
+
+
+class Talk(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation, as planning knows it.
+
+    Attributes:
+        name: Its name.
+        lead: How many instructions lead it.
+        messages: All of its messages as they came, as JSON.
+        turns: Answers that came.
+    """
+
+    name: bytes
+    lead: int
+    messages: tuple[bytes, ...]
+    turns: int
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it.
+
+    Attributes:
+        talk: The conversation; None where nothing is said in it.
+        is_decided: Whether it is sent as its policy has it, and not as it came for other reasons.
+        news: What is sent, where a part was folded at this very call that a model may note.
+    """
+
+    fold: Fold
+    talk: Talk | None = None
+    is_decided: bool = False
+    news: Folded | None = None
+
+
+def made(task: Task, fold: Folds, memory: Memory) -> Made:
+    """What is sent of a call.
+
+    Raises:
+        Unplannable: If its body cannot be read, or not be written again as it is.
+        Unfoldable: If its messages go as they came.
+    """
+    prompt = parsed(task.call.body)
+    talk = _talk(task.call, task.secret, prompt)
+    if talk is None:
+        return Made(fold=unfolded(task.policy.mode.value, "nothing_said"))
+    why = _left_alone(task.call, prompt, talk)
+    if why:
+        return Made(fold=unfolded(task.policy.mode.value, why), talk=talk)
+    found = fold(prompt.messages, task.policy, memory=memory, around=_around(task, prompt))
+    why = _kept(task, talk.name, prompt, found)
+    if why:
+        is_decided = not found.changed and not task.is_dry
+        return Made(fold=_said(task, found, why), talk=talk, is_decided=is_decided)
+    body = msgspec.structs.replace(prompt, messages=found.messages).rendered()
+    origin = Origin(messages=talk.messages, turns=talk.turns, reset=found.reset)
+    sent = msgspec.structs.replace(
+        _said(task, found, found.reason),
+        sent=msgspec.structs.replace(task.call, body=body, origin=origin),
+        is_folded=True,
+        messages=found.folded,
+        folded_why=found.folded_why,
+        reset=found.reset,
+        break_even=found.break_even,
+    )
+    news = found if task.policy.mode is Mode.FACTS_MODEL and found.region is not None else None
+    return Made(fold=sent, talk=talk, is_decided=True, news=news)
+
+
+def spoken(call: Call, secret: bytes) -> Talk | None:
+    """The conversation that a call goes on with; None where nothing is said in it.
+
+    Raises:
+        Unplannable: If its body cannot be read.
+    """
+    return _talk(call, secret, parsed(call.body))
+
+
+def _talk(call: Call, secret: bytes, prompt: Prompt) -> Talk | None:
+    """The conversation of a call; None where nothing is said in it.
+
+    It is named by what stands before its first answer, so that all replicas name it alike without
+    asking anybody; planning names it so, too, unless another one began in the same words.
+    """
+    roles = [read(raw).role for raw in prompt.messages]
+    lead = led(roles)
+    if lead == len(roles):
+        return None
+    team = fingerprint(secret, call.key.team)
+    who = (call.key.team, call.feature, call.key.id, call.conversation, call.session)
+    answers = [role == ASSISTANT for role in roles]
+    first = next((at for at in range(lead + 1, len(roles)) if answers[at] > answers[at - 1]), None)
+    known = [reading(team, raw) for raw in prompt.messages[:first]]
+    name = chain(prompt, known, who, team).beginning
+    return Talk(name=name, lead=lead, messages=prompt.messages, turns=roles.count(ASSISTANT))
+
+
+def _around(task: Task, prompt: Prompt) -> Around:
+    """Whose conversation it is, and how it is counted."""
+    count = counting(task.model)
+    return Around(
+        scope=scope(task.call.key.team, task.model),
+        fixed=declared(prompt.tools, count),
+        count=count,
+    )
+
+
+def _kept(task: Task, name: bytes, prompt: Prompt, found: Folded) -> str:
+    """Why the call goes as it came although it was reckoned; "" where less is sent."""
+    if not found.changed:
+        return found.reason
+    if arm(name, task.share) is Arm.CONTROL:
+        return CONTROL
+    if found.tokens_after > found.tokens_before:
+        return GREW
+    # The last look: nothing goes out that a provider would find more wrong with than came.
+    if faults(found.messages, prompt.messages):
+        return INVALID
+    return DRY if task.is_dry else ""
+
+
+def _said(task: Task, found: Folded, why: str) -> Fold:
+    """What was reckoned of a call, and why it goes as it came, or shorter."""
+    proof = found.evidence
+    known = unfolded(task.policy.mode.value, why)
+    return msgspec.structs.replace(
+        known,
+        why=f"{DRY}: {found.reason}" if why == DRY else why,
+        before=found.tokens_before,
+        after=found.tokens_after,
+        needed=proof.needed if proof is not None else 0,
+        lost=proof.lost if proof is not None else 0,
+    )
+
+
+def _left_alone(call: Call, prompt: Prompt, talk: Talk) -> str:
+    """Why a call is not looked at any further; "" where it is.
+
+    Slots that a caller names stand at messages that folding may take away.
+    """
+    if why := own(prompt.fields, prompt.messages):
+        return why
+    names = call.slots.strip() or FIELD.encode() in prompt.fields.get("metadata", b"")
+    tags = tagged(call.body) and any(map(tagged, prompt.messages[talk.lead :]))
+    return "slots" if names or tags else ""

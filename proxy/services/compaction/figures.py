@@ -1,0 +1,45 @@
+"""How many features' compaction was stepped back, for Prometheus."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from compaction.policy import Mode
+from proxy.records.compaction_settings import Chosen, Setting
+
+HOLDS: Final = "holds"
+STEPPED_BACK: Final = "stepped_back"
+
+
+class FoldFigures(Collector):
+    """Counts the features whose compaction somebody chose, or the live proof stepped back.
+
+    Args:
+        chosen: What holds for features now.
+    """
+
+    def __init__(self, chosen: Callable[[], Chosen]) -> None:
+        self._chosen = chosen
+
+    def collect(self) -> Iterator[Metric]:
+        """The features by how they stand; none of those that nobody chose and nobody stepped."""
+        counts = Counter(map(_state, self._chosen().features.values()))
+        features = GaugeMetricFamily(
+            "thriftgate_compacted_features",
+            "Features whose compaction was chosen, by whether the live proof stepped them back",
+            labels=["state"],
+        )
+        for state in (HOLDS, STEPPED_BACK):
+            features.add_metric([state], counts[state])
+        yield features
+
+
+def _state(setting: Setting) -> str:
+    """How a feature stands; "" where it is not compacted by anybody's choice."""
+    if setting.stepped is not None:
+        return STEPPED_BACK
+    return HOLDS if setting.mode not in {None, Mode.OFF} else ""

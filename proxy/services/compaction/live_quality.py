@@ -1,0 +1,147 @@
+"""How each feature's folds did lately: what was needed of them, and what they saved; pure.
+
+Counts of one process, in slots of ten minutes over a day. Other processes count for themselves, and
+whichever finds harm first steps the feature back for all.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+import msgspec
+
+from compaction.deciding.proof import Evidence
+from proxy.records.compaction_result import NOTES, noting
+from proxy.records.receipt import Receipt
+
+#: Seconds of a slot, and of what is looked back on.
+SLOT: Final = 600
+WINDOW: Final = 86_400
+#: Folded calls of a day before it is asked what they cost: those after a fold have to pay it back.
+_ENOUGH: Final = 50
+#: Part of what they would have cost as they came that may be lost unsaid.
+_TOLERANCE: Final = 0.01
+#: Features counted; beyond that the one that was not counted for the longest is forgotten.
+_FEATURES: Final = 1_024
+
+Place = tuple[str, str]
+"""A team's id, and a feature."""
+#: When a mode was set, and the number of a slot since the epoch.
+_Slot = tuple[float, int]
+
+
+class Sums(msgspec.Struct):
+    """What became of a feature's calls.
+
+    Attributes:
+        folded: Calls that were sent shorter.
+        tokens: Tokens that were not sent.
+        nanos: What that saved in 1e-9 US dollars, so far as is known; what asking a model for notes
+            cost is taken off.
+        paid: What was paid in all, the same calls' answers and the notes included.
+        treated: What the newest tool calls needed of what was folded.
+        untreated: The same of calls that went as they came, and of what would have been folded: a
+            model that was shown all can need what it would not have been shown.
+    """
+
+    folded: int = 0
+    tokens: int = 0
+    nanos: int = 0
+    paid: int = 0
+    treated: Evidence = Evidence()
+    untreated: Evidence = Evidence()
+
+    @property
+    def is_dearer(self) -> bool:
+        """Whether prompts became shorter and bills higher."""
+        least = -_TOLERANCE * (self.paid + self.nanos)
+        return self.folded >= _ENOUGH and self.tokens > 0 and self.nanos < min(least, 0)
+
+    def add(self, other: "Sums") -> None:
+        """Count other calls, too."""
+        self.folded += other.folded
+        self.tokens += other.tokens
+        self.nanos += other.nanos
+        self.paid += other.paid
+        self.treated += other.treated
+        self.untreated += other.untreated
+
+
+class Proofs:
+    """The counts of one process."""
+
+    def __init__(self) -> None:
+        self._features: OrderedDict[tuple[str, ...], dict[_Slot, Sums]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._features)
+
+    def add(self, receipt: Receipt, since: float = 0.0) -> None:
+        """Count an attempt; those that compaction had no part in are not to be told.
+
+        Args:
+            receipt: The attempt's.
+            since: When the feature's mode was set; a call that was made before does not count.
+        """
+        self._count((receipt.team, receipt.feature), receipt, _sums(receipt), since)
+
+    def charge(self, receipt: Receipt, since: float = 0.0) -> None:
+        """Count what a question for notes cost; its feature is one of its own."""
+        paid = receipt.spent or 0
+        name = (receipt.team, receipt.feature, NOTES)
+        self._count(name, receipt, Sums(nanos=-paid, paid=paid), since)
+
+    def _count(self, place: tuple[str, ...], receipt: Receipt, found: Sums, since: float) -> None:
+        if receipt.started < since:
+            return
+        slots = self._features.setdefault(place, {})
+        self._features.move_to_end(place)
+        if len(self._features) > _FEATURES:
+            self._features.popitem(last=False)
+        slot = int(receipt.started // SLOT)
+        if (since, slot) not in slots:
+            for old in [each for each in slots if each[1] <= slot - WINDOW // SLOT]:
+                del slots[old]
+        slots.setdefault((since, slot), Sums()).add(found)
+
+    def sums(self, place: Place, now: float, since: float = 0.0) -> Sums:
+        """What became of a feature's calls in the last day.
+
+        Args:
+            place: The team's id, and the feature.
+            now: Seconds since the epoch.
+            since: When the mode was set: from the first call made then they count. Of what was
+                counted before that was known here, a slot that began earlier does not.
+        """
+        found = Sums()
+        for each in (place, _noting(place)):
+            for (begun, slot), sums in self._features.get(each, {}).items():
+                is_since = begun == since or slot * SLOT >= since
+                if is_since and slot * SLOT >= now - WINDOW:
+                    found.add(sums)
+        return found
+
+    def forget(self, place: Place) -> None:
+        """Count a feature afresh."""
+        self._features.pop(place, None)
+        self._features.pop(_noting(place), None)
+
+
+def _noting(place: Place) -> tuple[str, ...]:
+    """Where the questions for a feature's notes are counted; no caller's own calls are."""
+    team, feature = place
+    return team, noting(feature), NOTES
+
+
+def _sums(receipt: Receipt) -> Sums:
+    less = (receipt.tokens_before or 0) - (receipt.tokens_after or 0)
+    found = Evidence(needed=receipt.needed, lost=receipt.lost)
+    if not receipt.folded:
+        return Sums(untreated=found)
+    saved = receipt.compaction_nanos
+    return Sums(
+        folded=1,
+        tokens=less,
+        nanos=saved or 0,
+        paid=0 if saved is None else receipt.spent or 0,
+        treated=found,
+    )

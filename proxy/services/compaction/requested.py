@@ -1,0 +1,57 @@
+"""What a call's header and its feature's setting ask of compaction; pure."""
+
+from typing import Final
+
+import msgspec
+
+from compaction.policy import Mode
+from proxy.records.compaction_settings import Setting
+
+#: What callers may say.
+_OFF: Final = "off"
+_DRY: Final = "dry-run"
+_FORCE: Final = "force"
+_QUOTED: Final = 40
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done with a call.
+
+    Attributes:
+        mode: How far it may be folded.
+        is_dry: Whether it is only reckoned, and sent as it came.
+        force: Whether it folds at once, whether that pays or not.
+        notes: What the caller is told.
+    """
+
+    mode: Mode = Mode.OFF
+    is_dry: bool = False
+    force: bool = False
+    notes: tuple[str, ...] = ()
+
+
+_NOTHING: Final = Wish()
+
+
+def wish(header: str, setting: Setting, default: Mode) -> Wish:
+    """What is to be done with a call.
+
+    A caller may try a feature for which nobody chose a mode; what a person chose, or the live proof
+    stepped back to, it may only go below.
+
+    Args:
+        header: What ``x-thriftgate-compaction`` holds; "" for nothing.
+        setting: What holds for its feature.
+        default: The mode of features for which nobody chose one.
+    """
+    mode, said = setting.in_force(default), header.strip().lower()
+    if not said:
+        return Wish(mode=mode) if mode is not Mode.OFF else _NOTHING
+    if said == _OFF:
+        return _NOTHING
+    if said not in {_DRY, _FORCE}:
+        wrong = f"x-thriftgate-compaction is off, dry-run or force, not {said[:_QUOTED]!r}"
+        return Wish(notes=(f"{wrong}: the conversation went as it came",))
+    if mode is Mode.OFF and (said == _DRY or setting.mode is None):
+        mode = Mode.FACTS
+    return Wish(mode=mode, is_dry=said == _DRY, force=said == _FORCE)

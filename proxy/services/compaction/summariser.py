@@ -1,0 +1,279 @@
+"""Notes that a small model takes on what was folded; they join the next fold, or none.
+
+::
+
+    wanted ── once for each part that was folded at a call ──▶ waits ─ asked ─ checked ─ kept
+    notes ◀── at a later fold, on its thread ── what was kept by then is taken, once and for ever
+
+No call waits for a model. What a fold takes is written down under its own name, so every process
+that folds the same conversation sends the same bytes; one that cannot ask the store takes nothing,
+and remembers that.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+import msgspec
+from sqlalchemy.exc import SQLAlchemyError
+
+from compaction.facts.fact import Fact
+from compaction.facts.part import Part, part
+from compaction.facts.region import Region
+from compaction.fold import Around, Folded, fold
+from compaction.memory import Memory
+from compaction.notes.asking import request
+from compaction.notes.checked import Believed, believed
+from compaction.notes.keys import named
+from compaction.policy import Mode, Policy
+from proxy.app_context import Surroundings
+from proxy.calls.ports import Tasks
+from proxy.errors import ProxyError
+from proxy.prefix.prompts.recent import Recent
+from proxy.records.call import Call
+from proxy.services.compaction.summary_request import Reply, Serve, heard, question, template
+from proxy.store.sql.ids import call_ids
+from proxy.store.store import Store
+
+_log = logging.getLogger("thriftgate.compaction")
+
+#: Seconds that a fold waits for the store, and that nobody asks it again once it was late.
+_DEADLINE: Final = 0.15
+_REST: Final = 10.0
+#: Seconds that a question may take in all.
+_LONGEST: Final = 60.0
+#: Questions under way at once, and those that wait; with the bytes of what all are about.
+_AT_ONCE: Final = 4
+_WAITING: Final = 32
+_BYTES: Final = 32 * 2**20
+#: Parts remembered as asked about, and bytes of what folds took.
+_ASKED: Final = 8_192
+_TAKEN: Final = 16 * 2**20
+#: Seconds that questions get to leave their receipts when the process stops.
+_STOP: Final = 5.0
+
+
+class _Question(msgspec.Struct, frozen=True, kw_only=True):
+    """A part to be asked about.
+
+    Attributes:
+        name: The part's.
+        asked: The call, but for its body.
+        region: The part.
+        known: What rules found in it.
+        size: Bytes of its messages.
+    """
+
+    name: str
+    asked: Call
+    region: Region
+    known: Sequence[Fact]
+    size: int
+
+
+class Notebook:
+    """The notes of one process; ``notes`` is for any thread, all else for the loop.
+
+    Args:
+        store: Where notes are kept.
+        tasks: What shutdown waits for.
+        model: The public name of the model that is asked.
+        now: Seconds since the epoch.
+
+    Attributes:
+        serve: Answers the questions; until there is one, none is asked.
+    """
+
+    def __init__(self, store: Store, tasks: Tasks, *, model: str, now: Callable[[], float]) -> None:
+        self._store = store
+        self._tasks = tasks
+        self._model = model
+        self._now = now
+        self._call_id = call_ids()
+        self._taken: Recent[str, tuple[str, ...]] = Recent(_TAKEN, _weight)
+        self._lock = threading.Lock()
+        self._away_until = 0.0
+        # Of its own: where the store hangs, no other work of it waits behind.
+        self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="notes")
+        self._asked: Recent[str, bool] = Recent(_ASKED)
+        self._waiting: deque[_Question] = deque()
+        self._running: set[asyncio.Task[None]] = set()
+        self._held = 0
+        self._is_closed = False
+        self.serve: Serve | None = None
+
+    def fold(
+        self,
+        raws: Sequence[bytes],
+        policy: Policy,
+        *,
+        memory: Memory,
+        around: Around,
+    ) -> Folded:
+        """As ``compaction.fold.fold``, with the notes there are where the mode wants some.
+
+        Raises:
+            Unfoldable: If it has to go as it came.
+        """
+        if policy.mode is Mode.FACTS_MODEL:
+            around = msgspec.structs.replace(around, notes=self.notes)
+        return fold(raws, policy, memory=memory, around=around)
+
+    def notes(self, before: bytes, here: bytes) -> tuple[str, ...]:
+        """The notes on the part folded before that the fold here takes; may wait for the store.
+
+        Args:
+            before: What identifies the part folded before; it holds whose conversation it is.
+            here: What identifies the new one.
+        """
+        name = named(before, here)
+        with self._lock:
+            taken = self._taken.get(name)
+        if taken is not None:
+            return taken
+        found = self._claimed(_name(before), name)
+        with self._lock:  # two threads may ask at once: what the first was told holds for both
+            return self._taken.of(name, lambda: found)
+
+    def wanted(self, call: Call, found: Folded) -> None:
+        """Ask about what was folded at a call, once, if there is room for another question.
+
+        Args:
+            call: The call as it came.
+            found: What is sent of it.
+        """
+        region, name = found.region, _name(found.newest)
+        if region is None or self.serve is None or self._is_closed or name in self._asked:
+            return
+        size = sum(len(each.raw) for each in region.messages[region.start : region.end])
+        if len(self._waiting) >= _WAITING or self._held + size > _BYTES:
+            _log.info("Too much is asked about already: no notes on a part of call %s", call.id)
+            return
+        self._asked.put(name, value=True)
+        self._held += size
+        self._waiting.append(
+            _Question(
+                name=name,
+                asked=template(call),
+                region=_alone(region),
+                known=found.segments[-1].facts,
+                size=size,
+            )
+        )
+        self._go_on()
+
+    async def stop(self) -> None:
+        """Ask nothing more; what is asked just now is cut off, and leaves its receipts."""
+        self._is_closed = True
+        self._waiting.clear()
+        self._desk.shutdown(wait=False, cancel_futures=True)
+        if running := list(self._running):
+            self._tasks.end(*running)
+            await asyncio.wait(running, timeout=_STOP)
+
+    def _claimed(self, of: str, here: str) -> tuple[str, ...]:
+        """What the store says; nothing where it does not answer in time."""
+        now = self._now()
+        if now < self._away_until or self._is_closed:
+            return ()
+        asked = self._desk.submit(self._store.notes.claim, of, here, now)
+        try:
+            return asked.result(_DEADLINE)
+        except (TimeoutError, SQLAlchemyError) as error:
+            asked.cancel()
+            self._away_until = now + _REST
+            _log.warning("Notes are left out of folds for %d s: %r", _REST, error)
+            return ()
+
+    def _go_on(self) -> None:
+        """Begin with as many questions as may be under way."""
+        while self._waiting and len(self._running) < _AT_ONCE:
+            question_ = self._waiting.popleft()
+            task = self._tasks.start(partial(self._answered, question_))
+            self._running.add(task)
+            task.add_done_callback(partial(self._over, question_))
+
+    def _over(self, question_: _Question, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._held -= question_.size
+        self._go_on()
+
+    async def _answered(self, question_: _Question) -> None:
+        """Ask, and keep what is believed of the answer; whatever fails, there are no notes."""
+        try:
+            async with asyncio.timeout(_LONGEST):
+                await self._noted(question_)
+        except ProxyError as error:
+            _log.info("There are no notes on a part: %s (%s)", error.code, error.message)
+        except (TimeoutError, SQLAlchemyError) as error:
+            _log.warning("There are no notes on a part: %r", error)
+
+    async def _noted(self, asked: _Question) -> None:
+        store = self._store
+        serve = self.serve
+        if serve is None or await store.ask(store.notes.has, asked.name):
+            return
+        read, body = await asyncio.to_thread(_request, asked, self._model)
+        now, reply = self._now(), Reply()
+        await serve(question(asked.asked, body, self._call_id(now), now), reply)
+        text, finish = heard(reply)
+        found = await asyncio.to_thread(believed, text, finish, read, asked.known)
+        _log.info(
+            "Notes on a part for feature %r: %d lines kept, rejected %s",
+            asked.asked.feature,
+            len(found.facts),
+            _counted(found) or "none",
+        )
+        if finish == "stop":
+            await store.ask(store.notes.keep, asked.name, found.lines(), self._now())
+
+
+def notebook(around: Surroundings) -> Notebook | None:
+    """The notebook of a gateway; None where no model is named, or one that nobody knows."""
+    model = around.settings.compaction_model
+    if around.catalog.find(model) is None:
+        return None
+    return Notebook(around.opened, around.tasks, model=model, now=around.now)
+
+
+def _name(key: bytes) -> str:
+    """The name of a part, whichever model is asked: another one's notes do not move what is sent.
+
+    A fold that takes notes has another name than the part it makes, for it names both.
+    """
+    return named(b"", key)
+
+
+def _alone(region: Region) -> Region:
+    """The part without what was said beside it, so that little is held while it waits."""
+    messages = region.messages
+    first = messages[region.start : region.start + 1]
+    return msgspec.structs.replace(
+        region,
+        messages=first * region.start + messages[region.start : region.end],
+        units=tuple(
+            unit for unit in region.units if unit.start < region.end and unit.end > region.start
+        ),
+    )
+
+
+def _request(asked: _Question, model: str) -> tuple[Part, bytes]:
+    """The part read, and the body that asks about it."""
+    read = part(asked.region)
+    return read, request(read, asked.known, model=model)
+
+
+def _counted(found: Believed) -> str:
+    """How many lines were not believed, by reason."""
+    rejected: Mapping[str, int] = {why.value: count for why, count in found.rejected.items()}
+    return ", ".join(f"{count} {why}" for why, count in rejected.items())
+
+
+def _weight(taken: Sequence[str]) -> int:
+    """Bytes that a fold's notes take in memory, about."""
+    return 256 + sum(2 * len(line) + 64 for line in taken)

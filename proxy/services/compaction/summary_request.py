@@ -1,0 +1,142 @@
+"""The question for notes as a call of its own: whose it is, who hears the answer, what it says.
+
+It is its team's and its key's call, of a feature of its own: it goes through the whole pipeline, so
+budgets hold it, the ledger keeps it, and reports show what it costs.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from proxy.calls.deadlines import Watch, Watches
+from proxy.calls.eligibility import CHAT
+from proxy.calls.pipeline import serve
+from proxy.calls.ports import Caller, Desk, Head, Line
+from proxy.records.call import Call
+from proxy.records.compaction_result import noting
+from proxy.records.receipt import Receipt
+from proxy.records.request_fields import ask
+from proxy.records.timeline import Timeline
+
+Serve = Callable[[Call, Caller], Awaitable[None]]
+"""Answers a call; raises a ``ProxyError`` where nothing was sent."""
+
+#: Bytes of an answer that are taken.
+_MOST: Final = 512 * 1024
+
+
+class Reply:
+    """A caller who only listens; one answer, bounded.
+
+    Attributes:
+        status: The answer's; 0 before it begins.
+        body: What came of it; b"" where it was too long.
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self.status = 0
+        self.body = b""
+
+    async def begin(self, head: Head) -> None:
+        """Note the status."""
+        self.status = head.status
+
+    async def send(self, piece: bytes) -> None:
+        """Keep a piece; once it is too much, nothing."""
+        self._most -= len(piece)
+        self.body = self.body + piece if self._most >= 0 else b""
+
+    async def end(self, piece: bytes) -> None:
+        """Keep the last piece."""
+        await self.send(piece)
+
+    async def whole(self, head: Head, body: bytes, _receipt: Receipt) -> None:
+        """Keep the whole answer."""
+        await self.begin(head)
+        await self.send(body)
+
+    def closing(self, _receipt: Receipt) -> bytes:
+        """Nothing: the ledger has it."""
+        return b""
+
+    def attempted(self, receipt: Receipt) -> None:
+        """Nothing: the ledger has it."""
+
+    async def gone(self) -> None:
+        """Nothing: whoever asks stays until it is told, or ends the call."""
+
+
+class _Said(msgspec.Struct, frozen=True):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    message: _Said = _Said()
+    finish_reason: str | None = None
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    choices: tuple[_Choice, ...] = ()
+
+
+_answer = msgspec.json.Decoder(_Answer).decode
+
+
+def through(desk: Desk, ticks: Callable[[], float]) -> Serve:
+    """What serves a call as the front does.
+
+    Args:
+        desk: Where calls are served.
+        ticks: Seconds of a clock that goes forward.
+    """
+
+    async def served(call: Call, caller: Caller) -> None:
+        with Watch(Watches(desk.tasks.start)) as watch:
+            await serve(Line(call, caller, desk, watch, Timeline(ticks)))
+
+    return served
+
+
+def template(call: Call) -> Call:
+    """What a question takes from the call at which its part was folded: whose it is, and for what.
+
+    Of its headers none is taken: they are about that call. Nothing asks for compaction of it.
+    """
+    return msgspec.structs.replace(
+        call,
+        method="POST",
+        endpoint=CHAT,
+        query="",
+        headers={"content-type": "application/json"},
+        body=b"",
+        ask=None,
+        feature=noting(call.feature),
+        conversation="",
+        slots="",
+        compaction="off",
+        notes=(),
+        origin=None,
+        is_own=True,
+    )
+
+
+def question(asked: Call, body: bytes, call_id: str, now: float) -> Call:
+    """The call that asks this.
+
+    Raises:
+        InvalidCall: If it cannot be asked.
+    """
+    return msgspec.structs.replace(asked, id=call_id, body=body, ask=ask(body), arrived=now)
+
+
+def heard(reply: Reply) -> tuple[str, str]:
+    """What the model says, and why it stopped; "" for both where there is no answer to read."""
+    try:
+        choices = _answer(reply.body).choices if reply.status == 200 else ()
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        choices = ()
+    if not choices:
+        return "", ""
+    return choices[0].message.content or "", choices[0].finish_reason or ""

@@ -1,0 +1,36 @@
+"""Whether a call goes on with a conversation, and which; pure."""
+
+from hashlib import blake2b
+
+from proxy.calls.requirements import said
+from proxy.records.call import Call
+
+
+def is_bound(call: Call) -> bool:
+    """Whether only the upstream that keeps what came before can answer it."""
+    return call.ask is not None and call.ask.needs_kept_state
+
+
+def is_new(call: Call) -> bool:
+    """Whether nothing of the call's conversation that it says itself was answered before.
+
+    Where its form is not known, what looks like an answer counts as one: then it stays where it is.
+    """
+    return not said(call).is_answered
+
+
+def named(call: Call) -> bytes:
+    """16 bytes that a conversation's calls share: its name, else who asked and what came first.
+
+    Conversations without a name that begin with the same words share them, too.
+    """
+    texts = (call.key.team, call.feature, call.end_user, call.conversation)
+    parts = [text.encode(errors="replace") for text in texts]
+    if not call.conversation:
+        parts.append(said(call).first)
+    return blake2b(b"\0".join(parts), digest_size=16).digest()
+
+
+def draw(call: Call) -> float:
+    """A number from 0 to below 1 that is the call's own, on every replica the same."""
+    return int.from_bytes(blake2b(call.id.encode(), digest_size=6).digest(), "big") / 2.0**48

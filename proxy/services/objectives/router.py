@@ -1,0 +1,382 @@
+"""The wheel: which routes a call takes while objectives are missed, and what became of it.
+
+A conversation keeps the level it began on: moved in its midst, it would be read anew by a cold
+cache. Only where calls fail are conversations under way moved down, too, and where they cost too
+much and already the next call is cheaper there with a cold cache. What a level's model
+cannot do (tools, schemas, images, long prompts, another region) stays where it was asked for, and
+so does what goes on with answers that its provider keeps.
+"""
+
+from collections import Counter, OrderedDict
+from typing import Final
+
+import msgspec
+
+from proxy.calls.requirements import amiss, wants
+from proxy.calls.retry_policy import GENERATING
+from proxy.calls.route_choice import Choice, Decision, instead
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
+from proxy.errors import CallerError
+from proxy.records.call import Call
+from proxy.records.receipt import Outcome, Receipt
+from proxy.services.objectives.conversations import draw, is_bound, is_new, named
+from proxy.services.objectives.objective_state import CACHE_ONLY, ELSEWHERE, SHED, Track
+from proxy.services.objectives.switch_cost import pays
+from slo.controller.share import level_for
+from slo.controller.standing import Standing, State
+from slo.ladder import Wants
+from slo.objective import Ended, Metric, Objectives, judged
+from slo.tally import Tally
+
+#: Conversations whose level is remembered, and for how many seconds after their last call.
+_REMEMBERED: Final = 50_000
+_KEPT: Final = 3600.0
+#: Calls under way that are remembered; those that left no receipt are not remembered for ever.
+_MOST: Final = 100_000
+#: Seconds after which a call that was refused may be tried again.
+_SOON: Final = 30.0
+
+
+#: States in which some new conversations go to level 0 to show whether all can.
+_TRYING: Final = frozenset({State.DEGRADED, State.RECOVERING})
+
+
+class NotServed(CallerError):
+    """The call is refused so that others keep their objectives."""
+
+    status = 429
+    type = "rate_limit_error"
+    is_worth_retrying = True
+
+
+class _Open(msgspec.Struct):
+    """A call under way that objectives are about."""
+
+    call: Call
+    tracks: list[Track]
+    is_first: bool
+    level: int = 0
+    nanos: int | None = 0
+    skipped: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """The level a conversation is on, by whose ladder, and when its last call was."""
+
+    name: str
+    level: int
+    at: float
+
+
+class Wheel:
+    """Moves the calls of one process, and counts how they went.
+
+    Args:
+        tracks: The objectives.
+        catalog: The models there are.
+
+    Attributes:
+        tracks: The objectives, by name.
+        standings: Where each objective stands, by name; absent is healthy.
+        tally: How the calls of this process went, by objective and level.
+        moved: How many calls went to a rung, by objective and rung.
+        spared: The same of those that would have, were their objective enforced.
+        costs: What the calls that missed an objective cost, in nano-dollars, by objective.
+        totals: Good and bad events of this process, by objective.
+    """
+
+    def __init__(self, tracks: dict[str, Track], catalog: Catalog) -> None:
+        self._places: dict[tuple[str, str, bool], tuple[Choice, ...]] = {}
+        self.update(tracks, catalog)
+        self._open: dict[str, _Open] = {}
+        self._levels: OrderedDict[bytes, _Kept] = OrderedDict()
+        self.standings: dict[str, Standing] = {}
+        self.tally = Tally()
+        self.moved: Counter[tuple[str, str]] = Counter()
+        self.spared: Counter[tuple[str, str]] = Counter()
+        self.costs: Counter[str] = Counter()
+        self.totals: dict[str, tuple[int, int]] = {}
+
+    def update(self, tracks: dict[str, Track], catalog: Catalog) -> None:
+        """Go by these objectives from now on; what was counted of those that stay goes on."""
+        self.tracks = tracks
+        self._objectives = Objectives(each.objective for each in tracks.values())
+        self._catalog = catalog
+        self._rungs = {name: _by_route(track, catalog) for name, track in tracks.items()}
+        self._places.clear()
+
+    def forget(self, now: float) -> None:
+        """Forget the levels of conversations that were not heard of for long."""
+        while self._levels and next(iter(self._levels.values())).at < now - _KEPT:
+            self._levels.popitem(last=False)
+
+    def decide(self, call: Call, asked: tuple[Choice, ...]) -> Decision:
+        """The routes a call takes.
+
+        Raises:
+            NotServed: It is refused just now.
+        """
+        if call.endpoint not in GENERATING:
+            return Decision(choices=asked)
+        found = self._objectives.applying(call.key.team_name, call.feature, call.streamed)
+        if not found:
+            return Decision(choices=asked)
+        tracks = [self.tracks[each.name] for each in found]
+        if is_bound(call):
+            opened, decision = _Open(call, tracks, is_first=False), Decision(choices=asked)
+        else:
+            opened = _Open(call, tracks, is_first=is_new(call))
+            decision = self._decided(call, asked, opened)
+        opened.level = decision.level
+        self._open[call.id] = opened
+        if len(self._open) > _MOST:
+            del self._open[next(iter(self._open))]
+        return decision
+
+    def settled(self, receipt: Receipt) -> None:
+        """Count how an attempt ended; with the last one, how its call did."""
+        opened = self._open.get(receipt.call_id)
+        if opened is None:
+            return
+        if opened.nanos is not None and receipt.cost_nanos is not None:
+            opened.nanos += receipt.cost_nanos
+        elif receipt.spent is None:
+            opened.nanos = None
+        if not receipt.final:
+            return
+        del self._open[receipt.call_id]
+        self._count_moved(opened, receipt)
+        ended = _ended(opened, receipt)
+        now = receipt.started + receipt.duration
+        for each in opened.tracks:
+            track = self.tracks.get(each.name)  # by what is promised now, where it still is
+            counts = judged(track.objective, ended) if track is not None else None
+            if track is None or counts is None:
+                continue
+            self.tally.add(track.arm(self._counted(track, opened, receipt, counts)), *counts, now)
+            had = self.totals.get(track.name, (0, 0))
+            self.totals[track.name] = (had[0] + counts[0], had[1] + counts[1])
+            if counts[1] and ended.cost_nanos:
+                self.costs[track.name] += ended.cost_nanos
+
+    def _counted(
+        self, track: Track, opened: _Open, receipt: Receipt, counts: tuple[int, int]
+    ) -> int:
+        """The level whose calls it counts among.
+
+        A call that went badly after attempts that did not begin is theirs that it began with; all
+        else is said of the level that answered. Else calls that another model answers in time,
+        while the one asked for is left alone, would say that all is well there.
+        """
+        level = opened.level if opened.level <= track.rules.rungs else 0
+        if receipt.attempt and not counts[0]:
+            return level
+        return self._answering(track, receipt, level)
+
+    def _answering(self, track: Track, receipt: Receipt, level: int) -> int:
+        """The level of the route that answered; the given one where it is on no rung by name."""
+        found = self._rungs[track.name].get(receipt.route, level) if receipt.moved else 0
+        return min(found, track.rules.rungs)
+
+    def _count_moved(self, opened: _Open, receipt: Receipt) -> None:
+        """Count a call that ended on another rung than it asked for."""
+        track = self.tracks.get(receipt.moved.partition(": ")[0])
+        level = self._answering(track, receipt, opened.level) if track is not None else 0
+        if track is not None and level:
+            self.moved[track.name, track.rung(level)] += 1
+
+    def _decided(self, call: Call, asked: tuple[Choice, ...], opened: _Open) -> Decision:
+        key = named(call) if self._levels or not self._is_calm(opened) else b""
+        kept = self._levels.get(key)
+        level, mover = self._level(call, opened, kept)
+        choices = None
+        while mover is not None and level and choices is None:
+            is_there = kept is not None and (kept.name, kept.level) == (mover.name, level)
+            choices = self._rung(call, asked, mover, level, opened)
+            if choices is not None and not (opened.is_first or is_there) and mover.is_cost:
+                choices = choices if pays(call, asked[0].route, choices[0].route) else None
+            level -= choices is None
+        if choices is None:
+            level, choices = 0, self._with_rungs(call, asked, opened)
+        if mover is not None and level:
+            self._remember(key, _Kept(mover.name, level, call.arrived))
+        elif opened.is_first and key:
+            self._levels.pop(key, None)  # what begins anew in the same words stays where it is
+        is_trial = mover is None and opened.is_first and self._is_tried(opened)
+        deadline = _deadline(opened)
+        return Decision(
+            choices=choices,
+            level=level,
+            deadline=deadline,
+            is_trial=is_trial,
+            skipped=opened.skipped,
+        )
+
+    def _is_tried(self, opened: _Open) -> bool:
+        """Whether an objective waits for evidence of what was asked for, to come back to it."""
+        acting = (track.name for track in opened.tracks if track.acts)
+        found = (self.standings.get(name) for name in acting)
+        return any(each is not None and each.state in _TRYING for each in found)
+
+    def _is_calm(self, opened: _Open) -> bool:
+        """Whether no objective moves calls now."""
+        found = (self.standings.get(track.name) for track in opened.tracks)
+        return all(each is None or each.state is State.HEALTHY for each in found)
+
+    def _level(self, call: Call, opened: _Open, kept: _Kept | None) -> tuple[int, Track | None]:
+        """The highest level that an objective asks for, and which does; 0 and None for none."""
+        found: tuple[int, Track | None] = (0, None)
+        if kept is None and self._is_calm(opened):
+            return found
+        lot = draw(call)
+        for track in opened.tracks:
+            had = kept.level if kept is not None and kept.name == track.name else 0
+            level = self._of(track, lot, min(had, track.rules.rungs), is_first=opened.is_first)
+            if level and not track.acts:
+                self.spared[track.name, track.rung(level)] += 1
+            elif level > found[0]:
+                found = level, track
+        return found
+
+    def _of(self, track: Track, lot: float, had: int, *, is_first: bool) -> int:
+        """The level of one call in one objective, whose conversation had a level there or 0."""
+        if not is_first and not track.is_hard and not track.is_cost:
+            return had
+        standing = self.standings.get(track.name)
+        level = 0 if standing is None else level_for(standing, lot, track.rules)
+        return level if is_first else max(level, had)
+
+    def _remember(self, key: bytes, kept: _Kept) -> None:
+        self._levels[key] = kept
+        self._levels.move_to_end(key)
+        if len(self._levels) > _REMEMBERED:
+            self._levels.popitem(last=False)
+
+    def _rung(
+        self, call: Call, asked: tuple[Choice, ...], track: Track, level: int, opened: _Open
+    ) -> tuple[Choice, ...] | None:
+        """The routes of a level; None where it cannot serve.
+
+        What was asked for stands behind them for when they fail, not for when they are late.
+
+        Raises:
+            NotServed: It serves nobody.
+        """
+        standing = self.standings.get(track.name)
+        is_pinned = standing is not None and standing.state is State.PINNED
+        rung = track.rung(level)
+        why = f"{track.name}: rung {level}{', pinned' if is_pinned else ''}"
+        if rung == SHED or (rung == CACHE_ONLY and opened.is_first):
+            self.moved[track.name, rung] += 1
+            raise _not_served(track, is_pinned=is_pinned)
+        if rung == CACHE_ONLY:
+            return asked
+        if rung == ELSEWHERE:
+            others = tuple(msgspec.structs.replace(each, moved=why) for each in asked[1:])
+            return (*others, *_at_last(asked[:1])) if others else None
+        model = self._catalog.models.get(rung)
+        if model is None or model.id == asked[0].model:
+            return None
+        if lack := amiss(_wants(call, asked), model):
+            opened.skipped[model.id] = lack
+            return None
+        return (*instead(model, why), *_at_last(asked))
+
+    def _with_rungs(
+        self, call: Call, asked: tuple[Choice, ...], opened: _Open
+    ) -> tuple[Choice, ...]:
+        """What was asked for, and behind it the models of the ladder for when it fails or is late.
+
+        A conversation under way goes there only where its routes fail.
+        """
+        found, wanted = list(asked), None
+        known = {each.model for each in asked}
+        for track in opened.tracks:
+            if not track.acts:
+                continue
+            for rung in track.objective.ladder:
+                model = self._catalog.models.get(rung)
+                if model is None or rung in known:
+                    continue
+                known.add(rung)
+                wanted = wanted or _wants(call, asked)
+                if lack := amiss(wanted, model):
+                    opened.skipped[model.id] = lack
+                else:
+                    found += self._in_place(track, model, is_last_resort=not opened.is_first)
+        return tuple(found)
+
+    def _in_place(self, track: Track, model: Model, *, is_last_resort: bool) -> tuple[Choice, ...]:
+        """The routes of a rung's model behind those that were asked for, made once."""
+        key = (track.name, model.id, is_last_resort)
+        made = self._places.get(key)
+        if made is None:
+            made = self._places[key] = tuple(
+                msgspec.structs.replace(each, is_last_resort=is_last_resort)
+                for each in instead(model, f"{track.name}: in its place")
+            )
+        return made
+
+
+def _by_route(track: Track, catalog: Catalog) -> dict[str, int]:
+    """The level of each route that a rung of the ladder names, by the route's name."""
+    found: dict[str, int] = {}
+    for level, rung in enumerate(track.objective.ladder, 1):
+        model = catalog.models.get(rung)
+        for route in model.routes if model is not None else ():
+            found.setdefault(route.name, level)
+    return found
+
+
+def _at_last(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """The choices, for when all others failed."""
+    return tuple(msgspec.structs.replace(each, is_last_resort=True) for each in choices)
+
+
+def _wants(call: Call, asked: tuple[Choice, ...]) -> Wants:
+    """What the call needs, where it is bound to the region of what it asks for."""
+    return wants(call, asked[0].route.upstream.region)
+
+
+def _deadline(opened: _Open) -> float | None:
+    """Seconds to the first content of a stream, by the strictest objective that acts."""
+    if not opened.call.streamed:
+        return None
+    found = [
+        track.objective.under
+        for track in opened.tracks
+        if track.acts and track.objective.metric is Metric.TTFT and track.objective.under
+    ]
+    return min(found, default=None)
+
+
+def _ended(opened: _Open, receipt: Receipt) -> Ended:
+    usage, call = receipt.usage, opened.call
+    return Ended(
+        team=call.key.team_name,
+        feature=call.feature,
+        streamed=call.streamed,
+        ttft=receipt.ttft,
+        total=receipt.duration,
+        failed=receipt.outcome in {Outcome.FAILED, Outcome.BROKEN},
+        hung_up=receipt.outcome is Outcome.HUNG_UP,
+        cost_nanos=opened.nanos,
+        prompt_tokens=usage.prompt if usage is not None else 0,
+        cache_read=usage.cache_read if usage is not None else 0,
+        first_turn=opened.is_first,
+        generated=receipt.outcome is not Outcome.REFUSED,
+    )
+
+
+def _not_served(track: Track, *, is_pinned: bool) -> NotServed:
+    why = "is pinned to a rung that serves nobody new" if is_pinned else "is missed"
+    until = "it is released" if is_pinned else "others are served in time again"
+    error = NotServed(
+        f"The objective `{track.name}` {why}, so this call is refused until {until}."
+        " Try again shortly.",
+        code="objective_shed",
+        retry_after=_SOON,
+    )
+    error.details = {"objective": track.name}
+    return error

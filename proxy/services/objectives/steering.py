@@ -1,0 +1,311 @@
+"""Steering: every second, counts go to all replicas, and where objectives stand comes back.
+
+::
+
+    wheel.tally ──▶ counters (Redis, or this process) ──▶ judge, in the replica that leads
+         ▲                                                      │ standings, under its epoch
+    wheel.standings ◀──────────── all replicas ◀────────────────┘
+
+Without its counters a replica keeps what it last heard for five minutes, frozen but for pins, and
+judges by its own counts after that: objectives fail open, unlike budgets.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.catalog.catalog import Catalog
+from proxy.services.objectives.judge import Judge, Pinned
+from proxy.services.objectives.objective_state import Told, Track
+from proxy.services.objectives.outage import Outage
+from proxy.services.objectives.replica_sync import News
+from proxy.services.objectives.router import Wheel
+from proxy.store.redis.local_budget_store import StoreLost
+from proxy.store.redis.local_objective_store import Counters
+from proxy.store.redis.objective_state import MOST as MOST_COUNTED
+from proxy.store.redis.objective_state import MOST_CELLS, MOST_KEYS
+from proxy.store.sql.outbox import MOST
+from proxy.store.store import Store
+from slo.alert import Alert
+from slo.controller.moves import Move, moves
+from slo.controller.pins import thawed
+from slo.controller.standing import Standing
+from slo.tally import slot_of
+
+_log = logging.getLogger("thriftgate.objectives")
+
+#: Seconds between two rounds, and for which a leader leads without saying so again.
+_EVERY: Final = 1.0
+_LEASE: Final = 5.0
+#: Seconds between two looks at what burns, and at what people pinned.
+_NEWS_EVERY: Final = 10.0
+_PINS_EVERY: Final = 3.0
+#: Seconds for which what was heard last holds without counters.
+_HEARSAY: Final = 300.0
+#: Why what is not judged meanwhile is frozen, and what a standing says of that.
+_AWAY: Final = "its counters are away"
+_FROZEN: Final = f"Frozen: {_AWAY}"
+#: Seconds after which what was published before a restart is old.
+_OLD: Final = 600.0
+#: Slots that a leader reads again, for they may have grown, and those it reads to begin with.
+_AGAIN: Final = 2
+_BACK: Final = 60
+#: Moves that are told once it is known which alerts are open.
+_PENDING: Final = 1_000
+#: Seconds that the database has to answer.
+_PATIENCE: Final = 2.0
+
+
+class Steering:
+    """Keeps one process's wheel in line with all others'.
+
+    Args:
+        wheel: Moves the calls of this process.
+        counters: What replicas share.
+        opened: The store, with what people pinned.
+        now: Seconds since the epoch.
+        say: Takes alerts.
+        who: A name no other replica has.
+    """
+
+    def __init__(
+        self,
+        wheel: Wheel,
+        counters: Counters,
+        *,
+        opened: Store,
+        now: Callable[[], float],
+        say: Callable[[Alert], bool],
+        who: str,
+    ) -> None:
+        self._wheel = wheel
+        self._counters = counters
+        self._opened = opened
+        self._now = now
+        self._say = say
+        self._who = who
+        self._judge = Judge(wheel.tracks.values())
+        self._news = News()
+        self._seen: dict[tuple[str, int], tuple[int, int]] = {}
+        self._pins: dict[str, Pinned] = {}
+        self._pinned_at = self._told_at = float("-inf")
+        self._heard = now()
+        self._is_lost = self._leads = self._is_resumed = False
+        self._outage = Outage(wheel.tracks.values(), say)
+        self._untold: deque[tuple[Track, Move, int]] = deque(maxlen=_PENDING)
+
+    @property
+    def _tracks(self) -> Mapping[str, Track]:
+        """The objectives, by name."""
+        return self._wheel.tracks
+
+    def update(self, tracks: dict[str, Track], catalog: Catalog) -> None:
+        """Go by these objectives from now on.
+
+        Those that stay go on from where they stand, and what was counted of them counts. Alerts
+        about those that are gone end.
+        """
+        now = self._now()
+        gone = [each for name, each in self._tracks.items() if name not in tracks]
+        for alert in self._news.dropped(gone, now):
+            self._say(alert)
+        self._wheel.update(tracks, catalog)
+        self._judge.update(tracks.values(), now)
+        kept = self._wheel.standings
+        self._wheel.standings = {name: each for name, each in kept.items() if name in tracks}
+
+    async def run(self) -> None:
+        """Go on, for ever."""
+        while True:
+            await self.turn()
+            await asyncio.sleep(_EVERY)
+
+    async def turn(self) -> None:
+        """One round; never raises because something is away."""
+        now = self._now()
+        await self._look_at_pins(now)
+        fresh = _countable(self._wheel.tally.drained())
+        try:
+            if fresh:
+                await self._counters.add(fresh)
+            epoch = await self._counters.lead(self._who, _LEASE)
+            if epoch is None:
+                self._leads = False
+                self._hear(await self._counters.standings(), now)
+            else:
+                await self._lead(epoch, now)
+            self._heard = now
+            self._found(now)
+        except StoreLost as error:
+            await self._alone(fresh, now, error)
+        self._wheel.forget(now)
+
+    async def _lead(self, epoch: int, now: float) -> None:
+        """Judge for all, and say how things stand."""
+        last = slot_of(now)
+        if self._leads:
+            await self._count(last, _AGAIN)
+        else:
+            _, told = await self._counters.standings()
+            heard = {name: each.standing for name, each in self._read(told) if now - each.at < _OLD}
+            # Counters that come back empty know less than we do.
+            self._judge.take({**_thawed(self._wheel.standings, now), **heard}, now)
+            self._judge.forget()
+            self._seen = {}
+            await self._count(last, _BACK)
+            self._leads, self._is_resumed, self._told_at = True, False, float("-inf")
+        if not self._is_resumed and now - self._told_at >= _NEWS_EVERY:
+            await self._resume(now)
+        self._judged(now)
+        said = {
+            name: msgspec.json.encode(Told(now, standing))
+            for name, standing in self._judge.standings.items()
+        }
+        if await self._counters.publish(epoch, said):
+            self._wheel.standings = dict(self._judge.standings)
+        else:
+            self._leads = False
+
+    async def _resume(self, now: float) -> None:
+        """Go on with the alerts that whoever led before left open.
+
+        While the database does not say which those are, nothing is told: it would be told twice.
+        """
+        outbox = self._opened.outbox
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                told = await self._opened.ask(outbox.open, MOST)
+                ended = await self._opened.ask(outbox.ended, self._news.open)
+        except (SQLAlchemyError, TimeoutError) as error:
+            _log.warning("Which alerts are open is not known: %s", error)
+            self._told_at = now
+            return
+        self._is_resumed = True
+        self._outage.resume(told, now)
+        for alert in self._news.resume(self._tracks.values(), told, ended, now):
+            self._say(alert)
+
+    async def _count(self, last: int, back: int) -> None:
+        """Give the judge what was counted since the last time, in so many slots before the last."""
+        arms = self._judge.arms
+        found: dict[tuple[str, int], tuple[int, int]] = {}
+        step = min(MOST_KEYS, MOST_CELLS // (back + 1))
+        for at in range(0, len(arms), step):
+            found |= await self._counters.read(arms[at : at + step], last - back, last)
+        fresh = {}
+        for cell, (good, bad) in found.items():
+            had = self._seen.get(cell, (0, 0))
+            if (good, bad) != had:
+                fresh[cell] = (good - had[0], bad - had[1])
+        self._judge.count(fresh)
+        kept = {cell: count for cell, count in self._seen.items() if cell[1] >= last - _AGAIN}
+        self._seen = kept | dict(found)
+
+    def _judged(self, now: float) -> None:
+        for track, move in self._judge.judge(self._pins, now):
+            _log.warning("%s is %s: %s", track.name, move.after.value, move.reason)
+            calls = sum(n for (name, _), n in self._wheel.moved.items() if name == track.name)
+            self._untold.append((track, move, calls))
+        if self._is_resumed:
+            self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        """Tell people of moves, and now and then of what burns."""
+        while self._untold:
+            for alert in self._news.moved(*self._untold.popleft()):
+                self._say(alert)
+        if now - self._told_at >= _NEWS_EVERY:
+            self._told_at = now
+            costs = self._wheel.costs
+            for alert in self._news.judged(self._tracks.values(), self._judge, costs, now):
+                self._say(alert)
+
+    def _hear(self, told: tuple[int, Mapping[str, bytes]], now: float) -> None:
+        """Take over how the leader says things stand; what is old is healthy."""
+        heard = {name: each.standing for name, each in self._read(told[1]) if now - each.at < _OLD}
+        for name, standing in heard.items():
+            before = self._wheel.standings.get(name) or Standing(since=now)
+            if moves(before, standing) is not None:
+                _log.warning("%s is %s: %s", name, standing.state.value, standing.reason)
+        self._wheel.standings = heard
+
+    def _read(self, told: Mapping[str, bytes]) -> list[tuple[str, Told]]:
+        """What can be read of it: another version of us may have said it."""
+        found = []
+        for name in told.keys() & self._tracks.keys():
+            try:
+                found.append((name, msgspec.json.decode(told[name], type=Told)))
+            except msgspec.DecodeError:
+                _log.warning("Where %s stands cannot be read; it is judged anew", name)
+        return found
+
+    async def _alone(
+        self, fresh: Mapping[tuple[str, int], tuple[int, int]], now: float, error: StoreLost
+    ) -> None:
+        """Keep what was heard last for a while, and judge by our own counts after that."""
+        if not self._is_lost:
+            _log.warning("Objectives are kept as they stand, for a while: %s", error)
+            self._judge.take(self._wheel.standings, now)
+        self._is_lost, self._leads = True, False
+        self._outage.lost(now)
+        self._judge.count(fresh)
+        if now - self._heard < _HEARSAY:
+            for track, move in self._judge.hold(self._pins, now, _AWAY):
+                _log.warning("%s is %s: %s", track.name, move.after.value, move.reason)
+        else:
+            if not self._is_resumed and now - self._told_at >= _NEWS_EVERY:
+                await self._resume(now)
+            self._thaw(now)
+            self._judged(now)
+        self._wheel.standings = dict(self._judge.standings)
+
+    def _thaw(self, now: float) -> None:
+        """Let what is frozen for want of counters be judged by our own counts."""
+        if any(each.reason == _FROZEN for each in self._judge.standings.values()):
+            _log.warning("Objectives are judged by this process's own counts: %s", _AWAY)
+            self._judge.take(_thawed(self._judge.standings, now), now)
+
+    def _found(self, now: float) -> None:
+        """The counters answer, and all is as it was."""
+        if self._is_lost:
+            self._is_lost = False
+            _log.warning("Objectives are judged again by what all processes count")
+        self._outage.found(now)
+
+    async def _look_at_pins(self, now: float) -> None:
+        if now - self._pinned_at < _PINS_EVERY:
+            return
+        self._pinned_at = now
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                held = await self._opened.ask(self._opened.pins.held, now)
+        except (SQLAlchemyError, TimeoutError):
+            return  # those that are known hold
+        self._pins = {
+            name: Pinned(level=pin.level, made=pin.made, until=pin.until, why=pin.why)
+            for name, pin in held.items()
+        }
+
+
+def _thawed(standings: Mapping[str, Standing], now: float) -> dict[str, Standing]:
+    """The standings, those that froze for want of counters as they were before."""
+    return {
+        name: thawed(each, now) if each.reason == _FROZEN else each
+        for name, each in standings.items()
+    }
+
+
+def _countable(
+    fresh: Mapping[tuple[str, int], tuple[int, int]],
+) -> dict[tuple[str, int], tuple[int, int]]:
+    """What was counted, with what is more than can be added at once made less, in proportion."""
+    found = {}
+    for cell, (good, bad) in fresh.items():
+        over = max(-(-max(good, bad) // MOST_COUNTED), 1)
+        found[cell] = (good // over, bad // over)
+    return found

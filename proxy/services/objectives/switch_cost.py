@@ -1,0 +1,32 @@
+"""Whether moving a conversation to another model saves money although its cache there is cold."""
+
+from typing import Final
+
+from proxy.catalog.entries import Route
+from proxy.records.call import Call
+from slo.ladder import worth_moving
+from slo.price import STANDARD, cost
+from slo.usage import Usage
+
+#: Bytes of a prompt that are about a token.
+_BYTES: Final = 4
+#: Tokens of an answer where nobody knows: half of all are shorter in what was measured.
+_TYPICAL: Final = 250
+
+
+def pays(call: Call, here: Route, there: Route) -> bool:
+    """Whether already the conversation's next call is cheaper there, read anew, than here, read.
+
+    How many calls it still has nobody knows, so no later one counts. Unknown prices never pay.
+    """
+    tokens = len(call.body) // _BYTES
+    warm = Usage(cache_read=tokens, output=_TYPICAL)
+    cold = Usage(input=tokens, output=_TYPICAL)
+    return worth_moving(_nanos(here, warm, call.arrived), _nanos(there, cold, call.arrived))
+
+
+def _nanos(route: Route, usage: Usage, at: float) -> int | None:
+    if route.tariff is None:
+        return None
+    paid = cost(usage, route.tariff, at, STANDARD)
+    return None if paid is None else paid.effective_nanos

@@ -1,0 +1,1 @@
+"""Plans prompts for prefix caches in a running gateway; fails open."""

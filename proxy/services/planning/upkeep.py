@@ -1,0 +1,96 @@
+"""What a running gateway does now and then: it forgets what is old, and watches what it plans."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.services.planning.guard import Say, suspension_alert
+from proxy.settings import Settings
+from proxy.store.sql.guarding import suspend_harmful
+from proxy.store.sql.known_keys import FILE_NAME, KnownKeysFile, remove_known_keys
+from proxy.store.store import Store
+
+_log = logging.getLogger("thriftgate.upkeep")
+
+#: Seconds between two rounds of retention.
+_RETENTION_EVERY: Final = 3_600.0
+#: Seconds one round may take.
+_RETENTION_BUDGET: Final = 30.0
+#: Days a conversation's plan, and notes on it, are kept after they were last asked for.
+_PLAN_DAYS: Final = 14
+#: Seconds between two looks at what planning saves.
+_GUARD_EVERY: Final = 900.0
+#: Days that it looks back.
+_GUARD_DAYS: Final = 30
+_DAY: Final = 86_400.0
+#: Seconds between two looks whether the keys known have changed.
+_KEYS_EVERY: Final = 1.0
+
+
+async def retain(opened: Store, days: int, now: Callable[[], float]) -> None:
+    """Drop what is older than it may be, a little at a time; for ever.
+
+    Args:
+        opened: The store.
+        days: How long receipts are kept.
+        now: The clock.
+    """
+    while True:
+        before, idle = now() - days * _DAY, now() - _PLAN_DAYS * _DAY
+        try:
+            await opened.ask(opened.ledger.retain, before, _RETENTION_BUDGET)
+            await opened.ask(opened.plans.retain, idle, _RETENTION_BUDGET)
+            await opened.ask(opened.notes.retain, idle, _RETENTION_BUDGET)
+        except SQLAlchemyError as error:
+            _log.warning("What is old stays until the next round, in an hour: %s", error)
+        await asyncio.sleep(_RETENTION_EVERY)
+
+
+async def keep_known_keys(opened: Store, settings: Settings, now: Callable[[], float]) -> None:
+    """Write down which keys are known, for a start without the database; for ever.
+
+    Where they are never to be served, none are left on disk.
+
+    Args:
+        opened: The store.
+        settings: They say where, and whether at all.
+        now: The clock.
+    """
+    path = settings.folder / FILE_NAME
+    if not settings.known_keys_max_age_s:
+        await opened.ask(remove_known_keys, path)
+        return
+    file = KnownKeysFile(path, settings.ledger_url, opened.secret)
+    while True:
+        await opened.ask(file.refresh, opened.keyring, now())
+        await asyncio.sleep(_KEYS_EVERY)
+
+
+async def guard(opened: Store, days: int, now: Callable[[], float], say: Say) -> None:
+    """Return features that planning makes dearer to being sent as they came; for ever.
+
+    Args:
+        opened: The store.
+        days: How long receipts are kept; it looks back no further than a month.
+        now: The clock.
+        say: Notifies people.
+    """
+    while True:
+        await asyncio.sleep(_GUARD_EVERY)
+        try:
+            since = now() - min(days, _GUARD_DAYS) * _DAY
+            found = await opened.ask(suspend_harmful, opened.savings, opened.layouts, since, now())
+        except SQLAlchemyError as error:
+            _log.warning("What planning saves was not measured: %s", error)
+            continue
+        for each in found:
+            _log.error(
+                "Planning is suspended for feature %r of team %s until somebody resumes it: %s",
+                each.place.feature,
+                each.place.team,
+                each.reason,
+            )
+            say(suspension_alert(each.place, each.reason, now()))

@@ -1,0 +1,1 @@
+"""Receipts as metrics and log lines."""

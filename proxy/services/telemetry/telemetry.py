@@ -1,0 +1,330 @@
+"""Receipts as metrics and log lines; nothing else reports on calls.
+
+Calls, tokens, cost and times are told by team, feature, model and route. As callers write features
+and models freely, the ``TOP_SERIES`` combinations with most calls have series of their own, and all
+others are one with the labels ``other``. Everything else is told by team and route alone.
+
+Counting is plain arithmetic on the event loop; Prometheus' own types are made when it asks.
+"""
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from typing import Final
+
+import msgspec
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.registry import Collector
+
+from proxy.records.compaction_result import NOTES
+from proxy.records.receipt import Outcome, Receipt, answering_model
+from proxy.services.telemetry.top_series import Labels, TopSeries
+
+_log = logging.getLogger("thriftgate.calls")
+
+_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+_OVERHEAD: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1)
+_MOST_SERIES: Final = 4096
+TOP_SERIES: Final = 100
+"""Combinations of team, feature, model and route that have series of their own."""
+_OTHER: Final = "other"
+_BY_TRAFFIC: Final = ("team", "feature", "model", "route")
+#: Reasons for which conversations went as they came that are told apart; the rest is one.
+_REASONS: Final = 32
+
+
+class Spread:
+    """How often values fell into each bucket, and their sum."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        """Count one value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """The counts up to each bound, as Prometheus wants them."""
+        names = [*map(str, self.bounds), "+Inf"]
+        return list(zip(names, map(float, accumulate(self.counts)), strict=True))
+
+
+class Traffic:
+    """The calls of one team's feature that one model answered on one route.
+
+    Attributes:
+        calls: Calls by how they ended.
+        ttft: Seconds to the first content byte, of each attempt.
+        duration: Seconds to the end, of each attempt.
+    """
+
+    __slots__ = (
+        "cache_read", "cache_write", "calls", "duration", "input", "nanos", "output",
+        "reasoning", "ttft",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.calls: dict[Outcome, int] = {}
+        self.input = self.cache_read = self.cache_write = self.output = self.reasoning = 0
+        self.nanos = 0
+        self.ttft = Spread(_SECONDS)
+        self.duration = Spread(_SECONDS)
+
+    def add(self, receipt: Receipt) -> None:
+        """Count one attempt."""
+        if receipt.final:
+            self.calls[receipt.outcome] = self.calls.get(receipt.outcome, 0) + 1
+        self.duration.add(receipt.duration)
+        if receipt.ttft is not None:
+            self.ttft.add(receipt.ttft)
+        self.nanos += receipt.cost_nanos or 0
+        usage = receipt.usage
+        if usage is not None:
+            self.input += usage.input
+            self.cache_read += usage.cache_read
+            self.cache_write += usage.written
+            self.output += usage.output
+            self.reasoning += usage.reasoning
+
+
+class Series:
+    """What is counted of one team on one route."""
+
+    __slots__ = (
+        "attempts", "estimated", "folded", "missed", "unfolded", "unpriced",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.attempts = dict.fromkeys(Outcome, 0)
+        self.unpriced = self.estimated = 0
+        self.missed: dict[str, int] = {}
+        self.folded = Folds()
+        self.unfolded: dict[str, int] = {}
+
+    def add(self, receipt: Receipt) -> None:
+        """Count one attempt."""
+        self.attempts[receipt.outcome] += 1
+        if receipt.miss and receipt.miss_tokens:
+            missed = self.missed.get(receipt.miss, 0)
+            self.missed[receipt.miss] = missed + receipt.miss_tokens
+        if receipt.compaction:
+            self._fold(receipt)
+        elif receipt.compaction_why == NOTES:
+            self.folded.notes += receipt.cost_nanos or 0
+        is_used = receipt.usage is not None
+        if receipt.cost_nanos is None and (is_used or receipt.outcome is Outcome.ANSWERED):
+            self.unpriced += 1
+        self.estimated += is_used and receipt.estimated
+
+    def _fold(self, receipt: Receipt) -> None:
+        """Count what compaction made of it; of what no upstream took it made nothing."""
+        if receipt.outcome is Outcome.FAILED:
+            return
+        if receipt.folded:
+            self.folded.add(receipt)
+            return
+        why = receipt.compaction_why
+        if why not in self.unfolded and len(self.unfolded) >= _REASONS:
+            why = _OTHER
+        self.unfolded[why] = self.unfolded.get(why, 0) + 1
+
+
+class Folds:
+    """What folding did on one route."""
+
+    __slots__ = (
+        "attempts", "gained", "lost", "needed", "notes", "paid", "resets", "tokens",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.attempts = self.resets = self.tokens = self.needed = self.lost = 0
+        self.gained = self.paid = self.notes = 0
+
+    def add(self, receipt: Receipt) -> None:
+        """Count one attempt that was sent shorter than it came."""
+        self.attempts += 1
+        self.resets += receipt.reset
+        self.tokens += (receipt.tokens_before or 0) - (receipt.tokens_after or 0)
+        nanos = receipt.compaction_nanos or 0
+        self.gained += max(nanos, 0)
+        self.paid += max(-nanos, 0)
+        self.needed += receipt.needed
+        self.lost += receipt.lost
+
+
+class Telemetry(Collector):
+    """What Prometheus reads; it holds its own registry."""
+
+    def __init__(
+        self, *, log_calls: bool, team_name: Callable[[str], str] = lambda team: team
+    ) -> None:
+        """Count from zero.
+
+        Args:
+            log_calls: Whether answered calls write a log line too; failed ones always do.
+            team_name: The name of the team with an id.
+        """
+        self._log_calls = log_calls
+        self._team_name = team_name
+        self._traffic = TopSeries(Traffic, TOP_SERIES)
+        self._series: dict[tuple[str, str], Series] = {}
+        self._overhead = Spread(_OVERHEAD)
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def observe(self, receipt: Receipt) -> None:
+        """Count one attempt."""
+        labels = (receipt.team, receipt.route)
+        series = self._series.get(labels) or self._begun(labels)
+        series.add(receipt)
+        model = answering_model(receipt.route, receipt.model)
+        self._traffic.count((receipt.team, receipt.feature, model, receipt.route)).add(receipt)
+        self._overhead.add(receipt.overhead)
+        if self._log_calls or receipt.outcome is not Outcome.ANSWERED:
+            loggable = msgspec.structs.replace(receipt, prompt=None)
+            _log.info("%s", msgspec.json.encode(loggable).decode())
+
+    def also(self, collector: Collector) -> None:
+        """Let Prometheus read this, too."""
+        self._registry.register(collector)
+
+    def page(self) -> bytes:
+        """Everything, as Prometheus text."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything, as Prometheus' own types."""
+        yield from self._counters()
+        yield from self._foldings()
+        yield from self._traffic_counters()
+        yield from self._traffic_times()
+        overhead = HistogramMetricFamily(
+            "thriftgate_overhead_seconds", "Time not spent waiting for the upstream or the caller"
+        )
+        overhead.add_metric([], self._overhead.buckets(), self._overhead.total)
+        yield overhead
+
+    def _by_route(self) -> Iterator[tuple[Labels, Series]]:
+        """The series by the names of their teams and routes."""
+        for (team, route), series in self._series.items():
+            yield (self._team_name(team), route), series
+
+    def _by_traffic(self) -> Iterator[tuple[Labels, Traffic]]:
+        """The series by team name, feature, model and route, and that of all others."""
+        for (team, *rest), traffic in self._traffic.items():
+            yield (self._team_name(team), *rest), traffic
+        if self._traffic.has_other:
+            yield (_OTHER,) * len(_BY_TRAFFIC), self._traffic.other
+
+    def _traffic_counters(self) -> Iterator[Metric]:
+        calls = CounterMetricFamily(
+            "thriftgate_calls", "Calls by outcome", labels=[*_BY_TRAFFIC, "outcome"]
+        )
+        tokens = CounterMetricFamily(
+            "thriftgate_tokens", "Tokens by bucket", labels=[*_BY_TRAFFIC, "bucket"]
+        )
+        cost = CounterMetricFamily("thriftgate_cost_usd", "Effective cost", labels=_BY_TRAFFIC)
+        for labels, traffic in self._by_traffic():
+            for outcome, count in traffic.calls.items():
+                calls.add_metric([*labels, outcome.value], count)
+            for bucket in ("input", "cache_read", "cache_write", "output", "reasoning"):
+                tokens.add_metric([*labels, bucket], getattr(traffic, bucket))
+            cost.add_metric(labels, traffic.nanos / 1e9)
+        yield from (calls, tokens, cost)
+
+    def _traffic_times(self) -> Iterator[Metric]:
+        for name, told in (
+            ("ttft", "Arrival to first content byte"),
+            ("duration", "Arrival to the end"),
+        ):
+            spread = HistogramMetricFamily(f"thriftgate_{name}_seconds", told, labels=_BY_TRAFFIC)
+            for labels, traffic in self._by_traffic():
+                found: Spread = getattr(traffic, name)
+                spread.add_metric(labels, found.buckets(), found.total)
+            yield spread
+
+    def _counters(self) -> Iterator[Metric]:
+        by_route = ["team", "route"]
+        attempts = CounterMetricFamily(
+            "thriftgate_attempts", "Attempts by outcome", labels=[*by_route, "outcome"]
+        )
+        unpriced = CounterMetricFamily(
+            "thriftgate_unpriced", "Attempts of unknown price", labels=by_route
+        )
+        estimated = CounterMetricFamily(
+            "thriftgate_estimated", "Attempts whose usage was counted here", labels=by_route
+        )
+        missed = CounterMetricFamily(
+            "thriftgate_missed_tokens",
+            "Tokens a cache should have known, by why it did not",
+            labels=[*by_route, "reason"],
+        )
+        for labels, series in self._by_route():
+            for reason, count in series.missed.items():
+                missed.add_metric([*labels, reason], count)
+            for outcome, count in series.attempts.items():
+                attempts.add_metric([*labels, outcome.value], count)
+            unpriced.add_metric(labels, series.unpriced)
+            estimated.add_metric(labels, series.estimated)
+        yield from (attempts, unpriced, estimated, missed)
+
+    def _foldings(self) -> Iterator[Metric]:
+        by_route = ["team", "route"]
+        told = (
+            ("folded_attempts", "attempts", "Attempts that were sent shorter than they came"),
+            ("folded_tokens", "tokens", "Tokens that were not sent, by estimate"),
+            ("fold_resets", "resets", "Prompts that began otherwise because of a fold"),
+            ("fold_needed_values", "needed", "Values tool calls took from what was folded"),
+            ("fold_lost_values", "lost", "Those of them that were not sent"),
+        )
+        for name, held, text in told:
+            counter = CounterMetricFamily(f"thriftgate_{name}", text, labels=by_route)
+            for labels, series in self._by_route():
+                counter.add_metric(labels, getattr(series.folded, held))
+            yield counter
+        yield from self._fold_money()
+        unfolded = CounterMetricFamily(
+            "thriftgate_unfolded_attempts",
+            "Attempts that compaction left as they came, by why",
+            labels=[*by_route, "reason"],
+        )
+        for labels, series in self._by_route():
+            for reason, count in series.unfolded.items():
+                unfolded.add_metric([*labels, reason], count)
+        yield unfolded
+
+    def _fold_money(self) -> Iterator[Metric]:
+        by_route = ["team", "route"]
+        # It falls where folding costs more than it saves, so it is no counter, unlike its parts.
+        saved = GaugeMetricFamily(
+            "thriftgate_fold_saved_usd", "What folding saved since the start", labels=by_route
+        )
+        for labels, series in self._by_route():
+            saved.add_metric(labels, (series.folded.gained - series.folded.paid) / 1e9)
+        yield saved
+        for name, text in (
+            ("gained", "What folding saved of the attempts that it made cheaper"),
+            ("paid", "What folding cost at the attempts that it made dearer, such as resets"),
+            ("notes", "What the small model cost that takes notes for folds"),
+        ):
+            counter = CounterMetricFamily(f"thriftgate_fold_{name}_usd", text, labels=by_route)
+            for labels, series in self._by_route():
+                counter.add_metric(labels, getattr(series.folded, name) / 1e9)
+            yield counter
+
+    def _begun(self, labels: tuple[str, str]) -> Series:
+        """The series that begins with this team and route; a common one where there are many."""
+        if len(self._series) >= _MOST_SERIES:
+            labels = (_OTHER, _OTHER)
+        return self._series.setdefault(labels, Series())

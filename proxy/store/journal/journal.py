@@ -1,0 +1,330 @@
+"""The local journal: a receipt is safe from kill -9 once appended, and from a power cut soon after.
+
+``append`` is called on the event loop just before the last bytes of an answer leave; it makes one
+write of one line and nothing else. A thread does what may take long: syncing to disk, beginning
+new segments, and trying again what a full or broken disk refused.
+
+On a full disk lines go, in this order,
+
+- to the reserve: a segment whose blocks were allocated in advance
+- to memory, from where the drain takes them straight to the database if that lives
+- to the log, but for prompts, if memory is full or the process stops; ``receipts import`` reads
+  them there.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+
+from proxy.store.journal import segments
+from proxy.store.journal.lines import frame, unframed
+from proxy.store.journal.logged_receipts import MARKER, logged
+
+_log = logging.getLogger(__name__)
+
+#: Seconds between two attempts to allocate a reserve.
+_RESTOCK_PAUSE_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """The calls a disk may fail."""
+
+    write: Callable[[int, bytes], int] = os.write
+    sync: Callable[[int], None] = os.fsync
+    allocate: Callable[[int, int, int], None] = os.posix_fallocate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much the journal holds, and for how long.
+
+    Attributes:
+        segment: Bytes after which a new segment is begun; reached a little late.
+        backlog: Bytes kept in memory while the disk refuses them. From half of it on the journal
+            is full; the other half is for the calls already on their way.
+        reserve: Bytes allocated in advance for when the disk is full.
+        unsynced: Seconds a line may wait to be synced to disk.
+    """
+
+    segment: int = 8 << 20
+    backlog: int = 32 << 20
+    reserve: int = 256 << 10
+    unsynced: float = 0.05
+
+
+class Journal:
+    """An append-only record of receipts in a folder that several processes may share."""
+
+    def __init__(
+        self, folder: Path, *, bounds: Bounds | None = None, disk: Disk | None = None
+    ) -> None:
+        self.folder = folder
+        self._bounds = bounds or Bounds()
+        self._disk = disk or Disk()
+        self._name = f"{os.getpid()}-{token_hex(4)}"
+        self._count = 0
+        self._backlog: deque[bytes] = deque()
+        self._waiting = 0
+        self._size = 0
+        self._dirty = False
+        self._refusal: str | None = None
+        self._unsynced: str | None = None
+        self._lock = threading.Lock()  # the open segment and the backlog
+        self._turn = threading.Lock()  # one `sync` at a time
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._tend, name="journal", daemon=True)
+        self._reserve: tuple[int, Path] | None = None  # allocated, and not in use yet
+        self._room: int | None = None  # the reserve's bytes while it is appended to
+        self._restock_at = 0.0
+        self._retired: list[int] = []  # files to sync and close
+        self._lost = 0
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._file, self._segment = self._begin()
+        segments.remove_orphaned_reserves(folder)
+        self._restock()
+        self._restock_at = 0.0
+
+    def start(self) -> None:
+        """Begin to sync in the background."""
+        self._thread.start()
+
+    def append(self, line: bytes) -> None:
+        """Record a receipt in JSON (see ``lines.encode``); never raises, never waits for a sync.
+
+        What the disk refuses goes to the reserve, then is kept in memory and tried again; beyond
+        the bound of that it goes to the log, as the last place there is.
+        """
+        framed = frame(line)
+        with self._lock:
+            if self._backlog or not (self._written(framed) or self._reserved(framed)):
+                self._keep(framed)
+
+    @property
+    def segment(self) -> Path | None:
+        """The file now appended to; None once closed."""
+        return self._segment if self._file >= 0 else None
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with the disk; None while all is well."""
+        return self._refusal or self._unsynced
+
+    @property
+    def waiting(self) -> int:
+        """Bytes in memory that the disk has not taken yet."""
+        return self._waiting
+
+    @property
+    def full(self) -> bool:
+        """Whether new calls must be refused, because their receipts could not be kept."""
+        return self._waiting * 2 >= self._bounds.backlog
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the disk takes nothing and the reserve is used up."""
+        return self._waiting > 0 and self._reserve is None
+
+    @property
+    def lost(self) -> int:
+        """Receipts that stand in the log alone."""
+        return self._lost
+
+    @property
+    def spare(self) -> int:
+        """Bytes that are allocated behind the open segment's lines."""
+        return 0 if self._room is None else self._room - self._size
+
+    def oldest_waiting(self, most: int) -> list[bytes]:
+        """Receipts in JSON that are in memory alone, oldest first; they stay there."""
+        with self._lock:
+            return [unframed(framed) for framed in islice(self._backlog, most)]
+
+    def forget_oldest(self, lines: Sequence[bytes]) -> None:
+        """Drop receipts from memory that ``oldest_waiting`` gave and that are kept elsewhere now.
+
+        The disk may have taken some of them meanwhile.
+        """
+        kept = {frame(line) for line in lines}
+        with self._lock:
+            while self._backlog and self._backlog[0] in kept:
+                self._waiting -= len(self._backlog.popleft())
+
+    def sync(self) -> None:
+        """Write what waits, sync it to disk, and begin a new segment if this one is long enough."""
+        with self._turn:
+            if self._reserve is None:
+                self._restock()
+            self._retry()
+            if self._dirty or self._retired:
+                self._sync()
+            if self._room is None and self._size >= self._bounds.segment:
+                self._rotate()
+
+    def close(self) -> None:
+        """Sync and let go of the open segment; whatever it holds can still be drained.
+
+        So can what is in memory alone; ``log_waiting`` is its last resort.
+        """
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self.sync()
+        with self._lock:
+            file, self._file = self._file, -1
+            reserve, self._reserve = self._reserve, None
+        if file >= 0:
+            self._let_go(file)
+        if reserve is not None:
+            reserve[1].unlink(missing_ok=True)
+            os.close(reserve[0])
+
+    def log_waiting(self) -> int:
+        """Write what is in memory alone to the log, whole; how many receipts that were."""
+        with self._lock:
+            for framed in self._backlog:
+                self._log(framed)
+            count = len(self._backlog)
+            self._backlog.clear()
+            self._waiting = 0
+        return count
+
+    def _tend(self) -> None:
+        while not self._stop.wait(self._bounds.unsynced):
+            self.sync()
+
+    def _written(self, framed: bytes) -> bool:
+        if self._file < 0:
+            self._refuse("it is closed")
+            return False
+        if self._room is not None and self._size + len(framed) > self._room:
+            self._refuse("the reserve is used up")
+            return False
+        try:
+            written = self._disk.write(self._file, framed)
+        except OSError as error:
+            self._refuse(error.strerror or str(error))
+            return False
+        self._size += written
+        self._dirty = True
+        if written < len(framed):  # what was written is a torn line; the whole is tried again
+            self._refuse("the disk took only a part of a line")
+            return False
+        return True
+
+    def _reserved(self, framed: bytes) -> bool:
+        """Whether the line went to the reserve, which is appended to from now on."""
+        if self._reserve is None:
+            return False
+        self._retired.append(self._file)
+        self._file, path = self._reserve
+        self._reserve, self._room, self._size = None, self._bounds.reserve, 0
+        self._segment = segments.take_into_use(path)
+        return self._written(framed)
+
+    def _restock(self) -> None:
+        """Allocate a reserve where there is none; leave the one in use, as there is room again."""
+        if self._file < 0 or time.monotonic() < self._restock_at:
+            return
+        self._restock_at = time.monotonic() + _RESTOCK_PAUSE_S
+        try:
+            made = segments.create_reserve(self.folder, self._name, self._allocate)
+        except OSError as error:
+            if self._refusal is None and self._unsynced is None:
+                self._unsynced = f"the journal has no reserve: {error.strerror or error}"
+                _log.warning("the journal cannot allocate its reserve: %s", error)
+            return
+        with self._lock:
+            self._reserve = made
+        if self._room is not None:
+            self._rotate()
+
+    def _allocate(self, file: int) -> None:
+        self._disk.allocate(file, 0, self._bounds.reserve)
+
+    def _refuse(self, why: str) -> None:
+        if self._refusal is None:
+            _log.error("the journal cannot write: %s", why)
+            self._refusal = f"the journal cannot write: {why}"
+
+    def _keep(self, framed: bytes) -> None:
+        if self._waiting + len(framed) > self._bounds.backlog:
+            self._log(framed)
+            return
+        self._backlog.append(framed)
+        self._waiting += len(framed)
+
+    def _log(self, framed: bytes) -> None:
+        self._lost += 1
+        _log.critical("%s%s", MARKER, logged(framed))
+
+    def _retry(self) -> None:
+        while self._backlog:
+            with self._lock:  # line by line, so that an append never waits for more than one
+                if not self._written(self._backlog[0]):
+                    return
+                self._waiting -= len(self._backlog.popleft())
+        if self._room is None:
+            self._refusal = None
+
+    def _sync(self) -> None:
+        with self._lock:
+            retired, self._retired = self._retired, []
+            self._dirty = False
+        for file in retired:
+            self._sync_and_close(file)
+        try:
+            self._disk.sync(self._file)
+        except OSError as error:
+            self._dirty = True
+            self._unsynced = f"the journal cannot sync: {error.strerror or error}"
+            _log.exception("the journal cannot sync")
+        else:
+            self._unsynced = None
+
+    def _rotate(self) -> None:
+        try:
+            file, path = self._begin()
+        except OSError as error:  # the old segment serves on
+            self._unsynced = f"the journal cannot begin a segment: {error.strerror or error}"
+            return
+        with self._lock:
+            old, self._file = self._file, file
+            end = self._size if self._room is not None else None
+            self._segment, self._size, self._room = path, 0, None
+        self._sync_and_close(old, end)
+
+    def _sync_and_close(self, file: int, end: int | None = None) -> None:
+        """Let go of a segment that nothing is appended to any more.
+
+        Args:
+            file: Its descriptor.
+            end: Where its lines end, where blocks behind them are allocated.
+        """
+        try:
+            if end is not None:
+                os.ftruncate(file, end)
+            self._disk.sync(file)
+        except OSError:
+            _log.exception("the journal cannot sync its last segment")
+        os.close(file)
+
+    def _let_go(self, file: int) -> None:
+        if self._room is not None:
+            os.ftruncate(file, self._size)
+        os.close(file)
+
+    def _begin(self) -> tuple[int, Path]:
+        while True:
+            self._count += 1
+            made = segments.create(self.folder, f"{self._name}-{self._count:06}")
+            if made is not None:
+                return made

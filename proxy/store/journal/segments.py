@@ -1,0 +1,198 @@
+"""The files of the journal: who owns one, and what it holds.
+
+A segment is locked (``flock``) by the process that appends to it, and by nobody once that process
+has moved on or died. Whoever can lock it may drain it. A kill -9 releases the lock, never the
+bytes.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
+from typing import BinaryIO, NamedTuple
+
+import msgspec
+
+from proxy.records.receipt import Receipt
+from proxy.store.journal.lines import decode, unframe
+
+_SUFFIX = ".segment"
+_RESERVE = ".reserve"
+_READ = 1 << 18
+_PEEKED = 8
+
+
+class Pieces(NamedTuple):
+    """What was read of a segment.
+
+    Attributes:
+        lines: Receipts in JSON, whole and checked, oldest first.
+        end: Where to read on.
+        torn: Lines that were not whole, as they stand there.
+    """
+
+    lines: list[bytes]
+    end: int
+    torn: list[bytes]
+
+
+def create(folder: Path, name: str) -> tuple[int, Path] | None:
+    """A new segment's descriptor, locked and open for appending; None if another took it.
+
+    It is unlocked for a moment after it is made. One who looks for orphans just then finds it
+    empty and removes it, so another must be made.
+    """
+    path = folder / (name + _SUFFIX)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    if not os.fstat(file).st_nlink:
+        os.close(file)
+        return None
+    try:
+        _sync(folder)
+    except OSError:
+        os.close(file)
+        raise
+    return file, path
+
+
+def create_reserve(folder: Path, name: str, allocate: Callable[[int], None]) -> tuple[int, Path]:
+    """A file whose blocks are allocated: its descriptor, locked and open for writing, and path.
+
+    Args:
+        folder: Where.
+        name: Of the process that makes it.
+        allocate: Allocates the blocks of an open file.
+
+    Raises:
+        OSError: There is no room for it; nothing is left of it.
+    """
+    path = folder / f"{name}-{token_hex(4)}{_RESERVE}"
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        allocate(file)
+        os.fsync(file)
+        _sync(folder)
+    except OSError:
+        path.unlink(missing_ok=True)
+        os.close(file)
+        raise
+    return file, path
+
+
+def take_into_use(reserve: Path) -> Path:
+    """Make a reserve a segment; its path, which is as it was where the disk refuses even that."""
+    path = reserve.with_suffix(_SUFFIX)
+    try:
+        reserve.rename(path)
+    except OSError:
+        return reserve
+    return path
+
+
+def remove_orphaned_reserves(folder: Path) -> None:
+    """Remove the reserves of processes that died.
+
+    One that could not be renamed may hold receipts: it becomes a segment.
+    """
+    for path in folder.glob("*" + _RESERVE):
+        with adopted(path) as file, suppress(OSError):
+            if file is not None and file.read(_PEEKED).strip(b"\0"):
+                take_into_use(path)
+            elif file is not None:
+                path.unlink()
+
+
+def listed(folder: Path) -> list[Path]:
+    """All segments in the folder, in no order that matters."""
+    return sorted(folder.glob("*" + _SUFFIX))
+
+
+@contextmanager
+def adopted(path: Path) -> Iterator[BinaryIO | None]:
+    """The segment, locked for us while the block runs; None if it is another's, or gone."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        yield None
+        return
+    with closing(file):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+            return
+        yield file if os.fstat(file.fileno()).st_nlink else None
+
+
+def read(file: BinaryIO, start: int, most: int, *, sealed: bool) -> Pieces:
+    """Up to ``most`` receipts from ``start`` on; ``end`` stays at ``start`` when there are none.
+
+    Args:
+        file: An open segment.
+        start: Where a line begins, in bytes.
+        most: How many lines, good or torn.
+        sealed: Whether nothing will be appended any more. Otherwise a last line that is not whole
+            may still be on its way, and is left for later.
+    """
+    file.seek(start)
+    lines: list[bytes] = []
+    torn: list[bytes] = []
+    end = start
+    for piece in file.readlines(_READ)[:most]:
+        written = piece.rstrip(b"\0")  # behind the lines of a reserve
+        text = written.rstrip(b"\n")
+        line = unframe(text) if text else None
+        if line is not None:
+            lines.append(line)
+        elif text and not sealed and not written.endswith(b"\n"):
+            break
+        elif text:
+            torn.append(text)
+        end += len(written)
+    return Pieces(lines, end, torn)
+
+
+def peek(folder: Path, call_id: str) -> list[Receipt]:
+    """The receipts of a call that lie in the newest segments; costs a read of those files."""
+    wanted = call_id.encode()
+    found: list[Receipt] = []
+    for path in sorted(listed(folder), key=_age)[:_PEEKED]:
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError:
+            continue
+        if wanted in text:
+            found += [r for r in _receipts(text, wanted) if r.call_id == call_id]
+    return found
+
+
+def _sync(folder: Path) -> None:
+    """Make the names in the folder outlive a power cut."""
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _age(path: Path) -> float:
+    """Sorts the segment written to last first, and one that is gone last."""
+    try:
+        return -path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _receipts(text: bytes, wanted: bytes) -> Iterator[Receipt]:
+    for piece in text.rstrip(b"\0").split(b"\n"):
+        line = unframe(piece) if wanted in piece else None
+        if line is None:
+            continue
+        try:
+            yield decode(line)
+        except msgspec.DecodeError:  # written by another version; the drain sets it aside
+            continue

@@ -1,0 +1,1 @@
+"""Counters that replicas share in Redis, and their twins in the process."""

@@ -1,0 +1,306 @@
+"""Counters that all processes reserve from together, in Redis.
+
+One operation is one Lua script and one round trip, so nothing comes between looking and holding. A
+script touches the keys it is given and no others, and all keys of an organisation carry one hash
+tag, so they lie on one node of a cluster::
+
+    thriftgate:{ORGANISATION}:settled          sorted set: reservation → when it was settled, in ms
+    thriftgate:{ORGANISATION}:checkpoint       string: the second from which on it is kept apart
+    thriftgate:{ORGANISATION}:counter:COUNTER  hash: s → spent, h → held, #NAME → held for NAME;
+                                               c → checkpoint, b → spent before it, a → after it;
+                                               of a lease NAME: +NAME → calls it holds for but one
+                                               (r → of all leases), @NAME → its last report's serial
+                                               number, %NAME → that of what it spent
+    thriftgate:{ORGANISATION}:holds:COUNTER    sorted set: NAME → when its hold ends, in ms
+    thriftgate:{ORGANISATION}:mark             string: what is known of them all
+
+Redis tells the time, so that processes whose clocks differ agree on when a hold ends; a caller's
+times only say how long. Sums are int64, compared as doubles: exact, as limits are at most 2^53 - 1.
+A script frees at most a thousand ended holds of a counter: it must end soon, for Redis does nothing
+else meanwhile. Of more than that at once, the rest stays held until the next script.
+The mark lasts for half a minute unless it is made anew: a Redis that starts empty has none, and one
+that starts from an older copy of itself has none either.
+Redis must not evict (``maxmemory-policy noeviction``): counters are no cache.
+
+Source: Redis documentation, "Scripting with Lua" and "Redis cluster specification" (7.0);
+``EXPIRE`` (a copy keeps when a key ends, not how long it lasts); ``ZADD GT`` asks for Redis 6.2 or
+Valkey.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from redis.commands.core import AsyncScript
+from redis.exceptions import RedisError
+
+from proxy.store.redis import budget_scripts as scripts
+from proxy.store.redis.local_budget_store import Condition, Emptied, StoreLost
+from proxy.store.redis.requests import client, let_go, patiently, tagged
+from slo.leases import Renewal, Report
+from slo.reservations import Claim, Granted, Level, Refused, distinct, within
+
+DEADLINE: Final = 0.1
+"""Seconds after which a Redis that has not answered is lost."""
+
+_PATIENCE = 5  # deadlines that an operation takes at most, the wait for its turn included
+_EMPTIED = 2  # what the script of a reservation says first where counters are not whole
+_PAGE, _PAGES = 1000, 1000  # keys that are looked at in one step, and steps
+_PATTERN = re.compile(r"[*?\[\]\\^]")  # what means something else in Redis' patterns
+
+
+class Shared:
+    """Counters in Redis, of one organisation.
+
+    Args:
+        url: ``redis://``, ``rediss://`` or ``unix://``; nothing is connected yet.
+        organization: Whose; a name without braces.
+        prefix: What its keys begin with.
+        deadline: Seconds after which a Redis that has not answered is lost. While it answers
+            others, one may wait for its turn; no operation takes longer than five deadlines.
+        connections: How many operations Redis is asked for at once.
+        trusts_callers: Whether callers tell the time, not Redis. For tests: with it, processes
+            whose clocks differ do not agree.
+
+    Raises:
+        ValueError: If the URL is no such URL, or a name has braces.
+    """
+
+    is_shared = True
+
+    def __init__(
+        self,
+        url: str,
+        organization: str,
+        *,
+        prefix: str = "thriftgate",
+        deadline: float = DEADLINE,
+        connections: int = 32,
+        trusts_callers: bool = False,
+    ) -> None:
+        self._keys = tagged(prefix, organization)
+        self._deadline = deadline
+        self._trusts_callers = trusts_callers
+        self._turns = asyncio.Semaphore(connections)
+        self._losses = 0
+        self._redis = client(url, retries=1)
+        self._reserve = self._redis.register_script(scripts.HEAD + scripts.RESERVE)
+        self._settle = self._redis.register_script(scripts.HEAD + scripts.SETTLE)
+        self._extend = self._redis.register_script(scripts.HEAD + scripts.EXTEND)
+        self._levels = self._redis.register_script(scripts.HEAD + scripts.LEVELS)
+        self._lift = self._redis.register_script(scripts.HEAD + scripts.LIFT)
+        self._lease = self._redis.register_script(scripts.HEAD + scripts.LEASE)
+        self._checkpoint = self._redis.register_script(scripts.HEAD + scripts.CHECKPOINT)
+        self._restore = self._redis.register_script(scripts.HEAD + scripts.RESTORE)
+        self._condition = self._redis.register_script(scripts.HEAD + scripts.CONDITION)
+        self._turn_mark = self._redis.register_script(scripts.HEAD + scripts.TURN)
+
+    async def reserve(
+        self,
+        name: str,
+        claims: Sequence[Claim],
+        now: float,
+        until: float,
+        *,
+        only_whole: bool = False,
+    ) -> Granted | Refused:
+        """Hold every claim until then, or none."""
+        distinct(claims)
+        if not claims:
+            return Granted(())
+        asked = [
+            each
+            for claim in claims
+            for each in (claim.amount, claim.limit if claim.hard else "", _ms(claim.ends))
+        ]
+        counters = [claim.counter for claim in claims]
+        words = (name, _ms(until - now), *asked)
+        found = await self._run(self._reserve, counters, now, *words, marked=only_whole)
+        if found[0] == _EMPTIED:
+            raise Emptied
+        if found[0]:
+            after = 1 + 2 * len(claims)
+            return Granted(tuple(_levels(found[1:after])), tuple(found[after:]))
+        _, claim, spent, held, wait, running = found
+        frees = None if wait < 0 else now + wait / 1000
+        return Refused(claim, Level(int(spent), int(held)), frees, running)
+
+    async def settle(
+        self, name: str, amounts: Mapping[str, int], now: float, ended: float | None = None
+    ) -> bool:
+        """Add what was spent of each counter and let go of what was held there."""
+        for amount in amounts.values():
+            within(amount)
+        words = (name, "" if ended is None else int(ended), *amounts.values())
+        return bool(await self._run(self._settle, list(amounts), now, *words))
+
+    def reserve_here(self, name: str, claims: Sequence[Claim], now: float) -> None:
+        """None: nothing is reserved ahead."""
+        return
+
+    def settle_here(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
+        """False: nothing is reserved ahead."""
+        return False
+
+    async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
+        """Let the reservation end later; False if a hold has already gone."""
+        return bool(await self._run(self._extend, counters, now, name, _ms(until - now)))
+
+    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+        """What was spent and is held of each."""
+        return _levels(await self._run(self._levels, counters, now))
+
+    async def lift(self, amounts: Mapping[str, int], now: float) -> list[int]:
+        """Let no less have been spent of each counter; what it said before, of each."""
+        for amount in amounts.values():
+            within(amount)
+        found = await self._run(self._lift, list(amounts), now, *amounts.values())
+        return [int(each) for each in found]
+
+    async def report(
+        self, name: str, reports: Sequence[Report], now: float, ttl_s: float
+    ) -> list[Renewal]:
+        """Renew a process's leases by what they report; one of a name on each counter.
+
+        Args:
+            name: The leases'.
+            reports: One a counter.
+            now: The time.
+            ttl_s: Seconds after which a lease goes that is not renewed.
+
+        Raises:
+            StoreLost: If Redis cannot be asked.
+        """
+        words = [word for each in reports for word in _words(each)]
+        counters = [each.counter for each in reports]
+        found = await self._run(self._lease, counters, now, name, _ms(ttl_s), *words, marked=True)
+        return [
+            Renewal(
+                is_valid=bool(is_valid),
+                amount=int(amount),
+                level=Level(int(spent), int(held)),
+                running=running,
+            )
+            for is_valid, amount, spent, held, running in found
+        ]
+
+    async def begin_checkpoint(self, now: float, within: float) -> int:
+        """The next second, from which on all that is settled is kept apart."""
+        return int(await self._run(self._checkpoint, (), now, int(now), int(within)))
+
+    async def restore(self, amounts: Mapping[str, int], checkpoint: int, now: float) -> list[int]:
+        """Let counters have spent this before a checkpoint, and what was settled later."""
+        for amount in amounts.values():
+            within(amount)
+        words = (checkpoint, *amounts.values())
+        found = await self._run(self._restore, list(amounts), now, *words, marked=True)
+        return [int(each) for each in found]
+
+    async def condition(self, now: float) -> Condition:
+        """What the mark says."""
+        found = await self._run(self._condition, (), now, marked=True)
+        return Condition(found.decode())
+
+    async def turn(self, before: Condition, after: Condition, now: float) -> bool:
+        """Let the mark say something else, or the same for longer; False if it says another."""
+        return bool(await self._run(self._turn_mark, (), now, before, after, marked=True))
+
+    async def time(self) -> float:
+        """The time by Redis's clock, with half of what asking took."""
+        began = asyncio.get_running_loop().time()
+        async with self._turn():
+            seconds, micros = await patiently(self._redis.time(), self._deadline)
+        asked = asyncio.get_running_loop().time() - began
+        return float(int(seconds) + int(micros) / 1_000_000 + asked / 2)
+
+    async def named(self, beginning: str, most: int) -> list[str]:
+        """The counters whose names begin so, in no order and at most so many.
+
+        It walks over all keys of the database, a million at most: for people who ask, not for
+        calls.
+
+        Raises:
+            StoreLost: Redis cannot be asked.
+        """
+        found: set[str] = set()
+        start = f"{self._keys}counter:".encode()
+        sought = _PATTERN.sub(r"\\\g<0>", f"{self._keys}counter:{beginning}")
+        cursor = 0
+        for _ in range(_PAGES):
+            async with self._turn():
+                page = self._redis.scan(cursor, match=f"{sought}*", count=_PAGE)
+                cursor, keys = await patiently(page, self._deadline)
+            found.update(key.removeprefix(start).decode(errors="replace") for key in keys)
+            if not cursor or len(found) >= most:
+                break
+        return sorted(found)[:most]
+
+    async def aclose(self) -> None:
+        """Let go of all connections, and do not wait long for a Redis that does not answer."""
+        await let_go(self._redis)
+
+    async def _run(
+        self,
+        script: AsyncScript,
+        counters: Sequence[str],
+        now: float,
+        *arguments: str | int,
+        marked: bool = False,
+    ) -> Any:  # noqa: ANN401 - what a script returns is its own
+        """What the script returns; it is given the mark where that matters.
+
+        Raises:
+            StoreLost: It did not in time.
+        """
+        keys = [f"{self._keys}settled", f"{self._keys}checkpoint"]
+        for counter in counters:
+            keys += (f"{self._keys}counter:{counter}", f"{self._keys}holds:{counter}")
+        if marked:
+            keys.append(f"{self._keys}mark")
+        time = _ms(now) if self._trusts_callers else ""
+        async with self._turn():
+            return await patiently(script(keys=keys, args=(time, *arguments)), self._deadline)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """A block in which Redis may be asked once.
+
+        Raises:
+            StoreLost: It was lost here, or while waiting for the turn, or none came.
+        """
+        losses = self._losses
+        try:
+            await patiently(self._turns.acquire(), self._deadline * (_PATIENCE - 1))
+        except TimeoutError as error:
+            raise StoreLost("too many operations wait for Redis") from error
+        try:
+            if losses < self._losses:
+                raise StoreLost("Redis was lost while others waited for it")
+            yield
+        except TimeoutError as error:
+            self._losses += 1
+            raise StoreLost(f"Redis did not answer within {self._deadline} s") from error
+        except (RedisError, OSError) as error:
+            raise StoreLost(f"Redis cannot be asked: {error}") from error
+        finally:
+            self._turns.release()
+
+
+def _words(report: Report) -> Iterator[str | int]:
+    """A report as the script takes it."""
+    yield from (report.serial, report.number, report.floor, report.keep, report.want, report.least)
+    yield from (int(report.is_new), report.running)
+    yield from ("" if report.limit is None else report.limit, _ms(report.ends), len(report.spent))
+    for second, amount in report.spent.items():
+        yield from (second, amount)
+
+
+def _levels(found: Sequence[bytes]) -> list[Level]:
+    numbers = [int(each) for each in found]
+    return [Level(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,0 +1,217 @@
+"""Counters in Redis with leases: what is reserved ahead, calls need no round trip for.
+
+A counter that calls ask for again within seconds gets a lease (``slo.leases``), which is renewed
+twice a second, all of them together. While Redis stalls, calls go on within what is leased. All
+else goes to Redis one by one: calls that a lease does not cover, and those of counters without one.
+
+A process that dies leaves its leases behind: they count as held until ``TTL_S`` after their last
+report, so that nothing is reserved twice. What it had spent and not reported is in its receipts.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from secrets import token_hex
+from typing import Final
+
+from proxy.store.redis.budget_store import Shared
+from proxy.store.redis.local_budget_store import Condition, StoreLost
+from slo.leases import IDLE_S, Lease, Report
+from slo.reservations import Claim, Granted, Level, Refused, distinct
+
+TTL_S: Final = 60.0
+"""Seconds after the last report for which a lease counts as held."""
+
+REPORT_EVERY_S: Final = 0.5
+"""Seconds between two reports."""
+
+_MAX_LEASES: Final = 1_000
+#: Calls on a counter within ``IDLE_S`` that make a lease worth its reports.
+_WORTH_CALLS: Final = 2
+_MAX_CANDIDATES: Final = 10_000
+_BATCH: Final = 50  # reports that one script takes
+
+
+class LeasedCounters:
+    """The counters of one organisation in Redis, some of them leased.
+
+    Args:
+        shared: The counters.
+        now: Seconds since the epoch.
+        ticks: Seconds of a clock that never goes back; the running loop's where it is None.
+    """
+
+    is_shared = True
+
+    def __init__(
+        self,
+        shared: Shared,
+        now: Callable[[], float],
+        ticks: Callable[[], float] | None = None,
+    ) -> None:
+        self.shared = shared
+        self._now = now
+        self._ticks = ticks or (lambda: asyncio.get_running_loop().time())
+        self._name = f"lease/{token_hex(8)}"
+        self._serial = 0
+        self._leases: dict[str, Lease] = {}
+        self._candidates: dict[str, tuple[int, float]] = {}
+        self._here: dict[str, Sequence[Claim]] = {}
+        self._uncertain: dict[str, None] = {}
+
+    async def run(self) -> None:
+        """Renew the leases, for ever."""
+        while True:
+            await asyncio.sleep(REPORT_EVERY_S)
+            with suppress(StoreLost):
+                await self.renew()
+
+    async def renew(self, *, is_last: bool = False) -> None:
+        """Report on all leases, or release them.
+
+        Raises:
+            StoreLost: Redis cannot be asked; what was not reported is reported again.
+        """
+        now = self._ticks()
+        for counter in [each for each, lease in self._leases.items() if lease.is_over(now)]:
+            del self._leases[counter]
+        counters = iter(list(self._leases))
+        while batch := list(islice(counters, _BATCH)):
+            sent = self._ticks()
+            reports = [self._report(each, sent, is_last=is_last) for each in batch]
+            renewals = await self.shared.report(self._name, reports, self._now(), TTL_S)
+            for report, renewal in zip(reports, renewals, strict=True):
+                self._leases[report.counter].renew(report, renewal, sent)
+
+    def _report(self, counter: str, now: float, *, is_last: bool) -> Report:
+        self._serial += 1
+        second = int(self._now())
+        return self._leases[counter].report(counter, self._serial, now, second, is_last=is_last)
+
+    def reserve_here(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:
+        """Hold every claim within this process's leases; None where they do not cover it."""
+        leases: list[Lease] = []
+        for claim in claims:
+            lease = self._leases.get(claim.counter)
+            if lease is None:
+                return None
+            leases.append(lease)
+        if not leases or name in self._uncertain:
+            return None
+        if name not in self._here:
+            ticks = self._ticks()
+            fitting = [
+                lease.fits(claim, ticks) for lease, claim in zip(leases, claims, strict=True)
+            ]
+            if not all(fitting):
+                return None
+            distinct(claims)
+            for lease, claim in zip(leases, claims, strict=True):
+                lease.hold(claim.amount)
+            self._here[name] = claims
+        return Granted(
+            tuple([lease.level for lease in leases]),
+            tuple([lease.all_running for lease in leases]),
+        )
+
+    def settle_here(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
+        """Settle what was reserved within leases; False where it was not."""
+        claims = self._here.pop(name, None)
+        if claims is None:
+            return False
+        second = int(ended)
+        for claim in claims:
+            self._leases[claim.counter].settle(claim.amount, amounts.get(claim.counter, 0), second)
+        return True
+
+    async def reserve(
+        self,
+        name: str,
+        claims: Sequence[Claim],
+        now: float,
+        until: float,
+        *,
+        only_whole: bool = False,
+    ) -> Granted | Refused:
+        """Hold every claim until then, or none, in Redis; counters asked for again get leases."""
+        if name in self._here and (granted := self.reserve_here(name, claims, now)) is not None:
+            return granted
+        try:
+            said = await self.shared.reserve(name, claims, now, until, only_whole=only_whole)
+        except StoreLost:  # it may be held all the same
+            self._uncertain[name] = None
+            if len(self._uncertain) > _MAX_CANDIDATES:
+                del self._uncertain[next(iter(self._uncertain))]
+            raise
+        if isinstance(said, Granted):
+            for claim, level in zip(claims, said.levels, strict=True):
+                self._consider(claim, level)
+        return said
+
+    def _consider(self, claim: Claim, level: Level) -> None:
+        """Lease a counter that was asked for before, not long ago."""
+        if claim.counter in self._leases or len(self._leases) >= _MAX_LEASES:
+            return
+        now = self._ticks()
+        calls, since = self._candidates.pop(claim.counter, (0, now))
+        if now >= since + IDLE_S:
+            calls, since = 0, now
+        if calls + 1 >= _WORTH_CALLS:
+            self._leases[claim.counter] = Lease(claim, level, now)
+            return
+        self._candidates[claim.counter] = (calls + 1, since)
+        if len(self._candidates) > _MAX_CANDIDATES:
+            del self._candidates[next(iter(self._candidates))]
+
+    async def settle(
+        self, name: str, amounts: Mapping[str, int], now: float, ended: float | None = None
+    ) -> bool:
+        """Add what was spent of each counter and let go of what was held there."""
+        if self.settle_here(name, amounts, now if ended is None else ended):
+            return True
+        self._uncertain.pop(name, None)
+        return await self.shared.settle(name, amounts, now, ended)
+
+    async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
+        """Let the reservation end later; what is held within a lease is held as long as that."""
+        return name in self._here or await self.shared.extend(name, counters, now, until)
+
+    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+        """What was spent and is held of each, leases included, as far as they are reported."""
+        return await self.shared.levels(counters, now)
+
+    async def lift(self, amounts: Mapping[str, int], now: float) -> list[int]:
+        """Let no less have been spent of each counter; what it said before, of each."""
+        return await self.shared.lift(amounts, now)
+
+    async def begin_checkpoint(self, now: float, within: float) -> int:
+        """The next second, from which on all that is settled is kept apart."""
+        return await self.shared.begin_checkpoint(now, within)
+
+    async def restore(self, amounts: Mapping[str, int], checkpoint: int, now: float) -> list[int]:
+        """Let counters have spent this before a checkpoint, and what was settled later."""
+        return await self.shared.restore(amounts, checkpoint, now)
+
+    async def condition(self, now: float) -> Condition:
+        """What the mark says."""
+        return await self.shared.condition(now)
+
+    async def turn(self, before: Condition, after: Condition, now: float) -> bool:
+        """Let the mark say something else, or the same for longer; False if it says another."""
+        return await self.shared.turn(before, after, now)
+
+    async def time(self) -> float:
+        """The time by Redis's clock."""
+        return await self.shared.time()
+
+    async def named(self, beginning: str, most: int) -> list[str]:
+        """The counters whose names begin so, in no order and at most so many."""
+        return await self.shared.named(beginning, most)
+
+    async def aclose(self) -> None:
+        """Give the leases back, and let go of all connections."""
+        with suppress(StoreLost):
+            for _ in range(2):  # what had no answer is said again first, then what came after it
+                await self.renew(is_last=True)
+        await self.shared.aclose()

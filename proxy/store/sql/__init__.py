@@ -1,0 +1,1 @@
+"""What SQLite or PostgreSQL keeps: receipts, teams, keys, settings."""

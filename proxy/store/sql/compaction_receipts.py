@@ -1,0 +1,138 @@
+"""What compaction did for each feature, as the ledger knows it."""
+
+from collections.abc import Sequence
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Engine,
+    Label,
+    case,
+    cast,
+    func,
+    or_,
+    select,
+)
+
+from compaction.policy import Mode
+from proxy.records.compaction_result import NOTES, noting
+from proxy.records.receipt import Outcome
+from proxy.store.sql import schema
+from proxy.store.sql.database import reading
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.timestamps import micros
+
+
+class FoldSum(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a feature's calls since a moment.
+
+    Attributes:
+        calls: Attempts that compaction had a part in.
+        folded: How many of them were sent with facts in the place of messages; of receipts that
+            do not tell, those that were sent shorter other than by mode trim.
+        trimmed: How many of them were sent shorter otherwise: tool results, and nothing else.
+        resets: How many were the first after a fold.
+        tokens_before: Tokens of those sent shorter as they came, by estimate.
+        tokens_after: Tokens of them as they were sent.
+        nanos: What that saved in 1e-9 US dollars, resets paid for; None where nobody can say.
+        notes_nanos: What asking a model for notes cost, which ``nanos`` does not hold.
+        needed: Values that the folded ones' newest tool calls took from what was folded.
+        lost: How many of them were not sent.
+        untreated_needed: The same of those that went as they came, and of what would have been
+            folded: a model that was shown all can need what it would not have been shown.
+        untreated_lost: How many of them would not have been sent.
+    """
+
+    team: str
+    feature: str
+    calls: int
+    folded: int
+    resets: int
+    tokens_before: int
+    tokens_after: int
+    nanos: int | None
+    needed: int
+    lost: int
+    untreated_needed: int = 0
+    untreated_lost: int = 0
+    notes_nanos: int = 0
+    trimmed: int = 0
+
+    @property
+    def tokens_saved(self) -> int:
+        """Tokens that were not sent."""
+        return self.tokens_before - self.tokens_after
+
+    @property
+    def net_nanos(self) -> int | None:
+        """What is left of the savings once the notes are paid; None where nobody can say."""
+        return None if self.nanos is None else self.nanos - self.notes_nanos
+
+
+class Foldings:
+    """Sums over one database; every method may block."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def sums(self, since: float) -> Sequence[FoldSum]:
+        """Each feature's sums since a moment, in seconds since the epoch."""
+        calls = schema.calls.c
+        is_shorter = calls.folded == 1
+        is_trimmed = or_(calls.compaction == Mode.TRIM, calls.folded_messages == 0)
+        query = (
+            select(
+                calls.team,
+                calls.feature,
+                func.count().label("calls"),
+                _sum(case((is_trimmed, 0), else_=calls.folded), "folded"),
+                _sum(case((is_trimmed, calls.folded)), "trimmed"),
+                _sum(calls.reset, "resets"),
+                _sum(case((is_shorter, calls.tokens_before)), "tokens_before"),
+                _sum(case((is_shorter, calls.tokens_after)), "tokens_after"),
+                cast(func.sum(calls.compaction_nanos), BigInteger).label("nanos"),
+                _sum(case((is_shorter, calls.needed)), "needed"),
+                _sum(case((is_shorter, calls.lost)), "lost"),
+                _sum(case((calls.folded.is_(None), calls.needed)), "untreated_needed"),
+                _sum(case((calls.folded.is_(None), calls.lost)), "untreated_lost"),
+            )
+            .where(
+                calls.call_id >= id_floor(since),
+                calls.started >= micros(since),
+                calls.compaction.is_not(None),
+                calls.outcome != Outcome.FAILED,
+            )
+            .group_by(calls.team, calls.feature)
+            .order_by(calls.team, calls.feature)
+        )
+        with reading(self._engine) as connection:
+            asked = _noted(connection, since)
+            return [
+                FoldSum(
+                    notes_nanos=asked.get((row.team, noting(row.feature)), 0),
+                    **row._mapping,  # noqa: SLF001
+                )
+                for row in connection.execute(query)
+            ]
+
+
+def _noted(connection: Connection, since: float) -> dict[tuple[str, str], int]:
+    """What asking for notes cost since a moment, by team and the feature of those questions."""
+    calls = schema.calls.c
+    query = (
+        select(calls.team, calls.feature, _sum(calls.cost_nanos, "nanos"))
+        .where(
+            calls.call_id >= id_floor(since),
+            calls.started >= micros(since),
+            calls.compaction.is_(None),
+            calls.compaction_why == NOTES,
+        )
+        .group_by(calls.team, calls.feature)
+    )
+    return {(row.team, row.feature): row.nanos for row in connection.execute(query)}
+
+
+def _sum(column: ColumnElement[int], name: str) -> Label[int]:
+    return cast(func.coalesce(func.sum(column), 0), BigInteger).label(name)

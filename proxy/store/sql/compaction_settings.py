@@ -1,0 +1,44 @@
+"""What holds for every feature's compaction, in memory, at most some seconds old."""
+
+from proxy.records.compaction_settings import Chosen
+from proxy.store.sql.change_poller import EVERY, Lookout
+from proxy.store.sql.compactions import Compactions
+
+
+class Foldboard:
+    """The settings of one database, cached.
+
+    Attributes:
+        chosen: What holds; replaced whole, so whoever holds one sees it unchanged.
+    """
+
+    def __init__(self, compactions: Compactions, *, every: float = EVERY) -> None:
+        self._compactions = compactions
+        self.chosen = Chosen()
+        self._lookout = Lookout("compactions", self._changed, every=every)
+
+    def start(self) -> None:
+        """Learn what holds, and watch it change."""
+        self.chosen = self._compactions.chosen()
+        self.watch()
+
+    def watch(self) -> None:
+        """Watch what holds change; what is known of it may be out of date."""
+        self._lookout.start()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._lookout.close()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why changes are not noticed just now; None while they are."""
+        return self._lookout.trouble
+
+    def refresh(self) -> None:
+        """Learn what has changed; the thread does this every two seconds."""
+        self._lookout.look()
+
+    def _changed(self) -> None:
+        if self._compactions.changes() != self.chosen.changes:
+            self.chosen = self._compactions.chosen()

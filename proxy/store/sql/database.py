@@ -1,0 +1,334 @@
+"""The database: SQLite by default with nothing to start, PostgreSQL by URL."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from sqlite3 import SQLITE_BUSY
+from sqlite3 import Connection as SqliteConnection
+from sqlite3 import Error as SqliteAnyError
+from sqlite3 import OperationalError as SqliteError
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import (
+    URL,
+    Connection,
+    Delete,
+    Dialect,
+    Engine,
+    Table,
+    Update,
+    column,
+    create_engine,
+    delete,
+    event,
+    inspect,
+    make_url,
+    select,
+    table,
+)  # fmt: skip
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+
+from proxy.store.sql.timestamps import micros
+
+if TYPE_CHECKING:  # Alembic and psycopg are imported on use: most processes need neither
+    from alembic.config import Config
+    from psycopg import Connection as PostgresConnection
+
+#: Rows that are deleted in one step.
+_STEP: Final = 2_000
+
+#: Seconds a process waits for another one that holds SQLite's file.
+_SQLITE_WAIT: Final = 10.0
+#: Seconds between two attempts to switch a new file to write-ahead logging.
+_SQLITE_PAUSE: Final = 0.02
+_SQLITE = (
+    f"PRAGMA busy_timeout = {_SQLITE_WAIT * 1000:.0f}",
+    # A segment of the journal is deleted once its receipts are committed, so a commit must
+    # outlive a power cut; in WAL mode NORMAL would not promise that.
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = ON",
+)
+_POSTGRES = (
+    "SET statement_timeout = '30s'",
+    "SET lock_timeout = '10s'",
+    "SET idle_in_transaction_session_timeout = '60s'",
+)
+#: Where Alembic keeps the revision that the tables are at.
+_VERSION: Final = table("alembic_version", column("version_num"))
+#: What a standby says that is not promoted yet.
+#: Source: PostgreSQL, appendix A, class 25 (2026-11).
+_READ_ONLY: Final = "25006"
+_POSTGRES_SOCKET = {  # A database that vanishes without a word is noticed within seconds.
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+
+
+class TablesTooNew(Exception):
+    """A newer version has migrated the tables, and this one does not know them."""
+
+    def __init__(self, found: str, newest: str) -> None:
+        super().__init__(
+            f"The database's tables are at revision {found}, and this version of Thriftgate knows"
+            f" revisions up to {newest}. Run the newer version, or restore a backup from before its"
+            " first start."
+        )
+
+
+class OtherInstallation(Exception):
+    """The database is not the one whose keys were served while it was away."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database holds another installation than when its keys were last read: it was"
+            " replaced, or restored without its tables. Start again to serve what it holds now."
+        )
+
+
+class ConnectionGate:
+    """Refuses all connections of an engine, as a server that is away does, until it is opened.
+
+    Args:
+        engine: It has made no connection yet.
+
+    Attributes:
+        is_open: Whether connections are made.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.is_open = False
+        event.listen(engine, "do_connect", self._connect)
+
+    def _connect(self, dialect: Dialect, *_: object) -> None:
+        """None, at which the engine connects."""
+        if not self.is_open:
+            raise dialect.loaded_dbapi.OperationalError("it is away since the gateway started")
+
+
+def is_outage(error: SQLAlchemyError) -> bool:
+    """True if the same may succeed once the server is back; never for SQLite, which has none."""
+    if not isinstance(error, DBAPIError) or isinstance(error.orig, SqliteAnyError):
+        return False
+    is_read_only = getattr(error.orig, "sqlstate", None) == _READ_ONLY
+    is_away = isinstance(error, OperationalError | InterfaceError)
+    return is_away or is_read_only or error.connection_invalidated
+
+
+def reason(error: SQLAlchemyError) -> str:
+    """The first line of what the database or its driver says; it holds no password."""
+    said = error.orig if isinstance(error, DBAPIError) else error
+    return next(iter(str(said).splitlines()), type(said).__name__)
+
+
+def open_database(url: str) -> Engine:
+    """An engine for the database at ``url``; SQLite's folder is made, nothing is connected yet.
+
+    Raises:
+        ValueError: It is neither a SQLite file nor PostgreSQL.
+    """
+    where = _normal(url)
+    if where.get_backend_name() == "sqlite":
+        return _sqlite(where)
+    engine = create_engine(where, pool_pre_ping=True, connect_args=_POSTGRES_SOCKET)
+
+    @event.listens_for(engine, "connect")
+    def limit(connection: "PostgresConnection", _record: object) -> None:
+        connection.autocommit = True
+        for setting in _POSTGRES:
+            connection.execute(setting)
+        connection.autocommit = False
+
+    return engine
+
+
+@contextmanager
+def reading(engine: Engine, *, is_snapshot: bool = False) -> Iterator[Connection]:
+    """A transaction that only reads; as a snapshot, all its statements see the same rows.
+
+    On SQLite every transaction is one.
+    """
+    is_set = is_snapshot and engine.dialect.name == "postgresql"
+    with engine.connect() as connection:
+        if is_set:
+            connection.execution_options(isolation_level="REPEATABLE READ")
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that writes, committed at the end.
+
+    On SQLite it takes the one write lock at once: a transaction that began by reading cannot
+    always become a writer.
+    """
+    with engine.connect().execution_options(writes=True) as connection, connection.begin():
+        yield connection
+
+
+def changed(connection: Connection, statement: Delete | Update) -> int:
+    """How many rows the statement changed or deleted; it is executed once."""
+    return connection.execute(statement).rowcount
+
+
+def dropped_unused(engine: Engine, table: Table, since: float, budget: float) -> int:
+    """How many rows of a table were deleted because nobody asked for them after ``since``.
+
+    Args:
+        engine: The database.
+        table: Has one key, and when each row was ``used`` last, in microseconds.
+        since: Seconds since the epoch.
+        budget: Seconds after which no further step begins.
+    """
+    (key,), used = table.primary_key.columns, table.c.used
+    old = used < micros(since)
+    some = select(key).where(old).order_by(used).limit(_STEP)
+    # Said twice: on PostgreSQL a row may be asked for between being found and deleted.
+    step = delete(table).where(key.in_(some), old)
+    until, deleted = time.monotonic() + budget, 0
+    while time.monotonic() < until:
+        with writing(engine) as connection:
+            gone = changed(connection, step)
+        deleted += gone
+        if not gone:
+            break
+    return deleted
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the tables to the newest revision; processes that start together take turns.
+
+    On PostgreSQL what fails leaves the revisions before it, on SQLite the tables as they were.
+    Alembic is imported only where the tables are not at the newest revision yet.
+
+    Raises:
+        TablesTooNew: A newer version has migrated them.
+    """
+    found, known = revision(engine), _revisions()
+    if found == known[-1]:
+        return
+    if found is not None and found not in known:
+        raise TablesTooNew(found, known[-1])
+    from alembic import command  # noqa: PLC0415 - it takes a quarter of a second to import
+
+    with _migrating(engine) as config:
+        command.upgrade(config, "head")
+
+
+def revision(engine: Engine) -> str | None:
+    """The revision the tables are at; None where there are none yet."""
+    with reading(engine) as connection:
+        if not inspect(connection).has_table(_VERSION.name):
+            return None
+        return connection.execute(select(_VERSION.c.version_num)).scalar()
+
+
+def newest_revision() -> str:
+    """The revision of the newest migration, as its file's name begins: ``0008_….py``."""
+    return _revisions()[-1]
+
+
+def _revisions() -> list[str]:
+    """All revisions, oldest first."""
+    files = (_scripts() / "versions").glob("[0-9]*.py")
+    return sorted(file.name.partition("_")[0] for file in files)
+
+
+@contextmanager
+def _migrating(engine: Engine) -> "Iterator[Config]":
+    """Alembic's settings, with a connection as ``migrations.env`` takes it."""
+    config = _alembic()
+    if engine.dialect.name == "sqlite":
+        with writing(engine) as connection:
+            config.attributes["connection"] = connection
+            yield config
+        return
+    with engine.connect() as connection:
+        config.attributes["connection"] = connection
+        try:
+            yield config
+        finally:
+            connection.invalidate()  # its turn and its limits go with it, and to nobody else
+
+
+def _normal(url: str) -> URL:
+    where = make_url(url)
+    if where.drivername in {"postgres", "postgresql", "postgresql+psycopg"}:
+        return where.set(drivername="postgresql+psycopg")
+    if where.drivername == "sqlite" and where.database and where.database != ":memory:":
+        return where
+    raise ValueError(
+        f"cannot keep a ledger at {where.render_as_string()}: "
+        "give sqlite:///path/to/file or postgresql://user:password@host/database"
+    )
+
+
+def _sqlite(where: URL) -> Engine:
+    file = Path(where.database or "")
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    engine = create_engine(where)
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: SqliteConnection, _record: object) -> None:
+        _close_to_others(file)
+        connection.isolation_level = None  # the driver begins no transactions; `begin` below does
+        for setting in _SQLITE:
+            connection.execute(setting)
+        _write_ahead(connection)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _close_to_others(file: Path) -> None:
+    """Let nobody else read what the ledger holds; its log and index are made with its own mode."""
+    for each in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
+        with suppress(OSError):  # it is not there, or not ours to change
+            if each.stat().st_mode & 0o077:
+                each.chmod(0o600)
+
+
+def _write_ahead(connection: SqliteConnection) -> None:
+    """Switch the file to write-ahead logging, which SQLite refuses at once while another writes.
+
+    Its busy timeout does not hold here: who reads and wants to write may not wait for a writer
+    (https://www.sqlite.org/c3ref/busy_handler.html), so processes that start together on a new
+    file would fail.
+    """
+    until = time.monotonic() + _SQLITE_WAIT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except SqliteError as error:
+            if error.sqlite_errorcode & 0xFF != SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(_SQLITE_PAUSE)
+        else:
+            return
+
+
+def _alembic() -> "Config":
+    """Alembic's settings; the scripts lie in the package ``migrations``, which knows this one."""
+    from alembic.config import Config  # noqa: PLC0415 - as in `migrate`
+
+    config = Config()
+    config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _scripts() -> Path:
+    """The folder of the package ``migrations``."""
+    spec = find_spec("migrations")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("the package `migrations` is not installed")
+    return Path(spec.origin).parent

@@ -1,0 +1,139 @@
+"""What was moved last: calls that went to another route, and the controller's own moves."""
+
+import re
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Engine, RowMapping, Select, and_, case, cast, func, select
+from sqlalchemy.types import BigInteger
+
+from dashboards.board import Moved, Stay
+from proxy.store.sql import schema
+from proxy.store.sql.database import reading
+from proxy.store.sql.timestamps import seconds
+from slo.alert import Alert
+
+#: How alerts of this kind are told from others without being read; a quote inside of a text would
+#: have a backslash before it.
+_MOVES: Final = '%"kind":"move"%'
+#: How ``proxy.services.objectives.replica_sync`` says on which level an objective stands, after its
+#: name and state.
+_ON: Final = re.compile(r" is [a-z]+, on (?:rung|level) \d+: (?P<rung>.*)\Z")
+#: Seconds between the end of one stay and the beginning of the next that went on from it.
+_GAP: Final = 1.0
+
+_decode = msgspec.json.Decoder(Alert).decode
+
+
+class LastMoved:
+    """What was moved last, in one database; every method may block."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def calls(self, most: int) -> list[Moved]:
+        """The calls that were moved last, the newest first.
+
+        However many calls there are, so many entries of ``calls_moved`` are read.
+        """
+        with reading(self._engine) as connection:
+            return [_call(row) for row in connection.execute(_calls(most)).mappings()]
+
+    def stays(self, most: int) -> list[Stay]:
+        """What the controller did last, the newest first."""
+        alerts = schema.alerts.c
+        query = select(alerts.text).where(alerts.text.like(_MOVES))
+        newest = query.order_by(alerts.began.desc(), alerts.id).limit(most + 1)
+        with reading(self._engine) as connection:
+            texts = list(connection.execute(newest).scalars())
+        return _stays(_read(texts))[:most]
+
+
+def _calls(most: int) -> Select[Any]:
+    """The last moved calls, each with what all of its attempts cost."""
+    table = schema.calls.c
+    columns = (table.call_id, table.started, table.team, table.feature, table.model, table.route)
+    last = (
+        select(*columns, table.outcome, table.error, table.moved)
+        .where(schema.MOVED)
+        .order_by(table.call_id.desc())
+        .limit(most)
+        .subquery("last")
+    )
+    attempts = schema.calls.alias("attempts").c
+    is_unpriced = and_(
+        attempts.cost_nanos.is_(None),
+        attempts.input.is_not(None) | attempts.ttft.is_not(None),
+    )
+    costs = select(
+        case(
+            (func.sum(case((is_unpriced, 1), else_=0)) > 0, None),
+            else_=cast(func.coalesce(func.sum(attempts.cost_nanos), 0), BigInteger),
+        )
+    ).where(attempts.call_id == last.c.call_id)
+    teams = schema.teams.c
+    return (
+        select(
+            last,
+            func.coalesce(teams.name, last.c.team).label("name"),
+            costs.scalar_subquery().label("cost"),
+        )
+        .outerjoin(schema.teams, teams.id == last.c.team)
+        .order_by(last.c.call_id.desc())
+    )
+
+
+def _call(row: RowMapping) -> Moved:
+    return Moved(
+        call_id=row["call_id"],
+        at=seconds(row["started"]),
+        team=row["name"],
+        feature=row["feature"],
+        model=row["model"],
+        route=row["route"],
+        outcome=row["outcome"],
+        error=row["error"],
+        why=row["moved"],
+        cost_nanos=row["cost"],
+    )
+
+
+def _read(texts: list[str]) -> list[Alert]:
+    """The alerts of texts; what a newer version wrote that this one cannot read is left out."""
+    found = []
+    for told in texts:
+        try:
+            found.append(_decode(told))
+        except msgspec.DecodeError:
+            continue
+    return found
+
+
+def _stays(newest: list[Alert]) -> list[Stay]:
+    """Alerts of moves as stays, in their order: one that another went on to is where that began."""
+    return [
+        Stay(
+            objective=alert.subject,
+            source=_source(alert, newest[at + 1 :]),
+            rung=_rung(alert),
+            state=dict(alert.facts).get("state", ""),
+            why=dict(alert.facts).get("why", ""),
+            began=alert.began,
+            ended=alert.ended,
+        )
+        for at, alert in enumerate(newest)
+    ]
+
+
+def _source(alert: Alert, before: list[Alert]) -> str:
+    """The rung of the stay that ended when this began; "" where none did."""
+    own = (each for each in before if each.subject == alert.subject)
+    last = next(own, None)
+    if last is None or last.ended is None or abs(last.ended - alert.began) > _GAP:
+        return ""
+    return _rung(last)
+
+
+def _rung(alert: Alert) -> str:
+    found = _ON.search(alert.title)
+    return found["rung"] if found else ""

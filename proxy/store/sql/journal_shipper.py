@@ -1,0 +1,244 @@
+"""The writer: a thread that moves receipts from the journal into the database.
+
+A segment is deleted once all it holds is committed; until then it may be drained again, by this
+process or another, because the database takes each receipt once. While the database is away the
+thread holds one batch and waits for as long as it takes. What the database will never take is set
+aside in ``rejected.jsonl``, torn lines in ``torn.lines``, loudly, and hold nothing else up. What
+the disk refused the journal is taken from its memory.
+
+It shares a core with the calls it serves, so a rush of them is drained at leisure: the journal may
+run ahead of the database by some ten thousand calls before the thread makes haste.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.records.receipt import Receipt
+from proxy.store.journal import segments
+from proxy.store.journal.journal import Journal
+from proxy.store.journal.lines import decode
+from proxy.store.sql.inserts import Insert, Unfit
+
+_log = logging.getLogger(__name__)
+
+_BATCH = 250  # a millisecond of decoding, in which the gateway cannot run
+_PAUSE = 0.2
+_GENTLE = 1_000.0  # receipts a second that are drained while there is no hurry
+_HURRY = 64 << 20  # bytes in the folder from which on there is
+_FIRST_WAIT = 0.05
+_LONGEST_WAIT = 5.0
+_REJECTED = "rejected.jsonl"
+_TORN = "torn.lines"
+
+
+class Drain:
+    """Moves what any dead or living process journalled in the folder, as far as it is unlocked."""
+
+    def __init__(
+        self, journal: Journal, insert: Insert, *, batch: int = _BATCH, pause: float = _PAUSE
+    ) -> None:
+        self._journal = journal
+        self._insert = insert
+        self._batch = batch
+        self._pause = pause
+        self._ends: dict[Path, int] = {}  # how far each segment is drained, while it exists
+        self._refusal: str | None = None
+        self._unread: str | None = None
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._sweeps = threading.Condition()
+        self._begun = 0
+        self._ended = 0
+        self._thread = threading.Thread(target=self._run, name="drain", daemon=True)
+
+    def start(self) -> None:
+        """Begin to drain in the background."""
+        self._thread.start()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why receipts are not reaching the database; None while they are."""
+        if self._thread.ident is not None and not self._thread.is_alive():
+            return self._refusal or self._unread or "the drain has stopped"
+        return self._refusal or self._unread
+
+    @property
+    def lag(self) -> int:
+        """Bytes of the journal that are not known to be in the database."""
+        lag = self._journal.waiting - self._journal.spare
+        for path in segments.listed(self._journal.folder):
+            try:
+                lag += path.stat().st_size - self._ends.get(path, 0)
+            except FileNotFoundError:
+                continue
+        return max(0, lag)
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until all that was appended before is in the database; False if it cannot be yet."""
+        self._journal.sync()
+        with self._sweeps:
+            wanted = self._begun + 1  # the sweep under way may have looked already
+            self._wake.set()
+            return self._sweeps.wait_for(lambda: self._ended >= wanted, timeout)
+
+    def close(self, deadline: float) -> bool:
+        """Drain what is there and stop; False if not all was drained within ``deadline`` seconds.
+
+        Nothing is lost then: the next start goes on.
+        """
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(deadline)
+        return not self._thread.is_alive() and self.lag == 0
+
+    def sweep(self) -> bool:
+        """Drain all that is in the folder now; False if something could not be."""
+        with self._sweeps:
+            self._begun += 1
+            this = self._begun
+        done = self._drain_folder()
+        done = self._drain_memory() and done
+        if done:
+            self._unread = None
+            with self._sweeps:
+                self._ended = this
+                self._sweeps.notify_all()
+        return done
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self.sweep()
+            self._wake.wait(self._pause)
+            self._wake.clear()
+        self.sweep()
+
+    def _drain_folder(self) -> bool:
+        own = self._journal.segment
+        paths = segments.listed(self._journal.folder)
+        self._ends = {path: self._ends[path] for path in paths if path in self._ends}
+        done = True
+        for path in paths:
+            drained = self._tried(path, own=path == own)
+            if not drained and self._stop.is_set():
+                return False
+            done = done and drained
+        return done
+
+    def _drain_memory(self) -> bool:
+        """Whether all that the disk refused the journal is in the database."""
+        while lines := self._journal.oldest_waiting(self._batch):
+            if not self._keep(lines):
+                return False
+            self._journal.forget_oldest(lines)
+        return True
+
+    def _tried(self, path: Path, *, own: bool) -> bool:
+        """Whether a segment is drained, or another's to drain."""
+        try:
+            return self._drain_own(path) if own else self._adopt(path)
+        except FileNotFoundError:  # another process drained it
+            return True
+        except OSError as error:
+            _log.exception("the drain cannot read %s", path)
+            self._unread = f"the drain cannot read the journal: {error.strerror or error}"
+            return False
+
+    def _drain_own(self, path: Path) -> bool:
+        """Drain the segment that is being appended to, as far as it goes now."""
+        with path.open("rb") as file:
+            return self._drain(path, file, os.fstat(file.fileno()).st_size, sealed=False)
+
+    def _adopt(self, path: Path) -> bool:
+        """Drain a segment nobody appends to any more, and delete it."""
+        with segments.adopted(path) as file:
+            if file is None:
+                return True
+            size = os.fstat(file.fileno()).st_size
+            if not self._drain(path, file, size, sealed=True):
+                return False
+            path.unlink()
+            return True
+
+    def _drain(self, path: Path, file: BinaryIO, size: int, *, sealed: bool) -> bool:
+        """Whether the segment's first ``size`` bytes are all in the database."""
+        while (end := self._ends.get(path, 0)) < size:
+            pieces = segments.read(file, end, self._batch, sealed=sealed)
+            if pieces.torn:
+                aside = self._set_aside(_TORN, pieces.torn)
+                _log.warning(
+                    "%s: %d torn lines were set aside in %s", path.name, len(pieces.torn), aside
+                )
+            if not self._keep(pieces.lines):
+                return False
+            if pieces.end == end:
+                break  # the last line is still on its way
+            self._ends[path] = pieces.end
+            self._rest(len(pieces.lines))
+        return True
+
+    def _rest(self, lines: int) -> None:
+        """Leave the core to calls after a batch, unless somebody waits or much is waiting."""
+        is_awaited = threading.current_thread() is not self._thread or self._wake.is_set()
+        if not is_awaited and self.lag < _HURRY:
+            self._wake.wait(lines / _GENTLE)
+
+    def _keep(self, lines: Sequence[bytes]) -> bool:
+        """Put receipts into the database, however long it takes; False if told to stop first."""
+        wait = _FIRST_WAIT
+        while lines:
+            try:
+                self._put(lines)
+            except SQLAlchemyError as error:
+                self._fail(error)
+            else:
+                self._refusal = None
+                break
+            if self._stop.wait(wait):
+                return False
+            wait = min(2 * wait, _LONGEST_WAIT)
+        return True
+
+    def _fail(self, error: SQLAlchemyError) -> None:
+        why = str(error.__cause__ or error).strip().partition("\n")[0]
+        if self._refusal is None:
+            _log.warning("the database takes no receipts, they wait in the journal: %s", why)
+        self._refusal = f"the database takes no receipts: {why}"
+
+    def _put(self, lines: Sequence[bytes]) -> None:
+        """Insert a batch; one that is unfit is halved until the line at fault stands alone."""
+        try:
+            self._insert(_receipts(lines))
+        except Unfit as error:
+            if len(lines) == 1:
+                self._reject(lines[0], str(error))
+                return
+            half = len(lines) // 2
+            self._put(lines[:half])
+            self._put(lines[half:])
+
+    def _reject(self, line: bytes, why: str) -> None:
+        path = self._set_aside(_REJECTED, [line])
+        _log.error("a receipt was set aside in %s: %s", path, why)
+
+    def _set_aside(self, name: str, lines: Sequence[bytes]) -> Path:
+        path = self._journal.folder / name
+        with path.open("ab") as file:
+            file.writelines(line + b"\n" for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+        return path
+
+
+def _receipts(lines: Sequence[bytes]) -> list[Receipt]:
+    try:
+        return [decode(line) for line in lines]
+    except msgspec.DecodeError as error:
+        raise Unfit(str(error)) from error

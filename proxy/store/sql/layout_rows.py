@@ -1,0 +1,215 @@
+"""Layouts and what holds, as rows: read, locked and written inside somebody's transaction."""
+
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Table,
+    and_,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy import text as sql
+
+from proxy.records.feature_mode import Mode, Place, Standing
+from proxy.store.sql import schema
+from proxy.store.sql.timestamps import seconds
+
+LAYOUT_CHANGES: Final = "layout changes"
+"""The name of the fact that counts changes to what holds, for whoever caches it."""
+
+UNKNOWN_MODE: Final = "the database holds a mode that this version does not know"
+"""Why a place is suspended that nobody suspended."""
+
+_MODES = frozenset(Mode)
+_UNDECIDED = 20
+_BEGUN = sql(
+    "INSERT INTO features (team, feature, family, mode, version, former, active_from, "
+    "measured_from, suspended, suspended_at, changed_by, changed_at) "
+    "VALUES (:team, :feature, :family, '', 0, 0, 0, 0, '', 0, '', 0) ON CONFLICT DO NOTHING"
+)
+
+
+class State(StrEnum):
+    """What became of a proposal."""
+
+    PROPOSED = "proposed"
+    APPROVED = "approved"
+    ROLLED_BACK = "rolled back"
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of a place's layout; times are in seconds since the epoch.
+
+    Attributes:
+        digest: The same for layouts that do the same, whatever their evidence.
+        moves: The layout in JSON, with its evidence.
+        made: When it was first proposed.
+        decided_by: Who decided last; "" while nobody has.
+        decided_at: When; 0 while nobody has.
+    """
+
+    version: int
+    digest: str
+    moves: str
+    state: State
+    made: float
+    decided_by: str
+    decided_at: float
+
+
+def at(table: Table, place: Place) -> ColumnElement[bool]:
+    """Whether a row is the place's."""
+    columns = table.c
+    return and_(
+        columns.team == place.team,
+        columns.feature == place.feature,
+        columns.family == place.family,
+    )
+
+
+def place_of(row: Row[Any]) -> Place:
+    """The place of a row."""
+    return Place(row.team, row.feature, row.family)
+
+
+def standing(row: Row[Any]) -> Standing:
+    """What a row of ``features`` says holds; with a mode nobody knows, prompts go as they came."""
+    is_known = not row.mode or row.mode in _MODES
+    found = _standing(row, row.mode if is_known else Mode.OFF)
+    if is_known or found.suspended:
+        return found
+    return msgspec.structs.replace(
+        found, suspended=UNKNOWN_MODE, suspended_at=found.changed_at or found.active_from
+    )
+
+
+def _standing(row: Row[Any], mode: str) -> Standing:
+    return Standing(
+        mode=Mode(mode) if mode else None,
+        version=row.version,
+        former=row.former,
+        active_from=seconds(row.active_from),
+        measured_from=seconds(row.measured_from),
+        suspended=row.suspended,
+        suspended_at=seconds(row.suspended_at),
+        changed_by=row.changed_by,
+        changed_at=seconds(row.changed_at),
+    )
+
+
+def proposal(row: Row[Any]) -> Proposal:
+    """The proposal in a row of ``layouts``."""
+    return Proposal(
+        version=row.version,
+        digest=row.digest,
+        moves=row.moves,
+        state=State(row.state),
+        made=seconds(row.made),
+        decided_by=row.decided_by,
+        decided_at=seconds(row.decided_at),
+    )
+
+
+def locked(connection: Connection, place: Place) -> Standing:
+    """What holds at the place, which nobody else changes until the transaction ends."""
+    connection.execute(_BEGUN, msgspec.structs.asdict(place))
+    query = select(schema.features).where(at(schema.features, place)).with_for_update()
+    return standing(connection.execute(query).one())
+
+
+def write(connection: Connection, place: Place, **values: object) -> Standing:
+    """What holds at the locked place once the values are written; the change is counted.
+
+    The count's row stays locked until the commit, so no number comes twice.
+    """
+    features, meta = schema.features, schema.meta
+    connection.execute(update(features).where(at(features, place)).values(**values))
+    count = update(meta).where(meta.c.name == LAYOUT_CHANGES).values(number=meta.c.number + 1)
+    connection.execute(count)
+    return standing(connection.execute(select(features).where(at(features, place))).one())
+
+
+def changes(connection: Connection) -> int:
+    """How many changes have been counted."""
+    query = select(schema.meta.c.number).where(schema.meta.c.name == LAYOUT_CHANGES)
+    return int(connection.execute(query).scalar_one())
+
+
+def found(connection: Connection, place: Place, version: int) -> Proposal:
+    """The version.
+
+    Raises:
+        ValueError: There is none.
+    """
+    layouts = schema.layouts
+    query = select(layouts).where(at(layouts, place), layouts.c.version == version)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise ValueError(f"no layout of this feature has the version {version}")
+    return proposal(row)
+
+
+def proposed(
+    connection: Connection, place: Place, digest: str, moves: str, micros: int
+) -> Proposal:
+    """The proposal with this digest at the locked place, made where there is none yet."""
+    layouts = schema.layouts
+    known = select(layouts).where(at(layouts, place), layouts.c.digest == digest)
+    row = connection.execute(known).one_or_none()
+    if row is None:
+        newest = select(func.coalesce(func.max(layouts.c.version), 0)).where(at(layouts, place))
+        version = connection.execute(newest).scalar_one() + 1
+        _make(connection, place, version, digest=digest, moves=moves, made=micros)
+        return found(connection, place, version)
+    if row.state == State.PROPOSED.value:
+        same = and_(at(layouts, place), layouts.c.version == row.version)
+        connection.execute(update(layouts).where(same).values(moves=moves))
+    return found(connection, place, row.version)
+
+
+def judge(
+    connection: Connection, place: Place, version: int, state: State, *, by: str, micros: int
+) -> None:
+    """Note what was decided about a version."""
+    layouts = schema.layouts
+    same = and_(at(layouts, place), layouts.c.version == version)
+    values = {"state": state.value, "decided_by": by, "decided_at": micros}
+    connection.execute(update(layouts).where(same).values(**values))
+
+
+def last_approved(connection: Connection, place: Place) -> int:
+    """The version that was approved last and still is; 0 for none."""
+    layouts = schema.layouts
+    query = (
+        select(layouts.c.version)
+        .where(at(layouts, place), layouts.c.state == State.APPROVED.value)
+        .order_by(layouts.c.decided_at.desc(), layouts.c.version.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar() or 0
+
+
+def _make(connection: Connection, place: Place, version: int, **values: object) -> None:
+    """Insert a proposal and forget the oldest undecided ones."""
+    layouts = schema.layouts
+    undecided = and_(at(layouts, place), layouts.c.state == State.PROPOSED.value)
+    newest_first = select(layouts.c.version).where(undecided).order_by(layouts.c.version.desc())
+    surplus = connection.execute(newest_first.offset(_UNDECIDED - 1)).scalars().all()
+    connection.execute(delete(layouts).where(undecided, layouts.c.version.in_(surplus)))
+    row = {
+        **msgspec.structs.asdict(place),
+        "version": version,
+        "state": State.PROPOSED.value,
+        "decided_by": "",
+        "decided_at": 0,
+        **values,
+    }
+    connection.execute(insert(layouts).values(**row))

@@ -1,0 +1,170 @@
+"""Layouts as data: what was proposed for each feature, what was decided, and what holds now.
+
+::
+
+    proposed ── approve ──▶ approved ── rollback ──▶ rolled back
+
+What is decided holds for conversations that begin some seconds later, when every process has heard
+of it. A suspension holds as soon as it is heard of, until a person resumes. What was rolled back
+comes again only if a person approves it.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from sqlalchemy import Connection, Engine, and_, func, or_, select
+
+from proxy.records.feature_mode import EVERY_FAMILY, Mode, Place, Standing, Standings
+from proxy.store.sql import layout_rows as rows
+from proxy.store.sql import schema
+from proxy.store.sql.database import reading, writing
+from proxy.store.sql.layout_rows import Proposal, State
+from proxy.store.sql.row_lock import Hold
+from proxy.store.sql.timestamps import micros
+
+AUTO: Final = "auto"
+"""Who approves a proposal that approves itself."""
+
+_FEATURES = 1_000  # of a team, whose callers name features as they like
+
+
+class Layouts:
+    """The layouts in one database; every method may block.
+
+    Args:
+        engine: Where they are.
+        features: How many features of a team, each on one family, may have some.
+        mode: Of features for which nobody has chosen one.
+    """
+
+    def __init__(
+        self, engine: Engine, *, features: int = _FEATURES, mode: Mode = Mode.OBSERVE
+    ) -> None:
+        self._engine = engine
+        self._mode = mode
+        self._features = features
+
+    def changes(self) -> int:
+        """How often what holds has changed."""
+        with reading(self._engine) as connection:
+            return rows.changes(connection)
+
+    def standings(self) -> Standings:
+        """What holds everywhere now."""
+        features, layouts = schema.features, schema.layouts
+        same = (features.c[name] == layouts.c[name] for name in ("team", "feature", "family"))
+        in_use = or_(*(layouts.c.version == features.c[name] for name in ("version", "former")))
+        query = select(layouts).join(features, and_(*same, in_use))
+        with reading(self._engine) as connection:
+            # Counted first: a change that is made meanwhile is noticed by the next look.
+            changes = rows.changes(connection)
+            found = connection.execute(select(features)).all()
+            moves = {
+                (rows.place_of(row), row.version): row.moves for row in connection.execute(query)
+            }
+        places = {rows.place_of(row): rows.standing(row) for row in found}
+        return Standings(changes, places, moves, self._mode)
+
+    def proposals(self, place: Place) -> Sequence[Proposal]:
+        """Every version of the place's layout, oldest first."""
+        layouts = schema.layouts
+        query = select(layouts).where(rows.at(layouts, place)).order_by(layouts.c.version)
+        with reading(self._engine) as connection:
+            return [rows.proposal(row) for row in connection.execute(query)]
+
+    def propose(self, place: Place, digest: str, moves: str, now: float) -> Proposal | None:
+        """The proposal as it stands now; None where the team has too many features for one more.
+
+        A layout that was proposed before keeps its version; its evidence is renewed while it is
+        undecided, and only the newest undecided ones are kept. In ``auto`` mode it is approved at
+        once, unless the layout that holds is younger than a day or the place is suspended.
+        """
+        with writing(self._engine) as connection:
+            if not self._has_room(connection, place):
+                return None
+            hold = Hold(connection, place, self._mode)
+            found = rows.proposed(connection, place, digest, moves, micros(now))
+            if found.state is not State.PROPOSED or not hold.is_open(now):
+                return found
+            hold.approve(found.version, AUTO, now)
+            return rows.found(connection, place, found.version)
+
+    def approve(self, place: Place, version: int, by: str, now: float) -> Standing:
+        """What holds once the version is approved; a place that only observed applies from then.
+
+        Raises:
+            ValueError: There is no such version.
+        """
+        with self._holding(place) as hold:
+            return hold.approve(version, by, now)
+
+    def rollback(self, place: Place, by: str, now: float) -> Standing:
+        """What holds once the layout is rolled back: the one approved before it, or none.
+
+        Raises:
+            ValueError: There is no layout to roll back.
+        """
+        with self._holding(place) as hold:
+            return hold.rollback(by, now)
+
+    def switch(self, place: Place, mode: Mode, by: str, now: float) -> Standing:
+        """What holds once the place has the mode; of all families none keeps one of its own.
+
+        All are locked before any is written: whoever else decides about one waits for no other.
+        """
+        with writing(self._engine) as connection:
+            hold = Hold(connection, place, self._mode)
+            parts = [Hold(connection, each, self._mode) for each in _own(connection, place)]
+            for part in parts:
+                part.decide(by, now, mode="")
+            return hold.decide(by, now, mode=mode.value)
+
+    def suspend(self, place: Place, reason: str, now: float) -> bool:
+        """Send the place's prompts as they came until a person resumes; False if it is so already.
+
+        The reason and the moment of the first suspension stay.
+        """
+        with self._holding(place) as hold:
+            if hold.own.suspended:
+                return False
+            hold.suspend(reason, now)
+            return True
+
+    def resume(self, place: Place, by: str, now: float) -> bool:
+        """Plan a suspended place again, and measure it afresh; False if it was not suspended."""
+        with self._holding(place) as hold:
+            if not hold.own.suspended:
+                return False
+            hold.decide(by, now, suspended="", suspended_at=0)
+            return True
+
+    @contextmanager
+    def _holding(self, place: Place) -> Iterator[Hold]:
+        """The place, locked until what was decided about it is committed."""
+        with writing(self._engine) as connection:
+            yield Hold(connection, place, self._mode)
+
+    def _has_room(self, connection: Connection, place: Place) -> bool:
+        """Whether the place is known, or its team has few enough for one more."""
+        features = schema.features
+        known = select(func.count()).where(rows.at(features, place))
+        others = select(func.count()).where(features.c.team == place.team)
+        return bool(
+            connection.execute(known).scalar_one()
+            or connection.execute(others).scalar_one() < self._features
+        )
+
+
+def _own(connection: Connection, place: Place) -> list[Place]:
+    """The families with a mode of their own, in order, where the place is all of them."""
+    if place.family != EVERY_FAMILY:
+        return []
+    features = schema.features
+    query = select(features).where(
+        features.c.team == place.team,
+        features.c.feature == place.feature,
+        features.c.family != EVERY_FAMILY,
+        features.c.mode != "",
+    )
+    return sorted(map(rows.place_of, connection.execute(query)))

@@ -1,0 +1,72 @@
+"""What a model noted of parts of conversations, and which folds took which notes.
+
+Rows are named by what identifies a part: that holds whose conversation it is, so no team meets
+another's. The first to bring notes on a part decides, and what one fold took it takes for ever, in
+every process: what is sent of a conversation must not change once it was sent.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from sqlalchemy import Engine, select, text
+
+from proxy.store.sql import schema
+from proxy.store.sql.database import dropped_unused, reading, writing
+from proxy.store.sql.timestamps import micros
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(tuple[str, ...]).decode
+
+_KEEP: Final = text(
+    "INSERT INTO notes (key, lines, used) VALUES (:key, :lines, :used) ON CONFLICT (key) DO NOTHING"
+)
+# What was taken before is told; else what is there now is written down as taken: in one step, on
+# both databases.
+_CLAIM: Final = text(
+    "INSERT INTO notes (key, lines, used) "
+    "VALUES (:here, COALESCE((SELECT lines FROM notes WHERE key = :part), '[]'), :used) "
+    "ON CONFLICT (key) DO UPDATE SET used = excluded.used RETURNING lines"
+)
+
+
+class Notes:
+    """The notes in one database; every method may block."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def keep(self, part: str, lines: Sequence[str], now: float) -> None:
+        """Keep notes on a part, unless there are some already."""
+        values = {"key": part, "lines": _encode(lines).decode(), "used": micros(now)}
+        with writing(self._engine) as connection:
+            connection.execute(_KEEP, values)
+
+    def has(self, part: str) -> bool:
+        """Whether there are notes on a part, if only to say that none were worth keeping."""
+        query = select(schema.notes.c.used).where(schema.notes.c.key == part)
+        with reading(self._engine) as connection:
+            return connection.execute(query).one_or_none() is not None
+
+    def claim(self, part: str, here: str, now: float) -> tuple[str, ...]:
+        """The notes on a part that a fold takes: those it took before, else what there is now.
+
+        Retention counts from the last time this was asked.
+
+        Args:
+            part: The name of the part.
+            here: The name of the fold; no part has the same.
+            now: Seconds since the epoch.
+        """
+        values = {"here": here, "part": part, "used": micros(now)}
+        with writing(self._engine) as connection:
+            return _decode(connection.execute(_CLAIM, values).scalar_one())
+
+    def retain(self, since: float, budget: float) -> int:
+        """How many rows were deleted because nobody asked for them after ``since``.
+
+        Args:
+            since: Seconds since the epoch.
+            budget: Seconds after which no further step begins.
+        """
+        return dropped_unused(self._engine, schema.notes, since, budget)

@@ -1,0 +1,344 @@
+"""The outbox: what each sink is to be told, kept until the sink took it.
+
+::
+
+    put ── due ─┬─ sent ────── due again, while the alert is open and repeated; else done
+                ├─ failed ──── due later
+                └─ (nothing)   due again after the lease: whoever had it is gone
+
+One row for each alert and sink. Its phase is ``open`` until the alert ends; from then on it is
+``resolved``, and the sink is told of the end if it took the beginning. Of an alert that ends
+before that the sink is told nothing: there is nothing to close. Processes on one database share
+the rows; what one has taken the others leave for its lease.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    and_,
+    case,
+    delete,
+    func,
+    select,
+    text,
+    update,
+)
+
+from proxy.store.sql import schema
+from proxy.store.sql.database import changed, reading, writing
+from proxy.store.sql.timestamps import micros, seconds
+from slo.alert import Alert, Severity, is_at_least, plain, resolved
+
+OPEN: Final = "open"
+RESOLVED: Final = "resolved"
+#: Alerts that are kept.
+MOST: Final = 10_000
+_WHY: Final = 200
+_STEP: Final = 500
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Alert).decode
+
+_OPENED: Final = text(
+    "INSERT INTO alerts (id, text, began, ended, expires)"
+    " VALUES (:id, :text, :began, :ended, :expires) ON CONFLICT (id) DO NOTHING"
+)
+_ENDED: Final = text(
+    "INSERT INTO alerts (id, text, began, ended, expires)"
+    " VALUES (:id, :text, :began, :ended, :expires) ON CONFLICT (id) DO UPDATE"
+    " SET text = excluded.text, ended = excluded.ended WHERE alerts.ended IS NULL"
+)
+_ADDRESSED: Final = text(
+    "INSERT INTO outbox (alert, sink, phase, due, tries, why)"
+    " VALUES (:alert, :sink, :phase, :due, 0, '') ON CONFLICT (alert, sink) DO NOTHING"
+)
+
+
+class Letter(msgspec.Struct, frozen=True, kw_only=True):
+    """What one sink is to be told, or was.
+
+    Attributes:
+        alert: As it stands now.
+        sink: Its name.
+        due: When it is told next, in seconds since the epoch; None for never again.
+        tries: How often the sink would not have it.
+        sent: When the sink last took something of this alert; None for never.
+        why: Why it took nothing since; "" if nothing failed.
+    """
+
+    alert: Alert
+    sink: str
+    due: float | None = None
+    tries: int = 0
+    sent: float | None = None
+    why: str = ""
+
+    @property
+    def phase(self) -> str:
+        """What it is told as."""
+        return OPEN if self.alert.is_open else RESOLVED
+
+
+class Outbox:
+    """Alerts and what sinks know of them, in one database; every method may block.
+
+    Args:
+        engine: The database.
+        most: Alerts that are kept; of more the oldest go, those that ended first.
+    """
+
+    def __init__(self, engine: Engine, most: int = MOST) -> None:
+        self._engine = engine
+        self._most = most
+
+    def put(
+        self, alerts: Sequence[Alert], sinks: Mapping[str, Severity], due: float
+    ) -> list[Alert]:
+        """Keep alerts, and have sinks told of them; those of them that were news.
+
+        What was kept in the same phase before stays as it is, and one that ended stays ended. Its
+        end goes to the sinks that took its beginning.
+
+        Args:
+            alerts: In the order they came in.
+            sinks: The least urgent that each sink is told.
+            due: When, in seconds since the epoch.
+        """
+        in_turn = sorted(alerts, key=lambda alert: alert.id)  # two processes never cross
+        with writing(self._engine) as connection:
+            news = [alert for alert in in_turn if _put(connection, alert, sinks, due)]
+            if news:
+                _prune(connection, self._most)
+        return news
+
+    def due(self, sink: str, now: float, most: int, lease: float) -> list[Letter]:
+        """What the sink is to be told now, the longest due first; nobody else gets it meanwhile.
+
+        Args:
+            sink: Its name.
+            now: Seconds since the epoch.
+            most: How many at once.
+            lease: Seconds after which it is due again, unless it was ``sent`` or ``failed``.
+        """
+        outbox = schema.outbox
+        is_due = and_(outbox.c.sink == sink, outbox.c.due <= micros(now))
+        with reading(self._engine) as connection:
+            if connection.execute(select(outbox.c.alert).where(is_due).limit(1)).first() is None:
+                return []
+        some = select(outbox.c.alert).where(is_due).order_by(outbox.c.due).limit(most)
+        with writing(self._engine) as connection:
+            locked = some.with_for_update(skip_locked=True)
+            taken = list(connection.execute(locked).scalars())
+            is_mine = and_(outbox.c.sink == sink, outbox.c.alert.in_(taken))
+            connection.execute(update(outbox).where(is_mine).values(due=micros(now + lease)))
+            return _letters(connection, is_mine, most)
+
+    def sent(
+        self, letters: Sequence[Letter], now: float, again: Callable[[Alert], float | None]
+    ) -> None:
+        """Note that a sink took letters.
+
+        What ended since they were taken out is to be told now: the sink knows that it began.
+
+        Args:
+            letters: To one sink, as ``due`` gave them.
+            now: Seconds since the epoch.
+            again: In how many seconds an alert is told again; None for never.
+        """
+        by_due: dict[int | None, list[Letter]] = {}
+        for letter in letters:
+            later = again(letter.alert)
+            due = None if later is None else micros(now + later)
+            by_due.setdefault(due, []).append(letter)
+        noted = {"sent": micros(now), "tries": 0, "why": ""}
+        with writing(self._engine) as connection:
+            _lock(connection, letters)
+            for due, some in by_due.items():
+                _note(connection, some, {**noted, "due": due})
+            _note_began(connection, letters, micros(now))
+
+    def failed(
+        self, letters: Sequence[Letter], why: str, due: float | None, *, is_refused: bool = False
+    ) -> None:
+        """Note that a sink did not take letters, and when to try again.
+
+        Args:
+            letters: To one sink, as ``due`` gave them.
+            why: In a few words.
+            due: When, in seconds since the epoch; None to give up.
+            is_refused: Whether it is for what they say: each refusal counts as a try.
+        """
+        noted = {
+            "due": None if due is None else micros(due),
+            "tries": schema.outbox.c.tries + int(is_refused),
+            "why": plain(why, _WHY),
+        }
+        with writing(self._engine) as connection:
+            _lock(connection, letters)
+            _note(connection, letters, noted)
+
+    def expire(self, now: float) -> list[Alert]:
+        """The open alerts that have come to their own end, as they ended then."""
+        alerts = schema.alerts.c
+        over = and_(alerts.ended.is_(None), alerts.expires <= micros(now))
+        query = select(alerts.text).where(over).order_by(alerts.expires).limit(_STEP)
+        with reading(self._engine) as connection:
+            found = _read(connection.execute(query).scalars())
+        return [resolved(alert, alert.expires or now) for alert in found]
+
+    def retain(self, since: float) -> int:
+        """How many alerts were deleted that ended before ``since``, in seconds since the epoch."""
+        alerts, gone = schema.alerts, 0
+        old = select(alerts.c.id).where(alerts.c.ended < micros(since)).limit(_STEP)
+        while True:
+            with writing(self._engine) as connection:
+                step = _drop(connection, old)
+            gone += step
+            if step < _STEP:
+                return gone
+
+    def open(self, most: int) -> list[Alert]:
+        """The alerts that go on, the newest first."""
+        alerts = schema.alerts.c
+        query = select(alerts.text).where(alerts.ended.is_(None))
+        with reading(self._engine) as connection:
+            newest = query.order_by(alerts.began.desc()).limit(most)
+            return _read(connection.execute(newest).scalars())
+
+    def ended(self, ids: Iterable[str]) -> set[str]:
+        """Those of these alerts that ended; what was never written down did not."""
+        alerts = schema.alerts.c
+        query = select(alerts.id).where(alerts.id.in_(list(ids)), alerts.ended.is_not(None))
+        with reading(self._engine) as connection:
+            return set(connection.execute(query).scalars())
+
+    def lately(self, most: int) -> list[Letter]:
+        """What sinks were told last, and before that what they could not be told."""
+        with reading(self._engine) as connection:
+            lost = _letters(connection, schema.outbox.c.why != "", most)
+            told = _letters(connection, schema.outbox.c.sent.is_not(None), most)
+        return (lost + [letter for letter in told if not letter.why])[:most]
+
+
+def _read(texts: Iterable[str]) -> list[Alert]:
+    """The alerts of texts; what a newer version wrote that this one cannot read is left to it."""
+    found = []
+    for told in texts:
+        with suppress(msgspec.DecodeError):
+            found.append(_decode(told))
+    return found
+
+
+def _put(connection: Connection, alert: Alert, sinks: Mapping[str, Severity], due: float) -> bool:
+    """Whether the alert, in its phase, was news."""
+    row = {
+        "id": alert.id,
+        "text": _encode(alert).decode(),
+        "began": micros(alert.began),
+        "ended": None if alert.ended is None else micros(alert.ended),
+        "expires": None if alert.expires is None else micros(alert.expires),
+    }
+    kept = connection.execute(_OPENED if alert.is_open else _ENDED, row)
+    if not kept.rowcount:
+        return False
+    if not alert.is_open:  # also to those whom this process would not tell
+        outbox = schema.outbox.c
+        told = update(schema.outbox).where(outbox.alert == alert.id)
+        ends = case((outbox.sent.is_not(None), micros(due)), else_=None)
+        connection.execute(told.values(phase=RESOLVED, due=ends, tries=0, why=""))
+        return True
+    addressed = [
+        {"alert": alert.id, "sink": sink, "phase": OPEN, "due": micros(due)}
+        for sink, least in sinks.items()
+        if is_at_least(alert.severity, least)
+    ]
+    if addressed:
+        connection.execute(_ADDRESSED, addressed)
+    return True
+
+
+def _lock(connection: Connection, letters: Sequence[Letter]) -> None:
+    """Take the letters' rows in the order that ``put`` does, so that neither waits for the other.
+
+    SQLite has one writer anyway.
+    """
+    outbox = schema.outbox.c
+    named = [letter.alert.id for letter in letters]
+    rows = select(outbox.alert).where(outbox.alert.in_(named)).order_by(outbox.alert)
+    connection.execute(rows.with_for_update()).all()
+
+
+def _note(connection: Connection, letters: Sequence[Letter], noted: Mapping[str, object]) -> None:
+    """Set this of letters to one sink, unless their alerts have ended meanwhile."""
+    outbox = schema.outbox
+    for phase in (OPEN, RESOLVED):
+        named = [letter.alert.id for letter in letters if letter.phase == phase]
+        if named:
+            is_one = and_(
+                outbox.c.sink == letters[0].sink,
+                outbox.c.phase == phase,
+                outbox.c.alert.in_(named),
+            )
+            connection.execute(update(outbox).where(is_one).values(**noted))
+
+
+def _note_began(connection: Connection, letters: Sequence[Letter], now: int) -> None:
+    """Have the sink told now of what ended while it was told of the beginning."""
+    outbox = schema.outbox
+    named = [letter.alert.id for letter in letters if letter.phase == OPEN]
+    if named:
+        is_over = and_(
+            outbox.c.sink == letters[0].sink,
+            outbox.c.phase == RESOLVED,
+            outbox.c.sent.is_(None),
+            outbox.c.alert.in_(named),
+        )
+        connection.execute(update(outbox).where(is_over).values(sent=now, due=now))
+
+
+def _letters(connection: Connection, where: ColumnElement[bool], most: int) -> list[Letter]:
+    """The letters of these rows, those sent last first."""
+    outbox, alerts = schema.outbox, schema.alerts
+    query = (
+        select(outbox, alerts.c.text)
+        .join(alerts, alerts.c.id == outbox.c.alert)
+        .where(where)
+        .order_by(outbox.c.sent.desc(), alerts.c.began.desc())
+        .limit(most)
+    )
+    return [
+        Letter(
+            alert=alert,
+            sink=row.sink,
+            due=None if row.due is None else seconds(row.due),
+            tries=row.tries,
+            sent=None if row.sent is None else seconds(row.sent),
+            why=row.why,
+        )
+        for row in connection.execute(query)
+        for alert in _read([row.text])
+    ]
+
+
+def _prune(connection: Connection, most: int) -> None:
+    """Keep no more alerts than there may be."""
+    alerts = schema.alerts
+    count = connection.execute(select(func.count()).select_from(alerts)).scalar_one()
+    if count > most:
+        oldest = select(alerts.c.id).order_by(alerts.c.ended.is_(None), alerts.c.began)
+        _drop(connection, oldest.limit(count - most))
+
+
+def _drop(connection: Connection, some: Select[tuple[str]]) -> int:
+    """How many of these alerts were deleted, with all that sinks know of them."""
+    alerts, outbox = schema.alerts, schema.outbox
+    gone = list(connection.execute(some).scalars())
+    connection.execute(delete(outbox).where(outbox.c.alert.in_(gone)))
+    return changed(connection, delete(alerts).where(alerts.c.id.in_(gone)))

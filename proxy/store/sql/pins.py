@@ -1,0 +1,97 @@
+"""What people said of objectives: a level for each that is pinned, for a while."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Connection, Engine, RowMapping, delete, select, text, update
+
+from proxy.store.sql import schema
+from proxy.store.sql.database import changed, writing
+from proxy.store.sql.timestamps import micros, seconds
+
+_SET: Final = text(
+    "INSERT INTO pins (objective, made, level, until, why, who)"
+    " VALUES (:objective, :made, :level, :until, :why, :who)"
+    " ON CONFLICT (objective, made) DO UPDATE SET"
+    " level = :level, until = :until, why = :why, who = :who"
+)
+#: Pins that are told of.
+_MOST: Final = 1_000
+#: Seconds a pin is remembered after its end, for those who look at what happened.
+_KEPT: Final = 90 * 86_400.0
+
+
+class PinRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A pin as it is kept.
+
+    Attributes:
+        objective: The objective's name.
+        level: The level that new conversations get.
+        until: When it ends or ended, in seconds since the epoch.
+        why: In the words of who set it.
+        made: When it was set.
+        who: Who set it; "" where nobody said.
+    """
+
+    objective: str
+    level: int
+    until: float
+    why: str
+    made: float
+    who: str = ""
+
+
+class Pins:
+    """The pins in the database; one or none of an objective's holds, the others have ended."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def set(self, pin: PinRow) -> None:
+        """Pin an objective; what was said of it before ends."""
+        table = schema.pins
+        with writing(self._engine) as connection:
+            old = micros(max(pin.made - _KEPT, 0.0))
+            connection.execute(delete(table).where(table.c.until < old))
+            _end(connection, pin.objective, pin.made)
+            row: dict[str, Any] = {**msgspec.structs.asdict(pin), "until": micros(pin.until)}
+            connection.execute(_SET, {**row, "made": micros(pin.made)})
+
+    def release(self, objective: str, now: float) -> bool:
+        """Take the pin of an objective back, which ends now; False if there was none."""
+        with writing(self._engine) as connection:
+            return _end(connection, objective, now) > 0
+
+    def held(self, now: float) -> Mapping[str, PinRow]:
+        """The pins that have not ended, by objective; of several of one, what was said last."""
+        table = schema.pins
+        query = select(table).where(table.c.until > micros(now)).order_by(table.c.made)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.limit(_MOST)).mappings().all()
+        return {row["objective"]: _pin(row) for row in rows}
+
+    def last(self, most: int) -> list[PinRow]:
+        """The pins that were set last, the newest first; those that ended are among them."""
+        table = schema.pins
+        query = select(table).order_by(table.c.made.desc(), table.c.objective).limit(most)
+        with self._engine.connect() as connection:
+            return [_pin(row) for row in connection.execute(query).mappings()]
+
+
+def _end(connection: Connection, objective: str, now: float) -> int:
+    """End what is pinned of an objective; how many pins that were."""
+    table, at = schema.pins, micros(now)
+    held = (table.c.objective == objective) & (table.c.until > at)
+    return changed(connection, update(table).where(held).values(until=at))
+
+
+def _pin(row: RowMapping) -> PinRow:
+    return PinRow(
+        objective=row["objective"],
+        level=row["level"],
+        until=seconds(row["until"]),
+        why=row["why"],
+        made=seconds(row["made"]),
+        who=row["who"],
+    )

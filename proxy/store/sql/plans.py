@@ -1,0 +1,111 @@
+"""What was decided for each conversation at its first call, the same for every process.
+
+The first to bring a plan decides; whoever comes later gets that one back. A plan only ever grows:
+tools are appended and further caches added, nothing in it changes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Engine, Row, select, text, update
+
+from proxy.prefix.breakpoints.plan import SEVERAL, Plan, merged
+from proxy.store.sql import schema
+from proxy.store.sql.database import dropped_unused, reading, writing
+from proxy.store.sql.timestamps import micros
+
+_TOUCHED_EVERY = 43_200.0
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Plan).decode
+
+# A row that is there is locked and told, one that is not is made: in one step, on both databases.
+_KEEP = text(
+    "INSERT INTO plans (conversation, plan, used) VALUES (:conversation, :plan, :used) "
+    "ON CONFLICT (conversation) DO UPDATE SET used = excluded.used RETURNING plan"
+)
+
+
+class Plans:
+    """The plans in one database; every method may block."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def find(self, conversation: str, now: float) -> Plan | None:
+        """The conversation's plan; None where it has none.
+
+        Retention counts from the last time this was asked, to within half a day.
+        """
+        return self.find_all((conversation,), now).get(conversation)
+
+    def find_all(self, conversations: Sequence[str], now: float) -> dict[str, Plan]:
+        """The plans of those of these conversations that have one.
+
+        One that only names where the plan is kept is given together with that plan.
+        """
+        with reading(self._engine) as connection:
+            rows = _rows(connection, conversations)
+            found = {row.conversation: _decode(row.plan) for row in rows}
+            named = {plan.conversation for plan in found.values()} - {"", SEVERAL, *found}
+            if named:
+                more = _rows(connection, sorted(named))
+                found |= {row.conversation: _decode(row.plan) for row in more}
+                rows = [*rows, *more]
+        old = micros(now - _TOUCHED_EVERY)
+        if idle := [row.conversation for row in rows if row.used < old]:
+            self._touch(idle, now)
+        return found
+
+    def grow_all(self, plans: Mapping[str, Plan], now: float) -> dict[str, Plan]:
+        """The plans of these conversations with what these add to them, kept in one step.
+
+        Where there is none yet this one is kept. Of processes that add at once each gets all that
+        was added before it, in that order.
+        """
+        with writing(self._engine) as connection:
+            return {
+                conversation: _grown(connection, conversation, plan, now)
+                for conversation, plan in sorted(plans.items())
+            }
+
+    def retain(self, since: float, budget: float) -> int:
+        """How many plans were deleted because nobody asked for them after ``since``.
+
+        Args:
+            since: Seconds since the epoch.
+            budget: Seconds after which no further step begins.
+        """
+        return dropped_unused(self._engine, schema.plans, since, budget)
+
+    def _touch(self, conversations: Sequence[str], now: float) -> None:
+        plans = schema.plans
+        touch = update(plans).values(used=micros(now))
+        with writing(self._engine) as connection:
+            for one in sorted(conversations):  # locked in the order in which plans grow
+                connection.execute(touch.where(plans.c.conversation == one))
+
+
+def _rows(connection: Connection, conversations: Sequence[str]) -> Sequence[Row[Any, Any, Any]]:
+    plans = schema.plans.c
+    query = select(plans.conversation, plans.plan, plans.used)
+    return connection.execute(query.where(plans.conversation.in_(conversations))).all()
+
+
+def _grown(connection: Connection, conversation: str, plan: Plan, now: float) -> Plan:
+    """The conversation's plan with what this one adds to it, from now on."""
+    bare = Plan(arm=plan.arm, layout=plan.layout, joined=plan.joined)
+    alone = plan if plan.conversation else merged(bare, plan)
+    values = {
+        "conversation": conversation,
+        "plan": _encode(alone).decode(),
+        "used": micros(now),
+    }
+    kept = _decode(connection.execute(_KEEP, values).scalar_one())
+    grown = merged(kept, plan)
+    if grown != kept:
+        plans = schema.plans
+        change = update(plans).where(plans.c.conversation == conversation)
+        connection.execute(change.values(plan=_encode(grown).decode()))
+    return grown

@@ -1,0 +1,235 @@
+"""Cost reports from the rollups, by user from receipts; see ``dashboards.reports.Reports``."""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Engine,
+    Select,
+    cast,
+    func,
+    literal_column,
+    select,
+)
+
+from dashboards.reports import (
+    BY_TEAM,
+    MOST_TIMED,
+    MOST_USERS,
+    Part,
+    Percentiles,
+    Period,
+    Spend,
+    Times,
+)
+from proxy.records.receipt import answering_model
+from proxy.store.sql import schema
+from proxy.store.sql.database import reading
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.inserts import SUMS
+from proxy.store.sql.timestamps import seconds
+from slo.usage import Usage
+
+_PARTS: tuple[Part, ...] = ("team", "feature", "requested", "route", "key")
+_COLUMNS: dict[Part, str] = {"requested": "model", "key": "key_id", "user": "user_hash"}
+#: What the model that answered is read from.
+_ANSWERED_BY: tuple[Part, ...] = ("requested", "route")
+_PERCENTS = (50, 95, 99)
+_PAGE = 5_000
+_DAY = 86_400
+_COUNTS = ("calls", "attempts", "errors", "estimated", "unpriced")
+_SUMMED = (
+    *_COUNTS,
+    *schema.BUCKETS,
+    "list_nanos",
+    "cost_nanos",
+    "ttft_sum",
+    "ttft_count",
+    "duration_sum",
+)
+
+
+class LedgerReports:
+    """Reports over one database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def spend(self, period: Period, by: Collection[Part] = BY_TEAM) -> list[Spend]:
+        """See ``Reports.spend``."""
+        read = _read(by)
+        query = (_by_user if "user" in by else _query)(read, *period.bounds)
+        with reading(self._engine) as connection:
+            rows = [row._asdict() for row in connection.execute(query) if row.attempts]
+        if "model" not in by:
+            return [_spend(read, row) for row in rows]
+        parts = _shown(by)
+        found = [_spend(parts, row) for row in _summed(parts, rows)]
+        if "user" in by:
+            return sorted(found, key=lambda row: -(row.cost_nanos or 0))
+        return sorted(found, key=lambda row: [getattr(row, part) for part in parts])
+
+    def times(
+        self, period: Period, by: Collection[Part] = BY_TEAM
+    ) -> Mapping[tuple[str, ...], Times]:
+        """See ``Reports.times``."""
+        read, parts = _read(by), _shown(by)
+        ttfts: dict[tuple[str, ...], array[int]] = defaultdict(lambda: array("q"))
+        durations: dict[tuple[str, ...], array[int]] = defaultdict(lambda: array("q"))
+        with reading(self._engine) as connection:
+            rows = connection.execution_options(yield_per=_PAGE).execute(
+                _times(read, *period.bounds)
+            )
+            for *values, ttft, duration in rows:
+                named = dict(zip(read, values, strict=True))
+                for key in {(), tuple(_value(part, named) for part in parts)}:
+                    durations[key].append(duration)
+                    if ttft is not None:
+                        ttfts[key].append(ttft)
+        return {
+            key: Times(_percentiles(ttfts.get(key)), _percentiles(found), len(found))
+            for key, found in durations.items()
+        }
+
+    def unpriced(self, period: Period) -> list[Spend]:
+        """See ``Reports.unpriced``."""
+        by: tuple[Part, ...] = ("team", "feature", "model", "route")
+        return [row for row in self.spend(period, by) if row.unpriced]
+
+    def features(self, team: str) -> list[str]:
+        """The features of all calls the team ever made, in order; "" for calls that named none."""
+        table = schema.rollups.c
+        query = select(table.feature).where(table.team == team).distinct().order_by(table.feature)
+        with reading(self._engine) as connection:
+            return list(connection.execute(query).scalars())
+
+
+def _shown(by: Collection[Part]) -> list[Part]:
+    """The parts that a report shows, in order."""
+    return [part for part in get_args(Part) if part in by]
+
+
+def _read(by: Collection[Part]) -> list[Part]:
+    """The parts that are read for a report."""
+    wanted = {*by, *_ANSWERED_BY} if "model" in by else set(by)
+    return [part for part in (*_PARTS, "user") if part in wanted]
+
+
+def _value(part: Part, read: Mapping[str, Any]) -> str:
+    if part == "model":
+        return answering_model(read["route"], read["requested"])
+    return str(read[part])
+
+
+def _summed(
+    parts: Sequence[Part], rows: Iterable[Mapping[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
+    """Rows with the model that answered, summed where they have all parts in common."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in rows:
+        values: dict[str, str] = {part: _value(part, row) for part in parts}
+        key = tuple(values.values())
+        if key not in found:
+            found[key] = {**row, **values}
+            continue
+        sums = found[key]
+        for name in _SUMMED:
+            sums[name] = row[name] if sums[name] is None else sums[name] + (row[name] or 0)
+    yield from found.values()
+
+
+def _times(parts: Sequence[Part], start: int, end: int) -> Select[Any]:
+    """Parts and times of calls, of the newest; of those that were refused nobody waited."""
+    table = schema.calls.c
+    columns = (table[_COLUMNS.get(part, part)] for part in parts)
+    return (
+        select(*columns, table.ttft, table.duration)
+        .where(
+            table.call_id >= id_floor(start),
+            table.call_id < id_floor(end),
+            table.final == 1,
+            table.outcome != "refused",
+        )
+        .order_by(table.call_id.desc())
+        .limit(MOST_TIMED)
+    )
+
+
+def _percentiles(micros: "array[int] | None") -> Percentiles:
+    """By nearest rank: a time that a call really took."""
+    if not micros:
+        return Percentiles()
+    ranked = sorted(micros)
+    return Percentiles(*(seconds(ranked[-(-len(ranked) * part // 100) - 1]) for part in _PERCENTS))
+
+
+def _query(parts: list[Part], start: int, end: int) -> Select[Any]:
+    """Sums of days along the primary key, which need no sorting, and then the sums of those."""
+    table = schema.rollups.c
+    deepest = max((_PARTS.index(part) for part in parts), default=0)
+    first, *others = (table[_COLUMNS.get(part, part)] for part in _PARTS[: deepest + 1])
+    days = (
+        select(first, table.day, *others, *(_sum(table[name]) for name in _SUMMED))
+        .where(
+            table.team.in_(_teams()),
+            table.day.between(start // _DAY, end // _DAY),
+            table.quarter >= start,
+            table.quarter < end,
+        )
+        .group_by(first, table.day, *others)
+        .subquery("days")
+        .c
+    )
+    groups = [days[_COLUMNS.get(part, part)].label(part) for part in parts]
+    return (
+        select(*groups, *(_sum(days[name]) for name in _SUMMED)).group_by(*groups).order_by(*groups)
+    )
+
+
+def _by_user(parts: list[Part], start: int, end: int) -> Select[Any]:
+    """Sums of receipts, the dearest first; ids sort by time, which bounds what is read."""
+    table = schema.calls.c
+    groups = [table[_COLUMNS.get(part, part)].label(part) for part in parts]
+    sums = [cast(literal_column(told), BigInteger).label(name) for name, told in SUMS.items()]
+    dearest = func.coalesce(func.sum(table.cost_nanos), 0).desc()
+    return (
+        select(*groups, *sums)
+        .where(table.call_id >= id_floor(start), table.call_id < id_floor(end))
+        .group_by(*groups)
+        .order_by(dearest, *groups)
+        .limit(MOST_USERS)
+    )
+
+
+def _sum(column: ColumnElement[Any]) -> ColumnElement[int]:
+    return cast(func.sum(column), BigInteger).label(column.name)
+
+
+def _teams() -> Select[Any]:
+    """All teams with rollups, by one step down the index for each."""
+    table = schema.rollups
+    first = select(func.min(table.c.team).label("team")).cte("paying", recursive=True)
+    after = select(func.min(table.c.team)).where(table.c.team > first.c.team).scalar_subquery()
+    steps = first.union_all(select(after).where(first.c.team.is_not(None)))
+    return select(steps.c.team).where(steps.c.team.is_not(None))
+
+
+def _spend(parts: Sequence[Part], named: Mapping[str, Any]) -> Spend:
+    return Spend(
+        **{part: named[part] for part in parts},
+        **{count: named[count] for count in _COUNTS},
+        usage=Usage(**{bucket: named[bucket] for bucket in schema.BUCKETS}),
+        list_nanos=_cost(named["list_nanos"], named["unpriced"]),
+        cost_nanos=_cost(named["cost_nanos"], named["unpriced"]),
+        ttft=seconds(named["ttft_sum"] / named["ttft_count"]) if named["ttft_count"] else None,
+        duration=seconds(named["duration_sum"] / named["calls"]) if named["calls"] else None,
+    )
+
+
+def _cost(nanos: int | None, unpriced: int) -> int | None:
+    """Nothing used costs nothing; something used at no known price costs nobody knows what."""
+    return 0 if nanos is None and not unpriced else nanos

@@ -1,0 +1,103 @@
+"""A place while somebody decides about it: locked, so that all who decide take turns.
+
+What is decided holds for conversations that begin ``DELAY`` seconds later, when every process has
+heard of it. A suspension holds as soon as it is heard of.
+"""
+
+from typing import Final
+
+from sqlalchemy import Connection, or_, select
+
+from proxy.records.feature_mode import Mode, Place, Standing, Standings
+from proxy.store.sql import layout_rows as rows
+from proxy.store.sql import schema
+from proxy.store.sql.layout_rows import State
+from proxy.store.sql.timestamps import micros
+
+DELAY: Final = 5.0
+"""Seconds until what was decided holds; processes look every two."""
+
+_SETTLED = 86_400.0  # seconds a layout is measured before another takes its place by itself
+
+
+class Hold:
+    """A place that nobody else decides about until the transaction ends.
+
+    Args:
+        connection: The transaction; it writes.
+        place: What to lock.
+        mode: Of features for which nobody has chosen one.
+
+    Attributes:
+        own: What was decided about this very place when it was locked.
+        standing: The same with what held for all of its feature; its mode is never None.
+    """
+
+    def __init__(self, connection: Connection, place: Place, mode: Mode) -> None:
+        self._connection = connection
+        self._place = place
+        self._mode = mode
+        self.own = rows.locked(connection, place)
+        self.standing = self._standing()
+
+    def is_open(self, now: float) -> bool:
+        """Whether a proposal for the place needs nobody to approve it."""
+        is_ripe = not self.own.version or now - self.own.active_from >= _SETTLED
+        return is_ripe and self.standing.mode is Mode.AUTO and not self.standing.suspended
+
+    def approve(self, version: int, by: str, now: float) -> Standing:
+        """What holds once the version is approved; a place that only observed applies from then.
+
+        Raises:
+            ValueError: There is no such version.
+        """
+        rows.found(self._connection, self._place, version)
+        self._judge(version, State.APPROVED, by, now)
+        observes = self.standing.mode is Mode.OBSERVE
+        mode = {"mode": Mode.APPLY.value} if observes else {}
+        return self.decide(by, now, version=version, **mode)
+
+    def rollback(self, by: str, now: float) -> Standing:
+        """What holds once the layout is rolled back: the one approved before it, or none.
+
+        Raises:
+            ValueError: There is no layout to roll back.
+        """
+        if not self.own.version:
+            raise ValueError("no layout is approved there, so there is none to roll back")
+        self._judge(self.own.version, State.ROLLED_BACK, by, now)
+        before = rows.last_approved(self._connection, self._place)
+        return self.decide(by, now, version=before)
+
+    def decide(self, by: str, now: float, **values: object) -> Standing:
+        """What holds once the values are decided; measuring begins anew with it."""
+        soon = micros(now + DELAY)
+        self._write(
+            former=self.standing.layout(now),
+            active_from=soon,
+            measured_from=soon,
+            changed_by=by,
+            changed_at=micros(now),
+            **values,
+        )
+        return self.standing
+
+    def suspend(self, reason: str, now: float) -> None:
+        """Have the place's prompts sent as they came."""
+        self._write(suspended=reason or "suspended", suspended_at=micros(now))
+
+    def _judge(self, version: int, state: State, by: str, now: float) -> None:
+        rows.judge(self._connection, self._place, version, state, by=by, micros=micros(now))
+
+    def _write(self, **values: object) -> None:
+        self.own = rows.write(self._connection, self._place, **values)
+        self.standing = self._standing()
+
+    def _standing(self) -> Standing:
+        features, place = schema.features, self._place
+        query = select(features).where(
+            or_(*(rows.at(features, each) for each in {place, place.whole}))
+        )
+        found = self._connection.execute(query)
+        places = {rows.place_of(row): rows.standing(row) for row in found}
+        return Standings(places=places, mode=self._mode).of(place)

@@ -1,0 +1,139 @@
+"""Receipts as rows of the table ``calls``, and back."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from proxy.records.receipt import Outcome, Receipt
+from proxy.store.sql import schema
+from proxy.store.sql.timestamps import micros, seconds
+from slo.usage import Usage
+
+COLUMNS = tuple(column.name for column in schema.calls.columns)
+"""The names of a row's values, in order."""
+
+_NO_USAGE = (None,) * len(schema.BUCKETS)
+_NULLABLE = {column.name for column in schema.calls.columns if column.nullable}
+_SILENT = {
+    field.name: field.default
+    for field in msgspec.structs.fields(Receipt)
+    if field.name in _NULLABLE and field.default is not None
+}
+"""What is null in a row, and how a receipt that says nothing of it has it, unless by None."""
+
+_ROOM = 1 << 50  # tokens, nano-dollars (a million dollars) or microseconds of one call
+_encode_notes = msgspec.json.Encoder().encode
+_decode_notes = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+def row(receipt: Receipt) -> tuple[Any, ...]:
+    """The values of a receipt in the order of ``COLUMNS``.
+
+    Raises:
+        OverflowError: A number is beyond anything one call can be; summed, it would spoil the
+            rollups.
+    """
+    usage = _NO_USAGE if receipt.usage is None else msgspec.structs.astuple(receipt.usage)
+    ttft = None if receipt.ttft is None else micros(receipt.ttft)
+    duration = micros(receipt.duration)
+    saved = (receipt.compaction_nanos, receipt.planning_nanos)
+    money = (receipt.list_nanos, receipt.cost_nanos, receipt.miss_nanos, *saved)
+    for number in (*usage, *money, receipt.expected_read, receipt.miss_tokens, ttft, duration):
+        if number is not None and not -_ROOM < number < _ROOM:
+            raise OverflowError(f"{number} cannot be a number of tokens, dollars or seconds")
+    return (
+        *_asked(receipt),
+        *usage,
+        int(receipt.estimated),
+        receipt.list_nanos,
+        receipt.cost_nanos,
+        ttft,
+        duration,
+        micros(receipt.overhead),
+        receipt.fingerprint,
+        receipt.upstream_id,
+        _encode_notes(receipt.notes).decode() if receipt.notes else "[]",
+        *_decided(receipt),
+    )
+
+
+def _asked(receipt: Receipt) -> tuple[Any, ...]:
+    """What was asked, by whom, and how it ended."""
+    return (
+        receipt.call_id,
+        receipt.attempt,
+        int(receipt.final),
+        micros(receipt.started),
+        receipt.team,
+        receipt.key_id,
+        receipt.feature,
+        receipt.user,
+        receipt.endpoint,
+        receipt.model,
+        receipt.route,
+        receipt.upstream,
+        int(receipt.streamed),
+        receipt.status,
+        receipt.outcome.value,
+        receipt.error,
+    )
+
+
+def _decided(receipt: Receipt) -> tuple[Any, ...]:
+    """What was planned and decided, what came of it, and the provider's id of the request.
+
+    All of them are null where nothing was.
+    """
+    return (
+        receipt.conversation or None,
+        receipt.arm or None,
+        receipt.layout or None,
+        receipt.expected_read,
+        receipt.miss or None,
+        receipt.miss_detail or None,
+        receipt.miss_tokens,
+        receipt.miss_nanos,
+        receipt.moved or None,
+        receipt.compaction or None,
+        receipt.compaction_why or None,
+        int(receipt.folded) or None,
+        receipt.tokens_before,
+        receipt.tokens_after,
+        int(receipt.reset) or None,
+        receipt.compaction_nanos,
+        receipt.needed or None,
+        receipt.lost or None,
+        receipt.folded_messages,
+        receipt.planning_nanos,
+        receipt.upstream_request_id or None,
+        receipt.unplanned_why or None,
+    )
+
+
+def receipt(values: Sequence[Any], prompt: str | None = None) -> Receipt:
+    """The receipt in a row of ``COLUMNS``; seconds come back in whole microseconds."""
+    named = dict(zip(COLUMNS, values, strict=True))
+    tokens = {bucket: named.pop(bucket) for bucket in schema.BUCKETS}
+    user = named.pop("user_hash")
+    silent = {name: nothing for name, nothing in _SILENT.items() if named[name] is None}
+    return Receipt(
+        **{
+            **named,
+            **silent,
+            "final": bool(named["final"]),
+            "streamed": bool(named["streamed"]),
+            "estimated": bool(named["estimated"]),
+            "folded": bool(named["folded"]),
+            "reset": bool(named["reset"]),
+            "started": seconds(named["started"]),
+            "ttft": None if named["ttft"] is None else seconds(named["ttft"]),
+            "duration": seconds(named["duration"]),
+            "overhead": seconds(named["overhead"]),
+            "user": user,
+            "outcome": Outcome(named["outcome"]),
+            "usage": None if tokens["input"] is None else Usage(**tokens),
+            "notes": _decode_notes(named["notes"]),
+            "prompt": prompt,
+        }
+    )

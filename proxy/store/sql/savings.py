@@ -1,0 +1,268 @@
+"""What planning saved and what misses cost, as the ledger knows it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Double,
+    Engine,
+    Label,
+    Select,
+    Subquery,
+    cast,
+    func,
+    select,
+)
+
+from proxy.prefix.breakpoints.plan import Arm
+from proxy.prefix.guard import Sample, Verdict, conversations_needed, verdict
+from proxy.store.sql import schema
+from proxy.store.sql.database import reading
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.timestamps import micros
+
+_PROMPT: Final = tuple(bucket for bucket in schema.BUCKETS if bucket not in {"output", "reasoning"})
+#: The control arm's usual share of all conversations.
+_SHARE: Final = 0.05
+_KEY: Final = ("team", "feature", "model", "arm")
+
+
+class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
+    """What the conversations of one arm took on one model; samples of several can be added."""
+
+    team: str
+    feature: str
+    model: str
+    arm: Arm
+    sample: Sample
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """What planning should have saved, by what caches should hold.
+
+    Attributes:
+        calls: How many calls it is told of.
+        nanos: What was saved, in 1e-9 US dollars; below 0 where they cost more.
+        cost: What they cost.
+    """
+
+    calls: int
+    nanos: int
+    cost: int
+
+    @property
+    def part(self) -> float:
+        """The part of what they would have cost unmodified."""
+        return self.nanos / (self.cost + self.nanos) if self.cost + self.nanos > 0 else 0.0
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Both arms of a feature, on all models together, and what comes of comparing them.
+
+    Attributes:
+        estimate: What the treated arm should have saved; None where nobody can say.
+    """
+
+    team: str
+    feature: str
+    treated: Sample
+    control: Sample
+    verdict: Verdict
+    estimate: Estimate | None = None
+
+    @property
+    def needed(self) -> int:
+        """How many more conversations the measured figure needs; 0 where it has enough.
+
+        Until some were drawn into the control arm, it is taken to have its usual share.
+        """
+        both = self.treated.conversations + self.control.conversations
+        share = self.control.conversations / both if self.control.conversations else _SHARE
+        return conversations_needed(self.treated, self.control, share)
+
+
+class MissSum(msgspec.Struct, frozen=True, kw_only=True):
+    """What caches should have known and did not, for one reason.
+
+    Attributes:
+        reason: One of ``proxy.prefix.explain.reasons``, or one of an older version.
+        calls: How many attempts missed.
+        tokens: What they did not read.
+        nanos: What that cost in 1e-9 US dollars; None where no price was known.
+        example: The id of the latest such call.
+    """
+
+    team: str
+    feature: str
+    reason: str
+    calls: int
+    tokens: int
+    nanos: int | None
+    example: str
+
+
+class Savings:
+    """Measurements over one database; every method may block."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def samples(
+        self, since: float, *, team: str | None = None, feature: str | None = None
+    ) -> Sequence[ArmSample]:
+        """What each arm took since a moment, by team, feature and model, in their order.
+
+        Only what was paid and reported counts: usage that was counted here, and calls at no known
+        price, would tell more about their models than about the arms.
+
+        Args:
+            since: Seconds since the epoch.
+            team: The team's id, if it is to be one team's.
+            feature: The feature, if it is to be one; "" is the feature of calls that name none.
+        """
+        query = _samples(_conversations(since, team, feature))
+        with reading(self._engine) as connection:
+            return [
+                ArmSample(
+                    team=row.team,
+                    feature=row.feature,
+                    model=row.model,
+                    arm=Arm(row.arm),
+                    sample=Sample(
+                        **{name: row._mapping[name] for name in Sample.__struct_fields__}  # noqa: SLF001
+                    ),
+                )
+                for row in connection.execute(query)
+            ]
+
+    def compare(
+        self, since: float, *, team: str | None = None, feature: str | None = None
+    ) -> Sequence[Comparison]:
+        """Each feature's arms since a moment compared, as ``samples`` tells them."""
+        estimates = self.estimates(since, team=team, feature=feature)
+        features: dict[tuple[str, str], dict[Arm, Sample]] = {}
+        for each in self.samples(since, team=team, feature=feature):
+            arms = features.setdefault((each.team, each.feature), dict.fromkeys(Arm, Sample()))
+            arms[each.arm] += each.sample
+        return [
+            Comparison(
+                team=key[0],
+                feature=key[1],
+                treated=arms[Arm.TREATED],
+                control=arms[Arm.CONTROL],
+                verdict=verdict(arms[Arm.TREATED], arms[Arm.CONTROL]),
+                estimate=estimates.get(key),
+            )
+            for key, arms in features.items()
+        ]
+
+    def estimates(
+        self, since: float, *, team: str | None = None, feature: str | None = None
+    ) -> Mapping[tuple[str, str], Estimate]:
+        """What planning should have saved since a moment, by team and feature."""
+        calls = schema.calls.c
+        query = (
+            select(
+                calls.team,
+                calls.feature,
+                func.count().label("calls"),
+                _sum(calls.planning_nanos, "nanos"),
+                _sum(calls.cost_nanos, "cost"),
+            )
+            .where(
+                *_planned(since, team, feature),
+                calls.planning_nanos.is_not(None),
+                calls.cost_nanos.is_not(None),
+            )
+            .group_by(calls.team, calls.feature)
+        )
+        with reading(self._engine) as connection:
+            return {
+                (row.team, row.feature): Estimate(row.calls, int(row.nanos), int(row.cost))
+                for row in connection.execute(query)
+            }
+
+    def misses(self, since: float, *, team: str | None = None) -> Sequence[MissSum]:
+        """What was missed since a moment, by team and feature, the dearest reason first."""
+        calls = schema.calls.c
+        nanos = _sum(calls.miss_nanos, "nanos")
+        query = (
+            select(
+                calls.team,
+                calls.feature,
+                calls.miss.label("reason"),
+                func.count().label("calls"),
+                _sum(func.coalesce(calls.miss_tokens, 0), "tokens"),
+                nanos,
+                func.max(calls.call_id).label("example"),
+            )
+            .where(*_planned(since, team, None), calls.miss.is_not(None))
+            .group_by(calls.team, calls.feature, calls.miss)
+            .order_by(calls.team, calls.feature, nanos.desc().nulls_last(), calls.miss)
+        )
+        with reading(self._engine) as connection:
+            return [MissSum(**row._mapping) for row in connection.execute(query)]  # noqa: SLF001
+
+
+def _planned(since: float, team: str | None, feature: str | None) -> list[ColumnElement[bool]]:
+    """Planned calls since a moment: one team's by the index for it, all teams' by their ids."""
+    calls = schema.calls.c
+    wanted = [schema.PLANNED, calls.started >= micros(since)]
+    wanted.append(calls.team == team if team is not None else calls.call_id >= id_floor(since))
+    return wanted if feature is None else [*wanted, calls.feature == feature]
+
+
+def _conversations(since: float, team: str | None, feature: str | None) -> Subquery:
+    """The sums of each conversation.
+
+    It comes first in what is grouped by: a sort seldom has to look further.
+    """
+    calls = schema.calls.c
+    tokens = sum((calls[bucket] for bucket in _PROMPT[1:]), start=calls[_PROMPT[0]])
+    groups = [calls[name] for name in _KEY]
+    return (
+        select(
+            *groups,
+            _sum(calls.cost_nanos, "cost"),
+            _sum(tokens, "tokens"),
+            _sum(calls.cache_read, "reads"),
+        )
+        .where(
+            *_planned(since, team, feature),
+            calls.arm.in_([arm.value for arm in Arm]),
+            calls.estimated == 0,
+            calls.cost_nanos.is_not(None),
+            calls.input.is_not(None),
+        )
+        .group_by(calls.conversation, *groups)
+        .subquery("conversations")
+    )
+
+
+def _samples(conversations: Subquery) -> Select[Any]:
+    """The sums over conversations, and those of products, which are too large for integers."""
+    each = conversations.c
+    groups = [each[name] for name in _KEY]
+    sums = [_sum(each[name], name) for name in ("cost", "tokens", "reads")]
+    products = [
+        func.sum(cast(each[first], Double) * cast(each[second], Double)).label(f"{first}_{second}")
+        for first, second in (
+            ("cost", "cost"),
+            ("cost", "tokens"),
+            ("tokens", "tokens"),
+            ("reads", "reads"),
+            ("reads", "tokens"),
+        )
+    ]
+    return (
+        select(*groups, func.count().label("conversations"), *sums, *products)
+        .group_by(*groups)
+        .order_by(*groups)
+    )
+
+
+def _sum(column: ColumnElement[Any], name: str) -> Label[int]:
+    return cast(func.sum(column), BigInteger).label(name)

@@ -1,0 +1,97 @@
+"""What holds for every feature, in memory, at most some seconds old."""
+
+import logging
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from proxy.prefix.layouts.layout import Layout
+from proxy.records.feature_mode import Place, Standings
+from proxy.store.sql.change_poller import EVERY, Lookout
+from proxy.store.sql.layout_rows import UNKNOWN_MODE
+from proxy.store.sql.layouts import Layouts
+
+_log = logging.getLogger("thriftgate.layouts")
+
+
+class Noticeboard:
+    """The standings of one database, cached.
+
+    Attributes:
+        standings: What holds; replaced whole, so whoever holds one sees it unchanged.
+    """
+
+    def __init__(self, layouts: Layouts, *, every: float = EVERY) -> None:
+        self._layouts = layouts
+        self.standings = Standings()
+        self._lookout = Lookout("layouts", self._changed, every=every)
+
+    def start(self) -> None:
+        """Learn what holds, and watch it change."""
+        self._learn()
+        self.watch()
+
+    def watch(self) -> None:
+        """Watch what holds change; what is known of it may be out of date."""
+        self._lookout.start()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._lookout.close()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why changes to layouts are not noticed just now; None while they are."""
+        return self._lookout.trouble
+
+    def refresh(self) -> None:
+        """Learn what has changed; the thread does this every two seconds."""
+        self._lookout.look()
+
+    def _changed(self) -> None:
+        if self._layouts.changes() != self.standings.changes:
+            self._learn()
+
+    def _learn(self) -> None:
+        """Take over what holds; what of it cannot be read is told.
+
+        A place whose mode cannot be read keeps what was last known of it, if anything.
+        """
+        found, known = self._layouts.standings(), self.standings.places
+        for flaw in _flaws(found):
+            _log.error("%s", flaw)
+        places = {
+            place: known.get(place, each) if each.suspended == UNKNOWN_MODE else each
+            for place, each in found.places.items()
+        }
+        self.standings = msgspec.structs.replace(found, places=places)
+
+
+def _flaws(standings: Standings) -> Iterator[str]:
+    """What no version of ours would have written, each with the command that mends it."""
+    for place, standing in standings.places.items():
+        if standing.suspended == UNKNOWN_MODE:
+            yield (
+                f"The mode of {_named(place)} cannot be read: {UNKNOWN_MODE}. What was known of it"
+                " before holds; where nothing was, its prompts go as they came."
+                f" To choose a mode: {_command('mode', place, 'observe')}"
+            )
+    for (place, version), moves in standings.moves.items():
+        try:
+            msgspec.json.decode(moves, type=Layout)
+        except msgspec.DecodeError:
+            yield (
+                f"Layout {version} of {_named(place)} moves no text: what the database holds of it"
+                f" cannot be read. To be rid of it: {_command('rollback', place)}"
+            )
+
+
+def _named(place: Place) -> str:
+    family = f" on {place.family}" if place.family else ""
+    return f"feature {place.feature!r} of team {place.team}{family}"
+
+
+def _command(verb: str, place: Place, *words: str) -> str:
+    family = ("--family", place.family) if place.family else ()
+    return shlex.join(("thriftgate", "layout", verb, place.team, place.feature, *words, *family))

@@ -1,0 +1,199 @@
+"""What the ledger says was used, by whom: what budgets are compared with.
+
+Rollups answer for dollars and tokens by the quarter of an hour. Receipts answer for all else, by a
+range of their ids, which sort by time, and never more of them at once than ``MOST_CALLS``.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Engine,
+    FromClause,
+    Row,
+    Select,
+    case,
+    cast,
+    func,
+    literal,
+    select,
+    true,
+)
+
+from proxy.records.receipt import Outcome, Receipt
+from proxy.store.sql import schema
+from proxy.store.sql.database import reading
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.timestamps import micros, seconds
+from slo.budget import EVERY
+
+_DAY = 86_400
+#: Seconds that attempts take at most, of those whose end is looked at.
+_LONGEST_S = 3600.0
+_READ = (
+    *("final", "outcome", "team", "key_id", "feature", "user_hash", "cost_nanos"),
+    *schema.BUCKETS,
+)
+#: Teams, keys, features and users that one budget is compared for, those that used most.
+MOST: Final = 5_000
+#: Receipts that one question reads; of more the first in time. SQLite takes a quarter of a second.
+MOST_CALLS: Final = 250_000
+
+
+class Spending(msgspec.Struct, frozen=True):
+    """What was used.
+
+    Attributes:
+        nanos: In 1e-9 US dollars, as far as prices were known.
+        tokens: In all buckets together.
+        requests: Calls that were sent; 0 where rollups were asked, which do not know.
+    """
+
+    nanos: int
+    tokens: int
+    requests: int = 0
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """What was used, by whose; where it is not whole, there was more than one question reads."""
+
+    by: dict[str, Spending]
+    is_whole: bool
+
+
+class Spendings:
+    """What was used, over one database.
+
+    Args:
+        engine: The database.
+        most_calls: How many receipts one question reads.
+    """
+
+    def __init__(self, engine: Engine, most_calls: int = MOST_CALLS) -> None:
+        self._engine = engine
+        self._most_calls = most_calls
+
+    def of(
+        self, scope: str, start: float, end: float, ended_before: float | None = None
+    ) -> dict[str, Spending]:
+        """By the names that budgets of this scope know, from rollups.
+
+        Rollups have no requests that were sent, no end users and no labels.
+
+        Args:
+            scope: ``organization``, ``team``, ``key`` or ``feature``; {} for others.
+            start: Seconds since the epoch, a whole quarter of an hour.
+            end: The same, not included.
+            ended_before: Leaves out what attempts used that ended then or later, as receipts say;
+                None for nothing.
+        """
+        table = schema.rollups
+        query = _by(scope, table)
+        if query is None:
+            return {}
+        # A step down the key for each team, where days are in order, finds a short time at once.
+        query = query.where(
+            table.c.team.in_(select(schema.teams.c.id)),
+            table.c.day.between(int(start) // _DAY, int(end) // _DAY),
+            table.c.quarter >= int(start),
+            table.c.quarter < int(end),
+        )
+        late: dict[str, Spending] = {}
+        with reading(self._engine, is_snapshot=ended_before is not None) as connection:
+            found = {row.whose: Spending(row.nanos, row.n) for row in connection.execute(query)}
+            if ended_before is not None:
+                since = max(start, ended_before - _LONGEST_S)
+                has_ended = _ended() < micros(ended_before)
+                rows = self._calls(connection, scope, (since, end), ~has_ended)
+                late = {row.whose: Spending(row.nanos, row.n) for row in rows}
+        return {
+            whose: Spending(each.nanos - late[whose].nanos, each.tokens - late[whose].tokens)
+            if whose in late
+            else each
+            for whose, each in found.items()
+        }
+
+    def of_calls(
+        self, scope: str, start: float, end: float, ended_before: float | None = None
+    ) -> Listed:
+        """The same from receipts, which know requests, end users by their keyed hash, and minutes.
+
+        Args:
+            scope: As for rollups, or ``user``; {} for labels.
+            start: Seconds since the epoch, to the millisecond.
+            end: The same, not included.
+            ended_before: As for rollups.
+        """
+        wanted = true() if ended_before is None else _ended() < micros(ended_before)
+        with reading(self._engine) as connection:
+            rows = self._calls(connection, scope, (start, end), wanted)
+        return Listed(
+            {row.whose: Spending(row.nanos, row.n, row.sent) for row in rows},
+            is_whole=not rows or rows[0].calls < self._most_calls,
+        )
+
+    def _calls(
+        self,
+        connection: Connection,
+        scope: str,
+        times: tuple[float, float],
+        wanted: ColumnElement[bool],
+    ) -> Sequence[Row[Any]]:
+        """Sums of the receipts of calls that arrived in this time, as far as they are wanted."""
+        table, ids = schema.calls, schema.calls.c.call_id
+        start, end = times
+        read = (
+            select(*(table.c[name] for name in _READ))
+            .where(ids >= id_floor(start), ids < id_floor(end), wanted)
+            .order_by(ids)
+            .limit(self._most_calls)
+            .subquery("read")
+        )
+        query = _by(scope, read)
+        if query is None:
+            return []
+        is_sent = (read.c.final == 1) & (read.c.outcome != Outcome.REFUSED.value)
+        query = query.add_columns(
+            _sum(case((is_sent, 1), else_=0)).label("sent"),
+            func.sum(func.count()).over().label("calls"),
+        )
+        return connection.execute(query).all()
+
+
+def _ended() -> ColumnElement[int]:
+    """When an attempt ended, in microseconds, as ``ended_at`` has it in seconds."""
+    return schema.calls.c.started + schema.calls.c.duration
+
+
+def ended_at(receipt: Receipt) -> float:
+    """When an attempt ended, in seconds since the epoch, as the ledger has it."""
+    return seconds(micros(receipt.started) + micros(receipt.duration))
+
+
+def _by(scope: str, source: FromClause) -> Select[Any] | None:
+    """Sums of a source by a scope's names, most dollars first; None where it knows none."""
+    columns = source.c
+    whose: ColumnElement[str] | None = {
+        "organization": literal(EVERY),
+        "team": schema.teams.c.name,
+        "key": columns.key_id,
+        "feature": columns.feature,
+        "user": columns.get("user_hash"),
+    }.get(scope)
+    if whose is None:
+        return None
+    tokens = sum((func.coalesce(columns[bucket], 0) for bucket in schema.BUCKETS), literal(0))
+    nanos = _sum(columns.cost_nanos).label("nanos")
+    sums: list[ColumnElement[Any]] = [whose.label("whose"), nanos, _sum(tokens).label("n")]
+    query = select(*sums).select_from(source)
+    if scope == "team":
+        query = query.join(schema.teams, schema.teams.c.id == columns.team)
+    return query.group_by("whose").order_by(nanos.desc()).limit(MOST)
+
+
+def _sum(column: ColumnElement[Any]) -> ColumnElement[int]:
+    return cast(func.coalesce(func.sum(column), 0), BigInteger)

@@ -1,0 +1,32 @@
+"""The shipped catalog with every upstream replaced by the lab: real names, prices and rules."""
+
+from collections.abc import Mapping
+
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Upstream
+from proxy.providers.kinds import credentials
+from proxy.tools.simulator.models import MODELS, Simulated, of_models
+
+#: Made up; the lab takes any.
+KEY = "sk-simulated"
+
+
+def pointing(shipped: Catalog, base_url: str) -> str:
+    """A catalog in TOML that, laid over the shipped one, sends every call to ``base_url``.
+
+    No upstream keeps the environment variable of its key, so no real key can leave the machine.
+    """
+    lines = (_upstream(upstream, base_url) for upstream in shipped.upstreams.values())
+    return "\n".join(("[upstreams]", *lines, ""))
+
+
+def simulated(shipped: Catalog) -> Mapping[str, Simulated]:
+    """What the lab must serve so that every model of the catalog answers."""
+    vectors = {name: model for name, model in MODELS.items() if model.dimensions}
+    return of_models(shipped.models.values()) | vectors
+
+
+def _upstream(upstream: Upstream, base_url: str) -> str:
+    header, value = credentials(upstream, KEY)
+    told = f'base_url = "{base_url}", key_env = "", headers = {{ {header} = "{value}" }}'
+    return f"{upstream.name} = {{ {told} }}"

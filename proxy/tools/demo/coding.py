@@ -1,0 +1,194 @@
+"""A coding agent, built the way people build it: its tools in any order, its place first.
+
+The tools are gathered from several places; some agents gather them anew, in another order, with
+every call, some once for a task. The system message begins with the working directory, the date and
+the user's name. The conversation grows by a step with each call, and old tool results are sent
+again and again.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from proxy.tools.demo.conversation import Message, dice, sections, table, text
+
+_USERS = ("Ines Carvalho", "Tom Okafor", "Lea Brandt", "Marek Nowak", "Aya Sato", "Paul Girard")
+_UNRECORDED = "The tool gave no output."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """A tool call of the recorded conversation, and what the tool gave."""
+
+    tool: str
+    arguments: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What happens between two calls.
+
+    Attributes:
+        says: What the agent had written, as recorded; "" at the start.
+        uses: The tools it called; none where the user writes next.
+        asks: What the user writes; "" where tools were called.
+    """
+
+    says: str = ""
+    uses: tuple[ToolUse, ...] = ()
+    asks: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A task from the user's first message to the last answer."""
+
+    branch: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coding:
+    """One agent at work on one task.
+
+    Attributes:
+        task: What it is asked and what its tools give.
+        rules: The part of the system message that never changes.
+        tools: Definitions of all tools.
+        gathers_anew: Whether the tools' order changes with every call.
+        user: Whose agent it is.
+        seed: Decides ids and the order of tools.
+    """
+
+    task: Task
+    rules: str
+    tools: tuple[Mapping[str, Any], ...]
+    user: str
+    gathers_anew: bool
+    seed: str
+    model: str
+    team: str = "acme-engineering"
+    feature: str = "coding-agent"
+
+    @property
+    def length(self) -> int:
+        """One call after each step."""
+        return len(self.task.steps)
+
+    def body(self, turn: int, at: datetime, answers: Sequence[Message | None]) -> dict[str, Any]:
+        """The work so far, below the place it happens in, with the tools in some order."""
+        home = self.user.split()[0].lower()
+        system = (
+            f"Working directory: /home/{home}/src/stockroom\n"
+            f"Today's date: {at:%A, %d %B %Y}\n"
+            f"User: {self.user}\n"
+            f"Branch: {self.task.branch}\n\n{self.rules}"
+        )
+        tools = [{"type": "function", "function": dict(tool)} for tool in self.tools]
+        dice(self.seed, "tools", turn if self.gathers_anew else 0).shuffle(tools)
+        return {
+            "messages": [{"role": "system", "content": system}, *self._work(turn, answers)],
+            "tools": tools,
+            "tool_choice": "auto",
+            "max_completion_tokens": 1500,
+        }
+
+    def _work(self, turn: int, answers: Sequence[Message | None]) -> Iterator[Message]:
+        """The messages after the system's; each tool call of the agent is answered."""
+        for number, step in enumerate(self.task.steps[: turn + 1]):
+            if number:
+                said = self._said(number, step, answers[number - 1])
+                yield said
+                yield from _results(said, step)
+            if step.asks:
+                yield {"role": "user", "content": step.asks}
+
+    def _said(self, number: int, step: Step, answer: Message | None) -> Message:
+        """The agent's message before a step: its real words, and recorded calls where it made none.
+
+        An agent that calls a tool of its own accord keeps its call, whatever is recorded.
+        """
+        if answer and answer.get("tool_calls"):
+            return answer
+        said: Message = {
+            "role": "assistant",
+            "content": answer["content"] if answer else step.says,
+        }
+        if step.uses:
+            said["tool_calls"] = [self._call(number, *use) for use in enumerate(step.uses)]
+        return said
+
+    def _call(self, number: int, index: int, use: ToolUse) -> dict[str, Any]:
+        """A recorded tool call with an id as providers make them."""
+        name = f"call_{dice(self.seed, 'call', number, index).getrandbits(96):024x}"
+        function = {"name": use.tool, "arguments": use.arguments}
+        return {"id": name, "type": "function", "function": function}
+
+
+def _results(said: Message, step: Step) -> Iterator[Message]:
+    """A result for each call: the next recorded one of that tool, if the step has one left."""
+    left = list(step.uses)
+    for call in said.get("tool_calls", ()):
+        use = next((use for use in left if use.tool == call["function"]["name"]), None)
+        if use:
+            left.remove(use)
+        result = use.result if use else _UNRECORDED
+        yield {"role": "tool", "tool_call_id": call["id"], "content": result}
+
+
+@cache
+def tasks() -> tuple[Task, ...]:
+    """All recorded tasks."""
+    workspace = sections("workspace.md")
+    return tuple(
+        Task(
+            branch=entry["branch"],
+            steps=tuple(
+                Step(
+                    says=step.get("says", ""),
+                    uses=tuple(_use(call, workspace) for call in step.get("calls", ())),
+                    asks=step.get("asks", ""),
+                )
+                for step in entry["steps"]
+            ),
+        )
+        for entry in table("tasks.toml", "task")
+    )
+
+
+def _use(call: Mapping[str, Any], workspace: Mapping[str, str]) -> ToolUse:
+    """A recorded call; a file's lines are numbered as the tool numbers them."""
+    result = call.get("gives", _RESULTS.get(call["tool"], ""))
+    if "file" in call:
+        lines = workspace[call["file"]].splitlines()
+        result = "\n".join(f"{number:4}  {line}" for number, line in enumerate(lines, start=1))
+    return ToolUse(tool=call["tool"], arguments=json.dumps(call["with"]), result=result.strip("\n"))
+
+
+#: What tools that change something give when all went well.
+_RESULTS = {"edit_file": "1 place changed.", "write_file": "Written.", "commit": "Committed."}
+
+
+def agents(seed: str, models: Sequence[str]) -> list[Coding]:
+    """One agent for each task, in an order the seed decides, each with a user of its own."""
+    rules, tools = text("agent.md"), tuple(json.loads(text("tools.json")))
+    roll = dice(seed, "tasks")
+    order = list(tasks())
+    roll.shuffle(order)
+    users = roll.sample(_USERS, len(order))
+    return [
+        Coding(
+            task=task,
+            rules=rules,
+            tools=tools,
+            user=user,
+            gathers_anew=number % 4 < 2,
+            seed=f"{seed}/{number}",
+            model=models[number % len(models)],
+        )
+        for number, (task, user) in enumerate(zip(order, users, strict=True))
+    ]

@@ -1,0 +1,97 @@
+"""A scripted conversation in which the real answers take part, and what scripts are made of."""
+
+import random
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from importlib.resources import files
+from typing import Any, Protocol
+
+#: A message of the OpenAI chat wire.
+Message = dict[str, Any]
+
+_TEXTS = files("proxy.tools.demo") / "texts"
+
+
+class Script(Protocol):
+    """What one application asks in one conversation; pure, so a turn can be asked in any order."""
+
+    @property
+    def team(self) -> str:
+        """The team that pays."""
+        ...
+
+    @property
+    def feature(self) -> str:
+        """What part of the team's product asks."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The public model name."""
+        ...
+
+    @property
+    def length(self) -> int:
+        """How many calls it makes."""
+        ...
+
+    def body(self, turn: int, at: datetime, answers: Sequence[Message | None]) -> dict[str, Any]:
+        """The body of one call, without ``model`` and ``stream``.
+
+        Args:
+            turn: Which call, from 0.
+            at: What the application's clock shows.
+            answers: The assistant's messages to the calls before it; None where there was none,
+                and then the application goes on as its script says.
+        """
+        ...
+
+
+class Conversation:
+    """A script being played: it keeps what the assistant answered."""
+
+    def __init__(self, name: str, script: Script) -> None:
+        self.id = name
+        self.script = script
+        self._answers: list[Message | None] = [None] * script.length
+
+    def body(self, turn: int, at: datetime) -> dict[str, Any]:
+        """The body of one call, with the answers that have come so far in its history."""
+        return self.script.body(turn, at, self._answers[:turn])
+
+    def answered(self, turn: int, message: Mapping[str, Any]) -> None:
+        """Put the assistant's message to this turn into the history; an empty one counts as none.
+
+        Args:
+            turn: The turn it answers.
+            message: As the chat wire has it: ``content`` and, where tools are called,
+                ``tool_calls``; the rest is left out.
+        """
+        kept = {name: message[name] for name in ("content", "tool_calls") if message.get(name)}
+        self._answers[turn] = {"role": "assistant", **kept} if kept else None
+
+
+def dice(*seed: object) -> random.Random:
+    """Dice that fall the same way for the same seed, on every machine."""
+    return random.Random("/".join(map(str, seed)))  # noqa: S311 - repeatable, not secret
+
+
+def text(name: str) -> str:
+    """A text of the demo, without space around it."""
+    return (_TEXTS / name).read_text(encoding="utf-8").strip()
+
+
+def sections(name: str) -> dict[str, str]:
+    """The parts of a text by the headings of its first heading's level, in order."""
+    whole = text(name)
+    level = whole.split(" ", 1)[0]
+    _, *parts = re.split(rf"^{level} (.+)\n", whole, flags=re.MULTILINE)
+    return {title: part.strip() for title, part in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def table(name: str, key: str) -> list[dict[str, Any]]:
+    """The entries of a TOML text's one array of tables."""
+    entries: list[dict[str, Any]] = tomllib.loads(text(name))[key]
+    return entries

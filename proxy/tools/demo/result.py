@@ -1,0 +1,175 @@
+"""What the demo found: the ledger's account of the calls, set against what the client saw."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+
+from dashboards.reports import Period, Spend
+from proxy.records.feature_mode import Place
+from proxy.records.receipt import dollars
+from proxy.store.store import Store
+from proxy.tools.demo.baseline import Otherwise, Sum
+from proxy.tools.demo.traffic import Sent
+
+_FLUSH = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The demo's outcome.
+
+    Attributes:
+        sent: Every call, as the client saw it.
+        seconds: From the first call to the last answer.
+        rows: What the ledger says, by team, in the order of their names.
+        total: The same of all teams as one row; none where no call was made.
+        names: The teams' names by id.
+        ledger_calls: How many calls the ledger holds.
+        lacking: Answered calls that are not in the ledger exactly once.
+        otherwise: What the calls would have come to, sent in other ways.
+        proposed: The features that a layout was learned for, under their teams' names.
+    """
+
+    sent: tuple[Sent, ...]
+    seconds: float
+    rows: tuple[Spend, ...]
+    total: tuple[Spend, ...]
+    names: Mapping[str, str]
+    ledger_calls: int
+    lacking: tuple[str, ...]
+    otherwise: Otherwise = field(default_factory=Otherwise)
+    proposed: tuple[Place, ...] = ()
+
+    @property
+    def failed(self) -> tuple[Sent, ...]:
+        """Calls that were not answered, or not to the end."""
+        return tuple(sent for sent in self.sent if sent.error)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether every call was answered and every answer is in the ledger."""
+        return not self.failed and not self.lacking
+
+    def json(self) -> str:
+        """The result as one line.
+
+        ``cost_usd`` is a number with every digit the ledger has, so that a reader of decimals
+        loses nothing; null where no price was known. ``unpriced`` counts what the cost leaves out.
+        ``hit_rate`` is cache-read tokens ÷ input tokens. ``direct_…`` is reckoned for the same
+        calls sent directly, ``arranged_…`` for layouts applied as soon as they are learned.
+        """
+        others = self.otherwise
+        per_team = {
+            name: _account(row) | _otherwise(others, [name])
+            for row in self.rows
+            for name in [self.names.get(row.team or "", "")]
+        }
+        account = _account(self.total[0]) if self.total else {"hit_rate": 0.0, "cost_usd": 0}
+        line = {
+            **account,
+            **_otherwise(others, others.direct),
+            "calls": len(self.sent),
+            "ledger_calls": self.ledger_calls,
+            "ledger_complete": not self.lacking,
+            "lacking": list(self.lacking),
+            "errors": [
+                {"call_id": sent.call_id, "model": sent.planned.model, "error": sent.error}
+                for sent in self.failed
+            ],
+            "seconds": round(self.seconds, 3),
+            "simulated": True,
+            "teams": per_team,
+        }
+        return orjson.dumps(line).decode()
+
+
+def of_store(
+    store: Store,
+    sent: Iterable[Sent],
+    *,
+    seconds: float,
+    names: Mapping[str, str],
+    since: datetime,
+) -> Result:
+    """The result once every receipt has reached the database; blocks.
+
+    Args:
+        store: What the gateway kept.
+        sent: Every call.
+        seconds: How long they took.
+        names: The teams' names by id.
+        since: When the gateway was started, not days ago.
+    """
+    store.drain.flush(_FLUSH)
+    period = days(since)
+    calls = tuple(sent)
+    answered = [call.call_id for call in calls if call.call_id]
+    nameless = [f"call {call.planned.number}" for call in calls if not (call.call_id or call.error)]
+    return Result(
+        sent=calls,
+        seconds=seconds,
+        rows=tuple(sorted(store.reports.spend(period), key=lambda row: names[row.team or ""])),
+        total=tuple(store.reports.spend(period, ())),
+        names=names,
+        ledger_calls=store.ledger.count_calls(),
+        lacking=(*store.ledger.lacks(answered), *nameless),
+    )
+
+
+def proposed(store: Store, names: Mapping[str, str]) -> tuple[Place, ...]:
+    """The features that a layout was learned for, under their teams' names; blocks."""
+    return tuple(
+        sorted(
+            Place(names.get(place.team, place.team), place.feature, place.family)
+            for place in store.layouts.standings().places
+            if store.layouts.proposals(place)
+        )
+    )
+
+
+def days(since: datetime) -> Period:
+    """The day the demo began and the one after, in case it runs over midnight."""
+    day = since.astimezone(UTC).date()
+    return Period(first=day, end=day + timedelta(days=2), zone="UTC")
+
+
+def _otherwise(found: Otherwise, teams: Iterable[str]) -> dict[str, Any]:
+    """What those teams' calls would have come to."""
+    names = list(teams)
+    direct, arranged = (total(each, names) for each in (found.direct, found.arranged))
+    return {
+        "direct_hit_rate": round(direct.hit_rate, 4),
+        "direct_cost_usd": _usd(direct.nanos),
+        "arranged_hit_rate": round(arranged.hit_rate, 4),
+        "arranged_cost_usd": _usd(arranged.nanos),
+    }
+
+
+def total(sums: Mapping[str, Sum], teams: Iterable[str]) -> Sum:
+    """All of those teams together."""
+    return sum((sums.get(team, Sum()) for team in teams), Sum())
+
+
+def ledgered(row: Spend) -> Sum:
+    """A row of the ledger beside which sums of other ways can be shown."""
+    return Sum(row.usage.prompt, row.usage.cache_read, row.cost_nanos)
+
+
+def _account(row: Spend) -> dict[str, Any]:
+    return {
+        "calls": row.calls,
+        "input_tokens": row.usage.prompt,
+        "cached_tokens": row.usage.cache_read,
+        "hit_rate": round(ledgered(row).hit_rate, 4),
+        "output_tokens": row.usage.generated,
+        "cost_usd": _usd(row.cost_nanos),
+        "unpriced": row.unpriced,
+    }
+
+
+def _usd(nanos: int | None) -> orjson.Fragment | None:
+    """A number with every digit."""
+    return None if nanos is None else orjson.Fragment(dollars(nanos))

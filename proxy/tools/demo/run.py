@@ -1,0 +1,115 @@
+"""The demo from its first line to Ctrl-C, in one process and one event loop."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import uvloop
+from rich.console import Console
+
+from proxy.tools.demo import messages, plan
+from proxy.tools.demo.baseline import otherwise
+from proxy.tools.demo.progress import progress
+from proxy.tools.demo.result import Result, of_store, proposed
+from proxy.tools.demo.session import TEAMS, Stage, stage
+from proxy.tools.demo.traffic import send
+
+#: About how long the plan's calls would take their applications.
+_SPAN = timedelta(hours=1)
+
+_INTERRUPTED = 130
+
+
+def run(
+    console: Console,
+    *,
+    now: datetime,
+    port: int,
+    stays: bool,
+    tell: Callable[[Result], None],
+    count: int,
+) -> int:
+    """The exit status: 0 if every call was answered and kept, 1 if not, 130 if stopped before.
+
+    The arguments are those of ``demo``.
+    """
+    told: list[Result] = []
+
+    def both(result: Result) -> None:
+        told.append(result)
+        tell(result)
+
+    async def stoppable() -> None:
+        """SIGTERM ends it as Ctrl-C does, with nothing left behind."""
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None  # noqa: S101 - a coroutine that runs is in a task
+        # Not the loop's own handler: that one would run beside the server's, before calls ended.
+        signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(task.cancel))
+        await demo(console, now=now, port=port, stays=stays, tell=both, count=count)
+
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        uvloop.run(stoppable())
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        console.print("\nStopped.")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return int(not told[0].is_sound) if told else _INTERRUPTED
+
+
+async def demo(
+    console: Console,
+    *,
+    now: datetime,
+    port: int,
+    stays: bool,
+    tell: Callable[[Result], None],
+    count: int,
+) -> Result:
+    """What the calls came to, once all is shut down again.
+
+    Args:
+        console: Where it shows what happens.
+        now: The present, aware.
+        port: Where the gateway listens, or on the next port that is free.
+        stays: Whether it goes on taking calls until a signal stops it.
+        tell: Given the result as soon as it is known.
+        count: How many calls are sent.
+
+    Raises:
+        OSError: If no port is free.
+    """
+    async with stage(now=now, start=now - _SPAN, port=port) as staged:
+        messages.opening(console, count, staged.base_url)
+        result = await _result(console, staged, count)
+        messages.outcome(console, result)
+        tell(result)
+        if stays:
+            key = staged.keys[TEAMS[0]]
+            messages.invitation(console, staged.base_url, key, staged.folder, result)
+            await asyncio.wait([staged.served])
+    return result
+
+
+async def _result(console: Console, staged: Stage, count: int) -> Result:
+    """Send the calls, and ask the ledger about them."""
+    ticks = asyncio.get_running_loop().time
+    calls = plan.calls(start=staged.since - _SPAN, count=count)
+    began = ticks()
+    async with progress(console, staged, count) as tell:
+        sent = await send(
+            calls, base_url=staged.base_url, keys=staged.keys, clock=staged.clock, tell=tell
+        )
+    seconds = ticks() - began
+    store = staged.gateway.store
+    result = await store.ask(
+        of_store, store, sent, seconds=seconds, names=staged.names, since=staged.since
+    )
+    # While it reckons, the last lessons are learned: proposals are asked for after it.
+    others = await asyncio.to_thread(
+        otherwise, sent, staged.gateway.catalog, staged.since.timestamp()
+    )
+    learned = await store.ask(proposed, store, staged.names)
+    return replace(result, otherwise=others, proposed=learned)

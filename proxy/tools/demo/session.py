@@ -1,0 +1,175 @@
+"""The stage of the demo: the lab, and a gateway in a folder that is removed with it."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import uvicorn
+
+from proxy import app
+from proxy.api import serving as servers
+from proxy.app import Gateway
+from proxy.configuration import read_catalog
+from proxy.settings import Settings, read
+from proxy.tools.demo.catalog import pointing, simulated
+from proxy.tools.simulator.app import app as lab_app
+from proxy.tools.simulator.models import LabSettings
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Lab
+
+HOST = "127.0.0.1"
+TEAMS = ("acme-support", "acme-engineering")
+
+#: Real seconds per simulated one: short, and yet the waits can be seen.
+_TIME_SCALE = 0.05
+_PORTS_TRIED = 100
+_LAST_PORT = 65_535
+_BACKLOG = 4096
+
+
+class Clock:
+    """The lab's time: it runs, and jumps ahead to the moments at which the calls are made.
+
+    So prompt caches grow old between the turns of a conversation as they do in real use, although
+    the calls follow each other at once.
+
+    Args:
+        start: What it shows first.
+        ticks: Seconds that run, from any moment.
+    """
+
+    def __init__(self, start: datetime, ticks: Callable[[], float]) -> None:
+        self._ticks = ticks
+        self._ahead = start.timestamp() - ticks()
+
+    def __call__(self) -> float:
+        """Seconds since the epoch."""
+        return self._ahead + self._ticks()
+
+    def reach(self, at: datetime) -> None:
+        """Jump to that moment, if it is yet to come."""
+        self._ahead += max(0.0, at.timestamp() - self())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A running gateway in front of the lab.
+
+    Attributes:
+        gateway: Its store and its catalog.
+        base_url: What a client sets.
+        keys: The secret of a key by its team's name.
+        names: The teams' names by id.
+        folder: Where its ledger is, while it runs.
+        clock: The lab's time.
+        since: When it was set up.
+        served: Ends once the gateway was told to stop, by a signal for instance.
+    """
+
+    gateway: Gateway
+    base_url: str
+    keys: Mapping[str, str]
+    names: Mapping[str, str]
+    folder: str
+    clock: Clock
+    since: datetime
+    served: asyncio.Task[None]
+
+
+@asynccontextmanager
+async def stage(*, now: datetime, start: datetime, port: int) -> AsyncIterator[Stage]:
+    """The lab and the gateway, taking calls; nothing is left of them afterwards.
+
+    Args:
+        now: When the teams and keys are made.
+        start: What the lab's clock shows first.
+        port: Where the gateway listens, or on the next port that is free; 0 takes any.
+
+    Raises:
+        OSError: If no port is free.
+    """
+    shipped = read_catalog(read({}))
+    clock = Clock(start, asyncio.get_running_loop().time)
+    lab_settings = LabSettings(models=simulated(shipped), time_scale=_TIME_SCALE)
+    lab = Lab(lab_settings, clock=clock, sleep=asyncio.sleep)
+    with TemporaryDirectory(prefix="thriftgate-demo-") as name, _listening(port) as listener:
+        async with serving(lab_app(lab)) as upstream:
+            settings = _settings(Path(name), pointing(shipped, upstream))
+            async with app.gateway(settings) as gateway, asyncio.TaskGroup() as group:
+                server = servers.server(gateway.app, settings)
+                served = group.create_task(_serve(server, listener))
+                keys, names = _teams(gateway, now.timestamp())
+                try:
+                    yield Stage(
+                        gateway=gateway,
+                        base_url=f"http://{HOST}:{listener.getsockname()[1]}/v1",
+                        keys=keys,
+                        names=names,
+                        folder=name,
+                        clock=clock,
+                        since=now,
+                        served=served,
+                    )
+                finally:
+                    server.should_exit = True
+                    await served  # lets running calls end, also when the demo was stopped
+
+
+def _settings(folder: Path, catalog: str) -> Settings:
+    """Settings of their own: what is set for a real gateway is no business of the demo's."""
+    path = folder / "catalog.toml"
+    path.write_text(catalog, encoding="utf8")
+    return read(
+        {
+            "THRIFTGATE_FOLDER": str(folder),
+            "THRIFTGATE_CATALOG": str(path),
+            # The same calls sent directly are reckoned for each team; with a control arm besides,
+            # a dozen conversations a team would come to something else in every run.
+            "THRIFTGATE_CONTROL_SHARE": "0",
+        }
+    )
+
+
+async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
+    await server.serve(sockets=[listener])
+
+
+def _teams(gateway: Gateway, now: float) -> tuple[dict[str, str], dict[str, str]]:
+    """The teams' secrets by name, and their names by id."""
+    keys, names = {}, {}
+    for name in TEAMS:
+        team = gateway.store.teams.create(name, now=now)
+        _, keys[name] = gateway.store.teams.create_key(team.id, "demo", now=now)
+        names[team.id] = name
+    return keys, names
+
+
+@contextmanager
+def _listening(port: int) -> Iterator[socket.socket]:
+    """A socket that takes connections at once, on the first free port from ``port`` on."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        last = min(port + _PORTS_TRIED, _LAST_PORT)
+        for candidate in range(port, last + 1):
+            if _bound(listener, candidate):
+                listener.listen(_BACKLOG)
+                yield listener
+                return
+    raise OSError(errno.EADDRINUSE, f"no port from {port} to {last} is free")
+
+
+def _bound(listener: socket.socket, port: int) -> bool:
+    """Whether the port could be taken."""
+    try:
+        listener.bind((HOST, port))
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return False
+    return True

@@ -1,0 +1,172 @@
+"""The plan's calls, sent as applications send them: through the official SDK."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+from openai import APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError
+from openai.types.chat import ChatCompletionChunk
+from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
+
+from proxy.tools.demo.plan import Planned
+from proxy.tools.demo.session import Clock
+
+AT_ONCE = 8
+
+_FEATURE = "x-thriftgate-feature"
+_CALL_ID = "x-request-id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What the client saw of one call.
+
+    Attributes:
+        call_id: What the answer's head called it; "" where no answer came.
+        error: Why there is no answer, or not all of it; "" where there is.
+        ttft: Seconds to the first content of a stream; None for a JSON answer or none.
+        input: Prompt tokens, as the answer says.
+        cached: Those of them read from a cache.
+        output: Generated tokens.
+        message: The assistant's, as the chat wire has it; empty where there is none.
+    """
+
+    planned: Planned
+    call_id: str
+    error: str = ""
+    ttft: float | None = None
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    message: Mapping[str, Any] = field(default_factory=dict)
+
+
+Tell = Callable[[Sent], None]
+
+
+async def send(
+    plan: Iterable[Planned],
+    *,
+    base_url: str,
+    keys: Mapping[str, str],
+    clock: Clock,
+    tell: Tell,
+) -> list[Sent]:
+    """All calls of the plan, in its order, each conversation's turns one after the other.
+
+    Args:
+        plan: The calls.
+        base_url: Where they go.
+        keys: A key for each team by its name.
+        clock: Told when each call is made.
+        tell: Told of each call when it has ended.
+    """
+    gate = asyncio.Semaphore(AT_ONCE)
+    latest: dict[str, asyncio.Task[Sent]] = {}
+    tasks: list[asyncio.Task[Sent]] = []
+
+    async def play(planned: Planned, before: asyncio.Task[Sent] | None) -> Sent:
+        try:
+            if before is not None:
+                await before
+            clock.reach(planned.at)
+            sent = await _sent(clients[planned.team], planned)
+        finally:
+            gate.release()
+        tell(sent)
+        return sent
+
+    async with AsyncExitStack() as stack:
+        clients = {
+            team: await stack.enter_async_context(AsyncOpenAI(base_url=base_url, api_key=key))
+            for team, key in keys.items()
+        }
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        for planned in plan:
+            await gate.acquire()
+            name = planned.conversation.id
+            latest[name] = group.create_task(play(planned, latest.get(name)))
+            tasks.append(latest[name])
+    return [task.result() for task in tasks]
+
+
+async def _sent(client: AsyncOpenAI, planned: Planned) -> Sent:
+    """One call to its end; what goes wrong is told, not raised."""
+    call_id = ""
+    ticks = asyncio.get_running_loop().time
+    began = ticks()
+    try:
+        raw = await client.chat.completions.with_raw_response.create(
+            **planned.body(), extra_headers={_FEATURE: planned.feature}
+        )
+        call_id = raw.headers.get(_CALL_ID, "")
+        answer = _Answer()
+        if planned.streamed:
+            await answer.follow(raw.parse(), ticks)
+        else:
+            answer.take(raw.parse().model_dump(exclude_none=True))
+    except APIStatusError as error:
+        return Sent(planned=planned, call_id=error.request_id or "", error=str(error))
+    except (OpenAIError, httpx2.HTTPError, ValueError) as error:  # ValueError: a broken JSON answer
+        return Sent(planned=planned, call_id=call_id, error=f"{type(error).__name__}: {error}")
+    planned.answered(answer.message)
+    details = answer.usage.get("prompt_tokens_details") or {}
+    return Sent(
+        planned=planned,
+        call_id=call_id,
+        ttft=None if answer.begun is None else answer.begun - began,
+        input=answer.usage.get("prompt_tokens", 0),
+        cached=details.get("cached_tokens", 0),
+        output=answer.usage.get("completion_tokens", 0),
+        message=answer.message,
+    )
+
+
+class _Answer:
+    """An assistant's message and its usage, put together from what came.
+
+    Attributes:
+        message: As the chat wire has it.
+        usage: The same; empty where none came.
+        begun: When the first content of a stream came.
+    """
+
+    def __init__(self) -> None:
+        self.message: dict[str, Any] = {}
+        self.usage: dict[str, Any] = {}
+        self.begun: float | None = None
+
+    def take(self, answer: Mapping[str, Any]) -> None:
+        """Take a JSON answer."""
+        self.message = answer["choices"][0]["message"]
+        self.usage = answer.get("usage", {})
+
+    async def follow(
+        self, stream: AsyncStream[ChatCompletionChunk], ticks: Callable[[], float]
+    ) -> None:
+        """Take a stream to its end."""
+        calls: dict[int, dict[str, Any]] = {}
+        async for chunk in stream:
+            if chunk.usage is not None:
+                self.usage = chunk.usage.model_dump(exclude_none=True)
+            for choice in chunk.choices:
+                if self.begun is None and (choice.delta.content or choice.delta.tool_calls):
+                    self.begun = ticks()
+                content = choice.delta.content or ""
+                self.message["content"] = self.message.get("content", "") + content
+                for piece in choice.delta.tool_calls or ():
+                    _add(calls, piece)
+        self.message["tool_calls"] = list(calls.values())
+
+
+def _add(calls: dict[int, dict[str, Any]], piece: ChoiceDeltaToolCall) -> None:
+    """Add a piece of a tool call to those begun so far."""
+    blank = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+    call = calls.setdefault(piece.index, blank)
+    call["id"] += piece.id or ""
+    if piece.function is not None:
+        call["function"]["name"] += piece.function.name or ""
+        call["function"]["arguments"] += piece.function.arguments or ""

@@ -1,0 +1,156 @@
+"""Recorded calls as the gateway would have folded, marked and arranged them."""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from compaction.fold import fold
+from compaction.memory import Memory
+from compaction.policy import Mode, Policy
+from compaction.reading.message import Unfoldable
+from proxy.calls.route_target import way
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.records.call import Call, Key
+from proxy.records.compaction_result import Fold
+from proxy.records.request_fields import ask
+from proxy.services.compaction.body import Folds, Task, made
+from proxy.services.compaction.policies import prices
+from proxy.tools.replay.lines import Line
+from proxy.tools.replay.planning import MISTAKES, Planning
+from proxy.tools.replay.prompts import Reading
+from slo.usage import Usage
+
+_log = logging.getLogger(__name__)
+
+_TEAM: Final = "replay"
+_SECRET: Final = b"replay"
+#: Reasons that are told; calls left alone for others are counted under the last.
+_REASONS: Final = 20
+_OTHERS: Final = "other reasons"
+
+
+class Folded(msgspec.Struct, frozen=True, kw_only=True):
+    """What folding came to.
+
+    Attributes:
+        calls: Calls in which facts stood for messages.
+        resets: Of these, the first ones after a fold: their prefix moved.
+        trimmed: Calls in which tool results were said shorter, and nothing else.
+        unfolded: Calls without facts, by the reason.
+    """
+
+    calls: int = 0
+    resets: int = 0
+    trimmed: int = 0
+    unfolded: Mapping[str, int] = {}
+
+
+class Folding:
+    """Folded by rules alone where that pays at the route's prices, then arranged and marked.
+
+    Args:
+        reading: The route.
+        day: The day whose prices are valid, in seconds since the epoch.
+        mode: How far it goes.
+        fold: What folds.
+    """
+
+    name = "folded"
+    shortens = True
+
+    def __init__(
+        self, reading: Reading, day: float, *, mode: Mode = Mode.FACTS, fold: Folds = fold
+    ) -> None:
+        route = reading.route
+        self._folds = fold
+        self._planning = Planning(reading, day, arranges=True)
+        self._policy = Policy(
+            mode=mode,
+            prices=prices(way(route, reading.public, day)),
+            window=route.window or 0,
+        )
+        self._memory = Memory()
+        self._calls = self._resets = self._trimmed = 0
+        self._unfolded: Counter[str] = Counter()
+        self._failed = False
+
+    def body(self, line: Line, now: float) -> bytes:
+        """The chat body as it is folded and planned; the line's own where it cannot be."""
+        found = self._fold(line, now)
+        sent = found.sent
+        if sent is None:
+            self._leave(found.why)
+            return self._planning.body(line, now)
+        if _length(sent.body) < _length(line.body):
+            self._calls += 1
+            self._resets += found.reset
+        else:
+            self._trimmed += 1
+            self._leave(found.why)
+        folded = msgspec.structs.replace(line, body=sent.body, origin=sent.origin)
+        return self._planning.body(folded, now)
+
+    def served(self, usage: Usage) -> None:
+        """Learn from the call just answered."""
+        self._planning.served(usage)
+
+    def folded(self) -> Folded:
+        """What it came to so far."""
+        return Folded(
+            calls=self._calls,
+            resets=self._resets,
+            trimmed=self._trimmed,
+            unfolded=dict(self._unfolded),
+        )
+
+    def _fold(self, line: Line, now: float) -> Fold:
+        """What is sent of a call, or why it is left alone."""
+        task = Task(
+            call=_call(line, now), policy=self._policy, is_dry=False, share=0.0, secret=_SECRET
+        )
+        try:
+            return made(task, self._folds, self._memory).fold
+        except Unfoldable as why:
+            return Fold(why=str(why) or "unfoldable")
+        except Unplannable:
+            return Fold(why="unreadable")
+        except MISTAKES:
+            if not self._failed:
+                _log.exception("folding failed with a line, and maybe with others")
+            self._failed = True
+            return Fold(why="failed")
+
+    def _leave(self, why: str) -> None:
+        few = why in self._unfolded or len(self._unfolded) < _REASONS
+        self._unfolded[why if few else _OTHERS] += 1
+
+
+class _Body(msgspec.Struct):
+    messages: list[msgspec.Raw]
+
+
+_body = msgspec.json.Decoder(_Body).decode
+
+
+def _length(body: bytes) -> int:
+    """How many messages a body has."""
+    return len(_body(body).messages)
+
+
+def _call(line: Line, now: float) -> Call:
+    """The line as a call of its own team."""
+    return Call(
+        id="",
+        key=Key(id=line.key, team=_TEAM, team_name=_TEAM),
+        method="POST",
+        endpoint="chat/completions",
+        headers={},
+        body=line.body,
+        ask=ask(line.body),
+        feature=line.feature,
+        conversation=line.conversation,
+        arrived=now,
+    )

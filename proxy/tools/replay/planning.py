@@ -1,0 +1,164 @@
+"""Recorded calls as the gateway would have planned them, with what it knew by then."""
+
+import logging
+from collections import OrderedDict, deque
+from heapq import nlargest
+from math import inf
+from typing import Final
+
+import msgspec
+
+from proxy.calls.route_target import way
+from proxy.prefix.conversation_state import ANSWERED
+from proxy.prefix.lessons import Lessons, effect, is_due
+from proxy.prefix.planned import Asked, Planned, Way, place
+from proxy.prefix.planner import Planner
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.records.feature_mode import Place
+from proxy.tools.replay.lines import Line
+from proxy.tools.replay.prompts import Reading
+from proxy.tools.replay.unmoved_text import Feature, Unmoved
+from slo.usage import Usage
+
+_log = logging.getLogger(__name__)
+
+_SECRET: Final = b"replay"
+#: What a mistake of planning raises; one with a line must not cost the others.
+MISTAKES: Final = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
+#: Features that are told of.
+_TOLD: Final = 5
+
+
+class Planning:
+    """Marked, and arranged where that is asked for; nothing comes from a later call.
+
+    Args:
+        reading: The route.
+        day: The day whose prices are valid, in seconds since the epoch.
+        arranges: Whether text moves: declared moves, and learned ones at once.
+        names: Whether callers name their conversations, in the header that says so; where they do
+            not, a conversation is known by its prompt alone.
+        credit: What a feature's marks may cost before they have earned it; None for one call's.
+        most: Features remembered.
+    """
+
+    shortens = False
+
+    def __init__(
+        self,
+        reading: Reading,
+        day: float,
+        *,
+        arranges: bool,
+        names: bool = True,
+        credit: float | None = None,
+        most: int = 4_096,
+    ) -> None:
+        self.name = "arranged" if arranges else "marked"
+        self._planner = Planner(_SECRET, share=0.0, credit=credit)
+        self._way: Way = way(reading.route, reading.public, day)
+        self._lessons = Lessons()
+        self._arranges = arranges
+        self._names = names
+        self._most = most
+        self._features: OrderedDict[Place, Feature] = OrderedDict()
+        self._planned: Planned | None = None
+        self._answers: deque[tuple[float, Planned, Usage]] = deque()
+        self._now = 0.0
+        self._failed: set[str] = set()
+
+    def body(self, line: Line, now: float) -> bytes:
+        """The chat body as it is planned; the line's own where it cannot be."""
+        asked = Asked(
+            team="replay",
+            feature=line.feature,
+            key=line.key,
+            hint=line.conversation if self._names else "",
+            body=line.body,
+            origin=line.origin,
+        )
+        self._now = now
+        self._hear(now)
+        feature = self._feature(place(asked, self._way.model))
+        self._planned = None
+        try:
+            draft = self._planner.draft(asked)
+            plan = self._planner.plan(draft) or self._planner.begun(draft, len(feature.layouts))
+            layout = feature.layout(plan.layout)
+            self._planned = self._planner.planned(draft, self._way, plan, layout, now)
+        except Unplannable as why:
+            feature.leave(str(why))
+            return line.body
+        except MISTAKES:
+            self._fail("planning failed")
+            feature.leave("planning failed")
+            return line.body
+        self._planner.adopt(draft, self._planned.plan)
+        return self._planned.body
+
+    def served(self, usage: Usage) -> None:
+        """Learn from the call just sent, once its answer has begun."""
+        if self._planned is not None:
+            self._answers.append((self._now + ANSWERED, self._planned, usage))
+
+    def _hear(self, now: float) -> None:
+        """Learn from the calls whose answers have begun by now."""
+        while self._answers and self._answers[0][0] <= now:
+            _, planned, usage = self._answers.popleft()
+            try:
+                self._learn(planned, usage)
+            except MISTAKES:
+                self._fail("learning failed")
+
+    def unmoved(self) -> tuple[Unmoved, ...]:
+        """The features of which no text moved where some could, and why: those of most calls."""
+        self._hear(inf)
+        known = self._features.items() if self._arranges else ()
+        stayed = [(at, each) for at, each in known if not each.moved]
+        return tuple(
+            Unmoved(feature=at.feature, calls=each.calls, why=each.why())
+            for at, each in nlargest(_TOLD, stayed, key=lambda one: one[1].calls)
+        )
+
+    def _learn(self, planned: Planned, usage: Usage) -> None:
+        self._planner.settled(planned, usage)
+        if self._arranges:
+            feature = self._feature(planned.place)
+            feature.observe(planned)
+            self._lessons.observe(planned)
+            self._look(planned, feature)
+
+    def _fail(self, what: str) -> None:
+        """Say what went wrong, once; it is the same with one line as with thousands."""
+        if what not in self._failed:
+            self._failed.add(what)
+            _log.exception("%s: %s with a line, and maybe with others", self.name, what)
+
+    def _look(self, planned: Planned, feature: Feature) -> None:
+        """Take over what the feature shows by now, for conversations to come."""
+        if not feature.varies or not is_due(feature.planned):
+            return
+        found = self._lessons.proposal(planned)
+        feature.beyond = self._beyond(planned) if found is None else 0
+        known = feature.layouts
+        if found is not None and (not known or effect(found) != effect(known[-1])):
+            known.append(found)
+
+    def _beyond(self, planned: Planned) -> int:
+        """The least tokens that the cache keeps, where moves would pay but for them; else 0."""
+        regime = planned.way.regime
+        if not regime.least:
+            return 0
+        keeping = msgspec.structs.replace(regime, least=0)
+        elsewhere = msgspec.structs.replace(planned.way, regime=keeping)
+        found = self._lessons.proposal(msgspec.structs.replace(planned, way=elsewhere))
+        return 0 if found is None else regime.least
+
+    def _feature(self, at: Place) -> Feature:
+        found = self._features.setdefault(at, Feature())
+        self._features.move_to_end(at)
+        while len(self._features) > self._most:
+            self._features.popitem(last=False)
+        return found

@@ -1,0 +1,106 @@
+"""What a route's cache is shown of a chat body: the same as the lab makes of it."""
+
+from typing import Final
+
+import orjson
+
+from proxy.caches.port import CachedPrompt
+from proxy.calls import translation
+from proxy.catalog.entries import Model, Route
+from proxy.errors import CallerError
+from proxy.records.call import Call, Key
+from proxy.records.request_fields import ask
+from proxy.tools.simulator import chat_bodies, messages_bodies
+from proxy.tools.simulator.models import Simulated, of_models
+from proxy.tools.simulator.refusals import Refusal
+from proxy.tools.simulator.rendering import Rendering, Vocabulary
+from proxy.tools.simulator.scripted_reply import Context
+
+_KEY: Final = Key(id="", team="", team_name="")
+#: One account upstream, as a gateway has.
+_ACCOUNT: Final = "replay"
+#: Characters of a reason.
+_WORDS: Final = 200
+#: Characters of a name in one.
+_NAME: Final = 40
+#: Blocks whose tokens a model generates.
+_SPOKEN: Final = frozenset({"text", "tool_use"})
+#: What reading a part of the wrong shape raises.
+_MISSHAPEN: Final = (
+    AttributeError, LookupError, RecursionError, Refusal, TypeError, ValueError,
+)  # fmt: skip
+
+
+class Unsayable(ValueError):
+    """A body that this route could not be sent; says why."""
+
+
+class Reading:
+    """Reads chat bodies as one route's upstream would.
+
+    Args:
+        model: The model.
+        route: The way to it that is replayed.
+        vocabulary: What tokens are counted with.
+
+    Attributes:
+        public: The name callers use for the model.
+        simulated: How it behaves.
+    """
+
+    def __init__(self, model: Model, route: Route, vocabulary: Vocabulary) -> None:
+        self.route = route
+        self.public = model.id
+        self.vocabulary = vocabulary
+        alone = Model(id=model.id, routes=(route,))
+        self.simulated: Simulated = of_models([alone])[route.model or model.id]
+        self._context = Context(vocabulary, self.simulated, _ACCOUNT)
+
+    def prompt(self, body: bytes, now: float) -> CachedPrompt:
+        """The prompt that a chat body makes.
+
+        Raises:
+            Unsayable: If it cannot be said on the route's wire, or makes no prompt.
+        """
+        try:
+            sent = orjson.loads(translation.prepare(self._call(body, now), self.route).body)
+            if self.route.upstream.kind == "anthropic":
+                return messages_bodies.prompt(sent, self._context)
+            return chat_bodies.prompt(sent, self._context)
+        except CallerError as error:
+            raise Unsayable(str(error)[:_WORDS]) from None
+        except Refusal as error:
+            raise Unsayable(str(error)[:_WORDS]) from None
+        except _MISSHAPEN as error:
+            raise Unsayable(_misshapen(error)) from None
+
+    def generated(self, reply: bytes) -> tuple[int, ...]:
+        """The tokens of an assistant's message as the next prompt holds it.
+
+        What has no text counts as nothing; so does a message that cannot be read.
+        """
+        try:
+            parts = chat_bodies.blocks(Rendering(self.vocabulary), orjson.loads(reply))
+        except _MISSHAPEN:
+            return ()
+        return tuple(token for part in parts if part.kind in _SPOKEN for token in part.tokens)
+
+    def _call(self, body: bytes, now: float) -> Call:
+        return Call(
+            id="",
+            key=_KEY,
+            method="POST",
+            endpoint="chat/completions",
+            headers={},
+            body=body,
+            ask=ask(body),
+            arrived=now,
+        )
+
+
+def _misshapen(error: Exception) -> str:
+    """What is wrong with a part that no API would take, as far as the mistake tells it."""
+    if isinstance(error, KeyError) and isinstance(error.args[0], str):
+        named = error.args[0][:_NAME]
+        return f"a message, a part of one or a tool is wrong at `{named}`"
+    return "a message, a part of one or a tool has the wrong form"

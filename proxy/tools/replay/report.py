@@ -1,0 +1,203 @@
+"""What came of a replay, as a table for people and as JSON for programs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from proxy.prefix.explain.reasons import Reason
+from proxy.records.amounts import quantity
+from proxy.tools.replay.compaction import Folded, Folding
+from proxy.tools.replay.prompts import Reading
+from proxy.tools.replay.run import Outcome
+from proxy.tools.replay.source import Source
+from proxy.tools.replay.sums import Misses, Row
+from proxy.tools.replay.unmoved_text import Unmoved
+
+#: What the rows and columns of a table are.
+LEGEND: Final = (
+    (
+        "as sent: as recorded; marked: with the marks and keys that caches want; arranged: marked,"
+        " and what varies comes last; folded: arranged, and old turns as facts where that pays;"
+        " ceiling: a cache that forgets nothing, and a perfect order."
+    ),
+    (
+        "Tokens of all prompts: read from a cache (hit rate: that part of them), written into one,"
+        " fresh (neither). USD/1,000: what a thousand calls cost. Of the way: from as sent to the"
+        " ceiling, in tokens read."
+    ),
+)
+#: Why tokens were not read, and why calls were not folded, where the code alone says little.
+_READING: Final[Mapping[Reason, str]] = {
+    Reason.FIRST_SEEN: "seen for the first time",
+    Reason.BELOW_MINIMUM: "in prompts below the cache's minimum",
+    Reason.DIVERGED: "behind what parted from earlier calls",
+    Reason.UNMARKED: "without a mark",
+}
+_FOLDING: Final[Mapping[str, str]] = {
+    "below_least": "too short to be worth it",
+    "floor": "too long by what cannot be folded",
+    "signed": "thinking is signed together with what stood before it",
+    "thinks": "the model always thinks",
+}
+_COLUMNS = ("hit rate", "read", "written", "fresh", "USD/1,000", "of the way")
+_SHOWN = 3
+#: Where a column tells nothing of a row.
+_NONE: Final = "–"  # noqa: RUF001
+#: Characters of a name or of a reason.
+_WORDS = 120
+
+
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """What variants tell beside their rows.
+
+    Attributes:
+        unmoved: Features of which nothing was arranged.
+        folded: What folding came to; None where it was not tried.
+    """
+
+    unmoved: tuple[Unmoved, ...] = ()
+    folded: Folded | None = None
+
+
+_NOTHING: Final = Beside()
+
+
+def told(outcome: Outcome, source: Source, reading: Reading, beside: Beside = _NOTHING) -> bytes:
+    """One line of JSON."""
+    said = {
+        "model": reading.public,
+        "route": reading.route.name,
+        "regime": reading.route.regime,
+        "calls": outcome.calls,
+        "unanswered": outcome.unanswered,
+        "left_out": outcome.left_out,
+        "left_out_first": outcome.left_out_first,
+        "bad_lines": source.bad_count,
+        "bad": source.bad,
+        "variants": outcome.variants,
+        "sent_before_tokens": outcome.sent_before,
+        "arranged_why": beside.unmoved,
+        "folded": _lengths(outcome, beside.folded),
+    }
+    return msgspec.json.encode(said)
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """One row for each variant."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    made.add_column("variant", no_wrap=True)
+    for column in _COLUMNS:
+        made.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        made.add_row(Text(row.name), *_figures(row))
+    return made
+
+
+def remarks(outcome: Outcome, source: Source, beside: Beside = _NOTHING) -> Iterator[str]:
+    """What else is to be said: what could be read, why it was not, and calls not replayed."""
+    yield from _unread(outcome.variants)
+    for row in outcome.variants:
+        if row.refused:
+            calls = quantity(row.refused, "call")
+            yield f"{calls} of {row.name} would have been refused for their marks."
+    yield from _units(outcome)
+    for each in beside.unmoved:
+        named = f"feature {_short(each.feature)}" if each.feature else "calls without a feature"
+        yield f"Nothing arranged, {named} ({quantity(each.calls, 'call')}): {_short(each.why)}."
+    if beside.folded is not None:
+        yield from _folds(outcome, beside.folded)
+    if outcome.unanswered:
+        calls = quantity(outcome.unanswered, "call")
+        yield f"Without a recorded answer: {calls}; the output of such calls costs nothing here."
+    for why, count in outcome.left_out.items():
+        first = outcome.left_out_first.get(why, "")
+        yield f"{quantity(count, 'call')} left out{f', first {first}' if first else ''}: {why}."
+    yield from _no_calls(source)
+
+
+def _unread(rows: Sequence[Row]) -> Iterator[str]:
+    """Why tokens were not read, once for all rows of which the same is to be said."""
+    alike: dict[str, list[str]] = {}
+    for row in rows:
+        if row.misses:
+            reasons = "; ".join(_reason(each) for each in row.misses[:_SHOWN])
+            alike.setdefault(reasons, []).append(row.name)
+    for reasons, names in alike.items():
+        yield f"Not read, {', '.join(names)}: {reasons}."
+
+
+def _units(outcome: Outcome) -> Iterator[str]:
+    """What a cache's own rules let nobody read, though it had been sent."""
+    most = outcome.variants[-1].cache_read_tokens
+    if outcome.sent_before > most:
+        yield (
+            f"This cache keeps whole units alone: of {outcome.sent_before:,} tokens that earlier"
+            f" calls had sent, it lets {most:,} be read, whatever the order."
+        )
+
+
+def _lengths(outcome: Outcome, folded: Folded | None) -> dict[str, Any] | None:
+    """What folding came to, with the tokens of all prompts before and after it."""
+    after = [row.input_tokens for row in outcome.variants if row.name == Folding.name]
+    if folded is None or not after:
+        return None
+    tokens = {"tokens_before": outcome.variants[0].input_tokens, "tokens_after": after[0]}
+    return {**msgspec.structs.asdict(folded), **tokens}
+
+
+def _folds(outcome: Outcome, folded: Folded) -> Iterator[str]:
+    """What folding came to, and why it left calls alone."""
+    found = _lengths(outcome, folded)
+    if found is not None and (folded.calls or folded.trimmed):
+        before, after = found["tokens_before"], found["tokens_after"]
+        yield (
+            f"Folded: {folded.calls:,} of {quantity(outcome.calls, 'call')}, with"
+            f" {quantity(folded.resets, 'reset')}; in {folded.trimmed:,} others tool results alone"
+            f" were said shorter. All prompts: {before:,} → {after:,} tokens"
+            f" ({after / before - 1:+.1%})."
+        )
+    if folded.unfolded:
+        top = sorted(folded.unfolded.items(), key=lambda one: -one[1])
+        reasons = "; ".join(f"{_short(_folding(why))} ({count:,})" for why, count in top[:_SHOWN])
+        yield f"Not folded, {quantity(sum(folded.unfolded.values()), 'call')}: {reasons}."
+
+
+def _folding(code: str) -> str:
+    return _FOLDING.get(code, code.replace("_", " "))
+
+
+def _no_calls(source: Source) -> Iterator[str]:
+    """The lines that are no calls; of many, the first."""
+    if source.bad_count:
+        verb = "is no call" if source.bad_count == 1 else "are no calls"
+        yield f"{quantity(source.bad_count, 'line')} {verb}:"
+    for bad in source.bad:
+        yield f"  {bad.file}:{bad.line}: {bad.why}"
+    if source.bad_count > len(source.bad):
+        yield f"  and {source.bad_count - len(source.bad):,} more"
+
+
+def _figures(row: Row) -> tuple[str, ...]:
+    return (
+        f"{row.hit_rate:.1%}",
+        f"{row.cache_read_tokens:,}",
+        f"{row.cache_write_tokens:,}",
+        f"{row.fresh_tokens:,}",
+        "unknown" if row.cost_usd_per_1k is None else f"{row.cost_usd_per_1k:,.4f}",
+        _NONE if row.closed is None else f"{row.closed:.0%}",
+    )
+
+
+def _reason(each: Misses) -> str:
+    said = _READING.get(each.reason, each.reason.replace("_", " "))
+    words = " ".join(filter(None, (said, each.detail)))
+    return f"{each.tokens:,} tokens {words} ({quantity(each.calls, 'call')})"
+
+
+def _short(said: str) -> str:
+    """The words on one line, cut where they are many."""
+    line = " ".join(said.split())
+    return line if len(line) <= _WORDS else line[:_WORDS] + "…"

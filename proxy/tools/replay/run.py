@@ -1,0 +1,213 @@
+"""Recorded calls through every variant at once, one after the other."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from proxy.caches.bills import used
+from proxy.records.request_fields import replaced
+from proxy.tools.replay.ceiling import Ceiling
+from proxy.tools.replay.line_limits import bounds
+from proxy.tools.replay.lines import Line
+from proxy.tools.replay.prompts import Reading, Unsayable
+from proxy.tools.replay.sums import Row, Sums, placed
+from proxy.tools.replay.units import Units
+from proxy.tools.replay.upper_bound import Reach
+from proxy.tools.replay.upstream_simulation import Sent, World
+from proxy.tools.replay.variants import AsSent, Variant
+from proxy.tools.replay.vocabulary import Lines
+from slo.price import Tariff, cost
+from slo.usage import Usage
+
+_DAY: Final = 86_400.0
+#: Reasons that are told; calls left out for others are counted under the last.
+_REASONS: Final = 20
+_OTHERS: Final = "other reasons"
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it.
+
+    Attributes:
+        calls: Calls replayed.
+        unanswered: Of these, without a recorded answer: they count as answered with nothing.
+        left_out: Calls that cannot be sent on this route, by the reason.
+        left_out_first: Where the first of them stands, by the reason, as ``file:line``.
+        variants: One row each; the last is the ceiling of the calls as they were sent.
+        sent_before: Tokens that earlier calls had sent, whatever the order, in the cache's steps;
+            more than the ceiling's where a cache keeps whole units alone.
+    """
+
+    calls: int
+    unanswered: int
+    left_out: dict[str, int]
+    variants: tuple[Row, ...]
+    left_out_first: dict[str, str] = {}
+    sent_before: int = 0
+
+
+def replay(
+    calls: Iterable[tuple[float, Line]],
+    reading: Reading,
+    variants: Sequence[Variant] = (),
+    *,
+    day: float = 0.0,
+    explains: bool = True,
+) -> Outcome:
+    """What the calls come to as they were sent, in every variant, and at best.
+
+    Args:
+        calls: When each is made, and the call.
+        reading: The route.
+        variants: What to try besides sending them as they came.
+        day: The day whose prices are valid, in seconds since the epoch; hours are the calls' own.
+        explains: Whether to say why tokens were not read, and what could be at best, which takes
+            as long as all else; the ceiling's row is empty without.
+    """
+    run = _Run(reading, (AsSent(), *variants), day, explains=explains)
+    for now, line in calls:
+        run.call(line, now)
+    return run.outcome()
+
+
+class _Way:
+    """One variant, its upstream and its figures."""
+
+    def __init__(self, variant: Variant, world: World) -> None:
+        self.variant = variant
+        self.world = world
+        self.sums = Sums()
+
+
+class _Run:
+    def __init__(
+        self, reading: Reading, variants: Sequence[Variant], day: float, *, explains: bool = True
+    ) -> None:
+        self._reading = reading
+        self._explains = explains
+        self._day = day
+        self._tariff = reading.route.tariff
+        self._limits = bounds(reading.simulated)
+        words = reading.vocabulary
+        self._units = Units(words.ends if isinstance(words, Lines) else frozenset())
+        self._ways = [_Way(each, World(reading.simulated, self._limits)) for each in variants]
+        self._ceiling = Ceiling(self._limits, self._units)
+        self._best = Sums()
+        self._reach: World | None = None
+        if self._limits.units:
+            cache = Reach(self._units, self._limits.build)
+            self._reach = World(reading.simulated, self._limits, cache=cache)
+        self._sent_before = 0
+        self._left_out: Counter[str] = Counter()
+        self._left_out_first: dict[str, str] = {}
+        self._unanswered = 0
+        self._calls = 0
+
+    def call(self, line: Line, now: float) -> None:
+        """Replay one call."""
+        try:
+            line = self._addressed(line)
+            prompt = self._reading.prompt(line.body, now)
+        except Unsayable as why:
+            reason = str(why)
+            few = reason in self._left_out or len(self._left_out) < _REASONS
+            self._left_out[reason if few else _OTHERS] += 1
+            self._left_out_first.setdefault(reason if few else _OTHERS, line.where)
+            return
+        generated = self._reading.generated(line.reply)
+        length = len(generated) if line.generated is None else line.generated
+        self._unanswered += line.generated is None and line.reply == b"null"
+        who = f"{line.key}\n{line.feature}\n{line.conversation}" if line.conversation else ""
+        sent = Sent(prompt=prompt, generated=generated, length=length, conversation=who)
+        if not self._explains:
+            self._calls += 1
+            for way in self._ways:
+                self._served(way, line, sent, 0, now)
+            return
+        taken = self._ceiling.taken(prompt, generated)
+        pieces = self._ceiling.known(taken)
+        known = sum(piece.tokens for piece in pieces)
+        reads = [self._served(way, line, sent, known, now) for way in self._ways]
+        within = known if self._reach is None else self._reach.serve(sent, now).read
+        read = self._ceiling.read(within, prompt.tokens, reads[0])
+        self._sent_before += self._ceiling.read(known, prompt.tokens, reads[0])
+        self._calls += 1
+        self._add_best(sent, read, now)
+        if self._limits.write and read:
+            self._write(min(self._ceiling.written(pieces), read), prompt.tokens, now)
+        self._ceiling.note(taken)
+
+    def outcome(self) -> Outcome:
+        """What came of it."""
+        rows = [way.sums.row(way.variant.name) for way in self._ways]
+        other = {way.variant.name for way in self._ways if way.variant.shortens}
+        return Outcome(
+            calls=self._calls,
+            unanswered=self._unanswered,
+            left_out=dict(self._left_out),
+            left_out_first=self._left_out_first,
+            variants=placed([*rows, self._best.row("ceiling")], other),
+            sent_before=self._sent_before,
+        )
+
+    def _addressed(self, line: Line) -> Line:
+        """The line, sent to the model that is replayed."""
+        model = {"model": msgspec.json.encode(self._reading.public)}
+        return msgspec.structs.replace(line, body=replaced(line.body, model))
+
+    def _served(self, way: _Way, line: Line, as_sent: Sent, known: int, now: float) -> int:
+        """Send the call one way; tokens read come back."""
+        sent = self._prepared(way, line, as_sent, now)
+        usage = None
+        if sent is not None:
+            try:
+                usage = used(way.world.serve(sent, now), output=sent.length)
+            except ValueError:
+                way.sums.refused += 1
+        if sent is None or usage is None:
+            sent, usage = as_sent, Usage(input=as_sent.prompt.tokens, output=as_sent.length)
+        way.sums.add(usage, self._cost(usage, now))
+        known = 0 if way.variant.shortens else known  # of its own prompts, nobody else sent any
+        if self._explains:
+            for missed in way.world.missed(sent, usage.cache_read, known, now):
+                way.sums.miss(missed)
+        way.variant.served(usage)
+        return usage.cache_read
+
+    def _prepared(self, way: _Way, line: Line, as_sent: Sent, now: float) -> Sent | None:
+        """The call as this variant sends it; None where the wire would not take that."""
+        body = way.variant.body(line, now)
+        if body is line.body or body == line.body:
+            return as_sent
+        try:
+            prompt = self._reading.prompt(body, now)
+        except Unsayable:
+            way.sums.refused += 1
+            return None
+        return msgspec.structs.replace(as_sent, prompt=prompt)
+
+    def _add_best(self, sent: Sent, read: int, now: float) -> None:
+        usage = Usage(input=sent.prompt.tokens - read, cache_read=read, output=sent.length)
+        self._best.add(usage, self._cost(usage, now))
+
+    def _write(self, tokens: int, total: int, now: float) -> None:
+        """Charge for tokens that were sent fresh and should have been written.
+
+        It is charged with the call that reads them first, at the prices of a prompt of its size.
+        """
+        field = self._limits.write
+        written = Usage(**{field: tokens}, input=total - tokens)
+        dear, cheap = self._cost(written, now), self._cost(Usage(input=total), now)
+        self._best.write(tokens)
+        self._best.charge(None if dear is None or cheap is None else dear - cheap)
+
+    def _cost(self, usage: Usage, now: float) -> int | None:
+        return _cost(usage, self._tariff, self._day + now % _DAY)
+
+
+def _cost(usage: Usage, tariff: Tariff | None, at: float) -> int | None:
+    """What a call costs after the route's discount, in nano-dollars; None for not known."""
+    found = None if tariff is None else cost(usage, tariff, at)
+    return None if found is None else found.effective_nanos

@@ -1,0 +1,46 @@
+"""Ways to send the recorded calls; a new one is a class beside ``AsSent``."""
+
+from typing import Protocol
+
+from proxy.tools.replay.lines import Line
+from slo.usage import Usage
+
+
+class Variant(Protocol):
+    """One way to send every call.
+
+    Attributes:
+        name: What its row is called.
+        shortens: Whether it sends less than came, so that what it reads of a cache says nothing of
+            how near it is to the most that could be read.
+    """
+
+    name: str
+    shortens: bool
+
+    def body(self, line: Line, now: float) -> bytes:
+        """The chat body that goes to the wire in place of the line's.
+
+        Args:
+            line: The call; its body names the model it is sent to.
+            now: When it is made, in seconds.
+        """
+        ...
+
+    def served(self, usage: Usage) -> None:
+        """Learn how the call just sent was served, as a gateway learns it from the answer."""
+        ...
+
+
+class AsSent:
+    """As it came."""
+
+    name = "as sent"
+    shortens = False
+
+    def body(self, line: Line, now: float) -> bytes:
+        """The caller's own."""
+        return line.body
+
+    def served(self, usage: Usage) -> None:
+        """Learn nothing."""

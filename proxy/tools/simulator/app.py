@@ -1,0 +1,258 @@
+"""The lab's HTTP surface: both wires under ``/v1``, every answer marked ``x-lab: simulated``."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from proxy.tools.simulator import calls, limits
+from proxy.tools.simulator.bodies import Body, parsed
+from proxy.tools.simulator.calls import Act
+from proxy.tools.simulator.chat import CHAT
+from proxy.tools.simulator.clearing import check_edits
+from proxy.tools.simulator.completions import COMPLETIONS
+from proxy.tools.simulator.fault_directives import Cues, closing_text, parse, spoken
+from proxy.tools.simulator.messages import MESSAGES
+from proxy.tools.simulator.models import WireName
+from proxy.tools.simulator.refusals import Refusal, envelope
+from proxy.tools.simulator.responses import RESPONSES
+from proxy.tools.simulator.stream_player import Played
+from proxy.tools.simulator.streams import HEAD, Json, Step
+from proxy.tools.simulator.upstream import Exchange, Lab
+
+Acting = Callable[[Body, str, Cues], Act]
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+_BORN = "2026-11-21T00:00:00Z"
+_ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+def app(lab: Lab) -> Starlette:
+    """The lab as an ASGI application."""
+    speeches = {
+        "/v1/chat/completions": CHAT,
+        "/v1/completions": COMPLETIONS,
+        "/v1/responses": RESPONSES,
+        "/v1/messages": MESSAGES,
+    }
+    routes = [
+        _post(lab, path, speech.wire, partial(calls.generated, lab, speech))
+        for path, speech in speeches.items()
+    ]
+    routes += [
+        _post(
+            lab,
+            "/v1/messages/count_tokens",
+            "anthropic",
+            partial(calls.counted, lab, MESSAGES),
+        ),
+        _post(
+            lab, "/v1/embeddings", "openai", lambda body, key, cues: calls.vectors(lab, body, cues)
+        ),
+        _post(lab, "/v1/moderations", "openai", partial(_moderation, lab)),
+        _get(lab, "/v1/files", partial(_files, lab)),
+        _get(lab, "/v1/models", partial(_models, lab)),
+        _get(lab, "/v1/models/{id:path}", partial(_model, lab)),
+        _get(lab, "/{path:path}", _nowhere, methods=_ALL),
+    ]
+    return Starlette(routes=routes)
+
+
+def _post(lab: Lab, path: str, wire: WireName, acting: Acting) -> Route:
+    """A route that reads a JSON body."""
+
+    async def endpoint(request: Request) -> Response:
+        exchange = await _received(lab, request)
+        try:
+            key = _admitted(lab, wire, request)
+            body = parsed(exchange.body)
+            exchange.cues = _cues(lab, request, body)
+            calls.refuse_as_cued(exchange.cues)
+            if wire == "anthropic":
+                with calls.shaped():
+                    check_edits(body, request.headers.get("anthropic-beta", ""))
+            act = acting(body, key, exchange.cues)
+        except Refusal as refusal:
+            return _refused(lab, wire, exchange, refusal)
+        return _played(lab, wire, exchange, act)
+
+    return Route(path, endpoint, methods=["POST"])
+
+
+def _get(
+    lab: Lab,
+    path: str,
+    answer: Callable[[Request], Json],
+    methods: Sequence[str] = ("GET",),
+) -> Route:
+    """A route that reads no body; only the header can cue it."""
+
+    async def endpoint(request: Request) -> Response:
+        exchange = await _received(lab, request)
+        wire: WireName = "anthropic" if "anthropic-version" in request.headers else "openai"
+        try:
+            _admitted(lab, wire, request)
+            exchange.cues = _headed(request)
+            calls.refuse_as_cued(exchange.cues)
+            act = calls.plain(lab, answer(request), exchange.cues)
+        except Refusal as refusal:
+            return _refused(lab, wire, exchange, refusal)
+        return _played(lab, wire, exchange, act)
+
+    return Route(path, endpoint, methods=list(methods))
+
+
+async def _received(lab: Lab, request: Request) -> Exchange:
+    query = f"?{request.url.query}" if request.url.query else ""
+    exchange = Exchange(
+        method=request.method,
+        path=request.url.path + query,
+        headers=dict(request.headers),
+        body=await request.body(),
+        request_id=f"req_{lab.number()}",
+    )
+    lab.exchanges.append(exchange)
+    return exchange
+
+
+def _admitted(lab: Lab, wire: WireName, request: Request) -> str:
+    """The caller's key.
+
+    Raises:
+        Refusal: If there is none, or not the lab's.
+    """
+    headers = request.headers
+    bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
+    key = bearer or headers.get("x-api-key" if wire == "anthropic" else "api-key", "")
+    if not key or key != (lab.settings.key or key):
+        reason = "x-api-key: none or invalid." if wire == "anthropic" else "Incorrect API key."
+        raise Refusal(401, reason, code="invalid_api_key")
+    if wire == "anthropic" and not headers.get("anthropic-version"):
+        raise Refusal(400, "anthropic-version: header is required")
+    return key
+
+
+def _cues(lab: Lab, request: Request, body: Body) -> Cues:
+    """All cues of a call; the script is asked only where a call names none itself.
+
+    Raises:
+        Refusal: If one is unknown.
+    """
+    said = body.get("model")
+    model, _, behind = said.partition("+") if isinstance(said, str) else ("", "", "")
+    try:
+        cues = _headed(request) + parse(behind) + spoken(closing_text(body))
+    except ValueError as unknown:
+        raise Refusal(400, str(unknown)) from unknown
+    return (cues if cues.entries else lab.scripted()) + lab.suffered(model)
+
+
+def _headed(request: Request) -> Cues:
+    """The cues of the header.
+
+    Raises:
+        Refusal: If one is unknown.
+    """
+    try:
+        return parse(request.headers.get("x-lab-fault", ""))
+    except ValueError as unknown:
+        raise Refusal(400, str(unknown)) from unknown
+
+
+def _played(lab: Lab, wire: WireName, exchange: Exchange, act: Act) -> Played:
+    kind = "text/event-stream; charset=utf-8" if act.streamed else "application/json"
+    headers = [("content-type", kind), *_headers(lab, wire, exchange, act.seconds)]
+    if act.length is not None:
+        headers.append(("content-length", str(act.length)))
+    return Played(
+        exchange, act.steps, sleep=lab.sleep, status=200, usage=act.usage, headers=headers
+    )
+
+
+def _refused(lab: Lab, wire: WireName, exchange: Exchange, refusal: Refusal) -> Played:
+    body = envelope(wire, refusal, exchange.request_id)
+    kind = "text/html" if refusal.page else "application/json"
+    headers = [("content-type", kind), ("content-length", str(len(body)))]
+    headers += _headers(lab, wire, exchange, 0.0)
+    if refusal.retry_after is not None:
+        headers += _retry(wire, refusal.retry_after)
+    if refusal.code == "insufficient_quota":
+        headers.append(("x-should-retry", "false"))
+    steps = [HEAD, Step("send", body)]
+    return Played(exchange, steps, sleep=lab.sleep, status=refusal.status, headers=headers)
+
+
+def _retry(wire: WireName, seconds: float) -> list[tuple[str, str]]:
+    """When to come back; only OpenAI says it in milliseconds too."""
+    whole = [("retry-after", str(max(0, -int(-seconds // 1))))]
+    return whole if wire == "anthropic" else [*whole, ("retry-after-ms", f"{seconds * 1000:.0f}")]
+
+
+def _headers(lab: Lab, wire: WireName, exchange: Exchange, seconds: float) -> list[tuple[str, str]]:
+    told = [("x-lab", "simulated")]
+    if wire == "anthropic":
+        told += [
+            ("request-id", exchange.request_id),
+            ("anthropic-organization-id", "thriftgate-lab"),
+        ]
+    else:
+        told += [
+            ("x-request-id", exchange.request_id),
+            ("openai-organization", "thriftgate-lab"),
+            ("openai-version", "2020-10-01"),
+            ("openai-processing-ms", f"{seconds * 1000:.0f}"),
+        ]
+    return told + limits.headers(wire, lab.requests, lab.tokens, lab.clock())
+
+
+def _moderation(lab: Lab, body: Body, key: str, cues: Cues) -> Act:
+    """Every text is found harmless."""
+    inputs = body.get("input")
+    found = {"flagged": False, "categories": {}, "category_scores": {}}
+    results = [found] * (len(inputs) if isinstance(inputs, list) else 1)
+    answer = {"id": f"modr-{lab.number()}", "model": body.get("model"), "results": results}
+    return calls.plain(lab, answer, cues)
+
+
+def _files(lab: Lab, request: Request) -> Json:
+    """No files: a lab keeps none."""
+    return {"object": "list", "data": [], "has_more": False}
+
+
+def _models(lab: Lab, request: Request) -> Json:
+    if "anthropic-version" in request.headers:
+        names = [name for name, model in lab.settings.models.items() if model.wire == "anthropic"]
+        ends = {"first_id": names[0], "last_id": names[-1]} if names else {}
+        told = [_anthropic_model(name) for name in names]
+        return {"data": told, "has_more": False, **ends}
+    openai = [name for name, model in lab.settings.models.items() if model.wire == "openai"]
+    return {"object": "list", "data": [_openai_model(name) for name in openai]}
+
+
+def _model(lab: Lab, request: Request) -> Json:
+    name = request.path_params["id"]
+    wire = "anthropic" if "anthropic-version" in request.headers else "openai"
+    found = lab.settings.models.get(name)
+    if found is None or found.wire != wire:
+        raise Refusal(404, f"model: {name} does not exist in this lab.", code="model_not_found")
+    return _anthropic_model(name) if wire == "anthropic" else _openai_model(name)
+
+
+def _openai_model(name: str) -> Json:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "thriftgate-lab"}
+
+
+def _anthropic_model(name: str) -> Json:
+    return {
+        "type": "model",
+        "id": name,
+        "display_name": f"{name} (simulated)",
+        "created_at": _BORN,
+    }
+
+
+def _nowhere(request: Request) -> Json:
+    raise Refusal(404, f"The lab has no {request.url.path}.")

@@ -1,0 +1,107 @@
+"""Reading a caller's body: the checks that every endpoint shares."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from proxy.caches.port import Ttl
+from proxy.tools.simulator.refusals import Refusal
+
+Body = Mapping[str, Any]
+
+#: Tokens of hidden reasoning by effort; the lab's own figures.
+EFFORTS: Mapping[str, int] = {
+    "none": 0,
+    "minimal": 16,
+    "low": 64,
+    "medium": 192,
+    "high": 512,
+    "xhigh": 1024,
+    "max": 2048,
+}
+_TOKENS = 2**20  # no vocabulary is larger
+_TTLS: Mapping[object, Ttl] = {"5m": "5m", "30m": "30m", "1h": "1h", "12h": "12h"}
+
+
+def parsed(raw: bytes) -> Body:
+    """The body as an object.
+
+    Raises:
+        Refusal: If it is not a JSON object.
+    """
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise Refusal(400, "The body is not valid JSON.") from error
+    if not isinstance(body, dict):
+        raise Refusal(400, "The body must be a JSON object.")
+    return body
+
+
+def required(body: Body, name: str, kind: type | tuple[type, ...]) -> Any:  # noqa: ANN401 - JSON
+    """The value of a field that must be there and not be empty.
+
+    Raises:
+        Refusal: If it is missing, of another type, or empty.
+    """
+    value = body.get(name)
+    if isinstance(value, kind) and value:
+        return value
+    code = "missing_required_parameter" if value is None else "invalid_type"
+    raise Refusal(400, f"{name}: Field required, not empty.", code=code, param=name)
+
+
+def bounded(body: Body, names: tuple[str, ...], most: int) -> int:
+    """The first of those fields that bounds the answer, at most ``most``.
+
+    Raises:
+        Refusal: If it is no positive integer.
+    """
+    for name in names:
+        value = body.get(name)
+        if value is None:
+            continue
+        if type(value) is not int or value < 1:
+            raise Refusal(400, f"{name}: must be at least 1.", code="invalid_value", param=name)
+        return min(value, most)
+    return most
+
+
+def ttl(mark: object, default: Ttl) -> Ttl | None:
+    """The lifetime a breakpoint asks for; None where there is no breakpoint.
+
+    Raises:
+        Refusal: If the lifetime is unknown.
+    """
+    if not isinstance(mark, dict):
+        return None
+    asked = mark.get("ttl") or default
+    if asked not in _TTLS:
+        raise Refusal(400, f"ttl: {asked!r} is not supported.", param="ttl")
+    return _TTLS[asked]
+
+
+def stops(value: object) -> tuple[str, ...]:
+    """Stop sequences, given as one or as a list.
+
+    Raises:
+        Refusal: If one of them is no text.
+    """
+    if value is None or isinstance(value, str):
+        return (value,) if value else ()
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise Refusal(400, "stop: one text or a list of texts.", param="stop")
+    return tuple(value)
+
+
+def tokens(said: object) -> tuple[int, ...]:
+    """The token ids that were given instead of a text; none if that is not what they are."""
+    if not isinstance(said, list) or not all(type(token) is int for token in said):
+        return ()
+    return tuple(said) if all(0 <= token < _TOKENS for token in said) else ()
+
+
+def dumped(value: object) -> str:
+    """The value as JSON text, its keys in the order they came."""
+    return orjson.dumps(value).decode()

@@ -1,0 +1,162 @@
+"""OpenAI's chat completions: the answers.
+
+Source: OpenAI API reference, chat (openai 3.52); DeepSeek, context caching (2026-11).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from proxy.tools.simulator.chat_bodies import asked
+from proxy.tools.simulator.replies import Called, Reply
+from proxy.tools.simulator.scripted_reply import Speech, Told
+from proxy.tools.simulator.streams import Event, Json
+from proxy.tools.simulator.words import pieces
+from slo.usage import Usage
+
+_FINISH = {
+    "stop": "stop",
+    "sequence": "stop",
+    "length": "length",
+    "tools": "tool_calls",
+    "refusal": "stop",
+}
+
+
+def counts(usage: Usage, *, units: bool) -> Json:
+    """Usage as chat tells it: all prompt tokens in one figure, the cached ones among them.
+
+    Args:
+        usage: What is charged.
+        units: Whether to add DeepSeek's hit and miss counts.
+    """
+    written = usage.prompt - usage.input - usage.cache_read
+    told: Json = {
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.generated,
+        "total_tokens": usage.prompt + usage.generated,
+        "prompt_tokens_details": {
+            "cached_tokens": usage.cache_read,
+            "cache_write_tokens": written,
+            "audio_tokens": 0,
+        },
+        "completion_tokens_details": {
+            "reasoning_tokens": usage.reasoning,
+            "audio_tokens": 0,
+            "accepted_prediction_tokens": 0,
+            "rejected_prediction_tokens": 0,
+        },
+    }
+    if units:
+        told["prompt_cache_hit_tokens"] = usage.cache_read
+        told["prompt_cache_miss_tokens"] = usage.prompt - usage.cache_read
+    return told
+
+
+def answer(told: Told) -> Json:
+    """The whole answer."""
+    choices = [
+        {
+            "index": index,
+            "message": _message(reply),
+            "logprobs": None,
+            "finish_reason": _FINISH[reply.finish],
+        }
+        for index, reply in enumerate(told.replies)
+    ]
+    return _object(told, "chat.completion", choices) | {"usage": _counts(told, told.usage)}
+
+
+def events(told: Told) -> Sequence[Event]:
+    """The answer as a stream."""
+    chunks = [
+        chunk for index, reply in enumerate(told.replies) for chunk in _choice(told, index, reply)
+    ]
+    if told.asked.usage_chunk:
+        for chunk in chunks:
+            assert chunk.payload is not None  # noqa: S101 - only [DONE] has none
+            chunk.payload["usage"] = None
+        last = _object(told, "chat.completion.chunk", [])
+        chunks.append(Event(last | {"usage": _counts(told, told.usage)}))
+    return [*chunks, Event(None)]
+
+
+def midway(told: Told) -> Event:
+    """A chunk that tells usage while the answer is being written, as vLLM can."""
+    usage = msgspec.structs.replace(told.usage, output=told.usage.output // 2)
+    chunk = _chunk(told, 0, {"content": ""})
+    return Event(chunk | {"usage": _counts(told, usage)})
+
+
+def _counts(told: Told, usage: Usage) -> Json:
+    return counts(usage, units=told.model.regime == "prefix-unit")
+
+
+def _object(told: Told, kind: str, choices: list[Json]) -> Json:
+    return {
+        "id": f"chatcmpl-{told.id}",
+        "object": kind,
+        "created": told.created,
+        "model": told.asked.model,
+        "choices": choices,
+        "system_fingerprint": "lab-simulated",
+        **(told.asked.echoes or {}),
+    }
+
+
+def _message(reply: Reply) -> Json:
+    refused = reply.finish == "refusal"
+    message: Json = {
+        "role": "assistant",
+        "content": None if refused or reply.calls else reply.text,
+        "refusal": reply.text if refused else None,
+        "annotations": [],
+    }
+    if reply.calls:
+        message["tool_calls"] = [_call(call) for call in reply.calls]
+    return message
+
+
+def _call(call: Called) -> Json:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": f"call_{call.id}", "type": "function", "function": function}
+
+
+def _chunk(told: Told, index: int, delta: Json, finish: str | None = None) -> Json:
+    choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
+    return _object(told, "chat.completion.chunk", [choice])
+
+
+def _choice(told: Told, index: int, reply: Reply) -> Iterator[Event]:
+    first = {"role": "assistant", "content": None if reply.calls else "", "refusal": None}
+    yield Event(_chunk(told, index, first))
+    field = "refusal" if reply.finish == "refusal" else "content"
+    said = pieces(reply.text)
+    for piece in said:
+        tokens = max(1, len(reply.tokens) // len(said))
+        yield Event(_chunk(told, index, {field: piece}), tokens=tokens)
+    for number, call in enumerate(reply.calls):
+        yield from _called(told, index, number, call)
+    yield Event(_chunk(told, index, {}, _FINISH[reply.finish]))
+
+
+def _called(told: Told, index: int, number: int, call: Called) -> Iterator[Event]:
+    """The first piece names the tool, the later ones carry only arguments."""
+    opening: dict[str, Any] = _call(call) | {"index": number}
+    opening["function"] = {"name": call.name, "arguments": ""}
+    yield Event(_chunk(told, index, {"tool_calls": [opening]}), tokens=1)
+    for piece in pieces(call.arguments):
+        part = {"index": number, "function": {"arguments": piece}}
+        yield Event(_chunk(told, index, {"tool_calls": [part]}), tokens=3)
+
+
+CHAT = Speech(
+    wire="openai",
+    prefix="chatcmpl",
+    asked=asked,
+    answer=answer,
+    events=events,
+    midway=midway,
+    opening=1,
+)

@@ -1,0 +1,208 @@
+"""OpenAI's chat completions: reading the body.
+
+Unknown fields are let be, as the many servers that speak this wire do.
+
+Source: OpenAI, prompt caching guide (2026-09) and chat reference (openai 3.52).
+"""
+
+import re
+from collections.abc import Sequence
+
+from proxy.caches.port import CachedPrompt, Role
+from proxy.tools.simulator.bodies import EFFORTS, Body, bounded, dumped, required, stops, ttl
+from proxy.tools.simulator.fault_directives import closing_text
+from proxy.tools.simulator.refusals import Refusal
+from proxy.tools.simulator.rendering import Part, Rendering, opaque
+from proxy.tools.simulator.replies import Asked, Tool
+from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.streams import Json
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+_REASONING = re.compile(r"(gpt-5|gpt-6|o\d)")
+_MOST_CHOICES = 8
+_PICTURE = {"low": 85}  # tokens by detail; the lab's own figure for the others is below
+_USUAL_PICTURE = 765
+_FILE_CHARACTERS_PER_TOKEN = 4
+
+
+def asked(body: Body, context: Context) -> Asked:
+    """What a chat body asks for."""
+    messages = required(body, "messages", list)
+    _check(body, messages, context)
+    tools = [_tool(tool) for tool in body.get("tools") or ()]
+    most = bounded(body, ("max_completion_tokens", "max_tokens"), context.model.max_output)
+    form = body.get("response_format") or {}
+    effort = body.get("reasoning_effort") or "none"
+    return Asked(
+        model=body["model"],
+        prompt=prompt(body, context),
+        closing=closing_text(body),
+        max_tokens=most,
+        stream=bool(body.get("stream")),
+        usage_chunk=bool((body.get("stream_options") or {}).get("include_usage")),
+        tools=tools,
+        forced=forced(body.get("tool_choice"), tools),
+        schema=_schema(form),
+        reasoning=EFFORTS.get(effort, 0),
+        stops=stops(body.get("stop")),
+        n=bounded({"n": 1, **body}, ("n",), _MOST_CHOICES),
+        echoes={"service_tier": body.get("service_tier") or "default"},
+    )
+
+
+def forced(choice: object, tools: Sequence[Tool]) -> Sequence[str]:
+    """The tools that a ``tool_choice`` obliges the model to call."""
+    if choice == "required" and tools:
+        return [tools[0].name]
+    if isinstance(choice, dict):
+        named = choice.get("function") or choice.get("custom") or choice
+        name = named.get("name")
+        if name is not None and all(tool.name != name for tool in tools):
+            raise Refusal(400, f"There is no tool named {name!r}.", param="tool_choice")
+        return [name] if name else []
+    return []
+
+
+def _check(body: Body, messages: list[Json], context: Context) -> None:
+    if "max_tokens" in body and _REASONING.match(body["model"]):
+        raise Refusal(
+            400,
+            "'max_tokens' is not supported with this model; use 'max_completion_tokens'.",
+            code="unsupported_parameter",
+            param="max_tokens",
+        )
+    if context.model.regime == "openai-interval":
+        check_unmarked(body, messages)
+    waiting: set[str] = set()
+    for index, message in enumerate(messages):
+        waiting = _answered(index, message, waiting)
+    if waiting:
+        raise _unanswered(waiting, len(messages) - 1)
+
+
+def check_unmarked(body: Body, messages: Sequence[Json]) -> None:
+    """Refuse what only later models know.
+
+    Source: OpenAI, prompt caching guide (2026-09).
+    """
+    contents = [message.get("content", message.get("output")) for message in messages]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    given = set(body).union(*(part for part in parts if isinstance(part, dict)))
+    for name in ("prompt_cache_options", "prompt_cache_breakpoint"):
+        if name in given:
+            raise Refusal(
+                400,
+                f"'{name}' is not supported with this model.",
+                code="unsupported_parameter",
+                param=name,
+            )
+
+
+def _answered(index: int, message: Json, waiting: set[str]) -> set[str]:
+    """The tool calls still without an answer after this message."""
+    role = message.get("role")
+    if role not in _ROLES:
+        raise Refusal(400, f"messages[{index}].role: {role!r} is unknown.", param="messages")
+    if role == "tool":
+        answered = message.get("tool_call_id")
+        if answered not in waiting:
+            reason = f"messages[{index}]: a 'tool' message must answer a preceding tool call."
+            raise Refusal(400, reason, param=f"messages.[{index}].role")
+        return waiting - {str(answered)}
+    if waiting:
+        raise _unanswered(waiting, index)
+    return {call["id"] for call in message.get("tool_calls") or ()}
+
+
+def _unanswered(waiting: set[str], index: int) -> Refusal:
+    ids = ", ".join(sorted(waiting))
+    return Refusal(
+        400,
+        f"Tool calls must be followed by 'tool' messages that answer them; missing: {ids}.",
+        param=f"messages.[{index}].role",
+    )
+
+
+def _tool(tool: Json) -> Tool:
+    inner = tool.get(tool.get("type", "function")) or {}
+    return Tool(name=inner["name"], schema=dict(inner.get("parameters") or {}))
+
+
+def _schema(form: Json) -> Json | None:
+    if form.get("type") == "json_schema":
+        return dict(form["json_schema"].get("schema") or {})
+    return {} if form.get("type") == "json_object" else None
+
+
+def cacheable(rendering: Rendering, body: Body, context: Context, *shaping: object) -> CachedPrompt:
+    """The prompt for its cache: the key's own, for one model and what else shapes the prefix.
+
+    Source: OpenAI, prompt caching guide (2026-09).
+    """
+    options = body.get("prompt_cache_options") or {}
+    parts = (context.key, body["model"], body.get("parallel_tool_calls"), *shaping)
+    return rendering.prompt(
+        scope="\n".join(map(str, parts)),
+        key=str(body.get("prompt_cache_key") or body.get("cache_salt") or ""),
+        explicit=options.get("mode") == "explicit",
+        ttl=ttl(options, "30m") if options else None,
+    )
+
+
+def blocks(rendering: Rendering, message: Json) -> list[Part]:
+    """The blocks of a message: its content, what it refuses with, and the tools it calls."""
+    found = content(rendering, message.get("content"))
+    if message.get("refusal"):
+        found.append(rendering.text(message["refusal"]))
+    return found + [_called(rendering, call) for call in message.get("tool_calls") or ()]
+
+
+def content(rendering: Rendering, said: object) -> list[Part]:
+    """The blocks of a message's content, given as text or as parts."""
+    if said is None:
+        return []
+    if isinstance(said, str):
+        return [rendering.text(said)]
+    if not isinstance(said, list):
+        raise Refusal(400, "content: must be text or a list of parts.", param="messages")
+    return [_part(rendering, part) for part in said]
+
+
+def _part(rendering: Rendering, part: Json) -> Part:
+    kind = part["type"]
+    mark = ttl(part.get("prompt_cache_breakpoint"), "30m")
+    said = part.get("text", part.get("refusal"))
+    if isinstance(said, str):
+        return rendering.text(said, mark)
+    inner = part.get(kind, part)
+    detail = inner.get("detail") if isinstance(inner, dict) else part.get("detail")
+    text = dumped(inner)
+    if "image" in kind:
+        return opaque("image", text, _PICTURE.get(str(detail), _USUAL_PICTURE), mark)
+    return opaque(kind, text, len(text) // _FILE_CHARACTERS_PER_TOKEN + 1, mark)
+
+
+def prompt(body: Body, context: Context) -> CachedPrompt:
+    """The body's prompt, with its breakpoints."""
+    rendering = Rendering(context.vocabulary)
+    if body.get("tools"):
+        rendering.message("tools", [rendering.text(dumped(tool)) for tool in body["tools"]])
+    form = body.get("response_format") or {}
+    if form.get("type") == "json_schema":
+        rendering.message("system", [rendering.text(dumped(form["json_schema"]))])
+    for message in body["messages"]:
+        rendering.message(_ROLES[message["role"]], blocks(rendering, message))
+    shaping = (body.get("reasoning_effort"), body.get("verbosity"))
+    return cacheable(rendering, body, context, *shaping)
+
+
+def _called(rendering: Rendering, call: Json) -> Part:
+    inner = call[call.get("type", "function")]
+    return rendering.called(inner["name"], inner.get("arguments", inner.get("input", "")))

@@ -1,0 +1,118 @@
+"""What the lab can be told to do to a call: faults, and what the simulated model answers.
+
+A cue is ``name`` or ``name=value``; several are joined by commas. They come from the header
+``x-lab-fault``, from ``[[fault:…]]`` in the text of a closing user message, from the lab's own
+script (one entry per call), or from the model's name after a plus sign (``gpt-5.5+death``). What
+all calls to a model suffer until they are let be comes on top.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: Every cue that is not an HTTP status, and what it does.
+NAMES: Mapping[str, str] = {
+    "ok": "nothing",
+    "quota": "429 whose quota is spent, which no retry mends",
+    "html": "502 with a proxy's HTML page",
+    "hang": "not even headers, ever",
+    "silence": "headers, then nothing, ever",
+    "keepalives": "keep-alives only, for ever; with a value that many, then the answer",
+    "stall": "nothing more, ever, after that many content events (2)",
+    "slow": "everything takes that many times as long (10); of several, all together",
+    "death": "the connection is reset after that many content events (2); half of a JSON body",
+    "death-before-content": "the connection is reset after the headers",
+    "short": "the answer ends cleanly after that many content events (2), unfinished",
+    "error-event": "an error payload after that many content events (2), then the end",
+    "opening-error": "an error payload right after the events that open a stream, then the end",
+    "malformed": "the event after that many content events (2) is broken JSON; half a JSON body",
+    "no-blank-line": "that content event (2) and the next are not parted by a blank line",
+    "no-done": "the stream's closing marker is left out",
+    "crlf": "lines end in CR LF",
+    "split": "chunks of 1 to 7 bytes; the value is a seed (0)",
+    "no-usage": "the answer does not say what it used",
+    "double-usage": "a stream says it twice",
+    "early-usage": "a stream says it, in part, in the middle, and in full at the end",
+    "zero-usage": "the answer says it used nothing",
+    "call": "the answer calls that tool (the first one); more than one is called in parallel",
+    "refuse": "the model refuses",
+    "words": "the answer is about that many words long",
+}
+_TEXT = re.compile(r"\[\[fault:([^\]]*)\]\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Cues:
+    """The cues of one call, in order."""
+
+    entries: tuple[tuple[str, str], ...] = ()
+
+    def __contains__(self, name: str) -> bool:
+        return any(entry == name for entry, _ in self.entries)
+
+    def __add__(self, other: "Cues") -> "Cues":
+        return Cues(self.entries + other.entries)
+
+    def values(self, name: str) -> tuple[str, ...]:
+        """Each value given to that cue; "" where it stood alone."""
+        return tuple(value for entry, value in self.entries if entry == name)
+
+    def number(self, name: str, default: float) -> float:
+        """The first value given to that cue; the default where it stood alone or is absent."""
+        value = next(iter(self.values(name)), "")
+        return float(value) if value else default
+
+    @property
+    def status(self) -> int:
+        """The HTTP status to refuse with; 0 for none."""
+        return next((int(name) for name, _ in self.entries if name.isdigit()), 0)
+
+
+def parse(text: str) -> Cues:
+    """The cues that text names; none for "".
+
+    Raises:
+        ValueError: If a name is unknown, or the value of one that takes a number is none.
+    """
+    entries = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = part.partition("=")
+        if name not in NAMES and not (name.isdigit() and 400 <= int(name) <= 599):
+            raise ValueError(
+                f"The lab knows no cue {name!r}; see proxy.tools.simulator.fault_directives.NAMES."
+            )
+        if value and name != "call":
+            float(value)
+        entries.append((name, value))
+    return Cues(tuple(entries))
+
+
+def spoken(text: str) -> Cues:
+    """The cues written into a user's text."""
+    return parse(",".join(_TEXT.findall(text)))
+
+
+def unspoken(text: str) -> str:
+    """The text without its cues."""
+    return _TEXT.sub("", text).strip()
+
+
+def closing_text(body: Mapping[str, Any]) -> str:
+    """The text of the last message if it is a user's; "" if somebody else spoke last.
+
+    A cue counts only there, so a growing conversation does not repeat it for ever.
+    """
+    said = body.get("messages", body.get("input", body.get("prompt", "")))
+    if isinstance(said, list) and said:
+        said = said[-1]
+    if isinstance(said, dict):
+        said = said.get("content", "") if said.get("role") == "user" else ""
+    if isinstance(said, list):
+        said = " ".join(_part_text(part) for part in said)
+    return said if isinstance(said, str) else ""
+
+
+def _part_text(part: object) -> str:
+    text = part.get("text", "") if isinstance(part, dict) else ""
+    return text if isinstance(text, str) else ""

@@ -1,0 +1,150 @@
+"""Anthropic's messages: the answers.
+
+Source: Anthropic, Messages API, streaming and usage (2026-08).
+"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import orjson
+
+from proxy.tools.simulator.messages_bodies import asked
+from proxy.tools.simulator.replies import Called, Reply, signature
+from proxy.tools.simulator.scripted_reply import Speech, Told
+from proxy.tools.simulator.streams import Event, Json
+from proxy.tools.simulator.words import pieces
+from slo.usage import Usage
+
+_STOP = {
+    "stop": "end_turn",
+    "sequence": "stop_sequence",
+    "length": "max_tokens",
+    "tools": "tool_use",
+    "refusal": "refusal",
+}
+
+
+def answer(told: Told) -> Json:
+    """The whole answer."""
+    reply = told.replies[0]
+    ending = {"stop_reason": _STOP[reply.finish], "stop_sequence": reply.stop or None}
+    whole = _object(told, _content(reply)) | ending | {"usage": counts(told.usage)}
+    return whole | dict(told.asked.echoes or {})
+
+
+def counts(usage: Usage) -> Json:
+    """Usage as Anthropic tells it: what was read and written is not among the input tokens."""
+    told: Json = {
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": usage.write_5m + usage.write_1h,
+        "cache_read_input_tokens": usage.cache_read,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.write_5m,
+            "ephemeral_1h_input_tokens": usage.write_1h,
+        },
+        "output_tokens": usage.generated,
+        "service_tier": "standard",
+    }
+    if usage.reasoning:
+        told["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
+    return told
+
+
+def events(told: Told) -> Sequence[Event]:
+    """The answer as a stream; every event is named, and ``message_stop`` is the last."""
+    return [
+        Event({"type": event.name} | (event.payload or {}), event.name, event.tokens)
+        for event in _told(told)
+    ]
+
+
+def midway(told: Told) -> Event:
+    """An event that tells usage before the end."""
+    usage = msgspec.structs.replace(told.usage, output=told.usage.output // 2)
+    delta = {"stop_reason": None, "stop_sequence": None}
+    payload = {"type": "message_delta", "delta": delta, "usage": counts(usage)}
+    return Event(payload, "message_delta")
+
+
+def _told(told: Told) -> Iterator[Event]:
+    reply = told.replies[0]
+    started = _object(told, []) | {"stop_reason": None, "stop_sequence": None}
+    begun = msgspec.structs.replace(told.usage, output=min(told.usage.output, 1), reasoning=0)
+    yield Event({"message": started | {"usage": counts(begun)}}, "message_start")
+    for index, block in enumerate(_content(reply)):
+        yield from _block(index, block, reply)
+        if index == 0:
+            yield Event({}, "ping")
+    ending = {"stop_reason": _STOP[reply.finish], "stop_sequence": reply.stop or None}
+    edited = dict(told.asked.echoes or {})
+    yield Event({"delta": ending, "usage": counts(told.usage)} | edited, "message_delta")
+    yield Event({}, "message_stop")
+
+
+def _block(index: int, block: Json, reply: Reply) -> Iterator[Event]:
+    place: Json = {"index": index}
+    yield Event(place | {"content_block": _opened(block)}, "content_block_start")
+    for delta, tokens in _deltas(block, reply):
+        yield Event(place | {"delta": delta}, "content_block_delta", tokens)
+    yield Event(place, "content_block_stop")
+
+
+def _opened(block: Json) -> Json:
+    """The block before its content has come."""
+    empty = {"text": "", "thinking": "", "signature": "", "input": {}}
+    return {name: empty.get(name, value) for name, value in block.items()}
+
+
+def _deltas(block: Json, reply: Reply) -> Iterator[tuple[Json, int]]:
+    match block["type"]:
+        case "thinking":
+            said = pieces(block["thinking"])
+            for piece in said:
+                share = max(1, reply.reasoning // len(said))
+                yield {"type": "thinking_delta", "thinking": piece}, share
+            yield {"type": "signature_delta", "signature": block["signature"]}, 0
+        case "tool_use":
+            for piece in pieces(orjson.dumps(block["input"]).decode()):
+                yield {"type": "input_json_delta", "partial_json": piece}, 3
+        case _:
+            said = pieces(block["text"])
+            for piece in said:
+                share = max(1, len(reply.tokens) // len(said))
+                yield {"type": "text_delta", "text": piece}, share
+
+
+def _object(told: Told, content: list[Json]) -> Json:
+    return {
+        "id": f"msg_{told.id}",
+        "type": "message",
+        "role": "assistant",
+        "model": told.asked.model,
+        "content": content,
+        **told.diagnosed,
+    }
+
+
+def _content(reply: Reply) -> list[Json]:
+    blocks: list[Json] = []
+    if reply.thinking:
+        mark = signature(reply.thinking)
+        blocks.append({"type": "thinking", "thinking": reply.thinking, "signature": mark})
+    if reply.text:
+        blocks.append({"type": "text", "text": reply.text})
+    return blocks + [_called(call) for call in reply.calls]
+
+
+def _called(call: Called) -> Json:
+    arguments = orjson.loads(call.arguments)
+    return {"type": "tool_use", "id": f"toolu_{call.id}", "name": call.name, "input": arguments}
+
+
+MESSAGES = Speech(
+    wire="anthropic",
+    prefix="msg",
+    asked=asked,
+    answer=answer,
+    events=events,
+    midway=midway,
+    opening=1,
+)

@@ -1,0 +1,148 @@
+"""Anthropic's messages: reading the body.
+
+Source: Anthropic, prompt caching and Messages API (2026-08).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from proxy.caches.port import CachedPrompt, Ttl
+from proxy.tools.simulator.bodies import EFFORTS, Body, dumped, ttl
+from proxy.tools.simulator.clearing import cleared
+from proxy.tools.simulator.fault_directives import closing_text
+from proxy.tools.simulator.messages_rules import check
+from proxy.tools.simulator.rendering import Part, Rendering, opaque, opening
+from proxy.tools.simulator.replies import Asked, Tool
+from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.streams import Json
+
+_PICTURE = 1_000  # tokens; the lab's own figure
+_CHARACTERS_PER_TOKEN = 4
+_UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+
+
+def asked(body: Body, context: Context) -> Asked:
+    """What a messages body asks for."""
+    check(body, context.model)
+    tools = [
+        Tool(name=tool["name"], schema=dict(tool.get("input_schema") or {}))
+        for tool in body.get("tools") or ()
+    ]
+    form = (body.get("output_config") or {}).get("format") or {}
+    seen, edits = cleared(body, lambda given: prompt(given, context).tokens)
+    return Asked(
+        model=body["model"],
+        prompt=prompt(seen, context),
+        closing=closing_text(body),
+        max_tokens=min(body["max_tokens"], context.model.max_output),
+        stream=bool(body.get("stream")),
+        tools=tools,
+        forced=_forced(body.get("tool_choice") or {}, tools),
+        schema=dict(form.get("schema") or {}) if form.get("type") == "json_schema" else None,
+        reasoning=_reasoning(body, context),
+        shows_reasoning=True,
+        stops=tuple(body.get("stop_sequences") or ()),
+        echoes={"context_management": {"applied_edits": edits}}
+        if body.get("context_management")
+        else None,
+    )
+
+
+def prompt(body: Body, context: Context) -> CachedPrompt:
+    """The body's prompt, with its breakpoints.
+
+    A cache entry is a hash of everything up to and including its block, so it is found again where
+    the message goes on behind it.
+
+    A change of tool choice or thinking loses the messages but neither tools nor system, so it
+    changes the id that opens the first message and nothing before it.
+    """
+    automatic = ttl(body.get("cache_control"), "5m")
+    rendering = Rendering(context.vocabulary, goes_on=True)
+    if body.get("tools"):
+        rendering.message("tools", [_tool(rendering, tool) for tool in body["tools"]])
+    if body.get("system"):
+        rendering.message("system", _content(rendering, body["system"]))
+    start = opening(_level(body))
+    last = len(body["messages"]) - 1
+    for index, message in enumerate(body["messages"]):
+        parts = _content(rendering, message["content"])
+        if automatic is not None and index == last:
+            parts = _marked(parts, automatic)
+        rendering.message(message["role"], parts, start)
+        start = opening("")
+    effort = (body.get("output_config") or {}).get("effort")
+    form = (body.get("output_config") or {}).get("format")
+    said = (context.key, body["model"], effort, form and dumped(form))
+    return rendering.prompt(scope="\n".join(str(each) for each in said))
+
+
+def _level(body: Body) -> str:
+    """What the messages' cache depends on besides the messages; "" for the defaults."""
+    said = [body.get("tool_choice"), body.get("thinking")]
+    return dumped(said) if any(said) else ""
+
+
+def _forced(choice: Mapping[str, str], tools: Sequence[Tool]) -> Sequence[str]:
+    if choice.get("type") == "any" and tools:
+        return [tools[0].name]
+    return [choice["name"]] if choice.get("type") == "tool" else []
+
+
+def _reasoning(body: Body, context: Context) -> int:
+    """Tokens of thinking; a budget is used to a quarter, effort as on the other wire."""
+    thinking = body.get("thinking") or {}
+    kind = thinking.get("type")
+    if kind == "enabled":
+        return int(thinking["budget_tokens"]) // 4
+    if kind == "adaptive":
+        effort = (body.get("output_config") or {}).get("effort") or "medium"
+        return EFFORTS.get(effort, EFFORTS["medium"])
+    return 0
+
+
+def _tool(rendering: Rendering, tool: Json) -> Part:
+    bare = {name: value for name, value in tool.items() if name != "cache_control"}
+    return rendering.text(dumped(bare), ttl(tool.get("cache_control"), "5m"))
+
+
+def _content(rendering: Rendering, said: object) -> list[Part]:
+    if isinstance(said, str):
+        return [rendering.text(said)]
+    return [_block(rendering, block) for block in said] if isinstance(said, list) else []
+
+
+def _block(rendering: Rendering, block: Json) -> Part:
+    kind = block["type"]
+    mark = ttl(block.get("cache_control"), "5m")
+    if kind == "text":
+        return rendering.text(block["text"], mark)
+    if kind == "tool_use":
+        return rendering.called(block["name"], dumped(block["input"]), mark)
+    if kind == "tool_result":
+        return _result(rendering, block, mark)
+    if kind == "thinking":
+        return Part(kind, rendering.vocabulary.ids(block["thinking"]))
+    return _opaque(block, mark)
+
+
+def _opaque(block: Json, mark: Ttl | None) -> Part:
+    said = dumped(block.get("source", block))
+    count = _PICTURE if block["type"] == "image" else len(said) // _CHARACTERS_PER_TOKEN + 1
+    return opaque(block["type"], said, count, mark)
+
+
+def _result(rendering: Rendering, block: Json, mark: Ttl | None) -> Part:
+    parts = _content(rendering, block.get("content", ""))
+    tokens = tuple(token for part in parts for token in part.tokens)
+    return Part("tool_result", tokens, mark)
+
+
+def _marked(parts: Sequence[Part], automatic: Ttl) -> list[Part]:
+    """The blocks with the last one that can be cached marked, unless it is already."""
+    marked = list(parts)
+    for index in reversed(range(len(marked))):
+        if marked[index].kind not in _UNMARKABLE and marked[index].tokens:
+            marked[index] = replace(marked[index], mark=marked[index].mark or automatic)
+            break
+    return marked

@@ -1,0 +1,179 @@
+"""What a simulated model answers: text, tool calls or JSON, always the same for the same prompt."""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from random import Random
+from typing import Any, Literal
+
+import orjson
+
+from proxy.caches.port import CachedPrompt
+from proxy.tools.simulator.fault_directives import Cues, unspoken
+from proxy.tools.simulator.rendering import Vocabulary, call_text
+from proxy.tools.simulator.samples import sample
+from proxy.tools.simulator.words import dice, prose, refusal
+
+Finish = Literal["stop", "sequence", "length", "tools", "refusal"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool the model may call."""
+
+    name: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a body asks for, the same on every wire.
+
+    Attributes:
+        model: As the caller named it.
+        prompt: What the model reads.
+        closing: The text of the closing user message; "" if there is none.
+        stream: Whether it wants server-sent events.
+        usage_chunk: Whether a stream is to end with its usage, where that is a choice.
+        max_tokens: Most tokens to generate.
+        tools: What may be called.
+        forced: Names of tools that must be called.
+        schema: What the text must satisfy, {} for any JSON object; None for prose.
+        reasoning: How many tokens of reasoning it pays for.
+        shows_reasoning: Whether the reasoning is part of the answer.
+        seals_reasoning: Whether an answer carries its reasoning in a form only we can read.
+        stops: Where generation ends.
+        n: How many answers.
+        echoes: What the answer object repeats from the body.
+    """
+
+    model: str
+    prompt: CachedPrompt
+    closing: str
+    max_tokens: int
+    stream: bool = False
+    usage_chunk: bool = False
+    tools: Sequence[Tool] = ()
+    forced: Sequence[str] = ()
+    schema: Mapping[str, Any] | None = None
+    reasoning: int = 0
+    shows_reasoning: bool = False
+    seals_reasoning: bool = False
+    stops: Sequence[str] = ()
+    n: int = 1
+    echoes: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """One tool call; its arguments are JSON text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """One answer.
+
+    Attributes:
+        text: What it says; "" where it only calls tools.
+        calls: The tools it calls.
+        finish: Why it ended.
+        stop: The stop sequence met; "" for none.
+        tokens: What was generated, without the reasoning.
+        reasoning: Tokens of reasoning.
+        thinking: The reasoning's text, where it is shown.
+    """
+
+    text: str = ""
+    calls: tuple[Called, ...] = ()
+    finish: Finish = "stop"
+    stop: str = ""
+    tokens: tuple[int, ...] = ()
+    reasoning: int = 0
+    thinking: str = ""
+
+
+def reply(asked: Asked, cues: Cues, vocabulary: Vocabulary, words: int, index: int = 0) -> Reply:
+    """The answer to a prompt; ``index`` tells the answers of one call apart."""
+    seed = _seed(asked, index)
+    thrown = dice(seed)
+    reasoning = min(asked.reasoning, asked.max_tokens)
+    thinking = ""
+    if asked.shows_reasoning and reasoning:
+        thinking = vocabulary.cut(prose(thrown, "", reasoning), reasoning)
+        reasoning = len(vocabulary.ids(thinking))
+    left = asked.max_tokens - reasoning
+    names = asked.forced or _cued(asked, cues)
+    if names and "refuse" not in cues:
+        answer = _calling(asked, names, seed, vocabulary)
+    else:
+        answer = _saying(_text(asked, cues, thrown, words), asked, cues, vocabulary)
+    return _bounded(answer, left, reasoning, thinking, vocabulary)
+
+
+def signature(thinking: str) -> str:
+    """The signature of a thinking block; it changes with every character of it."""
+    return b64encode(
+        b"lab-simulated" + blake2b(thinking.encode(), digest_size=24).digest()
+    ).decode()
+
+
+def _seed(asked: Asked, index: int) -> int:
+    said = f"{asked.closing}\n{asked.prompt.tokens}\n{index}".encode()
+    return int.from_bytes(blake2b(said, digest_size=8).digest())
+
+
+def _cued(asked: Asked, cues: Cues) -> Sequence[str]:
+    """The tools a script wants called; a call without a name means the first."""
+    if not asked.tools:
+        return ()
+    return [name or asked.tools[0].name for name in cues.values("call")]
+
+
+def _calling(asked: Asked, names: Sequence[str], seed: int, vocabulary: Vocabulary) -> Reply:
+    schemas = {tool.name: tool.schema for tool in asked.tools}
+    calls = []
+    for index, name in enumerate(names):
+        schema = schemas.get(name, {})
+        arguments = sample(schema, dice(seed + index)) if schema.get("properties") else {}
+        called = Called(
+            id=f"{seed % 2**40:010x}{index:02d}",
+            name=name,
+            arguments=orjson.dumps(arguments).decode(),
+        )
+        calls.append(called)
+    text = "".join(call_text(call.name, call.arguments) for call in calls)
+    return Reply(calls=tuple(calls), finish="tools", tokens=vocabulary.ids(text))
+
+
+def _text(asked: Asked, cues: Cues, thrown: Random, words: int) -> str:
+    if "refuse" in cues:
+        return refusal()
+    if asked.schema is not None:
+        return orjson.dumps(sample(asked.schema, thrown)).decode()
+    wanted = int(cues.number("words", words * (0.5 + thrown.random())))
+    return prose(thrown, unspoken(asked.closing), wanted)
+
+
+def _saying(text: str, asked: Asked, cues: Cues, vocabulary: Vocabulary) -> Reply:
+    met = [(text.find(stop), stop) for stop in asked.stops if stop and stop in text]
+    finish: Finish = "refusal" if "refuse" in cues else "stop"
+    stop = ""
+    if met:
+        at, stop = min(met)
+        text, finish = text[:at], "sequence"
+    return Reply(text=text, finish=finish, stop=stop, tokens=vocabulary.ids(text))
+
+
+def _bounded(
+    answer: Reply, left: int, reasoning: int, thinking: str, vocabulary: Vocabulary
+) -> Reply:
+    """The answer within its bound; tool calls that do not fit are left out."""
+    if len(answer.tokens) > left:
+        text = vocabulary.cut(answer.text, left)
+        answer = Reply(text=text, tokens=vocabulary.ids(text), finish="length")
+    return replace(answer, reasoning=reasoning, thinking=thinking)

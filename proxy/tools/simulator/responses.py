@@ -1,0 +1,185 @@
+"""OpenAI's Responses: the answers.
+
+Source: OpenAI API reference, Responses streaming and usage (openai 3.52).
+"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from proxy.tools.simulator.replies import Called, Reply, signature
+from proxy.tools.simulator.responses_bodies import asked
+from proxy.tools.simulator.scripted_reply import Speech, Told
+from proxy.tools.simulator.streams import Event, Json
+from proxy.tools.simulator.words import pieces
+from slo.usage import Usage
+
+
+def answer(told: Told) -> Json:
+    """The whole answer."""
+    reply = told.replies[0]
+    cut = reply.finish == "length"
+    return _object(told, "incomplete" if cut else "completed", output(told)) | {
+        "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+        "usage": counts(told.usage),
+        **told.diagnosed,
+    }
+
+
+def output(told: Told) -> list[Json]:
+    """The answer's items: its reasoning, then one message or one item per tool call."""
+    reply = told.replies[0]
+    if reply.calls:
+        calls = [_called(call, call.arguments, "completed") for call in reply.calls]
+        return [*_reasoning(told), *calls]
+    status = "incomplete" if reply.finish == "length" else "completed"
+    return [*_reasoning(told), _message(told, [_part(reply, reply.text)], status)]
+
+
+def counts(usage: Usage) -> Json:
+    """Usage as Responses tells it: all prompt tokens in one figure, the cached ones among them."""
+    return {
+        "input_tokens": usage.prompt,
+        "input_tokens_details": {
+            "cached_tokens": usage.cache_read,
+            "cache_write_tokens": usage.prompt - usage.input - usage.cache_read,
+            "cache_write_tokens_details": {
+                "ttl_30m_tokens": usage.write_30m,
+                "ttl_12h_tokens": usage.write_12h,
+            },
+        },
+        "output_tokens": usage.generated,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.prompt + usage.generated,
+    }
+
+
+def events(told: Told) -> Sequence[Event]:
+    """The answer as a stream; every event has a name and a number, and there is no ``[DONE]``."""
+    numbered = []
+    for number, event in enumerate(_told(told)):
+        payload = {"type": event.name, "sequence_number": number} | (event.payload or {})
+        numbered.append(Event(payload, event.name, event.tokens))
+    return numbered
+
+
+def midway(told: Told) -> Event:
+    """An event that tells usage before the end."""
+    usage = msgspec.structs.replace(told.usage, output=told.usage.output // 2)
+    response = _object(told, "in_progress", []) | {"usage": counts(usage)}
+    name = "response.in_progress"
+    return Event({"type": name, "sequence_number": 0, "response": response}, name)
+
+
+def _told(told: Told) -> Iterator[Event]:
+    started = _object(told, "in_progress", [])
+    yield Event({"response": started}, "response.created")
+    yield Event({"response": started}, "response.in_progress")
+    reply = told.replies[0]
+    before = _reasoning(told)
+    for index, item in enumerate(before):
+        yield Event({"output_index": index, "item": item}, "response.output_item.added")
+        yield Event({"output_index": index, "item": item}, "response.output_item.done")
+    for index, call in enumerate(reply.calls, len(before)):
+        yield from _calling(index, call)
+    if not reply.calls:
+        yield from _saying(told, reply, len(before))
+    whole = answer(told)
+    yield Event({"response": whole}, f"response.{whole['status']}")
+
+
+def _saying(told: Told, reply: Reply, index: int) -> Iterator[Event]:
+    place: Json = {"item_id": f"msg_{told.id}", "output_index": index, "content_index": 0}
+    refused = reply.finish == "refusal"
+    kind, field = ("refusal", "refusal") if refused else ("output_text", "text")
+    yield Event(
+        {"output_index": index, "item": _message(told, [], "in_progress")},
+        "response.output_item.added",
+    )
+    yield Event(place | {"part": _part(reply, "")}, "response.content_part.added")
+    said = pieces(reply.text)
+    for piece in said:
+        tokens = max(1, len(reply.tokens) // len(said))
+        delta = place | {"delta": piece} | ({} if refused else {"logprobs": []})
+        yield Event(delta, f"response.{kind}.delta", tokens)
+    done = place | {field: reply.text} | ({} if refused else {"logprobs": []})
+    yield Event(done, f"response.{kind}.done")
+    yield Event(place | {"part": _part(reply, reply.text)}, "response.content_part.done")
+    yield Event({"output_index": index, "item": output(told)[-1]}, "response.output_item.done")
+
+
+def _calling(index: int, call: Called) -> Iterator[Event]:
+    place: Json = {"item_id": f"fc_{call.id}", "output_index": index}
+    added = {"output_index": index, "item": _called(call, "", "in_progress")}
+    yield Event(added, "response.output_item.added")
+    for piece in pieces(call.arguments):
+        delta = place | {"delta": piece}
+        yield Event(delta, "response.function_call_arguments.delta", 3)
+    done = place | {"arguments": call.arguments, "name": call.name}
+    yield Event(done, "response.function_call_arguments.done")
+    item = _called(call, call.arguments, "completed")
+    yield Event({"output_index": index, "item": item}, "response.output_item.done")
+
+
+def _object(told: Told, status: str, items: list[Json]) -> Json:
+    return {
+        "id": f"resp_{told.id}",
+        "object": "response",
+        "created_at": told.created,
+        "status": status,
+        "background": False,
+        "error": None,
+        "incomplete_details": None,
+        "model": told.asked.model,
+        "output": items,
+        "usage": None,
+        "user": None,
+        **(told.asked.echoes or {}),
+    }
+
+
+def _reasoning(told: Told) -> list[Json]:
+    """The item that stands for the reasoning; none where there was none."""
+    if not told.replies[0].reasoning:
+        return []
+    item_id = f"rs_{told.id}"
+    sealed = {"encrypted_content": signature(item_id)} if told.asked.seals_reasoning else {}
+    return [{"id": item_id, "type": "reasoning", "summary": [], **sealed}]
+
+
+def _message(told: Told, content: list[Json], status: str) -> Json:
+    return {
+        "id": f"msg_{told.id}",
+        "type": "message",
+        "role": "assistant",
+        "status": status,
+        "content": content,
+    }
+
+
+def _part(reply: Reply, text: str) -> Json:
+    if reply.finish == "refusal":
+        return {"type": "refusal", "refusal": text}
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _called(call: Called, arguments: str, status: str) -> Json:
+    return {
+        "id": f"fc_{call.id}",
+        "type": "function_call",
+        "call_id": f"call_{call.id}",
+        "name": call.name,
+        "arguments": arguments,
+        "status": status,
+    }
+
+
+RESPONSES = Speech(
+    wire="openai",
+    prefix="resp",
+    asked=asked,
+    answer=answer,
+    events=events,
+    midway=midway,
+    opening=2,
+)

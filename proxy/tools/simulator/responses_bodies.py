@@ -1,0 +1,138 @@
+"""OpenAI's Responses: reading the body.
+
+Source: OpenAI, prompt caching guide (2026-09) and Responses reference (openai 3.52).
+"""
+
+from collections.abc import Mapping, Sequence
+
+from proxy.caches.port import CachedPrompt, Role
+from proxy.tools.simulator.bodies import EFFORTS, Body, bounded, dumped, required
+from proxy.tools.simulator.chat_bodies import cacheable, check_unmarked, content, forced
+from proxy.tools.simulator.fault_directives import closing_text
+from proxy.tools.simulator.refusals import Refusal
+from proxy.tools.simulator.rendering import Rendering
+from proxy.tools.simulator.replies import Asked, Tool, signature
+from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.streams import Json
+
+_ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+}
+
+
+def items(body: Body) -> list[Json]:
+    """The input as items; text alone is a user's message.
+
+    Raises:
+        Refusal: If there is none.
+    """
+    said = required(body, "input", (str, list))
+    return [{"role": "user", "content": said}] if isinstance(said, str) else list(said)
+
+
+def asked(body: Body, context: Context) -> Asked:
+    """What a Responses body asks for."""
+    given = items(body)
+    _check(given)
+    if context.model.regime == "openai-interval":
+        check_unmarked(body, given)
+    tools = [
+        Tool(name=tool["name"], schema=dict(tool.get("parameters") or {}))
+        for tool in body.get("tools") or ()
+        if "name" in tool
+    ]
+    form = (body.get("text") or {}).get("format") or {}
+    effort = (body.get("reasoning") or {}).get("effort") or "none"
+    return Asked(
+        model=body["model"],
+        prompt=_prompt(body, given, context),
+        closing=closing_text(body),
+        max_tokens=bounded(body, ("max_output_tokens",), context.model.max_output),
+        stream=bool(body.get("stream")),
+        tools=tools,
+        forced=forced(body.get("tool_choice"), tools),
+        schema=_schema(form),
+        reasoning=EFFORTS.get(effort, 0),
+        seals_reasoning="reasoning.encrypted_content" in (body.get("include") or ()),
+        echoes=_echoes(body),
+    )
+
+
+def _check(given: Sequence[Json]) -> None:
+    """Each output answers a call before it, each call is answered, and no seal is broken."""
+    open_calls: set[str] = set()
+    for item in given:
+        sealed = item.get("encrypted_content")
+        if sealed is not None and sealed != signature(item.get("id", "")):
+            reason = f"The encrypted content for item {item.get('id')} could not be verified."
+            raise Refusal(400, reason, code="invalid_encrypted_content")
+        if item.get("type") == "function_call":
+            open_calls.add(item["call_id"])
+        elif item.get("type") == "function_call_output":
+            if item["call_id"] not in open_calls:
+                raise Refusal(
+                    400, f"No tool call found for output {item['call_id']}.", param="input"
+                )
+            open_calls.discard(item["call_id"])
+    if open_calls:
+        names = ", ".join(sorted(open_calls))
+        raise Refusal(400, f"No tool output found for function call {names}.", param="input")
+
+
+def _echoes(body: Body) -> Json:
+    """What a response repeats of its request."""
+    return {
+        "instructions": body.get("instructions"),
+        "max_output_tokens": body.get("max_output_tokens"),
+        "metadata": body.get("metadata") or {},
+        "parallel_tool_calls": body.get("parallel_tool_calls", True),
+        "previous_response_id": body.get("previous_response_id"),
+        "reasoning": body.get("reasoning") or {"effort": None, "summary": None},
+        "service_tier": body.get("service_tier") or "default",
+        "store": body.get("store", True),
+        "temperature": body.get("temperature"),
+        "text": body.get("text") or {"format": {"type": "text"}},
+        "tool_choice": body.get("tool_choice") or "auto",
+        "tools": body.get("tools") or [],
+        "top_p": body.get("top_p"),
+        "truncation": body.get("truncation") or "disabled",
+    }
+
+
+def _schema(form: Json) -> Json | None:
+    if form.get("type") == "json_schema":
+        return dict(form.get("schema") or {})
+    return {} if form.get("type") == "json_object" else None
+
+
+def _prompt(body: Body, given: Sequence[Json], context: Context) -> CachedPrompt:
+    rendering = Rendering(context.vocabulary)
+    if body.get("tools"):
+        rendering.message("tools", [rendering.text(dumped(tool)) for tool in body["tools"]])
+    text = body.get("text") or {}
+    if (text.get("format") or {}).get("type") == "json_schema":
+        rendering.message("system", [rendering.text(dumped(text["format"]))])
+    if body.get("instructions"):
+        rendering.message("developer", [rendering.text(body["instructions"])])
+    for item in given:
+        _item(rendering, item)
+    shaping = ((body.get("reasoning") or {}).get("effort"), text.get("verbosity"))
+    return cacheable(rendering, body, context, *shaping)
+
+
+def _item(rendering: Rendering, item: Json) -> None:
+    match item.get("type", "message"):
+        case "message":
+            role = str(item.get("role"))
+            if role not in _ROLES:
+                raise Refusal(400, f"role: {role!r} is unknown.", param="input")
+            rendering.message(_ROLES[role], content(rendering, item.get("content")))
+        case "function_call":
+            rendering.message("assistant", [rendering.called(item["name"], item["arguments"])])
+        case "function_call_output":
+            rendering.message("tool", content(rendering, item.get("output")))
+        case _:
+            rendering.message("assistant", [rendering.text(dumped(item))])

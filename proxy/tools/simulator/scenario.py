@@ -1,0 +1,203 @@
+"""Scenarios: what goes wrong in the simulator over time, by a TOML file.
+
+::
+
+    [[phases]]
+    at = "5m"                    # after the start
+    for = "10m"                  # to the end if it is left out
+    models = ["gpt-5.6-terra"]   # all if it is left out
+    slow = 3                     # everything takes that many times as long
+    fault = "503"                # any fault directive of `proxy.tools.simulator.fault_directives`
+    share = 0.2                  # the part of calls with that fault, evenly spread; all if left out
+    requests_per_minute = 60     # a rate limit; calls beyond it get 429 with `retry-after`
+
+Phases may overlap; what they do adds up. Nothing is random, so a scenario plays alike each time.
+"""
+
+from collections.abc import Collection, Iterator
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+
+from proxy.catalog.fields import Fields, chosen, spoken
+from proxy.catalog.problems import BadCatalog, Problem
+from proxy.catalog.source import Node, parse
+from proxy.tools.simulator.fault_directives import NAMES, Cues
+from proxy.tools.simulator.fault_directives import parse as parse_cues
+from proxy.tools.simulator.limits import Allowance
+from slo.duration import seconds
+from slo.duration import spoken as duration
+
+_KEYS: Final = ("at", "for", "models", "slow", "fault", "share", "requests_per_minute")
+
+
+class Phase(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes wrong for a while.
+
+    Attributes:
+        at: When it begins, in seconds after the start.
+        until: When it ends; None for never.
+        models: Whose calls meet it; empty for all.
+        slow: How many times as long everything takes.
+        fault: What calls meet, as a fault directive; "" for nothing.
+        share: The part of calls that meet the fault, above 0 and up to 1.
+        requests_per_minute: A rate limit; None for none.
+    """
+
+    at: float
+    until: float | None = None
+    models: tuple[str, ...] = ()
+    slow: float = 1.0
+    fault: str = ""
+    share: float = 1.0
+    requests_per_minute: int | None = None
+
+    def __str__(self) -> str:
+        """In words: ``from 5m to 15m, gpt-5.6-terra: 3 times slower``."""
+        end = "" if self.until is None else f" to {duration(self.until)}"
+        part = "" if self.share == 1 else f" for {self.share:.0%} of calls"
+        done = [
+            *([f"{self.slow:g} times slower"] if self.slow != 1 else []),
+            *([f"fault {self.fault}{part}"] if self.fault else []),
+            *([f"{self.requests_per_minute} requests a minute"] if self.has_limit else []),
+        ]
+        whose = ", ".join(self.models) or "all models"
+        return f"from {duration(self.at)}{end}, {whose}: {', '.join(done)}"
+
+    @property
+    def has_limit(self) -> bool:
+        """Whether it limits requests."""
+        return self.requests_per_minute is not None
+
+    def holds(self, model: str, elapsed: float) -> bool:
+        """Whether calls to the model meet it so many seconds after the start."""
+        is_now = self.at <= elapsed and (self.until is None or elapsed < self.until)
+        return is_now and (not self.models or model in self.models)
+
+
+class Scenario:
+    """Phases as they are played.
+
+    Args:
+        phases: What goes wrong.
+        start: When it starts, in seconds of the clock that it is asked by.
+    """
+
+    def __init__(self, phases: Collection[Phase], start: float) -> None:
+        self._phases = tuple(phases)
+        self._start = start
+        self._calls = [0] * len(self._phases)
+        self._limits = [
+            Allowance(each.requests_per_minute or 1, start + each.at) for each in self._phases
+        ]
+
+    def cues(self, model: str, now: float) -> Cues:
+        """What a call to the model meets that arrives now."""
+        found = Cues()
+        for index, phase in enumerate(self._phases):
+            if phase.holds(model, now - self._start):
+                found += self._met(index, phase, now)
+        return found
+
+    def _met(self, index: int, phase: Phase, now: float) -> Cues:
+        """What the call meets of one phase."""
+        wait = self._limits[index].take(1, now) if phase.has_limit else 0.0
+        if wait:
+            return parse_cues(f"429={wait:.3f}")
+        found = parse_cues(f"slow={phase.slow:g}") if phase.slow != 1 else Cues()
+        if phase.fault:
+            before, self._calls[index] = self._calls[index], self._calls[index] + 1
+            if int(before * phase.share) < int((before + 1) * phase.share):
+                found += parse_cues(phase.fault)
+        return found
+
+
+def read(text: str, file: str, models: Collection[str]) -> tuple[Phase, ...]:
+    """The phases of a scenario file.
+
+    Args:
+        text: The file's.
+        file: Its name.
+        models: Those that are simulated.
+
+    Raises:
+        BadCatalog: With every problem found, by file and line.
+    """
+    problems: list[Problem] = []
+    top = Fields(parse(text, file), ("phases",), problems)
+    found = tuple(_phase(each, models, problems) for each in top.elements("phases"))
+    if not found and not problems:
+        problems.append(top.node.problem("has no phases", "write a table [[phases]]"))
+    if problems:
+        raise BadCatalog(problems)
+    return found
+
+
+def _phase(node: Node, models: Collection[str], problems: list[Problem]) -> Phase:
+    fields = Fields(node, _KEYS, problems)
+    named = [chosen(each, models, problems) for each in fields.elements("models")]
+    if "at" not in fields.nodes:
+        problems.append(node.problem("has no `at`", 'write at = "0s" for from the start'))
+    if not {"slow", "fault", "requests_per_minute"} & fields.nodes.keys():
+        what = "does nothing"
+        problems.append(node.problem(what, "write slow, fault or requests_per_minute"))
+    if "share" in fields.nodes and "fault" not in fields.nodes:
+        problems.append(fields.nodes["share"].problem("is of no fault", "write a fault, too"))
+    at, lasts = _duration(fields, "at"), _duration(fields, "for")
+    limit = fields.get("requests_per_minute", int)
+    if limit == 0:
+        node = fields.nodes["requests_per_minute"]
+        problems.append(node.problem("is 0", 'write fault = "429" to refuse all calls'))
+    return Phase(
+        at=at or 0.0,
+        until=None if lasts is None else (at or 0.0) + lasts,
+        models=tuple(named),
+        slow=_number(fields, "slow", 1_000.0),
+        fault=_fault(fields),
+        share=_number(fields, "share", 1.0),
+        requests_per_minute=limit,
+    )
+
+
+def _duration(fields: Fields, key: str) -> float | None:
+    """Seconds; None where the key is absent."""
+    text = fields.get(key, str)
+    if text is None:
+        return None
+    found = seconds(text)
+    if found is None:
+        mend = 'write a duration, such as "90s" or "10m"'
+        fields.problems.append(fields.nodes[key].problem(f'is "{text}"', mend))
+    return found
+
+
+def _number(fields: Fields, key: str, most: float) -> float:
+    """A number above 0 and up to this; 1 where the key is absent."""
+    node = fields.nodes.get(key)
+    if node is None:
+        return 1.0
+    value = node.value
+    is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= most:
+        mend = f"write a number above 0 and up to {most:g}"
+        fields.problems.append(node.problem(f"is {spoken(value)}", mend))
+        return 1.0
+    return float(value)
+
+
+def _fault(fields: Fields) -> str:
+    """A fault directive; "" where the key is absent."""
+    text = fields.text("fault")
+    for problem in _faults(text):
+        fields.problems.append(fields.nodes["fault"].problem(*problem))
+    return text
+
+
+def _faults(text: str) -> Iterator[tuple[str, str]]:
+    """What is wrong with a fault directive, and what to do about it."""
+    try:
+        parse_cues(text)
+    except ValueError:
+        known = ", ".join(name for name in NAMES if name != "ok")
+        yield f'is "{text}"', f"write a status from 400 to 599, or some of {known}"

@@ -1,0 +1,106 @@
+"""The ASGI response that plays steps, and stops when the client leaves."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import anyio
+from anyio.lowlevel import checkpoint
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from proxy.tools.simulator.streams import Step
+from proxy.tools.simulator.upstream import Exchange, Sleep
+from slo.usage import Usage
+
+#: The ASGI extension with which the lab's own server lets a connection be reset.
+RESET = "thriftgate.lab.reset"
+
+
+class Played(Response):
+    """An answer that is a sequence of steps.
+
+    The steps are taken one by one as they are played, so what they do to a cache happens in time.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        steps: Iterable[Step],
+        *,
+        sleep: Sleep,
+        status: int,
+        usage: Usage | None = None,
+        headers: Sequence[tuple[str, str]],
+    ) -> None:
+        self.background = None
+        self.status_code = status
+        self.raw_headers = [(name.encode(), value.encode("latin-1")) for name, value in headers]
+        self._exchange = exchange
+        self._steps = steps
+        self._sleep = sleep
+        self._usage = usage
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Play the steps until they end or the client leaves.
+
+        Raises:
+            ConnectionResetError: If a step cuts the connection and the server cannot.
+        """
+        try:
+            await self._attended(receive, send, scope.get("extensions", {}).get(RESET))
+        finally:
+            self._exchange.over.set()
+
+    async def _attended(
+        self, receive: Receive, send: Send, reset: Callable[[], None] | None
+    ) -> None:
+        cut = False
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._watch, receive, group.cancel_scope)
+            cut = await self._play(send)
+            if cut and reset is not None:
+                reset()
+                await anyio.sleep_forever()  # until the watch sees the connection gone
+            group.cancel_scope.cancel()
+        if cut and reset is None:
+            raise ConnectionResetError("The lab cut the connection.")
+
+    async def _watch(self, receive: Receive, scope: anyio.CancelScope) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._exchange.hung_up = not self._exchange.complete
+        scope.cancel()
+
+    async def _play(self, send: Send) -> bool:
+        """Whether the connection is to be cut now."""
+        for step in self._steps:
+            match step.kind:
+                case "wait":
+                    await self._sleep(step.seconds)
+                case "head":
+                    await self._begin(send)
+                case "charge":
+                    self._exchange.usage = self._usage
+                case "send":
+                    await self._pass(send, step)
+                case "silence":
+                    await anyio.sleep_forever()
+                case _:
+                    self._exchange.complete = True
+                    await checkpoint()
+                    await checkpoint()  # a uvloop transport writes at the end of its turn
+                    return True
+        self._exchange.complete = True
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        return False
+
+    async def _begin(self, send: Send) -> None:
+        if not self._exchange.status:
+            self._exchange.status = self.status_code
+            start = {"type": "http.response.start", "status": self.status_code}
+            await send(start | {"headers": self.raw_headers})
+
+    async def _pass(self, send: Send, step: Step) -> None:
+        self._exchange.sent += step.data
+        self._exchange.delivered += step.tokens
+        await send({"type": "http.response.body", "body": step.data, "more_body": True})
+        await checkpoint()

@@ -1,0 +1,155 @@
+"""A simulated provider's state: its caches, its script, its limits, and what it has seen."""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from proxy.caches.port import Cache, CachedPrompt, Served
+from proxy.caches.regimes import cache
+from proxy.tools.simulator.diagnostics import Fingerprints
+from proxy.tools.simulator.fault_directives import Cues, parse
+from proxy.tools.simulator.limits import Allowance
+from proxy.tools.simulator.models import LabSettings, Simulated
+from proxy.tools.simulator.rendering import Vocabulary
+from proxy.tools.simulator.scenario import Phase, Scenario
+from proxy.tools.simulator.streams import Json
+from slo.usage import Usage
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], Awaitable[None]]
+CacheOf = Callable[[Simulated], Cache]
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """What the lab received and what it sent back.
+
+    Attributes:
+        method: The HTTP method.
+        path: With the query, as it came.
+        headers: Names in lower case.
+        body: As it came.
+        cues: What the call was told to suffer.
+        status: The status sent; 0 while no headers have left.
+        sent: The body sent so far.
+        usage: What is charged for the whole answer; None while nothing is.
+        delivered: Generated tokens sent so far, in a stream.
+        complete: Whether all that was to be sent has been.
+        hung_up: Whether the client left before.
+        request_id: As the answer's header says.
+        over: Set when the lab is done with it, however it ended.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    cues: Cues = field(default_factory=Cues)
+    status: int = 0
+    sent: bytearray = field(default_factory=bytearray)
+    usage: Usage | None = None
+    delivered: int = 0
+    complete: bool = False
+    hung_up: bool = False
+    request_id: str = ""
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Uncached:
+    """A cache that keeps nothing."""
+
+    def serve(self, prompt: CachedPrompt, now: float) -> Served:
+        """All of it is computed."""
+        return Served(read=0, fresh=prompt.tokens)
+
+    def begun(self, prompt: CachedPrompt, now: float) -> None:
+        """Keep nothing."""
+
+    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+        """Keep nothing."""
+
+
+def cache_of(model: Simulated) -> Cache:
+    """A new cache of the model's regime.
+
+    Raises:
+        ValueError: If there is no such regime.
+    """
+    if not model.regime:
+        return Uncached()
+    return cache(model.regime, provider=model.provider, min_tokens=model.min_cache_tokens)
+
+
+class Lab:
+    """One simulated provider, or several behind one address.
+
+    Everything it keeps is bounded: the exchanges, the stored responses and the fingerprints by
+    ``settings.kept``, the caches by themselves, the script by whoever writes it.
+    """
+
+    def __init__(
+        self,
+        settings: LabSettings,
+        *,
+        clock: Clock,
+        sleep: Sleep,
+        caches: CacheOf = cache_of,
+        vocabulary: Vocabulary | None = None,
+        phases: Collection[Phase] = (),
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.sleep = sleep
+        self.vocabulary = vocabulary or Vocabulary()
+        self.exchanges: deque[Exchange] = deque(maxlen=settings.kept)
+        self.responses: OrderedDict[str, list[Json]] = OrderedDict()
+        self.fingerprints = Fingerprints(settings.kept)
+        self.requests = Allowance(settings.requests_per_minute, clock())
+        self.tokens = Allowance(settings.tokens_per_minute, clock())
+        self._caches = {name: caches(model) for name, model in settings.models.items()}
+        self._script: deque[Cues] = deque()
+        self._suffers: dict[str, Cues] = {}
+        self._scenario = Scenario(phases, clock())
+        self._numbers = 0
+
+    def script(self, cues: Iterable[str]) -> None:
+        """Queue cues for the calls to come, one entry each; "" or "ok" lets a call be.
+
+        Raises:
+            ValueError: If one of them is unknown.
+        """
+        self._script.extend([parse(each) for each in cues])
+
+    def scripted(self) -> Cues:
+        """The next entry of the script; none when it has run out."""
+        return self._script.popleft() if self._script else Cues()
+
+    def suffer(self, model: str, cue: str) -> None:
+        """Let every call to the model of that name suffer this from now on; "" lets them be.
+
+        Raises:
+            ValueError: If the cue is unknown, or no such model is served.
+        """
+        if model not in self.settings.models:
+            raise ValueError(f"The lab serves no model {model!r}.")
+        self._suffers[model] = parse(cue)
+
+    def suffered(self, model: str) -> Cues:
+        """What the calls to the model of that name suffer just now."""
+        return self._suffers.get(model, Cues()) + self._scenario.cues(model, self.clock())
+
+    def number(self) -> str:
+        """A number no answer has had."""
+        self._numbers += 1
+        return f"lab{self._numbers:016d}"
+
+    def cache(self, name: str) -> Cache:
+        """The cache of the model of that name."""
+        return self._caches[name]
+
+    def store(self, response_id: str, items: list[Json]) -> None:
+        """Keep a conversation under the id of its latest response."""
+        self.responses[response_id] = items
+        while len(self.responses) > self.settings.kept:
+            self.responses.popitem(last=False)

@@ -1,0 +1,148 @@
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from proxy.api.arrival_deadlines import ArrivalDeadlines, ArrivalTimeouts, Phase
+from tests.fakes.clock import played
+
+_TIMEOUTS = ArrivalTimeouts(headers=10, body_window=10, body_min_rate=100, unread=60)
+
+
+@dataclass
+class FakeConnection:
+    """Notes when it is cut off, and why."""
+
+    is_held: bool = False
+    unsent: int = 0
+    cut: list[tuple[float, Phase]] = field(default_factory=list)
+    begun: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+
+    def cut_off(self, phase: Phase) -> None:
+        self.cut.append((round(asyncio.get_running_loop().time() - self.begun, 3), phase))
+
+
+def watched() -> tuple[ArrivalDeadlines, FakeConnection]:
+    connection = FakeConnection()
+    loop = asyncio.get_running_loop()
+    return ArrivalDeadlines(connection, loop, _TIMEOUTS, 30), connection
+
+
+def test_a_silent_connection_is_cut_off_after_the_headers_timeout():
+    async def work() -> None:
+        deadlines, connection = watched()
+        await asyncio.sleep(5)
+        deadlines.headers_began()
+        await asyncio.sleep(500)
+
+        assert connection.cut == [(10, Phase.HEADERS)]
+
+    played(work())
+
+
+def test_a_later_request_has_the_headers_timeout_from_its_first_byte():
+    async def work() -> None:
+        deadlines, connection = watched()
+        deadlines.answering()
+        deadlines.idle()
+        await asyncio.sleep(25)
+        deadlines.headers_began()
+        deadlines.arm()
+        await asyncio.sleep(500)
+
+        assert connection.cut == [(35, Phase.HEADERS)]
+
+    played(work())
+
+
+def test_an_idle_connection_is_cut_off_after_the_keep_alive_timeout():
+    async def work() -> None:
+        deadlines, connection = watched()
+        deadlines.answering()
+        await asyncio.sleep(100)
+        deadlines.idle()
+        await asyncio.sleep(500)
+
+        assert connection.cut == [(130, Phase.IDLE)]
+
+    played(work())
+
+
+@pytest.mark.parametrize(("size", "cut"), [(999, [(10, Phase.BODY)]), (1000, [])])
+def test_a_body_is_cut_off_below_its_rate_and_not_at_it(size, cut):
+    async def work() -> None:
+        deadlines, connection = watched()
+        deadlines.body_began()
+        deadlines.arm()
+        for _ in range(5):
+            deadlines.received(size)
+            await asyncio.sleep(10)
+
+        assert connection.cut == cut
+
+    played(work())
+
+
+def test_a_body_that_came_fast_and_stops_is_cut_off_in_the_next_window():
+    async def work() -> None:
+        deadlines, connection = watched()
+        deadlines.body_began()
+        deadlines.arm()
+        deadlines.received(10**7)
+        await asyncio.sleep(500)
+
+        assert connection.cut == [(20, Phase.BODY)]
+
+    played(work())
+
+
+def test_time_in_which_the_gateway_holds_the_caller_back_does_not_count():
+    async def work() -> None:
+        deadlines, connection = watched()
+        deadlines.body_began()
+        deadlines.arm()
+        connection.is_held = True
+        await asyncio.sleep(95)
+        connection.is_held = False
+        await asyncio.sleep(500)
+
+        assert connection.cut == [(100, Phase.BODY)]
+
+    played(work())
+
+
+def test_a_call_that_is_answered_has_no_deadline_of_arrival():
+    async def work() -> None:
+        deadlines, connection = watched()
+        deadlines.answering()
+        await asyncio.sleep(3600)
+
+        assert connection.cut == []
+
+    played(work())
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_an_answer_of_which_nothing_is_taken_is_cut_off(takes):
+    async def work() -> None:
+        deadlines, connection = watched()
+        deadlines.answering()
+        for left in range(1000, 600, -1):
+            connection.unsent = left if takes else 1000
+            await asyncio.sleep(1)
+
+        assert bool(connection.cut) is not takes
+        assert connection.cut[:1] in ([], [(70 + 60, Phase.ANSWER)], [(70, Phase.ANSWER)])
+
+    played(work())
+
+
+def test_a_stopped_watch_cuts_nothing_off():
+    async def work() -> None:
+        deadlines, connection = watched()
+        deadlines.stop()
+        await asyncio.sleep(500)
+
+        assert connection.cut == []
+
+    played(work())

@@ -1,0 +1,71 @@
+import pytest
+
+from proxy.api.cors import with_cors
+from tests.fakes.asgi import Connection, asked, nothing, scope
+from tests.fakes.clock import played
+from tests.fakes.house import House
+
+APP = "https://app.example.com"
+PREFLIGHT = {
+    "access-control-request-method": "POST",
+    "access-control-request-headers": "authorization,x-stainless-os",
+    "authorization": "",
+}
+
+
+def called(*origins: str, method: str = "POST", path: str = "/v1/chat/completions", **sent: str):
+    """A call to a gateway that is open to these origins."""
+    house = House()
+    head = scope(path, method, {name.replace("_", "-"): value for name, value in sent.items()})
+    return played(asked(with_cors(house.front, origins), head, Connection([b"{}"])))
+
+
+def test_without_origins_the_app_stays_itself():
+    assert with_cors(nothing, ()) is nothing
+
+
+@pytest.mark.parametrize(("origins", "told"), [([APP], APP), (["*"], "*")])
+def test_an_error_carries_the_headers_too(origins, told):
+    answered = called(*origins, origin=APP)
+
+    assert answered.status == 400
+    assert answered.headers["access-control-allow-origin"] == told
+    assert answered.headers["access-control-expose-headers"] == "*"
+    assert "access-control-allow-credentials" not in answered.headers
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/openai/v1/chat/completions"])
+def test_a_missing_key_is_told_to_a_browser(path):
+    answered = called(APP, origin=APP, authorization="", path=path)
+
+    assert answered.status == 401
+    assert answered.headers["access-control-allow-origin"] == APP
+
+
+def test_an_answer_to_no_browser_or_another_origin_allows_nothing():
+    assert "access-control-allow-origin" not in called(APP).headers
+    assert "access-control-allow-origin" not in called(APP, origin="https://evil.example").headers
+
+
+def test_a_preflight_is_answered_without_a_key():
+    answered = called(APP, method="OPTIONS", origin=APP, **PREFLIGHT)
+
+    assert answered.status == 200
+    assert answered.headers["access-control-allow-origin"] == APP
+    assert "POST" in answered.headers["access-control-allow-methods"]
+    assert answered.headers["access-control-allow-headers"] == "authorization,x-stainless-os"
+    assert answered.headers["access-control-max-age"] == "7200"
+
+
+def test_a_preflight_of_another_origin_is_refused():
+    answered = called(APP, method="OPTIONS", origin="https://evil.example", **PREFLIGHT)
+
+    assert answered.status == 400
+    assert "access-control-allow-origin" not in answered.headers
+
+
+def test_pages_are_open_to_no_other_origin():
+    answered = called("*", path="/admin", method="GET", origin=APP)
+
+    assert answered.body == b"pages"
+    assert "access-control-allow-origin" not in answered.headers

@@ -1,0 +1,214 @@
+"""Calls when there is no room, when someone leaves, and when the mistake is ours."""
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from proxy.api.endpoint import Front
+from proxy.records.receipt import Outcome
+from tests.fakes.answers import ASKED, COMPLETION, DONE, STREAM, STREAMED, chunk, stream
+from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
+from tests.fakes.clock import played
+from tests.fakes.desk import FakeEstimator, desk
+from tests.fakes.house import House
+from tests.fakes.upstream import SILENCE, Scripted
+
+
+def test_a_gateway_that_is_full_says_when_to_come_back():
+    house = House((SILENCE,), max_calls=1)
+
+    async def work() -> Connection:
+        first = asyncio.ensure_future(asked(house.front, scope(), Connection([ASKED])))
+        await asyncio.sleep(1)
+        second = await asked(house.front, scope(), Connection([ASKED]))
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        third = await asked(house.front, scope(headers={"authorization": ""}))
+        assert refusal(third)["code"] == "missing_api_key"
+        return second
+
+    full = played(work())
+    assert (full.status, refusal(full)["code"]) == (503, "too_many_calls")
+    assert full.headers["retry-after"] == "1"
+
+
+def test_a_gateway_that_cannot_keep_receipts_takes_no_calls():
+    house = House(trouble="The disk is full.")
+    connection = house.ask()
+
+    assert (connection.status, refusal(connection)["code"]) == (503, "ledger_unavailable")
+    assert house.transport.sent == []
+
+
+def test_an_upstreams_error_reaches_the_caller_with_its_body_and_its_headers():
+    error = {"message": "No.", "type": "t", "param": None, "code": None, "failed_generation": "<f"}
+    headers = {"content-type": "application/json", "x-should-retry": "false", "retry-after": "9"}
+    headers["x-request-id"] = "req_1"
+    limits = {"x-ratelimit-remaining-requests": "3"}
+    house = House((Scripted([json.dumps({"error": error}).encode()], 429, headers | limits),))
+    answered = house.ask()
+
+    assert (answered.status, json.loads(answered.body)) == (429, {"error": error})
+    kept = {name: answered.headers[name] for name in ("x-should-retry", "retry-after", *limits)}
+    assert kept == {"x-should-retry": "false", "retry-after": "9", **limits}
+    assert answered.headers["x-thriftgate-upstream-request-id"] == "req_1"
+    assert house.receipts[0].error == "rate_limit_exceeded"
+    assert house.receipts[0].upstream_request_id == "req_1"
+
+
+class Clumsy(FakeEstimator):
+    """Makes a mistake of ours once an answer is complete or begun."""
+
+    def learn(self, *_: Any) -> None:
+        raise RuntimeError("at /etc/secret")
+
+
+def clumsy(*scripts: Scripted) -> House:
+    house = House(scripts)
+    table, ledger = desk(house.transport, estimator=Clumsy())
+    house.front = Front(nothing, table, house.front._door)
+    house.receipts = ledger.receipts
+    return house
+
+
+def test_our_own_mistake_is_a_bare_500_and_stands_in_the_log(caplog):
+    house = clumsy(Scripted([COMPLETION]))
+    with caplog.at_level(logging.ERROR, "thriftgate.front"):
+        connection = house.ask()
+
+    assert (connection.status, refusal(connection)["code"]) == (500, "internal_error")
+    assert b"secret" not in connection.body
+    assert "call_1790000000" in connection.body.decode()
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert len(house.receipts) == 1
+
+
+def test_our_own_mistake_in_the_middle_of_an_answer_breaks_it_off(caplog):
+    house = clumsy(stream(chunk("a"), STREAM))
+    connection = Connection([STREAMED])
+    with caplog.at_level(logging.ERROR, "thriftgate.front"), pytest.raises(RuntimeError):
+        house.ask(connection)
+
+    assert connection.status == 200
+    assert not connection.is_ended
+    assert DONE not in connection.body
+    (kept,) = house.receipts
+    assert (kept.outcome, kept.error) == (Outcome.BROKEN, "gateway_interrupted")
+
+
+def test_a_caller_that_leaves_is_told_nothing_more():
+    house = House((stream(chunk("a"), SILENCE),))
+    left = house.ask(Connection([STREAMED], leaves_after=3.0))
+
+    assert left.body == chunk("a")
+    assert not left.is_ended
+    assert house.receipts[0].outcome is Outcome.HUNG_UP
+
+
+def test_calls_in_flight_are_counted_down_however_they_end():
+    house = House((Scripted([COMPLETION]), stream(SILENCE), Scripted([COMPLETION])), max_calls=1)
+    house.ask()
+    house.ask(Connection([STREAMED], leaves_after=1.0))
+
+    assert house.ask().status == 200
+
+
+def test_bodies_in_flight_are_bounded_and_their_room_is_given_back():
+    house = House((SILENCE, Scripted([COMPLETION])), bodies=len(ASKED) + 10)
+
+    async def work() -> Connection:
+        first = asyncio.ensure_future(asked(house.front, scope(), Connection([ASKED])))
+        await asyncio.sleep(1)
+        assert house.room.taken == len(ASKED)
+        second = await asked(house.front, scope(), Connection([ASKED]))
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        return second
+
+    full = played(work())
+    assert (full.status, refusal(full)["code"]) == (503, "too_many_bytes")
+    assert full.headers["retry-after"] == "1"
+    assert house.ask().status == 200
+    assert house.room.taken == 0
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [Connection([b"{"]), Connection([b"{", None]), Connection([], leaves_after=1.0)],
+    ids=["refused", "silent", "left"],
+)
+def test_room_for_a_body_is_given_back_however_its_call_ends(connection):
+    house = House()
+    house.ask(connection, headers={"content-length": "900"})
+
+    assert house.room.taken == 0
+
+
+def test_a_stream_says_in_its_head_what_the_gateway_took_so_far():
+    answered = House((stream(STREAM),)).ask(STREAMED)
+
+    assert answered.headers["x-thriftgate-overhead-ms"] == "0.00"
+
+
+def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
+    house = House(scripts=(SILENCE,))
+    connection = Connection([ASKED])
+
+    async def work() -> None:
+        call = asyncio.ensure_future(asked(house.front, scope(), connection))
+        await asyncio.sleep(0.5)
+        call.cancel()
+        await call
+
+    played(work())
+
+    assert connection.status == 503
+    assert refusal(connection)["code"] == "gateway_stopping"
+    assert [kept.error for kept in house.receipts] == ["gateway_interrupted"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b'{"model":"m",' + b",".join(b'"k%d":0' % at for at in range(1_000_000)) + b"}",
+        b'{"model":"m","messages":[' + b",".join([b'{"a" :0}'] * 60_000) + b"]}",
+        b'{"model":"m","messages":[' + b",".join([b"[]"] * 600_000) + b"]}",
+    ],
+    ids=["a million keys", "spaced keys", "lists"],
+)
+def test_a_body_with_too_many_keys_is_refused_before_it_is_parsed_and_others_run(sent):
+    house = House(body=1 << 30, bodies=1 << 30)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def work() -> Connection:
+        running = asyncio.ensure_future(others())
+        connection = Connection([sent])
+        await asked(house.front, scope(), connection)
+        running.cancel()
+        return connection
+
+    connection = played(work())
+    assert (connection.status, refusal(connection)["code"]) == (413, "too_many_json_values")
+    assert turns > 10
+    assert house.receipts == []
+
+
+def test_a_large_conversation_of_many_messages_and_much_text_is_taken():
+    text = 'if a[1] == {"k": [1, 2, 3]}: pass, ' * 100
+    said = [{"role": "user", "content": text} for _ in range(3_000)]
+    sent = json.dumps({"model": "m", "messages": said}).encode()
+
+    house = House(body=1 << 30, bodies=1 << 30)
+    taken = asyncio.run(asked(house.front, scope(), Connection([sent])))
+
+    assert taken.status == 200

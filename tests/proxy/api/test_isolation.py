@@ -1,0 +1,196 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from proxy.api.isolation import NO_REALTIME, WrongMethod, check_isolated, isolated
+from proxy.calls.settlement import Seal
+from proxy.errors import Forbidden, NotFound
+from tests.fakes.desk import KEY, call
+
+README = Path(__file__).resolve().parents[3] / "README.md"
+SELF_CONTAINED = [
+    "audio/speech",
+    "audio/transcriptions",
+    "audio/translations",
+    "chat/completions",
+    "completions",
+    "embeddings",
+    "images/edits",
+    "images/generations",
+    "images/variations",
+    "moderations",
+    "rerank",
+    "responses",
+    "responses/compact",
+    "responses/input_tokens",
+]
+CONTINUING = ["responses", "responses/compact", "responses/input_tokens"]
+ALONE = ("chat/completions", "GET", 1)
+
+
+@pytest.mark.parametrize("teams", [0, 1, 2, 50])
+@pytest.mark.parametrize("endpoint", SELF_CONTAINED)
+def test_what_is_answered_from_the_call_alone_is_open_to_all(endpoint, teams):
+    check_isolated(call(b"{}", endpoint), teams)
+
+
+@pytest.mark.parametrize("endpoint", [each for each in SELF_CONTAINED if each not in CONTINUING])
+def test_nor_need_its_body_be_read_where_no_body_goes_on_from_anything(endpoint):
+    check_isolated(call(b"\xff", endpoint, ask=None), 2)
+
+
+@pytest.mark.parametrize("endpoint", CONTINUING)
+def test_a_response_whose_body_was_not_read_may_go_on_from_what_is_kept(endpoint):
+    with pytest.raises(Forbidden, match="no JSON object, so it may go on from what the provider"):
+        check_isolated(call(b"\xff", endpoint, ask=None), 2)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "method", "teams"),
+    [
+        (endpoint, method, teams)
+        for endpoint in SELF_CONTAINED
+        for method in ("GET", "HEAD", "PUT", "DELETE")
+        for teams in (1, 2)
+        if (endpoint, method, teams) != ALONE
+    ],
+)
+def test_a_path_that_only_takes_post_says_so_to_whoever_asks_otherwise(endpoint, method, teams):
+    with pytest.raises(WrongMethod, match=r"did you mean POST\?") as caught:
+        check_isolated(call(b"", endpoint, method=method, ask=None), teams)
+
+    assert (caught.value.status, caught.value.code) == (405, "method_not_allowed")
+    assert caught.value.headers == {"allow": "POST"}
+
+
+def test_a_team_alone_may_list_what_the_provider_keeps_of_it():
+    endpoint, method, teams = ALONE
+    check_isolated(call(b"", endpoint, method=method, ask=None), teams)
+
+
+def test_a_list_of_what_is_kept_for_all_teams_says_who_can_allow_it():
+    with pytest.raises(WrongMethod, match="THRIFTGATE_SHARED_PROVIDER_STATE=true"):
+        check_isolated(call(b"", method="GET", ask=None), 2)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "method"),
+    [
+        ("files", "POST"),
+        ("batches", "GET"),
+        ("responses/resp_1", "GET"),
+        ("responses/", "POST"),
+        ("chat/completions/chatcmpl_1", "POST"),
+        ("conversations", "POST"),
+    ],
+)
+def test_what_a_provider_keeps_is_one_teams_only(endpoint, method):
+    asked = call(b"{}", endpoint, method=method)
+    check_isolated(asked, 1)
+    with pytest.raises(Forbidden, match="reaches what the provider keeps for all teams") as caught:
+        check_isolated(asked, 2)
+
+    assert caught.value.code == "provider_state_is_shared"
+
+
+@pytest.mark.parametrize("endpoint", ["made/tomorrow", "filesystem"])
+def test_a_path_that_nobody_knows_is_one_teams_only_and_said_to_be_unknown(endpoint):
+    asked = call(b"{}", endpoint)
+    check_isolated(asked, 1)
+    with pytest.raises(Forbidden, match="does not know, so it may reach what the provider keeps"):
+        check_isolated(asked, 2)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        b'"previous_response_id":"resp_1"',
+        b'"conversation":"conv_1"',
+        b'"conversation":{"id":"conv_1"}',
+        b'"background":true',
+        b'"b\\u0061ckground":true',
+        b'"background":null,"background":true',
+    ],
+)
+@pytest.mark.parametrize("endpoint", CONTINUING)
+def test_a_response_that_needs_what_the_provider_keeps_is_one_teams_only(field, endpoint):
+    asked = call(b"{" + field + b"}", endpoint)
+    check_isolated(asked, 1)
+    with pytest.raises(Forbidden, match="keeps for all teams") as caught:
+        check_isolated(asked, 2)
+    assert f"(`{caught.value.param}`)" in caught.value.message
+    check_isolated(call(b"{" + field + b"}", "chat/completions"), 2)
+
+
+def test_a_field_that_says_nothing_is_as_good_as_none():
+    body = b'{"previous_response_id":null,"conversation": null ,"background":false}'
+
+    check_isolated(call(body, "responses"), 2)
+
+
+@pytest.mark.parametrize("teams", [1, 2])
+def test_tokens_that_go_past_the_gateway_are_given_to_nobody(teams):
+    with pytest.raises(Forbidden, match="own tokens"):
+        check_isolated(call(b"{}", "chatkit/sessions"), teams)
+
+
+@pytest.mark.parametrize("teams", [1, 2])
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "realtime",
+        "realtime/calls",
+        "realtime/client_secrets",
+        "realtime/sessions",
+        "realtime/transcription_sessions",
+    ],
+)
+def test_realtime_sessions_are_refused_in_the_sentence_that_readme_has(endpoint, teams):
+    with pytest.raises(Forbidden) as caught:
+        check_isolated(call(b"{}", endpoint), teams)
+
+    assert (caught.value.status, caught.value.code) == (403, "realtime_unsupported")
+    assert caught.value.message.startswith(NO_REALTIME)
+    assert "SHARED_PROVIDER_STATE=true" in caught.value.message
+    assert NO_REALTIME in README.read_text(encoding="utf8")
+
+
+def test_where_there_are_several_teams_each_has_a_salt_of_its_own():
+    seal = Seal(b"secret")
+    mine = call(b"{}")
+    theirs = call(b"{}", key=msgspec.structs.replace(KEY, team="team_2"))
+    salts = [isolated(one, 2, seal).salt for one in (mine, mine, theirs)]
+
+    assert salts[0] == salts[1] != salts[2]
+    assert {len(salt) for salt in salts} == {32}
+
+
+@pytest.mark.parametrize("teams", [0, 1])
+def test_a_team_alone_needs_none(teams):
+    mine = call(b"{}")
+
+    assert isolated(mine, teams, Seal(b"secret")) is mine
+
+
+@pytest.mark.parametrize(
+    ("slip", "meant"),
+    [
+        ("chat/completion", "chat/completions"),
+        ("v1/chat/completions", "chat/completions"),
+        ("response", "responses"),
+        ("embedding", "embeddings"),
+    ],
+)
+def test_a_slip_in_a_path_is_answered_with_what_was_meant(slip, meant):
+    with pytest.raises(NotFound, match=rf"did you mean /v1/{meant}\?") as caught:
+        check_isolated(call(b"{}", slip), 2)
+
+    assert (caught.value.status, caught.value.code) == (404, "unknown_path")
+    check_isolated(call(b"{}", slip), 1)
+
+
+@pytest.mark.parametrize("endpoint", ["images/variants", "chat/completions/x", "conversations"])
+def test_a_path_that_is_another_is_no_slip(endpoint):
+    with pytest.raises(Forbidden):
+        check_isolated(call(b"{}", endpoint), 2)

@@ -1,0 +1,222 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.api.passthrough import Relay
+from proxy.calls.ports import Head
+from proxy.errors import InvalidCall, ProxyError, Unready, UpstreamError
+from proxy.records.receipt import dollars
+from proxy.records.timeline import Timeline
+from slo.usage import Usage
+from tests.fakes.answers import COMPLETION
+from tests.fakes.asgi import Connection, refusal
+from tests.fakes.clock import played
+from tests.fakes.receipts import a_receipt
+
+HEAD = Head(200, {"Content-Type": "application/json"}, "gpt-x", ())
+RECEIPT = a_receipt(usage=Usage(input=5, cache_read=64), cost_nanos=1_234_500, overhead=0.000456)
+
+
+def relay(connection: Connection) -> Relay:
+    return Relay("call_1", connection.receive, connection.send)
+
+
+def whole(head: Head, receipt=RECEIPT) -> Connection:
+    connection = Connection()
+    played(relay(connection).whole(head, COMPLETION, receipt))
+    return connection
+
+
+def refused(error: ProxyError) -> Connection:
+    connection = Connection()
+    played(relay(connection).refuse(error))
+    return connection
+
+
+def test_a_whole_answer_says_what_it_took_and_cost():
+    answered = whole(HEAD)
+
+    assert (answered.status, answered.body) == (200, COMPLETION)
+    assert answered.headers == {
+        "content-type": "application/json",
+        "content-length": str(len(COMPLETION)),
+        "x-request-id": "call_1",
+        "x-thriftgate-model": "gpt-x",
+        "x-thriftgate-cached-tokens": "64",
+        "x-thriftgate-cost-usd": "0.0012345",
+        "x-thriftgate-overhead-ms": "0.46",
+    }
+
+
+def test_what_earlier_attempts_cost_is_part_of_what_the_call_did():
+    connection = Connection()
+    caller = relay(connection)
+    caller.wants_trailer = True
+    caller.attempted(a_receipt(cost_nanos=765_500))
+    caller.attempted(a_receipt(usage=None, ttft=None, cost_nanos=None))
+    played(caller.whole(HEAD, COMPLETION, RECEIPT))
+
+    assert connection.headers["x-thriftgate-cost-usd"] == "0.002"
+    assert b'"x-thriftgate-cost-usd":"0.002"' in caller.closing(RECEIPT)
+    caller.attempted(a_receipt(cost_nanos=None))
+    assert b"cost-usd" not in caller.closing(RECEIPT)
+
+
+def test_a_price_nobody_knows_is_not_told():
+    headers = whole(HEAD, a_receipt(usage=None, cost_nanos=None)).headers
+
+    assert "x-thriftgate-cost-usd" not in headers
+    assert "x-thriftgate-cached-tokens" not in headers
+
+
+def test_an_answer_of_no_model_names_none():
+    assert "x-thriftgate-model" not in whole(Head(200, {}, "", ())).headers
+
+
+def test_only_the_callers_business_is_passed_on_of_an_upstreams_headers():
+    head = Head(
+        200,
+        {
+            "Content-Type": "application/json",
+            "Content-Encoding": "gzip",
+            "Transfer-Encoding": "chunked",
+            "Set-Cookie": "a=b",
+            "Server": "inner",
+            "X-Request-Id": "theirs",
+            "Request-Id": "theirs, said twice",
+            "OpenAI-Organization": "ours",
+            "OpenAI-Processing-Ms": "12",
+            "X-RateLimit-Remaining-Tokens": "9",
+            "anthropic-ratelimit-requests-limit": "8",
+            "Retry-After": "3",
+        },
+        "m",
+        (),
+    )
+    ours = {"x-request-id", "x-thriftgate-model", "content-length"}
+    ours |= {f"x-thriftgate-{name}" for name in ("cached-tokens", "cost-usd", "overhead-ms")}
+
+    assert set(whole(head).headers) - ours == {
+        "content-type",
+        "openai-processing-ms",
+        "x-ratelimit-remaining-tokens",
+        "anthropic-ratelimit-requests-limit",
+        "retry-after",
+        "x-thriftgate-upstream-request-id",
+    }
+    assert whole(head).headers["x-request-id"] == "call_1"
+    assert whole(head).headers["x-thriftgate-upstream-request-id"] == "theirs"
+
+
+def test_anthropics_request_id_is_passed_under_the_same_name():
+    headers = whole(Head(200, {"request-id": "req_1"}, "m", ())).headers
+
+    assert headers["x-thriftgate-upstream-request-id"] == "req_1"
+
+
+@given(st.text(max_size=30), st.lists(st.text(max_size=40), max_size=3).map(tuple))
+def test_no_words_of_a_caller_can_end_a_header(model, notes):
+    headers = whole(Head(200, {}, model, notes)).headers
+
+    assert all(value.isprintable() for value in headers.values())
+    assert ("x-thriftgate-notes" in headers) == bool(notes)
+
+
+def test_notes_are_cut_short():
+    assert len(whole(Head(200, {}, "m", ("x" * 5000,))).headers["x-thriftgate-notes"]) == 1024
+
+
+def test_a_stream_is_sent_piece_by_piece_without_a_price_in_its_head():
+    connection = Connection()
+    caller = relay(connection)
+
+    async def work() -> None:
+        assert not caller.is_begun
+        await caller.begin(HEAD)
+        assert caller.is_begun
+        await caller.send(b"a")
+        await caller.end(b"")
+
+    played(work())
+    assert [message.get("more_body") for message in connection.sent] == [None, True, False]
+    assert "x-thriftgate-cost-usd" not in connection.headers
+    assert "content-length" not in connection.headers
+
+
+def test_a_streams_head_says_what_the_gateway_took_until_then():
+    clock = iter([10.0, 10.5, 12.5, 12.75])
+    timeline = Timeline(lambda: next(clock))
+    with timeline.waiting:
+        pass
+    connection = Connection()
+
+    async def work() -> None:
+        await Relay("call_1", connection.receive, connection.send, timeline).begin(HEAD)
+
+    played(work())
+    assert connection.headers["x-thriftgate-overhead-ms"] == "750.00"
+
+
+def test_a_trailer_is_a_comment_for_those_who_ask():
+    caller = relay(Connection())
+    assert caller.closing(RECEIPT) == b""
+
+    caller.wants_trailer = True
+    trailer = caller.closing(RECEIPT)
+    assert trailer.startswith(b": thriftgate {")
+    assert trailer.endswith(b"}\n\n")
+    assert json.loads(trailer.removeprefix(b": thriftgate ")) == {
+        "x-thriftgate-cached-tokens": "64",
+        "x-thriftgate-cost-usd": "0.0012345",
+        "x-thriftgate-overhead-ms": "0.46",
+    }
+
+
+@pytest.mark.parametrize(
+    ("wait", "seconds", "millis"), [(0.0, "0", "0"), (0.2, "1", "200"), (7.0, "7", "7000")]
+)
+def test_a_wait_is_told_in_whole_seconds_never_too_few(wait, seconds, millis):
+    told = refused(Unready("Full.", code="full", retry_after=wait))
+
+    assert refusal(told)["code"] == "full"
+    assert (told.headers["retry-after"], told.headers["retry-after-ms"]) == (seconds, millis)
+    assert "x-should-retry" not in told.headers
+
+
+def test_what_would_only_repeat_is_not_worth_a_retry():
+    told = refused(InvalidCall("Mend it.", code="bad", param="model"))
+
+    assert (told.status, refusal(told)["param"]) == (400, "model")
+    assert told.headers["x-should-retry"] == "false"
+    assert "retry-after" not in told.headers
+
+
+@pytest.mark.parametrize(("word", "told"), [(True, "true"), (False, "false"), (None, None)])
+def test_an_upstreams_word_on_retries_reaches_the_caller(word, told):
+    error = UpstreamError("Slow down.", status=429, code="slow", retryable=True, retry_after=7.0)
+    error.should_retry = word
+    error.headers = {"x-ratelimit-remaining-tokens": "0"}
+    headers = refused(error).headers
+
+    assert headers.get("x-should-retry") == told
+    assert headers["x-ratelimit-remaining-tokens"] == "0"
+
+
+def test_a_caller_is_gone_once_it_disconnects():
+    played(relay(Connection([b"late", b"later"], leaves_after=2.0)).gone())
+
+
+@pytest.mark.parametrize(
+    ("nanos", "text"),
+    [
+        (0, "0"),
+        (1, "0.000000001"),
+        (1_500_000_000, "1.5"),
+        (12_000_000_000, "12"),
+        (100_000_000_000_000, "100000"),
+    ],
+)
+def test_money_is_told_in_full_and_without_an_exponent(nanos, text):
+    assert dollars(nanos) == text

@@ -1,0 +1,340 @@
+import asyncio
+
+import pytest
+
+from proxy.api.body_limits import Room
+from proxy.api.request import _NEEDLESS, arrival, body, token, unauthenticated
+from proxy.calls.deadlines import HungUp
+from proxy.errors import NotFound, TooLarge
+from tests.fakes.asgi import Connection, scope
+from tests.fakes.clock import played
+
+
+def test_a_head_is_read():
+    head = arrival(
+        scope(
+            query="a=1&b=%20",
+            headers={
+                "content-type": "Application/JSON; charset=utf-8",
+                "content-length": "12",
+                "content-encoding": "GZIP",
+                "x-thriftgate-conversation": "c-1",
+                "x-thriftgate-slots": "0=stable",
+                "x-thriftgate-compaction": "dry-run",
+                "x-thriftgate-feature": "search",
+                "x-thriftgate-trailer": "1",
+                "openai-beta": "x=1",
+                "openai-organization": "org-1",
+                "openai-project": "proj_1",
+                "cookie": "secret",
+                "x-forwarded-for": "10.0.0.1",
+            },
+        )
+    )
+
+    assert (head.method, head.endpoint, head.query) == ("POST", "chat/completions", "a=1&b=%20")
+    assert (head.token, head.feature, head.wants_trailer) == ("tg-1", "search", True)
+    assert head.conversation == "c-1"
+    assert head.slots == "0=stable"
+    assert head.compaction == "dry-run"
+    assert (head.length, head.media, head.encoding) == (12, "application/json", "gzip")
+    assert head.forwarded == {
+        "content-type": "Application/JSON; charset=utf-8",
+        "openai-beta": "x=1",
+        "openai-organization": "org-1",
+        "openai-project": "proj_1",
+    }
+
+
+def test_a_head_that_says_nothing_is_read_as_nothing():
+    head = arrival(scope(headers={"content-type": "", "authorization": ""}))
+
+    assert (head.token, head.feature, head.wants_trailer) == ("", "", False)
+    assert head.conversation == ""
+    assert (head.slots, head.compaction) == ("", "")
+    assert (head.length, head.media, head.encoding, head.forwarded) == (0, "", "", {})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "helicone-session-id",
+        "session-id",
+        "session_id",
+        "thread-id",
+        "thread_id",
+        "x-claude-code-session-id",
+        "x-grok-conv-id",
+        "x-session-affinity",
+        "x-session-id",
+    ],
+)
+def test_headers_that_name_a_session_are_read_and_told_apart(name):
+    one, same, other, nameless = (
+        arrival(scope(headers={name: value})).session for value in ("one", "one", "two", "")
+    )
+
+    assert one == same != other
+    assert len(one) == 32
+    assert nameless == ""
+
+
+def test_a_sessions_name_counts_in_its_header_and_up_to_a_length():
+    def session(**headers):
+        return arrival(scope(headers=headers)).session
+
+    assert session(session_id="a") != session(thread_id="a")
+    assert session(session_id="a" * 256) == session(session_id="a" * 9_000)
+    assert session(session_id="a", thread_id="b") != session(session_id="a")
+
+
+@pytest.mark.parametrize(
+    "name", ["x-client-request-id", "x-codex-window-id", "x-codex-turn-metadata", "x-request-id"]
+)
+def test_headers_that_name_a_request_or_a_window_name_no_session(name):
+    assert arrival(scope(headers={name: "one"})).session == ""
+
+
+@pytest.mark.parametrize("length", ["-1", "1e9", "x", "9" * 30, "٣"])
+def test_a_length_that_is_no_number_is_not_believed(length):
+    sent = scope()
+    sent["headers"].append((b"content-length", length.encode()))
+
+    assert arrival(sent).length == 0
+
+
+def test_an_identity_encoding_is_none():
+    assert arrival(scope(headers={"content-encoding": "identity"})).encoding == ""
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"authorization": "Bearer tg-1"}, "tg-1"),
+        ({"authorization": "bearer   tg-1 "}, "tg-1"),
+        ({"authorization": "tg-1"}, "tg-1"),
+        ({"authorization": "", "api-key": "tg-2"}, "tg-2"),
+        ({"authorization": "", "x-api-key": "tg-3"}, "tg-3"),
+        ({"authorization": "Bearer tg-1", "api-key": "tg-2", "x-api-key": "tg-3"}, "tg-1"),
+        ({"authorization": "Bearer ", "x-api-key": "tg-3"}, "tg-3"),
+        ({"authorization": "", "api-key": " "}, ""),
+    ],
+)
+def test_a_key_is_found_where_clients_put_it(headers, expected):
+    assert token(scope(headers=headers)) == expected
+    assert arrival(scope(headers=headers)).token == expected
+
+
+def test_a_path_keeps_its_encoding():
+    head = arrival(scope("/v1/files/a b", raw="/v1/files/a%20b"))
+
+    assert head.endpoint == "files/a%20b"
+
+
+@pytest.mark.parametrize("known", ["chat/completions", "responses", "images/edits"])
+@pytest.mark.parametrize("end", ["", "/"])
+@pytest.mark.parametrize("hidden", range(3))
+def test_a_path_we_know_is_known_however_it_is_spelt(known, end, hidden):
+    escaped = f"{known[:hidden]}%{ord(known[hidden]):02x}{known[hidden + 1 :]}"
+    for spelt in (known, escaped, escaped.upper().replace("/V1/", "/v1/")):
+        assert arrival(scope(f"/v1/{known}", raw=f"/v1/{spelt}{end}")).endpoint == known
+
+
+@pytest.mark.parametrize("trimming", [";x=y", ";", "%20", "%00", "%3bx", "/%09", ";a/"])
+def test_a_path_we_know_is_not_found_with_trimmings_that_a_server_may_drop(trimming):
+    with pytest.raises(NotFound, match=r"did you mean /v1/chat/completions\?") as caught:
+        arrival(scope(raw=f"/v1/chat/completions{trimming}"))
+
+    assert caught.value.code == "unknown_path"
+
+
+def test_all_that_needs_no_escape_is_read_without():
+    plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_~"
+    for letter in plain:
+        for one in (f"%{ord(letter):02x}", f"%{ord(letter):02X}"):
+            assert _NEEDLESS.fullmatch(one)
+    needless = [byte for byte in range(256) if _NEEDLESS.fullmatch(f"%{byte:02x}")]
+    assert bytes(needless).decode() == "".join(sorted(plain + "."))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "files/",
+        "files/a%62c",
+        "files/ABC",
+        "chat/completions/x%79z",
+        "messages/",
+        "files/%C3%A9",
+        "files/a;b",
+    ],
+)
+def test_a_path_we_do_not_know_stays_as_it_came(raw):
+    assert arrival(scope(f"/v1/{raw}", raw=f"/v1/{raw}")).endpoint == raw
+
+
+def test_what_callers_write_in_our_headers_is_read_as_utf8_else_as_latin1():
+    sent = scope()
+    for name in ("feature", "conversation", "slots", "compaction"):
+        sent["headers"].append((f"x-thriftgate-{name}".encode(), f"日本 {name}".encode()))
+    head = arrival(sent)
+
+    assert (head.feature, head.conversation) == ("日本 feature", "日本 conversation")
+    assert (head.slots, head.compaction) == ("日本 slots", "日本 compaction")
+    assert arrival(scope(headers={"x-thriftgate-feature": "caf\xe9"})).feature == "café"
+
+
+def test_what_is_passed_on_of_the_callers_headers_keeps_its_bytes():
+    sent = scope()
+    sent["headers"].append((b"x-client-request-id", "日本".encode()))
+
+    assert arrival(sent).forwarded["x-client-request-id"].encode("latin-1") == "日本".encode()
+
+
+def test_a_models_name_may_hold_slashes_escaped_or_not_but_leads_nowhere_else():
+    for name in ("org/m", "org%2Fm", "org%2fm"):
+        assert arrival(scope(f"/v1/models/{name}", "DELETE")).endpoint == "models/org/m"
+    for name in ("..%2Ffiles", "a%2F%2Fb", "%2e%2e%2Ffiles"):
+        with pytest.raises(NotFound):
+            arrival(scope(f"/v1/models/{name}", "DELETE"))
+
+
+def test_a_server_that_gives_no_raw_path_gives_the_decoded_one():
+    sent = scope("/v1/embeddings")
+    del sent["raw_path"]
+
+    assert arrival(sent).endpoint == "embeddings"
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/v1/chat/completions", "/v1/chat/completions?"),
+        ("/v1/v1/v1/models", "/v1/models?"),
+        ("/v1/v1/" + "a" * 200, "/v1/" + "a" * 100 + "?"),
+    ],
+)
+def test_a_prefix_that_stands_twice_is_told_with_the_path_that_was_meant(path, meant):
+    with pytest.raises(NotFound, match="base_url ends in /v1 already") as caught:
+        arrival(scope(path))
+
+    assert (caught.value.status, caught.value.code) == (404, "unknown_path")
+    assert f"did you mean {meant}" in caught.value.message
+
+
+def test_a_path_that_only_begins_alike_is_none_of_them():
+    assert arrival(scope("/v1/v1beta/models")).endpoint == "v1beta/models"
+
+
+@pytest.mark.parametrize(
+    ("path", "raw"),
+    [
+        ("/v1/chat/../files", None),
+        ("/v1/chat/./..", "/v1/chat/%2e%2E"),
+        ("/v1/chat/.%2e/files", "/v1/chat/.%2e/files"),
+        ("/v1//files", None),
+        ("/v1/chat//x", None),
+        ("/v1/chat/a/b", "/v1/chat/a%2Fb"),
+        ("/v1/chat\\files", None),
+        ("/v1/chat\\files", "/v1/chat%5Cfiles"),
+        ("/v1/files", "/v1/%66iles"),
+        ("/v1/chat/./completions", None),
+        ("/v1/chat/.", None),
+        ("/v1/chat/completions", "/v1/chat/completions//"),
+        ("/v1/chat/..", "/v1/chat/%2%65."),
+        ("/v1/files/100%", "/v1/files/100%"),
+        ("/v1/files", "/%761/files"),
+        ("/v1/Files", None),
+        ("/v1/files;x", None),
+        ("/v1/", None),
+    ],
+)
+def test_a_path_that_could_lead_elsewhere_leads_nowhere(path, raw):
+    with pytest.raises(NotFound) as caught:
+        arrival(scope(path, raw=raw))
+
+    assert caught.value.code == "not_found"
+
+
+def received(connection: Connection, *, length: int = 0, limit: int = 10) -> bytes:
+    with Room(each=limit, all_together=limit).claim() as claim:
+        return played(body(connection.receive, length, claim))
+
+
+@pytest.mark.parametrize("pieces", [[b""], [b"abc"], [b"a", b"", b"bc"], [b"0123456789"]])
+def test_a_body_is_put_together_up_to_the_limit(pieces):
+    whole = b"".join(pieces)
+
+    assert received(Connection(pieces), length=len(whole)) == whole
+
+
+def test_a_body_announced_too_large_is_not_read():
+    connection = Connection([b"x" * 11])
+    with pytest.raises(TooLarge, match="over 10 bytes"):
+        received(connection, length=11)
+
+    assert asyncio.run(connection.receive())["body"] == b"x" * 11
+
+
+@pytest.mark.parametrize("pieces", [[b"x" * 11], [b"x" * 11, None], [b"x" * 10, b"x", None]])
+def test_a_body_that_turns_out_too_large_is_read_no_further(pieces):
+    with pytest.raises(TooLarge) as caught:
+        received(Connection(pieces))
+
+    assert caught.value.code == "body_too_large"
+
+
+def test_a_body_of_too_many_keys_is_refused_once_all_of_it_has_arrived():
+    piece = b",".join(b'"key%06d":0' % number for number in range(5_000)) + b","
+    connection = Connection([b"{", *[piece] * 40, b"}"])
+    with (
+        pytest.raises(TooLarge) as caught,
+        Room(each=1 << 24, all_together=1 << 24).claim() as room,
+    ):
+        played(body(connection.receive, 0, room, is_json=True))
+
+    assert caught.value.code == "too_many_json_values"
+    assert not connection._pieces
+
+
+def test_other_calls_run_while_a_body_arrives_and_is_measured():
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def work() -> bytes:
+        running = asyncio.ensure_future(others())
+        try:
+            with Room(each=1 << 24, all_together=1 << 24).claim() as room:
+                return await body(Connection([sent]).receive, 0, room, is_json=True)
+        finally:
+            running.cancel()
+
+    sent = b'{"text":"%b"}' % (b"{a: [1, 2]}" * 400_000)
+    assert played(work()) == sent
+    assert turns > 2 * len(sent) // 65_536
+
+
+class Leaver(Connection):
+    """A caller that announces more and leaves."""
+
+    async def receive(self):
+        message = await super().receive()
+        return {**message, "more_body": True} if "body" in message else message
+
+
+@pytest.mark.parametrize("connection", [Connection([], leaves_after=0), Leaver(leaves_after=1)])
+def test_a_caller_that_leaves_before_the_end_of_its_body_is_gone(connection):
+    with pytest.raises(HungUp):
+        received(connection)
+
+
+def test_a_missing_key_and_a_bad_one_are_told_apart():
+    missing, bad = unauthenticated(is_missing=True), unauthenticated(is_missing=False)
+
+    assert (missing.status, missing.code) == (401, "missing_api_key")
+    assert (bad.status, bad.code) == (401, "invalid_api_key")

@@ -1,0 +1,198 @@
+"""Attempts that are left while their upstream may go on, and what they are settled at."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.calls.abandoned_attempts import (
+    GUESSED_OUTPUT,
+    may_be_billed,
+    output_limit,
+    settle_abandoned,
+)
+from proxy.calls.deadlines import HungUp, Interrupted, Late, Unwatched, Wait
+from proxy.calls.hedging import Hung, Lost
+from proxy.calls.hedging import Late as LateInRace
+from proxy.calls.metering import Meter
+from proxy.calls.ports import Line
+from proxy.calls.settlement import Attempt
+from proxy.providers.usage import openai_usage
+from proxy.records.receipt import Outcome
+from proxy.records.timeline import Timeline
+from proxy.services.budgets.clamps import note
+from slo.usage import Usage
+from tests.fakes.answers import DONE, chunk, event, failing, stream
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import ticks
+from tests.fakes.desk import ESTIMATE, FakeEstimator, HoldsNothing, call, desk, route
+from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted, broken
+from tests.proxy.api.servings import play
+
+BILLS = route("bills", bills_abandoned=True, max_output=4096)
+STOPS = route("stops", max_output=4096)
+LEFT = [HungUp(), Late(Wait.NEXT_BYTE), Interrupted(), LateInRace(), Hung(), Lost()]
+COUNTED = Usage(input=11, output=7)
+
+
+def body(**fields: Any) -> bytes:
+    return orjson.dumps({"model": "m", "messages": [], **fields})
+
+
+def attempt(over: Any = BILLS, notes: tuple[str, ...] = (), **fields: Any) -> Attempt:
+    return Attempt(call=call(body(**fields)), route=over, notes=notes)
+
+
+def settled(
+    made: Attempt,
+    *,
+    usual: int | None = None,
+    held: int | None = None,
+    reason: Any = LEFT[0],
+    usage: Usage = COUNTED,
+) -> tuple[Attempt, Usage]:
+    """The attempt, settled where budgets hold this much and such answers are this long."""
+
+    async def work() -> tuple[Attempt, Usage]:
+        limits = HoldsBack(held) if held is not None else None
+        table, _ = desk(FakeTransport([]), estimator=FakeEstimator(usual=usual))
+        line = Line(
+            made.call, FakeCaller(), replace(table, limits=limits), Unwatched(), Timeline(ticks)
+        )
+        return settle_abandoned(line, made, reason, usage, None)
+
+    return asyncio.run(work())
+
+
+class HoldsBack(HoldsNothing):
+    """Limits that admit nobody and hold this much."""
+
+    def __init__(self, held: int) -> None:
+        self.held = held
+
+    async def admit(self, *_: object) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("reason", LEFT, ids=lambda each: type(each).__name__)
+def test_an_attempt_that_the_gateway_leaves_may_be_billed(reason):
+    assert may_be_billed(attempt(), reason, None)
+    assert not may_be_billed(attempt(STOPS), reason, None)
+
+
+@pytest.mark.parametrize("reason", [None, broken()])
+def test_an_attempt_that_ended_at_the_upstream_is_not(reason):
+    assert not may_be_billed(attempt(), reason, None)
+
+
+def test_an_answer_that_was_complete_when_its_caller_left_does_not_go_on():
+    meter = Meter(openai_usage, streamed=True)
+    meter.feed(chunk("a"))
+    assert may_be_billed(attempt(), HungUp(), meter)
+    meter.feed(event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}))
+    assert not may_be_billed(attempt(), HungUp(), meter)
+
+
+def test_what_generates_nothing_does_not_go_on():
+    read = Attempt(call=call(body(), "files", method="GET"), route=BILLS)
+    posted = Attempt(call=call(body(), "images/generations"), route=BILLS)
+
+    assert not may_be_billed(read, HungUp(), None)
+    assert not may_be_billed(posted, HungUp(), None)
+    assert output_limit(Attempt(call=call(body(), "embeddings"), route=BILLS)) == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "notes", "limit"),
+    [
+        ({}, (), 4096),
+        ({"max_completion_tokens": 1000}, (), 1000),
+        ({"max_completion_tokens": 1000, "n": 3}, (), 3000),
+        ({"max_completion_tokens": 1000}, (note("max_tokens", 300, "c"),), 300),
+    ],
+)
+def test_the_output_limit_is_what_was_asked_lowered_by_ceilings(fields, notes, limit):
+    assert output_limit(attempt(notes=notes, **fields)) == limit
+
+
+@pytest.mark.parametrize(
+    ("held", "usual", "tokens"),
+    [(None, None, 1000), (None, 200, 200), (None, 5000, 1000), (640, 200, 640), (1000, 20, 1000)],
+)
+def test_it_is_settled_at_what_is_held_else_usual_else_the_limit(held, usual, tokens):
+    made, usage = settled(attempt(max_completion_tokens=1000), held=held, usual=usual)
+
+    assert usage == Usage(input=11, output=tokens)
+    assert made.notes == (
+        f"abandoned: {tokens} output tokens are counted, for its upstream may have gone on",
+    )
+
+
+@pytest.mark.parametrize(("limit", "tokens"), [(128_000, GUESSED_OUTPUT), (1_000, 1_000)])
+def test_without_a_stated_limit_or_any_answer_it_is_settled_at_a_guess(limit, tokens):
+    wide = route("wide", bills_abandoned=True, max_output=limit)
+
+    assert settled(attempt(wide))[1] == Usage(input=11, output=tokens)
+
+
+def test_more_than_expected_that_was_delivered_is_what_counts():
+    made = attempt(max_completion_tokens=1000)
+    usage = Usage(input=11, output=300, reasoning=100)
+
+    assert settled(made, usual=400, usage=usage) == (made, usage)
+    assert settled(made, usual=500, usage=usage)[1] == Usage(input=11, output=400, reasoning=100)
+
+
+HANGS = {
+    "before the headers": [SILENCE],
+    "before the whole body": [Scripted([SILENCE])],
+    "before the first event": [stream(SILENCE)],
+    "midway": [stream(chunk("a"), SILENCE)],
+}
+
+
+@pytest.mark.parametrize("scripts", HANGS.values(), ids=HANGS)
+@pytest.mark.parametrize(
+    ("leaves", "outcome"), [(3.0, Outcome.HUNG_UP), (None, None)], ids=["caller", "deadline"]
+)
+def test_a_call_that_is_abandoned_is_settled_at_its_output_limit(
+    scripts: list[Scripted | Piece], leaves: float | None, outcome: Outcome | None
+) -> None:
+    asked = call(body(stream=True, max_completion_tokens=1000))
+    caller: dict[str, Any] = {"leaves_after": leaves} if leaves is not None else {}
+
+    done = play(*scripts, asked=asked, routes=(BILLS,), **caller)
+
+    assert outcome in (None, done.last.outcome)
+    assert (done.last.usage, done.last.estimated) == (
+        Usage(input=ESTIMATE.input, output=1000),
+        True,
+    )
+    assert done.last.cost_nanos == ESTIMATE.input * 1_000 + 1000 * 4_000
+
+
+@pytest.mark.parametrize("scripts", HANGS.values(), ids=HANGS)
+def test_an_engine_that_stops_when_it_is_left_bills_what_it_did(scripts):
+    asked = call(body(stream=True, max_completion_tokens=1000))
+
+    done = play(*scripts, asked=asked, routes=(STOPS,), leaves_after=3.0)
+
+    assert (done.last.usage, done.last.estimated) == (ESTIMATE, True)
+
+
+def test_what_the_upstream_refused_or_ended_is_not_settled_at_its_limit():
+    asked = call(body(stream=True))
+
+    assert play(failing(400), asked=asked, routes=(BILLS,)).last.usage is None
+    assert play(stream(chunk("a"), DONE), asked=asked, routes=(BILLS,)).last.usage == ESTIMATE
+
+
+def test_a_call_that_left_while_it_was_counted_is_settled_at_its_limit_too():
+    slow = FakeEstimator(takes=30.0)
+    asked = call(body(stream=True, max_completion_tokens=1000))
+
+    done = play(SILENCE, asked=asked, routes=(BILLS,), estimator=slow, leaves_after=12.0)
+
+    assert done.last.usage == Usage(input=len(asked.body) // 4, output=1000)

@@ -1,0 +1,217 @@
+"""One attempt, to its commit point, and what it leaves behind."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from proxy.calls.attempt import Opening
+from proxy.calls.deadlines import Unwatched
+from proxy.calls.ports import Admitted, Desk, Elsewhere, Line
+from proxy.calls.route_choice import Choice
+from proxy.calls.settlement import Attempt
+from proxy.errors import CallerError, UpstreamError
+from proxy.providers.port import Prepared
+from proxy.records.timeline import Timeline
+from slo.breaker import State
+from slo.concurrency import Limit
+from tests.fakes.answers import (
+    STREAM,
+    USAGE,
+    chunk,
+    event,
+    failing,
+    stream,
+    usage_chunk,
+)
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import played, ticks
+from tests.fakes.desk import HoldsNothing, NoPlanning, desk, route
+from tests.fakes.turmoil import town
+from tests.fakes.upstream import CONNECTING, SILENCE, After, FakeTransport, Piece, Scripted, broken
+from tests.proxy.api.servings import streamed
+
+ONE = route("one")
+
+
+class Admits(HoldsNothing):
+    """Answers every attempt the same."""
+
+    def __init__(self, answer: Callable[[Prepared], Admitted | Elsewhere]) -> None:
+        self._answer = answer
+        self.fits: list[bool] = []
+
+    async def admit(
+        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | Elsewhere:
+        self.fits = [fits(name) for name in ("small", "gone")]
+        return self._answer(prepared)
+
+
+def refusing(_: Prepared) -> Admitted:
+    raise CallerError("It does not fit.", code="budget_exceeded")
+
+
+def opened(
+    *scripts: Scripted | Piece,
+    then: Callable[[Opening, FakeTransport], Coroutine[Any, Any, Any]],
+    limits: Admits | None = None,
+    moved: str = "",
+    **fields: Any,
+) -> Any:
+    """What ``then`` finds; no attempt leaves a receipt, and each plan is ended once."""
+
+    async def work() -> Any:
+        transport = FakeTransport(scripts)
+        table, ledger = desk(transport, ONE)
+        table = replace(table, limits=limits, catalog=town())
+        line = Line(streamed(), FakeCaller(), table, Unwatched(), Timeline(ticks))
+        made = Opening(line, Choice(ONE, "m", moved), 0, **fields)
+        table.lanes.lane(ONE).limit = Limit(1, 1, 1)
+        found = await then(made, transport)
+        assert ledger.receipts == []
+        assert told(table).count("ended") == 1
+        limit = table.lanes.lane(ONE).limit
+        assert limit is not None
+        assert limit.in_flight == 0
+        assert all(each.closed for each in transport.exchanges)
+        return found
+
+    return played(work())
+
+
+def told(table: Desk) -> list[str]:
+    assert isinstance(table.planning, NoPlanning)
+    return table.planning.told
+
+
+async def run(made: Opening, _: FakeTransport) -> tuple[Opening, UpstreamError | Elsewhere | None]:
+    """Run it to its end, as the pipeline does."""
+    failure = await made.run()
+    made.close(failure if isinstance(failure, UpstreamError) else None)
+    return made, failure
+
+
+def test_an_answer_is_brought_to_its_first_content():
+    made, failure = opened(stream(After(3.0, STREAM)), then=run)
+
+    assert failure is None
+    assert made.answer is not None
+    assert (made.was_sent, made.was_taken) == (True, True)
+    assert made.line.timeline.first == pytest.approx(3.0)
+    assert told(made.line.desk) == ["planned", "begun", "ended"]
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "was_taken"),
+    [
+        (failing(503), "upstream_overloaded", False),
+        (broken(), "upstream_connection_broken", False),
+        (stream(After(1.0, b"")), "upstream_failed_early", True),
+        (stream(event({"error": {"message": "no"}})), "upstream_error", False),
+        (stream(event({"error": {"message": "no"}, "usage": USAGE})), "upstream_error", True),
+        (stream(usage_chunk() + event({"error": {"message": "no"}})), "upstream_error", True),
+        (Scripted([b"<html>"]), "upstream_malformed", False),
+        (Scripted([chunk("a")]), "upstream_malformed", True),
+    ],
+)
+def test_a_failure_before_that_is_handed_back(script, code, was_taken):
+    made, failure = opened(script, then=run)
+
+    assert failure.code == code
+    assert made.was_taken is was_taken
+    assert made.answer is None
+
+
+def test_what_is_refused_was_never_sent():
+    async def refused(made: Opening, transport: FakeTransport) -> Opening:
+        with pytest.raises(CallerError) as caught:
+            await made.run()
+        made.close(caught.value)
+        assert transport.sent == []
+        return made
+
+    assert opened(then=refused, limits=Admits(refusing)).was_sent is False
+
+
+def test_what_is_too_dear_here_says_where_it_fits():
+    limits = Admits(lambda _: Elsewhere("small", "cheaper"))
+    _, found = opened(then=run, limits=limits)
+
+    assert found == Elsewhere("small", "cheaper")
+    assert limits.fits == [True, False]
+
+
+def test_what_has_moved_fits_nowhere_else():
+    async def stay(made: Opening, transport: FakeTransport) -> Any:
+        made.may_move = False
+        return await run(made, transport)
+
+    limits = Admits(lambda _: Elsewhere("small", "cheaper"))
+    opened(then=stay, limits=limits)
+
+    assert limits.fits == [False, False]
+
+
+def test_the_caller_is_told_of_its_limits_and_where_it_went():
+    limits = Admits(lambda prepared: Admitted(prepared, {"x-left": "1"}, ("a note",)))
+    made, _ = opened(stream(STREAM), then=run, limits=limits, moved="chat: level 1")
+
+    assert made.attempt.headers == {"x-left": "1", "x-thriftgate-moved": "chat: level 1"}
+    assert made.attempt.notes[-1] == "a note"
+    assert made.attempt.moved == "chat: level 1"
+
+
+def test_what_goes_as_it_came_is_not_planned_and_still_ended():
+    made, _ = opened(stream(STREAM), then=run, again=True)
+
+    assert told(made.line.desk) == ["begun", "ended"]
+    assert made.attempt.notes == ("the planned prompt was refused, so it went as it came",)
+    assert made.changed is None
+    assert made.refused(broken()) is None
+
+
+@pytest.mark.parametrize(
+    ("script", "was_taken"), [(SILENCE, True), (CONNECTING, False), (stream(SILENCE), True)]
+)
+def test_what_is_cancelled_leaves_nothing_open(script, was_taken):
+    async def cancel(made: Opening, _: FakeTransport) -> Opening:
+        task = asyncio.get_running_loop().create_task(made.run())
+        await asyncio.sleep(1)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        made.close(asyncio.CancelledError())
+        assert task.cancelled()
+        return made
+
+    assert opened(script, then=cancel).was_taken is was_taken
+
+
+def test_a_route_that_is_full_is_a_failure_like_another():
+    async def full(made: Opening, transport: FakeTransport) -> Any:
+        lane = made.line.desk.lanes.lane(ONE)
+        await lane.enter(ticks())
+        found = await run(made, transport)
+        lane.leave(None, 0, ticks(), ok=True)
+        return found
+
+    made, failure = opened(then=full)
+
+    assert failure.code == "route_full"
+    assert made.was_sent is False
+
+
+def test_its_route_is_known_by_how_it_did():
+    async def fail(made: Opening, transport: FakeTransport) -> State:
+        await run(made, transport)
+        lanes = made.line.desk.lanes
+        for n in range(4):
+            lanes.ended(ONE, broken(), ticks(), ticks() + n)
+        return lanes.lane(ONE).breaker.state(ticks() + 4)
+
+    assert opened(failing(500), then=fail) is State.OPEN
+    assert opened(stream(STREAM), then=fail) is State.CLOSED

@@ -1,0 +1,233 @@
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from proxy.calls.deadlines import HungUp, Late, Start, Wait, Watch, Watches
+from proxy.errors import InvalidCall
+from tests.fakes.clock import played, ticks
+from tests.fakes.desk import LoopTasks
+
+
+class Leaving:
+    """A caller that leaves after so many seconds; counts how often it was listened to."""
+
+    def __init__(self, after: float = 1e6) -> None:
+        self._after = after
+        self.heard = 0
+
+    async def __call__(self) -> None:
+        self.heard += 1
+        await asyncio.sleep(self._after)
+
+
+def watching(gone: Leaving, start: Start) -> Watch:
+    watch = Watch(Watches(start))
+    watch.listen(gone)
+    return watch
+
+
+async def watched(gone: Leaving, wait: Wait, seconds: float) -> None:
+    """A call that takes a hundred seconds, all of them in this wait."""
+    with watching(gone, LoopTasks().start) as watch:
+        watch.expect(wait, seconds)
+        await asyncio.sleep(100)
+
+
+def pending() -> int:
+    """How many timers and callbacks the loop still has."""
+    loop = asyncio.get_running_loop()
+    timers = loop._scheduled  # type: ignore[attr-defined]
+    return sum(not timer.cancelled() for timer in timers)
+
+
+def test_an_instant_call_is_not_watched_at_all():
+    async def work() -> int:
+        gone = Leaving()
+        with watching(gone, LoopTasks().start) as watch:
+            watch.expect(Wait.FIRST_BYTE, 5)
+        await asyncio.sleep(0.1)
+        assert pending() == 0
+        return gone.heard
+
+    assert played(work()) == 0
+
+
+def test_new_calls_have_one_timer_together_and_each_is_watched_in_its_time():
+    async def listened(watches: Watches, begins: float, lasts: float) -> float:
+        """When the caller is listened to, in seconds from the start; 0 for never."""
+        heard = [0.0]
+        before = ticks()
+
+        async def gone() -> None:
+            heard.append(ticks() - before)
+            await asyncio.sleep(1e6)
+
+        await asyncio.sleep(begins)
+        with Watch(watches) as watch:
+            watch.listen(gone)
+            await asyncio.sleep(0)
+            assert pending() <= 2 + 1  # the sleeps of the others, and one timer
+            await asyncio.sleep(lasts)
+        return heard[-1]
+
+    async def work() -> list[float]:
+        watches = Watches(LoopTasks().start)
+        calls = [(0.0, 1.0), (0.04, 0.02), (0.06, 1.0)]
+        heard = await asyncio.gather(*(listened(watches, *call) for call in calls))
+        assert pending() == 0
+        return heard
+
+    assert played(work()) == [pytest.approx(0.1), 0.0, pytest.approx(0.16)]
+
+
+def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
+    def full(_work: object) -> asyncio.Task[None]:
+        raise RuntimeError("the group is shutting down")
+
+    async def waited(watches: Watches, gone: Leaving | None) -> None:
+        with Watch(watches) as watch:
+            if gone is not None:
+                watch.listen(gone)
+            watch.expect(Wait.FIRST_BYTE, 5)
+            await asyncio.sleep(10)
+
+    async def work() -> Sequence[object]:
+        watches = Watches(full)
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        calls = (waited(watches, Leaving()), waited(watches, None))
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    unwatched, watched = played(work())
+    assert unwatched is None
+    assert isinstance(watched, Late)
+
+
+@pytest.mark.parametrize(
+    ("wait", "reason"),
+    [
+        (Wait.BODY, InvalidCall),
+        (Wait.FIRST_BYTE, Late),
+        (Wait.NEXT_BYTE, Late),
+        (Wait.CALLER, HungUp),
+    ],
+)
+def test_a_wait_that_lasts_too_long_ends_with_its_reason(wait, reason):
+    async def work() -> None:
+        before = ticks()
+        with pytest.raises(reason):
+            await watched(Leaving(), wait, 5)
+        assert ticks() - before == pytest.approx(5.0)
+        await asyncio.sleep(0)
+        assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
+
+    played(work())
+
+
+def test_a_new_wait_replaces_the_one_before():
+    async def work() -> None:
+        with watching(Leaving(), LoopTasks().start) as watch:
+            for _ in range(5):
+                watch.expect(Wait.NEXT_BYTE, 3)
+                await asyncio.sleep(2)
+
+    played(work())
+
+
+def test_nothing_is_late_while_the_call_rests():
+    async def work() -> None:
+        with watching(Leaving(), LoopTasks().start) as watch:
+            watch.expect(Wait.NEXT_BYTE, 3)
+            watch.rest()
+            await asyncio.sleep(60)
+            watch.expect(Wait.NEXT_BYTE, 3)
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.sleep(60)
+            assert isinstance(watch.told(), Late)
+
+    played(work())
+
+
+def test_a_caller_that_leaves_ends_the_call():
+    async def work() -> None:
+        with pytest.raises(HungUp):
+            await watched(Leaving(4), Wait.FIRST_BYTE, 50)
+
+    played(work())
+
+
+def test_a_call_that_was_told_may_go_on_and_is_watched_again():
+    async def work() -> list[type]:
+        reasons: list[type] = []
+        with watching(Leaving(), LoopTasks().start) as watch:
+            for _ in range(2):
+                watch.expect(Wait.FIRST_BYTE, 5)
+                try:
+                    await asyncio.sleep(100)
+                except asyncio.CancelledError:
+                    reasons.append(type(watch.told()))
+            assert watch.told() is None
+            await asyncio.sleep(100)
+        return reasons
+
+    assert played(work()) == [Late, Late]
+
+
+def test_no_listener_outlives_a_call():
+    async def work() -> bool:
+        tasks = LoopTasks()
+        with watching(Leaving(), tasks.start):
+            await asyncio.sleep(1)
+        await asyncio.sleep(0)
+        (listener,) = tasks._tasks
+        return listener.cancelled()
+
+    assert played(work())
+
+
+def test_no_timer_outlives_a_call_whose_caller_left():
+    async def work() -> None:
+        with watching(Leaving(4), LoopTasks().start) as watch:
+            watch.expect(Wait.FIRST_BYTE, 50)
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.sleep(100)
+            assert isinstance(watch.told(), HungUp)
+        await asyncio.sleep(0)
+        assert pending() == 0
+
+    played(work())
+
+
+def test_what_others_cancel_stays_cancelled():
+    async def stop() -> None:
+        task = asyncio.ensure_future(watched(Leaving(), Wait.FIRST_BYTE, 50))
+        await asyncio.sleep(4)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    played(stop())
+
+
+def test_a_stop_that_comes_with_a_hang_up_is_a_stop():
+    async def work(watches: list[Watch]) -> None:
+        with watching(Leaving(), LoopTasks().start) as watch:
+            watches.append(watch)
+            await asyncio.sleep(100)
+
+    async def both() -> None:
+        watches: list[Watch] = []
+        task = asyncio.ensure_future(work(watches))
+        await asyncio.sleep(1)
+        watches[0]._end(HungUp())
+        watches[0]._end(Late(Wait.CALLER))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    played(both())
+
+
+def test_a_lateness_says_what_was_waited_for():
+    assert "no first content byte" in Late(Wait.FIRST_BYTE).message
+    assert "no next content byte" in Late(Wait.NEXT_BYTE).message

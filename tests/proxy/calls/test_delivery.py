@@ -1,0 +1,282 @@
+import asyncio
+import json
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.calls.deadlines import Watch, Watches
+from proxy.calls.delivery import Delivery
+from proxy.calls.ports import Line
+from proxy.calls.settlement import Attempt
+from proxy.calls.upstream_answer import Answer
+from proxy.catalog.entries import Route
+from proxy.providers.openai.adapter import OpenAIWire
+from proxy.records.call import Call
+from proxy.records.receipt import Outcome, Receipt, answering_model
+from proxy.records.timeline import Timeline
+from slo.usage import Usage
+from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAMED, chunk, event, stream, usage_chunk
+from tests.fakes.caller import FakeCaller
+from tests.fakes.desk import call, desk, route, served
+from tests.fakes.upstream import FakeExchange, FakeTransport, Scripted
+
+EXACT = Usage(input=36, cache_read=64, output=10)
+WANTS = STREAMED[:-1] + b',"stream_options":{"include_usage":true}}'
+CLAUDE = route("claude", kind="anthropic", model="claude-x", max_output=1000)
+WRONG = event({"type": "error", "error": {"message": "no"}})
+ENDS = ["\n\n", "\r\n\r\n", "\r\r"]
+
+
+def deliver(
+    asked: Call, script: Scripted, *routes: Route
+) -> tuple[FakeCaller, Receipt, FakeTransport]:
+    """What the caller got, and what was kept of it."""
+
+    async def work() -> tuple[FakeCaller, Receipt, FakeTransport]:
+        transport, caller = FakeTransport([script]), FakeCaller()
+        table, ledger = desk(transport, *routes)
+        await served(asked, caller, table, Timeline(lambda: 0.0))
+        (kept,) = ledger.receipts
+        return caller, kept, transport
+
+    return asyncio.run(work())
+
+
+def cut(whole: bytes, places: list[int]) -> list[bytes]:
+    """The bytes in chunks that end at these places."""
+    ends = sorted({place % (len(whole) + 1) for place in places} | {0, len(whole)})
+    return [whole[a:b] for a, b in pairwise(ends)]
+
+
+texts = st.lists(st.text(max_size=8), min_size=1, max_size=5)
+cuts = st.lists(st.integers(0, 10_000), max_size=20)
+ends = st.sampled_from(ENDS)
+
+
+def spoken(said: list[str], end: str, *more: bytes) -> bytes:
+    """A chat stream that says this, with a keep-alive in it."""
+    beat = f": beat{end}".encode()
+    closing = chunk("", end, reason="stop")
+    return b"".join([beat, *(chunk(t, end) for t in said), beat, closing, *more])
+
+
+@given(texts, ends, cuts)
+def test_a_stream_that_nothing_was_asked_of_arrives_byte_for_byte(said, end, places):
+    whole = spoken(said, end, usage_chunk(end), event("[DONE]", end))
+    caller, kept, transport = deliver(call(WANTS), stream(*cut(whole, places)))
+
+    assert caller.body == whole
+    assert transport.sent[0][1].body == WANTS
+    assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.ANSWERED, EXACT, False)
+
+
+@given(texts, ends, cuts)
+def test_a_stream_that_was_asked_for_usage_arrives_without_just_that(said, end, places):
+    done = event("[DONE]", end)
+    whole = spoken(said, end, usage_chunk(end), done)
+    caller, kept, _ = deliver(call(STREAMED), stream(*cut(whole, places)))
+
+    assert caller.body == spoken(said, end, done)
+    assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.ANSWERED, EXACT, False)
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(), values), st.booleans())
+def test_unknown_fields_reach_the_upstream_and_come_back(fields, is_ascii):
+    known = {"model": "m", "stream": False, "user": "u", "metadata": {}, "service_tier": "auto"}
+    sent = json.dumps(
+        {**fields, **known, "safety_identifier": None, "stream_options": None},
+        ensure_ascii=is_ascii,
+    )
+    asked = call(sent.encode())
+    answer = json.dumps({**fields, "id": "c", "usage": None, "error": None}).encode()
+    caller, _, transport = deliver(asked, Scripted([answer]), route(model="theirs"))
+
+    body = transport.sent[0][1].body
+    assert json.loads(body) == json.loads(asked.body) | {"model": "theirs"}
+    assert list(json.loads(body)) == list(json.loads(asked.body))
+    assert caller.body == answer
+
+
+def happening(**fields: Any) -> bytes:
+    return f"event: {fields['type']}\ndata: {json.dumps(fields)}\n\n".encode()
+
+
+MESSAGES = (
+    happening(
+        type="message_start",
+        message={"id": "msg_1", "usage": {"input_tokens": 30, "cache_read_input_tokens": 70}},
+    ),
+    happening(type="ping"),
+    happening(type="content_block_start", index=0, content_block={"type": "text", "text": ""}),
+    happening(type="content_block_delta", index=0, delta={"type": "text_delta", "text": "Hel"}),
+    happening(type="content_block_delta", index=0, delta={"type": "text_delta", "text": "lo"}),
+    happening(type="content_block_stop", index=0),
+    happening(type="message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 12}),
+    happening(type="message_stop"),
+)
+
+
+@given(cuts)
+def test_a_messages_stream_arrives_as_chat_whatever_its_chunks(places):
+    caller, kept, transport = deliver(call(WANTS), stream(*cut(b"".join(MESSAGES), places)), CLAUDE)
+
+    sent = json.loads(transport.sent[0][1].body)
+    assert transport.sent[0][1].path == "/messages"
+    assert (sent["model"], sent["stream"]) == ("claude-x", True)
+    datas = [line[6:] for line in caller.body.split(b"\n") if line.startswith(b"data: ")]
+    assert datas.pop() == b"[DONE]"
+    chunks = [json.loads(each) for each in datas]
+    deltas = [choice["delta"] for each in chunks for choice in each["choices"]]
+    assert "".join(delta.get("content") or "" for delta in deltas) == "Hello"
+    assert chunks[-1]["usage"]["prompt_tokens_details"]["cached_tokens"] == 70
+    assert kept.usage == Usage(input=30, cache_read=70, output=12)
+    assert (kept.outcome, kept.upstream_id) == (Outcome.ANSWERED, "msg_1")
+
+
+def test_a_whole_messages_answer_arrives_as_a_chat_completion():
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "content": [{"type": "text", "text": "Hi"}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 30, "output_tokens": 5},
+    }
+    caller, kept, _ = deliver(call(ASKED), Scripted([json.dumps(message).encode()]), CLAUDE)
+
+    completion = json.loads(caller.body)
+    assert completion["choices"][0]["message"]["content"] == "Hi"
+    assert completion["usage"]["total_tokens"] == 35
+    assert completion["model"] == "m"
+    assert caller.head is not None
+    assert caller.head.model == "m"
+    assert kept.usage == Usage(input=30, output=5)
+
+
+def test_the_answering_models_name_is_the_catalogs_and_the_bytes_are_the_upstreams():
+    renamed = replace(route("azure", model="deployment-7"), name="azure/gpt-x")
+    said = COMPLETION.replace(b'"model":"m"', b'"model":"deployment-7"')
+    caller, kept, _ = deliver(call(ASKED), Scripted([said]), renamed)
+
+    assert caller.head is not None
+    assert caller.head.model == answering_model(kept.route, kept.model) == "gpt-x"
+    assert caller.body == said
+
+
+def test_a_messages_stream_that_stops_midway_ends_with_an_error():
+    caller, kept, _ = deliver(call(STREAMED), stream(*MESSAGES[:4]), CLAUDE)
+
+    assert b'"code":"upstream_cut_off"' in caller.pieces[-1]
+    assert (kept.outcome, kept.error) == (Outcome.BROKEN, "upstream_cut_off")
+
+
+def test_a_messages_stream_that_cannot_be_read_ends_with_an_error():
+    caller, kept, _ = deliver(
+        call(STREAMED), stream(*MESSAGES[:4], b"data: {{{\n\n", *MESSAGES[4:]), CLAUDE
+    )
+
+    assert b'"error"' in caller.pieces[-1]
+    assert b"[DONE]" not in caller.body
+    assert kept.outcome is Outcome.BROKEN
+
+
+@pytest.mark.parametrize(
+    ("mistake", "raised", "error"),
+    [
+        (ValueError("no number"), None, "upstream_malformed"),
+        (KeyError("a bug"), KeyError, "gateway_interrupted"),
+    ],
+)
+def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
+    class Stumbling:
+        def feed(self, piece: bytes) -> bytes:
+            raise mistake
+
+        def end(self) -> bytes:
+            return b""
+
+    async def work() -> tuple[FakeCaller, Receipt]:
+        table, ledger = desk(FakeTransport([]))
+        caller, asked, timeline = FakeCaller(), call(STREAMED), Timeline(lambda: 0.0)
+        exchange = FakeExchange(stream(chunk("a")))
+        answer = Answer(exchange, OpenAIWire(), timeline, generates=True)
+        await answer.commit()
+        with (
+            pytest.raises(raised) if raised else nullcontext(),
+            Watch(Watches(table.tasks.start)) as watch,
+        ):
+            watch.listen(caller.gone)
+            line = Line(asked, caller, table, watch, timeline)
+            await Delivery(line, Attempt(call=asked, route=route()), Stumbling(), answer).run()
+        return caller, ledger.receipts[0]
+
+    caller, kept = asyncio.run(work())
+    assert (kept.outcome, kept.error, kept.final) == (Outcome.BROKEN, error, True)
+    assert caller.is_ended == (raised is None)
+
+
+def test_notes_of_what_was_dropped_are_told_and_kept():
+    asked = call(ASKED[:-1] + b',"seed":7}')
+    message = b'{"id":"msg_1","content":[],"usage":{"input_tokens":3,"output_tokens":1}}'
+    caller, kept, _ = deliver(asked, Scripted([message]), CLAUDE)
+
+    assert caller.head is not None
+    assert caller.head.notes == kept.notes
+    assert any("seed" in note for note in kept.notes)
+
+
+def test_an_embedding_is_priced_as_its_upstream_says():
+    answer = b'{"data":[{"embedding":[0.1]}],"usage":{"prompt_tokens":9,"total_tokens":9}}'
+    _, kept, _ = deliver(call(ASKED, endpoint="embeddings"), Scripted([answer]))
+
+    assert (kept.usage, kept.estimated) == (Usage(input=9), False)
+
+
+def test_what_generates_nothing_has_the_usage_it_says_or_none():
+    said = b'{"usage":{"input_tokens":9,"output_tokens":1}}'
+    kept = [
+        deliver(call(ASKED, endpoint="images/edits"), Scripted([answer]))[1]
+        for answer in (said, b"{}")
+    ]
+
+    assert [each.usage for each in kept] == [Usage(input=9, output=1), None]
+    assert not any(each.estimated for each in kept)
+
+
+def test_a_keep_alive_midway_is_passed_on():
+    caller, _, _ = deliver(call(STREAMED), stream(chunk("a"), BEAT, event("[DONE]")))
+
+    assert caller.pieces == [chunk("a"), BEAT, event("[DONE]")]
+
+
+@pytest.mark.parametrize("endpoint", ["responses/resp_1", "chat/completions"])
+def test_what_is_only_read_again_is_not_counted_again(endpoint):
+    answer = b'{"id":"resp_1","usage":{"input_tokens":9,"output_tokens":1}}'
+    asked = call(b"", endpoint=endpoint, method="GET", ask=None)
+    _, kept, _ = deliver(asked, Scripted([answer]))
+
+    assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.ANSWERED, None, False)
+
+
+@pytest.mark.parametrize("events", [(WRONG, chunk("a")), (chunk("a"), WRONG, chunk("b")), ()])
+def test_errors_in_a_log_of_events_are_passed_on_and_do_not_end_it(events):
+    asked = call(b"", endpoint="agents/sessions/as_1/events", method="GET", ask=None)
+    caller, kept, _ = deliver(asked, stream(*events))
+
+    assert b"".join(caller.pieces) == b"".join(events)
+    assert kept.outcome is Outcome.ANSWERED

@@ -1,0 +1,125 @@
+"""Which calls are planned."""
+
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from proxy.calls.eligibility import HUGE, NO_PROMPT, OTHER_WIRE, SMALL, UNDER_2_KB, asked, passed
+from proxy.prefix.planned import Unplanned
+from tests.fakes.desk import KEY, call, route
+from tests.proxy.prefix.askings import body, said
+
+LONG = body(said("user", "x" * SMALL))
+
+
+def test_a_chat_call_that_a_cache_may_keep_is_planned():
+    assert passed(call(LONG)) is None
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (call(LONG, endpoint="embeddings"), NO_PROMPT),
+        (call(LONG, method="GET"), NO_PROMPT),
+        (call(b"{}"), UNDER_2_KB),
+    ],
+)
+def test_what_no_cache_keeps_is_not_planned_and_its_receipt_says_why(other, reason):
+    assert passed(other) == Unplanned(reason=reason)
+
+
+def test_a_responses_call_that_is_translated_is_not_planned_and_its_receipt_says_why():
+    claude = route("up", kind="anthropic")
+
+    assert passed(call(LONG, endpoint="responses"), claude) == Unplanned(reason=OTHER_WIRE)
+
+
+def test_tags_are_taken_off_however_small_the_prompt_is():
+    assert passed(call(body(said("user", "<tg:stable>x</tg:stable>")))) is None
+
+
+HELLO = body(said("user", "Hello!"))
+
+
+@pytest.mark.parametrize("slots", ["0=fickle", "1=stable", ",".join(["0=fickle"] * 200)])
+def test_wrong_slots_of_a_small_prompt_are_told(slots):
+    found = passed(call(HELLO, slots=slots))
+
+    assert found is not None
+    assert f"slot '{slots.split(',')[0]}' is passed over" in found.why
+    assert "2 KB" not in found.why
+    assert len(found.why) < 400
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_slots_of_a_small_prompt_are_told_to_move_nothing(*, beside):
+    slots = "0=stable"
+    within = orjson.loads(HELLO) | {"metadata": {"thriftgate_slots": slots}}
+    small = call(HELLO, slots=slots) if beside else call(orjson.dumps(within))
+    found = passed(small)
+
+    assert found is not None
+    assert "in a prompt under 2 KB" in found.why
+
+
+def test_slots_beside_what_is_no_prompt_are_told():
+    found = passed(call(b'{"model": "m"}', slots="0=stable"))
+
+    assert found is not None
+    assert "not a chat body" in found.why
+
+
+def test_a_small_prompt_that_only_speaks_of_slots_has_none():
+    assert passed(call(body(said("user", "What is thriftgate_slots?")))) == Unplanned(
+        reason=UNDER_2_KB
+    )
+
+
+@pytest.mark.parametrize(
+    ("provider", "regime", "is_planned"),
+    [
+        ("mistral", "block-chain", True),
+        ("fireworks", "implicit", True),
+        ("xai", "block-chain", False),
+        ("openai", "openai-interval", False),
+    ],
+)
+def test_a_small_prompt_is_planned_where_only_calls_with_one_key_share_a_cache(
+    provider, regime, is_planned
+):
+    there = replace(route("up").upstream, provider=provider)
+
+    assert (passed(call(HELLO), route("up", upstream=there, regime=regime)) is None) == is_planned
+
+
+def test_what_is_too_large_goes_as_it_came_and_says_so():
+    found = passed(call(body(said("user", "x" * HUGE))))
+
+    assert found is not None
+    assert "too large" in found.why
+
+
+def test_planning_knows_who_asks_and_in_which_conversation():
+    found = asked(call(LONG, conversation="mine"))
+
+    assert (found.team, found.key, found.feature, found.hint) == (KEY.team, KEY.id, "chat", "mine")
+    assert found.body == LONG
+    assert not found.shows
+
+
+SAID = orjson.dumps({"model": "any", "input": "x" * SMALL})
+
+
+@pytest.mark.parametrize(
+    ("to", "is_planned"),
+    [
+        (route("openai"), True),
+        (route("claude", kind="anthropic"), False),
+        (route("router", regime="anthropic-breakpoint"), False),
+        (route("chat", upstream=replace(route("chat").upstream, serves_responses=False)), False),
+    ],
+)
+def test_a_responses_call_is_planned_where_it_goes_in_its_own_words(to, is_planned):
+    assert (passed(call(SAID, endpoint="responses"), to) is None) == is_planned
+    assert passed(call(LONG), to) is None

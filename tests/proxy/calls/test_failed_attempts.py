@@ -1,0 +1,189 @@
+"""The receipts of attempts that came to no answer."""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from proxy.calls.attempt import Opening
+from proxy.calls.deadlines import HungUp, Interrupted, Unwatched, Wait
+from proxy.calls.failed_attempts import counted, cut, kept, refused, spent
+from proxy.calls.metering import Meter
+from proxy.calls.ports import Line
+from proxy.calls.route_choice import Choice
+from proxy.calls.settlement import crude
+from proxy.errors import CallerError
+from proxy.providers.usage import openai_usage
+from proxy.records.receipt import Outcome, Receipt
+from proxy.records.timeline import Timeline
+from slo.usage import Usage
+from tests.fakes.answers import ASKED, USAGE, event
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import played, ticks
+from tests.fakes.desk import ESTIMATE, FakeEstimator, FakeLedger, call, desk, route
+from tests.fakes.upstream import FakeTransport, broken
+
+
+class Rested(Unwatched):
+    """A watch that knows whether it was told to rest."""
+
+    def __init__(self) -> None:
+        self.waits: Wait | None = Wait.FIRST_BYTE
+
+    def rest(self) -> None:
+        self.waits = None
+
+
+def opening(*, was_taken: bool = True, takes: float = 0.0) -> tuple[Opening, FakeLedger, Rested]:
+    table, ledger = desk(FakeTransport([]), estimator=FakeEstimator(takes=takes))
+    watch = Rested()
+    line = Line(call(ASKED), FakeCaller(), replace(table), watch, Timeline(ticks))
+    made = Opening(line, Choice(route("one"), "m", "moved"), 3)
+    made.was_taken = was_taken
+    return made, ledger, watch
+
+
+def receipt(work: Coroutine[Any, Any, FakeLedger]) -> Receipt:
+    (found,) = played(work).receipts
+    assert (found.attempt, found.route, found.moved) == (3, "one/m", "moved")
+    return found
+
+
+def test_what_the_gateway_would_not_send_is_refused():
+    async def work() -> FakeLedger:
+        made, ledger, _ = opening()
+        refused(made, CallerError("too dear", code="budget_exceeded"), final=False)
+        return ledger
+
+    found = receipt(work())
+
+    assert (found.outcome, found.error, found.final) == (
+        Outcome.REFUSED, "budget_exceeded", False,
+    )  # fmt: skip
+    assert (found.status, found.usage) == (400, None)
+
+
+@pytest.mark.parametrize("final", [True, False])
+def test_what_an_upstream_worked_on_is_counted(final):
+    async def work() -> FakeLedger:
+        made, ledger, watch = opening()
+        await counted(made, broken(), final=final)
+        assert watch.waits is None
+        return ledger
+
+    found = receipt(work())
+
+    assert (found.outcome, found.final, found.usage) == (Outcome.FAILED, final, ESTIMATE)
+    assert found.estimated
+    assert found.cost_nanos
+
+
+def heard(**said: Any) -> Meter:
+    meter = Meter(openai_usage, streamed=True)
+    meter.feed(event({"id": "chatcmpl-1", "error": {"message": "no"}, **said}))
+    return meter
+
+
+@pytest.mark.parametrize(
+    ("said", "usage", "estimated"),
+    [(USAGE, Usage(input=36, cache_read=64, output=10), False), (None, ESTIMATE, True)],
+)
+@pytest.mark.parametrize("keep", [partial(counted, final=False), spent])
+def test_what_a_failure_says_it_used_is_no_estimate(keep, said, usage, estimated):
+    async def work() -> FakeLedger:
+        made, ledger, _ = opening()
+        made.heard = heard(usage=said)
+        await keep(made, broken())
+        return ledger
+
+    found = receipt(work())
+
+    assert (found.usage, found.estimated) == (usage, estimated)
+    assert found.upstream_id == "chatcmpl-1"
+
+
+def test_what_no_upstream_took_costs_nothing():
+    async def work() -> FakeLedger:
+        made, ledger, _ = opening(was_taken=False)
+        await counted(made, broken(), final=True)
+        return ledger
+
+    found = receipt(work())
+
+    assert (found.usage, found.cost_nanos, found.estimated) == (None, None, False)
+
+
+@pytest.mark.parametrize(
+    ("keep", "final"),
+    [
+        (lambda made: counted(made, broken(), final=False), True),
+        (lambda made: counted(made, broken(), final=True), True),
+        (lambda made: spent(made, broken()), False),
+    ],
+)
+def test_a_call_that_ends_while_it_is_counted_is_counted_by_its_length(keep, final):
+    """Nothing follows any more, so its receipt is the last; but not that of a race's loser."""
+
+    async def work() -> FakeLedger:
+        made, ledger, _ = opening(takes=5.0)
+        task = asyncio.get_running_loop().create_task(keep(made))
+        await asyncio.sleep(1)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert task.cancelled()
+        return ledger
+
+    found = receipt(work())
+
+    assert (found.final, found.usage) == (final, crude(call(ASKED), ""))
+
+
+def test_what_lost_a_race_never_ends_its_call():
+    async def work() -> FakeLedger:
+        made, ledger, _ = opening()
+        await spent(made, broken())
+        return ledger
+
+    assert receipt(work()).final is False
+
+
+def test_what_we_cut_is_counted_by_its_length():
+    async def work() -> FakeLedger:
+        made, ledger, _ = opening()
+        cut(made, Interrupted(), final=True)
+        return ledger
+
+    found = receipt(work())
+
+    assert (found.error, found.usage) == ("gateway_interrupted", crude(call(ASKED), ""))
+
+
+def test_a_caller_that_left_is_told_from_what_failed():
+    async def work() -> FakeLedger:
+        made, ledger, _ = opening()
+        kept(made.line, made.attempt, HungUp(), None, final=True)
+        return ledger
+
+    assert receipt(work()).outcome is Outcome.HUNG_UP
+
+
+@pytest.mark.parametrize(
+    ("text", "usage", "estimated"),
+    [('"usage":{"prompt_tokens":9,"completion_tokens":2}', Usage(input=9, output=2), False),
+     ('"usage":null', ESTIMATE, True)],
+)  # fmt: skip
+def test_a_whole_answer_that_cannot_be_said_is_billed_as_it_told(text, usage, estimated):
+    async def work() -> FakeLedger:
+        made, ledger, _ = opening()
+        made.heard = Meter(openai_usage, streamed=False)
+        made.heard.feed(b'{"id":"a","choices":[],' + text.encode() + b"}")
+        await counted(made, broken(), final=True)
+        return ledger
+
+    found = receipt(work())
+    assert (found.usage, found.estimated) == (usage, estimated)

@@ -1,0 +1,111 @@
+import asyncio
+
+import pytest
+
+from proxy.calls.fan_out import Fanout
+from proxy.prefix.planned import Planned
+from tests.fakes.clock import played, ticks
+from tests.fakes.ready import ready
+
+
+async def learned() -> Fanout:
+    """One that knows that a first byte takes a second."""
+    made = Fanout()
+    before = await made.held(ready("before", ("others", 10_000)), streamed=True)
+    await asyncio.sleep(1.0)
+    made.begun(before)
+    made.ended(before)
+    return made
+
+
+async def gone(fanout: Fanout, call: Planned, began: float) -> tuple[Planned, float]:
+    """The call that goes, and when it does."""
+    held = await fanout.held(call, streamed=True)
+    return held, ticks() - began
+
+
+async def waiting(many: int) -> tuple[Fanout, Planned, list[asyncio.Task[tuple[Planned, float]]]]:
+    """One call that writes, and so many that wait for it."""
+    fanout, began = await learned(), ticks()
+    first = await fanout.held(ready("first"), streamed=True)
+    others = [
+        asyncio.ensure_future(gone(fanout, ready(f"{number}"), began)) for number in range(many)
+    ]
+    return fanout, first, others
+
+
+def test_twenty_calls_wait_for_the_one_that_writes_and_go_with_its_first_byte():
+    async def work() -> list[tuple[Planned, float]]:
+        fanout, first, others = await waiting(19)
+        await asyncio.sleep(0.8)
+        fanout.begun(first)
+        return [(first, 0.0), *await asyncio.gather(*others)]
+
+    first, *others = played(work())
+    assert first[0].notes == ()
+    assert {round(when, 3) for _, when in others} == {0.8}
+    assert {call.notes for call, _ in others} == {
+        ("held back 0.80 s to read what another call was writing",)
+    }
+
+
+def test_where_the_writer_fails_one_writes_in_its_place_and_the_others_go_on_waiting():
+    async def work() -> list[float]:
+        fanout, first, others = await waiting(3)
+        await asyncio.sleep(0.5)
+        fanout.ended(first)
+        await asyncio.sleep(0.1)
+        (second,) = (each for each in others if each.done())
+        await asyncio.sleep(0.6)
+        fanout.begun(second.result()[0])
+        return sorted([(await each)[1] for each in others])
+
+    assert played(work()) == pytest.approx([0.5, 1.2, 1.2])
+
+
+def test_nobody_waits_for_ever_for_an_upstream_that_is_silent():
+    async def work() -> float:
+        fanout, began = await learned(), ticks()
+        await fanout.held(ready("first"), streamed=True)
+        return (await gone(fanout, ready("second"), began))[1]
+
+    assert played(work()) == pytest.approx(2.0)
+
+
+def test_whoever_fails_in_turn_nobody_is_held_back_beyond_the_longest():
+    async def fails(fanout: Fanout, number: int, began: float) -> float:
+        call, when = await gone(fanout, ready(f"{number}"), began)
+        await asyncio.sleep(0.9)
+        fanout.ended(call)
+        return when
+
+    async def work() -> list[float]:
+        fanout, began = await learned(), ticks()
+        return await asyncio.gather(*(fails(fanout, number, began) for number in range(20)))
+
+    went = played(work())
+    assert went[:6] == pytest.approx([0.0, 0.9, 1.8, 2.7, 3.6, 4.5])
+    assert set(went[6:]) == {5.0}
+
+
+def test_who_leaves_while_it_waits_writes_nothing_and_is_not_waited_for():
+    async def work() -> float:
+        fanout, began = await learned(), ticks()
+        first = await fanout.held(ready("first"), streamed=True)
+        leaves = asyncio.ensure_future(gone(fanout, ready("second"), began))
+        await asyncio.sleep(0.2)
+        leaves.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaves
+        fanout.ended(first)
+        return (await gone(fanout, ready("third"), began))[1]
+
+    assert played(work()) == pytest.approx(0.2)
+
+
+def test_a_call_that_need_not_wait_comes_back_as_it_is():
+    async def work() -> bool:
+        call = ready("first")
+        return await (await learned()).held(call, streamed=True) is call
+
+    assert played(work())

@@ -1,0 +1,465 @@
+"""Attempts at once while an answer is late: hedges, deadlines, and what each of them leaves."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from proxy.calls.deadlines import HungUp
+from proxy.calls.ports import Admitted, Desk, Elsewhere, Limits
+from proxy.calls.retry_policy import Patience
+from proxy.calls.route_choice import Choice, Decision
+from proxy.calls.settlement import Attempt
+from proxy.catalog.entries import Route
+from proxy.errors import CallerError, ProxyError, UpstreamError
+from proxy.prefix.planned import Unplanned
+from proxy.providers.port import Prepared
+from proxy.records.call import Call
+from proxy.records.receipt import Outcome, Receipt
+from proxy.records.timeline import Timeline
+from slo.breaker import State
+from slo.usage import Usage
+from tests.fakes.answers import SHOWN, STREAM, STREAMED, chunk, failing, stream
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import played, ticks
+from tests.fakes.desk import HoldsNothing, NoPlanning, call, desk, route, served
+from tests.fakes.upstream import SILENCE, After, FakeTransport, Piece, Scripted, broken
+from tests.proxy.api.servings import ONE, TWO, streamed
+
+THREE = route("three")
+#: Deadline of the races here, in seconds.
+DEADLINE = 10.0
+LONG = Patience(first_byte=100.0, retries=0)
+PATIENT = Patience(first_byte=600.0, retries=0)
+
+
+class Decided:
+    """Decides the same of every call."""
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+
+    def decide(self, call: Call, asked: tuple[Choice, ...]) -> Decision:
+        return self.decision
+
+
+class SlowPlanning(NoPlanning):
+    """Takes its time."""
+
+    def __init__(self, takes: float) -> None:
+        super().__init__()
+        self._takes = takes
+
+    async def planned(self, call: Call, route: Route) -> Unplanned:
+        await asyncio.sleep(self._takes)
+        return await super().planned(call, route)
+
+
+@dataclass
+class Raced:
+    """What came of a race."""
+
+    caller: FakeCaller
+    transport: FakeTransport
+    receipts: list[Receipt]
+    error: ProxyError | None
+    took: float
+    table: Desk
+
+    @property
+    def told(self) -> list[tuple[int, str, str, bool]]:
+        return sorted(
+            (each.attempt, each.outcome.value, each.error, each.final) for each in self.receipts
+        )
+
+
+def race(
+    *scripts: Scripted | Piece,
+    choices: tuple[Choice, ...] = (Choice(ONE, "m"), Choice(TWO, "m")),
+    calls_before: int = 1000,
+    patience: Patience = LONG,
+    limits: Limits | None = None,
+    before: Callable[[Desk], None] = lambda _: None,
+    planned_in: float = 0.0,
+    asking: Call | None = None,
+    **caller: Any,
+) -> Raced:
+    async def work() -> Raced:
+        transport = FakeTransport(scripts)
+        table, ledger = desk(transport, *(each.route for each in choices), patience=patience)
+        table = replace(table, steering=Decided(Decision(choices=choices, deadline=DEADLINE)))
+        table = replace(table, limits=limits, planning=SlowPlanning(planned_in))
+        before(table)
+        for _ in range(calls_before):
+            table.lanes.hedges.called(1_000_000, ticks())
+        taker = FakeCaller(**caller)
+        error, began = None, ticks()
+        try:
+            await served(asking or streamed(), taker, table, Timeline(ticks))
+        except ProxyError as raised:
+            error = raised
+        took = ticks() - began
+        await asyncio.sleep(1)
+        assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
+        assert isinstance(table.planning, NoPlanning)
+        told = table.planning.told
+        assert told.count("planned") == told.count("ended")
+        return Raced(taker, transport, ledger.receipts, error, took, table)
+
+    done = played(work())
+    assert sum(each.final for each in done.receipts) == 1
+    assert len({each.attempt for each in done.receipts}) == len(done.receipts)
+    assert all(exchange.closed for exchange in done.transport.exchanges)
+    return done
+
+
+def late(seconds: float) -> Scripted:
+    """A stream that begins after so many seconds."""
+    return stream(After(seconds, STREAM))
+
+
+def test_an_answer_in_time_runs_alone():
+    done = race(late(5.0))
+
+    assert done.caller.body == SHOWN
+    assert done.told == [(0, "answered", "", True)]
+    assert done.receipts[0].ttft == pytest.approx(5.0)
+
+
+def test_a_late_answer_is_hedged_and_the_first_to_begin_is_the_calls():
+    done = race(late(30.0), late(1.0))
+
+    assert done.caller.body == SHOWN
+    assert done.took == pytest.approx(7.0)  # 0.6 of the deadline, and a second
+    assert done.told == [(0, "failed", "hedge_lost", False), (1, "answered", "", True)]
+    assert [each.route for each in done.receipts if each.final] == ["two/m"]
+
+
+def test_what_lost_the_race_is_billed_on_the_calls_receipts():
+    lost = next(each for each in race(late(30.0), late(1.0)).receipts if not each.final)
+
+    assert lost.usage == Usage(input=18)  # a fourth of the body's bytes
+    assert lost.cost_nanos
+    assert lost.estimated
+
+
+def test_the_first_may_win_after_all():
+    done = race(late(7.0), late(9.0))
+
+    assert done.took == pytest.approx(7.0)
+    assert done.told == [(0, "answered", "", True), (1, "failed", "hedge_lost", False)]
+
+
+def test_a_role_alone_and_keep_alives_are_no_content():
+    role = b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n'
+    done = race(stream(role, b": keep-alive\n\n", After(50.0, STREAM)), late(1.0))
+
+    assert done.took == pytest.approx(7.0)
+    assert done.caller.body == SHOWN
+
+
+def test_without_a_hedge_in_the_budget_the_deadline_gives_the_late_one_up():
+    done = race(late(50.0), late(2.0), calls_before=0)
+
+    assert done.took == pytest.approx(12.0)
+    assert done.told == [(0, "failed", "ttft_deadline", False), (1, "answered", "", True)]
+
+
+def test_going_on_to_another_route_is_no_retry():
+    done = race(late(50.0), late(1.0), calls_before=0, before=_spend_retries)
+
+    assert done.took == pytest.approx(11.0)
+    assert done.told == [(0, "failed", "ttft_deadline", False), (1, "answered", "", True)]
+
+
+def test_the_last_route_has_no_deadline():
+    done = race(late(50.0), late(40.0), calls_before=0)
+
+    assert done.took == pytest.approx(50.0)
+    assert done.caller.body == SHOWN
+
+
+def test_another_model_is_no_hedge_but_follows_at_the_deadline():
+    small = Choice(TWO, "small", "chat-ttft: in its place")
+    done = race(late(50.0), late(1.0), choices=(Choice(ONE, "m"), small))
+
+    assert done.took == pytest.approx(11.0)
+    assert [each.moved for each in done.receipts if each.final] == ["chat-ttft: in its place"]
+    assert done.caller.head is not None
+    assert done.caller.head.headers["x-thriftgate-moved"] == "chat-ttft: in its place"
+
+
+def test_a_last_resort_is_not_taken_because_others_are_late():
+    small = Choice(TWO, "small", "chat-ttft: in its place", is_last_resort=True)
+    done = race(late(50.0), choices=(Choice(ONE, "m"), small))
+
+    assert done.took == pytest.approx(50.0)
+    assert done.told == [(0, "answered", "", True)]
+
+
+def test_a_last_resort_is_taken_where_the_others_fail():
+    small = Choice(TWO, "small", "chat-ttft: in its place", is_last_resort=True)
+    done = race(failing(503), late(1.0), choices=(Choice(ONE, "m"), small))
+
+    assert done.caller.body == SHOWN
+
+
+def test_a_hedge_that_fails_leaves_the_first_alone():
+    done = race(late(15.0), failing(500))
+
+    assert done.took == pytest.approx(15.0)
+    assert done.told == [(0, "answered", "", True), (1, "failed", "upstream_error", False)]
+
+
+def test_where_both_fail_the_call_fails_with_the_last():
+    done = race(stream(After(9.0, b"")), failing(503))
+
+    assert done.error is not None
+    assert len(done.receipts) == 2
+
+
+def test_a_third_route_follows_when_two_have_failed():
+    choices = tuple(Choice(each, "m") for each in (ONE, TWO, THREE))
+    done = race(stream(After(9.0, b"")), failing(503), late(1.0), choices=choices)
+
+    assert done.caller.body == SHOWN
+    assert len(done.receipts) == 3
+
+
+def test_a_caller_that_leaves_ends_every_attempt():
+    done = race(SILENCE, SILENCE, leaves_after=8.0)
+
+    assert isinstance(done.error, HungUp)
+    assert sorted(each.outcome for each in done.receipts) == [Outcome.FAILED, Outcome.HUNG_UP]
+    assert all(each.usage is not None for each in done.receipts)
+
+
+def test_patience_ends_a_race_that_nobody_wins():
+    done = race(SILENCE, SILENCE, patience=Patience(first_byte=30.0, retries=0))
+
+    assert done.error is not None
+    assert done.error.code == "upstream_timeout"
+
+
+def test_an_answer_that_won_breaks_like_any_other():
+    done = race(late(30.0), stream(chunk("a"), After(1.0, b"")))
+
+    assert done.caller.body.startswith(chunk("a"))
+    assert [each.outcome for each in done.receipts if each.final] == [Outcome.BROKEN]
+
+
+def test_a_hedge_that_lost_says_nothing_of_its_route():
+    done = race(late(7.0), SILENCE)
+    for _ in range(4):  # a fifth in a row, and it would be left alone for a while
+        done.table.lanes.ended(TWO, broken(), 2e9, 2e9 + 1)
+
+    assert done.told[1] == (1, "failed", "hedge_lost", False)
+    assert done.table.lanes.lane(TWO).breaker.state(2e9 + 2) is State.CLOSED
+
+
+def test_a_route_that_was_given_up_for_its_lateness_is_not_taken_to_fail():
+    done = race(late(50.0), late(2.0), calls_before=0)
+    for _ in range(4):
+        done.table.lanes.ended(ONE, broken(), 2e9, 2e9 + 1)
+
+    assert done.table.lanes.lane(ONE).breaker.state(2e9 + 2) is State.CLOSED
+
+
+def test_what_hangs_is_given_up_for_the_last_resort_and_is_taken_to_fail():
+    small = Choice(TWO, "small", "chat-ttft: in its place", is_last_resort=True)
+    done = race(SILENCE, late(1.0), choices=(Choice(ONE, "m"), small), patience=PATIENT)
+    for _ in range(4):
+        done.table.lanes.ended(ONE, broken(), 2e9, 2e9 + 1)
+
+    assert done.took == pytest.approx(10 * DEADLINE + 1)
+    assert done.told == [(0, "failed", "ttft_hang", False), (1, "answered", "", True)]
+    assert done.table.lanes.lane(ONE).breaker.state(2e9 + 2) is State.OPEN
+
+
+def test_where_a_hedge_is_late_too_a_third_route_follows():
+    choices = tuple(Choice(each, "m") for each in (ONE, TWO, THREE))
+    done = race(SILENCE, SILENCE, late(1.0), choices=choices, patience=PATIENT)
+
+    assert done.took == pytest.approx(6.0 + DEADLINE + 1)  # the hedge, its deadline, a second
+    assert [error for _, _, error, _ in done.told] == ["ttft_deadline", "ttft_deadline", ""]
+
+
+def test_a_caller_that_leaves_after_a_hedge_failed_leaves_the_first():
+    done = race(SILENCE, failing(500), leaves_after=8.0)
+
+    assert isinstance(done.error, HungUp)
+    assert done.told == [
+        (0, "hung_up", "caller_hung_up", True),
+        (1, "failed", "upstream_error", False),
+    ]
+
+
+def test_receipts_of_a_race_tell_times_since_the_call_came():
+    done = race(late(30.0), late(1.0))
+    lost, won = sorted(done.receipts, key=lambda each: each.attempt)
+
+    assert won.ttft == pytest.approx(7.0)
+    assert lost.duration == pytest.approx(7.0)
+    assert won.overhead == pytest.approx(0.0)
+    assert lost.overhead == pytest.approx(0.0)
+
+
+def test_what_planning_takes_is_our_time_in_a_race_too():
+    done = race(late(2.0), planned_in=1.0)
+
+    assert done.receipts[0].ttft == pytest.approx(3.0)
+    assert done.receipts[0].overhead == pytest.approx(1.0)
+
+
+def test_a_call_that_fails_after_a_race_took_as_long_as_it_did():
+    done = race(stream(After(9.0, b"")), stream(After(9.0, b"")))
+
+    assert [each.duration for each in done.receipts if each.final] == [pytest.approx(15.0)]
+
+
+def test_a_late_answer_is_waited_for_where_the_next_route_fails_just_now():
+    done = race(late(50.0), before=lambda table: _leave_alone(table, TWO))
+
+    assert done.took == pytest.approx(50.0)
+    assert done.told == [(0, "answered", "", True)]
+
+
+def _leave_alone(table: Desk, bad: Route) -> None:
+    for _ in range(5):
+        table.lanes.ended(bad, broken(), ticks(), ticks())
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_a_gateway_that_stops_twice_leaves_no_attempt_behind(turns):
+    """It says so again in each moment in which a race lets go of its attempts."""
+    receipts = stopped(8.0, turns=turns)
+
+    assert receipts == [(0, "hedge_lost", False), (1, "gateway_interrupted", True)]
+
+
+@pytest.mark.parametrize("again", [None, 0.1, 0.7])
+@pytest.mark.parametrize("error", [None, broken()])
+@pytest.mark.parametrize("calls_before", [1000, 0])
+@pytest.mark.parametrize("at", [5.9, 6.0, 8.0, 10.0, 10.2, 10.6])
+def test_attempts_that_take_their_time_to_end_are_waited_for(at, calls_before, error, again):
+    limits = Lingering(error)
+    receipts = stopped(at, again=again, calls_before=calls_before, limits=limits)
+
+    assert [final for *_, final in receipts].count(True) == 1
+    assert len({number for number, *_ in receipts}) == len(receipts)
+
+
+def stopped(
+    at: float,
+    *,
+    turns: int = 0,
+    again: float | None = 0.0,
+    calls_before: int = 1000,
+    limits: Limits | None = None,
+) -> list[tuple[int, str, bool]]:
+    """The receipts of a call that a gateway ends which stops, and says so twice."""
+
+    async def work() -> list[tuple[int, str, bool]]:
+        choices = (Choice(ONE, "m"), Choice(TWO, "m"))
+        table, ledger = desk(FakeTransport([SILENCE, SILENCE]), ONE, TWO, patience=LONG)
+        decided = Decided(Decision(choices=choices, deadline=DEADLINE))
+        table = replace(table, steering=decided, limits=limits)
+        for _ in range(calls_before):
+            table.lanes.hedges.called(1_000_000, ticks())
+        line = served(streamed(), FakeCaller(), table, Timeline(ticks))
+        task = asyncio.get_running_loop().create_task(line)
+        await asyncio.sleep(at)
+        task.cancel()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if again is not None:
+            await asyncio.sleep(again)
+            task.cancel()
+        await asyncio.wait({task})
+        await asyncio.sleep(1)
+        assert task.cancelled() or task.exception() is not None
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert isinstance(table.planning, NoPlanning)
+        told = table.planning.told
+        assert told.count("planned") == told.count("ended")
+        return sorted((each.attempt, each.error, each.final) for each in ledger.receipts)
+
+    return played(work())
+
+
+class Lingering(HoldsNothing):
+    """Admits nobody, and takes half a second to end when it is cancelled."""
+
+    def __init__(self, error: UpstreamError | None) -> None:
+        self._error = error
+
+    async def admit(
+        self, attempt: Attempt, prepared: Prepared, _: Callable[[str], bool]
+    ) -> Admitted | Elsewhere:
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.5)
+            if self._error is not None:
+                raise self._error from None
+            raise
+        return Admitted(prepared)
+
+
+def test_of_two_that_begin_in_the_same_moment_one_is_the_calls():
+    done = race(late(7.0), late(1.0))
+
+    assert done.took == pytest.approx(7.0)
+    assert done.caller.body == SHOWN
+    assert sorted(each.final for each in done.receipts) == [False, True]
+
+
+def test_a_long_prompt_is_not_read_twice():
+    long = STREAMED.replace(b"Hello", b"x" * 40_000)
+    done = race(late(9.0), asking=call(long))
+
+    assert done.told == [(0, "answered", "", True)]
+
+
+def _spend_retries(table: Desk) -> None:
+    """So many that none is left in the ten seconds that a deadline takes."""
+
+    def spend() -> None:
+        while table.lanes.retries.may(ticks()):
+            pass
+
+    asyncio.get_running_loop().call_later(DEADLINE - 0.1, spend)
+
+
+def test_what_is_refused_while_another_attempt_is_under_way_costs_the_call_nothing():
+    done = race(late(8.0), limits=Refusing(after=1))
+
+    assert done.caller.body == SHOWN
+    assert done.told == [
+        (0, "answered", "", True),
+        (1, "refused", "budget_exceeded", False),
+    ]
+
+
+def test_a_mistake_of_ours_in_one_attempt_leaves_the_other_alone():
+    done = race(late(8.0), limits=Refusing(after=1, error=ZeroDivisionError()))
+
+    assert done.caller.body == SHOWN
+    assert done.told[1] == (1, "failed", "gateway_interrupted", False)
+
+
+class Refusing(HoldsNothing):
+    """Admits so many attempts, and refuses the others."""
+
+    def __init__(self, after: int, error: Exception | None = None) -> None:
+        self._after = after
+        self._error = error or CallerError("It does not fit.", code="budget_exceeded")
+
+    async def admit(
+        self, attempt: Attempt, prepared: Prepared, _: Callable[[str], bool]
+    ) -> Admitted | Elsewhere:
+        if attempt.number >= self._after:
+            raise self._error
+        return Admitted(prepared)

@@ -1,0 +1,150 @@
+"""Calls with a deadline are not slower than the same calls without, whatever their routes do."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import product
+from math import inf
+from statistics import quantiles
+
+import pytest
+
+from proxy.calls.retry_policy import Patience
+from proxy.calls.route_choice import Choice, Decision
+from proxy.catalog.entries import Route, Upstream
+from proxy.errors import ProxyError
+from proxy.providers.port import Prepared
+from proxy.records.receipt import Receipt
+from proxy.records.timeline import Timeline
+from tests.fakes.answers import SHOWN, STREAM, stream
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import played, ticks
+from tests.fakes.desk import desk, route, served
+from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport, broken
+from tests.proxy.api.servings import ONE, TWO, streamed
+
+THREE = route("three")
+DEADLINE = 0.66
+CALLS = 80
+PATIENCE = Patience(first_byte=20.0, retries=0)
+
+#: Seconds to the first content, by the call's own luck; ``inf`` for never, None for a failure.
+Pace = Callable[[random.Random], float | None]
+PACES: dict[str, Pace] = {
+    "quick": lambda luck: luck.uniform(0.15, 0.25),
+    "slow": lambda luck: luck.uniform(0.7, 0.9),
+    "very slow": lambda luck: luck.uniform(2.0, 4.0),
+    "now and then slow": lambda luck: 5.0 if luck.random() < 0.1 else luck.uniform(0.15, 0.25),
+    "dead": lambda _: inf,
+    "refusing": lambda _: None,
+}
+
+
+class Paced(FakeTransport):
+    """Answers each call on each route after a time of its own, whoever else was asked."""
+
+    def __init__(self, paces: dict[str, Pace]) -> None:
+        super().__init__([])
+        self._paces = paces
+        self.call = 0
+
+    async def open(self, upstream: Upstream, prepared: Prepared) -> FakeExchange:
+        luck = random.Random(f"{self.call} {upstream.name}")  # noqa: S311 - repeatable, not secret
+        seconds = self._paces[upstream.name](luck)
+        if seconds is None:
+            self._scripts = [broken()]
+        elif seconds == inf:
+            self._scripts = [SILENCE]
+        else:
+            self._scripts = [stream(After(seconds, STREAM))]
+        return await super().open(upstream, prepared)
+
+
+@dataclass
+class Took:
+    """Seconds that each call took, and the receipts of all."""
+
+    seconds: list[float]
+    failed: int
+    receipts: list[Receipt]
+
+    @property
+    def p50(self) -> float:
+        return quantiles(self.seconds, n=20, method="inclusive")[9]
+
+    @property
+    def p95(self) -> float:
+        return quantiles(self.seconds, n=20, method="inclusive")[18]
+
+
+def calls(*paces: str, deadline: float | None, routes: tuple[Route, ...] = (ONE, TWO)) -> Took:
+    """So many calls, one after the other, on routes with these paces."""
+
+    async def work() -> Took:
+        transport = Paced(
+            {each.upstream.name: PACES[pace] for each, pace in zip(routes, paces, strict=True)}
+        )
+        table, ledger = desk(transport, *routes, patience=PATIENCE)
+        choices = tuple(Choice(each, "m") for each in routes)
+        table = replace(table, steering=Decided(Decision(choices=choices, deadline=deadline)))
+        for _ in range(100):
+            table.lanes.hedges.called(1_000_000, ticks())
+        took = Took([], 0, ledger.receipts)
+        for number in range(CALLS):
+            transport.call, began, caller = number, ticks(), FakeCaller()
+            try:
+                await served(streamed(), caller, table, Timeline(ticks))
+                assert caller.body == SHOWN
+            except ProxyError:
+                took.failed += 1
+            took.seconds.append(ticks() - began)
+            await asyncio.sleep(0.5)
+        return took
+
+    return played(work())
+
+
+class Decided:
+    """Decides the same of every call."""
+
+    def __init__(self, decision: Decision) -> None:
+        self._decision = decision
+
+    def decide(self, call: object, asked: object) -> Decision:
+        return self._decision
+
+
+@pytest.mark.parametrize(("first", "second"), list(product(PACES, PACES)))
+def test_calls_with_a_deadline_are_not_slower_than_without(first, second):
+    direct = calls(first, second, deadline=None)
+    hurried = calls(first, second, deadline=DEADLINE)
+
+    assert hurried.p50 <= direct.p50 + 0.01
+    assert hurried.p95 <= direct.p95 + 0.01
+    assert hurried.failed <= direct.failed
+
+
+def test_each_call_with_a_deadline_begins_no_later_where_both_routes_are_slow():
+    direct = calls("slow", "slow", deadline=None)
+    hurried = calls("slow", "slow", deadline=DEADLINE)
+
+    pairs = zip(hurried.seconds, direct.seconds, strict=True)
+    assert all(with_it <= without + 0.01 for with_it, without in pairs)
+
+
+def test_a_dead_route_costs_a_call_its_deadline_and_what_the_next_route_takes():
+    assert calls("dead", "quick", deadline=DEADLINE).p95 <= DEADLINE + 0.25 + 0.01
+
+
+def test_a_route_that_is_known_to_be_as_slow_is_sent_few_second_attempts():
+    hurried = calls("slow", "slow", deadline=DEADLINE)
+
+    second = [each for each in hurried.receipts if each.attempt]
+    assert len(second) <= CALLS // 4
+
+
+def test_a_route_known_to_be_slow_is_passed_over_for_a_quick_one():
+    hurried = calls("dead", "dead", "quick", deadline=DEADLINE, routes=(ONE, TWO, THREE))
+
+    assert hurried.p50 <= DEADLINE + 0.25 + 0.01

@@ -1,0 +1,332 @@
+"""How an answer begins, what it says and how it ends."""
+
+from itertools import pairwise
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.calls.metering import Meter
+from proxy.prefix.explain.reasons import Reason, Said
+from proxy.providers.sse import Frames
+from proxy.providers.usage import openai_usage
+from slo.usage import Usage
+from tests.fakes.streams import (
+    CHAT,
+    DONE,
+    MESSAGES,
+    RESPONSES,
+    chunk,
+    event,
+    metered,
+    named,
+    usages,
+    used,
+)
+
+
+def answered(body: bytes) -> Meter:
+    meter = Meter(openai_usage, streamed=False)
+    meter.feed(body)
+    return meter
+
+
+@pytest.mark.parametrize(("stream", "name"), [(CHAT, "chatcmpl-1"), (RESPONSES, "resp_1")])
+def test_a_stream_is_read_to_its_end(stream: list[bytes], name: str) -> None:
+    meter = metered(*stream)
+
+    assert meter.usage == Usage(input=9, output=2)
+    assert (meter.begun, meter.finished, meter.broken) == (True, True, False)
+    assert meter.upstream_id == name
+    assert meter.delivered_text() == "Hello"
+    assert not meter.suspicious
+
+
+@pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
+def test_a_stream_that_is_cut_is_not_finished(stream: list[bytes]) -> None:
+    meter = metered(*stream[:-2])
+
+    assert (meter.begun, meter.finished, meter.broken) == (True, False, False)
+    assert meter.delivered_text() == "Hello"
+
+
+def test_nothing_has_begun_while_only_pings_and_comments_come() -> None:
+    meter = metered(b": keep-alive\n\n", named("ping"), b"event: ping\ndata: {}\n\n", b"\n\n")
+
+    assert not meter.begun
+    meter.feed(CHAT[1])
+    assert meter.begun
+
+
+def test_an_error_before_anything_else_begins_nothing() -> None:
+    meter = metered(event({"error": {"message": "Overloaded"}}))
+
+    assert (meter.begun, meter.broken, meter.upstream_id) == (False, True, "")
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        event({"error": {"message": "Overloaded"}}),
+        event({"error": "Overloaded"}),
+        event({"message": "Overloaded", "code": "x"}, "error"),
+        event({"type": "overloaded", "code": "x"}, "error"),
+        b"event: error\ndata: Overloaded\n\n",
+        named("error", error={"type": "overloaded_error"}),
+        named("error", message="Overloaded", code=None),
+    ],
+)
+@pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
+def test_an_error_midway_breaks_the_answer(stream: list[bytes], run: bytes) -> None:
+    assert metered(*stream[:2], run).broken
+    assert not metered(*stream).broken
+
+
+@pytest.mark.parametrize("kind", ["response.incomplete", "response.failed"])
+def test_a_response_that_is_not_completed_has_ended_all_the_same(kind: str) -> None:
+    usage = {"input_tokens": 9, "output_tokens": 1}
+    meter = metered(*RESPONSES[:2], named(kind, response={"usage": usage}))
+
+    assert meter.finished
+    assert meter.broken == (kind == "response.failed")
+    assert meter.usage == Usage(input=9, output=1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "billed"),
+    [
+        (named("response.failed", response={"id": "r", "usage": {"input_tokens": 9}}), True),
+        (event({"id": "r", "error": {"message": "no"}, "usage": used(9, 1)}), True),
+        (event({"id": "r", "error": {"message": "no"}, "usage": None}), False),
+    ],
+)
+def test_a_failure_may_say_what_was_used_and_of_which_answer(wrong: bytes, *, billed: bool) -> None:
+    meter = metered(wrong)
+
+    assert (meter.broken, meter.billed, meter.upstream_id) == (True, billed, "r")
+    assert (meter.usage is not None) == billed
+
+
+@pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
+@pytest.mark.parametrize("before", [1, 3])
+def test_what_follows_an_error_says_nothing_whatever_its_chunks(
+    stream: list[bytes], before: int
+) -> None:
+    events = [*stream[:before], event({"error": {"message": "no"}}), *stream[before:], DONE]
+    until = metered(*stream[:before])
+
+    for meter in (metered(*events), metered(b"".join(events))):
+        assert (meter.begun, meter.usage) == (until.begun, until.usage)
+        assert (meter.broken, meter.finished) == (True, False)
+
+
+def test_a_transcription_ends_with_its_last_event() -> None:
+    meter = metered(
+        named("transcript.text.delta", delta="Hi"), named("transcript.text.done", text="Hi")
+    )
+
+    assert meter.finished
+    assert meter.delivered_text() == "Hi"
+
+
+def test_an_id_that_never_comes_is_not_looked_for_for_ever() -> None:
+    nameless = event({"choices": []})
+    meter = metered(nameless, nameless, event({"id": "late", "choices": []}))
+
+    assert meter.upstream_id == "late"
+    assert metered(*[nameless] * 8, event({"id": "too late", "choices": []})).upstream_id == ""
+
+
+@pytest.mark.parametrize("name", [7, "", None, {"a": 1}])
+def test_an_id_that_is_no_name_is_none(name: object) -> None:
+    assert metered(event({"id": name, "message": "odd", "response": 3})).upstream_id == ""
+
+
+def test_text_beyond_the_bound_is_only_measured() -> None:
+    meter = metered(*CHAT, bound=len(CHAT[0]) + len(CHAT[1]))
+
+    assert meter.delivered_text() == "Hel"
+    assert meter.unkept == sum(map(len, CHAT[2:]))
+    assert meter.usage == Usage(input=9, output=2)
+
+
+def test_a_json_answer_is_a_stream_of_one_piece() -> None:
+    message = {"role": "assistant", "content": "Hello", "usage": used(1, 1)}
+    meter = answered(
+        orjson.dumps(
+            {"id": "chatcmpl-1", "choices": [{"index": 0, "message": message}], "usage": used(9, 2)}
+        )
+    )
+
+    assert meter.usage == Usage(input=9, output=2)
+    assert (meter.begun, meter.finished, meter.broken) == (True, True, False)
+    assert meter.upstream_id == "chatcmpl-1"
+    assert meter.delivered_text() == "Hello"
+
+
+def test_a_json_answer_that_is_an_error_is_broken() -> None:
+    meter = answered(b'{"error":{"message":"Overloaded"}}')
+
+    assert (meter.begun, meter.finished, meter.broken) == (False, False, True)
+
+
+@pytest.mark.parametrize("body", [b"[]", b"RIFF\x00\xff", b'{"object":"list","data":[]}'])
+def test_an_answer_without_usage_is_finished_all_the_same(body: bytes) -> None:
+    meter = answered(body)
+
+    assert meter.usage is None
+    assert meter.finished
+
+
+def observed(meter: Meter) -> tuple[object, ...]:
+    return (
+        meter.usage,
+        meter.suspicious,
+        meter.begun,
+        meter.finished,
+        meter.broken,
+        meter.upstream_id,
+        meter.delivered_text(),
+    )
+
+
+pieces = st.sampled_from(
+    ["Hi ", "usage", '{"usage":{"prompt_tokens":1}}', "[DONE]", "error", "\n\n", "é", ""]
+)
+oddities = st.sampled_from(
+    [b": ping\n\n", named("ping"), b"data: {\n\n", event({"error": {"code": 1}}), event([1]), DONE]
+)
+chats = st.lists(st.builds(chunk, pieces, usage=usages) | oddities, max_size=12)
+streams = (chats | st.sampled_from([CHAT, RESPONSES, MESSAGES])).map(b"".join)
+
+
+@given(stream=streams, cuts=st.lists(st.integers(0, 2000)), crlf=st.booleans())
+def test_any_chunking_is_metered_the_same(stream: bytes, cuts: list[int], crlf: bool) -> None:  # noqa: FBT001 - Hypothesis names it
+    if crlf:
+        stream = stream.replace(b"\n", b"\r\n")
+    frames, meter = Frames(), Meter(openai_usage, streamed=True)
+    edges = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
+    for start, end in pairwise(edges):
+        if run := frames.feed(stream[start:end]):
+            meter.feed(run)
+
+    assert observed(meter) == observed(metered(stream))
+
+
+@pytest.mark.parametrize(
+    ("last", "is_complete"),
+    [
+        (chunk("lo"), False),
+        (event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}), True),
+        (b'data: {"choices": [{"finish_reason" : "length"}]}\n\n', True),
+        (chunk('{"finish_reason":"stop"}'), False),
+        (MESSAGES[5], True),
+        (named("message_delta", delta={"stop_reason": None}), False),
+        (DONE, True),
+    ],
+)
+def test_an_answer_is_complete_once_it_says_why_it_ends(last: bytes, is_complete: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    meter = Meter(openai_usage, streamed=True)
+    meter.feed(chunk("Hel"))
+    assert not meter.complete
+    meter.feed(last)
+
+    assert meter.complete is is_complete
+
+
+def test_an_answer_whose_end_was_not_kept_may_be_complete() -> None:
+    meter = Meter(openai_usage, streamed=True, bound=10)
+    meter.feed(chunk("Hello"))
+
+    assert meter.complete
+
+
+@pytest.mark.parametrize("body", [b'{"choices": [', b"[]", b"<html>", b"\xff", b""])
+def test_a_body_that_is_no_json_object_is_unread(body: bytes) -> None:
+    meter = Meter(openai_usage, streamed=False)
+    meter.feed(body)
+
+    assert meter.unread
+
+
+@pytest.mark.parametrize("body", [b"{}", b' {"usage": null}\n'])
+def test_a_body_that_is_a_json_object_is_read(body: bytes) -> None:
+    meter = Meter(openai_usage, streamed=False)
+    meter.feed(body)
+
+    assert not meter.unread
+
+
+@pytest.mark.parametrize(("stream", "openings"), [(CHAT, 1), (RESPONSES, 1), (MESSAGES, 3)])
+def test_an_answer_begins_with_its_first_content(stream: list[bytes], openings: int) -> None:
+    meter = metered(*stream[:openings])
+    assert not meter.begun
+    assert meter.upstream_id
+    meter.feed(stream[openings])
+
+    assert meter.begun
+
+
+@pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
+def test_an_error_after_the_opening_begins_nothing(stream: list[bytes]) -> None:
+    failed = named("response.failed", response={"error": {"code": "server_error"}})
+
+    for wrong in (failed, event({"error": {"message": "Overloaded"}}), named("error")):
+        meter = metered(stream[0], wrong)
+        assert (meter.begun, meter.broken) == (False, True)
+
+
+def test_an_answer_that_is_empty_but_whole_has_begun() -> None:
+    assert metered(CHAT[0], DONE).begun
+    assert not metered(DONE).begun
+
+
+SAID = {"type": "tools_changed", "cache_missed_input_tokens": 7}
+CACHE_MISS = {"diagnostics": {"cache_miss_reason": SAID}}
+
+
+def test_a_providers_own_reason_for_a_miss_is_read() -> None:
+    streamed = metered(named("message_start", message={"id": "msg_1", **CACHE_MISS}))
+
+    assert streamed.said == Said(Reason.DIVERGED, "the tools changed", 7)
+    assert answered(orjson.dumps({"id": "msg_1", **CACHE_MISS})).said == streamed.said
+
+
+def test_what_an_answer_says_of_diagnostics_is_no_reason() -> None:
+    assert answered(orjson.dumps({"content": orjson.dumps(CACHE_MISS).decode()})).said is None
+    assert metered(*MESSAGES).said is None
+
+
+#: More keys than are parsed on the event loop.
+DENSE = b'"logprobs":[' + b",".join([b'{"a":0,"b":1}'] * 300_000) + b"]"
+
+
+def test_of_a_body_with_too_many_keys_the_id_and_the_usage_are_read() -> None:
+    meter = Meter(openai_usage, streamed=False)
+    body = b'{"id":"chatcmpl-1",%b,"usage":{"prompt_tokens":9,"completion_tokens":2}}' % DENSE
+    meter.feed_ends(body)
+
+    assert meter.usage == Usage(input=9, output=2)
+    assert (meter.begun, meter.finished, meter.broken) == (True, True, False)
+    assert meter.upstream_id == "chatcmpl-1"
+    assert meter.exact
+    assert sum(map(len, meter._kept)) < 100
+
+
+def test_a_body_with_too_many_keys_and_no_usage_is_whole_and_estimated() -> None:
+    meter = Meter(openai_usage, streamed=False)
+    meter.feed_ends(b"{%b}" % DENSE)
+
+    assert meter.usage is None
+    assert (meter.begun, meter.complete, meter.unread) == (True, True, True)
+    assert meter.unkept > len(DENSE)
+
+
+def test_an_event_with_too_many_keys_has_begun_the_answer_and_its_usage_is_read() -> None:
+    meter = Meter(openai_usage, streamed=True)
+    meter.feed(b'data: {"id":"chatcmpl-1",%b}\n\n' % DENSE)
+    assert (meter.begun, meter.usage) == (True, None)
+    meter.feed(b'data: {"id":"c",%b,"usage":{"prompt_tokens":9,"completion_tokens":2}}\n\n' % DENSE)
+
+    assert meter.usage == Usage(input=9, output=2)

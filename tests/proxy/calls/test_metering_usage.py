@@ -1,0 +1,178 @@
+"""The usage that an answer tells, wherever and however often it does."""
+
+import gzip
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.calls.metering import Meter
+from proxy.providers.sse import Frames
+from proxy.providers.usage import merge, openai_usage
+from slo.usage import Usage
+from tests.fakes.streams import (
+    CHAT,
+    DONE,
+    MESSAGES,
+    chunk,
+    event,
+    metered,
+    usages,
+    used,
+)
+
+_CASSETTES = Path(__file__).resolve().parents[2] / "../shared/data/A/crewAIInc+crewAI"
+
+
+def anthropic_like(found: Mapping[str, Any]) -> Usage | None:
+    return Usage(
+        input=found.get("input_tokens", 0),
+        cache_read=found.get("cache_read_input_tokens", 0),
+        output=found.get("output_tokens", 0),
+    )
+
+
+def test_the_two_usages_of_a_messages_stream_are_merged() -> None:
+    meter = Meter(anthropic_like, streamed=True)
+    for run in MESSAGES:
+        meter.feed(run)
+
+    assert meter.usage == Usage(input=9, output=2)
+    assert (meter.finished, meter.upstream_id) == (True, "msg_1")
+    assert meter.delivered_text() == "Hello"
+
+
+def test_usage_is_replaced_not_added() -> None:
+    meter = metered(
+        chunk("Hel", usage=used(9, 1, prompt_tokens_details={"cached_tokens": 4})),
+        chunk("lo", usage=used(9, 2, prompt_tokens_details={"audio_tokens": 0})),
+        chunk(usage=None),
+        chunk(usage={"completion_tokens": None, "prompt_tokens_details": {"cached_tokens": None}}),
+        DONE,
+    )
+
+    assert meter.usage == Usage(input=5, cache_read=4, output=2)
+
+
+def test_usage_of_groq_is_found_where_it_puts_it() -> None:
+    meter = metered(
+        chunk("", x_groq={"id": "req_1"}), chunk("Hi"), chunk(x_groq={"usage": used(9, 2)}), DONE
+    )
+
+    assert meter.usage == Usage(input=9, output=2)
+    assert meter.upstream_id == "chatcmpl-1"
+
+
+def test_missing_usage_is_not_zero() -> None:
+    assert metered(chunk("Hi"), DONE).usage is None
+    assert metered(chunk("Hi"), chunk(usage={}), DONE).usage is None
+
+
+def test_zeros_are_kept_but_suspicious_once_text_was_delivered() -> None:
+    zeros = metered(chunk("Hi"), chunk(usage=used(0, 0)), DONE)
+    silent = metered(chunk(""), chunk(usage=used(9, 0)), DONE)
+
+    assert zeros.usage == Usage()
+    assert zeros.suspicious
+    assert not silent.suspicious
+    assert metered(chunk("Hi"), chunk(usage=used(9, 0)), DONE).suspicious
+    assert metered(chunk("Hi"), chunk(usage=used(0, 2)), DONE).suspicious
+    assert not metered(chunk("Hi"), DONE).suspicious
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"usage":{"prompt_tokens":1,"completion_tokens":1}}',
+        '"usage"',
+        "usage",
+        'data: [DONE]\n\ndata: {"error":{}}\n\n',
+        '"error" message_stop "response" event: error',
+        "\\",
+        '","usage":{"prompt_tokens":1}',
+    ],
+)
+def test_what_looks_like_usage_or_an_end_inside_text_is_not_believed(content: str) -> None:
+    tools = [{"index": 0, "function": {"name": "f", "arguments": content}}]
+    hidden = {"usage": used(1, 1), "error": {}, "type": "message_stop"}
+    choices = [{"index": 0, "delta": {"tool_calls": tools}, **hidden}]
+    meter = metered(chunk("Hi"), chunk(content), event({"choices": choices, "extra": hidden}))
+
+    assert meter.usage is None
+    assert (meter.finished, meter.broken) == (False, False)
+    assert content in meter.delivered_text()
+
+
+def test_events_that_are_no_json_objects_are_skipped() -> None:
+    junk = [b'data: {"usage":{\n\n', b'data: "usage"\n\n', b"data: \xff\xfe error\n\n"]
+    deep = b'data: {"usage":' + b"[" * 5000 + b"]" * 5000 + b"}\n\n"
+    meter = metered(*junk, deep, *CHAT)
+
+    assert meter.usage == Usage(input=9, output=2)
+    assert meter.upstream_id == "chatcmpl-1"
+    assert meter.begun
+
+
+def test_usage_nested_beyond_reason_does_not_exhaust_the_stack() -> None:
+    deep: dict[str, Any] = {}
+    other: dict[str, Any] = {}
+    for _ in range(5000):
+        deep, other = {"a": deep}, {"a": other}
+
+    merge(deep, other)
+
+    assert deep["a"]["a"]["a"]["a"]["a"] is other["a"]["a"]["a"]["a"]["a"]
+
+
+@given(first=usages, early=usages, last=st.builds(used, st.integers(1, 99), st.integers(1, 99)))
+def test_the_last_usage_wins(first: object, early: object, last: dict[str, object]) -> None:
+    meter = metered(chunk("a", usage=first), chunk("b", usage=early), chunk(usage=last), DONE)
+
+    assert meter.usage == openai_usage(last)
+
+
+def recorded() -> Iterator[tuple[bool, bytes]]:
+    for path in sorted(_CASSETTES.rglob("*.yaml")):
+        for call in yaml.load(path.read_bytes(), yaml.CSafeLoader)["interactions"]:
+            answer, body = call["response"], call["response"]["body"].get("string") or b""
+            raw = body.encode() if isinstance(body, str) else body
+            raw = gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw
+            kind = {key.lower(): value for key, value in answer["headers"].items()}
+            if answer["status"]["code"] == 200 and "openai" in call["request"]["uri"]:
+                yield "event-stream" in kind.get("content-type", [""])[0], raw
+
+
+def last_usage(raw: bytes) -> dict[str, Any] | None:
+    """The usage by full parsing of every line, the slow and certain way."""
+    found = None
+    for line in raw.splitlines():
+        if line.startswith(b"data: {"):
+            value = orjson.loads(line[6:])
+            found = value.get("usage") or (value.get("response") or {}).get("usage") or found
+    return found
+
+
+def test_recorded_answers_are_metered_as_they_say() -> None:
+    if not _CASSETTES.is_dir():
+        pytest.skip("The recorded answers are not here.")
+    seen = {True: 0, False: 0}
+    for streamed, raw in recorded():
+        expected = last_usage(raw) if streamed else orjson.loads(raw).get("usage")
+        meter = Meter(openai_usage, streamed=streamed)
+        frames = Frames()
+        for run in [raw] if not streamed else [frames.feed(raw), frames.rest()]:
+            if run:
+                meter.feed(run)
+
+        assert meter.usage == (None if expected is None else openai_usage(expected))
+        assert meter.finished
+        assert not meter.suspicious
+        seen[streamed] += expected is not None
+
+    assert seen[True] > 15
+    assert seen[False] > 800

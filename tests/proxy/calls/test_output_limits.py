@@ -1,0 +1,82 @@
+import orjson
+import pytest
+
+from proxy.calls import output_limits
+from proxy.calls.output_limits import Allowance, allowance, at_hand, read_fields
+from tests.fakes.desk import route
+
+THERE = route("gpu")
+
+
+def allowed(to: str = "chat/completions", **fields: object) -> Allowance:
+    return allowance(orjson.dumps({"model": "m", **fields}), to, route(max_output=4096))
+
+
+@pytest.mark.parametrize(
+    ("total", "fields"),
+    [
+        (4096, {}),
+        (100, {"max_tokens": 100}),
+        (200, {"max_tokens": 100, "max_completion_tokens": 200}),
+        (200, {"max_tokens": 200, "max_completion_tokens": 100}),
+        (300, {"to": "responses", "max_output_tokens": 300}),
+        (4096, {"to": "responses", "max_tokens": 1}),
+        (4096, {"max_tokens": 1_000_000}),
+        (300, {"max_tokens": 100, "n": 3}),
+        (12_800, {"max_tokens": 100, "n": 10**9}),
+        (500, {"to": "completions", "max_tokens": 100, "best_of": 5}),
+        (16, {"to": "completions"}),
+        (0, {"to": "embeddings"}),
+        (4096, {"max_tokens": "many"}),
+        (4096, {"max_tokens": -1}),
+        (4096, {"max_tokens": True}),
+    ],
+)
+def test_as_much_may_be_generated_as_the_call_asks_and_the_route_allows(total, fields):
+    assert allowed(**fields).total == total
+
+
+def test_what_is_asked_of_bodies_at_hand_is_what_is_asked_of_others():
+    long = orjson.dumps({"model": "m", "user": "x" * 70_000, "max_tokens": 5})
+    other = orjson.dumps({"model": "m", "user": "x" * 70_000, "max_tokens": 6})
+
+    with at_hand(long, long, b"{}"), at_hand(long):
+        found = [allowance(each, "chat/completions", THERE).asked for each in (long, long, other)]
+
+    assert found == [5, 5, 6]
+    assert allowance(long, "chat/completions", THERE).asked == 5
+
+
+def test_a_body_at_hand_is_read_once():
+    long = orjson.dumps({"model": "m", "user": "x" * 70_000, "thinking": {"type": "adaptive"}})
+
+    with at_hand(long):
+        assert read_fields(long) is read_fields(long)
+        with at_hand(long):
+            assert read_fields(long) is read_fields(long)
+        assert read_fields(long) is read_fields(long)
+    assert read_fields(long) is not read_fields(long)
+    assert output_limits._at_hand == {}
+
+
+def test_what_is_no_json_may_generate_what_the_route_allows():
+    assert allowance(b"\xff", "chat/completions", route(max_output=7)).total == 7
+    assert allowance(b"{}", "chat/completions", route()).total == 16_384
+
+
+def test_what_the_caller_asked_for_is_told_apart_from_what_it_did_not():
+    assert (allowed(max_tokens=5).asked, allowed().asked) == (5, 0)
+
+
+@pytest.mark.parametrize(
+    ("to", "fields", "needs"),
+    [
+        ("messages", {"thinking": {"type": "enabled", "budget_tokens": 2048}}, 2049),
+        ("messages", {"thinking": {"type": "adaptive"}}, 1),
+        ("messages", {"thinking": {"type": "enabled", "budget_tokens": "x"}}, 1),
+        ("messages", {"thinking": [1]}, 1),
+        ("responses", {}, 16),
+    ],
+)
+def test_an_output_limit_is_above_what_the_model_is_told_to_think(to, fields, needs):
+    assert allowed(to, **fields).needs == needs

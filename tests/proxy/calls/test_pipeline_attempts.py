@@ -1,0 +1,233 @@
+"""Other routes and other attempts: only before the first content byte."""
+
+import pytest
+
+from proxy.calls.deadlines import HungUp, Late
+from proxy.calls.retry_policy import Patience
+from proxy.errors import UpstreamError
+from proxy.records.receipt import Outcome
+from tests.fakes.answers import ASKED, BEAT, COMPLETION, DONE, SHOWN, STREAM, chunk, failing, stream
+from tests.fakes.desk import ESTIMATE, FakeEstimator, route
+from tests.fakes.upstream import CONNECTING, SILENCE, Scripted, broken, unreachable
+from tests.proxy.api.servings import ONE, TWO, play, streamed
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        unreachable(),
+        failing(503),
+        failing(429),
+        stream(),
+        stream(BEAT),
+        stream(BEAT, broken()),
+        stream(b'data: {"error":{"message":"no"}}\n\n', SILENCE),
+        stream(b"event: error\ndata: {}\n\n"),
+        stream(DONE),
+        Scripted([COMPLETION[:9], broken()]),
+        SILENCE,
+        stream(SILENCE),
+        stream(BEAT, SILENCE),
+        stream(b'event: ping\ndata: {"type":"ping"}\n\n', SILENCE),
+    ],
+)
+def test_a_route_that_does_not_begin_leaves_the_call_to_the_next_one(first):
+    done = play(first, stream(STREAM), asked=streamed(), routes=(ONE, TWO))
+
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
+    assert done.caller.body == SHOWN
+    assert [name for name, _ in done.transport.sent] == ["one", "two"]
+    assert [each.route for each in done.receipts] == ["one/m", "two/m"]
+
+
+def test_the_caller_hears_of_each_attempt_but_the_one_that_answered():
+    done = play(stream(BEAT, broken()), Scripted([COMPLETION]), routes=(ONE, TWO))
+
+    assert done.caller.attempts == done.receipts[:1]
+    assert play(Scripted([COMPLETION]), routes=(ONE, TWO)).caller.attempts == []
+
+
+def test_each_attempt_starts_from_the_callers_own_bytes():
+    other = route("two", model="their-name")
+    done = play(failing(500), Scripted([COMPLETION]), routes=(ONE, other))
+
+    first, second = (prepared.body for _, prepared in done.transport.sent)
+    assert first == ASKED
+    assert second == ASKED.replace(b'"m"', b'"their-name"')
+
+
+def test_no_other_route_is_tried_after_the_first_content_byte():
+    done = play(stream(chunk("a"), broken()), asked=streamed(), routes=(ONE, TWO))
+
+    assert len(done.transport.sent) == 1
+
+
+def test_a_failure_that_would_repeat_everywhere_is_told_at_once():
+    done = play(failing(400, said="no such tool"), routes=(ONE, TWO))
+
+    assert done.outcomes == [(Outcome.FAILED, True)]
+    assert done.error is not None
+    assert "no such tool" in done.error.message
+    assert "verysecret" not in done.error.message
+
+
+def test_the_last_failure_is_told_when_no_route_begins():
+    done = play(unreachable(), failing(503), routes=(ONE, TWO), patience=Patience(retries=0))
+
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.FAILED, True)]
+    assert isinstance(done.error, UpstreamError)
+    assert (done.error.status, done.error.code) == (503, "upstream_overloaded")
+    assert done.last.status == 503
+    assert all(each.usage is None and not each.estimated for each in done.receipts)
+
+
+def test_what_an_upstream_says_of_its_own_failure_stays_here():
+    done = play(failing(500), patience=Patience(retries=0))
+
+    assert done.error is not None
+    assert "verysecret" not in done.error.message
+    assert "inner" not in done.error.message
+
+
+@pytest.mark.parametrize("pieces", [[b"x" * 70_000], [b'{"error"', broken()]])
+def test_a_failure_whose_body_cannot_be_read_is_known_by_its_status(pieces):
+    done = play(Scripted(pieces, status=503, headers={}), patience=Patience(retries=0))
+
+    assert done.error is not None
+    assert done.error.code == "upstream_overloaded"
+
+
+@pytest.mark.parametrize(
+    ("first", "usage"),
+    [
+        (unreachable(), None),
+        (failing(503), None),
+        (stream(b'data: {"error":{"message":"no"}}\n\n'), None),
+        (stream(BEAT, broken()), ESTIMATE),
+        (Scripted([COMPLETION[:9], broken()]), ESTIMATE),
+    ],
+)
+def test_what_an_upstream_had_begun_to_work_on_is_billed(first, usage):
+    failed = play(first, Scripted([COMPLETION]), routes=(ONE, TWO)).receipts[0]
+
+    assert (failed.usage, failed.estimated) == (usage, usage is not None)
+
+
+def test_counting_a_prompt_may_take_longer_than_the_first_byte():
+    slow = FakeEstimator(takes=30.0)
+    done = play(stream(BEAT, broken()), Scripted([COMPLETION]), estimator=slow)
+
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
+    assert done.receipts[0].usage == ESTIMATE
+
+
+def test_a_short_retry_after_is_waited_for():
+    done = play(failing(429, {"retry-after": "7"}), Scripted([COMPLETION]))
+
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
+    assert done.took == pytest.approx(7.0)
+    assert done.last.overhead == pytest.approx(0.0)
+
+
+def test_a_retry_after_that_is_a_date_is_waited_for_like_a_number():
+    now, then = "Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 21 Oct 2026 07:28:07 GMT"
+    done = play(failing(429, {"retry-after": then, "date": now}), Scripted([COMPLETION]))
+
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
+    assert done.took == pytest.approx(7.0)
+
+
+def test_a_long_retry_after_is_passed_on():
+    done = play(failing(429, {"retry-after": "9"}))
+
+    assert done.error is not None
+    assert done.error.retry_after == 9.0
+    assert done.took == pytest.approx(0.0)
+
+
+def test_a_first_byte_that_does_not_come_is_told_as_a_timeout_and_billed():
+    done = play(stream(BEAT, SILENCE), asked=streamed())
+
+    assert isinstance(done.error, Late)
+    assert (done.error.status, done.error.code) == (504, "upstream_timeout")
+    assert done.outcomes == [(Outcome.FAILED, True)]
+    assert (done.last.usage, done.last.estimated) == (ESTIMATE, True)
+    assert 10.0 <= done.took <= 11.0
+
+
+def test_keep_alives_do_not_put_the_first_byte_off():
+    done = play(stream(*[BEAT] * 50, SILENCE), asked=streamed())
+
+    assert isinstance(done.error, Late)
+
+
+def test_a_timeout_the_upstream_itself_reports_is_not_billed():
+    done = play(failing(504), patience=Patience(retries=0))
+
+    assert done.error is not None
+    assert done.error.code == "upstream_timeout"
+    assert (done.last.usage, done.last.estimated) == (None, False)
+
+
+def test_each_route_has_its_own_time_for_the_first_byte():
+    done = play(SILENCE, SILENCE, routes=(ONE, TWO))
+
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.FAILED, True)]
+    assert 20.0 <= done.took <= 22.0
+
+
+def opening(*kinds: str) -> bytes:
+    return b"".join(f'event: {kind}\ndata: {{"type":"{kind}"}}\n\n'.encode() for kind in kinds)
+
+
+#: What opens a stream on each wire, and where it was asked for.
+OPENINGS = {
+    "chat": (chunk(""), "chat/completions", "openai"),
+    "responses": (opening("response.created", "response.in_progress"), "responses", "openai"),
+    "messages": (opening("message_start", "ping"), "chat/completions", "anthropic"),
+}
+ERRORS = [b'data: {"error":{"message":"no"}}\n\n', b'data: {"type":"response.failed"}\n\n']
+
+
+@pytest.mark.parametrize("opened", OPENINGS.values(), ids=OPENINGS)
+@pytest.mark.parametrize("end", [*ERRORS, broken(), SILENCE])
+def test_a_stream_that_opens_and_says_nothing_leaves_the_call_to_the_next_route(opened, end):
+    said, endpoint, kind = opened
+    asked = streamed(endpoint=endpoint)
+    routes = (route("zero", kind=kind), ONE)
+    done = play(stream(said, end), stream(STREAM), asked=asked, routes=routes)
+
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
+    assert done.receipts[0].ttft is None
+    assert (done.receipts[0].usage is None) == (end in ERRORS)
+    assert done.caller.body.startswith(chunk("Hel"))
+
+
+@pytest.mark.parametrize("opened", OPENINGS.values(), ids=OPENINGS)
+def test_a_stream_that_opens_and_falls_silent_is_late_for_its_first_byte(opened):
+    said, endpoint, kind = opened
+    asked = streamed(endpoint=endpoint)
+    done = play(stream(said, SILENCE), asked=asked, routes=(route(kind=kind),))
+
+    assert isinstance(done.error, Late)
+    assert done.error.status == 504
+    assert 10.0 <= done.took <= 11.0
+
+
+@pytest.mark.parametrize("first", [CONNECTING, Scripted([SILENCE], status=503)])
+@pytest.mark.parametrize("leaves", [3.0, None])
+def test_what_nobody_worked_on_is_not_billed(first, leaves):
+    done = play(first, leaves_after=leaves)
+
+    assert isinstance(done.error, HungUp if leaves else Late)
+    assert (done.last.usage, done.last.estimated) == (None, False)
+
+
+def test_why_an_upstream_failed_is_in_the_log_and_not_in_the_answer(caplog):
+    lost = unreachable()
+    lost.detail = "gaierror: no such host inner.host"
+    done = play(lost, patience=Patience(retries=0))
+
+    assert "upstream one: upstream_unreachable (gaierror: no such host inner.host)" in caplog.text
+    assert done.error is lost
+    assert "inner.host" not in done.error.message

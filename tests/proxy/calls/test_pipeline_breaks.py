@@ -1,0 +1,314 @@
+"""Answers that break midway, and what a break is not."""
+
+import json
+from typing import Any
+
+import pytest
+
+from proxy.calls.retry_policy import Patience
+from proxy.records.receipt import Outcome
+from proxy.records.timeline import Timeline
+from slo.usage import Usage
+from tests.fakes.answers import ASKED, COMPLETION, SHOWN, STREAM, USAGE, chunk, event, stream
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import played, ticks
+from tests.fakes.desk import ESTIMATE, FakeEstimator, call, desk, route, served
+from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport, Scripted, broken
+from tests.proxy.api.servings import EXACT, ONE, TWO, play, streamed
+
+
+def test_an_answer_of_another_kind_that_breaks_stops_short():
+    sound = Scripted([b"\x00", broken()], headers={"content-type": "audio/mpeg"})
+    done = play(sound, asked=call(ASKED, endpoint="audio/speech"))
+
+    assert done.caller.body == b"\x00"
+    assert not done.caller.is_ended
+    assert done.last.outcome is Outcome.BROKEN
+
+
+@pytest.mark.parametrize("end", [broken(), SILENCE])
+@pytest.mark.parametrize(
+    ("endpoint", "starts"),
+    [
+        ("chat/completions", b'data: {"error":{"message":'),
+        ("completions", b'data: {"error":{"message":'),
+        ("responses", b'event: error\ndata: {"error":{"message":'),
+    ],
+)
+def test_a_stream_that_cannot_go_on_says_so_in_the_words_of_its_endpoint(end, endpoint, starts):
+    done = play(stream(chunk("a"), end), asked=streamed(endpoint=endpoint))
+
+    assert done.caller.pieces[0] == chunk("a")
+    assert done.caller.pieces[1].startswith(starts)
+    assert done.caller.is_ended
+    assert done.outcomes == [(Outcome.BROKEN, True)]
+    assert (done.last.usage, done.last.estimated) == (ESTIMATE, True)
+    assert done.last.status == 200
+    assert done.last.error in {"upstream_connection_broken", "upstream_timeout"}
+    assert done.caller.observed == [0, 1]
+
+
+def test_a_stream_that_ends_before_its_answer_does_is_broken():
+    done = play(stream(chunk("a")), asked=streamed())
+
+    assert b'"code":"upstream_cut_off"' in done.caller.pieces[1]
+    assert done.outcomes == [(Outcome.BROKEN, True)]
+    assert done.last.estimated
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b"null",
+        b"[]",
+        b"<html>",
+        b'{"choices":[]}',
+        b'{"type":"error"}',
+    ],
+)
+def test_a_whole_answer_that_is_none_is_a_failure(kind, body):
+    done = play(Scripted([body]), Scripted([body]), routes=(route(kind=kind),))
+
+    assert done.error is not None
+    assert (done.error.status, done.error.code) == (502, "upstream_malformed")
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.FAILED, True)]
+    assert (done.last.status, done.last.usage) == (502, None)
+
+
+PART = b'{"id":"chatcmpl-1","choices":[{"ind'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [("openai", chunk("a")), ("anthropic", chunk("a")), ("anthropic", PART)]
+)
+def test_what_was_paid_for_and_nobody_can_read_is_not_bought_again(kind, body):
+    done = play(Scripted([body]), Scripted([body]), routes=(route(kind=kind),))
+
+    assert done.error is not None
+    assert (done.error.status, done.error.code) == (502, "upstream_malformed")
+    assert done.outcomes == [(Outcome.FAILED, True)]
+    assert (done.last.status, done.last.usage) == (502, ESTIMATE)
+
+
+def test_what_was_broken_off_reaches_its_caller_as_it_would_directly():
+    done = play(Scripted([PART]))
+
+    assert done.error is None
+    assert done.caller.body == PART
+    assert done.outcomes == [(Outcome.ANSWERED, True)]
+    assert (done.last.usage is not None, done.last.estimated) == (True, True)
+
+
+SECRET = "no credit left on sk-verysecretkey123"
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"error": {"message": SECRET, "code": 502}}, 502),
+        ({"id": "gen-1", "choices": [], "error": {"message": SECRET}}, 502),
+        ({"type": "error", "error": {"type": "overloaded_error", "message": SECRET}}, 503),
+        ({"error": {"type": "rate_limit_error", "message": SECRET}}, 429),
+        ({"object": "error", "message": SECRET, "code": 400}, 400),
+        ({"error": SECRET}, 502),
+        ([{"error": {"code": 404, "message": SECRET}}], 404),
+    ],
+)
+def test_an_error_in_place_of_a_whole_answer_is_the_failure_it_is(kind, body, status):
+    said = Scripted([json.dumps(body).encode()])
+    done = play(said, routes=(route(kind=kind),), patience=Patience(retries=0))
+
+    assert done.error is not None
+    assert done.error.status == status
+    assert "verysecret" not in done.error.message
+    assert done.outcomes == [(Outcome.FAILED, True)]
+    assert (done.last.usage, done.last.cost_nanos, done.last.ttft) == (None, None, None)
+
+
+def test_an_error_in_place_of_a_whole_answer_leaves_the_call_to_the_next_route():
+    error = Scripted([b'{"error":{"message":"overloaded","code":503}}'])
+    done = play(error, Scripted([COMPLETION]), routes=(ONE, TWO))
+
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
+    assert done.caller.body == COMPLETION
+
+
+def test_an_error_that_says_what_it_used_is_billed_for_that():
+    error = Scripted([json.dumps({"error": {"message": "no"}, "usage": USAGE}).encode()])
+    done = play(error, patience=Patience(retries=0))
+
+    assert (done.last.outcome, done.last.usage, done.last.estimated) == (
+        Outcome.FAILED, EXACT, False,
+    )  # fmt: skip
+    assert done.last.cost_nanos
+
+
+def failed_response(**fields: Any) -> dict[str, Any]:
+    error = {"code": "server_error", "message": SECRET}
+    return {
+        "id": "resp_1", "object": "response", "status": "failed", "output": [],
+        "error": error, "usage": None, **fields,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("told", "usage", "estimated"),
+    [
+        (None, ESTIMATE, True),
+        ({"input_tokens": 50, "output_tokens": 10}, Usage(input=50, output=10), False),
+    ],
+)
+def test_a_response_that_failed_is_passed_on_without_its_keys(told, usage, estimated):
+    body = json.dumps(failed_response(usage=told)).encode()
+    done = play(Scripted([body]), asked=call(ASKED, endpoint="responses"))
+
+    left = body.replace(b"sk-verysecretkey123", b"[redacted]")
+    assert json.loads(done.caller.body) == json.loads(left)
+    assert (done.last.outcome, done.last.status) == (Outcome.BROKEN, 200)
+    assert (done.last.error, done.last.upstream_id) == ("upstream_failed_midway", "resp_1")
+    assert (done.last.usage, done.last.estimated) == (usage, estimated)
+    assert done.last.cost_nanos
+
+
+def test_what_is_only_looked_up_is_answered_without_its_keys():
+    body = json.dumps(failed_response(usage=USAGE)).encode()
+    done = play(Scripted([body]), asked=call(b"", endpoint="responses/r", method="GET", ask=None))
+
+    assert done.outcomes == [(Outcome.ANSWERED, True)]
+    assert done.last.usage is None
+
+
+def test_what_was_delivered_before_the_break_is_what_is_counted():
+    estimator = FakeEstimator()
+    play(stream(chunk("Hel"), chunk("lo"), broken()), asked=streamed(), estimator=estimator)
+
+    assert estimator.delivered == ["Hello"]
+
+
+def test_an_upstream_that_stalls_midway_is_waited_for_so_long_and_no_longer():
+    assert 5.0 <= play(stream(chunk("a"), SILENCE), asked=streamed()).took <= 6.0
+
+
+def test_keep_alives_midway_do_not_put_a_stall_off():
+    beats = [After(2.0, b": ping\n\n")] * 9
+    done = play(stream(chunk("a"), *beats), asked=streamed())
+
+    assert 5.0 <= done.took <= 6.0
+    assert done.last.error == "upstream_timeout"
+
+
+def test_content_midway_does():
+    words = [After(2.0, chunk("b"))] * 9
+    done = play(stream(chunk("a"), *words, STREAM), asked=streamed())
+
+    assert done.took >= 18.0
+    assert done.outcomes == [(Outcome.ANSWERED, True)]
+
+
+def test_an_error_event_of_the_upstream_makes_the_answer_a_broken_one():
+    error = b'data: {"error":{"message":"overloaded"}}\n\n'
+    done = play(stream(chunk("a"), error), asked=streamed())
+
+    assert done.outcomes == [(Outcome.BROKEN, True)]
+    assert done.last.error == "upstream_failed_midway"
+    assert done.last.estimated
+
+
+def failed(**response: Any) -> bytes:
+    error = {"code": "server_error", "message": "no"}
+    return event({"type": "response.failed", "response": {"error": error, **response}})
+
+
+DELTA = event({"type": "response.output_text.delta", "delta": "Hel"})
+TOLD = {"input_tokens": 50, "output_tokens": 10}
+
+
+@pytest.mark.parametrize("pieces", [[DELTA + failed(usage=TOLD)], [DELTA, failed(usage=TOLD)]])
+def test_content_before_an_error_begins_the_answer_and_what_the_error_says_is_billed(pieces):
+    opened = event({"type": "response.created", "response": {"id": "resp_1"}})
+    done = play(stream(opened, *pieces), asked=streamed(endpoint="responses"))
+
+    assert done.caller.body == opened + b"".join([DELTA, failed(usage=TOLD)])
+    assert done.outcomes == [(Outcome.BROKEN, True)]
+    assert (done.last.usage, done.last.estimated) == (Usage(input=50, output=10), False)
+    assert done.last.cost_nanos
+
+
+@pytest.mark.parametrize("end", [b"", DELTA])
+@pytest.mark.parametrize("tier", ["default", "unpriced"])
+def test_an_error_before_any_content_is_billed_for_what_it_says(tier, end):
+    opened = event({"type": "response.created", "response": {"id": "resp_1"}})
+    done = play(
+        stream(opened + failed(usage=TOLD, service_tier=tier) + end),
+        asked=streamed(endpoint="responses"),
+        patience=Patience(retries=0),
+    )
+
+    assert done.outcomes == [(Outcome.FAILED, True)]
+    assert (done.last.usage, done.last.estimated) == (Usage(input=50, output=10), False)
+    assert done.last.upstream_id == "resp_1"
+    assert (done.last.cost_nanos is None) == (tier == "unpriced")
+
+
+def test_a_stored_answer_that_failed_is_passed_on_and_not_billed_again():
+    done = play(
+        stream(failed(usage=TOLD)),
+        asked=streamed(endpoint="responses/r", method="GET"),
+        patience=Patience(retries=0),
+    )
+
+    assert done.caller.body == failed(usage=TOLD)
+    assert (done.last.outcome, done.last.usage, done.last.estimated) == (
+        Outcome.BROKEN, None, False,
+    )  # fmt: skip
+
+
+def test_a_chunk_and_an_error_in_one_piece_are_both_passed_on():
+    error = event({"error": {"message": "bad key sk-verysecretkey123"}})
+    done = play(stream(chunk("a") + error), asked=streamed())
+
+    assert done.caller.body == chunk("a") + error.replace(b"sk-verysecretkey123", b"[redacted]")
+    assert done.outcomes == [(Outcome.BROKEN, True)]
+
+
+def test_the_end_of_a_stream_that_failed_begins_nothing():
+    error = event({"error": {"message": "no"}})
+    done = play(
+        stream(chunk("") + error + event("[DONE]")), asked=streamed(), patience=Patience(retries=0)
+    )
+
+    assert done.outcomes == [(Outcome.FAILED, True)]
+
+
+def test_an_upstream_is_let_go_before_its_caller_is_told_of_the_break():
+    exchange = FakeExchange(stream(chunk("a"), broken()))
+
+    class Only(FakeTransport):
+        async def open(self, *_: Any) -> FakeExchange:
+            return exchange
+
+    async def work() -> list[object]:
+        table, _ = desk(Only([]))
+        caller = FakeCaller(seen=lambda: exchange.closed)
+        await served(streamed(), caller, table, Timeline(ticks))
+        return caller.observed
+
+    assert played(work()) == [0, 1]
+
+
+@pytest.mark.parametrize("end", [broken(), SILENCE])
+def test_what_happens_after_the_closing_event_changes_nothing(end):
+    done = play(stream(STREAM, end), asked=streamed())
+
+    assert done.caller.body == SHOWN
+    assert done.caller.is_ended
+    assert (done.last.outcome, done.last.usage, done.last.estimated) == (
+        Outcome.ANSWERED,
+        EXACT,
+        False,
+    )
+    assert done.took <= 3.0

@@ -1,0 +1,205 @@
+"""What becomes of a call whose prompt is folded, and of one whose folding fails or is refused."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from proxy.catalog.entries import Route
+from proxy.errors import ProxyError
+from proxy.prefix.planned import Unplanned
+from proxy.records.call import Call
+from proxy.records.compaction_result import NO_FOLD, Fold, unfolded
+from proxy.records.origin import Origin
+from proxy.records.receipt import Outcome, Receipt
+from proxy.records.timeline import Timeline
+from slo.usage import Usage
+from tests.fakes import ready
+from tests.fakes.answers import ASKED, COMPLETION, failing
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import played, ticks
+from tests.fakes.desk import FakeEstimator, NoPlanning, call, desk, served
+from tests.fakes.upstream import FakeTransport, Piece, Scripted
+from tests.proxy.api.servings import ONE, TWO
+from tests.proxy.prefix.sendings import ANTHROPIC, users
+
+SHORT = b'{"model":"m","messages":[{"role":"user","content":"In short."}]}'
+
+
+@dataclass
+class Folds:
+    """Folds every call, or leaves it as it came."""
+
+    kept: Fold | None = None
+    routes: list[str] = field(default_factory=list)
+    refusals: int = 0
+
+    def has_part(self, call: Call) -> bool:
+        return True
+
+    async def folded(self, call: Call, route: Route) -> Fold:
+        assert call.body == ASKED  # each attempt starts from the caller's own bytes
+        self.routes.append(route.name)
+        if self.kept is not None:
+            return self.kept
+        sent = msgspec.structs.replace(call, body=SHORT, origin=Origin(messages=(b"{}",), turns=3))
+        return Fold(
+            mode="facts", why="pays", sent=sent, is_folded=True, before=900, after=90, needed=2
+        )
+
+    async def left(self, call: Call, fold: Fold) -> Fold:
+        origin = Origin(messages=(b"{}",), turns=3, reset=True)
+        return msgspec.structs.replace(fold, sent=msgspec.structs.replace(call, origin=origin))
+
+    def refused(self, call: Call, fold: Fold) -> None:
+        assert fold.is_folded
+        self.refusals += 1
+
+
+class Hears(NoPlanning):
+    """Remembers the calls it was to plan, and changes them if it is to."""
+
+    def __init__(self, *, changes: bool = False) -> None:
+        super().__init__()
+        self.heard: list[Call] = []
+        self._changes = changes
+
+    async def planned(self, call: Call, route: Route) -> Any:
+        self.told.append("planned")
+        self.heard.append(call)
+        if not self._changes:
+            return Unplanned()
+        found = ready.planned(users(ANTHROPIC, ("rules", 10)))
+        return msgspec.structs.replace(found, body=call.body + b" ")
+
+
+@dataclass
+class Done:
+    receipts: list[Receipt]
+    sent: Sequence[bytes]
+    caller: FakeCaller
+    estimator: FakeEstimator
+
+
+def serve(
+    folds: Folds, *scripts: Scripted | Piece, planning: NoPlanning | None = None, **fields: Any
+) -> Done:
+    async def work() -> Done:
+        transport, caller, estimator = FakeTransport(scripts), FakeCaller(), FakeEstimator()
+        table, ledger = desk(transport, *fields.get("routes", (ONE,)), estimator=estimator)
+        table = replace(table, folding=folds, planning=planning or NoPlanning())
+        with suppress(ProxyError):
+            await served(call(ASKED), caller, table, Timeline(ticks))
+        sent = [each.body for _, each in transport.sent]
+        return Done(ledger.receipts, sent, caller, estimator)
+
+    return played(work())
+
+
+def test_the_shorter_prompt_is_planned_sent_and_told():
+    planning = Hears()
+    done = serve(Folds(), Scripted([COMPLETION]), planning=planning)
+    (kept,) = done.receipts
+
+    assert done.sent == [SHORT]
+    assert [each.body for each in planning.heard] == [SHORT]
+    assert planning.heard[0].origin == Origin(messages=(b"{}",), turns=3)
+    assert (kept.compaction, kept.compaction_why, kept.folded) == ("facts", "pays", True)
+    assert (kept.tokens_before, kept.tokens_after, kept.needed) == (900, 90, 2)
+    assert kept.compaction_nanos is not None
+    assert done.caller.head is not None
+    assert done.caller.head.headers["x-thriftgate-compaction"] == (
+        "folded; reason=pays; tokens=900->90; reset=no"
+    )
+
+
+def test_what_is_learned_of_counting_is_learned_of_what_was_sent():
+    asked: list[bytes] = []
+
+    class Learns(FakeEstimator):
+        def learn(self, call: Call, route: Route, usage: Usage) -> None:
+            asked.append(call.body)
+
+    async def work() -> None:
+        table, _ = desk(FakeTransport([Scripted([COMPLETION])]), ONE, estimator=Learns())
+        await served(call(ASKED), FakeCaller(), replace(table, folding=Folds()), Timeline(ticks))
+
+    played(work())
+    assert asked == [SHORT]
+
+
+@pytest.mark.parametrize("why", ["failed", "late", "signed", "invalid"])
+def test_where_folding_fails_the_callers_bytes_go_out_with_a_reason(why):
+    done = serve(Folds(unfolded("facts", why)), Scripted([COMPLETION]))
+    (kept,) = done.receipts
+
+    assert done.sent == [ASKED]
+    assert (kept.compaction, kept.compaction_why, kept.folded) == ("facts", why, False)
+    assert (kept.compaction_nanos, kept.reset) == (None, False)
+    assert done.caller.head is not None
+    assert done.caller.head.headers["x-thriftgate-compaction"] == f"as it came; reason={why}"
+
+
+def test_trouble_is_noted():
+    done = serve(Folds(unfolded("facts", "failed")), Scripted([COMPLETION]))
+
+    assert done.receipts[0].notes == ("compaction failed, so the conversation went as it came",)
+
+
+def test_a_call_that_compaction_has_no_part_in_says_nothing_of_it():
+    done = serve(Folds(NO_FOLD), Scripted([COMPLETION]))
+
+    assert done.receipts[0].compaction == ""
+    assert done.caller.head is not None
+    assert "x-thriftgate-compaction" not in done.caller.head.headers
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_folded_prompt_that_is_refused_goes_again_as_it_came_and_the_feature_rests(status):
+    folds, planning = Folds(), Hears(changes=True)
+    done = serve(folds, failing(status), Scripted([COMPLETION]), planning=planning)
+
+    assert done.sent == [SHORT + b" ", ASKED + b" "]
+    assert [(each.outcome, each.final) for each in done.receipts] == [
+        (Outcome.FAILED, False),
+        (Outcome.ANSWERED, True),
+    ]
+    assert [each.compaction_why for each in done.receipts] == ["pays", "refused"]
+    assert folds.refusals == 1
+    assert planning.told[-1] != "refused"
+    assert planning.heard[-1].origin == Origin(messages=(b"{}",), turns=3, reset=True)
+
+
+def test_where_planning_was_at_fault_compaction_is_not_blamed():
+    folds, planning = Folds(), Hears(changes=True)
+    done = serve(folds, failing(400), failing(400), Scripted([COMPLETION]), planning=planning)
+
+    assert done.sent == [SHORT + b" ", ASKED + b" ", ASKED]
+    assert folds.refusals == 0
+    assert planning.told[-1] == "refused"
+
+
+def test_a_prompt_that_is_refused_either_way_is_nobodys_fault():
+    folds = Folds()
+    done = serve(folds, failing(400), failing(400))
+
+    assert done.sent == [SHORT, ASKED]
+    assert folds.refusals == 0
+
+
+def test_what_is_too_long_when_folded_is_not_sent_longer():
+    said = "This model's maximum context length is 4096 tokens."
+    done = serve(Folds(), failing(400, said=said))
+
+    assert done.sent == [SHORT]
+
+
+def test_another_route_folds_again_from_the_callers_bytes():
+    folds = Folds()
+    done = serve(folds, failing(503), Scripted([COMPLETION]), routes=(ONE, TWO))
+
+    assert folds.routes == ["one/m", "two/m"]
+    assert done.sent == [SHORT, SHORT]

@@ -1,0 +1,197 @@
+"""Whatever upstreams, callers and the clock do, and in whichever order: the laws of every call."""
+
+import asyncio
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from proxy.calls.deadlines import HungUp
+from proxy.records.receipt import Outcome
+from proxy.services.objectives.objective_state import track
+from proxy.services.objectives.router import NotServed, Wheel
+from slo.breaker import State as Breaking
+from slo.controller.standing import Standing, State
+from slo.objective import Enforce, Metric, Objective
+from tests.fakes.clock import InstantLoop, ticks
+from tests.fakes.turmoil import PLAYS, Asked, Fate, Turmoil, is_told, town
+
+#: Seconds that meet in the same moment now and then: 6 is when a hedge goes, 10 the deadline.
+SECONDS = st.sampled_from([0.0, 0.05, 0.1, 1.0, 4.0, 6.0, 10.0, 16.0, 30.0])
+QUICK = st.sampled_from([0.0, 0.0, 0.0, 1.0, 6.0, 10.0])
+FATES = st.builds(
+    Fate,
+    play=st.sampled_from(PLAYS),
+    answers_in=SECONDS,
+    opens_in=QUICK,
+    planned_in=QUICK,
+    admitted_in=QUICK,
+    admission=st.sampled_from(["", "", "", "", "no", "small", "mistake"]),
+)
+TTFT = Objective(
+    name="chat-ttft",
+    metric=Metric.TTFT,
+    target=0.95,
+    under=10.0,
+    enforce=Enforce.SHED,
+    ladder=("elsewhere", "small", "gone", "shed"),
+)
+ERRORS = Objective(
+    name="errors",
+    metric=Metric.ERRORS,
+    target=0.99,
+    enforce=Enforce.DEGRADE,
+    ladder=("elsewhere", "small"),
+)
+BODIES = st.sampled_from(
+    [
+        '{"role":"user","content":"Hello"}',
+        '{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi"}',
+    ]
+)
+
+
+class Calls(RuleBasedStateMachine):
+    """Calls come, wait, hang up and are cut off; objectives move meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._runner = asyncio.Runner(loop_factory=InstantLoop)
+        known = town()
+        tracks = {each.name: track(each) for each in (TTFT, ERRORS)}
+        self._turmoil = Turmoil(Wheel(tracks, known), known, room=2)
+        self._lasts(0.0)
+        self._lanes = self._turmoil.lanes
+
+    def _lasts(self, seconds: float) -> None:
+        self._runner.run(asyncio.sleep(seconds))
+
+    @rule(
+        fates=st.lists(FATES, min_size=1, max_size=4),
+        body=BODIES,
+        leaves=st.none() | SECONDS,
+        reads=st.sampled_from([None, None, None, 0, 1]),
+    )
+    def a_call_comes(self, fates: list[Fate], body: str, leaves: Any, reads: Any) -> None:
+        async def come() -> None:
+            self._turmoil.begin(fates, body, leaves_after=leaves, reads=reads)
+            await asyncio.sleep(0)
+
+        self._runner.run(come())
+
+    @rule(seconds=SECONDS)
+    def time_passes(self, seconds: float) -> None:
+        self._lasts(seconds)
+
+    @rule(steps=st.integers(1, 6))
+    def the_loop_turns(self, steps: int) -> None:
+        async def turn() -> None:
+            for _ in range(steps):
+                await asyncio.sleep(0)
+
+        self._runner.run(turn())
+
+    @precondition(lambda self: any(not each.task.done() for each in self._calls))
+    @rule(pick=st.integers(0, 100), again=st.integers(0, 3), twice=st.booleans())
+    def a_call_is_cut_off(self, pick: int, again: int, *, twice: bool) -> None:
+        """As a gateway that stops does; at times it says so twice."""
+
+        running = [each.task for each in self._calls if not each.task.done()]
+        task = running[pick % len(running)]
+
+        async def cut() -> None:
+            task.cancel()
+            for _ in range(again):
+                await asyncio.sleep(0)
+            if twice:
+                task.cancel()
+            await asyncio.sleep(0)
+
+        self._runner.run(cut())
+
+    @rule(name=st.sampled_from([TTFT.name, ERRORS.name]), level=st.integers(0, 4))
+    def an_objective_moves(self, name: str, level: int) -> None:
+        state = State.DEGRADED if level else State.HEALTHY
+        here = Standing(state=state, level=level, since=0.0, share=0.0 if level else 1.0)
+        self._turmoil.wheel.standings = {**self._turmoil.wheel.standings, name: here}
+
+    @rule(calls=st.integers(1, 100))
+    def many_calls_were_made(self, calls: int) -> None:
+        async def called() -> None:
+            for _ in range(calls):
+                self._lanes.hedges.called(1_000_000, ticks())
+                self._lanes.retries.called(ticks())
+
+        self._runner.run(called())
+
+    @property
+    def _calls(self) -> list[Asked]:
+        return list(self._turmoil.calls.values())
+
+    @invariant()
+    def every_call_that_ended_has_one_final_receipt(self) -> None:
+        for each in self._calls:
+            finals = [receipt for receipt in each.receipts if receipt.final]
+            if each.task.done():
+                assert len(finals) == 1, each.receipts
+                self._answers_for(each)
+            else:
+                assert len(finals) <= 1
+            numbers = [receipt.attempt for receipt in each.receipts]
+            assert len(set(numbers)) == len(numbers), each.receipts
+
+    def _answers_for(self, each: Asked) -> None:
+        final = next(receipt for receipt in each.receipts if receipt.final)
+        took = (each.over or 0.0) - each.began
+        assert final.duration <= took + 1e-6
+        if each.task.cancelled():
+            return
+        error = each.task.exception()
+        assert is_told(error), error
+        if final.outcome is Outcome.ANSWERED:
+            assert each.caller.head is not None
+        if isinstance(error, NotServed):
+            assert (len(each.receipts), final.outcome) == (1, Outcome.REFUSED)
+        if error is not None and not isinstance(error, HungUp):
+            assert each.caller.head is None
+        assert each.task.cancelling() == 0
+
+    @invariant()
+    def times_add_up(self) -> None:
+        for each in self._calls:
+            for receipt in each.receipts:
+                assert -1e-6 <= receipt.overhead <= receipt.duration + 1e-6
+                assert receipt.ttft is None or 0 <= receipt.ttft <= receipt.duration + 1e-6
+
+    @invariant()
+    def what_is_open_belongs_to_a_call_that_runs(self) -> None:
+        running = {name for name, each in self._turmoil.calls.items() if not each.task.done()}
+        assert set(self._turmoil.wheel._open) <= running
+        if not running:
+            assert all(each.closed for each in self._turmoil.exchanges)
+            assert self._turmoil.plans_left == []
+            for _, lane in self._lanes.states():
+                assert lane.limit is None or lane.limit.in_flight == 0
+                assert not lane._queue
+
+    def teardown(self) -> None:
+        self._runner.run(self._end())
+        self.every_call_that_ended_has_one_final_receipt()
+        self.what_is_open_belongs_to_a_call_that_runs()
+        self._runner.close()
+
+    async def _end(self) -> None:
+        tasks = [each.task for each in self._calls]
+        if tasks:
+            await asyncio.wait(tasks)
+        await asyncio.sleep(2.0)  # what is counted in the background
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        for name, lane in self._lanes.states():
+            now = ticks()
+            if lane.breaker.state(now) is Breaking.HALF_OPEN:
+                assert lane.breaker.opens_again(now) == 0, f"the probe of {name} is not back"
+
+
+TestCalls = Calls.TestCase
+TestCalls.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

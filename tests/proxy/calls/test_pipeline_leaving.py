@@ -1,0 +1,80 @@
+"""A caller that leaves, or takes nothing more, and what it pays for."""
+
+import pytest
+
+from proxy.calls.deadlines import HungUp
+from proxy.records.receipt import Outcome
+from slo.usage import Usage
+from tests.fakes.answers import BEAT, COMPLETION, DONE, STREAMED, chunk, failing, stream
+from tests.fakes.desk import ESTIMATE, FakeEstimator
+from tests.fakes.upstream import EVENTS, SILENCE, Scripted, broken
+from tests.proxy.api.servings import ONE, TWO, play, streamed
+
+HANGS = {
+    "before the headers": [SILENCE],
+    "before the whole body": [Scripted([SILENCE])],
+    "before the first event": [stream(SILENCE)],
+    "among keep-alives": [stream(BEAT, SILENCE)],
+    "midway": [stream(chunk("a"), SILENCE)],
+}
+
+
+@pytest.mark.parametrize("scripts", HANGS.values(), ids=HANGS)
+@pytest.mark.parametrize("routes", [(ONE,), (ONE, TWO)])
+def test_a_caller_that_leaves_closes_the_exchange_and_pays_for_what_was_done(scripts, routes):
+    done = play(*scripts, asked=streamed(), routes=routes, leaves_after=3.0)
+
+    assert isinstance(done.error, HungUp)
+    assert done.outcomes == [(Outcome.HUNG_UP, True)]
+    assert (done.last.usage, done.last.estimated) == (ESTIMATE, True)
+    assert (done.last.status, done.last.error) == (499, "caller_hung_up")
+    assert 3.0 <= done.took <= 3.5
+
+
+def test_a_caller_that_leaves_in_a_pause_pays_nothing_for_what_was_not_sent():
+    done = play(failing(429, {"retry-after": "7"}), leaves_after=3.0)
+
+    assert isinstance(done.error, HungUp)
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.HUNG_UP, True)]
+    assert (done.last.usage, done.last.estimated, done.last.route) == (None, False, "")
+    assert len(done.transport.sent) == 1
+
+
+def test_a_caller_that_stops_reading_is_given_up():
+    done = play(stream(chunk("a"), chunk("b"), DONE), asked=streamed(), reads=1)
+
+    assert isinstance(done.error, HungUp)
+    assert done.outcomes == [(Outcome.HUNG_UP, True)]
+    assert 5.0 <= done.took <= 6.0
+
+
+@pytest.mark.parametrize(
+    "script", [stream(chunk("a"), broken()), stream(chunk("a"), DONE), Scripted([COMPLETION])]
+)
+def test_a_caller_that_does_not_take_the_end_is_given_up(script):
+    done = play(script, asked=streamed(), reads=0 if script.headers is not EVENTS else 1)
+
+    assert isinstance(done.error, HungUp)
+    assert 5.0 <= done.took <= 6.0
+
+
+@pytest.mark.parametrize("first", [SILENCE, stream(chunk("a"), broken())])
+def test_a_caller_that_leaves_while_tokens_are_counted_leaves_one_receipt(first):
+    slow = FakeEstimator(takes=30.0)
+    done = play(first, asked=streamed(), estimator=slow, leaves_after=12.0)
+
+    assert isinstance(done.error, HungUp)
+    assert len(done.receipts) == 1
+    assert done.last.estimated
+    assert done.last.usage == Usage(input=len(STREAMED) // 4)
+
+
+def test_a_caller_that_leaves_while_a_broken_answer_is_counted_has_hung_up():
+    slow = FakeEstimator(takes=30.0)
+    done = play(
+        stream(chunk("a" * 8), broken()), asked=streamed(), estimator=slow, leaves_after=3.0
+    )
+
+    assert isinstance(done.error, HungUp)
+    assert done.outcomes == [(Outcome.HUNG_UP, True)]
+    assert done.last.usage == Usage(input=len(STREAMED) // 4, output=2)

@@ -1,0 +1,148 @@
+"""What planning hears of a call, and what becomes of a prompt it changed."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from proxy.calls.deadlines import HungUp
+from proxy.catalog.entries import Route
+from proxy.errors import ProxyError
+from proxy.prefix.explain.diagnostics import Question
+from proxy.prefix.planned import Unplanned
+from proxy.records.call import Call
+from proxy.records.receipt import Outcome, Receipt
+from proxy.records.timeline import Timeline
+from tests.fakes import ready
+from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAM, failing, stream
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import played, ticks
+from tests.fakes.desk import NoPlanning, call, desk, route, served
+from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
+from tests.proxy.api.servings import ONE, TWO, play, streamed
+from tests.proxy.prefix.sendings import ANTHROPIC, users
+
+
+def test_planning_hears_when_an_answer_begins_and_when_each_attempt_is_over():
+    done = play(failing(503), stream(STREAM), asked=streamed(), routes=(ONE, TWO))
+
+    assert done.told == ["planned", "ended", "planned", "begun", "ended"]
+
+
+@pytest.mark.parametrize("first", [stream(SILENCE), stream(BEAT, SILENCE)])
+def test_planning_hears_of_an_attempt_whose_caller_left_before_it_began(first):
+    done = play(first, asked=streamed(), leaves_after=3.0)
+
+    assert done.told == ["planned", "ended"]
+
+
+def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
+    class Holding(NoPlanning):
+        async def planned(self, call: Call, route: Route) -> Unplanned:
+            await asyncio.sleep(5.0)
+            return await super().planned(call, route)
+
+    async def work() -> tuple[list[Receipt], list[str], float]:
+        table, ledger = desk(FakeTransport([]))
+        holding, before = Holding(), ticks()
+        held = replace(table, planning=holding)
+        with pytest.raises(HungUp):
+            await served(streamed(), FakeCaller(leaves_after=1.0), held, Timeline(ticks))
+        return ledger.receipts, holding.told, ticks() - before
+
+    (kept,), told, took = played(work())
+    assert (kept.outcome, kept.usage, kept.final) == (Outcome.HUNG_UP, None, True)
+    assert told == []
+    assert took < 2.0
+
+
+def test_planning_hears_of_an_attempt_that_cannot_be_said_on_its_route():
+    many = call(ASKED[:-1] + b',"n":3}')
+    done = play(asked=many, routes=(route("claude", kind="anthropic"),))
+
+    assert done.told == ["planned", "ended"]
+
+
+class Arranging(NoPlanning):
+    """Changes every prompt, to something that an upstream may not take."""
+
+    async def planned(self, call: Call, route: Route) -> Any:
+        self.told.append("planned")
+        found = ready.planned(users(ANTHROPIC, ("rules", 10)))
+        return msgspec.structs.replace(found, body=call.body + b" ")
+
+
+def arranged(
+    *scripts: Scripted | Piece, planning: NoPlanning | None = None
+) -> tuple[list[Receipt], FakeTransport, list[str]]:
+    """Serve a call whose prompt is changed."""
+    planning = planning or Arranging()
+
+    async def work() -> tuple[list[Receipt], FakeTransport, list[str]]:
+        transport = FakeTransport(scripts)
+        table, ledger = desk(transport)
+        with suppress(ProxyError):
+            await served(
+                call(ASKED), FakeCaller(), replace(table, planning=planning), Timeline(ticks)
+            )
+        return ledger.receipts, transport, planning.told
+
+    return played(work())
+
+
+def test_a_planned_prompt_that_is_refused_goes_again_as_it_came():
+    kept, transport, told = arranged(failing(400), Scripted([COMPLETION]))
+
+    assert [sent.body for _, sent in transport.sent] == [ASKED + b" ", ASKED]
+    assert [(each.outcome, each.final) for each in kept] == [
+        (Outcome.FAILED, False),
+        (Outcome.ANSWERED, True),
+    ]
+    assert "as it came" in kept[1].notes[0]
+    assert told == ["planned", "ended", "begun", "ended", "refused"]
+
+
+def test_a_prompt_that_is_refused_either_way_is_not_plannings_fault():
+    kept, transport, told = arranged(failing(400), failing(400))
+
+    assert len(transport.sent) == 2
+    assert [(each.outcome, each.final) for each in kept] == [
+        (Outcome.FAILED, False),
+        (Outcome.FAILED, True),
+    ]
+    assert "refused" not in told
+
+
+class Asking(NoPlanning):
+    """Asks every upstream a question, which it may not take."""
+
+    async def planned(self, call: Call, route: Route) -> Any:
+        self.told.append("planned")
+        found = ready.planned(users(ANTHROPIC, ("rules", 10)))
+        return msgspec.structs.replace(found, body=call.body, question=Question("why", b"{}"))
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 409])
+def test_a_question_that_is_refused_is_asked_once(status: int):
+    kept, transport, told = arranged(failing(status), Scripted([COMPLETION]), planning=Asking())
+
+    assert [sent.body for _, sent in transport.sent] == [ASKED[:-1] + b',"why":{}}', ASKED]
+    assert [each.outcome for each in kept] == [Outcome.FAILED, Outcome.ANSWERED]
+    assert told[-1] == "refused"
+
+
+@pytest.mark.parametrize("status", [401, 429, 500])
+def test_what_says_nothing_of_a_question_goes_no_second_way(status: int):
+    _, _, told = arranged(failing(status), Scripted([COMPLETION]), planning=Asking())
+
+    assert "refused" not in told
+
+
+def test_a_prompt_without_a_question_goes_again_for_nothing_but_itself():
+    _, transport, told = arranged(failing(403))
+
+    assert len(transport.sent) == 1
+    assert "refused" not in told

@@ -1,0 +1,126 @@
+"""A process that stops, or errs, leaves a receipt of what it was doing."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from proxy.records.receipt import Outcome, Receipt
+from proxy.records.timeline import Timeline
+from slo.usage import Usage
+from tests.fakes.answers import ASKED, STREAMED, chunk, failing, stream
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import played, ticks
+from tests.fakes.desk import FakeEstimator, FakeLedger, call, desk, served
+from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
+from tests.proxy.api.servings import QUICK, streamed
+
+
+def stopped(script: Scripted | Piece, *, after: float) -> FakeLedger:
+    """What the ledger holds when the task of a call is cancelled by others."""
+
+    async def work() -> FakeLedger:
+        transport = FakeTransport([script])
+        table, ledger = desk(transport, patience=QUICK, estimator=FakeEstimator(takes=60.0))
+        calls = served(streamed(), FakeCaller(), table, Timeline(ticks))
+        task = asyncio.ensure_future(calls)
+        await asyncio.sleep(after)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert all(exchange.closed for exchange in transport.exchanges)
+        return ledger
+
+    return played(work())
+
+
+@pytest.mark.parametrize(
+    ("script", "outcome"),
+    [
+        (SILENCE, Outcome.FAILED),
+        (stream(SILENCE), Outcome.FAILED),
+        (failing(429, {"retry-after": "7"}), Outcome.FAILED),
+        (stream(chunk("a" * 40), SILENCE), Outcome.BROKEN),
+    ],
+)
+def test_a_process_that_is_stopped_keeps_a_receipt_of_what_it_was_doing(script, outcome):
+    last = stopped(script, after=2.0).receipts[-1]
+
+    assert (last.final, last.outcome, last.error) == (True, outcome, "gateway_interrupted")
+    if outcome is Outcome.BROKEN:
+        assert last.usage == Usage(input=len(STREAMED) // 4, output=10)
+
+
+def test_a_process_that_is_stopped_while_counting_keeps_a_receipt():
+    last = stopped(SILENCE, after=20.0).receipts[-1]
+
+    assert (last.final, last.error) == (True, "upstream_timeout")
+
+
+def test_our_own_mistake_leaves_a_receipt_too():
+    class Clumsy(FakeTransport):
+        async def open(self, *_: Any) -> Any:
+            raise KeyError("a bug")
+
+    async def work() -> list[Receipt]:
+        table, ledger = desk(Clumsy([]))
+        with pytest.raises(KeyError):
+            await served(call(ASKED), FakeCaller(), table, Timeline(ticks))
+        return ledger.receipts
+
+    (receipt,) = played(work())
+    assert (receipt.outcome, receipt.error, receipt.status) == (
+        Outcome.FAILED,
+        "gateway_interrupted",
+        500,
+    )
+
+
+def test_a_process_that_is_stopped_while_a_body_is_prepared_keeps_a_receipt():
+    large = STREAMED.replace(b"Hello", b"Hello" * 60_000)
+
+    async def work() -> list[Receipt]:
+        table, ledger = desk(FakeTransport([]))
+        task = asyncio.ensure_future(served(call(large), FakeCaller(), table, Timeline(ticks)))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return ledger.receipts
+
+    (kept,) = asyncio.run(work())
+    assert (kept.final, kept.error, kept.usage) == (True, "gateway_interrupted", None)
+
+
+def test_a_hang_up_stays_one_if_the_process_stops_while_it_is_counted():
+    async def work() -> list[Receipt]:
+        table, ledger = desk(
+            FakeTransport([stream(chunk("a"), SILENCE)]), estimator=FakeEstimator(takes=60.0)
+        )
+        calls = served(streamed(), FakeCaller(leaves_after=3.0), table, Timeline(ticks))
+        task = asyncio.ensure_future(calls)
+        await asyncio.sleep(10.0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return ledger.receipts
+
+    (kept,) = played(work())
+    assert (kept.outcome, kept.error) == (Outcome.HUNG_UP, "caller_hung_up")
+
+
+def test_what_generates_nothing_is_not_estimated_when_the_process_stops():
+    sound = Scripted([b"\x00", SILENCE], headers={"content-type": "audio/mpeg"})
+
+    async def work() -> list[Receipt]:
+        table, ledger = desk(FakeTransport([sound]))
+        asked = call(ASKED, endpoint="audio/speech")
+        task = asyncio.ensure_future(served(asked, FakeCaller(), table, Timeline(ticks)))
+        await asyncio.sleep(2.0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return ledger.receipts
+
+    (kept,) = played(work())
+    assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.BROKEN, None, False)

@@ -1,0 +1,211 @@
+"""Calls that another model answers: translated for it, or kept from it, and both are told."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.calls.ports import Admitted, Elsewhere
+from proxy.calls.retry_policy import Patience
+from proxy.calls.route_choice import Choice, Decision, instead
+from proxy.calls.settlement import Attempt
+from proxy.catalog.catalog import Catalog
+from proxy.errors import ProxyError
+from proxy.providers.port import Prepared
+from proxy.records.timeline import Timeline
+from tests.fakes.answers import COMPLETION, STREAM, failing, stream
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import played, ticks
+from tests.fakes.desk import HoldsNothing, call, desk, served
+from tests.fakes.turmoil import town
+from tests.fakes.upstream import After, FakeTransport, Piece, Scripted
+
+ASKED = b'{"model":"m", "max_tokens":50, "temperature":0.2, "messages":[{"role":"user"}]}'
+STREAMED = ASKED.replace(b"{", b'{"stream":true,"stream_options":{"include_usage":true},', 1)
+REASONING = frozenset({"max_completion_tokens", "effort", "openai_params"})
+SKIPPED = "x-thriftgate-fallback-skipped"
+
+
+def known(**small: Any) -> Catalog:
+    """A town whose small model is of another kind than the one that is asked for."""
+    made = town()
+    model = made.models["small"]
+    (there,) = model.routes
+    other = replace(model, routes=(replace(there, **{"traits": REASONING, **small}),))
+    return replace(made, models={**made.models, "small": other})
+
+
+class Decided:
+    def __init__(self, decision: Decision) -> None:
+        self._decision = decision
+
+    def decide(self, call: object, asked: object) -> Decision:
+        return self._decision
+
+
+class TooDear(HoldsNothing):
+    """A ceiling that only another model is below."""
+
+    async def admit(
+        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | Elsewhere:
+        if attempt.moved or not fits("small"):
+            return Admitted(prepared)
+        return Elsewhere("small", "ceiling")
+
+
+class Played:
+    def __init__(self) -> None:
+        self.caller = FakeCaller()
+        self.error: ProxyError | None = None
+        self.sent: list[tuple[str, bytes]] = []
+
+    @property
+    def headers(self) -> dict[str, str]:
+        assert self.caller.head is not None
+        return dict(self.caller.head.headers)
+
+
+def play(
+    *scripts: Scripted | Piece,
+    body: bytes = ASKED,
+    catalog: Catalog | None = None,
+    decision: Callable[[tuple[Choice, ...], tuple[Choice, ...]], Decision] | None = None,
+    limits: TooDear | None = None,
+) -> Played:
+    async def work() -> Played:
+        done, transport, there = Played(), FakeTransport(scripts), catalog or known()
+        table, _ = desk(transport, patience=Patience(retries=0))
+        here = tuple(Choice(each, "m") for each in there.models["m"].routes)
+        table = replace(table, catalog=there, limits=limits)
+        if decision is not None:
+            small = instead(there.models["small"], "slow: rung 1")
+            table = replace(table, steering=Decided(decision(here, small)))
+        try:
+            await served(call(body), done.caller, table, Timeline(ticks))
+        except ProxyError as error:
+            done.error = error
+        done.sent = [(name, prepared.body) for name, prepared in transport.sent]
+        return done
+
+    return played(work())
+
+
+def said(body: bytes) -> dict[str, Any]:
+    read: dict[str, Any] = orjson.loads(body)
+    return {name: read[name] for name in read if name.endswith("tokens") or name == "temperature"}
+
+
+def is_translated(done: Played, attempt: int) -> bool:
+    """Whether an attempt went to the other model in its words, and all before it as they came."""
+    own = [body for name, body in done.sent if name != "small"]
+    name, body = done.sent[attempt]
+    assert all(body in {ASKED, STREAMED} for body in own)
+    return name == "small" and said(body) == {"max_completion_tokens": 50}
+
+
+def test_a_fallback_is_translated():
+    done = play(failing(503), failing(503), Scripted([COMPLETION]))
+
+    assert is_translated(done, 2)
+    assert done.caller.head is not None
+    assert "sent max_tokens as max_completion_tokens" in done.caller.head.notes
+
+
+def test_a_ladders_level_is_translated_and_what_was_asked_for_behind_it_is_not():
+    done = play(
+        failing(503),
+        Scripted([COMPLETION]),
+        decision=lambda here, small: Decision(choices=(*small, *here), level=1),
+    )
+
+    assert is_translated(done, 0)
+    assert done.sent[1] == ("one", ASKED)
+
+
+def test_what_a_ceiling_moves_is_translated():
+    done = play(Scripted([COMPLETION]), limits=TooDear())
+
+    assert is_translated(done, 0)
+
+
+def test_a_second_attempt_at_another_model_is_translated():
+    done = play(
+        stream(After(30.0, STREAM)),
+        stream(STREAM),
+        body=STREAMED,
+        decision=lambda here, small: Decision(choices=(here[0], *small), deadline=1.0),
+    )
+
+    assert is_translated(done, 1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"n": 2}, "It cannot give several answers (n)."),
+        ({"stop": ["END"]}, "It cannot end at stop sequences (stop)."),
+        ({"logprobs": True}, "It cannot tell log probabilities (logprobs)."),
+        ({"tools": [{}], "tool_choice": "required"}, "It cannot use tools."),
+    ],
+)
+def test_what_cannot_be_carried_rules_a_fallback_out_and_the_error_says_so(fields, why):
+    body = orjson.dumps({"model": "m", **fields})
+    done = play(failing(503), failing(503), body=body)
+
+    assert [name for name, _ in done.sent] == ["one", "two"]
+    assert done.error is not None
+    assert done.error.headers[SKIPPED] == f"small: {why}"
+
+
+def test_what_a_ceiling_could_not_move_is_said_in_the_answer():
+    done = play(Scripted([COMPLETION]), body=b'{"model":"m","n":2}', limits=TooDear())
+
+    assert done.headers[SKIPPED] == "small: It cannot give several answers (n)."
+
+
+def test_what_a_ladder_passed_over_is_said_in_the_answer():
+    done = play(
+        Scripted([COMPLETION]),
+        decision=lambda here, _: Decision(choices=here, skipped={"small": "It cannot."}),
+    )
+
+    assert done.headers[SKIPPED] == "small: It cannot."
+
+
+def test_what_a_models_wire_cannot_say_after_all_leaves_the_first_failure():
+    upstream = town().models["small"].routes[0].upstream
+    claude: dict[str, Any] = {"upstream": replace(upstream, kind="anthropic")}
+    body = b'{"model":"m","max_tokens":0,"messages":[{"role":"user","content":"Hi"}]}'
+    done = play(failing(503), failing(503), body=body, catalog=known(**claude))
+
+    assert done.error is not None
+    assert done.error.status == 503
+
+
+MESSAGE = (
+    b'{"id":"msg_1","type":"message","content":[{"type":"text","text":"Hi"}],'
+    b'"stop_reason":"end_turn","usage":{"input_tokens":30,"output_tokens":5}}'
+)
+
+
+@pytest.mark.parametrize("upstream_name", ["", "claude-x-20261001"])
+def test_a_fallback_to_claude_names_the_model_that_answered_in_header_and_body(upstream_name):
+    upstream = replace(town().models["small"].routes[0].upstream, kind="anthropic")
+    claude: dict[str, Any] = {"name": "small/small", "upstream": upstream, "model": upstream_name}
+    done = play(failing(503), failing(503), Scripted([MESSAGE]), catalog=known(**claude))
+
+    assert done.caller.head is not None
+    assert done.caller.head.model == "small"
+    assert orjson.loads(done.caller.body)["model"] == "small"
+
+
+def test_a_fallback_to_an_openai_model_is_passed_on_byte_for_byte():
+    there = known(name="small/small", model="theirs")
+    done = play(failing(503), failing(503), Scripted([COMPLETION]), catalog=there)
+
+    assert done.caller.head is not None
+    assert done.caller.head.model == "small"
+    assert done.caller.body == COMPLETION

@@ -1,0 +1,137 @@
+"""The fakes on the desk do what its ports promise; the type checker sees to their shape."""
+
+import asyncio
+
+import pytest
+
+from proxy.api.passthrough import Relay
+from proxy.calls.ports import Caller, Desk, Estimator, Head, Ledger, Tasks
+from proxy.records.receipt import Receipt
+from tests.fakes.answers import ASKED
+from tests.fakes.asgi import Connection
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import played
+from tests.fakes.desk import (
+    ESTIMATE,
+    FakeEstimator,
+    FakeLedger,
+    LoopTasks,
+    call,
+    desk,
+    route,
+)
+from tests.fakes.receipts import a_receipt
+from tests.fakes.upstream import FakeTransport
+
+HEAD = Head(200, {"content-type": "application/json"}, "m", ())
+
+
+class Taken:
+    """A caller and what it has got so far."""
+
+    def __init__(self, caller: FakeCaller | Relay, connection: Connection | None = None) -> None:
+        self.caller: Caller = caller
+        self._fake = caller if isinstance(caller, FakeCaller) else None
+        self._connection = connection
+
+    @property
+    def body(self) -> bytes:
+        if self._connection is not None:
+            return self._connection.body
+        assert self._fake is not None
+        return self._fake.body
+
+    @property
+    def is_ended(self) -> bool:
+        if self._connection is not None:
+            return self._connection.is_ended
+        assert self._fake is not None
+        return self._fake.is_ended
+
+
+def fake() -> Taken:
+    return Taken(FakeCaller(leaves_after=1.0))
+
+
+def real() -> Taken:
+    connection = Connection(leaves_after=1.0)
+    return Taken(Relay("call_1", connection.receive, connection.send), connection)
+
+
+@pytest.fixture(params=[fake, real], ids=["fake", "relay"])
+def taken(request: pytest.FixtureRequest) -> Taken:
+    made: Taken = request.param()
+    return made
+
+
+def test_a_caller_gets_an_answer_in_pieces(taken):
+    async def work() -> None:
+        await taken.caller.begin(HEAD)
+        await taken.caller.send(b"a")
+        assert (taken.body, taken.is_ended) == (b"a", False)
+        await taken.caller.end(b"b")
+
+    played(work())
+    assert (taken.body, taken.is_ended) == (b"ab", True)
+
+
+def test_a_caller_gets_a_whole_answer_at_once(taken):
+    played(taken.caller.whole(HEAD, b"ab", a_receipt()))
+
+    assert (taken.body, taken.is_ended) == (b"ab", True)
+
+
+def test_a_caller_that_asked_for_no_trailer_gets_none(taken):
+    assert taken.caller.closing(a_receipt()) == b""
+
+
+def test_a_caller_that_left_is_gone(taken):
+    async def work() -> float:
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await taken.caller.gone()
+        return loop.time() - before
+
+    assert played(work()) == pytest.approx(1.0)
+
+
+def test_a_ledger_keeps_what_it_is_given_in_order():
+    ledger = FakeLedger()
+    port: Ledger = ledger
+    receipts: list[Receipt] = [a_receipt(1), a_receipt(2)]
+    for each in receipts:
+        port.keep(each)
+
+    assert ledger.receipts == receipts
+
+
+def test_an_estimator_counts_and_learns():
+    estimator = FakeEstimator()
+    port: Estimator = estimator
+    port.learn(call(ASKED), route(), ESTIMATE)
+
+    assert asyncio.run(port.usage(call(ASKED), route(), None)) == ESTIMATE
+    assert estimator.learnt == [ESTIMATE]
+
+
+def test_tasks_are_started_at_once():
+    async def work() -> list[int]:
+        done: list[int] = []
+
+        async def one() -> None:
+            await asyncio.sleep(0)
+            done.append(1)
+
+        tasks: Tasks = LoopTasks()
+        await tasks.start(one)
+        return done
+
+    assert asyncio.run(work()) == [1]
+
+
+def test_a_desk_cannot_be_rearranged():
+    table, _ = desk(FakeTransport([]))
+    assert isinstance(table, Desk)
+
+    with pytest.raises(AttributeError):
+        table.catalog = table.catalog  # type: ignore[misc]

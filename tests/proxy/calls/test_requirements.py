@@ -1,0 +1,202 @@
+"""What a call needs of a model, and whether one has it."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.calls.requirements import amiss, offers, said, unfit, wants
+from proxy.catalog.entries import Model, Upstream
+from proxy.providers.substitution import accepted_traits
+from slo.ladder import SCHEMA, TOOLS, VISION, Offers, Wants
+from tests.fakes.desk import call, route
+
+
+def model(*abilities: str, window: int | None = 8_000, output: int | None = 1_000) -> Model:
+    can = frozenset(abilities)
+    return Model(id="small", routes=(route("s", window=window, max_output=output, can=can),))
+
+
+@pytest.mark.parametrize(
+    ("body", "needed"),
+    [
+        (b"{}", Wants()),
+        (b'{"tools":[{"type":"function"}]}', Wants(tools=True)),
+        (b'{"functions":[{}]}', Wants(tools=True, needs=("functions",))),
+        (b'{"n":2,"logprobs":true,"stop":"x"}', Wants(needs=("choices", "logprobs", "stop"))),
+        (b'{"n":1,"logprobs":false,"top_logprobs":0,"stop":null}', Wants()),
+        (b'{"modalities":["text","audio"],"audio":{"voice":"x"}}', Wants(needs=("audio",))),
+        (b'{"web_search_options":{}}', Wants(needs=("web_search",))),
+        (b'{"tool_choice":"required"}', Wants(needs=("forced_tools",))),
+        (b'{"tool_choice":"auto"}', Wants()),
+        (
+            b'{"tools":[{"type":"function"},{"type":"custom"},{"type":"web_search"}]}',
+            Wants(tools=True, needs=("custom_tools", "hosted_tools")),
+        ),
+        (b'{"tools":[],"functions":null}', Wants()),
+        (b'{"response_format":{"type":"json_schema","json_schema":{}}}', Wants(schema=True)),
+        (b'{"response_format":{"type":"json_object"}}', Wants()),
+        (b'{"response_format":"json_schema"}', Wants()),
+        (b'{"text":{"format":{"schema":{},"type":"json_schema"}}}', Wants(schema=True)),
+        (b'{"text":{"format":{"type":"text"}}}', Wants()),
+        (b'{"messages":[{"content":[{"type":"image_url"}]}]}', Wants(vision=True)),
+        (b'{"input":[{"content":[{"type":"input_file"}]}]}', Wants(vision=True)),
+        (b'{"input":[{"type":"input_image"}]}', Wants(vision=True)),
+        (b'{"input":[{"output":[{"type":"input_image"}]}]}', Wants(vision=True)),
+        (b'{"messages":[{"content":"an \\"image_url\\" of \\"type\\""}]}', Wants()),
+        (b'{"messages":[{"content":[{"type":"text","text":"x"}]}]}', Wants()),
+        (b'{"messages":[{"content":["what is this"]}]}', Wants(vision=True)),
+        (b'{"messages":["image_url"]}', Wants(vision=True)),
+        (b'{"messages":"text","tools":[{}]}', Wants(tools=True)),
+        (b'{"tools":"' + b"x" * 20_000 + b'"}', Wants(tools=True)),
+        (b'{"text":{"format":[1]}}', Wants()),
+        (b'{"text":[1],"response_format":{"type":{"a":1}}}', Wants()),
+        (b'{"max_tokens":10}', Wants(output=10)),
+        (b'{"max_tokens":10,"max_completion_tokens":20}', Wants(output=20)),
+        (b'{"max_output_tokens":30,"max_tokens":"many"}', Wants(output=30)),
+        (b'{"max_output_tokens":40,"max_tokens":' + b"9" * 5_000 + b"}", Wants(output=40)),
+        (b"\xff\x00", Wants()),
+        (b"[1]", Wants()),
+    ],
+)
+def test_what_a_call_needs_is_read_from_its_body(body, needed):
+    found = wants(call(body, ask=None))
+
+    assert found == Wants(
+        tools=needed.tools,
+        schema=needed.schema,
+        vision=needed.vision,
+        output=needed.output,
+        tokens=len(body) // 4,
+        needs=needed.needs,
+    )
+
+
+def test_a_long_schema_before_its_type_is_a_schema_all_the_same():
+    long = b'{"text":{"format":{"schema":{"a":"' + b"x" * 9_000 + b'"},"type":"json_schema"}}}'
+
+    assert wants(call(long, ask=None)).schema
+
+
+def test_a_long_body_is_read_once_for_each_call():
+    long = b'{"messages":[{"role":"user","content":"' + b"x" * 70_000 + b'"}]}'
+    one = call(long, id="call_read_once")
+
+    assert said(one) is said(call(long, id="call_read_once"))
+    assert said(one) is not said(call(long, id="call_read_once_again"))
+    assert said(one) == said(call(long, id="call_read_once_again"))
+
+
+def test_of_many_calls_with_long_bodies_only_the_last_are_remembered():
+    long = b'{"input":"' + b"x" * 70_000 + b'"}'
+    first = said(call(long, ask=None, id="call_0"))
+    for n in range(1, 4_200):
+        said(call(long, ask=None, id=f"call_{n}"))
+
+    assert said(call(long, ask=None, id="call_4199")) is said(call(long, ask=None, id="call_4199"))
+    assert said(call(long, ask=None, id="call_0")) is not first
+
+
+def test_a_long_body_of_no_known_form_looks_like_all_there_is():
+    found = said(call(b'{"messages":"' + b"x" * 300_000 + b'"}', ask=None, id="call_odd"))
+
+    assert found.vision
+    assert found.is_answered
+
+
+def test_a_call_is_bound_to_its_region():
+    assert wants(call(b"{}"), "eu").region == "eu"
+
+
+NAMES = (
+    *("messages", "input", "role", "type", "content", "output", "text", "tools", "\\", "é"),
+    *("response_format", "format", "max_tokens", "max_output_tokens"),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(NAMES),
+            inner | st.sampled_from(["assistant", "user", "json_schema", "image_url"]),
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_whatever_is_asked_something_is_said(asked):
+    body = json.dumps(asked).encode()
+
+    found = said(call(body, ask=None))
+    assert len(found.first) == 16
+    assert isinstance(found.output, int)
+
+
+@given(st.binary(max_size=40), st.integers(0, 120))
+def test_whatever_is_wrong_with_a_body_something_is_said(noise, at):
+    body = (
+        b'{"messages":[{"role":"user","content":[{"type":"text"}]}],"text":{"format":{"type":"x"}},'
+        b'"response_format":{"type":"json_schema"},"max_tokens":5,"tools":[]}'
+    )
+
+    assert len(said(call(body[:at] + noise + body[at:], ask=None)).first) == 16
+
+
+@given(st.binary(max_size=200))
+def test_whatever_the_bytes_are_something_is_said(body):
+    assert wants(call(body, ask=None)).tokens == len(body) // 4
+
+
+@pytest.mark.parametrize(
+    ("body", "fits"),
+    [
+        (b'{"model":"m"}', True),
+        (b'{"model":"m","tools":[{}]}', True),
+        (b'{"model":"m","response_format":{"type":"json_schema"}}', False),
+        (b'{"model":"m","messages":[{"type":"image_url"}]}', False),
+        (b'{"model":"m","max_tokens":2000}', False),
+        (b'{"model":"m","user":"' + b"x" * 40_000 + b'"}', False),
+    ],
+)
+def test_a_model_that_cannot_do_it_is_unfit(body, fits):
+    assert (unfit(call(body), model(TOOLS)) == "") is fits
+
+
+def test_one_route_that_can_is_enough():
+    able = route("able", window=8_000, max_output=10, can=frozenset({TOOLS, SCHEMA, VISION}))
+    asked = call(b'{"model":"m","tools":[{}]}')
+
+    assert unfit(asked, Model(id="x", routes=(route("unknown"), able))) == ""
+    assert unfit(asked, Model(id="x", routes=(route("unknown"),)))
+
+
+def test_a_model_elsewhere_is_unfit_for_what_is_bound_to_a_region():
+    assert unfit(call(b'{"model":"m"}'), model(), "eu")
+    assert amiss(Wants(tokens=9_000), model())
+
+
+@pytest.mark.parametrize(
+    "field", [b'"previous_response_id":"resp_1"', b'"conversation":"c"', b'"background":true']
+)
+def test_what_another_upstream_keeps_cannot_be_gone_on_with(field):
+    asked = call(b'{"model":"m",' + field + b"}", "responses")
+
+    assert "keeps" in unfit(asked, model())
+
+
+def test_what_a_route_offers_is_its_own_and_its_upstreams():
+    upstream = Upstream(
+        name="eu", kind="openai", base_url="http://eu/v1", provider="p", region="eu"
+    )
+    made = route("one", upstream=upstream, window=5, max_output=2, can=frozenset({TOOLS}))
+
+    assert offers(made) == Offers(
+        can=frozenset({TOOLS}),
+        window=5,
+        max_output=2,
+        region="eu",
+        takes=accepted_traits(made),
+    )

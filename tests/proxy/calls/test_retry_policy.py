@@ -1,0 +1,61 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.calls.retry_policy import Patience
+from proxy.errors import UpstreamError
+
+PATIENCE = Patience(retries=3, longest_pause=2.0)
+
+
+def failed(
+    *, code: str = "upstream_error", wait: float | None = None, retryable: bool = True
+) -> UpstreamError:
+    return UpstreamError("", status=503, code=code, retryable=retryable, retry_after=wait)
+
+
+def test_the_next_route_is_tried_at_once_and_the_last_one_after_growing_pauses():
+    pauses = [PATIENCE.pause(failed(), number, 2) for number in range(6)]
+
+    assert pauses == [0.0, 0.25, 0.5, 1.0, None, None]
+
+
+def test_no_pause_is_longer_than_a_caller_may_be_kept():
+    assert PATIENCE.pause(failed(wait=2.0), 0, 1) == 2.0
+    assert PATIENCE.pause(failed(wait=0.0), 0, 1) == 0.0
+    assert PATIENCE.pause(failed(wait=2.1), 0, 1) is None
+    assert PATIENCE.pause(failed(wait=99.0), 0, 2) == 0.0
+    assert Patience(retries=9).pause(failed(), 4, 1) is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["upstream_timeout", "upstream_unauthorized", "upstream_key_missing", "insufficient_quota"],
+)
+def test_what_would_only_repeat_is_tried_elsewhere_or_not_at_all(code):
+    assert PATIENCE.pause(failed(code=code), 0, 2) == 0.0
+    assert PATIENCE.pause(failed(code=code), 1, 2) is None
+
+
+def test_what_the_upstream_says_not_to_retry_is_tried_elsewhere_alone():
+    failure = failed()
+    failure.should_retry = False
+
+    assert PATIENCE.pause(failure, 0, 2) == 0.0
+    assert PATIENCE.pause(failure, 1, 2) is None
+
+
+@given(
+    st.builds(Patience, retries=st.integers(0, 10), longest_pause=st.floats(0, 1e3)),
+    st.integers(0, 30),
+    st.integers(1, 10),
+    st.none() | st.floats(0, 1e6),
+    st.booleans(),
+)
+def test_attempts_and_pauses_are_bounded(patience, number, count, wait, retryable):
+    pause = patience.pause(failed(wait=wait, retryable=retryable), number, count)
+
+    if pause is not None:
+        assert retryable
+        assert 0.0 <= pause <= patience.longest_pause
+        assert number + 1 < count + patience.retries

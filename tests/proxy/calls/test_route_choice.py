@@ -1,0 +1,149 @@
+"""Which routes a call may take, and which models answer in another's place."""
+
+from dataclasses import replace
+
+import pytest
+
+from proxy.calls.route_choice import Choice, asked, fallbacks, instead, is_overflow
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
+from proxy.catalog.families import Family, Passing
+from proxy.errors import NotFound, UpstreamError
+from tests.fakes.desk import call, catalog, route
+from tests.fakes.upstream import broken
+
+TOO_LONG = UpstreamError("", status=400, code="context_length_exceeded", retryable=False)
+WRONG = UpstreamError("no such field", status=400, code="invalid", retryable=False)
+
+
+def asking(model: str) -> bytes:
+    return b'{"model":"' + model.encode() + b'"}'
+
+
+def known() -> Catalog:
+    made = catalog(route("one"))
+    model = replace(
+        made.models["m"], fallbacks=("small", "gone", "other"), when_too_long=("long", "gone")
+    )
+    others = {name: Model(id=name, routes=(route(name),)) for name in ("small", "other", "long")}
+    return replace(made, models={"m": model, **others})
+
+
+def test_the_routes_of_a_model_are_tried_in_their_order():
+    one, two = route("one"), route("two")
+
+    assert asked(call(asking("m")), catalog(one, two)) == (Choice(one, "m"), Choice(two, "m"))
+
+
+def test_a_dated_snapshot_takes_its_models_routes():
+    assert asked(call(asking("m-2026-01-31")), catalog())[0].route.name == "one/m"
+
+
+def test_a_call_that_names_no_model_takes_the_default_route():
+    made = catalog()
+    default = (Choice(made.default, ""),)
+
+    assert asked(call(b"{}"), made) == default
+    assert asked(call(b"\x00", ask=None), made) == default
+
+
+def test_what_is_passed_through_names_models_the_catalog_need_not_know():
+    one, made = route("one"), catalog()
+    moderated = Choice(made.default, "omni-moderation-latest")
+
+    assert asked(call(asking("omni-moderation-latest"), "moderations"), made) == (moderated,)
+    assert asked(call(asking("m"), "moderations"), catalog(one)) == (Choice(one, "m"),)
+
+
+@pytest.mark.parametrize(("name", "hint"), [("mm", "Did you mean m?"), ("other", "GET /v1/models")])
+def test_an_unknown_model_is_told_with_the_nearest_known_one(name, hint):
+    with pytest.raises(NotFound, match="not in the gateway's catalog") as caught:
+        asked(call(asking(name)), catalog())
+
+    assert hint in caught.value.message
+    assert ("Did you mean" in caught.value.message) is ("Did you mean" in hint)
+    assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+
+
+def test_an_unlisted_model_takes_its_familys_route_and_needs_no_name_of_its_own():
+    one = route("one")
+    family = Family(names="new-*", upstream=one.upstream)
+    made = replace(
+        catalog(one),
+        passing=Passing(families=(family,), upstreams={one.upstream.name: one.upstream}),
+    )
+
+    (choice,) = asked(call(asking("new-model")), made)
+
+    assert (choice.route.name, choice.model) == ("one/new-*", "new-*")
+    with pytest.raises(NotFound, match="default_upstream"):
+        asked(call(asking("new-model")), made.passing_to(()))
+
+
+def test_a_model_is_deleted_by_the_first_upstream_whose_model_it_is_and_by_no_other():
+    one, two = route("one"), route("two")
+    family = Family(names="ft:{base}:*", upstream=two.upstream)
+    made = replace(
+        catalog(one, two),
+        passing=Passing(families=(family,), upstreams={"two": two.upstream}),
+    )
+
+    def owner(name: str) -> list[str]:
+        deletion = call(b"", f"models/{name}", method="DELETE", ask=None)
+        return [choice.route.upstream.name for choice in asked(deletion, made)]
+
+    assert owner("m") == ["one"]
+    assert owner("ft%3Am%3Aacme%3A%3Aabc") == ["two"]
+    with pytest.raises(NotFound, match="not in the gateway's catalog"):
+        owner("gone")
+
+
+def test_a_long_name_is_cut_short_in_what_is_told():
+    with pytest.raises(NotFound) as caught:
+        asked(call(asking("x" * 500)), catalog())
+
+    assert len(caught.value.message) < 300
+
+
+def test_another_model_is_asked_for_by_its_own_name():
+    own, named = route("one"), route("two", model="their-name")
+    found = instead(Model(id="small", routes=(own, named)), "why")
+
+    assert [each.route.model for each in found] == ["small", "their-name"]
+    assert [(each.model, each.moved) for each in found] == [("small", "why")] * 2
+    assert [each.route.name for each in found] == [own.name, named.name]
+
+
+@pytest.mark.parametrize(
+    ("failure", "found"),
+    [(broken(), ["small", "other"]), (TOO_LONG, ["long"]), (WRONG, [])],
+)
+def test_which_models_follow_depends_on_what_failed(failure, found):
+    assert [each.id for each in fallbacks(call(asking("m")), known(), failure)] == found
+
+
+def test_nothing_follows_for_what_names_no_model_or_generates_nothing():
+    assert fallbacks(call(b"{}"), known(), broken()) == ()
+    assert fallbacks(call(asking("unknown")), known(), broken()) == ()
+    assert fallbacks(call(asking("m"), "moderations"), known(), broken()) == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "is_too_long"),
+    [
+        ("This model's maximum context length is 8192 tokens", 400, True),
+        ("prompt is too long: 205000 tokens > 200000 maximum", 400, True),
+        ("The input token count (9) exceeds the maximum", 400, True),
+        ("The decoder prompt is longer than the maximum model length of 5", 422, True),
+        ("prompt is too long", 503, False),
+        ("temperature is too high", 400, False),
+    ],
+)
+def test_a_prompt_that_is_too_long_is_told_by_words_too(said, status, is_too_long):
+    failure = UpstreamError(said, status=status, code="invalid_request", retryable=False)
+
+    assert is_overflow(failure) is is_too_long
+
+
+def test_a_prompt_that_is_too_long_is_told_by_its_code():
+    assert is_overflow(TOO_LONG)

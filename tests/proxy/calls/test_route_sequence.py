@@ -1,0 +1,211 @@
+"""A call's way from attempt to attempt."""
+
+from dataclasses import replace
+
+import pytest
+
+from proxy.calls.deadlines import Unwatched
+from proxy.calls.ports import Elsewhere, Line
+from proxy.calls.retry_policy import Patience
+from proxy.calls.route_choice import Choice, Decision, asked
+from proxy.calls.route_sequence import Course
+from proxy.catalog.catalog import Catalog
+from proxy.errors import UpstreamError
+from proxy.records.timeline import Timeline
+from tests.fakes.answers import ASKED
+from tests.fakes.caller import FakeCaller
+from tests.fakes.desk import call, desk, route
+from tests.fakes.turmoil import town
+from tests.fakes.upstream import FakeTransport, broken
+
+WRONG = UpstreamError("no", status=400, code="invalid", retryable=False)
+TOO_LONG = UpstreamError("no", status=400, code="context_length_exceeded", retryable=False)
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def line(
+    body: bytes = ASKED, *, known: Catalog | None = None, endpoint: str = "chat/completions"
+) -> Line:
+    made, _ = desk(FakeTransport([]), patience=Patience(retries=1))
+    made = replace(made, catalog=known or town())
+    return Line(call(body, endpoint), FakeCaller(), made, Unwatched(), Timeline(Clock()))
+
+
+def course(on: Line, decision: Decision | None = None) -> Course:
+    return Course(on, decision or Decision(choices=asked(on.call, on.desk.catalog)))
+
+
+def tries(on: Line, *failures: UpstreamError) -> list[tuple[int, str, float | None]]:
+    """Number, route and what follows, of attempts that end in these failures."""
+    way, found = course(on), []
+    for failure in failures:
+        opening = way.opening()
+        found.append(
+            (opening.attempt.number, opening.choice.route.name, way.failed(opening, failure))
+        )
+    return found
+
+
+def test_the_next_route_is_tried_at_once_then_the_models_that_may_answer_instead():
+    assert tries(line(), broken(), broken(), broken(), broken()) == [
+        (0, "one/m", 0.0),
+        (1, "two/m", 0.0),
+        (2, "small/m", 0.25),
+        (3, "small/m", None),
+    ]
+
+
+def test_what_is_too_long_goes_to_a_model_with_room():
+    assert tries(line(), TOO_LONG, TOO_LONG, TOO_LONG)[1:] == [
+        (1, "two/m", 0.0),
+        (2, "small/m", None),
+    ]
+
+
+def test_what_is_wrong_in_itself_goes_nowhere():
+    assert tries(line(), WRONG) == [(0, "one/m", None)]
+
+
+def test_what_a_model_in_its_place_refuses_the_one_that_was_asked_for_is_asked():
+    on = line()
+    here, there = asked(on.call, on.desk.catalog)
+    moved = Choice(there.route, "small", "chat: level 1")
+    way = course(on, Decision(choices=(moved, here), level=1))
+
+    assert way.failed(way.opening(), WRONG) == 0.0
+    last = way.opening()
+    assert (last.choice, way.failed(last, WRONG)) == (here, None)
+
+
+def test_a_model_that_cannot_do_it_does_not_follow():
+    tools = b'{"model":"m","tools":[{}]}'
+
+    assert tries(line(tools), broken(), broken())[-1] == (1, "two/m", 0.25)
+
+
+def test_what_its_upstream_keeps_goes_to_no_other_model():
+    kept = b'{"model":"m","previous_response_id":"resp_1"}'
+
+    assert tries(line(kept, endpoint="responses"), broken(), broken())[-1][2] == 0.25
+
+
+def test_why_it_went_to_another_model_is_known():
+    on = line()
+    way = course(on)
+    for _ in range(2):
+        way.failed(way.opening(), broken())
+
+    assert way.opening().attempt.moved == "fallback: upstream_connection_broken"
+
+
+def test_an_outage_allows_few_retries():
+    on = line(known=replace(town(), models={"m": replace(town().models["m"], fallbacks=())}))
+    paused = [tries(on, broken(), broken())[-1][2] for _ in range(10)]
+
+    assert paused.count(0.25) == 3
+
+
+def test_routes_that_fail_just_now_come_last():
+    on = line()
+    for n in range(5):
+        on.desk.lanes.ended(
+            asked(on.call, on.desk.catalog)[0].route, broken(), 994.0 + n, 995.0 + n
+        )
+
+    assert [name for _, name, _ in tries(on, broken(), broken())] == ["two/m", "one/m"]
+
+
+def test_a_late_answer_is_not_given_up_for_a_route_that_fails():
+    on = line()
+    way = course(on)
+    assert way.may_be_late
+    for n in range(5):
+        on.desk.lanes.ended(
+            asked(on.call, on.desk.catalog)[1].route, broken(), 994.0 + n, 995.0 + n
+        )
+
+    assert not way.may_be_late
+    assert way.following is not None
+
+
+def test_a_route_that_has_not_begun_of_late_is_passed_over_for_one_that_has():
+    on = line()
+    choices = asked(on.call, on.desk.catalog)
+    for choice, seconds in zip(choices[:2], (float("inf"), 0.8), strict=True):
+        for _ in range(3):
+            on.desk.lanes.lane(choice.route).ttft.add(seconds, 999.0)
+    decisions = (
+        Decision(choices=choices, deadline=1.0),
+        Decision(choices=choices),
+        Decision(choices=choices, deadline=1.0, is_trial=True),
+    )
+    routes = [course(on, each).opening().choice.route.name for each in decisions]
+
+    assert routes == ["two/m", "one/m", "one/m"]
+
+
+def test_the_first_route_that_may_be_quicker_is_brought_forward():
+    one, two, three = (Choice(route(name), "m") for name in ("one", "two", "three"))
+    way = course(line(), Decision(choices=(one, two, three)))
+
+    assert not way.bring_forward(lambda _: False)
+    assert way.bring_forward(lambda each: each is three)
+    assert way.following is three
+
+
+def test_the_last_route_may_be_as_late_as_it_likes():
+    way = course(line())
+    way.passed()
+
+    assert way.is_last
+    assert way.following is None
+    assert not way.may_be_late
+
+
+def test_a_last_resort_is_not_for_what_is_late():
+    on = line()
+    here, there = asked(on.call, on.desk.catalog)
+    decision = Decision(choices=(here, Choice(there.route, "m", "", is_last_resort=True)))
+
+    assert not course(on, decision).may_be_late
+
+
+def test_what_is_too_dear_goes_on_at_the_other_model_once():
+    on = line()
+    way = course(on)
+    first = way.opening()
+    way.moved(Elsewhere("small", "it is cheaper there"))
+    second = way.opening()
+
+    assert first.may_move
+    assert not second.may_move
+    assert (second.attempt.number, second.choice.model, second.attempt.moved) == (
+        0, "small", "it is cheaper there",
+    )  # fmt: skip
+    assert way.is_last
+
+
+def test_of_several_at_once_the_number_of_what_went_elsewhere_is_not_used_again():
+    way = course(line())
+    way.opening()
+    way.passed()
+    way.opening()
+    way.moved(Elsewhere("small", "it is cheaper there"))
+
+    assert way.opening().attempt.number == 2
+
+
+@pytest.mark.parametrize("failure", [broken(), TOO_LONG])
+def test_no_way_is_endless(failure):
+    way, tried = course(line()), 0
+    while way.failed(way.opening(), failure) is not None:
+        tried += 1
+
+    assert tried < 10
+    assert way.number == tried + 1

@@ -1,0 +1,97 @@
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from proxy.calls.route_target import way
+from proxy.catalog.entries import Route, Upstream
+from slo.price import Period, Rates, Sheet, Tariff
+from tests.fakes.desk import RATES, TARIFF, route
+
+NOW = 1_790_000_000.0
+
+
+def to(kind: str = "openai", provider: str = "openai", **fields: Any) -> Route:
+    upstream = Upstream(
+        name="up",
+        kind="anthropic" if kind == "anthropic" else "openai",
+        base_url="http://up/v1",
+        provider=provider,
+    )
+    return route("up", upstream=upstream, **fields)
+
+
+def test_a_route_says_where_it_leads_and_what_its_cache_does():
+    found = way(to(regime="openai-interval", min_cache_tokens=2_048), "gpt", NOW)
+
+    assert (found.upstream, found.model) == ("up", "gpt")
+    assert (found.regime.name, found.regime.provider) == ("openai-interval", "openai")
+    assert (found.regime.least, found.regime.read) == (2_048, Fraction(1, 10))
+    assert found.rates == RATES
+
+
+def test_an_upstreams_own_name_of_the_model_counts():
+    assert way(to(model="theirs"), "ours", NOW).model == "theirs"
+
+
+@pytest.mark.parametrize("tariff", [None, Tariff(periods=())])
+def test_prices_nobody_knows_are_none(tariff):
+    found = way(to(tariff=tariff, regime="openai-breakpoint"), "m", NOW)
+
+    assert found.rates is None
+    assert found.regime.writes["30m"] == Fraction(5, 4)
+
+
+def test_prices_are_those_of_the_day():
+    dear = Rates(input=2_000_000_000)
+    later = Period(since=NOW, sheets={"": Sheet(rates=dear)})
+    tariff = Tariff(periods=(*TARIFF.periods, later))
+
+    assert way(to(tariff=tariff), "m", NOW - 1).rates == RATES
+    assert way(to(tariff=tariff), "m", NOW).rates == dear
+
+
+def test_a_period_without_a_standard_sheet_has_no_price():
+    tariff = Tariff(periods=(Period(sheets={"batch": Sheet(rates=RATES)}),))
+
+    assert way(to(tariff=tariff), "m", NOW).rates is None
+
+
+@pytest.mark.parametrize(
+    ("route", "late"),
+    [
+        (to(), True),
+        (to(provider="azure"), True),
+        (to(provider="deepseek"), True),
+        (to(provider="vllm"), False),
+        (to(provider="vllm", traits=frozenset({"mid_system"})), True),
+        (to("anthropic", provider="anthropic"), True),
+        (to(provider=""), False),
+    ],
+)
+def test_system_messages_come_late_only_where_they_are_taken(route, late):
+    assert way(route, "m", NOW).late == late
+
+
+ASKED = Upstream(name="up", kind="openai", base_url="http://up/v1", tells_misses=True)
+
+
+@pytest.mark.parametrize(
+    ("upstream", "regime", "endpoint", "asks"),
+    [
+        ({}, "openai-breakpoint", "responses", "responses"),
+        ({}, "openai-breakpoint", "chat/completions", ""),
+        ({}, "openai-interval", "responses", ""),
+        ({"serves_responses": False}, "openai-breakpoint", "responses", ""),
+        ({"tells_misses": False}, "openai-breakpoint", "responses", ""),
+        ({"kind": "anthropic"}, "anthropic-breakpoint", "chat/completions", "messages"),
+        ({"kind": "anthropic", "tells_misses": False}, "anthropic-breakpoint", "responses", ""),
+    ],
+)
+def test_a_route_is_asked_why_its_cache_missed_where_it_takes_the_question(
+    upstream, regime, endpoint, asks
+):
+    there = route("up", upstream=replace(ASKED, **upstream), regime=regime)
+
+    assert way(there, "m", NOW, endpoint).asks == asks

@@ -1,0 +1,329 @@
+from fractions import Fraction
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.calls.settlement import Attempt, End, Seal, crude, price, receipt, terms
+from proxy.catalog.entries import Route, Upstream
+from proxy.prefix.explain.reasons import Miss, Reason
+from proxy.prefix.planned import Planned, Unplanned
+from proxy.records.compaction_result import Fold
+from proxy.records.receipt import Outcome, Receipt
+from proxy.records.timeline import Timeline
+from slo.price import STANDARD, Cost, Period, Rates, Sheet, Tariff, Terms
+from slo.usage import Usage
+from tests.fakes.desk import KEY, RATES, call, route
+from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
+
+DEAR = Rates(input=2_000_000_000, cache_read=200_000_000, output=8_000_000_000)
+TARIFF = Tariff(
+    periods=(
+        Period(
+            sheets={"": Sheet(rates=RATES), "priority": Sheet(rates=DEAR)},
+            regions={"eu": Fraction(11, 10)},
+        ),
+    ),
+    discount=Fraction(1, 10),
+)
+USAGE = Usage(input=100, cache_read=50, output=10)
+SEAL = Seal(b"secret")
+BODY = b'{"model":"m","user":"ann","service_tier":"priority"}'
+
+
+class Ticks:
+    def __init__(self) -> None:
+        self.at = 5.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def there(kind: str = "openai", region: str = "") -> Route:
+    upstream = Upstream(
+        name="up",
+        kind="anthropic" if kind == "anthropic" else "openai",
+        base_url="http://up/v1",
+        region=region,
+    )
+    return route("up", upstream=upstream, tariff=TARIFF)
+
+
+def ended(**fields: object) -> End:
+    return End(**{"outcome": Outcome.ANSWERED, "status": 200, "usage": USAGE, **fields})  # type: ignore[arg-type]
+
+
+def test_an_attempt_is_priced_by_its_routes_tariff():
+    paid = price(Attempt(call=call(BODY), route=there()), ended())
+
+    assert paid == Cost(145_000, 130_500)
+
+
+def test_an_attempt_is_priced_on_the_terms_it_was_served_on():
+    dear = ended(terms=Terms(service_tier="priority", region="eu"))
+
+    assert price(Attempt(call=call(BODY), route=there()), dear) == Cost(319_000, 287_100)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "end"),
+    [
+        (Attempt(call=call(BODY)), ended()),
+        (Attempt(call=call(BODY), route=route(tariff=None)), ended()),
+        (Attempt(call=call(BODY), route=there()), ended(usage=None)),
+        (Attempt(call=call(BODY), route=there()), ended(terms=Terms(service_tier="flex"))),
+    ],
+)
+def test_a_price_nobody_knows_is_not_zero(attempt, end):
+    assert price(attempt, end) is None
+    assert receipt(attempt, end, Timeline(Ticks()), SEAL).cost_nanos is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "region", "expected"),
+    [
+        (b'{"model":"m"}', "", "", STANDARD),
+        (b'{"model":"m","service_tier":"auto"}', "default", "", STANDARD),
+        (b'{"model":"m","service_tier":"flex"}', "", "", Terms(service_tier="flex")),
+        (b'{"model":"m","service_tier":"priority"}', "default", "", STANDARD),
+        (b'{"model":"m"}', "priority", "eu", Terms(service_tier="priority", region="eu")),
+        (b'{"model":"m"}', "", "eu", Terms(region="eu")),
+        (b'{"model":"m"}', "brand_new", "", Terms(service_tier="brand_new")),
+    ],
+)
+def test_an_openai_answers_own_tier_goes_before_the_one_asked_for(
+    asked, answered, region, expected
+):
+    attempt = Attempt(call=call(asked), route=there(region=region))
+
+    assert terms(attempt, answered, {}) == expected
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({}, Terms(region="eu")),
+        ({"service_tier": "standard", "inference_geo": "global"}, Terms(region="eu")),
+        (
+            {"service_tier": "batch", "inference_geo": "us"},
+            Terms(service_tier="batch", region="us"),
+        ),
+        ({"service_tier": ["batch"], "speed": "fast"}, Terms(region="eu", fast=True)),
+        ({"service_tier": "brand_new"}, Terms(service_tier="brand_new", region="eu")),
+        ({"service_tier": None}, Terms(region="eu")),
+    ],
+)
+def test_anthropics_usage_names_the_terms(usage, expected):
+    assert terms(Attempt(call=call(BODY), route=there("anthropic", "eu")), "", usage) == expected
+
+
+def test_a_tier_nobody_knows_has_no_price():
+    attempt = Attempt(call=call(b'{"model":"m"}'), route=there())
+
+    assert price(attempt, ended(terms=terms(attempt, "brand_new", {}))) is None
+
+
+def test_a_call_without_a_route_or_a_body_for_us_has_standard_terms():
+    assert terms(Attempt(call=call(BODY)), "", {}) == STANDARD
+    assert terms(Attempt(call=call(b"", ask=None), route=there()), "", {}) == STANDARD
+
+
+def test_a_receipt_says_what_was_asked_taken_and_paid():
+    ticks = Ticks()
+    timeline = Timeline(ticks)
+    ticks.at = 6.0
+    timeline.begun()
+    with timeline.waiting:
+        ticks.at = 8.0
+    attempt = Attempt(call=call(BODY), route=there(), number=1, notes=("dropped seed",))
+    made = receipt(attempt, ended(upstream_id="chatcmpl-1", estimated=True), timeline, SEAL)
+
+    assert (made.call_id, made.attempt, made.final) == ("call_1", 1, True)
+    assert (made.team, made.key_id, made.feature) == ("team_1", "key_1", "chat")
+    assert (made.endpoint, made.model, made.streamed) == ("chat/completions", "m", False)
+    assert (made.route, made.upstream, made.upstream_id) == ("up/m", "up", "chatcmpl-1")
+    assert (made.outcome, made.status, made.error) == (Outcome.ANSWERED, 200, "")
+    assert (made.usage, made.estimated) == (USAGE, True)
+    assert (made.list_nanos, made.cost_nanos) == (145_000, 130_500)
+    assert (made.ttft, made.duration, made.overhead) == (1.0, 3.0, 1.0)
+    assert (made.notes, made.started) == (("dropped seed",), 1_790_000_000.0)
+    assert made.user == SEAL.of("team_1", b"ann")
+    assert made.fingerprint == SEAL.of("team_1", BODY)
+
+
+def test_what_is_answered_in_the_background_is_unknown_and_not_estimated():
+    later = call(b'{"model":"m","background":true}', "responses")
+    attempt = Attempt(call=later, route=there(), notes=("dropped seed",))
+    made = receipt(attempt, ended(estimated=True), Timeline(Ticks()), SEAL)
+
+    assert (made.usage, made.cost_nanos, made.estimated) == (None, None, False)
+    assert made.notes == (
+        "dropped seed",
+        "answered in the background: what it used is not known here",
+    )
+
+
+def test_a_background_call_that_told_its_usage_is_priced_and_one_cut_off_is_estimated():
+    attempt = Attempt(call=call(b'{"background":true}', "responses"), route=there())
+    told, cut = (
+        receipt(attempt, end, Timeline(Ticks()), SEAL)
+        for end in (ended(), ended(outcome=Outcome.BROKEN, estimated=True))
+    )
+
+    assert (told.cost_nanos, told.notes) == (130_500, ())
+    assert (cut.cost_nanos, cut.estimated, len(cut.notes)) == (130_500, True, 1)
+
+
+def test_a_receipt_says_that_fees_of_hosted_tools_are_not_in_its_cost():
+    body = b'{"tools":[{"type":"web_search"}]}'
+    attempt = Attempt(call=call(body, "responses"), route=there())
+
+    assert receipt(attempt, ended(), Timeline(Ticks()), SEAL).notes == (
+        "it offered hosted tools: their fees, where it used them, are not in the cost",
+    )
+
+
+def test_clocks_that_disagree_make_no_negative_overhead():
+    timeline = Timeline(Ticks())
+    timeline.waiting.seconds = 9.0
+
+    assert receipt(Attempt(call=call(BODY)), ended(), timeline, SEAL).overhead == 0.0
+
+
+def test_prompts_are_kept_only_for_teams_that_ask_for_it():
+    keeps = msgspec.structs.replace(KEY, keeps_prompts=True)
+    kept = [
+        receipt(Attempt(call=call(body, key=key, ask=None)), ended(), Timeline(Ticks()), SEAL)
+        for key, body in ((KEY, BODY), (keeps, BODY), (keeps, b"\xff" * 5_000_000))
+    ]
+
+    assert [each.prompt for each in kept[:2]] == [None, BODY.decode()]
+    assert len(kept[2].prompt or "") == 4 * 1024 * 1024
+
+
+@given(st.binary(min_size=1), st.binary(min_size=1))
+def test_a_seal_tells_equal_texts_and_nothing_else(one, other):
+    assert (SEAL.of("t", one) == SEAL.of("t", other)) == (one == other)
+    assert SEAL.of("t", one) != SEAL.of("u", one)
+    assert SEAL.of("t", one) != Seal(b"other").of("t", one)
+    assert len(SEAL.of("t", one)) == 32
+
+
+def test_no_text_has_no_seal():
+    assert SEAL.of("t", b"") == ""
+
+
+def test_four_letters_are_about_a_token():
+    assert crude(call(b'{"model":"m"}'), "x" * 9) == Usage(input=3, output=2)
+
+
+def again(share: float = 0.0) -> Planned:
+    """The second call of a conversation, planned."""
+    process = Process(WAYS["block-chain"], share=share)
+    process.answered(asked(body(*talk(0))))
+    return process.planned(asked(body(*talk(1))))
+
+
+def told(planned: Planned | Unplanned, **fields: object) -> Receipt:
+    attempt = Attempt(call=call(BODY), route=there(), planned=planned)
+    return receipt(attempt, ended(**fields), Timeline(Ticks()), SEAL)
+
+
+def test_a_receipt_says_what_was_planned():
+    planned = again()
+    made = told(planned)
+
+    assert made.conversation == planned.draft.conversation.hex()
+    assert (made.arm, made.layout) == ("treated", 0)
+    assert (made.miss, made.miss_detail, made.miss_tokens, made.miss_nanos) == ("", "", None, None)
+    assert told(again(share=1.0)).arm == "control"
+
+
+def test_what_should_have_been_read_is_told_in_the_providers_own_tokens():
+    planned = again()
+    total = planned.evidence.sent.estimate
+    expected = planned.evidence.expected.tokens
+
+    assert expected > 0
+    assert told(planned, usage=None).expected_read == expected
+    assert told(planned, usage=Usage(input=2 * total)).expected_read == pytest.approx(
+        2 * expected, rel=0.01
+    )
+
+
+def test_a_receipt_says_why_the_cache_missed():
+    miss = Miss(reason=Reason.DIVERGED, detail="tools[3] moved", tokens=900, nanos=810_000)
+    made = told(again(), miss=miss)
+
+    assert (made.miss, made.miss_detail) == ("diverged", "tools[3] moved")
+    assert (made.miss_tokens, made.miss_nanos) == (900, 810_000)
+
+
+def test_a_call_that_was_not_planned_says_nothing_of_it():
+    made = told(Unplanned("too large"))
+
+    assert (made.conversation, made.arm, made.layout, made.expected_read) == ("", "", 0, None)
+    assert made.unplanned_why == "too large"
+
+
+def test_a_small_call_that_was_not_planned_has_the_reason_in_its_receipt():
+    made = told(Unplanned(reason="under_2_kb"))
+
+    assert (made.unplanned_why, told(Unplanned()).unplanned_why) == ("under_2_kb", "")
+
+
+def test_a_folded_call_says_what_was_sent_and_what_that_saved():
+    fold = Fold(
+        mode="facts",
+        why="pays",
+        is_folded=True,
+        messages=12,
+        before=600,
+        after=150,
+        needed=4,
+        lost=1,
+    )
+    kept = receipt(
+        Attempt(call=call(BODY), route=there(), fold=fold), ended(), Timeline(Ticks()), SEAL
+    )
+    guessed = receipt(
+        Attempt(call=call(BODY), route=there(), fold=fold),
+        ended(estimated=True),
+        Timeline(Ticks()),
+        SEAL,
+    )
+
+    assert (kept.compaction, kept.compaction_why, kept.folded) == ("facts", "pays", True)
+    assert kept.folded_messages == 12
+    assert (kept.tokens_before, kept.tokens_after, kept.needed, kept.lost) == (600, 150, 4, 1)
+    assert kept.compaction_nanos == 450 * 90
+    assert guessed.compaction_nanos is None
+
+
+def warm() -> Planned:
+    """A call that reads by our marks what Anthropic would not have stored without them."""
+    process = Process(WAYS["anthropic-breakpoint"])
+    for turns in range(6):
+        call = asked(body(*talk(turns, "Read the rules. " * 2_000)))
+        planned = process.planned(call)
+        process.answered(call)
+    return planned
+
+
+def test_a_receipt_says_what_planning_should_have_saved():
+    planned = warm()
+    total = planned.evidence.sent.estimate
+    rates = msgspec.structs.replace(RATES, write_5m=1_250_000_000)
+    tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),))
+    attempt = Attempt(call=call(BODY), route=route("up", tariff=tariff), planned=planned)
+    end = ended(usage=Usage(input=100, cache_read=total - 100, output=5))
+    made = receipt(attempt, end, Timeline(Ticks()), SEAL)
+
+    assert planned.direct is not None
+    assert made.planning_nanos is not None
+    assert made.cost_nanos is not None
+    assert made.planning_nanos > made.cost_nanos
+    assert told(planned, usage=None).planning_nanos is None
+    assert told(again(), usage=Usage(input=100)).planning_nanos == 0
+    assert told(again(share=1.0), usage=Usage(input=100)).planning_nanos is None

@@ -1,0 +1,178 @@
+import json
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from proxy.caches.regime import Regime
+from proxy.calls.translation import prepare
+from proxy.errors import InvalidCall
+from proxy.prefix.breakpoints.plan import Plan
+from proxy.prefix.explain.diagnostics import Question
+from proxy.prefix.planned import Asked, Planned, Unplanned, Way
+from proxy.prefix.planner import Planner
+from proxy.providers.diagnostics_filter import Untold
+from proxy.providers.kinds import WIRES
+from proxy.providers.port import Prepared, Wire
+from tests.fakes.answers import ASKED
+from tests.fakes.desk import call, route
+from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"), [("openai", "/chat/completions"), ("anthropic", "/messages")]
+)
+def test_each_route_is_spoken_to_in_the_words_of_its_kind(kind, path):
+    prepared = prepare(call(ASKED), route("up", kind=kind, model="theirs"))
+
+    assert (prepared.method, prepared.path) == ("POST", path)
+    assert json.loads(prepared.body)["model"] == "theirs"
+
+
+def test_a_planned_call_goes_with_its_own_body_and_headers():
+    asked = call(ASKED)
+    planner = Planner(b"secret")
+    draft = planner.draft(Asked(team="t", feature="", key="k", body=ASKED))
+    way = Way(upstream="up", model="m", regime=Regime())
+    planned = planner.planned(draft, way, Plan(), None, 0.0)
+    there = route("up", model="m")
+
+    assert prepare(asked, there, planned).headers is asked.headers
+    planned = msgspec.structs.replace(planned, body=ASKED + b" ", headers={"x-h": "v"})
+    sent = prepare(asked, there, planned)
+    assert sent.body == ASKED + b" "
+    assert sent.headers == {**asked.headers, "x-h": "v"}
+
+
+def test_what_cannot_be_said_is_refused():
+    with pytest.raises(InvalidCall):
+        prepare(call(ASKED, endpoint="embeddings"), route("up", kind="anthropic"))
+
+
+def test_every_kind_has_its_wire():
+    wires: list[Wire] = list(WIRES.values())
+
+    assert set(WIRES) == {"openai", "anthropic"}
+    assert all(wire.usage({}) is None for wire in wires)
+    assert all(wire.failure(503, {}, b"").code == "upstream_overloaded" for wire in wires)
+
+
+def planned(raw: bytes, **fields: object) -> Planned:
+    found = Process(WAYS["anthropic-breakpoint"]).planned(asked(raw))
+    return msgspec.structs.replace(found, **fields)
+
+
+def test_what_was_planned_is_sent_in_place_of_what_came():
+    raw = body(*talk(0))
+    mended = raw.replace(b"Where is", b"Where was")
+    prepared = prepare(call(raw), route("up"), planned(raw, body=mended))
+
+    assert b"Where was my parcel?" in prepared.body
+    assert prepared.notes == ()
+
+
+def test_what_was_planned_to_stay_is_sent_as_it_came():
+    asking = call(body(*talk(0)))
+    as_it_came = prepare(asking, route("up"))
+
+    assert prepare(asking, route("up"), planned(asking.body, body=asking.body)) == as_it_came
+    assert prepare(asking, route("up"), Unplanned()) == as_it_came
+
+
+def test_why_a_prompt_was_not_planned_is_noted():
+    raw = body(*talk(0))
+    notes = ("a tag stays",)
+
+    assert prepare(call(raw), route("up"), Unplanned("too large")).notes == ("too large",)
+    assert prepare(call(raw), route("up"), planned(raw, notes=notes)).notes == notes
+
+
+def test_what_is_to_be_said_of_the_call_itself_comes_first():
+    raw = b'{"messages":[]}'
+    told = call(raw, notes=("a name is cut",))
+
+    assert prepare(told, route("up"), Unplanned("too large")).notes == (
+        "a name is cut",
+        "too large",
+    )
+    assert prepare(told, route("up"), planned(raw, notes=("a tag stays",))).notes == (
+        "a name is cut",
+        "a tag stays",
+    )
+
+
+def test_notes_of_planning_follow_those_of_the_wire():
+    raw = body(*talk(0), seed=7)
+    to = route("up", kind="anthropic")
+    alone = prepare(call(raw), to).notes
+
+    assert alone
+    assert prepare(call(raw), to, Unplanned("too large")).notes == (*alone, "too large")
+
+
+ASKING = Question("diagnostics", b'{"previous_message_id":"msg_1"}', {"anthropic-beta": "ours"})
+COMPARING = Question("prompt_cache_options", b'{"comparison_response_id":"resp_1"}')
+
+
+def test_a_question_goes_with_the_upstreams_own_body_and_beside_the_callers_features():
+    raw = body(*talk(0))
+    came = call(raw, headers={"anthropic-beta": "theirs, more"})
+    sent = prepare(came, route("up", kind="anthropic"), planned(raw, body=raw, question=ASKING))
+
+    assert json.loads(sent.body)["diagnostics"] == {"previous_message_id": "msg_1"}
+    assert sent.headers["anthropic-beta"] == "theirs,more,ours"
+
+
+@pytest.mark.parametrize("theirs", [{}, {"anthropic-beta": "theirs"}])
+def test_a_question_goes_beside_the_operators_own_features_too(theirs: dict[str, str]):
+    raw = body(*talk(0))
+    there = route("up", kind="anthropic")
+    there = replace(there, upstream=replace(there.upstream, headers={"Anthropic-Beta": "more"}))
+    came = call(raw, headers=theirs)
+    sent = prepare(came, there, planned(raw, body=raw, question=ASKING))
+
+    assert sent.headers["anthropic-beta"] == ",".join(["more", *theirs.values(), "ours"])
+
+
+def responding(**fields: object) -> Prepared:
+    """A Responses call that asks, as it is prepared."""
+    raw = json.dumps({"model": "m", "input": "x" * 9_000, **fields}).encode()
+    asking = planned(raw, body=raw, question=COMPARING, headers={})
+    return prepare(call(raw, endpoint="responses"), route("up"), asking)
+
+
+def test_a_question_is_put_beside_what_the_caller_says_and_its_answer_is_taken_out():
+    sent = responding(prompt_cache_options={"ttl": "12h"})
+
+    assert json.loads(sent.body)["prompt_cache_options"] == {
+        "comparison_response_id": "resp_1",
+        "ttl": "12h",
+    }
+    assert isinstance(sent.reader, Untold)
+
+
+def test_a_caller_who_asks_is_answered():
+    own = {"comparison_response_id": "resp_0"}
+    sent = responding(prompt_cache_options=own)
+
+    assert json.loads(sent.body)["prompt_cache_options"] == own
+    assert sent.reader is None
+
+
+@pytest.mark.parametrize("odd", ["explicit", 7])
+def test_what_the_caller_got_wrong_is_left_to_the_upstream(odd: object):
+    assert json.loads(responding(prompt_cache_options=odd).body)["prompt_cache_options"] == odd
+
+
+@pytest.mark.parametrize("fields", [{}, {"prompt_cache_options": None}, {"metadata": {"a": "b"}}])
+def test_a_caller_who_says_nothing_there_asks_all_the_same(fields: dict[str, object]):
+    found = json.loads(responding(**fields).body)
+
+    assert found["prompt_cache_options"] == {"comparison_response_id": "resp_1"}
+
+
+def test_tags_in_a_responses_call_that_is_not_planned_are_taken_off():
+    raw = json.dumps({"model": "m", "input": "<tg:stable>Hello.</tg:stable>"}).encode()
+    sent = prepare(call(raw, endpoint="responses"), route("up"))
+
+    assert json.loads(sent.body)["input"] == "Hello."

@@ -1,0 +1,360 @@
+import asyncio
+
+import orjson
+import pytest
+
+from proxy.calls.upstream_answer import Answer
+from proxy.errors import UpstreamError
+from proxy.providers.openai.adapter import OpenAIWire
+from proxy.records.timeline import Timeline
+from slo.usage import Usage
+from tests.fakes.answers import BEAT, COMPLETION, DONE, chunk, event, stream, usage_chunk
+from tests.fakes.clock import played, ticks
+from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken
+
+
+async def begun(script: Scripted, *, generates: bool = False) -> Answer:
+    answer = Answer(FakeExchange(script), OpenAIWire(), Timeline(ticks), generates=generates)
+    await answer.commit()
+    return answer
+
+
+async def passed(script: Scripted) -> tuple[Answer, list[bytes]]:
+    answer = await begun(script)
+    pieces = [answer.first]
+    while piece := await answer.next():
+        pieces.append(piece)
+    assert await answer.next() == b""
+    return answer, pieces
+
+
+@pytest.mark.parametrize(
+    ("media", "is_stream", "is_whole"),
+    [
+        ("text/event-stream; charset=utf-8", True, False),
+        ("Text/Event-Stream", True, False),
+        ("application/json", False, True),
+        ("Application/JSON; charset=utf-8", False, True),
+        ("audio/mpeg", False, False),
+        ("", False, False),
+    ],
+)
+def test_the_media_type_says_how_an_answer_comes(media, is_stream, is_whole):
+    exchange = FakeExchange(Scripted([], headers={"content-type": media}))
+    answer = Answer(exchange, OpenAIWire(), Timeline(lambda: 0.0), generates=False)
+
+    assert (answer.is_stream, answer.is_whole) == (is_stream, is_whole)
+
+
+def test_a_whole_answer_is_one_piece_and_metered():
+    answer, pieces = played(passed(Scripted([COMPLETION[:9], COMPLETION[9:]], headers=JSON)))
+
+    assert pieces == [COMPLETION]
+    assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
+
+
+def test_a_stream_comes_in_whole_events_whatever_its_chunks():
+    whole = chunk("Hel") + chunk("lo") + usage_chunk() + DONE
+    script = stream(*(whole[at : at + 7] for at in range(0, len(whole), 7)))
+    answer, pieces = played(passed(script))
+
+    assert pieces == [chunk("Hel"), chunk("lo"), usage_chunk(), DONE]
+    assert answer.meter.finished
+
+
+def test_keep_alives_before_the_answer_come_with_its_first_event():
+    _, pieces = played(passed(stream(BEAT, BEAT, chunk("a"), BEAT)))
+
+    assert pieces == [BEAT + BEAT + chunk("a"), BEAT]
+
+
+def test_keep_alives_without_end_are_not_held_without_end():
+    beat = b": " + b"x" * 40_000 + b"\n\n"
+    answer, _ = played(passed(stream(*[beat] * 9, chunk("a"))))
+
+    assert answer.first == beat * 2 + chunk("a")
+
+
+def test_what_stands_after_the_last_event_is_passed_on_and_metered():
+    answer, pieces = played(passed(stream(chunk("a"), DONE.rstrip())))
+
+    assert pieces == [chunk("a"), DONE.rstrip()]
+    assert answer.meter.finished
+
+
+def test_a_stream_of_one_unfinished_event_has_begun():
+    _, pieces = played(passed(stream(chunk("a").rstrip())))
+
+    assert pieces == [chunk("a").rstrip()]
+
+
+def test_the_first_content_byte_and_the_waits_are_timed():
+    async def work() -> tuple[float | None, float]:
+        at = [0.0]
+
+        class Slow(FakeExchange):
+            async def read(self) -> bytes:
+                at[0] += 2.0
+                return await super().read()
+
+        timeline = Timeline(lambda: at[0])
+        script = stream(BEAT, chunk("a"), DONE)
+        answer = Answer(Slow(script), OpenAIWire(), timeline, generates=True)
+        await answer.commit()
+        while await answer.next():
+            pass
+        return timeline.first, timeline.waited
+
+    assert played(work()) == (4.0, 8.0)
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        (stream(), "upstream_failed_early"),
+        (stream(BEAT), "upstream_failed_early"),
+        (stream(DONE), "upstream_failed_early"),
+        (stream(b'data: {"error":{"message":"no"}}\n\n'), "upstream_error"),
+        (stream(b'data: {"error":{"code":"rate_limit_exceeded"}}\n\n'), "rate_limit_exceeded"),
+        (stream(b'data: {"error":{"type":"overloaded_error"}}\n\n'), "upstream_overloaded"),
+        (stream(BEAT, broken()), "upstream_connection_broken"),
+        (Scripted([b"{", broken()]), "upstream_connection_broken"),
+        (Scripted([broken()], headers={}), "upstream_connection_broken"),
+    ],
+)
+def test_an_answer_that_does_not_begin_is_a_failure(script, code):
+    with pytest.raises(UpstreamError) as caught:
+        played(begun(script))
+
+    assert caught.value.code == code
+
+
+ERROR = event({"error": {"message": "no"}})
+
+
+@pytest.mark.parametrize("events", [(), (BEAT,), (ERROR, chunk("a")), (DONE,)])
+def test_a_stream_that_the_provider_keeps_comes_as_it_is(events):
+    async def work() -> list[bytes]:
+        exchange = FakeExchange(stream(*events))
+        answer = Answer(exchange, OpenAIWire(), Timeline(ticks), generates=False, is_retrieval=True)
+        await answer.commit()
+        pieces = [answer.first]
+        while piece := await answer.next():
+            pieces.append(piece)
+        return pieces
+
+    assert b"".join(played(work())) == b"".join(events)
+
+
+@pytest.mark.parametrize("rest", [(ERROR,), (ERROR, DONE)])
+def test_content_before_an_error_begins_an_answer_in_one_piece_or_two(rest):
+    joined, pieces = played(passed(stream(b"".join([chunk("a"), *rest]))))
+    apart, others = played(passed(stream(chunk("a"), *rest)))
+
+    assert b"".join(pieces) == b"".join(others) == b"".join([chunk("a"), *rest])
+    assert joined.meter.broken
+    assert apart.meter.broken
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'{"error":{"message":"no","code":"rate_limit_exceeded"}}', "rate_limit_exceeded"),
+        (b'[{"error":{"code":400,"message":"no","status":"INVALID"}}]', "400"),
+        (b'{"detail":"no"}', "upstream_error"),
+        (b"<html>", "upstream_malformed"),
+        (b"{}", "upstream_malformed"),
+        (b'{"error":{"message":"no","score":NaN}}', "upstream_error"),
+    ],
+)
+def test_a_whole_answer_that_is_none_is_a_failure(body, code):
+    async def work() -> Answer:
+        timeline = Timeline(ticks)
+        answer = Answer(FakeExchange(Scripted([body])), OpenAIWire(), timeline, generates=True)
+        with pytest.raises(UpstreamError) as caught:
+            await answer.commit()
+        assert caught.value.code == code
+        assert timeline.first is None
+        return answer
+
+    assert played(work()).meter.broken
+
+
+NEARLY = [
+    COMPLETION.replace(b'"choices"', b'"score": NaN, "choices"', 1),
+    COMPLETION.replace(b'"choices"', b'"score": -Infinity, "choices"', 1),
+    b"\xef\xbb\xbf" + COMPLETION,
+    COMPLETION.replace(b'"choices"', b'"a": "\\ud83d", "choices"', 1),
+    COMPLETION.replace(b'"choices"', b'"a": "one\nline\x01", "choices"', 1),
+]
+
+
+@pytest.mark.parametrize("body", NEARLY, ids=["NaN", "Infinity", "mark", "surrogate", "control"])
+def test_what_is_nearly_json_is_passed_on_as_it_came_and_its_usage_read(body):
+    assert body != COMPLETION
+    answer = played(begun(Scripted([body]), generates=True))
+
+    assert answer.first == body
+    assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
+    assert answer.meter.finished
+
+
+def test_what_was_broken_off_is_passed_on_and_its_text_counted():
+    answer = played(begun(Scripted([COMPLETION[:-9]]), generates=True))
+
+    assert answer.first == COMPLETION[:-9]
+    assert answer.meter.usage is None
+    assert (
+        answer.meter.delivered_text()
+        == orjson.loads(COMPLETION)["choices"][0]["message"]["content"]
+    )
+
+
+class Strict:
+    """Takes JSON alone."""
+
+    def feed(self, piece: bytes) -> bytes:
+        return orjson.dumps(orjson.loads(piece)["id"])
+
+    def end(self) -> bytes:
+        return b""
+
+
+@pytest.mark.parametrize("body", NEARLY)
+def test_who_takes_json_alone_is_given_it(body):
+    async def work() -> Answer:
+        answer = Answer(
+            FakeExchange(Scripted([body])), OpenAIWire(), Timeline(ticks), generates=True
+        )
+        await answer.commit(Strict())
+        return answer
+
+    assert played(work()).first == b'"chatcmpl-1"'
+
+
+def test_what_was_paid_for_and_cannot_be_translated_is_not_asked_for_again():
+    async def work() -> None:
+        exchange = FakeExchange(Scripted([COMPLETION[:-9]]))
+        await Answer(exchange, OpenAIWire(), Timeline(ticks), generates=True).commit(Strict())
+
+    with pytest.raises(UpstreamError) as caught:
+        played(work())
+
+    assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"choices":[{"index":0}]}',
+        b'{"data":[{"embedding":[0.1]}]}',
+        b'{"id":"c","choices":[]}',
+        b'{"usage":{"prompt_tokens":9}}',
+        b'{"output":[],"status":"failed","error":{"code":"server_error"}}',
+    ],
+)
+def test_a_whole_answer_that_says_little_is_one(body):
+    assert played(begun(Scripted([body]), generates=True)).first == body
+
+
+def test_what_generates_nothing_may_answer_anything():
+    assert played(begun(Scripted([b"{}"]))).first == b"{}"
+
+
+def test_a_whole_answer_is_there_in_the_callers_words():
+    class Shouting:
+        def feed(self, piece: bytes) -> bytes:
+            return piece.upper()
+
+        def end(self) -> bytes:
+            return b"!"
+
+    async def work() -> Answer:
+        exchange = FakeExchange(Scripted([COMPLETION]))
+        answer = Answer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
+        await answer.commit(Shouting())
+        return answer
+
+    answer = played(work())
+    assert answer.first == COMPLETION.upper() + b"!"
+    assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
+
+
+def test_what_opens_a_stream_comes_with_its_first_content():
+    answer, pieces = played(passed(stream(chunk(""), BEAT, chunk(""), chunk("a"), DONE)))
+
+    assert pieces == [chunk("") + BEAT + chunk("") + chunk("a"), DONE]
+    assert answer.meter.finished
+
+
+def test_openings_are_not_held_without_end():
+    opening = event({"choices": [], "padding": "x" * 400_000})
+    answer, pieces = played(passed(stream(*[opening] * 4, chunk("a"), DONE)))
+
+    assert pieces == [opening * 3, opening, chunk("a"), DONE]
+    assert answer.meter.begun
+
+
+@pytest.mark.parametrize("media", ["text/html", "text/plain; charset=utf-8", ""])
+def test_what_an_endpoint_that_generates_answers_is_read_whole(media):
+    script = Scripted([COMPLETION[:9], COMPLETION[9:]], headers={"content-type": media})
+    answer = played(begun(script, generates=True))
+
+    assert (answer.is_whole, answer.first) == (True, COMPLETION)
+    assert answer.meter.usage is not None
+
+
+#: More keys than are parsed on the event loop.
+DENSE = b'"logprobs":[' + b",".join([b'{"a":0,"b":1}'] * 300_000) + b"]"
+
+
+def test_an_answer_with_too_many_keys_is_passed_on_unmodified_with_its_usage_read():
+    body = b'{"id":"c",%b,"usage":{"prompt_tokens":9,"completion_tokens":2}}' % DENSE
+    answer, pieces = played(passed(Scripted([body], headers=JSON)))
+
+    assert pieces == [body]
+    assert answer.meter.usage == Usage(input=9, output=2)
+
+
+def test_what_has_too_many_keys_and_is_no_object_is_no_answer():
+    with pytest.raises(UpstreamError) as caught:
+        played(begun(Scripted([b"[{%b}]" % DENSE], headers=JSON), generates=True))
+
+    assert caught.value.code == "upstream_malformed"
+
+
+def test_an_answer_with_too_many_keys_is_not_translated():
+    class Never:
+        def feed(self, run: bytes) -> bytes:
+            raise AssertionError("it was parsed")
+
+        end = rest = lambda self: b""
+
+    async def work() -> None:
+        exchange = FakeExchange(Scripted([b"{%b}" % DENSE], headers=JSON))
+        answer = Answer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
+        await answer.commit(Never())
+
+    with pytest.raises(UpstreamError) as caught:
+        played(work())
+    assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
+
+
+def test_other_calls_run_while_a_large_answer_is_measured():
+    body = b'{"id":"c","data":"%b"}' % (b"x" * 2_000_000)
+
+    async def work() -> int:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        running = asyncio.ensure_future(others())
+        await passed(Scripted([body], headers=JSON))
+        running.cancel()
+        return turns
+
+    assert played(work()) > 20

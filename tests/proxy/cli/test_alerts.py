@@ -1,0 +1,159 @@
+from collections.abc import Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import pytest
+
+from proxy.cli.alerts import alerts
+from proxy.settings import Settings
+from slo.alert import Severity, resolved
+from slo.promises.file import Promises
+from slo.promises.sinks import SinkKind
+from tests.fakes.alerts import NOW, POISON, a_sink, an_alert, posted
+from tests.fakes.server import Server, head, serving
+from tests.fakes.standing import standing
+from tests.fakes.typed import Typed
+
+HOOK = a_sink(name="hook", url_env="A_TEST_S_URL", secret_env="A_TEST_S_SECRET")
+
+
+def showing(*sinks):
+    promised = Promises(sinks=sinks)
+    return lambda terminal: alerts(terminal, Settings, lambda _: promised)
+
+
+@pytest.fixture
+def typed(tmp_path):
+    return Typed(tmp_path, NOW)
+
+
+@contextmanager
+def answering(status: int, said: bytes = b"") -> Iterator[Server]:
+    @asynccontextmanager
+    async def made():
+        async with serving([head(status, f"content-length: {len(said)}"), said]) as server:
+            yield server
+
+    with standing(made) as server:
+        yield server
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """Says what the test's variables hold."""
+
+    def say(server: Server) -> None:
+        monkeypatch.setenv("A_TEST_S_URL", f"http://127.0.0.1:{server.port}/xyzzy")
+        monkeypatch.setenv("A_TEST_S_SECRET", "s3cret")
+
+    return say
+
+
+def test_nothing_wrong_is_said_so(typed):
+    assert typed.said(showing()).strip() == "Nothing is wrong."
+
+
+def test_what_is_wrong_and_what_was_told_is_shown(typed):
+    store = typed.open()
+    outbox = store.outbox
+    least = {"hook": HOOK.at_least}
+    outbox.put([an_alert(), an_alert("over")], least, NOW)
+    outbox.sent(outbox.due("hook", NOW, 9, 60), NOW, lambda _: None)
+    outbox.put([resolved(an_alert("over"), NOW)], least, NOW)
+    outbox.sent(outbox.due("hook", NOW, 9, 60), NOW, lambda _: None)
+    outbox.put([an_alert(POISON, title=f"poison {POISON}")], least, NOW)
+    outbox.failed(outbox.due("hook", NOW, 9, 60), "it answered 500", NOW + 9)
+    outbox.put([an_alert("refused")], least, NOW)
+    outbox.failed(outbox.due("hook", NOW, 9, 60), "it answered 400", None)
+    store.close(5)
+    said = typed.said(showing(HOOK))
+
+    assert "page      2026-09-21 14:13 UTC  chat-ttft burns its error budget" in said
+    assert "hook  2026-09-21 14:13 UTC  open" in said
+    assert "hook  2026-09-21 14:13 UTC  resolved" in said
+    assert "open, is tried again: it answered 500" in said
+    assert "open, was given up: it answered 400" in said
+    assert "\x1b" not in said
+    assert not any(line.startswith("INJECTED") for line in said.splitlines())
+
+
+def test_a_test_arrives_as_an_alert_that_goes_on_and_says_that_it_is_one(typed, known):
+    with answering(200) as server:
+        known(server)
+        said = typed.said(showing(HOOK), "test", "hook")
+    told = posted(server.got[0])
+    (alert,) = told["data"]["alerts"]
+
+    assert said.startswith("The sink hook took the message")
+    assert (told["type"], told["data"]["phase"]) == ("thriftgate.alerts.open", "open")
+    assert (alert["kind"], alert["ended"], alert["severity"]) == ("test", None, "ticket")
+    assert alert["title"].startswith("TEST: ")
+    assert "thriftgate alerts test" in alert["mend"]
+
+
+@pytest.mark.parametrize("severity", list(Severity))
+def test_a_test_is_as_urgent_as_the_sink_wants_alerts_to_be(typed, known, severity):
+    pager = a_sink(
+        name="pager", url_env="A_TEST_S_URL", secret_env="A_TEST_S_SECRET", at_least=severity
+    )
+    with answering(200) as server:
+        known(server)
+        typed.said(showing(pager), "test", "pager")
+
+    assert posted(server.got[0])["data"]["severity"] == severity.value
+
+
+def test_an_alertmanager_is_told_of_a_test_that_has_not_ended(typed, known):
+    manager = a_sink(SinkKind.ALERTMANAGER, name="manager", url_env="A_TEST_S_URL")
+    with answering(200) as server:
+        known(server)
+        typed.said(showing(manager), "test", "manager")
+    (told,) = posted(server.got[0])
+
+    assert told["labels"]["alertname"] == "ThriftgateTest"
+    assert told["endsAt"] > told["startsAt"]
+
+
+def test_people_on_slack_see_at_once_that_it_is_a_test(typed, known):
+    chat = a_sink(SinkKind.SLACK, name="chat", url_env="A_TEST_S_URL")
+    with answering(200) as server:
+        known(server)
+        typed.said(showing(chat), "test", "chat")
+
+    assert posted(server.got[0])["text"].startswith("Ticket: TEST: this is a test")
+
+
+def test_a_sink_that_takes_no_message_fails_the_test(typed, known):
+    with answering(404) as server:
+        known(server)
+        said = typed.refused(showing(HOOK), "test", "hook")
+
+    assert said == "The sink hook did not take the message: it answered 404."
+
+
+def test_what_the_sink_said_is_told_without_the_secrets_of_its_address(typed, known):
+    said = b'{"error": "no hook at http://127.0.0.1/xyzzy (xyzzy)"}' + b" more" * 100
+    with answering(404, said) as server:
+        known(server)
+        told = typed.refused(showing(HOOK), "test", "hook")
+
+    assert "it answered 404. It was said: " in told
+    assert '{"error": "no hook at [hidden] ([hidden])"} more more' in told
+    assert "xyzzy" not in told
+    assert len(told) < 300
+
+
+def test_of_a_sink_that_cannot_be_reached_the_networks_words_are_told(typed, monkeypatch):
+    monkeypatch.setenv("A_TEST_S_URL", "http://127.0.0.1:1/xyzzy")
+    monkeypatch.setenv("A_TEST_S_SECRET", "s3cret")
+    told = typed.refused(showing(HOOK), "test", "hook")
+
+    assert "it cannot be reached (ConnectError). It was said: " in told
+    assert "xyzzy" not in told
+
+
+def test_a_sink_that_is_unknown_or_has_no_address_is_told(typed):
+    slack = a_sink(SinkKind.SLACK, name="chat", url_env="NOBODY_SETS_THIS")
+
+    assert "there are: chat." in typed.refused(showing(slack), "test", "hook")
+    assert "there are: none." in typed.refused(showing(), "test", "hook")
+    assert "NOBODY_SETS_THIS is not set" in typed.refused(showing(slack), "test", "chat")

@@ -1,0 +1,223 @@
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+import pytest
+import redis
+
+from proxy.cli.budgets import budgets
+from proxy.cli.terminal import Terminal
+from proxy.services.budgets.counters import counters
+from proxy.settings import Settings
+from proxy.store.store import Store
+from slo.budget import Budget, Unit, counter
+from slo.promises.file import Promises
+from slo.reservations import Claim
+from slo.window import Window
+from tests.fakes.limited import NOW, budget
+from tests.fakes.receipts import a_receipt
+from tests.fakes.redis_keys import SERVER
+from tests.fakes.typed import Typed, alone
+
+LIMIT = 5_000_000_000
+
+
+def showing(
+    *promised: Budget, settings: Settings | None = None
+) -> Callable[[Terminal], Callable[..., None]]:
+    return lambda terminal: budgets(
+        terminal,
+        lambda: settings or Settings(),
+        lambda _: Promises(budgets=promised),
+    )
+
+
+@pytest.fixture
+def typed(tmp_path):
+    made = Typed(tmp_path, NOW)
+    store = made.open()
+    team = store.teams.create("acme", now=NOW)
+    store.close(5)
+    made.keep(a_receipt(0, team=team.id, cost_nanos=1_500_000_000, feature="chat"))
+    return made
+
+
+def rows(said: str) -> list[list[str]]:
+    return [line.split() for line in said.splitlines()]
+
+
+def test_without_budgets_it_says_how_to_have_some(typed):
+    assert "THRIFTGATE_PROMISES" in typed.said(alone(showing()))
+
+
+def test_what_is_spent_is_the_ledgers_word_where_each_counts_for_itself(typed):
+    said = typed.said(alone(showing(budget(limit=LIMIT))))
+
+    assert rows(said)[1] == ["b", "team", "acme", "2026-09-21", "yes", "$5.0000", "$1.5000", "?"]
+
+
+def test_what_nobody_knows_is_a_question_mark(typed):
+    labelled = budget(scope="label:project", limit=LIMIT)
+    said = typed.said(alone(showing(labelled, budget(scope="user", name="u", limit=LIMIT))))
+
+    assert rows(said)[1] == ["b", "label:project", "*", "2026-09-21", "yes", "$5.0000", "?", "?"]
+    assert rows(said)[2][:3] == ["u", "user", "5f" * 16]
+
+
+def test_requests_of_a_minute_are_known_to_the_ledger(typed):
+    minute = budget(unit=Unit.REQUESTS, window=Window.MINUTE, limit=1000)
+    said = typed.said(alone(showing(minute)))
+
+    assert rows(said)[1] == ["b", "team", "acme", "2026-09-21T14:13", "yes", "1,000", "1", "?"]
+
+
+def test_of_many_the_twenty_with_most_spent_are_shown_and_how_many_more_there_are(typed):
+    typed.keep(*(a_receipt(n, cost_nanos=n * 10**9, user=f"u{n}") for n in range(1, 30)))
+    promised = budget(scope="user", limit=100 * 10**9)
+    said = typed.said(alone(showing(promised)))
+
+    assert [row[2] for row in rows(said)[1:21]] == [f"u{n}" for n in range(29, 9, -1)]
+    assert rows(said)[21] == ["b", "user", "and", "10", "more"]
+    (found,) = told(typed, promised)
+    assert found["counters"][0] == {"of": "u29", "spent": "29", "held": None}
+    assert len(found["counters"]) == 20
+    assert found["more"] == 10
+
+
+def test_a_name_that_is_no_line_is_told_in_one(typed):
+    store = typed.open()
+    (team,) = store.teams.all()
+    store.close(5)
+    typed.keep(a_receipt(1, team=team.id, feature="two\nlines"))
+    said = typed.said(alone(showing(budget(scope="feature"))))
+
+    assert [row[2] for row in rows(said)[1:]] == ["chat", r"'two\nlines'"]
+
+
+def told(typed: Typed, *promised: Budget, settings: Settings | None = None) -> list[Any]:
+    """What scripts are told."""
+    said = typed.said(alone(showing(*promised, settings=settings)), "--json")
+    assert said.count("\n") == 1
+    return list(orjson.loads(said)["budgets"])
+
+
+def test_scripts_are_told_exact_amounts_and_null_for_what_is_unknown(typed):
+    tokens = budget(name="t", unit=Unit.TOKENS, limit=5000, hard=False)
+    assert told(typed, budget(limit=LIMIT), tokens, budget(scope="label:project")) == [
+        {
+            "name": "b",
+            "scope": "team",
+            "unit": "usd",
+            "window": "2026-09-21",
+            "hard": True,
+            "limit": "5",
+            "counters": [{"of": "acme", "spent": "1.5", "held": None}],
+            "more": 0,
+        },
+        {
+            "name": "t",
+            "scope": "team",
+            "unit": "tokens",
+            "window": "2026-09-21",
+            "hard": False,
+            "limit": 5000,
+            "counters": [{"of": "acme", "spent": 1154, "held": None}],
+            "more": 0,
+        },
+        {
+            "name": "b",
+            "scope": "label:project",
+            "unit": "usd",
+            "window": "2026-09-21",
+            "hard": True,
+            "limit": "0.04014",
+            "counters": [{"of": "*", "spent": None, "held": None}],
+            "more": 0,
+        },
+    ]
+    assert told(typed) == []
+
+
+def test_what_the_ledger_holds_too_much_of_is_not_told_in_part(typed, monkeypatch):
+    monkeypatch.setattr("proxy.store.sql.spendings.Spendings.__init__.__defaults__", (1,))
+
+    assert rows(typed.said(alone(showing(budget(scope="user")))))[1][-2:] == ["?", "?"]
+
+
+def test_a_budget_that_nobody_used_is_at_nothing(typed):
+    said = typed.said(alone(showing(budget(of="other", limit=LIMIT))))
+
+    assert rows(said)[1][-3:] == ["$5.0000", "$0.0000", "?"]
+
+
+@pytest.fixture
+def hold(typed):
+    """Holds two dollars of each counter in Redis."""
+    try:
+        redis.Redis.from_url(SERVER, socket_connect_timeout=3, socket_timeout=3).ping()
+    except redis.RedisError as error:
+        pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
+
+    async def held(store: Store, names: Sequence[str]) -> None:
+        shared = counters(Settings(redis_url=SERVER), store)
+        for name in names:
+            claim = Claim(name, 2_000_000_000, LIMIT, True, NOW + 60)  # noqa: FBT003 - as it is
+            await shared.reserve(f"r {name}", [claim], NOW, NOW + 60)
+        await shared.aclose()
+
+    def hold_all(*names: str) -> None:
+        store = typed.open()
+        asyncio.run(held(store, names))
+        store.close(5)
+
+    return hold_all
+
+
+def test_shared_counters_are_asked(typed, hold):
+    settings, one = Settings(redis_url=SERVER), budget(limit=LIMIT)
+    hold(counter(one, "acme", NOW))
+
+    said = typed.said(alone(showing(one, settings=settings)))
+
+    assert rows(said)[1][-3:] == ["$5.0000", "$0.0000", "$2.0000"]
+
+
+def test_shared_counters_of_labels_users_and_features_are_found_without_the_ledger(typed, hold):
+    settings = Settings(redis_url=SERVER)
+    labels = budget(scope="label:project", limit=LIMIT)
+    features = budget(name="f", scope="feature", limit=LIMIT)
+    hold(
+        counter(labels, "a/b", NOW),
+        counter(labels, "c d", NOW),
+        counter(labels, "gone", NOW - 86_400),
+        counter(features, "search", NOW),
+    )
+
+    of_labels, of_features = told(typed, labels, features, settings=settings)
+
+    held = {"spent": "0", "held": "2"}
+    assert of_labels["counters"] == [{"of": "a/b"} | held, {"of": "c d"} | held]
+    chat = {"of": "chat", "spent": "0", "held": "0"}
+    assert of_features["counters"] == [{"of": "search"} | held, chat]
+
+
+def test_of_one_name_its_shared_counter_alone_is_asked(typed, hold):
+    one = budget(scope="feature", of="search", limit=LIMIT)
+    hold(counter(one, "search", NOW), counter(one, "other", NOW))
+    (found,) = told(typed, one, settings=Settings(redis_url=SERVER))
+
+    assert found["counters"] == [{"of": "search", "spent": "0", "held": "2"}]
+
+
+def test_shared_counters_that_nobody_used_are_nobody_s(typed, hold):
+    hold()
+    (found,) = told(typed, budget(scope="label:none"), settings=Settings(redis_url=SERVER))
+
+    assert found["counters"] == [{"of": "*", "spent": None, "held": None}]
+
+
+def test_counters_that_are_away_are_told(typed):
+    settings = Settings(redis_url="redis://127.0.0.1:1/0")
+
+    assert "away" in typed.refused(alone(showing(budget(), settings=settings)))

@@ -1,0 +1,52 @@
+from compaction.policy import Mode
+from proxy.cli.compaction_tables import compacted, total
+from proxy.records.compaction_settings import Chosen, Setting
+from proxy.store.sql.compaction_receipts import FoldSum
+
+BACK = Setting(mode=Mode.FACTS, stepped=Mode.TRIM, why="9 of 100 lost", stepped_at=9.0)
+
+
+def a_sum(feature: str, nanos: int | None, notes_nanos: int = 0) -> FoldSum:
+    return FoldSum(
+        team="t",
+        feature=feature,
+        calls=2,
+        folded=1,
+        resets=0,
+        tokens_before=900,
+        tokens_after=300,
+        nanos=nanos,
+        needed=0,
+        lost=0,
+        notes_nanos=notes_nanos,
+    )
+
+
+def test_a_feature_is_told_of_that_was_called_or_stepped_back():
+    chosen = Chosen(
+        1,
+        {
+            ("t", "back"): BACK,
+            ("t", "called"): Setting(mode=Mode.FACTS),
+            ("t", "merely-chosen"): Setting(mode=Mode.FACTS),
+        },
+    )
+    found = compacted(chosen, [a_sum("called", 5), a_sum("by-default", 5)])
+
+    assert [(each.feature, each.is_stepped_back) for each in found] == [
+        ("back", True),
+        ("by-default", False),
+        ("called", False),
+    ]
+
+
+def test_notes_are_paid_for_also_where_nobody_knows_what_was_saved():
+    found = total(compacted(Chosen(), [a_sum("a", 10, 3), a_sum("b", None, 4), a_sum("c", None)]))
+
+    assert (found.nanos, found.notes_nanos) == (3, 7)
+    assert (found.stepped_back, found.features, found.share) == (0, 3, 0.0)
+
+
+def test_what_nobody_knows_is_unknown_and_not_nothing():
+    assert total(compacted(Chosen(), [a_sum("a", None)])).nanos is None
+    assert total([]).share is None

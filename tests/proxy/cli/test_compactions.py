@@ -1,0 +1,160 @@
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from compaction.policy import Mode
+from proxy.cli import compactions as commands
+from proxy.settings import Settings
+from tests.fakes.receipts import START, a_receipt
+from tests.fakes.typed import Typed
+
+NOW = START + 600
+compactions = partial(commands.compactions, settings=lambda: Settings(compaction=Mode.TRIM))
+
+
+@pytest.fixture
+def typed(tmp_path: Path) -> Typed:
+    return Typed(tmp_path, NOW)
+
+
+@pytest.fixture
+def team(typed: Typed) -> str:
+    """The team acme, whose feature support was called."""
+    store = typed.open()
+    found = store.teams.create("acme", now=NOW).id
+    store.close(5)
+    typed.keep(
+        a_receipt(
+            1,
+            team=found,
+            feature="support",
+            compaction="facts",
+            folded=True,
+            tokens_before=12_034,
+            tokens_after=2_987,
+            compaction_nanos=1_500_000,
+            needed=40,
+            lost=1,
+        )
+    )
+    return found
+
+
+def test_nothing_chosen_is_told(typed: Typed) -> None:
+    assert "every one has trim" in typed.said(compactions, "list")
+
+
+def test_features_are_listed_with_what_came_of_them(typed: Typed, team: str) -> None:
+    typed.said(compactions, "mode", "acme", "support", "facts", "--keep-turns", "4")
+    head, row = typed.said(compactions, "list").splitlines()
+
+    assert head.split()[:3] == ["team", "feature", "mode"]
+    assert row.split() == [
+        "acme", "support", "facts", "1", "1", "0", "0", "9,047", "$0.0015", "2.5%", "none",
+        "chosen",
+    ]  # fmt: skip
+
+
+def test_the_same_as_a_document(typed: Typed, team: str) -> None:
+    typed.said(compactions, "mode", team, "code", "off", "--target-tokens", "3000")
+    found = json.loads(typed.said(compactions, "list", "--json"))
+    code, support = found["compactions"]
+
+    assert (found["default_mode"], found["days"]) == ("trim", 30)
+    assert (code["mode"], code["target_tokens"], code["folded"]) == ("off", 3_000, 0)
+    assert (code["changed_by"], code["saved_usd"]) == ("ann", None)
+    assert (support["mode"], support["chosen_mode"]) == ("trim", None)
+    assert (support["tokens_saved"], support["saved_usd"]) == (9_047, "0.0015")
+    assert support["lost_share"] == 0.025
+    assert support["notes_usd"] == "0"
+
+
+def test_notes_that_were_paid_are_taken_off_what_was_saved(typed: Typed, team: str) -> None:
+    store = typed.open()
+    store.keep(
+        a_receipt(
+            9, team=team, feature="support/compaction", compaction_why="notes", cost_nanos=2_000_000
+        )
+    )
+    store.drain.flush(10)
+    store.close(5)
+    (support,) = json.loads(typed.said(compactions, "list", "--json"))["compactions"]
+
+    assert (support["saved_usd"], support["notes_usd"]) == ("-0.0005", "0.002")
+    assert "-$0.0005" in typed.said(compactions, "list")
+
+
+def test_a_mode_is_chosen_and_a_feature_that_was_never_called_is_doubted(
+    typed: Typed, team: str
+) -> None:
+    assert typed.said(compactions, "mode", "acme", "support", "facts") == (
+        "From now on feature support is compacted in mode facts.\n"
+    )
+    assert "no call of team acme with it yet" in typed.said(
+        compactions, "mode", "acme", "suport", "facts"
+    )
+
+
+def test_a_mode_that_wants_notes_of_no_model_is_doubted(typed: Typed, team: str) -> None:
+    said = typed.said(compactions, "mode", "acme", "support", "facts+model")
+
+    assert said.endswith("is not set here; where the gateway runs it must be.\n")
+
+
+def test_a_feature_is_switched_off_in_words(typed: Typed, team: str) -> None:
+    assert typed.said(compactions, "mode", "acme", "support", "off") == (
+        "From now on feature support is not compacted.\n"
+    )
+
+
+def test_a_feature_that_was_never_called_is_listed_with_what_was_chosen(
+    typed: Typed, team: str
+) -> None:
+    typed.said(compactions, "mode", "acme", "code", "off")
+    row = typed.said(compactions, "list").splitlines()[1]
+
+    assert row.split()[:7] == ["acme", "code", "off", "0", "0", "0", "0"]
+    assert row.endswith("chosen")
+
+
+def test_what_was_only_trimmed_is_told_apart_from_folds(typed: Typed, team: str) -> None:
+    typed.keep(
+        a_receipt(
+            2,
+            team=team,
+            feature="support",
+            compaction="trim",
+            folded=True,
+            tokens_before=900,
+            tokens_after=700,
+        )
+    )
+    (support,) = json.loads(typed.said(compactions, "list", "--json"))["compactions"]
+
+    assert (support["calls"], support["folded"], support["trimmed"]) == (2, 1, 1)
+    assert support["tokens_saved"] == 9_247
+
+
+def test_a_feature_that_nobody_knows_cannot_be_resumed_and_is_not_listed(
+    typed: Typed, team: str
+) -> None:
+    typed.refused(compactions, "resume", "acme", "nofeature")
+
+    assert "nofeature" not in typed.said(compactions, "list")
+
+
+def test_a_step_back_is_shown_and_ended(typed: Typed, team: str) -> None:
+    store = typed.open()
+    store.compactions.step_back((team, "support"), Mode.OFF, "9 of 100 lost", NOW)
+    store.close(5)
+    shown = typed.said(compactions, "list")
+
+    assert "stepped back from trim 2026-09-21 14:23 UTC: 9 of 100 lost" in shown
+    assert typed.said(compactions, "resume", "acme", "support") == (
+        "Again feature support is compacted in mode trim.\n"
+    )
+    assert typed.refused(compactions, "resume", "acme", "support") == (
+        "Feature support was not stepped back."
+    )

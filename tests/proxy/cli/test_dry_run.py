@@ -1,0 +1,241 @@
+"""A conversation folded by itself."""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+from msgspec import structs
+
+from compaction.fold import Folded
+from compaction.policy import Mode, Policy, Prices
+from proxy.cli.dry_run import Conversation, NoConversation, Trial, conversation, trial
+from proxy.tokens.counter import Counter
+
+FORCED = Policy(prices=Prices(read=0.1, write=1.25), force=True, once=True)
+TOOLS = [{"type": "function", "function": {"name": "get_order", "parameters": {"type": "object"}}}]
+
+MORE = (
+    " It left our house in the morning, in a box of its own, and the parcel service took it along"
+    " with all others of that day. You need do nothing, for somebody will ring at your door; and if"
+    " nobody is in, a neighbour may take it."
+)
+
+
+def talk(turns: int = 9) -> list[dict[str, Any]]:
+    """Orders are looked up, one a turn."""
+    said: list[dict[str, Any]] = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "Never write to ann@example.com. Where is order 500?"},
+    ]
+    for turn in range(turns):
+        order = {
+            "order": f"ORD-{500 + turn}",
+            "state": "sent",
+            "lines": [{"item": f"tea {n}", "state": "sent"} for n in range(30)],
+        }
+        function = {"name": "get_order", "arguments": f'{{"id":"ORD-{500 + turn}"}}'}
+        said += [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": f"c{turn}", "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": f"c{turn}", "content": orjson.dumps(order).decode()},
+            {"role": "assistant", "content": f"Order ORD-{500 + turn} was sent, with tea.{MORE}"},
+            {"role": "user", "content": f"And where is the order number {501 + turn}, please?"},
+        ]
+    return said
+
+
+def of(*messages: Any, **fields: Any) -> Conversation:
+    return conversation(orjson.dumps({"messages": list(messages), "tools": TOOLS, **fields}))
+
+
+def signed() -> dict[str, Any]:
+    """A message with thinking that its provider signed."""
+    return {"role": "assistant", "content": "Hm.", "thinking_blocks": [{"signature": "x"}]}
+
+
+def tried(said: Conversation, policy: Policy = FORCED) -> Trial:
+    return trial(said, policy, model="any", upstream_model="gpt-5.6-terra")
+
+
+def test_a_forced_conversation_is_folded_and_what_is_sent_weighs_what_is_told():
+    said = of(*talk())
+    found = tried(said)
+
+    assert found.folded
+    assert found.changed
+    assert found.reason == "forced"
+    assert found.folded_messages > 10
+    assert found.facts
+    assert found.segments[0]["start"] == 1
+    assert found.tokens_after < found.tokens_before
+    body = orjson.dumps(
+        {"messages": [orjson.loads(bytes(each)) for each in found.messages], "tools": TOOLS}
+    )
+    counted = Counter().prompt_tokens(body, "chat/completions", "gpt-5.6-terra")
+    assert found.tokens_after == counted
+    assert "Never write to ann@example.com." in str(found.facts)
+
+
+def test_the_facts_and_the_rest_are_plain_json():
+    document = orjson.loads(orjson.dumps(orjson.loads(_encoded(tried(of(*talk()))))))
+
+    names = {"messages", "facts", "tokens_before", "tokens_after", "folded", "reason"}
+    assert names <= document.keys()
+    assert document["messages"][0] == talk()[0]
+
+
+def _encoded(found: Trial) -> bytes:
+    import msgspec  # noqa: PLC0415 - as the terminal prints it
+
+    return msgspec.json.encode(found)
+
+
+def test_a_short_conversation_goes_as_it_came():
+    said = of(*talk(0))
+    found = tried(said, Policy())
+
+    assert not found.folded
+    assert not found.changed
+    assert found.tokens_before == found.tokens_after
+    assert found.facts == ()
+    assert [bytes(each) for each in found.messages] == list(said.messages)
+
+
+def test_off_leaves_everything():
+    found = tried(of(*talk()), Policy(mode=Mode.OFF))
+
+    assert (found.reason, found.changed, found.mode) == ("off", False, "off")
+
+
+def test_trim_says_results_shorter_and_folds_nothing():
+    found = tried(of(*talk()), Policy(mode=Mode.TRIM))
+
+    assert found.changed
+    assert not found.folded
+    assert len(found.messages) == len(talk())
+    assert found.tokens_after < found.tokens_before
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (of(*talk(), {"role": "user", "content": "/compact"}), "client"),
+        (of(*talk(), context_management={"edits": []}), "native"),
+        (of(*talk(), {"role": "tool", "tool_call_id": "gone", "content": "?"}), "invalid"),
+        (of(*talk(), signed()), "signed"),
+        (of({"role": "wizard", "content": "?"}), None),
+    ],
+)
+def test_what_the_gateway_leaves_alone_is_left_alone_here(said, reason):
+    found = tried(said)
+
+    assert not found.changed
+    assert not found.folded
+    assert found.reason == (reason or found.reason) != ""
+
+
+def folds_to(*messages: Any, tokens: int = 0) -> Callable[..., Folded]:
+    """Folds whatever it is to these messages."""
+    raws = tuple(map(orjson.dumps, messages))
+    return lambda *_, **__: Folded(
+        messages=raws, changed=True, reason="pays", tokens_before=0, tokens_after=tokens
+    )
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        (({"role": "user", "content": "long " * 9},), "grew"),
+        (({"role": "user", "content": ""},), "invalid"),
+        (({"role": "user", "content": "Hi"}, {"role": "wizard", "content": "?"}), "invalid"),
+    ],
+)
+def test_what_would_be_longer_or_refused_goes_as_it_came(sent, why):
+    said = of({"role": "user", "content": "Hi there!"})
+    fold = folds_to(*sent, tokens=int(why == "grew"))
+    found = trial(said, FORCED, model="any", upstream_model="gpt-5.6-terra", fold=fold)
+
+    assert (found.reason, found.changed, found.folded) == (why, False, False)
+    assert [bytes(each) for each in found.messages] == list(said.messages)
+    assert found.tokens_before == found.tokens_after
+
+
+def test_tokens_are_scaled_to_a_model_whose_vocabulary_is_not_published():
+    said = of(*talk())
+    ours, theirs = (
+        trial(said, FORCED, model="any", upstream_model=name).tokens_before
+        for name in ("gpt-5.6-terra", "claude-opus-5-5")
+    )
+
+    assert theirs == pytest.approx(ours * 1.3, rel=0.01)
+
+
+def test_a_mark_before_the_json_and_missing_tools_do_no_harm():
+    said = conversation(b'\xef\xbb\xbf{"messages":[{"role":"user","content":"Hi"}],"tools":null}')
+
+    assert tried(said).tokens_before == tried(said).tokens_after > 0
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"", "holds no JSON"),
+        (b"{", "holds no JSON"),
+        (b'{"messages":[' * 5_000, "holds no JSON"),
+        (b"\xff\xfe", "holds no JSON"),
+        (b"[]", "no JSON object"),
+        (b'{"messages":[{},3]}', r"messages\[1\] something else than an object"),
+        (b"{}", 'has no "messages"'),
+        (b'{"messages":[]}', "has no message"),
+        (b'{"messages":{}}', '"messages" something else than a list'),
+        (b'{"messages":[{}],"tools":{}}', '"tools" something else than a list'),
+    ],
+)
+def test_what_is_no_conversation_is_told_in_words(raw, why):
+    with pytest.raises(NoConversation, match=why):
+        conversation(raw)
+
+
+def test_what_is_wrong_with_it_as_it_came_is_told_and_nothing_is_made_of_it():
+    found = tried(of(*talk(), {"role": "tool", "tool_call_id": "gone", "content": "?"}))
+
+    assert found.faults == ("messages[38] answers no call that waits for a result",)
+    assert (found.changed, found.calls, found.since_call) == (False, 0, None)
+
+
+def test_a_target_that_was_missed_is_told_with_what_stands_in_its_way():
+    said = of(*talk())
+    missed, met, none = (
+        tried(said, structs.replace(FORCED, target=target)) for target in (100, 100_000, 0)
+    )
+
+    assert missed.target_missed == missed.tokens_after - 100
+    assert missed.kept_tokens is not None
+    assert 100 < missed.kept_tokens < missed.tokens_after
+    assert (met.target_missed, none.target_missed) == (None, None)
+
+
+def test_a_fold_of_an_earlier_call_is_told_with_that_call():
+    eager, whole = Policy(prices=FORCED.prices, force=True), talk(40)
+    said = [tried(of(*whole[: 4 * n + 2]), eager) for n in range(10, 41, 2)]
+    since = [found.since_call for found in said if found.since_call is not None]
+    later = [found.calls for found in said if found.folded]
+
+    assert len(since) == len(later) > 0
+    assert since == sorted(since)
+    assert all(at <= now for at, now in zip(since, later, strict=True))
+    assert any(at < now for at, now in zip(since, later, strict=True))
+    assert tried(of(*talk()), FORCED).since_call == 19
+
+
+def test_why_the_gateway_leaves_it_alone_is_told_beside_what_a_fold_would_bring():
+    found = trial(
+        of(*talk()), FORCED, model="any", upstream_model="gpt-5.6-terra", gateway="thinks"
+    )
+
+    assert (found.gateway, found.folded) == ("thinks", True)
+    assert tried(of(*talk())).gateway is None

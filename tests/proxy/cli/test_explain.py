@@ -1,0 +1,228 @@
+from pathlib import Path
+
+import pytest
+
+from proxy.cli.explain import explain, told
+from proxy.records.receipt import Outcome
+from slo.usage import Usage
+from tests.fakes.receipts import START, a_receipt
+from tests.fakes.typed import Typed, alone
+
+EXPLAIN = alone(explain)
+
+
+def test_a_call_is_told_attempt_by_attempt(tmp_path: Path) -> None:
+    typed = Typed(tmp_path, START)
+    failed = a_receipt(
+        4, final=False, outcome=Outcome.FAILED, status=529, error="overloaded", usage=None
+    )
+    answered = a_receipt(
+        4,
+        attempt=1,
+        conversation="ab" * 16,
+        arm="treated",
+        layout=2,
+        usage=Usage(input=3000, cache_read=1000),
+        expected_read=3500,
+        miss="diverged",
+        miss_detail="system line 4 changed",
+        miss_tokens=2500,
+        miss_nanos=6_000_000,
+    )
+    typed.keep(failed, answered)
+    said = typed.said(EXPLAIN, failed.call_id)
+
+    assert f"Attempt 1 of {failed.call_id}, 2026-09-21 14:13 UTC: team team_0" in said
+    assert "It was failed by lab/model-0 with 529 (overloaded); $0.004000004." in said
+    assert "It was not planned." in said
+    assert "Attempt 2 of" in said
+    assert f"Conversation {'ab' * 16} is planned, with layout 2." in said
+    assert "Read from the cache: 1,000 of 4,000 tokens, 25 %." in said
+    assert "To be expected, as the prompt was sent: 3,500 tokens." in said
+    assert "system line 4 changed." in said
+    assert "Could have been read besides: 2,500 tokens; that would have saved $0.006" in said
+    assert "Mend: Move what varies behind" in said
+
+
+def test_the_providers_request_id_is_told_where_it_gave_one() -> None:
+    lines = list(told(a_receipt(1, upstream_request_id="req_1"), "acme"))
+
+    assert "The provider's request id is req_1." in lines
+    assert not any("request id" in line for line in told(a_receipt(1), "acme"))
+
+
+def test_a_small_call_is_told_why_it_was_not_planned(tmp_path: Path) -> None:
+    typed = Typed(tmp_path, START)
+    small = a_receipt(1, unplanned_why="under_2_kb")
+    typed.keep(small)
+
+    said = typed.said(EXPLAIN, small.call_id)
+    assert (
+        "It was not planned: its prompt is smaller than 2 KB, which hardly any cache keeps" in said
+    )
+
+
+def test_a_reason_in_words_is_told_as_it_is() -> None:
+    lines = list(told(a_receipt(1, unplanned_why="planning took too long"), "acme"))
+
+    assert "It was not planned: planning took too long." in lines
+
+
+def test_a_call_nobody_made_is_told(tmp_path: Path) -> None:
+    assert "no call with the id call_1" in Typed(tmp_path, START).refused(EXPLAIN, "call_1")
+
+
+def test_a_conversation_left_alone_is_told_as_such() -> None:
+    lines = list(told(a_receipt(1, conversation="cd", arm="control", cost_nanos=None), "acme"))
+
+    assert lines[1].endswith("at no known price.")
+    assert lines[2] == "Conversation cd is sent as it came, to compare with."
+
+
+def test_what_the_gateway_changed_is_told() -> None:
+    lines = list(told(a_receipt(5, conversation="cd", arm="treated", model="", route=""), "acme"))
+
+    assert "chat/completions" in lines[0]
+    assert lines[1].startswith("It was answered with 200;")
+    assert lines[2] == "Conversation cd is planned, with no layout."
+    assert lines[-1] == "Note: dropped logit_bias."
+
+
+def test_a_reason_of_another_version_is_told_in_its_own_words() -> None:
+    lines = list(told(a_receipt(1, miss="of_tomorrow", miss_detail="who knows"), "acme"))
+
+    assert lines[-1] == "Why not more: of_tomorrow: who knows."
+
+
+def test_a_prompt_that_diverged_names_the_command_that_shows_its_layout() -> None:
+    diverged = list(told(a_receipt(1, feature="the chat", miss="diverged"), "acme"))
+    expired = list(told(a_receipt(1, feature="the chat", miss="expired"), "acme"))
+
+    assert any("`thriftgate layout show acme 'the chat'`" in line for line in diverged)
+    assert not any("thriftgate layout" in line for line in expired)
+
+
+def test_what_the_gateway_refused_is_nobody_elses_refusal():
+    refused = a_receipt(
+        1, outcome=Outcome.REFUSED, status=429, error="budget_exceeded", route="openai/m"
+    )
+    lines = list(told(refused, "acme"))
+
+    assert "The gateway refused it with 429 (budget_exceeded), and sent it nowhere." in lines
+    assert not any("openai" in line for line in lines)
+
+
+def test_a_call_that_was_moved_says_so():
+    lines = list(told(a_receipt(1, moved="chat-ttft: rung 2"), "acme"))
+
+    assert "It went there in place of what it asked for: chat-ttft: rung 2." in lines
+
+
+def test_a_call_that_was_folded_says_what_was_sent_and_what_that_saved():
+    folded = a_receipt(
+        1,
+        compaction="facts",
+        compaction_why="pays",
+        folded=True,
+        tokens_before=12_034,
+        tokens_after=2_987,
+        reset=True,
+        compaction_nanos=-1_500_000,
+        needed=3,
+        lost=1,
+    )
+    lines = list(told(folded, "acme"))
+
+    assert (
+        "Folded (mode facts): about 12,034 tokens came, 2,987 were sent;"
+        " it was the first call after a fold."
+    ) in lines
+    assert "Why: enough calls are to be expected for the fold to pay." in lines
+    assert "Saved by that, resets paid for: -$0.0015." in lines
+    assert (
+        "Its last tool calls needed 3 values of what was folded: 2 of them are in what is sent."
+    ) in lines
+
+
+def test_a_call_that_was_not_folded_says_why():
+    left = a_receipt(1, compaction="facts", compaction_why="signed")
+    dry = a_receipt(
+        1, compaction="facts", compaction_why="dry_run: pays", tokens_before=9_000, tokens_after=900
+    )
+
+    assert (
+        "Compaction (mode facts) left it as it came: it holds signed thinking, before which nothing"
+        " may change."
+    ) in list(told(left, "acme"))
+    assert any(
+        line.endswith(
+            "it was only to be reckoned; else: enough calls are to be expected for the fold to pay."
+        )
+        for line in told(dry, "acme")
+    )
+    assert "Of about 9,000 tokens it would have sent 900." in list(told(dry, "acme"))
+    assert not any("ompaction" in line for line in told(a_receipt(1), "acme"))
+
+
+def shortened(**fields: object) -> str:
+    """What is told of a call that went out shorter."""
+    given = {"folded": True, "tokens_before": 900, "tokens_after": 300}
+    lines = list(told(a_receipt(1, **given | fields), "acme"))
+    at = next(n for n, line in enumerate(lines) if "900 tokens came" in line)
+    return " ".join(lines[at : at + 2])
+
+
+def test_results_said_shorter_are_told_apart_from_a_fold():
+    trimmed = shortened(compaction="trim", compaction_why="nothing_to_fold")
+
+    assert trimmed.startswith("Trimmed, tool results alone and without loss (mode trim): about 900")
+    assert "fold" not in trimmed.split("Read from")[0]
+
+
+def test_why_no_more_was_folded_is_told_as_such():
+    either = shortened(compaction="facts", compaction_why="cooling_down")
+    surely = shortened(compaction="facts", compaction_why="cooling_down", needed=2)
+
+    assert either.startswith("Sent shorter, folded earlier or tool results alone (mode facts): ")
+    assert either.endswith("No more was folded at this call: the last fold was a short while ago.")
+    assert surely.startswith("Folded (mode facts): ")
+
+
+def test_a_receipt_that_counts_folded_messages_tells_a_trimmed_call_from_a_folded_one():
+    trimmed = shortened(compaction="facts", compaction_why="too_few_calls", folded_messages=0)
+    folded = shortened(compaction="facts", compaction_why="pays", folded_messages=1_204)
+    earlier = shortened(compaction="facts", compaction_why="cooling_down", folded_messages=1)
+
+    assert trimmed.startswith("Trimmed, tool results alone and without loss (mode facts): ")
+    assert "No message was folded: nothing is known before" in trimmed
+    assert folded.startswith("Folded, 1,204 messages as facts (mode facts): about 900 tokens came")
+    assert earlier.startswith("Folded, 1 message as facts (mode facts): ")
+    assert "No more was folded at this call" in earlier
+
+
+def test_thinking_that_forbids_a_fold_is_told_in_a_sentence():
+    lines = list(told(a_receipt(1, compaction="facts", compaction_why="thinks"), "acme"))
+
+    assert any("thinking is signed" in line and "native" in line for line in lines)
+
+
+def test_a_question_for_notes_is_told_as_the_gateways_own():
+    lines = list(told(a_receipt(1, compaction_why="notes"), "acme"))
+
+    assert "The gateway itself asked it, for notes on a conversation that was folded." in lines
+
+
+def test_a_providers_own_compaction_is_told():
+    lines = list(told(a_receipt(1, compaction="native", compaction_why="asked"), "acme"))
+
+    assert "Its provider was asked to compact it (mode native)." in lines
+
+
+@pytest.mark.parametrize(("lost", "said"), [(0, "it is"), (1, "it is not")])
+def test_a_single_value_that_was_needed_is_told_in_the_singular(lost: int, said: str) -> None:
+    folded = a_receipt(1, compaction="facts", folded=True, folded_messages=1, needed=1, lost=lost)
+    lines = list(told(folded, "acme"))
+
+    assert (
+        f"Its last tool calls needed 1 value of what was folded: {said} in what is sent." in lines
+    )

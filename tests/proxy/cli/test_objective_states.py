@@ -1,0 +1,112 @@
+"""What ``thriftgate objectives`` says of where each stands."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+import msgspec
+import pytest
+import redis
+
+from proxy.cli.objectives import objectives
+from proxy.services.objectives.counters import counters
+from proxy.services.objectives.objective_state import Told
+from proxy.settings import Settings
+from proxy.store.redis.objective_store import Together
+from slo.controller.standing import Standing, State
+from slo.promises.file import Promises
+from tests.fakes.limited import NOW
+from tests.fakes.promised import objective
+from tests.fakes.redis_keys import SERVER
+from tests.fakes.typed import Typed
+
+SHARED = Settings(redis_url=SERVER)
+DEGRADED = Standing(state=State.DEGRADED, level=2, since=NOW - 60, reason="31 of 80 were bad")
+
+
+def group(terminal, settings=SHARED):
+    promised = Promises(objectives=(objective(name="chat"), objective(name="mail")))
+    return objectives(terminal, lambda: settings, lambda _: promised)
+
+
+@pytest.fixture
+def typed(tmp_path) -> Iterator[Typed]:
+    made = Typed(tmp_path, NOW)
+    yield made
+    store = made.open()
+    shared = counters(SHARED, store, float)
+    store.close(5)
+    assert isinstance(shared, Together)
+    with suppress(redis.RedisError), redis.Redis.from_url(SERVER) as server:
+        server.delete(f"{shared._keys}told", f"{shared._keys}lease")
+
+
+def tell(typed: Typed, said: Mapping[str, bytes]) -> None:
+    """Say so, as a gateway that leads does."""
+
+    async def work() -> None:
+        shared = counters(SHARED, store, lambda: NOW)
+        await shared.publish(1, said)
+        await shared.aclose()
+
+    try:
+        redis.Redis.from_url(SERVER, socket_connect_timeout=3, socket_timeout=3).ping()
+    except redis.RedisError as error:
+        pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
+    store = typed.open()
+    asyncio.run(work())
+    store.close(5)
+
+
+def told(at: float = NOW, standing: Standing = DEGRADED) -> bytes:
+    return msgspec.json.encode(Told(at, standing))
+
+
+def test_without_redis_it_says_where_it_is_to_be_seen(typed):
+    said = typed.said(lambda terminal: group(terminal, Settings()))
+
+    assert "its /metrics has thriftgate_objective_state" in said
+    assert "reason" not in said.splitlines()[0]
+    found = json.loads(typed.said(lambda terminal: group(terminal, Settings()), "--json"))
+    assert [each["standing"] for each in found["objectives"]] == [None, None]
+
+
+def test_what_gateways_say_is_shown(typed):
+    tell(typed, {"chat": told(), "mail": b"of another version", "gone": told()})
+    head, chat, mail = typed.said(group).splitlines()
+
+    assert head.split()[-4:] == ["state", "rung", "since", "reason"]
+    assert chat.endswith("31 of 80 were bad")
+    assert "degraded" in chat
+    assert mail.split()[-3:] == ["?", "?", "?"]
+    found = json.loads(typed.said(group, "--json"))["objectives"]
+    assert [each["standing"] for each in found] == [
+        {
+            "state": "degraded",
+            "level": 2,
+            "since": NOW - 60,
+            "reason": "31 of 80 were bad",
+            "at": NOW,
+        },
+        None,
+    ]
+
+
+def test_what_was_said_long_ago_is_told_as_that(typed):
+    tell(typed, {"chat": told(NOW - 31)})
+
+    assert "No gateway has said anything since" in typed.said(group)
+
+
+def test_before_anybody_said_anything_nothing_is_known(typed):
+    tell(typed, {})
+
+    assert "No gateway has said yet where they stand." in typed.said(group)
+
+
+def test_a_redis_that_is_away_hides_no_promise(typed):
+    said = typed.said(lambda terminal: group(terminal, Settings(redis_url="redis://127.0.0.1:1/0")))
+
+    assert "Where each stands is not known: Redis cannot be asked" in said
+    assert "chat" in said

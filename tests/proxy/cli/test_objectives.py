@@ -1,0 +1,149 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+
+from proxy.catalog.source import parse
+from proxy.cli.objectives import objectives
+from proxy.cli.terminal import Terminal
+from proxy.settings import Settings
+from slo.burn import alerts
+from slo.objective import BurnAlert, Calls, Enforce, Metric, Objective
+from slo.openslo.documents import documents
+from slo.openslo.reading import read
+from slo.promises import file as promises_file
+from slo.promises.file import Promises
+from slo.rules import rules
+from tests.fakes.limited import NOW
+from tests.fakes.promised import objective
+from tests.fakes.typed import Typed
+
+CHAT = objective(
+    name="chat-ttft",
+    feature="chat",
+    calls=Calls.STREAMS,
+    metric=Metric.TTFT,
+    under=0.5,
+    enforce=Enforce.DEGRADE,
+    ladder=("elsewhere", "small", "shed"),
+    alerts=(BurnAlert(burn=6.0, over=1800.0),),
+)
+ERRORS = objective(name="answers", metric=Metric.ERRORS, target=0.99, feature="")
+FLOOR = objective(name="floor", metric=Metric.CACHE, target=0.7)
+COST = objective(name="cost", metric=Metric.COST, target=0.99, team="[red]é\U0001f600")
+EVERY = (CHAT, ERRORS, FLOOR, COST)
+
+
+def showing(*promised: Objective) -> Callable[[Terminal], typer.Typer]:
+    return lambda terminal: objectives(terminal, Settings, lambda _: Promises(objectives=promised))
+
+
+@pytest.fixture
+def typed(tmp_path):
+    return Typed(tmp_path, NOW)
+
+
+def test_without_objectives_it_says_how_to_have_some(typed):
+    assert "THRIFTGATE_PROMISES" in typed.said(showing())
+
+
+def test_each_objective_has_a_line(typed):
+    lines = typed.said(showing(*EVERY)).splitlines()
+
+    assert [" ".join(line.split()) for line in lines] == [
+        "objective team feature calls what target enforce ladder",
+        "chat-ttft * chat streams only ttft within 500ms 95% degrade elsewhere, small, shed",
+        "answers * (none) all errors at most 1% alert none",
+        (
+            "floor * * all input tokens read from caches, of prompts from 1,024 tokens"
+            " at least 0.7, again from 0.73 alert none"
+        ),
+        "cost [red]é\U0001f600 * all cost within $0.05 99% alert none",
+        (
+            "Where each stands is known to the gateway alone: its /metrics has"
+            " thriftgate_objective_state and _level. With THRIFTGATE_REDIS_URL it is shown here."
+        ),
+    ]
+
+
+def test_as_json_each_says_when_it_alerts(typed):
+    told = json.loads(typed.said(showing(CHAT, ERRORS), "--json"))["objectives"]
+
+    assert told[0] == {
+        "name": "chat-ttft",
+        "team": "*",
+        "feature": "chat",
+        "calls": "streams",
+        "metric": "ttft",
+        "what": "p95 of ttft within 500ms",
+        "target": 0.95,
+        "enforce": "degrade",
+        "ladder": ["elsewhere", "small", "shed"],
+        "alerts": [{"burn": 6.0, "over": "30m", "severity": "page"}],
+        "standing": None,
+    }
+    assert len(told[1]["alerts"]) == len(alerts(ERRORS)) == 3
+
+
+def test_they_are_exported_as_openslo(typed):
+    said = typed.said(showing(*EVERY), "export")
+
+    assert list(yaml.safe_load_all(said)) == documents(EVERY)
+    assert typed.said(showing(*EVERY), "export", "--format", "openslo") == said
+
+
+def test_they_are_exported_as_rules_for_prometheus(typed):
+    said = typed.said(showing(*EVERY), "export", "--format", "prometheus")
+
+    assert yaml.safe_load(said) == rules(EVERY)
+    assert "expr: |" in said
+
+
+def test_they_are_exported_as_promises(typed):
+    said = typed.said(showing(*EVERY), "export", "--format", "toml")
+
+    assert promises_file.read(parse(said, "promises.toml")).objectives == EVERY
+
+
+def test_of_no_objectives_nothing_is_exported(typed):
+    assert typed.said(showing(), "export") == ""
+    assert yaml.safe_load(typed.said(showing(), "export", "--format", "prometheus")) == {
+        "groups": []
+    }
+
+
+def written(folder: Path, text: str) -> str:
+    (folder / "slo.yaml").write_text(text, encoding="utf8")
+    return str(folder / "slo.yaml")
+
+
+def test_what_was_exported_is_imported_as_tables_to_paste(typed, tmp_path):
+    file = written(tmp_path, "---\n" + typed.said(showing(*EVERY), "export"))
+    said = typed.said(showing(), "import", file)
+
+    assert promises_file.read(parse(said, "promises.toml")).objectives == EVERY
+
+
+def test_what_is_passed_over_is_a_comment(typed, tmp_path):
+    service = {"apiVersion": "openslo/v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {}}
+    file = written(tmp_path, yaml.safe_dump_all([service, *documents([ERRORS])]))
+    said = typed.said(showing(), "import", file)
+
+    assert said.startswith("# Passed over: Service s: its kind says nothing here.\n[[objectives]]")
+    assert promises_file.read(parse(said, "promises.toml")).objectives == (ERRORS,)
+
+
+def test_one_document_that_cannot_be_read_refuses_all(typed, tmp_path):
+    made = documents([ERRORS, FLOOR])
+    made[1]["spec"]["objectives"] = []
+    file = written(tmp_path, yaml.safe_dump_all(made))
+
+    assert "SLO floor is not as OpenSLO has it" in typed.refused(showing(), "import", file)
+    assert read(made).objectives == (ERRORS,)
+
+
+def test_a_file_that_says_nothing_is_told(typed, tmp_path):
+    assert "There is no SLO in" in typed.refused(showing(), "import", written(tmp_path, ""))

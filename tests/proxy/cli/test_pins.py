@@ -1,0 +1,109 @@
+"""Pins by hand: what a person says holds, for as long as that person says."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+import typer
+
+from proxy.cli.objectives import objectives
+from proxy.cli.terminal import Terminal
+from proxy.settings import Settings
+from slo.objective import Calls, Enforce, Metric, Objective
+from slo.promises.file import Promises
+from tests.fakes.limited import NOW
+from tests.fakes.promised import objective
+from tests.fakes.typed import Typed
+
+CHAT = objective(
+    name="chat-ttft",
+    metric=Metric.TTFT,
+    under=0.5,
+    enforce=Enforce.DEGRADE,
+    ladder=("elsewhere", "small"),
+)
+
+
+def of(objective: Objective) -> Callable[[Terminal], typer.Typer]:
+    return lambda terminal: objectives(
+        terminal, Settings, lambda _: Promises(objectives=(objective,))
+    )
+
+
+group = of(CHAT)
+
+
+@pytest.fixture
+def typed(tmp_path):
+    return Typed(tmp_path, NOW)
+
+
+def test_nothing_is_pinned_at_first(typed):
+    assert "Nothing is pinned." in typed.said(group, "pins")
+
+
+def test_a_pin_is_set_shown_and_taken_back(typed):
+    said = typed.said(group, "pin", "chat-ttft", "2", "--for", "4h", "--why", "gpu 3 burns")
+    shown = typed.said(group, "pins")
+
+    assert "pinned to rung 2 (small) until" in said
+    assert "chat-ttft" in shown
+    assert "gpu 3 burns" in shown
+    assert "measured again" in typed.said(group, "release", "chat-ttft")
+    assert "Nothing is pinned." in typed.said(group, "pins")
+
+
+def test_what_was_pinned_stays_to_be_seen_with_who_set_it(typed):
+    assert "Nothing was pinned." in typed.said(group, "pins", "--all")
+    typed.said(group, "pin", "chat-ttft", "1", "--why", "a launch")
+    typed.now += 60
+    typed.said(group, "pin", "chat-ttft", "2", "--by", "[red]bob")
+    typed.now += 60
+    typed.said(group, "release", "chat-ttft")
+
+    lines = [line.split() for line in typed.said(group, "pins", "--all").splitlines()]
+    assert [(line[1], *line[8:]) for line in lines[1:]] == [
+        ("2", "[red]bob"),
+        ("1", "ann", "a", "launch"),
+    ]
+
+
+@pytest.mark.parametrize(("rung", "said"), [("small", "rung 2 (small)"), ("elsewhere", "rung 1 (")])
+def test_a_rung_may_be_called_by_its_name(typed, rung, said):
+    assert said in typed.said(group, "pin", "chat-ttft", rung)
+
+
+def test_a_number_is_a_rungs_number_before_it_is_a_name(typed):
+    two = msgspec.structs.replace(CHAT, ladder=("2", "1", "7b"))
+    said = [typed.said(of(two), "pin", "chat-ttft", rung) for rung in ("1", "7b")]
+
+    assert ["rung 1 (2)" in said[0], "rung 3 (7b)" in said[1]] == [True, True]
+
+
+def test_a_pin_that_moves_streams_alone_says_so(typed):
+    streams = msgspec.structs.replace(CHAT, calls=Calls.STREAMS)
+
+    assert "rung 2 (small), streams only, until" in typed.said(of(streams), "pin", "chat-ttft", "2")
+
+
+def test_rung_0_is_what_calls_ask_for(typed):
+    assert "rung 0 (what calls ask for)" in typed.said(group, "pin", "chat-ttft", "0")
+
+
+@pytest.mark.parametrize(
+    ("words", "mend"),
+    [
+        (("nothing", "0"), "Known are: chat-ttft"),
+        (("chat-ttft", "3"), "Its rungs are: 0 (what calls ask for), 1 (elsewhere), 2 (small)."),
+        (("chat-ttft", "smal"), "chat-ttft has no rung smal."),
+        (("chat-ttft", "\N{SUPERSCRIPT TWO}"), "has no rung"),
+        (("chat-ttft", "1", "--for", "soon"), "such as 30m, 4h or 2d"),
+        (("chat-ttft", "1", "--for", "31d"), "up to 30 days"),
+    ],
+)
+def test_what_cannot_be_pinned_is_told_with_its_mend(typed, words, mend):
+    assert mend in typed.refused(group, "pin", *words)
+
+
+def test_what_is_not_pinned_cannot_be_released(typed):
+    assert "is not pinned" in typed.refused(group, "release", "chat-ttft")

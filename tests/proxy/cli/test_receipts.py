@@ -1,0 +1,183 @@
+"""Receipts of a log, put into the ledger."""
+
+import logging
+import os
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from dashboards.reports import Period
+from proxy.cli import receipts as command
+from proxy.cli.main import LOG_FORMAT
+from proxy.records.receipt import Receipt
+from proxy.settings import Settings
+from proxy.store.journal.journal import Disk, Journal
+from proxy.store.journal.lines import encode, frame
+from proxy.store.journal.logged_receipts import MARKER, logged
+from tests.fakes.receipts import START, a_receipt
+from tests.fakes.typed import Typed
+
+DAY = 86_400.0
+
+
+def build(terminal):
+    return command.receipts(terminal, lambda: Settings(retention_days=30))
+
+
+@pytest.fixture
+def typed(tmp_path: Path) -> Typed:
+    return Typed(tmp_path, START + 3_600)
+
+
+@pytest.fixture
+def team(typed: Typed) -> str:
+    """The id of the one team."""
+    store = typed.open()
+    made = store.teams.create("acme", now=START)
+    store.close(5)
+    return made.id
+
+
+def line(receipt: Receipt) -> str:
+    said = MARKER + logged(frame(encode(receipt)))
+    return f"2026-11-23 15:00:00,123 CRITICAL proxy.store.journal.journal {said}"
+
+
+def written(tmp_path: Path, *lines: str) -> str:
+    path = tmp_path / "serve.log"
+    path.write_text("\n".join(["Thriftgate listens", *lines, "Thriftgate stopped."]) + "\n")
+    return str(path)
+
+
+def ledger(typed: Typed) -> list[Receipt]:
+    """All that the ledger holds."""
+    store = typed.open()
+    found = list(store.ledger.every(0.0))
+    store.close(5)
+    return found
+
+
+def last_resort(folder: Path, some: list[Receipt]) -> str:
+    """The log of a gateway whose disk took nothing and whose database was away when it stopped."""
+
+    def write(file: int, data: bytes) -> int:
+        raise OSError(28, os.strerror(28))
+
+    def allocate(file: int, start: int, length: int) -> None:
+        raise OSError(28, os.strerror(28))
+
+    path = folder / "last.log"
+    handler = logging.FileHandler(path, encoding="ascii")
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    logger = logging.getLogger("proxy.store.journal.journal")
+    logger.addHandler(handler)
+    try:
+        journal = Journal(folder / "sick", disk=Disk(write=write, allocate=allocate))
+        for receipt in some:
+            journal.append(encode(receipt))
+        journal.close()
+        assert journal.log_waiting() == len(some)
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+    return str(path)
+
+
+def test_what_a_stop_wrote_to_the_log_is_booked_as_it_would_have_been(
+    typed: Typed, team: str, tmp_path: Path
+) -> None:
+    said = '日本語 with "quotes" and \\ and \u2028'
+    lost = [a_receipt(n, team=team, feature=said if n % 2 else "") for n in range(600)]
+    log = last_resort(tmp_path, lost)
+    told = typed.said(build, "import", log)
+
+    assert "600 receipts found: 600 booked, 0 already in the ledger, 0 refused." in told
+    assert ledger(typed) == lost
+
+
+def test_a_log_that_is_read_twice_books_nothing_twice(
+    typed: Typed, team: str, tmp_path: Path
+) -> None:
+    lost = [a_receipt(n, team=team) for n in range(3)]
+    log = written(tmp_path, *map(line, [*lost, lost[0]]))
+    first, second = typed.said(build, "import", log), typed.said(build, "import", log, log)
+
+    assert "6 lines read, 4 receipts found: 3 booked, 1 already in the ledger, 0 refused." in first
+    assert "8 receipts found: 0 booked, 8 already in the ledger, 0 refused." in second
+    assert ledger(typed) == lost
+
+
+def test_sums_count_each_receipt_once(typed: Typed, team: str, tmp_path: Path) -> None:
+    lost = [a_receipt(n, team=team) for n in range(5)]
+    typed.keep(*lost[:2])
+    log = written(tmp_path, *map(line, lost))
+    told = typed.said(build, "import", log, log)
+    store = typed.open()
+    period = Period(first=date(2026, 9, 20), end=date(2026, 9, 23), zone="UTC")
+    (spent,) = store.reports.spend(period, ())
+    store.close(5)
+
+    assert "3 booked, 7 already in the ledger" in told
+    assert (spent.calls, spent.cost_nanos) == (5, sum(each.cost_nanos or 0 for each in lost))
+
+
+def test_bad_lines_are_named_and_the_others_are_booked(
+    typed: Typed, team: str, tmp_path: Path
+) -> None:
+    good = [a_receipt(n, team=team) for n in range(2)]
+    log = written(
+        tmp_path,
+        line(good[0]),
+        line(a_receipt(5, team=team))[:-9],
+        line(a_receipt(6, team="team_of_another")),
+        line(a_receipt(7, team=team, started=START - 31 * DAY)),
+        line(good[1]),
+    )
+    text, failed = typed.failing(build, "import", log)
+
+    assert f"{log}:3: it is damaged or cut: its checksum does not fit." in text
+    assert f"{log}:4: this ledger has no team 'team_of_another'" in text
+    assert f"{log}:5: it is older than THRIFTGATE_RETENTION_DAYS" in text
+    assert "7 lines read, 5 receipts found: 2 booked, 0 already in the ledger, 3 refused." in text
+    assert failed == "3 lines refused."
+    assert ledger(typed) == good
+
+
+def test_a_receipt_that_the_database_never_takes_holds_no_other_up(
+    typed: Typed, team: str, tmp_path: Path
+) -> None:
+    good = [a_receipt(n, team=team) for n in range(3)]
+    odd = a_receipt(9, team=team, cost_nanos=1 << 60)
+    log = written(tmp_path, line(good[0]), line(odd), line(good[1]), line(good[2]))
+    text, _ = typed.failing(build, "import", log)
+
+    assert f"{log}:3: the database does not take it" in text
+    assert ledger(typed) == good
+
+
+def test_stdin_is_read_for_a_dash(typed: Typed, team: str) -> None:
+    lost = a_receipt(1, team=team)
+    told = typed.said(build, "import", "-", stdin=f"{line(lost)}\n".encode())
+
+    assert "1 line read, 1 receipt found: 1 booked" in told
+    assert ledger(typed) == [lost]
+
+
+def test_a_line_without_end_is_passed_over_and_the_next_is_read(
+    typed: Typed, team: str, tmp_path: Path
+) -> None:
+    lost = a_receipt(1, team=team)
+    log = written(tmp_path, "x" * (3 << 20), MARKER + "y" * (2 << 20), line(lost))
+    text, _ = typed.failing(build, "import", log)
+
+    assert f"{log}:3: it is longer than 1,048,576 bytes." in text
+    assert "5 lines read, 2 receipts found: 1 booked, 0 already in the ledger, 1 refused." in text
+
+
+def test_a_file_that_is_not_there_is_told(typed: Typed, tmp_path: Path) -> None:
+    missing = str(tmp_path / "none.log")
+
+    assert typed.refused(build, "import", missing) == (
+        f"{missing} cannot be read: No such file or directory."
+    )

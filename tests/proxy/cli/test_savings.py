@@ -1,0 +1,238 @@
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+
+from compaction.policy import Mode
+from proxy.cli.savings import misses, savings
+from proxy.prefix.layouts.layout import Layout, Move
+from proxy.prefix.prompts.prompt import Slot
+from proxy.records.feature_mode import Place
+from proxy.records.receipt import Receipt
+from slo.usage import Usage
+from tests.fakes.receipts import START, a_receipt
+from tests.fakes.typed import Typed, alone
+
+SAVINGS, MISSES = alone(savings), alone(misses)
+
+
+@pytest.fixture
+def typed(tmp_path: Path) -> Typed:
+    return Typed(tmp_path, START + 86_400)
+
+
+def a_call(n: int, **changes: Any) -> Receipt:
+    is_control = n % 3 == 0
+    fields: dict[str, Any] = {
+        "team": "team_0",
+        "feature": "",
+        "conversation": f"{n}",
+        "arm": "control" if is_control else "treated",
+        "usage": Usage(input=1000 + n % 17, cache_read=0 if is_control else 1000),
+        "cost_nanos": 300_000_000 + n,
+    }
+    return a_receipt(n, **(fields | changes))
+
+
+def test_without_planned_calls_there_is_nothing_to_tell(typed: Typed) -> None:
+    assert "No planned calls in the last 3 days." in typed.said(SAVINGS, "--days", "3")
+    assert "No cache was missed" in typed.said(MISSES)
+
+
+def test_savings_come_with_their_interval_and_both_hit_rates(typed: Typed) -> None:
+    typed.keep(*(a_call(n) for n in range(300)))
+    said = typed.said(SAVINGS)
+
+    assert "team_0  (none)" in said
+    assert "200      100" in said
+    assert "49.8% (49.8% … 49.9%)" in said
+    assert "49.8%     0.0%" in said
+    assert "59.5" in said
+    assert "measured" in said
+
+
+def test_too_little_is_said_to_be_too_little(typed: Typed) -> None:
+    typed.keep(*(a_call(n, feature="chat") for n in range(1, 3)))
+    said = typed.said(SAVINGS)
+
+    assert "unknown" in said
+    assert "not enough: 0 conversations in the smaller arm; 50 are needed" in said
+    assert "(some 1,000 more in all)" in said
+    assert "none" in said
+
+
+def test_an_estimate_is_told_from_the_first_call(typed: Typed) -> None:
+    typed.keep(a_call(1, planning_nanos=700_000_000), a_call(2))
+    (found,) = orjson.loads(typed.said(SAVINGS, "--json"))["savings"]
+    said = typed.said(SAVINGS)
+
+    assert "0.70 (70%)" in said
+    assert "Planning saved $0.70 (70%) of 1 call in the last 30 days, by estimate." in said
+    assert float(found["estimated_saved_usd"]) == 0.7
+    assert found["estimated_saved_share"] == pytest.approx(0.7)
+    assert found["conversations_needed"] == 1_000
+
+
+def test_what_waits_for_approval_says_what_it_should_save(typed: Typed) -> None:
+    move = Move(before=None, after=None, slot=Slot.VARIABLE, label="time", saving=2_500_000_000)
+    raw = orjson.dumps(msgspec.to_builtins(Layout(moves=(move,)))).decode()
+    store = typed.open()
+    store.layouts.propose(Place("team_0", "chat", "gpt"), "digest", raw, START)
+    store.close(5)
+
+    assert "Moving text in feature chat of team team_0 should save $2.50" in typed.said(SAVINGS)
+    (waiting,) = orjson.loads(typed.said(SAVINGS, "--json"))["proposed"]
+    assert (waiting["feature"], float(waiting["saves_usd_per_1k"])) == ("chat", 2.5)
+
+
+def test_misses_come_with_their_price_an_example_and_the_mend(typed: Typed) -> None:
+    typed.keep(
+        a_call(1, miss="diverged", miss_tokens=2_000, miss_nanos=6_000_000),
+        a_call(2, miss="of_tomorrow", miss_tokens=5),
+    )
+    lines = typed.said(MISSES).splitlines()
+
+    assert lines[1].split() == [
+        "team_0",
+        "(none)",
+        "diverged",
+        "1",
+        "2,000",
+        "$0.0060",
+        a_receipt(1).call_id,
+    ]
+    assert lines[2].split()[2:6] == ["of_tomorrow", "1", "5", "unknown"]
+    assert lines[3].startswith("diverged: Move what varies behind")
+    assert len(lines) == 4
+
+
+def test_misses_may_be_one_teams_by_its_name_or_id(typed: Typed) -> None:
+    store = typed.open()
+    acme = store.teams.create("acme", now=START)
+    store.close(5)
+    typed.keep(
+        a_call(1, miss="diverged", miss_tokens=2_000, team=acme.id),
+        a_call(2, miss="expired", miss_tokens=1_000),
+    )
+    everybodys = typed.said(MISSES)
+
+    assert "team_0" in everybodys
+    assert "diverged" in everybodys
+    for name in ("acme", acme.id):
+        said = typed.said(MISSES, "--team", name)
+        assert "diverged" in said
+        assert "expired" not in said
+    assert "no team named nobody" in typed.refused(MISSES, "--team", "nobody")
+
+
+def test_the_feature_that_misses_for_most_money_comes_first(typed: Typed) -> None:
+    typed.keep(
+        a_call(1, feature="a", miss="diverged", miss_tokens=9, miss_nanos=2_000_000),
+        a_call(2, feature="b", miss="expired", miss_tokens=9, miss_nanos=1_000_000),
+        a_call(4, feature="b", miss="diverged", miss_tokens=9, miss_nanos=1_500_000),
+        a_call(5, feature="c", miss="expired", miss_tokens=9),
+    )
+    rows = [line.split()[1:3] for line in typed.said(MISSES).splitlines()[1:5]]
+
+    assert rows == [["b", "diverged"], ["b", "expired"], ["a", "diverged"], ["c", "expired"]]
+
+
+def test_on_a_narrow_terminal_ids_and_findings_stay_whole(typed: Typed) -> None:
+    typed.width = 80
+    missed = a_call(
+        1, feature="a-feature-of-a-long-name", miss="diverged", miss_tokens=2_000, miss_nanos=1
+    )
+    typed.keep(missed)
+    misses_said, savings_said = typed.said(MISSES), typed.said(SAVINGS)
+
+    assert f"  example: {missed.call_id}\n" in misses_said
+    assert "smaller arm; 50 are needed" in " ".join(savings_said.split())
+    assert all(len(line) <= 80 for line in (misses_said + savings_said).splitlines())
+
+
+def folded(n: int, **changes: Any) -> Receipt:
+    fields: dict[str, Any] = {
+        "team": "team_0",
+        "feature": "support",
+        "compaction": "facts",
+        "compaction_why": "pays",
+        "folded": True,
+        "tokens_before": 12_000,
+        "tokens_after": 3_000,
+        "compaction_nanos": 20_000_000,
+    }
+    return a_receipt(n, **(fields | changes))
+
+
+def notes_for(n: int, feature: str, nanos: int) -> Receipt:
+    """A question of the gateway's own to the model that takes notes."""
+    asked = f"{feature}/compaction"
+    return a_receipt(n, team="team_0", feature=asked, compaction_why="notes", cost_nanos=nanos)
+
+
+def test_what_compaction_saved_stands_below_its_model_paid_and_steps_back_counted(
+    typed: Typed,
+) -> None:
+    typed.keep(
+        *(folded(n) for n in range(4)),
+        notes_for(5, "support", 30_000_000),
+        folded(6, feature="code", compaction_nanos=-5_000_000, folded_messages=0),
+        folded(7, feature="plain", compaction="", folded=False, compaction_nanos=None),
+    )
+    store = typed.open()
+    store.compactions.step_back(("team_0", "code"), Mode.TRIM, "9 of 100 lost", START)
+    store.close(5)
+    said = typed.said(SAVINGS)
+    code, support, summed = said.splitlines()[-3:]
+
+    assert "No planned calls in the last 30 days." in said
+    assert code.split()[:7] == ["team_0", "code", "1", "1", "9,000", "-$0.0050", "$0.0000"]
+    assert code.endswith("stepped back to trim 2026-09-21 14:13 UTC: 9 of 100 lost")
+    assert support.split() == [
+        "team_0", "support", "4", "4", "36,000", "$0.0500", "$0.0300", "holds",
+    ]  # fmt: skip
+    assert summed == (
+        "Compaction saved $0.045 net of resets and of its small model's notes, which cost $0.03."
+        " 1 of 2 features (50%) stepped back."
+    )
+
+
+def test_what_compaction_saved_as_json(typed: Typed) -> None:
+    typed.keep(folded(1), notes_for(2, "support", 50_000_000))
+    store = typed.open()
+    store.compactions.step_back(("team_0", "gone"), Mode.OFF, "9 of 100 lost", START)
+    store.close(5)
+    found = orjson.loads(typed.said(SAVINGS, "--json"))
+    gone, support = found["compaction"]
+
+    assert (gone["feature"], gone["stepped_back"], gone["calls"]) == ("gone", "9 of 100 lost", 0)
+    assert (support["saved_usd"], support["notes_usd"]) == ("-0.03", "0.05")
+    assert found["compaction_total"] == {
+        "saved_usd": "-0.03",
+        "notes_usd": "0.05",
+        "features": 2,
+        "stepped_back": 1,
+        "stepped_back_share": 0.5,
+    }
+
+
+def test_who_compacts_nothing_is_told_nothing_of_it(typed: Typed) -> None:
+    typed.keep(*(a_call(n) for n in range(3)))
+
+    assert "ompaction" not in typed.said(SAVINGS)
+
+
+def test_as_json_both_are_one_document_each(typed: Typed) -> None:
+    assert orjson.loads(typed.said(MISSES, "--json")) == {"days": 30, "misses": []}
+    assert orjson.loads(typed.said(SAVINGS, "--json"))["compaction"] == []
+    typed.keep(
+        *(a_call(n) for n in range(300)),
+        a_call(301, miss="expired", miss_tokens=500, miss_nanos=1_500_000_000),
+    )
+    (saving,) = orjson.loads(typed.said(SAVINGS, "--json"))["savings"]
+    (miss,) = orjson.loads(typed.said(MISSES, "--json", "--days", "3"))["misses"]
+
+    assert (saving["team"], saving["feature"], saving["finding"]) == ("team_0", "", "measured")
+    assert (miss["reason"], miss["tokens"], miss["cost_usd"]) == ("expired", 500, "1.5")

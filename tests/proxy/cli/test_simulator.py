@@ -1,0 +1,146 @@
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+import typer
+
+from proxy.caches.regimes import REGIMES
+from proxy.catalog.catalog import Catalog
+from proxy.cli.simulator import _alone, _model, _told, lab
+from proxy.cli.terminal import Terminal
+from proxy.configuration import read_catalog
+from proxy.settings import read
+from tests.fakes.receipts import START
+from tests.fakes.typed import Typed, alone
+
+PROGRAM = (sys.executable, "-c", "from proxy.cli.main import main; main()")
+
+
+def shipped() -> Catalog:
+    return read_catalog(read({}))
+
+
+def told(folder: Path, *options: str) -> tuple[list[str], str]:
+    """What it says until it waits, and what a call to it answers, made as it says."""
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [*PROGRAM, "lab", "--port", "0", *options], stdout=subprocess.PIPE, text=True, cwd=folder
+    ) as running:
+        assert running.stdout
+        lines = []
+        for line in running.stdout:
+            lines.append(line.rstrip("\n"))
+            if "Ctrl-C" in line:
+                break
+        answer = called(next(line for line in reversed(lines) if line.startswith("curl ")))
+        running.send_signal(signal.SIGINT)
+        assert running.stdout.read() == "The lab stopped.\n"
+        assert running.wait(10) == os.EX_OK
+    return lines, answer
+
+
+def called(curl: str) -> str:
+    words = shlex.split(curl)
+    headers = dict(word.split(": ") for word in words if ": " in word and not word.startswith("{"))
+    asked = Request(words[2], words[-1].encode(), headers)  # noqa: S310 - the lab's own address
+    with urlopen(asked, timeout=10) as answer:  # noqa: S310
+        assert answer.headers["x-lab"] == "simulated"
+        return str(json.load(answer)["choices"][0]["message"]["content"])
+
+
+def catalog(lines: list[str], folder: Path) -> Catalog:
+    """The catalog of a gateway that was given the lines as they stand."""
+    start = next(n for n, line in enumerate(lines) if line.startswith("# "))
+    end = next(n for n, line in enumerate(lines) if line.startswith("In another terminal"))
+    path = folder / "lab.toml"
+    path.write_text("\n".join(lines[start:end]))
+    return read_catalog(read({"THRIFTGATE_CATALOG": str(path)}))
+
+
+def test_a_gateway_with_its_lines_sends_every_call_to_it_and_no_real_key(tmp_path: Path) -> None:
+    lines, answer = told(tmp_path)
+    known = catalog(lines, tmp_path)
+
+    assert "SIMULATED" in lines[0]
+    assert {each.base_url for each in known.upstreams.values()} == {lines[0].split()[4][:-1]}
+    assert not any(each.key_env for each in known.upstreams.values())
+    assert answer.startswith("[simulated]")
+
+
+def test_one_cache_s_rules_alone_make_one_model(tmp_path: Path) -> None:
+    lines, answer = told(tmp_path, "--regime", "block-chain")
+
+    assert "lab-block-chain" in catalog(lines, tmp_path).models
+    assert answer.startswith("[simulated]")
+
+
+@pytest.mark.parametrize("regime", sorted(REGIMES))
+def test_each_regime_has_lines_that_a_catalog_takes(tmp_path: Path, regime: str) -> None:
+    lines = [*_told("http://127.0.0.1:1/v1", _alone(regime, "http://127.0.0.1:1/v1"), "m", regime)]
+    (route,) = catalog(lines, tmp_path).models[f"lab-{regime}"].routes
+
+    assert (route.regime, route.tariff) == (regime, None)
+    assert route.upstream.kind == _model(regime).wire
+    curls = [line for line in lines if line.startswith("curl ")]
+    assert len(curls) == (1 if regime.startswith("anthropic") else 2)
+
+
+def command() -> Callable[[Terminal], typer.Typer]:
+    return alone(lambda terminal: lab(terminal, shipped))
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+
+        assert "--port names another" in Typed(tmp_path, START).refused(command(), "--port", port)
+
+
+@pytest.mark.parametrize("words", [("--regime", "none"), ("--port", "99999")])
+def test_what_it_cannot_do_is_refused_before_it_begins(
+    tmp_path: Path, words: tuple[str, str]
+) -> None:
+    code, said = Typed(tmp_path, START)._run(command(), words)
+
+    assert code == 2
+    assert words[0] in said
+
+
+def test_a_scenario_is_said_and_played(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text('[[phases]]\nat = "0s"\nfault = "words=150"\n')
+
+    lines, answer = told(tmp_path, "--scenario", "s.toml")
+
+    assert "Scenario: from 0s, all models: fault words=150." in lines
+    assert len(answer.split()) > 100  # sixty words where nobody asks for more
+
+
+def test_the_shipped_incident_names_models_of_the_catalog(tmp_path: Path) -> None:
+    lines, _ = told(tmp_path, "--scenario", "incident")
+
+    assert "Scenario: from 2m to 12m, gpt-5.6-terra: 3 times slower." in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('[[phases]]\nat = "1s"\nslow = "x"\n', "s.toml:3: phases[0].slow: is the string"),
+        (None, "s.toml cannot be read: No such file"),
+    ],
+)
+def test_a_scenario_with_a_mistake_is_refused_with_its_line(
+    tmp_path: Path, text: str | None, why: str
+) -> None:
+    if text is not None:
+        (tmp_path / "s.toml").write_text(text)
+
+    assert why in Typed(tmp_path, START).refused(
+        command(), "--port", "0", "--scenario", str(tmp_path / "s.toml")
+    )

@@ -1,0 +1,182 @@
+from dataclasses import replace
+
+import pytest
+
+from compaction.policy import Mode
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route
+from proxy.catalog.families import Family, Passing
+from proxy.cli.warnings import assumptions, doubts, known_keys_obstacle, teams, unasked, unnoted
+from proxy.settings import Settings
+from proxy.store.store import Store
+from slo.ceiling import Ceiling
+from slo.promises.file import Promises
+from tests.fakes.desk import route
+from tests.fakes.limited import budget
+from tests.fakes.promised import objective
+
+KNOWN = replace(
+    route("one"), window=1000, max_output=100, can=frozenset({"tools", "schema", "vision"})
+)
+
+
+def catalog(**models: tuple[Route, ...]) -> Catalog:
+    known = {name: Model(id=name, routes=routes) for name, routes in models.items()}
+    return Catalog(models=known, upstreams={}, default=KNOWN)
+
+
+def test_a_ladder_leads_nowhere_where_no_model_has_two_routes():
+    promises = Promises(objectives=(objective(ladder=("elsewhere", "shed")), objective(name="p")))
+
+    assert doubts(promises, catalog(m=(KNOWN,)), None) == [
+        (
+            'objectives.o.ladder: no model has a second route, so "elsewhere" moves no call;'
+            " give one `routes` in the catalog"
+        )
+    ]
+    assert doubts(promises, catalog(m=(KNOWN, KNOWN)), None) == []
+
+
+def test_models_that_are_sold_at_no_known_price_are_listed_once():
+    sold = replace(KNOWN, tariff=None, upstream=replace(KNOWN.upstream, key_env="KEY"))
+    own = replace(KNOWN, tariff=None)
+    many = {f"m{n}": (sold,) for n in range(12)}
+
+    (found,) = doubts(Promises(), catalog(dear=(KNOWN, sold), own=(own,), **many), None)
+    assert found == (
+        "no price is known of m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 2 more: what their calls"
+        " cost is unknown, and hard budgets of dollars refuse them; write `price` in the catalog"
+    )
+    (found,) = doubts(Promises(), catalog(m=(sold,)), None)
+    assert found.startswith("no price is known of m: ")
+
+
+def test_a_model_of_which_little_is_said_takes_few_calls():
+    promises = Promises(
+        objectives=(objective(ladder=("elsewhere", "small-2026-01-31", "none", "shed")),),
+        ceilings=(Ceiling(name="c", limit=1, cheaper=("small",)),),
+    )
+    bare = replace(KNOWN, window=None, max_output=None, can=None)
+    found = doubts(promises, catalog(small=(bare, bare)), None)
+
+    assert found[:3] == [
+        (
+            "objectives.o.ladder: nobody said the `window` of small, so it takes no calls;"
+            " write it in the catalog"
+        ),
+        (
+            "objectives.o.ladder: nobody said what small `can` do, so it takes none with tools,"
+            " schemas or images; write it in the catalog"
+        ),
+        (
+            "objectives.o.ladder: nobody said the `max_output` of small, so it takes none that"
+            " limit their output; write it in the catalog"
+        ),
+    ]
+    assert len(found) == 6
+    assert found[3].startswith("ceilings.c.cheaper: nobody said the `window`")
+    assert doubts(promises, catalog(small=(bare, KNOWN)), None) == []
+
+
+def test_what_is_promised_of_a_team_that_does_not_exist_is_told():
+    promises = Promises(
+        budgets=(
+            budget(of="acmee"),
+            budget(name="every"),
+            budget(name="none", of=""),
+            budget(name="f", scope="feature", of="acmee"),
+        ),
+        ceilings=(Ceiling(name="c", team="acme", limit=1), Ceiling(name="d", team="z", limit=1)),
+        objectives=(objective(team="acme"), objective(name="p", team="acm")),
+    )
+
+    assert doubts(promises, catalog(), ["acme"]) == [
+        "budgets.b.of: there is no team acmee; did you mean acme?",
+        "ceilings.d.team: there is no team z; `thriftgate team list` shows them",
+        "objectives.p.team: there is no team acm; did you mean acme?",
+    ]
+    assert doubts(promises, catalog(), None) == []
+
+
+def test_teams_are_read_where_there_is_a_database_and_none_is_made(tmp_path):
+    url = f"sqlite:///{tmp_path}/made/thriftgate.db"
+
+    assert teams(url) is None
+    assert not (tmp_path / "made").exists()
+    store = Store.open(url, tmp_path / "journal")
+    store.teams.create("acme", now=0.0)
+    store.close(5)
+    assert teams(url) == {"acme"}
+
+
+@pytest.mark.parametrize("text", [b"", b"no database at all, but a text of some length"])
+def test_a_file_that_is_no_ledger_has_no_teams(tmp_path, text):
+    (tmp_path / "other.db").write_bytes(text)
+
+    assert teams(f"sqlite:///{tmp_path}/other.db") is None
+
+
+def test_a_database_that_is_away_is_passed_over():
+    assert teams("postgresql://me:secret@127.0.0.1:1/ledger") is None
+
+
+def test_a_model_for_notes_that_the_catalog_lacks_is_named_with_its_mend():
+    known = catalog(small=(KNOWN,))
+
+    assert unnoted(Settings(compaction_model="smal"), known) == (
+        "THRIFTGATE_COMPACTION_MODEL: there is no model smal; did you mean small?"
+    )
+    assert "the catalog lists" in unnoted(Settings(compaction_model="gpt"), known)
+    assert unnoted(Settings(compaction_model="small"), known) == ""
+    assert unnoted(Settings(), known) == ""
+
+
+def test_a_mode_that_wants_notes_of_no_model_does_less_than_it_says():
+    assert unasked(Settings(), Mode.FACTS_MODEL) == [
+        (
+            "facts+model is as facts without a model that takes notes: THRIFTGATE_COMPACTION_MODEL"
+            " is not set here; where the gateway runs it must be"
+        )
+    ]
+    assert unasked(Settings(), Mode.FACTS) == []
+    assert unasked(Settings(compaction_model="small"), Mode.FACTS_MODEL) == []
+
+
+def test_what_is_assumed_of_models_is_said_with_where_unlisted_ones_pass():
+    upstream = KNOWN.upstream
+    passing = Passing(
+        families=(Family(names="new-*", upstream=upstream),), upstreams={upstream.name: upstream}
+    )
+    made = replace(catalog(m=(KNOWN,)), assumed=("new-1",), passing=passing)
+
+    assumed, passed = assumptions(made)
+    assert "traits of new-1 are assumed" in assumed
+    assert "pass to one, at no known price" in passed
+    assert list(assumptions(catalog(m=(KNOWN,)))) == []
+
+
+POSTGRES = "postgresql://db/ledger"
+
+
+@pytest.mark.parametrize(
+    ("fields", "has_budgets", "why"),
+    [
+        ({}, False, ""),
+        ({"serve_known_keys": "off", "database_url": POSTGRES}, True, ""),
+        ({"serve_known_keys": "24h"}, False, "the ledger is a SQLite file, which is never away"),
+        ({"serve_known_keys": "24h", "database_url": POSTGRES}, False, ""),
+        ({"serve_known_keys": "24h", "database_url": POSTGRES}, True, "THRIFTGATE_REDIS_URL"),
+        (
+            {"serve_known_keys": "24h", "database_url": POSTGRES, "redis_url": "redis://there"},
+            True,
+            "",
+        ),
+    ],
+)
+def test_known_keys_are_not_served_where_that_is_not_needed_or_budgets_are_at_risk(
+    fields, has_budgets, why
+):
+    policies = Promises(budgets=(budget(),) if has_budgets else ())
+    found = known_keys_obstacle(Settings(**fields), policies)
+
+    assert why in found if why else found == ""

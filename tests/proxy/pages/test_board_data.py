@@ -1,0 +1,167 @@
+"""What a running gateway tells its pages."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+
+from dashboards.board import Board, Pin
+from proxy.pages.board_data import LiveBoard
+from proxy.records.receipt import Outcome
+from proxy.store.sql.pins import PinRow
+from proxy.store.store import Store
+from slo.alert import Severity
+from slo.controller.standing import Standing, State
+from slo.objective import Calls, Enforce, Metric
+from slo.usage import Usage
+from tests.fakes.alerts import an_alert
+from tests.fakes.limited import NOW
+from tests.fakes.live_board import asked, keep, wheel
+from tests.fakes.receipts import a_receipt
+from tests.fakes.replicas_steered import objective
+
+
+def test_a_live_board_answers_all_that_pages_ask(store: Store) -> None:
+    board: Board = LiveBoard(store, (), wheel=None, counters=None, now=lambda: NOW)
+
+    assert isinstance(board, LiveBoard)
+
+
+def test_where_nothing_is_promised_nothing_is_told(store: Store) -> None:
+    async def everything(board: LiveBoard) -> list[Sequence[Any] | None]:
+        parts = (board.promises, board.stays, board.moved, board.counters, board.notices)
+        return [await each() for each in parts]
+
+    assert asked(store, everything) == [[], [], [], [], []]
+
+
+def test_an_objective_stands_where_the_wheel_has_it(store: Store) -> None:
+    standing = Standing(state=State.DEGRADED, level=2, since=NOW - 9, reason="31 of 60 were slow")
+    moving = wheel(objective(feature="chat", name="chat"), chat=standing)
+    (found,) = asked(store, LiveBoard.promises, wheel=moving) or ()
+
+    assert (found.name, found.feature, found.what) == ("chat", "chat", "p95 of ttft within 500ms")
+    assert (found.enforce, found.acts, found.ladder) == ("degrade", True, ("elsewhere", "small"))
+    assert (found.state, found.level, found.since) == ("degraded", 2, NOW - 9)
+    assert (found.why, found.pin) == ("31 of 60 were slow", None)
+
+
+def test_an_objective_that_nothing_was_said_of_is_healthy(store: Store) -> None:
+    (found,) = asked(store, LiveBoard.promises, wheel=wheel(objective(enforce=Enforce.ALERT))) or ()
+
+    assert found.knows_pin
+    assert (found.state, found.level, found.since, found.why) == ("healthy", 0, None, "")
+    assert (found.acts, found.only) == (False, "")
+    assert (found.burn, found.missed, found.counted) == (None, 0, 0)
+
+
+def test_an_objective_about_streams_alone_says_so(store: Store) -> None:
+    streams = objective(calls=Calls.STREAMS)
+    (found,) = asked(store, LiveBoard.promises, wheel=wheel(streams)) or ()
+
+    assert found.only == "streams only"
+
+
+def test_burn_is_of_the_last_ten_minutes_on_all_rungs(store: Store) -> None:
+    moving = wheel(objective(name="chat"), objective(name="cache", metric=Metric.CACHE, under=None))
+    for name in ("chat", "cache"):
+        arm = moving.tracks[name].arm
+        moving.tally.add(arm(0), 60, 20, NOW - 500)
+        moving.tally.add(arm(1), 20, 0, NOW)
+        moving.tally.add(arm(1), 1000, 1000, NOW - 700)
+    chat, cache = asked(store, LiveBoard.promises, wheel=moving) or ()
+
+    assert chat.burn == pytest.approx(4.0)
+    assert (chat.missed, chat.counted) == (cache.missed, cache.counted) == (20, 100)
+    assert cache.burn is None
+
+
+def test_a_pin_says_who_set_it(store: Store) -> None:
+    row = PinRow(objective="chat", level=1, until=NOW + 60, why="a test", made=NOW - 5, who="ann")
+    store.pins.set(row)
+    pinned = Standing(state=State.PINNED, level=1, since=NOW, reason="Pinned to rung 1: a test")
+    (found,) = (
+        asked(store, LiveBoard.promises, wheel=wheel(objective(name="chat"), chat=pinned)) or ()
+    )
+
+    assert found.pin == Pin(who="ann", why="a test", until=NOW + 60)
+    assert (found.state, found.why) == ("pinned", "")
+
+
+def test_what_was_moved_is_told(store: Store) -> None:
+    keep(store, a_receipt(1, moved="chat-ttft: rung 1"))
+    move = an_alert(kind="move", title="chat-ttft is degraded, on rung 1: small")
+    store.outbox.put([move], {}, NOW)
+
+    (call,) = asked(store, LiveBoard.moved) or ()
+    (stay,) = asked(store, LiveBoard.stays) or ()
+    assert call.why == "chat-ttft: rung 1"
+    assert (stay.objective, stay.rung) == ("chat-ttft", "small")
+
+
+def test_open_alerts_are_told_with_what_is_done_and_what_to_do(store: Store) -> None:
+    store.outbox.put([an_alert()], {}, NOW)
+    (found,) = asked(store, LiveBoard.notices) or ()
+
+    assert (found.severity, found.began) == (Severity.PAGE, an_alert().began)
+    assert (found.title, found.facts) == (an_alert().title, an_alert().facts)
+    assert (found.done, found.mend) == (an_alert().action, "Pin it")
+
+
+def test_a_call_is_told_with_all_that_its_receipts_say_but_its_prompt(store: Store) -> None:
+    team = store.teams.create("acme", now=NOW)
+    failed = a_receipt(
+        1, team=team.id, final=False, outcome=Outcome.FAILED, status=503, error="busy", usage=None
+    )
+    answered = a_receipt(
+        1,
+        team=team.id,
+        attempt=1,
+        moved="fallback: busy",
+        usage=Usage(input=1200, output=7),
+        cost_nanos=1_500,
+        compaction_nanos=-2_500,
+        notes=("dropped logit_bias", "and more"),
+        prompt="the secret plan",
+    )
+    keep(store, failed, answered)
+    found = asked(store, lambda board: board.call(failed.call_id))
+
+    assert found is not None
+    assert (found.call_id, found.team) == (failed.call_id, "acme")
+    assert found.cost_nanos == (failed.cost_nanos or 0) + 1_500
+    first, last = map(dict, found.attempts)
+    assert (first["final"], first["outcome"], first["error"]) == ("no", "failed", "busy")
+    assert "usage.input" not in first
+    assert (last["final"], last["moved"], last["status"]) == ("yes", "fallback: busy", "200")
+    assert (last["usage.input"], last["usage.output"]) == ("1,200", "7")
+    assert "usage.cache_read" not in last
+    assert (last["cost_usd"], last["compaction_usd"]) == ("$0.0000015", "-$0.0000025")
+    assert last["started"] == "2026-09-21 14:13:21.000000 UTC"
+    assert (last["ttft"], last["notes"]) == ("0.250000 s", "dropped logit_bias; and more")
+    assert "secret plan" not in str(found)
+
+
+def test_a_call_of_a_team_that_is_gone_is_told_by_its_id(store: Store) -> None:
+    keep(store, a_receipt(1))
+    found = asked(store, lambda board: board.call(a_receipt(1).call_id))
+
+    assert found is not None
+    assert found.team == "team_1"
+
+
+def test_a_receipt_of_no_known_price_says_so_and_one_that_used_nothing_does_not(
+    store: Store,
+) -> None:
+    unknown = a_receipt(1, cost_nanos=None, list_nanos=None)
+    nothing = a_receipt(2, cost_nanos=None, list_nanos=None, usage=None, ttft=None)
+    keep(store, unknown, nothing)
+    found = [asked(store, partial(LiveBoard.call, call_id=n.call_id)) for n in (unknown, nothing)]
+
+    costs = [dict(each.attempts[0]).get("cost_usd") for each in found if each is not None]
+    assert costs == ["no known price", None]
+
+
+def test_a_call_that_nobody_made_is_none(store: Store) -> None:
+    assert asked(store, lambda board: board.call(a_receipt(1).call_id)) is None

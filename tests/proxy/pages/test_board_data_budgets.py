@@ -1,0 +1,116 @@
+"""What pages are told of budgets: what the ledger knows, and what counters say."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from proxy.pages.board_data import LiveBoard
+from proxy.store.redis.local_budget_store import Private, Reserving, StoreLost
+from proxy.store.store import Store
+from slo.budget import Unit, counter
+from slo.reservations import Claim, Level
+from tests.fakes.limited import NOW, budget
+from tests.fakes.live_board import LIMIT, asked, broken, spent_by
+
+
+def test_without_counters_the_ledger_says_what_was_spent(store: Store) -> None:
+    spent_by(store, "acme")
+    (found,) = asked(store, LiveBoard.counters, budget(limit=LIMIT)) or ()
+
+    assert (found.budget, found.scope, found.whose) == ("b", "team", "acme")
+    assert (found.window, found.unit, found.is_hard) == ("2026-09-21", Unit.USD, True)
+    assert (found.spent, found.held, found.limit) == (10**9, None, LIMIT)
+
+
+def test_of_many_counters_those_with_most_spent_are_told(store: Store) -> None:
+    spent_by(store, *(f"team {n}" for n in range(15)))
+    found = asked(store, LiveBoard.counters, budget(limit=LIMIT), budget(name="other")) or ()
+
+    assert [row.whose for row in found[:10]] == [f"team {n}" for n in range(14, 4, -1)]
+    assert [row.budget for row in found] == ["b"] * 10 + ["other"] * 10
+
+
+def test_counters_say_what_is_held(store: Store) -> None:
+    spent_by(store, "acme")
+    name = counter(budget(), "acme", NOW)
+
+    async def held(board: LiveBoard) -> Any:
+        await mine.reserve("r", [Claim(name, 7, LIMIT, hard=True, ends=NOW + 60)], NOW, NOW + 60)
+        return await board.counters()
+
+    mine = Private()
+    (found,) = asked(store, held, budget(), counters=mine)
+    assert (found.spent, found.held) == (0, 7)
+
+
+class Away(Private):
+    """Counters that nobody can ask, or that take their time over it."""
+
+    def __init__(self, seconds: float | None = None) -> None:
+        super().__init__()
+        self._seconds = seconds
+
+    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+        if self._seconds is None:
+            raise StoreLost("they are away")
+        await asyncio.sleep(self._seconds)
+        raise AssertionError
+
+
+@pytest.mark.parametrize("away", [Away(), Away(30.0)])
+def test_counters_that_are_away_leave_the_ledgers_word(store: Store, away: Reserving) -> None:
+    spent_by(store, "acme")
+    (found,) = asked(store, LiveBoard.counters, budget(), counters=away, patience=0.3) or ()
+
+    assert (found.spent, found.held) == (10**9, None)
+
+
+def test_counters_are_asked_also_where_the_ledger_is_away(store: Store, monkeypatch) -> None:
+    monkeypatch.setattr("proxy.store.sql.spendings.Spendings.of", broken)
+    everybodys, all_together = budget(name="each"), budget(name="all", scope="organization")
+    found = asked(
+        store, LiveBoard.counters, everybodys, all_together, counters=Private(), patience=0.3
+    )
+
+    assert [(row.budget, row.whose, row.spent, row.held) for row in found or ()] == [
+        ("each", "*", None, None),
+        ("all", "*", 0, 0),
+    ]
+
+
+class Counting(Private):
+    """Counters that remember how many were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+
+    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+        self.asked.append(len(counters))
+        return await super().levels(counters, now)
+
+
+def test_of_many_counters_few_are_asked_and_others_have_their_turn_between(store: Store) -> None:
+    spent_by(store, *(f"team {n}" for n in range(30)))
+    counting, turns = Counting(), [0]
+
+    async def turning() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    async def run(board: LiveBoard) -> list[str]:
+        rows = await board._ask("budgets", lambda: board._known(board._budgets, NOW))
+        beside = asyncio.ensure_future(turning())
+        await asyncio.sleep(0)
+        turns[0] = 0
+        said = await board._said(board._budgets, rows or [], NOW)
+        beside.cancel()
+        return [row.whose for row in said[0]]
+
+    names = asked(store, run, *(budget(name=f"b{n}") for n in range(5)), counters=counting)
+    assert names == [f"team {n}" for n in range(29, 9, -1)]
+    assert counting.asked == [20] * 5
+    assert turns[0] >= 5

@@ -1,0 +1,97 @@
+"""Keys and modes, where a provider looks for them."""
+
+import orjson
+import pytest
+
+from proxy.caches.regime import Regime
+from proxy.prefix.breakpoints.keys import heads, is_explicit, keyed
+from proxy.prefix.breakpoints.plan import Policy
+from proxy.prefix.prompts.prompt import Prompt, parsed
+from tests.fakes.kept import kept
+
+OPENAI = Regime(name="openai-breakpoint", provider="openai", marks=4)
+INTERVAL = Regime(name="openai-interval", provider="openai")
+MISTRAL = Regime(name="block-chain", provider="mistral")
+GROK = Regime(name="block-chain", provider="xai")
+
+
+def prompt(**fields: object) -> Prompt:
+    messages = [{"role": "user", "content": "Hi"}]
+    return parsed(orjson.dumps({"model": "m", "messages": messages, **fields}))
+
+
+WHOLE = prompt(temperature=0)
+
+
+@pytest.mark.parametrize(
+    ("regime", "provider", "is_said"),
+    [
+        ("openai-breakpoint", "openai", False),
+        ("openai-interval", "azure", False),
+        ("block-chain", "mistral", True),
+        ("implicit", "fireworks", True),
+        ("block-chain", "vllm", False),
+        ("block-chain", "xai", False),
+        ("implicit", "google", False),
+        ("anthropic-breakpoint", "anthropic", False),
+        ("", "", False),
+    ],
+)
+def test_a_key_goes_where_the_cache_looks_for_it(regime: str, provider: str, *, is_said: bool):
+    found = keyed(WHOLE, Policy(key="k"), Regime(name=regime, provider=provider))
+
+    assert found.fields == {**WHOLE.fields, **({"prompt_cache_key": b'"k"'} if is_said else {})}
+    kept(WHOLE.rendered(), found.rendered())
+
+
+def test_a_key_may_go_in_a_header():
+    assert heads(Policy(key="k"), GROK) == {"x-grok-conv-id": "k"}
+    assert heads(Policy(), GROK) == heads(Policy(key="k"), OPENAI) == {}
+
+
+def test_explicit_mode_is_said_where_there_is_one():
+    policy = Policy(explicit=True)
+
+    assert keyed(WHOLE, policy, OPENAI).fields["prompt_cache_options"] == b'{"mode":"explicit"}'
+    assert keyed(WHOLE, policy, INTERVAL) is WHOLE
+    assert keyed(WHOLE, Policy(), OPENAI) is WHOLE
+
+
+def test_what_the_caller_set_stays():
+    policy = Policy(explicit=True, key="ours")
+    own = prompt(prompt_cache_options={})
+    theirs = prompt(prompt_cache_key="mine")
+    old = prompt(prompt_cache_retention="in_memory")
+
+    assert keyed(own, policy, OPENAI) is own
+    assert keyed(theirs, policy, MISTRAL) is theirs
+    assert "prompt_cache_options" not in keyed(old, policy, OPENAI).fields
+
+
+def test_a_null_from_the_caller_says_nothing():
+    found = keyed(prompt(prompt_cache_key=None), Policy(key="k"), MISTRAL)
+
+    assert found.fields["prompt_cache_key"] == b'"k"'
+
+
+def test_xai_looks_for_a_responses_key_in_the_body():
+    said = parsed(orjson.dumps({"model": "m", "input": "Hi"}))
+
+    assert keyed(said, Policy(key="k"), GROK).fields["prompt_cache_key"] == b'"k"'
+
+
+@pytest.mark.parametrize(
+    ("said", "regime", "explicit"),
+    [
+        ({}, OPENAI, False),
+        ({"prompt_cache_options": {"mode": "explicit"}}, OPENAI, True),
+        ({"prompt_cache_options": {"mode": "explicit"}}, INTERVAL, False),
+        ({"prompt_cache_options": {"mode": "implicit"}}, OPENAI, False),
+        ({"prompt_cache_options": {}}, OPENAI, False),
+        ({"prompt_cache_options": "explicit"}, OPENAI, False),
+    ],
+)
+def test_the_mode_is_the_one_that_is_sent(
+    said: dict[str, object], regime: Regime, *, explicit: bool
+):
+    assert is_explicit(prompt(**said), regime) is explicit

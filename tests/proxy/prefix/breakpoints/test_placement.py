@@ -1,0 +1,277 @@
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.caches.regime import Regime
+from proxy.prefix.breakpoints.optimum import Mark
+from proxy.prefix.breakpoints.placement import End, Standing, positions
+from proxy.prefix.breakpoints.plan import Policy
+from proxy.prefix.prompts.prompt import Block, Slot
+from tests.proxy.prefix.sendings import ANTHROPIC, OPENAI
+
+ALL = Policy(stable="1h", semi="5m", history="5m")
+#: t tool, s stable system text, m semi-stable, u user, a assistant, r tool result.
+ROLES = {"t": "tools", "s": "system", "m": "system", "u": "user", "a": "assistant", "r": "tool"}
+SLOTS = {"t": Slot.STABLE, "s": Slot.STABLE, "m": Slot.SEMI_STABLE}
+
+
+def blocks_of(drawn: str, size: int = 500) -> list[Block]:
+    found = []
+    for at, letter in enumerate(drawn):
+        message = -1 if letter == "t" else at - drawn.count("t")
+        slot = SLOTS.get(letter, Slot.VARIABLE)
+        found.append(Block(ROLES[letter], slot, message, -1, size, b""))
+    return found
+
+
+def stand(
+    drawn: str,
+    policy: Policy = ALL,
+    regime: Regime = ANTHROPIC,
+    given: dict[int, str] | None = None,
+    tail: int = 0,
+    each: int = 2_000,
+    spoken: int = 0,
+) -> Standing:
+    blocks = blocks_of(drawn)
+    ends = [each * (at + 1) for at in range(len(blocks))]
+    return positions(policy, blocks, ends, regime, given or {}, End(tail, spoken))
+
+
+def places(found: Standing) -> list[tuple[int, str]]:
+    return [(mark.block, mark.ttl) for mark in found.marks]
+
+
+def test_marks_end_the_slots_and_the_conversation():
+    assert places(stand("ttsmuau")) == [(2, "1h"), (3, "5m"), (6, "5m")]
+
+
+def test_what_varies_per_call_is_never_marked():
+    assert places(stand("ttsmuauu", tail=1)) == [(2, "1h"), (3, "5m"), (6, "5m")]
+    assert places(stand("u", tail=1)) == []
+
+
+def test_nothing_is_marked_that_the_policy_leaves_out():
+    assert stand("ttsmuau", Policy()) == Standing()
+
+
+def test_after_many_new_messages_the_end_of_the_previous_call_is_marked_too():
+    few, many = "tsu" + "a" + "r" * 10, "tsu" + "a" + "r" * 30
+
+    assert [at for at, _ in places(stand(few))] == [1, 13]
+    assert [at for at, _ in places(stand(many))] == [1, 2, 33]
+
+
+def test_the_previous_call_ended_before_all_of_its_answer():
+    assert [at for at, _ in places(stand("tsuaa" + "r" * 20))] == [1, 2, 24]
+
+
+def test_an_answer_begun_by_the_caller_is_not_marked():
+    assert places(stand("tsua", Policy(history="5m"))) == [(2, "5m")]
+
+
+def test_in_explicit_mode_only_marks_that_are_repeated_are_read_so_they_are():
+    found = stand("suau", Policy(history="30m", explicit=True), OPENAI)
+
+    assert places(found) == [(1, "30m"), (3, "30m")]
+
+
+def test_a_mark_stands_on_no_tool_at_openai():
+    found = stand("ttu", Policy(stable="30m"), OPENAI)
+
+    assert places(found) == []
+    assert found.notes == ("no mark after the stable slot: nothing there can carry one",)
+
+
+def test_a_text_without_words_is_not_marked():
+    blocks = [*blocks_of("s"), *blocks_of("s", size=2), *blocks_of("u")]
+    found = positions(Policy(stable="5m"), blocks, [2_000, 2_001, 3_000], ANTHROPIC, {})
+
+    assert places(found) == [(0, "5m")]
+
+
+def test_what_is_too_short_is_left_out_and_said():
+    found = stand("tsu", each=350)
+
+    assert places(found) == [(2, "5m")]
+    assert "700 tokens are fewer than the 1,024" in found.notes[0]
+
+
+def test_an_estimate_that_is_nearly_enough_is_marked():
+    assert places(stand("tsu", each=370)) == [(1, "1h"), (2, "5m")]
+
+
+def test_an_answer_that_is_gone_on_with_is_marked_where_it_takes_a_mark():
+    assert places(stand("tsua", spoken=1)) == [(1, "1h"), (3, "5m")]
+    assert places(stand("tsuau", tail=1, spoken=1)) == [(1, "1h"), (3, "5m")]
+
+
+def test_of_two_answers_in_a_row_both_are_marked():
+    assert places(stand("tsuaa", spoken=2)) == [(1, "1h"), (3, "5m"), (4, "5m")]
+
+
+def test_the_callers_own_marks_use_up_the_room_and_the_end_of_the_conversation_comes_first():
+    found = stand("ttsmuau", given={0: "1h", 1: "1h", 4: "5m"})
+
+    assert places(found) == [(6, "5m")]
+    assert found.notes == (
+        "no mark after the stable slot: all 4 marks are in use",
+        "no mark after the semi-stable slot: all 4 marks are in use",
+    )
+
+
+def test_beside_openais_own_choice_three_marks_are_written():
+    found = stand("smuau", Policy(stable="30m", semi="30m"), OPENAI, given={2: "30m", 4: "30m"})
+
+    assert [at for at, _ in places(found)] == [0]
+
+
+def test_where_the_callers_mark_stands_none_is_added():
+    found = stand("ttsmuau", given={6: "5m"})
+
+    assert [at for at, _ in places(found)] == [2, 3]
+    assert found.notes == ("no mark after the conversation: the caller's own stands there",)
+
+
+def test_behind_a_shorter_mark_of_the_callers_ours_is_as_short():
+    assert places(stand("ttsu", Policy(stable="1h"), given={1: "5m"})) == [(2, "5m")]
+
+
+def test_before_a_longer_mark_of_the_callers_ours_is_as_long():
+    assert places(stand("ttsu", Policy(stable="5m"), given={3: "1h"})) == [(2, "1h")]
+
+
+def test_between_marks_in_the_wrong_order_none_fits():
+    found = stand("ttsu", Policy(stable="5m"), given={1: "5m", 3: "1h"})
+
+    assert places(found) == []
+    assert "no lifetime" in found.notes[0]
+
+
+def test_an_earlier_mark_of_ours_lives_as_long_as_a_later_one():
+    assert places(stand("tsu", Policy(stable="5m", history="1h"))) == [(1, "1h"), (2, "1h")]
+
+
+def test_a_lifetime_openai_does_not_sell_is_not_asked_for():
+    found = stand("su", Policy(stable="5m"), OPENAI)
+
+    assert places(found) == []
+    assert "no lifetime" in found.notes[0]
+
+
+def test_an_empty_prompt_has_no_marks():
+    assert stand("").marks == ()
+    assert stand("", tail=1).marks == ()
+
+
+def test_a_tail_of_everything_leaves_nothing_to_mark():
+    assert stand("uu", Policy(history="5m"), tail=5).marks == ()
+
+
+TTL = st.sampled_from(["", "5m", "1h"])
+
+
+class Marked(msgspec.Struct, frozen=True):
+    """A prompt, its caller's own marks, and what a policy asks for."""
+
+    drawn: str
+    policy: Policy
+    own: dict[int, str]
+    tail: int
+    each: int
+
+
+@st.composite
+def prompts(draw: st.DrawFn) -> Marked:
+    slots = (("t", 2), ("s", 2), ("m", 2), ("uar", 40))
+    drawn = "".join(draw(st.text(letters, max_size=most)) for letters, most in slots)
+    policy = draw(st.builds(Policy, stable=TTL, semi=TTL, history=TTL))
+    sold = st.sampled_from(["5m", "1h"])
+    own = draw(st.dictionaries(st.integers(0, 45), sold, max_size=5))
+    return Marked(
+        drawn=drawn,
+        policy=policy,
+        own={at: ttl for at, ttl in own.items() if at < len(drawn)},
+        tail=draw(st.integers(0, 3)),
+        each=draw(st.integers(1, 2_000)),
+    )
+
+
+@given(prompts())
+def test_marks_are_never_too_many_too_early_or_out_of_order(prompt):
+    own, each = prompt.own, prompt.each
+
+    found = stand(prompt.drawn, prompt.policy, ANTHROPIC, own, prompt.tail, each)
+
+    spans = [ANTHROPIC.lifetimes[mark.ttl] for mark in found.marks]
+    blocks = [mark.block for mark in found.marks]
+    assert len(found.marks) + len(own) <= max(4, len(own))
+    assert blocks == sorted(set(blocks))
+    assert spans == sorted(spans, reverse=True)
+    assert all((at + 1) * each * 1.4 >= 1_024 and at not in own for at in blocks)
+    assert all(prompt.drawn[at] != "a" for at in blocks)
+    assert all(in_order(mark, own) for mark in found.marks)
+
+
+def in_order(mark: Mark, own: dict[int, str]) -> bool:
+    span = ANTHROPIC.lifetimes
+    return all(
+        span[ttl] >= span[mark.ttl] if at < mark.block else span[ttl] <= span[mark.ttl]
+        for at, ttl in own.items()
+    )
+
+
+def test_tools_are_marked_at_the_last_of_them():
+    assert places(stand("ttsu", Policy(tools="5m"))) == [(1, "5m")]
+    assert places(stand("ttsu", Policy(tools="5m", stable="1h"))) == [(1, "1h"), (2, "1h")]
+
+
+def test_tools_that_are_gone_are_not_marked():
+    found = stand("su", Policy(tools="5m"))
+
+    assert found.marks == ()
+    assert found.notes == ("no mark after the tools: nothing there can carry one",)
+
+
+BACK = Policy(history="5m", back=1)
+
+
+def test_what_later_calls_do_not_repeat_is_left_out():
+    assert places(stand("tsuau", BACK)) == [(2, "5m")]
+    assert places(stand("tsuau", msgspec.structs.replace(BACK, back=2))) == [(2, "5m")]
+
+
+def test_before_what_is_left_out_an_answer_is_marked_where_it_takes_a_mark():
+    assert places(stand("tsuauau", BACK, spoken=1)) == [(5, "5m")]
+
+
+def test_two_answers_before_what_is_left_out_need_one_mark():
+    assert places(stand("tsuaau", BACK, spoken=2)) == [(4, "5m")]
+
+
+def test_where_all_that_is_said_is_left_out_nothing_of_it_is_marked():
+    found = stand("tsu", BACK)
+
+    assert places(found) == []
+    assert found.notes == ("no mark after the conversation: nothing there can carry one",)
+    assert places(stand("tsu", msgspec.structs.replace(BACK, back=12))) == []
+
+
+def test_after_many_new_messages_a_mark_stands_where_the_previous_calls_is_in_sight():
+    many = "tsuau" + "a" + "r" * 30 + "u"
+
+    assert [at for at, _ in places(stand(many, BACK))] == [4, 35]
+    assert [at for at, _ in places(stand(many + "au", BACK, spoken=1))] == [37]
+
+
+def test_so_does_one_behind_a_mark_on_an_answer():
+    long = "tsuaur" + "a" + "r" * 30
+    found = stand(long, msgspec.structs.replace(BACK, back=2), spoken=1)
+
+    assert [at for at, _ in places(found)] == [5, 34]
+
+
+def test_in_explicit_mode_the_mark_before_what_was_left_out_is_repeated():
+    policy = Policy(history="30m", explicit=True, back=1)
+
+    assert [at for at, _ in places(stand("suauauau", policy, OPENAI))] == [3, 5]

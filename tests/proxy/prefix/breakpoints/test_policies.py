@@ -1,0 +1,309 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.caches.regime import Regime
+from proxy.prefix.breakpoints.plan import Policy
+from proxy.prefix.breakpoints.policies import (
+    Road,
+    Shape,
+    back,
+    key,
+    policy,
+    reviewed,
+    stage,
+    vetted,
+)
+from proxy.prefix.breakpoints.reuse_statistics import Habits, Seen, Uses
+from proxy.prefix.prediction.prompt_digests import Opening
+from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, OPENAI
+
+ROAD = Road(team="t", feature="f")
+LONG = Shape(stable=8_000, semi=500, history=300)
+
+
+def uses(
+    stable: float = 0.0,
+    semi: float = 0.0,
+    history: float = 0.0,
+    *,
+    is_lone: bool = False,
+) -> Uses:
+    def both(count: float) -> dict[str, float]:
+        return dict.fromkeys(("5m", "1h", "30m", "12h"), count)
+
+    return Uses(
+        stable=both(stable),
+        semi=both(semi),
+        history=both(history),
+        is_lone=is_lone,
+    )
+
+
+def decided(found: Uses, regime: Regime = ANTHROPIC, shape: Shape = LONG) -> Policy:
+    return policy(shape, found, regime, ROAD)
+
+
+def marked(found: Policy) -> tuple[str, str, str]:
+    return found.stable, found.semi, found.history
+
+
+def test_what_will_not_be_read_again_is_not_marked():
+    found = decided(uses())
+
+    assert marked(found) == ("", "", "")
+    assert "nothing is expected" in found.why
+
+
+def test_a_conversation_that_goes_on_marks_its_end_and_what_others_share():
+    found = decided(uses(stable=0.3, history=3.0))
+
+    assert marked(found) == ("5m", "", "5m")
+    assert "go on" in found.why
+
+
+def test_a_question_asked_once_marks_what_others_share():
+    found = decided(uses(stable=5.0, history=0.1))
+
+    assert marked(found) == ("5m", "", "")
+    assert "other conversations" in found.why
+
+
+def test_an_hour_is_bought_where_gaps_ask_for_it():
+    patient = Uses(stable={}, semi={}, history={"5m": 0.2, "1h": 5.0})
+
+    assert decided(patient).history == "1h"
+
+
+def test_semi_stable_text_is_marked_where_the_conversation_is_rewritten():
+    assert decided(uses(semi=3.0)).semi == "5m"
+
+
+def test_a_stable_slot_under_the_least_is_not_marked_but_the_growing_conversation_is():
+    short = Shape(stable=200, semi=100, history=50)
+
+    assert marked(decided(uses(3.0, 3.0, 3.0), shape=short)) == ("", "", "5m")
+
+
+def test_openai_writes_the_end_by_itself_and_the_stable_mark_is_free_then():
+    found = decided(uses(history=3.0, is_lone=True), OPENAI)
+
+    assert (marked(found), found.explicit) == (("30m", "", ""), False)
+
+
+def test_openai_is_told_to_write_only_what_others_share_once_questions_are_known_to_be_lone():
+    found = decided(uses(stable=5.0, is_lone=True), OPENAI)
+
+    assert (marked(found), found.explicit) == (("30m", "", ""), True)
+
+
+def test_openai_is_told_to_write_nothing_where_nothing_is_read_again():
+    found = decided(uses(is_lone=True), OPENAI)
+
+    assert (marked(found), found.explicit) == (("", "", ""), True)
+
+
+def test_openai_keeps_its_own_choice_while_nothing_is_known():
+    found = decided(uses(stable=5.0), OPENAI)
+
+    assert (marked(found), found.explicit) == (("30m", "", ""), False)
+    assert "too little is known" in found.why
+
+
+def test_no_longer_lifetime_is_bought_at_openai_than_what_it_writes_anyway():
+    patient = Uses(stable={}, semi={}, history={"30m": 0.2, "12h": 9.0})
+    hour = Uses(stable={}, semi={}, history={"5m": 0.2, "1h": 9.0})
+
+    assert decided(patient, OPENAI).history == ""
+    assert decided(hour, ANTHROPIC).history == "1h"
+
+
+def test_tools_alone_cannot_be_marked_at_openai():
+    tools = Shape(stable=8_000, history=300, ends_system=False)
+
+    assert decided(uses(stable=5.0, history=3.0), OPENAI, tools).stable == ""
+    assert decided(uses(stable=5.0, is_lone=True), OPENAI, tools).stable == ""
+    assert decided(uses(stable=5.0), ANTHROPIC, tools).stable == "5m"
+
+
+def test_short_stable_text_is_not_marked_at_openai():
+    assert decided(uses(history=3.0), OPENAI, Shape(stable=500, history=900)).stable == ""
+
+
+def test_free_writes_need_no_marks():
+    found = decided(uses(9.0, 9.0, 9.0), INTERVAL)
+
+    assert (marked(found), found.key) == (("", "", ""), "")
+
+
+def test_once_a_conversation_went_on_the_first_call_of_the_next_is_marked_for_five_minutes():
+    habits = Habits()
+    habits.observe(0.0, Seen(shares=False))
+    habits.observe(10.0, Seen(before=1, gap=10.0))
+    habits.observe(20.0, Seen())
+
+    assert marked(decided(habits.uses(ANTHROPIC.lifetimes, is_open=True))) == ("5m", "5m", "5m")
+
+
+def test_the_first_lone_question_of_a_feature_never_marks_what_only_it_says():
+    habits = Habits()
+    habits.observe(0.0, Seen())
+
+    assert decided(habits.uses(ANTHROPIC.lifetimes, is_open=False)).history == ""
+    assert not decided(habits.uses(OPENAI.lifetimes, is_open=False), OPENAI).explicit
+
+
+def test_keys_route_or_are_left_out_as_the_cache_wants():
+    def of(name: str, provider: str) -> str:
+        return key(Regime(name=name, provider=provider), ROAD)
+
+    assert of("block-chain", "mistral") == "t"
+    assert of("block-chain", "xai") == "f"
+    assert of("block-chain", "vllm") == of("implicit", "sglang") == ""
+    assert of("implicit", "fireworks") == "t"
+    assert of("prefix-unit", "deepseek") == of("implicit", "google") == ""
+    assert of("anthropic-breakpoint", "anthropic") == ""
+
+
+@given(
+    st.sampled_from([ANTHROPIC, OPENAI, INTERVAL, Regime()]),
+    st.integers(0, 10**7),
+    st.integers(0, 10**7),
+    st.integers(0, 10**7),
+    st.tuples(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100)),
+)
+def test_a_policy_says_why_and_buys_what_is_sold(regime, stable, semi, history, expected):
+    shape = Shape(stable=stable, semi=semi, history=history)
+
+    found = decided(uses(*expected), regime, shape)
+
+    assert found.why
+    assert set(marked(found)) <= {"", *regime.writes}
+
+
+def test_it_is_decided_again_whenever_there_are_twice_as_many_answers():
+    found = [stage(turns) for turns in (0, 1, 2, 3, 4, 7, 8, 1_000)]
+
+    assert found == [0, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_a_first_call_that_comes_again_is_decided_apart():
+    assert stage(0, 1) not in {stage(turns) for turns in range(1_000)}
+    assert stage(3, 9) == stage(3)
+
+
+@pytest.mark.parametrize("name", ["openai-interval", "openai-breakpoint"])
+@pytest.mark.parametrize("provider", ["openai", "azure"])
+def test_openai_and_azure_route_by_the_prompt_alone_however_busy_a_prefix_is(name, provider):
+    assert key(Regime(name=name, provider=provider), ROAD) == ""
+
+
+def test_what_is_decided_again_keeps_its_key_and_never_switches_openais_own_choice_off():
+    before = Policy(key="a")
+    found = reviewed(Policy(stable="30m", explicit=True, key="b"), before)
+
+    assert found == Policy(stable="30m", key="a")
+    assert reviewed(Policy(explicit=True), Policy(explicit=True)).explicit
+
+
+EQUIPPED = Shape(tools=5_000, stable=8_000, history=300)
+
+
+def of_tools(count: float) -> Uses:
+    return Uses(stable={}, semi={}, history={}, tools=dict.fromkeys(("5m", "1h", "30m"), count))
+
+
+def test_tools_are_marked_where_only_they_are_read_again():
+    found = decided(of_tools(5.0), shape=EQUIPPED)
+
+    assert (found.tools, marked(found)) == ("5m", ("", "", ""))
+    assert "tools (5m)" in found.why
+
+
+def test_tools_are_not_marked_where_that_does_not_pay_or_cannot_be():
+    alone, few = Shape(tools=5_000, stable=5_000), Shape(tools=300, stable=8_000)
+
+    assert decided(of_tools(0.2), shape=EQUIPPED).tools == ""
+    assert decided(of_tools(5.0), shape=few).tools == ""
+    assert decided(of_tools(5.0), shape=alone).tools == ""
+    assert decided(of_tools(5.0), OPENAI, EQUIPPED).tools == ""
+
+
+EVERYWHERE = Policy(tools="5m", stable="5m", semi="5m", history="5m", key="k", why="It pays.")
+BEGAN = Opening(tools=3, stable=4, head=1, first=2)
+
+
+def test_a_conversation_that_begins_as_before_is_marked_as_decided():
+    assert vetted(EVERYWHERE, ANTHROPIC, [BEGAN], BEGAN) is EVERYWHERE
+
+
+def test_behind_a_stable_slot_that_changes_nothing_is_marked():
+    now = Opening(tools=3, stable=4, head=7, first=8)
+    found = vetted(EVERYWHERE, ANTHROPIC, [BEGAN], now)
+
+    assert (found.tools, marked(found), found.key) == ("5m", ("", "", ""), "k")
+    assert "begins in another way" in found.why
+
+
+def test_where_only_what_follows_the_stable_slot_changes_that_stays_marked():
+    found = vetted(EVERYWHERE, ANTHROPIC, [BEGAN], Opening(tools=3, stable=4, head=1, first=8))
+
+    assert marked(found) == ("5m", "", "")
+    assert not found.explicit
+
+
+def begun(*firsts: int) -> list[Opening]:
+    return [Opening(tools=3, stable=4, head=first, first=first) for first in firsts]
+
+
+def test_openai_is_told_to_write_nothing_where_many_calls_all_begin_in_another_way():
+    (now,) = begun(9)
+
+    assert vetted(Policy(history="30m"), OPENAI, begun(*range(6)), now).explicit
+    assert vetted(Policy(key="k"), INTERVAL, begun(*range(6)), now) == Policy(key="k")
+
+
+@pytest.mark.parametrize("firsts", [(1,), (1, 2, 3), (1, 1, 1, 2, 2, 2), (1, 2, 3, 4, 5, 1, 2, 3)])
+def test_openais_own_choice_stays_where_few_begin_otherwise_or_some_begin_alike(firsts):
+    (now,) = begun(9)
+
+    assert not vetted(Policy(history="30m"), OPENAI, begun(*firsts), now).explicit
+
+
+def test_callers_that_take_turns_in_one_conversation_each_go_on():
+    helper = Opening(tools=0, stable=1, head=7, first=8)
+
+    assert vetted(EVERYWHERE, ANTHROPIC, [BEGAN, helper], BEGAN) is EVERYWHERE
+    assert vetted(EVERYWHERE, ANTHROPIC, [], BEGAN) is EVERYWHERE
+
+
+def test_a_stable_slot_that_few_of_the_latest_calls_had_is_not_marked():
+    others = [Opening(tools=3, stable=4, head=head, first=head) for head in (5, 6, 7)]
+    now = Opening(tools=3, stable=4, head=7, first=8)
+
+    assert vetted(EVERYWHERE, ANTHROPIC, others, now).stable == ""
+    assert vetted(EVERYWHERE, ANTHROPIC, others[1:], now).stable == "5m"
+
+
+WITHOUT_ITS_END = Shape(stable=8_000, history=300, back=1)
+
+
+def test_a_mark_leaves_out_what_is_not_repeated_where_more_is_read_of_it_then():
+    assert back([0.1, 0.9, 0.9], [300, 250, 200]) == 1
+    assert back([0.9, 0.95, 0.95], [300, 299, 200]) == 0
+    assert back([0.1, 0.9, 0.9], [300, 10, 0]) == 0
+    assert back([0.1, 0.9], [0, 0]) == 0
+
+
+def test_what_is_left_out_is_part_of_what_is_decided():
+    found = decided(uses(history=3.0), shape=WITHOUT_ITS_END)
+
+    assert (found.history, found.back) == ("5m", 1)
+    assert "without its last 1 block:" in found.why
+    assert decided(uses(), shape=WITHOUT_ITS_END).back == 0
+
+
+def test_openais_own_choice_stays_beside_a_mark_before_an_end_that_is_not_repeated():
+    found = decided(uses(history=3.0), OPENAI, WITHOUT_ITS_END)
+
+    assert (found.history, found.back, found.explicit) == ("30m", 1, False)

@@ -1,0 +1,368 @@
+"""Each reason, found from calls that went before."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from proxy.caches.regime import Regime
+from proxy.prefix.explain.findings import Evidence
+from proxy.prefix.explain.misses import miss
+from proxy.prefix.explain.reasons import Confidence, Miss, Reason
+from proxy.prefix.prediction.changes import Traces
+from proxy.prefix.prediction.prefix_chains import Chains
+from proxy.prefix.prediction.sent import Sent
+from proxy.prefix.prompts.prompt import Prompt
+from slo.usage import Usage
+from tests.proxy.prefix.sendings import (
+    ANTHROPIC,
+    DEEPSEEK,
+    GEMINI,
+    INTERVAL,
+    OPENAI,
+    VLLM,
+    body,
+    sent,
+    users,
+)
+
+RULES = "".join(f"Rule {n} of this house is kept by everyone.\n" for n in range(400))
+ALONE = (("system", RULES), ("user", "Hello"))
+ON = (*ALONE, ("assistant", "Hello you"), ("user", "What now?"))
+
+
+class House:
+    """Calls that went before, and what is found for the next."""
+
+    def __init__(self) -> None:
+        self.chains = Chains()
+        self.traces = Traces()
+
+    def went(self, call: Sent, now: float = 0, usage: Usage | None = None) -> "House":
+        self.chains.note(call, usage, now)
+        self.traces.note(call, now)
+        return self
+
+    def evidence(self, call: Sent, now: float) -> Evidence:
+        return Evidence(
+            sent=call,
+            expected=self.chains.expected(call, now),
+            before=self.traces.before(call),
+            now=now,
+        )
+
+    def missed(
+        self, call: Sent, now: float = 1, read: int = 0, shown: Prompt | None = None
+    ) -> Miss | None:
+        usage = Usage(input=call.estimate - read, cache_read=read)
+        return miss(self.evidence(call, now), usage, shown=shown)
+
+
+def call(
+    regime: Regime, *messages: tuple[str, str], marks: dict[int, str] | None = None, **more: Any
+) -> Sent:
+    return sent(regime, *messages, marks=marks, **{"conversation": b"one", **more})
+
+
+def told(found: Miss | None) -> tuple[Reason, str, Confidence | None]:
+    assert found is not None
+    return found.reason, found.detail, found.confidence
+
+
+def test_nothing_like_it_was_sent_before():
+    found = House().missed(call(VLLM, *ALONE))
+
+    assert told(found) == (
+        Reason.FIRST_SEEN,
+        "nothing like it was sent before",
+        Confidence.CERTAIN,
+    )
+    assert found is not None
+    assert (found.tokens, found.nanos) == (0, 0)
+
+
+def test_nothing_of_it_was_in_the_features_last_call():
+    house = House().went(users(VLLM, ("a", 500), conversation=b"one", feature=b"f"))
+
+    found = house.missed(users(VLLM, ("b", 500), conversation=b"two", feature=b"f"))
+
+    assert told(found)[0] is Reason.FIRST_SEEN
+    assert told(found)[2] is Confidence.LIKELY
+
+
+def test_a_prompt_below_the_minimum():
+    house = House().went(users(GEMINI, ("a", 500)))
+
+    assert told(house.missed(users(GEMINI, ("a", 500)))) == (
+        Reason.BELOW_MINIMUM,
+        "500 tokens; nothing below 4,096 is cached",
+        Confidence.CERTAIN,
+    )
+
+
+def test_too_little_of_a_prompt_is_repeated():
+    house = House().went(users(GEMINI, ("a", 500), ("b", 9_000)))
+
+    assert told(house.missed(users(GEMINI, ("a", 500), ("c", 9_000)))) == (
+        Reason.BELOW_MINIMUM,
+        "500 tokens are repeated; nothing below 4,096 is cached",
+        Confidence.LIKELY,
+    )
+
+
+def test_idle_for_longer_than_anything_lives():
+    house = House().went(call(GEMINI, *ALONE))
+
+    assert told(house.missed(call(GEMINI, *ON), now=612)) == (
+        Reason.EXPIRED,
+        "idle for 612 s; entries live 240 s",
+        Confidence.CERTAIN,
+    )
+
+
+def test_idle_for_longer_than_was_promised():
+    house = House().went(call(GEMINI, *ALONE))
+
+    assert told(house.missed(call(GEMINI, *ON), now=300)) == (
+        Reason.EXPIRED,
+        "idle for 300 s; entries live 240 s",
+        Confidence.LIKELY,
+    )
+
+
+def test_a_longer_lifetime_would_have_held():
+    house = House().went(call(ANTHROPIC, *ALONE, marks={1: "5m"}))
+
+    assert told(house.missed(call(ANTHROPIC, *ON, marks={3: "5m"}), now=700)) == (
+        Reason.EXPIRED,
+        "idle for 700 s; entries live 300 s",
+        Confidence.CERTAIN,
+    )
+
+
+def test_the_line_that_changed_is_the_reason():
+    house = House().went(call(VLLM, ("system", f"Time: 12:00\n{RULES}"), ("user", "Hello")))
+    later = call(VLLM, ("system", f"Time: 12:01\n{RULES}"), ("user", "Hello"))
+
+    found = house.missed(later)
+
+    assert told(found) == (Reason.DIVERGED, "system line 1 changed", Confidence.CERTAIN)
+    assert found is not None
+    assert found.tokens > 0.9 * later.estimate
+
+
+def test_words_stand_in_the_detail_only_where_they_may_be_shown():
+    house = House().went(call(VLLM, ("system", f"Time: 12:00\n{RULES}"), ("user", "Hello")))
+    messages = (("system", f"Time: 12:01\n{RULES}"), ("user", "Hello"))
+    prompt, _ = body(*messages)
+
+    found = house.missed(call(VLLM, *messages), shown=prompt)
+
+    assert told(found)[1] == "system line 1: `Time: 12:01` changed"
+    assert "12:01" not in told(house.missed(call(VLLM, *messages)))[1]
+
+
+def test_tools_that_moved_are_the_reason():
+    house = House().went(call(VLLM, *ALONE, tools=("a", "b", "c")))
+
+    assert told(house.missed(call(VLLM, *ON, tools=("b", "a", "c"))))[:2] == (
+        Reason.DIVERGED,
+        "tools[0] moved",
+    )
+
+
+def test_of_another_conversation_a_reason_is_likely():
+    house = House().went(call(VLLM, ("system", f"1\n{RULES}"), conversation=b"a", feature=b"f"))
+
+    found = house.missed(call(VLLM, ("system", f"2\n{RULES}"), conversation=b"b", feature=b"f"))
+
+    assert told(found) == (Reason.DIVERGED, "system line 1 changed", Confidence.LIKELY)
+
+
+def test_a_parameter_that_shapes_the_prefix_is_the_reason():
+    house = House().went(call(OPENAI, *ALONE, early={"model": b"m", "verbosity": b"x"}))
+    later = call(OPENAI, *ON, early={"model": b"m", "reasoning_effort": b"x"})
+
+    assert told(house.missed(later)) == (
+        Reason.PARAMETER_CHANGED,
+        "reasoning_effort and verbosity changed",
+        Confidence.CERTAIN,
+    )
+
+
+def test_a_parameter_that_shapes_messages_is_the_reason_only_where_they_are_next():
+    long = (*ALONE, ("user", "x" * 40_000))
+    marks = {0: "5m", 2: "5m"}
+    late = {"tool_choice": b"x"}
+    house = House().went(call(ANTHROPIC, *long, marks=marks))
+
+    found = house.missed(call(ANTHROPIC, *long, marks=marks, late=late), read=4_000)
+    assert told(found)[:2] == (Reason.PARAMETER_CHANGED, "tool_choice changed")
+    found = house.missed(call(ANTHROPIC, ("system", f"x\n{RULES}"), *long[1:], late=late))
+    assert told(found)[:2] == (Reason.DIVERGED, "system line 1 added")
+
+
+def test_another_cache_key_is_elsewhere():
+    house = House().went(call(VLLM, *ALONE, early={"prompt_cache_key": b"a"}))
+
+    assert told(house.missed(call(VLLM, *ON, early={"prompt_cache_key": b"b"})))[:2] == (
+        Reason.ELSEWHERE,
+        "prompt_cache_key changed",
+    )
+
+
+def test_another_place_is_elsewhere():
+    house = House().went(call(VLLM, *ALONE, place=b"a"))
+
+    assert told(house.missed(call(VLLM, *ON, place=b"b")))[0] is Reason.ELSEWHERE
+
+
+TALK = tuple((role, f"{n} " * 600) for n, role in enumerate(["user", "assistant"] * 6 + ["user"]))
+
+
+def test_a_conversation_that_the_caller_shortened_was_compacted():
+    house = House().went(call(VLLM, ("system", "a"), *TALK))
+
+    assert told(house.missed(call(VLLM, ("system", "a"), *TALK[6:], ("user", "x")))) == (
+        Reason.COMPACTED,
+        "messages[1] removed: 6 messages gone",
+        Confidence.LIKELY,
+    )
+
+
+def test_a_conversation_that_we_shortened_was_compacted_for_certain():
+    house = House().went(call(VLLM, ("system", "a"), *TALK))
+    later = call(VLLM, ("system", "a"), ("user", "In short: x"), *TALK[8:], compacted=True)
+
+    assert told(house.missed(later)) == (
+        Reason.COMPACTED,
+        "the gateway shortened the conversation",
+        Confidence.CERTAIN,
+    )
+
+
+@pytest.mark.parametrize("kept", [(("system", "a"),), ()])
+@pytest.mark.parametrize("facts", [RULES, "x"])
+def test_what_a_reset_leaves_is_not_blamed_on_the_minimum(kept, facts):
+    house = House().went(call(ANTHROPIC, *kept, *TALK))
+    after = (*kept, ("user", f"In short: {facts}"))
+
+    assert told(house.missed(call(ANTHROPIC, *after, compacted=True))) == (
+        Reason.COMPACTED,
+        "the gateway shortened the conversation",
+        Confidence.CERTAIN,
+    )
+    assert told(house.missed(call(ANTHROPIC, *after)))[0] is not Reason.COMPACTED
+    alone = told(House().missed(call(ANTHROPIC, *after, compacted=True)))[0]
+    assert alone is (Reason.FIRST_SEEN if facts == RULES else Reason.BELOW_MINIMUM)
+
+
+def test_a_call_that_was_forgotten_here_leaves_the_reason_open():
+    house = House().went(call(VLLM, *ALONE))
+    house.chains = Chains()
+
+    assert told(house.missed(call(VLLM, *ON))) == (
+        Reason.PROVIDER_SIDE,
+        "no difference was found to the call before",
+        Confidence.POSSIBLE,
+    )
+
+
+def test_no_mark_is_the_reason():
+    house = House().went(call(ANTHROPIC, *ALONE))
+
+    reason, detail, sure = told(house.missed(call(ANTHROPIC, *ON)))
+
+    assert (reason, sure) == (Reason.UNMARKED, Confidence.CERTAIN)
+    assert detail.startswith("no mark; ")
+
+
+def test_marks_that_stand_too_early_are_the_reason():
+    talk = (("system", RULES), *TALK)
+    house = House().went(call(ANTHROPIC, *talk, marks={0: "5m"}))
+    later = call(ANTHROPIC, *talk, ("user", "x"), marks={0: "5m"})
+
+    reason, detail, _ = told(house.missed(later, read=later.blocks[0].size // 4))
+
+    assert reason is Reason.UNMARKED
+    assert detail.startswith("nothing was stored beyond ")
+
+
+def test_an_entry_that_no_mark_reaches_is_the_reason():
+    house = House().went(call(ANTHROPIC, *ALONE, marks={1: "5m"}))
+    many = (*ALONE, *[("user", f"{n}") for n in range(40)])
+
+    reason, detail, _ = told(house.missed(call(ANTHROPIC, *many, marks={41: "5m"})))
+
+    assert reason is Reason.UNMARKED
+    assert detail.endswith("are stored; no mark of this call looks there")
+
+
+def test_more_marks_than_are_taken_are_the_reason():
+    house = House().went(call(ANTHROPIC, *ALONE))
+    marks = dict.fromkeys(range(5), "5m")
+
+    found = house.missed(call(ANTHROPIC, *ON, ("user", "x"), marks=marks))
+
+    assert told(found)[:2] == (Reason.UNMARKED, "5 marks, and at most 4 taken")
+
+
+def test_what_is_shared_for_the_first_time_is_not_kept_yet_by_deepseek():
+    house = House().went(users(DEEPSEEK, ("a", 2_000), ("b", 100)))
+
+    assert told(house.missed(users(DEEPSEEK, ("a", 2_000), ("c", 100)))) == (
+        Reason.PROVIDER_SIDE,
+        "what calls share is kept from its second use on",
+        Confidence.LIKELY,
+    )
+
+
+def test_too_many_calls_in_a_minute_go_elsewhere():
+    house = House()
+    for second in range(20):
+        house.went(users(INTERVAL, ("a", 9_000)), second)
+
+    assert told(house.missed(users(INTERVAL, ("a", 9_000)), now=20)) == (
+        Reason.ELSEWHERE,
+        "21 calls in a minute began alike; 15 fit one machine",
+        Confidence.LIKELY,
+    )
+
+
+def test_what_should_have_been_read_and_was_not_is_the_providers():
+    marked = call(ANTHROPIC, *ALONE, marks={1: "5m"})
+    house = House().went(marked)
+
+    reason, detail, sure = told(house.missed(call(ANTHROPIC, *ON, marks={3: "5m"})))
+
+    assert (reason, sure) == (Reason.PROVIDER_SIDE, Confidence.LIKELY)
+    assert detail.endswith("tokens should have been there")
+    house = House().went(call(INTERVAL, *ALONE))
+    assert told(house.missed(call(INTERVAL, *ON)))[2] is Confidence.POSSIBLE
+    house = House().went(call(VLLM, *ALONE))
+    assert told(house.missed(call(VLLM, *ON)))[2] is Confidence.POSSIBLE
+
+
+def test_what_is_hardly_above_the_minimum_by_our_estimate_may_be_below_it():
+    house = House().went(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))
+
+    assert told(house.missed(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))) == (
+        Reason.BELOW_MINIMUM,
+        "about 1,100 tokens; nothing below 1,024 is cached",
+        Confidence.POSSIBLE,
+    )
+
+
+def test_steps_that_an_estimate_misses_do_not_look_like_a_death():
+    house = House().went(users(INTERVAL, ("a", 12_000)))
+    evidence = house.evidence(users(INTERVAL, ("a", 12_000)), 3)
+
+    found = miss(evidence, Usage(input=10_800))
+
+    assert told(found)[0] is Reason.PROVIDER_SIDE
+
+
+def test_evidence_can_be_kept_until_the_answer_ends():
+    kept = House().evidence(call(VLLM, *ALONE), 5)
+
+    assert msgspec.structs.replace(kept, now=6).now == 6

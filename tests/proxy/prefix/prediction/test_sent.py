@@ -1,0 +1,106 @@
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.prefix.prediction.sent import LARGE, LINES, Sent, in_talk, parted, said, split, told
+from proxy.prefix.prompts.objects import Unplannable
+from tests.proxy.prefix.sendings import ANTHROPIC, VLLM, block, body, fingerprint, sent, users
+
+
+def test_equal_beginnings_have_equal_points():
+    one = users(VLLM, ("a", 10), ("b", 10))
+    other = users(VLLM, ("a", 10), ("c", 10))
+
+    assert one.points[:2] == other.points[:2]
+    assert one.points[2] != other.points[2]
+    assert one.ends == (0, 40, 80)
+
+
+def test_without_a_conversation_only_the_end_of_leading_texts_may_be_a_breakpoint():
+    assert sent(VLLM, ("system", "a")).eligible == (1,)
+    assert sent(VLLM).eligible == ()
+
+
+def test_what_shapes_the_prefix_parts_all_of_it():
+    plain = users(VLLM, ("a", 10))
+
+    assert users(VLLM, ("a", 10), place=b"x").points[0] != plain.points[0]
+    assert users(VLLM, ("a", 10), early={"model": b"x"}).points[0] != plain.points[0]
+
+
+def test_what_shapes_the_messages_leaves_what_stands_before_them():
+    chosen = sent(VLLM, ("system", "a"), ("user", "b"), late={"tool_choice": b"x"})
+    plain = sent(VLLM, ("system", "a"), ("user", "b"))
+
+    assert chosen.points[:2] == plain.points[:2]
+    assert chosen.points[2] != plain.points[2]
+
+
+def test_names_and_values_of_parameters_do_not_run_into_one_another():
+    one = users(VLLM, ("a", 10), early={"ab": b"c"})
+    other = users(VLLM, ("a", 10), early={"a": b"bc"})
+
+    assert one.points != other.points
+
+
+def test_tokens_are_reckoned_from_bytes_where_nobody_counted():
+    call = Sent(regime=VLLM, blocks=(block("a", 401),), tail=3)
+
+    assert call.estimate == 101
+    assert call.kept == 0
+    assert Sent(regime=VLLM).scale().tokens_of(0) == 0
+
+
+def test_bytes_beyond_what_was_counted_are_reckoned_by_what_was():
+    scale = users(VLLM, ("a", 100), ("b", 100)).scale(400, 40).of(200)
+
+    assert [scale.tokens_of(size) for size in (0, 200, 400, 600, 800)] == [0, 20, 40, 120, 200]
+    assert scale.of(80).tokens_of(600) == 60
+    assert scale.of(20).tokens_of(400) == 10
+
+
+@given(st.text())
+def test_lines_make_up_the_text(words):
+    assert "".join(split(words)) == words
+
+
+def test_only_so_many_lines_are_told_apart():
+    assert len(split("\n" * 5_000)) == LINES + 1
+
+
+def test_the_lines_of_leading_texts_are_known_by_block():
+    prompt, blocks = body(("system", "one\ntwo"), ("user", "three"), tools=("t",))
+
+    found = told(prompt, blocks, fingerprint)
+
+    assert list(found) == [1]
+    assert list(found[1].sizes) == [4, 3]
+    assert parted(found[1].digests) == [fingerprint(b"one\n")[:8], fingerprint(b"two")[:8]]
+    assert in_talk(blocks[2])
+
+
+def test_a_text_that_is_too_large_is_not_taken_apart():
+    prompt, blocks = body(("system", "a" * LARGE), ("user", "b"))
+
+    assert told(prompt, blocks, fingerprint) == {}
+
+
+def test_a_part_that_is_no_text_has_no_words():
+    prompt, blocks = body(("system", "a"), ("user", "b"))
+    picture = msgspec.json.encode({"role": "system", "content": [{"type": "image_url"}]})
+    prompt = msgspec.structs.replace(prompt, messages=(picture,))
+
+    assert said(prompt, blocks[0]) == ""
+
+
+def test_a_block_whose_message_cannot_be_read_is_unplannable():
+    prompt, blocks = body(("system", "a"), ("user", "b"))
+    prompt = msgspec.structs.replace(prompt, messages=(b"1",))
+
+    with pytest.raises(Unplannable):
+        told(prompt, blocks, fingerprint)
+
+
+def test_a_call_on_anthropic_needs_no_count():
+    assert sent(ANTHROPIC, ("user", "hello")).estimate > 0

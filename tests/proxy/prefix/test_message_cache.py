@@ -1,0 +1,110 @@
+import msgspec
+import pytest
+
+from proxy.prefix.message_cache import Readings
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.prompt import Reading
+from tests.proxy.prefix.sendings import fingerprint
+
+
+def other(raw: bytes) -> bytes:
+    return fingerprint(b"other" + raw)
+
+
+def said(role: str, content: object) -> bytes:
+    return msgspec.json.encode({"role": role, "content": content})
+
+
+def test_a_message_is_known_by_role_print_marks_and_tags():
+    plain, marked = (
+        said("user", "hi"),
+        said("system", [{"type": "text", "text": "", "cache_control": {}}]),
+    )
+    declared = said("user", "<tg:variable>now</tg:variable>")
+
+    bare = said("system", "")
+    print_, other_, short = map(fingerprint, (plain, declared, bare))
+    assert Readings().of(fingerprint, [plain, marked, declared]) == (
+        Reading("user", print_, may_mark=False, tagged=False, says=print_),
+        Reading("system", fingerprint(marked), tagged=False, bare=(len(bare), short), says=short),
+        Reading("user", other_, may_mark=False, tagged=True, says=other_),
+    )
+
+
+def test_a_message_that_comes_again_is_not_read_again():
+    seen: list[bytes] = []
+
+    def noting(raw: bytes) -> bytes:
+        seen.append(raw)
+        return fingerprint(raw)
+
+    readings, message = Readings(), said("user", "hi")
+    first = readings.of(noting, [message])
+
+    assert readings.of(noting, [bytes(bytearray(message))]) == first
+    assert seen == [message]
+
+
+def test_another_team_shares_nothing():
+    readings, message = Readings(), said("user", "hi")
+
+    assert readings.of(fingerprint, [message]) != readings.of(other, [message])
+
+
+def test_what_is_remembered_is_bounded_and_what_is_used_stays():
+    readings = Readings(most=8)
+    messages = [said("user", str(number)) for number in range(100)]
+    for message in messages:
+        readings.of(fingerprint, [messages[0], message])
+
+    assert len(readings) <= 8
+    assert readings.of(fingerprint, messages[:1])[0].digest == fingerprint(messages[0])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'{"role":"user","content":"lost","content":"kept"}',
+        b'{"role":"user","role":"user","content":"a"}',
+        b'{"role":"user","\\u0063ontent":"a"}',
+        b'{"role":"user","content":[{"type":"text","text":"lost","text":"kept"}]}',
+        b'{"role":"user","content":["a",{"type":"text","\\u0074ext":"a"}]}',
+    ],
+)
+def test_what_cannot_be_written_again_as_it_is_is_not_planned(message):
+    with pytest.raises(Unplannable, match="stands twice or is escaped"):
+        Readings().of(fingerprint, [message])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [b"1", b"null", b'{"role":1}', b'{"role":"user","content":[\xff]}', b'{"\xff":1}'],
+)
+def test_what_cannot_be_read_is_not_planned(message):
+    with pytest.raises(Unplannable):
+        Readings().of(fingerprint, [message])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b' { "role" : "user" ,\n"content"\t: [ "a" , { "type" : "text", "text":"b" } ] } ',
+        b"{}",
+        b'{"role":"user","content":5}',
+        '{"role":"user","name":"Zoë","content":null}'.encode(),
+    ],
+)
+def test_white_space_and_odd_contents_are_read(message):
+    assert Readings().of(fingerprint, [message])[0].digest == fingerprint(message)
+
+
+def test_a_part_whose_key_cannot_be_read_is_not_planned():
+    with pytest.raises(Unplannable):
+        Readings().of(fingerprint, [b'{"role":"user","content":[{"\xff":1}]}'])
+
+
+def test_what_it_says_is_the_same_however_it_is_written():
+    parts = [{"type": "text", "text": "hi", "cache_control": {}}]
+    forms = [said("user", "hi"), said("user", parts), b'{"content" : "hi", "role":"user"}']
+
+    assert len({one.says for one in Readings().of(fingerprint, forms)}) == 1

@@ -1,0 +1,339 @@
+"""The Anthropic wire, as the pipeline meets it."""
+
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.catalog.entries import Route, Upstream
+from proxy.errors import InvalidCall
+from proxy.providers.anthropic.adapter import AnthropicWire
+from proxy.providers.port import Prepared, Wire
+from proxy.records.call import Call, Key
+from proxy.records.request_fields import ask
+from slo.usage import Usage
+from tests.fakes.desk import call, route
+
+_KEY = Key(id="key_1", team="t", team_name="T")
+_ROUTE = Route(
+    name="a/claude",
+    upstream=Upstream(name="a", kind="anthropic", base_url="https://a.test/v1"),
+    model="claude",
+)
+_ANSWER = {
+    "id": "msg_1",
+    "content": [{"type": "text", "text": "hello"}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 3, "output_tokens": 2},
+}
+_STREAM = b"".join(
+    b"data: " + orjson.dumps(event) + b"\n\n"
+    for event in [
+        {"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 3}}},
+        {"type": "content_block_start", "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "hello"}},
+        {"type": "content_block_stop"},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 2},
+        },
+        {"type": "message_stop"},
+    ]
+)
+
+
+def _call(
+    body: dict[str, Any],
+    endpoint: str = "chat/completions",
+    headers: dict[str, str] | None = None,
+    method: str = "POST",
+) -> Call:
+    written = orjson.dumps({"model": "public", **body})
+    return Call(
+        id="call_1",
+        key=_KEY,
+        method=method,
+        endpoint=endpoint,
+        headers=headers or {},
+        body=written,
+        ask=ask(written),
+        arrived=1_700_000_000.5,
+    )
+
+
+def _chat(**fields: Any) -> Call:
+    return _call({"messages": [{"role": "user", "content": "hi"}], **fields})
+
+
+def _read(prepared: Prepared, answer: bytes) -> bytes:
+    assert prepared.reader is not None
+    return prepared.reader.feed(answer) + prepared.reader.end()
+
+
+def test_a_chat_call_goes_to_messages_under_the_pinned_version() -> None:
+    wire: Wire = AnthropicWire()
+    prepared = wire.request(_chat(seed=1), _ROUTE)
+
+    assert (prepared.method, prepared.path) == ("POST", "/messages")
+    assert prepared.headers == {
+        "content-type": "application/json",
+        "anthropic-version": "2023-06-01",
+    }
+    assert orjson.loads(prepared.body)["model"] == "claude"
+    assert prepared.notes == ("dropped seed: the model has no such parameter",)
+
+
+def test_of_the_callers_headers_only_beta_features_go_along() -> None:
+    headers = {"anthropic-beta": "b-2026-01-01", "anthropic-version": "x", "openai-beta": "y"}
+    call = _call({"messages": [{"role": "user", "content": "hi"}]}, headers=headers)
+    sent = AnthropicWire().request(call, _ROUTE).headers
+
+    assert sent["anthropic-beta"] == "b-2026-01-01"
+    assert sent["anthropic-version"] == "2023-06-01"
+    assert "openai-beta" not in sent
+
+
+def test_an_answer_comes_back_under_the_callers_name_and_time() -> None:
+    given = orjson.loads(_read(AnthropicWire().request(_chat(), _ROUTE), orjson.dumps(_ANSWER)))
+
+    assert (given["model"], given["created"]) == ("public", 1_700_000_000)
+    assert given["choices"][0]["message"]["content"] == "hello"
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_stream_comes_back_with_usage_where_it_was_asked_for(*, asked: bool) -> None:
+    call = _chat(stream=True, stream_options={"include_usage": asked})
+    given = _read(AnthropicWire().request(call, _ROUTE), _STREAM)
+
+    assert (b'"prompt_tokens":3' in given) == asked
+    assert given.endswith(b"data: [DONE]\n\n")
+
+
+def test_a_response_is_asked_for_and_read_through_the_chat_wire() -> None:
+    prepared = AnthropicWire().request(_call({"input": "hi"}, "responses"), _ROUTE)
+    given = orjson.loads(_read(prepared, orjson.dumps(_ANSWER)))
+
+    assert orjson.loads(prepared.body)["messages"][0]["content"] == [{"type": "text", "text": "hi"}]
+    assert given["object"] == "response"
+    assert given["output"][-1]["content"][0]["text"] == "hello"
+    assert given["usage"]["input_tokens"] == 3
+
+
+def test_a_streamed_response_ends_complete_and_with_usage() -> None:
+    call = _call({"input": "hi", "stream": True}, "responses")
+    given = _read(AnthropicWire().request(call, _ROUTE), _STREAM)
+
+    assert b"event: response.completed" in given
+    assert b'"input_tokens":3' in given
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "method"), [("embeddings", "POST"), ("completions", "POST"), ("responses", "GET")]
+)
+def test_what_anthropic_does_not_serve_is_refused_with_a_way_out(
+    endpoint: str, method: str
+) -> None:
+    with pytest.raises(InvalidCall, match="ask a model of another provider") as caught:
+        AnthropicWire().request(_call({"input": "hi"}, endpoint, method=method), _ROUTE)
+
+    assert caught.value.code == "unsupported_endpoint"
+
+
+def test_the_wire_reads_its_own_usage_and_errors() -> None:
+    wire = AnthropicWire()
+
+    assert wire.usage({"input_tokens": 1, "cache_read_input_tokens": 2}) == Usage(
+        input=1, cache_read=2
+    )
+    assert wire.failure(529, {}, b"").status == 503
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "mend"),
+    [("messages", "/v1/chat/completions"), ("embeddings", "another provider")],
+)
+def test_what_anthropic_does_not_serve_is_told_with_a_mend(endpoint, mend):
+    asked = call(b'{"model":"claude-x"}', endpoint)
+    with pytest.raises(InvalidCall, match=mend):
+        AnthropicWire().request(asked, route(kind="anthropic"))
+
+
+_COMPACTION = {"type": "compaction", "content": "so far", "encrypted_content": "b3BhcXVl"}
+_THRESHOLD = [{"type": "compaction", "compact_threshold": 60_000}]
+
+
+def _compacting(**fields: Any) -> Call:
+    body = {"input": "hi", "context_management": _THRESHOLD, **fields}
+    return _call(body, "responses", {"anthropic-beta": "theirs"})
+
+
+def test_what_the_body_needs_joins_the_betas_of_operator_and_caller() -> None:
+    upstream = Upstream(
+        name="a", kind="anthropic", base_url="https://a.test", headers={"Anthropic-Beta": "ours"}
+    )
+    sent = AnthropicWire().request(_compacting(), Route(name="a/c", upstream=upstream))
+
+    assert sent.headers["anthropic-beta"] == "ours,theirs,compact-2026-01-12"
+
+
+_SIGNED: list[dict[str, Any]] = [
+    {"type": "thinking", "thinking": "a", "signature": "s1"},
+    {"type": "thinking", "thinking": "b", "signature": "s2"},
+    {"type": "redacted_thinking", "data": "x"},
+    {"type": "compaction", "content": "so far"},
+]
+_WORDS = [{"type": "text", "text": words} for words in ("so ", "on 👋")]
+
+
+def _sse(content: list[dict[str, Any]]) -> bytes:
+    """A stream of these blocks, whose words and thoughts come letter by letter."""
+    told: list[dict[str, Any]] = [{"type": "message_start", "message": {"id": "msg_1"}}]
+    for block in content:
+        field = {"thinking": "thinking", "text": "text"}.get(block["type"], "")
+        empty = {name: "" if name == field else value for name, value in block.items()}
+        told.append({"type": "content_block_start", "content_block": empty})
+        for letter in block.get(field, ""):
+            delta = {"type": f"{field}_delta", field: letter}
+            told.append({"type": "content_block_delta", "delta": delta})
+        told.append({"type": "content_block_stop"})
+    told.append({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
+    told.append({"type": "message_stop"})
+    return b"".join(b"data: " + orjson.dumps(each) + b"\n\n" for each in told)
+
+
+def _joined(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The content, neighbouring words as one block."""
+    found: list[dict[str, Any]] = []
+    for block in content:
+        if found and found[-1]["type"] == block["type"] == "text":
+            found[-1] = {"type": "text", "text": found[-1]["text"] + block["text"]}
+        else:
+            found.append(block)
+    return found
+
+
+def _items(prepared: Prepared, content: list[dict[str, Any]], *, streamed: bool) -> list[Any]:
+    if not streamed:
+        answer = {"id": "msg_1", "content": content, "stop_reason": "end_turn"}
+        return list(orjson.loads(_read(prepared, orjson.dumps(answer)))["output"])
+    last = _read(prepared, _sse(content)).split(b"data: ")[-1]
+    return list(orjson.loads(last)["response"]["output"])
+
+
+@given(st.lists(st.sampled_from([*_SIGNED, *_WORDS, {"type": "tool_use"}]), max_size=8))
+def test_a_response_keeps_reasoning_in_its_place_there_and_back(pieces: list[Any]) -> None:
+    named = enumerate(pieces)
+    call = {"type": "tool_use", "name": "f", "input": {}}
+    sent = [one | call | {"id": f"t{n}"} if one["type"] == "tool_use" else one for n, one in named]
+    wire, asked = AnthropicWire(), {"input": [{"role": "user", "content": "hi"}]}
+    whole, streamed = (
+        _items(
+            wire.request(_call(asked | {"stream": flag}, "responses"), _ROUTE), sent, streamed=flag
+        )
+        for flag in (False, True)
+    )
+    results = [
+        {"type": "function_call_output", "call_id": one["id"], "output": "1"}
+        for one in sent
+        if one["type"] == "tool_use"
+    ]
+    back = {"input": [*asked["input"], *whole, *results]}
+    said = orjson.loads(wire.request(_call(back, "responses"), _ROUTE).body)["messages"]
+
+    if any(one in _SIGNED for one in sent):
+        assert whole == streamed
+    if sent and sent[-1] not in _SIGNED and any(one in _SIGNED for one in sent):
+        assert said[1]["content"] == _joined(sent)
+
+
+def test_a_refusal_of_a_response_names_what_its_caller_wrote() -> None:
+    file = {"type": "input_file", "file_id": "f"}
+    items = [{"role": "user", "content": "hi"}, {"role": "user", "content": [file]}]
+    with pytest.raises(InvalidCall) as caught:
+        AnthropicWire().request(_call({"instructions": "be", "input": items}, "responses"), _ROUTE)
+
+    assert caught.value.param == "input[1].content[0].file_id"
+
+
+def test_the_notes_of_a_response_name_what_its_caller_wrote() -> None:
+    asked = {
+        "input": "hi",
+        "store": True,
+        "max_output_tokens": 10_000,
+        "text": {"verbosity": "low", "format": {"type": "json_object"}},
+    }
+    route = replace(_ROUTE, max_output=5_000)
+
+    assert AnthropicWire().request(_call(asked, "responses"), route).notes == (
+        "dropped store: nothing is kept for this model",
+        "dropped text.verbosity: the model has no such parameter",
+        "lowered max_output_tokens to 5000: the model's most",
+        "said text.format json_object in words: the model has no such parameter",
+    )
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, streamed: bool) -> None:
+    wire = AnthropicWire()
+    prepared = wire.request(_compacting(stream=streamed), _ROUTE)
+    edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 60_000}}
+    assert orjson.loads(prepared.body)["context_management"] == {"edits": [edit]}
+    if streamed:
+        started = {"type": "content_block_start", "content_block": {"type": "compaction"}}
+        delta = _COMPACTION | {"type": "compaction_delta"}
+        told = [started, {"type": "content_block_delta", "delta": delta}]
+        run = b"".join(b"data: " + orjson.dumps(each) + b"\n\n" for each in told)
+        head, rest = _STREAM.split(b"\n\n", 1)
+        stop = b'data: {"type":"content_block_stop"}\n\n'
+        given = _read(prepared, head + b"\n\n" + run + stop + rest)
+        last = given.split(b"data: ")[-1]
+        output = orjson.loads(last)["response"]["output"]
+        assert given.count(b"response.output_item.done") == 4  # names and types of two items
+    else:
+        answer = _ANSWER | {"content": [_COMPACTION, *_ANSWER["content"]]}
+        output = orjson.loads(_read(prepared, orjson.dumps(answer)))["output"]
+    assert [item["type"] for item in output] == ["compaction", "message"]
+
+    later = _compacting(input=[*output, {"role": "user", "content": "on"}])
+    said = orjson.loads(wire.request(later, _ROUTE).body)["messages"]
+    assert said[0]["content"] == [_COMPACTION, {"type": "text", "text": "hello"}]
+    assert [turn["role"] for turn in said] == ["assistant", "user"]
+
+
+def test_a_compaction_of_another_provider_is_refused_with_the_way_to_mend_it() -> None:
+    theirs = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAB"}
+    with pytest.raises(InvalidCall, match="send the items that it stands for") as caught:
+        AnthropicWire().request(_compacting(input=[theirs]), _ROUTE)
+
+    assert caught.value.param == "input[0]"
+
+
+@pytest.mark.parametrize(
+    ("answered", "shown"),
+    [
+        (
+            b'{"type":"model","id":"claude","display_name":"C","created_at":"2026-01-02T00:00:00Z"}',
+            {"id": "claude", "object": "model", "created": 1_767_312_000, "owned_by": "a"},
+        ),
+        (b'{"id":"c"}', {"id": "c", "object": "model", "created": 0, "owned_by": "a"}),
+        (b'{"created_at":"never"}', {"created_at": "never"}),
+    ],
+)
+def test_a_model_is_shown_as_openai_shows_one(answered, shown):
+    question = call(b"", "models/a%2Fclaude", method="GET", ask=None)
+    prepared = AnthropicWire().request(question, _ROUTE)
+
+    assert (prepared.method, prepared.path, prepared.body) == ("GET", "/models/claude", b"")
+    assert prepared.headers["anthropic-version"] == "2023-06-01"
+    assert prepared.reader is not None
+    said = prepared.reader.feed(answered[:5]) + prepared.reader.feed(answered[5:])
+    assert orjson.loads(said + prepared.reader.end()) == shown
+
+
+def test_a_model_is_deleted_nowhere_at_anthropic():
+    with pytest.raises(InvalidCall):
+        AnthropicWire().request(call(b"", "models/claude", method="DELETE", ask=None), _ROUTE)

@@ -1,0 +1,163 @@
+"""Parameters said, bent, dropped with a note, or refused."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.catalog.entries import Route, Upstream
+from proxy.errors import InvalidCall
+from proxy.providers.anthropic import params
+from proxy.providers.body_fields import Body, read
+
+_SAMPLING = frozenset({"sampling"})
+
+
+def _body(**fields: object) -> Body:
+    return read(orjson.dumps({"messages": [], **fields}))[0]
+
+
+def _route(max_output: int | None = None) -> Route:
+    upstream = Upstream(name="a", kind="anthropic", base_url="https://a.test/v1")
+    return Route(name="a/c", upstream=upstream, max_output=max_output)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"n": 2}, "n"),
+        ({"n": 0}, "n"),
+        ({"logprobs": True}, "logprobs"),
+        ({"top_logprobs": 3}, "logprobs"),
+        ({"modalities": ["text", "audio"]}, "modalities"),
+        ({"audio": {"voice": "alloy"}}, "audio"),
+        ({"functions": []}, "functions"),
+        ({"function_call": "auto"}, "function_call"),
+        ({"web_search_options": {}}, "web_search_options"),
+        ({"system": "s"}, "system"),
+        ({"inference_geo": "us"}, "inference_geo"),
+    ],
+)
+def test_what_would_change_the_answers_meaning_is_refused(
+    fields: dict[str, Any], param: str
+) -> None:
+    body, names = read(orjson.dumps({"messages": [], **fields}))
+    with pytest.raises(InvalidCall) as caught:
+        params.refuse(body, names)
+
+    assert caught.value.param == param
+
+
+def test_what_asks_for_nothing_special_is_taken() -> None:
+    body, names = read(
+        b'{"messages": [], "n": 1, "logprobs": false, "modalities": ["text"], "audio": null}'
+    )
+    params.refuse(body, names)
+
+    assert "audio" not in names
+
+
+def test_what_has_no_word_is_dropped_with_one_note() -> None:
+    notes: list[str] = []
+    params.dropped(frozenset({"seed", "logit_bias", "messages", "metadata"}), notes)
+    params.dropped(frozenset({"messages"}), notes)
+
+    assert notes == ["dropped logit_bias, seed: the model has no such parameter"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "most", "expected", "noted"),
+    [
+        ({}, None, 4096, False),
+        ({}, 64_000, 64_000, False),
+        ({"max_tokens": 7}, 64_000, 7, False),
+        ({"max_tokens": 7, "max_completion_tokens": 9}, None, 9, False),
+        ({"max_tokens": 70_000}, 64_000, 64_000, True),
+        ({"max_tokens": 70_000}, None, 70_000, False),
+    ],
+)
+def test_the_length_is_always_said(
+    fields: dict[str, int], most: int | None, expected: int, *, noted: bool
+) -> None:
+    notes: list[str] = []
+
+    assert params.max_tokens(_body(**fields), _route(most), notes) == expected
+    assert bool(notes) == noted
+
+
+def test_a_length_below_one_is_refused() -> None:
+    with pytest.raises(InvalidCall) as caught:
+        params.max_tokens(_body(max_completion_tokens=0), _route(), [])
+
+    assert caught.value.param == "max_completion_tokens"
+
+
+@pytest.mark.parametrize(
+    ("fields", "thinks", "expected", "noted"),
+    [
+        ({}, False, {}, 0),
+        ({"temperature": 0.5, "top_k": 5}, False, {"temperature": 0.5, "top_k": 5}, 0),
+        ({"temperature": 1.7}, False, {"temperature": 1}, 1),
+        ({"top_p": 0.9}, False, {"top_p": 0.9}, 0),
+        ({"temperature": 0, "top_p": 0.9}, False, {"temperature": 0}, 1),
+        ({"temperature": 0, "top_p": 0.9}, True, {}, 2),
+    ],
+)
+def test_sampling_goes_as_far_as_the_model_takes_it(
+    fields: dict[str, Any], expected: dict[str, Any], noted: int, *, thinks: bool
+) -> None:
+    notes: list[str] = []
+
+    assert params.sampling(_body(**fields), _SAMPLING, notes, thinks=thinks) == expected
+    assert len(notes) == noted
+
+
+def test_a_model_without_sampling_gets_none() -> None:
+    notes: list[str] = []
+
+    assert params.sampling(_body(temperature=1), frozenset(), notes, thinks=False) == {}
+    assert notes == ["dropped temperature: the model does not take it at all"]
+
+
+@pytest.mark.parametrize(
+    ("stop", "expected", "noted"),
+    [
+        (None, [], False),
+        ("END", ["END"], False),
+        (["a", "\n", ""], ["a"], True),
+        ("\n", [], True),
+    ],
+)
+def test_stops_that_say_nothing_are_left_out(
+    stop: object, expected: list[str], *, noted: bool
+) -> None:
+    notes: list[str] = []
+
+    assert params.stop(_body(stop=stop), notes) == expected
+    assert bool(notes) == noted
+
+
+@pytest.mark.parametrize(
+    ("tier", "expected", "noted"),
+    [
+        (None, None, False),
+        ("auto", None, False),
+        ("priority", None, False),
+        ("default", "standard_only", False),
+        ("flex", "standard_only", True),
+    ],
+)
+def test_the_service_tier_is_said_in_its_own_words(
+    tier: str | None, expected: str | None, *, noted: bool
+) -> None:
+    notes: list[str] = []
+
+    assert params.service_tier(_body(service_tier=tier), notes) == expected
+    assert bool(notes) == noted
+
+
+def test_the_end_user_stays_opaque() -> None:
+    assert params.end_user(_body()) == ""
+    assert params.end_user(_body(user="u")) == "u"
+    assert params.end_user(_body(user="u", safety_identifier="s")) == "s"
+    assert len(params.end_user(_body(user="u" * 300))) == 64

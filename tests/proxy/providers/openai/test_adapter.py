@@ -1,0 +1,220 @@
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.catalog.entries import Route, Upstream
+from proxy.errors import InvalidCall
+from proxy.providers.openai.adapter import OpenAIWire, UsageTaken
+from proxy.providers.sse import Frames
+from proxy.records.request_fields import ask
+from slo.usage import Usage
+from tests.fakes.answers import ASKED, BEAT, DONE, STREAMED, USAGE, chunk, event, usage_chunk
+from tests.fakes.desk import call, route
+
+WIRE = OpenAIWire()
+ENDS = ["\n\n", "\r\n\r\n", "\n\r\n", "\r\r"]
+
+
+def to(name: str = "up", model: str = "", **fields: Any) -> Route:
+    upstream = Upstream(name=name, kind="openai", base_url="http://up/v1", **fields)
+    return route(name, upstream=upstream, model=model)
+
+
+def test_what_need_not_differ_goes_on_as_it_came():
+    prepared = WIRE.request(call(ASKED), to())
+
+    assert prepared.body is call(ASKED).body
+    assert (prepared.reader, prepared.notes) == (None, ())
+    assert prepared.headers == {"content-type": "application/json"}
+
+
+def test_only_the_models_name_differs_where_the_upstream_has_its_own():
+    prepared = WIRE.request(call(ASKED), to(model='theirs "x"'))
+
+    assert prepared.body == ASKED.replace(b'"m"', b'"theirs \\"x\\""')
+
+
+def test_a_model_of_the_same_name_is_not_written_again():
+    assert WIRE.request(call(ASKED), to(model="m")).body == ASKED
+
+
+@pytest.mark.parametrize(
+    ("body", "options"),
+    [
+        (STREAMED, {"include_usage": True}),
+        (STREAMED[:-1] + b',"stream_options":null}', {"include_usage": True}),
+        (
+            STREAMED[:-1] + b',"stream_options":{"include_usage":false,"more":[1]}}',
+            {"include_usage": True, "more": [1]},
+        ),
+    ],
+)
+@pytest.mark.parametrize("endpoint", ["chat/completions", "completions"])
+def test_a_stream_is_asked_for_its_usage(body, options, endpoint):
+    prepared = WIRE.request(call(body, endpoint=endpoint), to())
+
+    assert json.loads(prepared.body) == json.loads(STREAMED) | {"stream_options": options}
+    assert isinstance(prepared.reader, UsageTaken)
+
+
+@pytest.mark.parametrize(
+    ("body", "endpoint", "there"),
+    [
+        (STREAMED[:-1] + b',"stream_options":{"include_usage":true}}', "chat/completions", to()),
+        (STREAMED, "responses", to()),
+        (STREAMED, "chat/completions", to(asks_usage=False)),
+        (ASKED, "chat/completions", to()),
+    ],
+)
+def test_a_stream_is_not_asked_where_that_changes_nothing(body, endpoint, there):
+    prepared = WIRE.request(call(body, endpoint=endpoint), there)
+
+    assert (prepared.body, prepared.reader) == (body, None)
+
+
+def test_a_body_that_is_not_for_us_goes_on_untouched():
+    prepared = WIRE.request(call(b"\x00\xff", "audio/transcriptions", ask=None), to(model="x"))
+
+    assert prepared.body == b"\x00\xff"
+
+
+def test_a_marker_is_said_as_the_routes_cache_takes_it():
+    part = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": [part]}]}).encode()
+    prepared = WIRE.request(call(body), replace(to(), regime="implicit"))
+
+    assert b"cache_control" not in prepared.body
+    assert prepared.notes == ("dropped 1 cache markers: this model takes none there",)
+    assert WIRE.request(call(body, endpoint="embeddings"), to()).body == body
+
+
+@pytest.mark.parametrize("endpoint", ["chat/completions", "responses"])
+def test_a_team_that_is_not_alone_says_whose_cache_it_is_to_meet(endpoint):
+    there = to(provider="vllm", serves_responses=False)
+    body = ASKED if endpoint != "responses" else b'{"model":"m","input":"Hi"}'
+    alone, salted = (WIRE.request(call(body, endpoint, salt=salt), there) for salt in ("", "s"))
+
+    assert b"cache_salt" not in alone.body
+    assert json.loads(salted.body) == json.loads(alone.body) | {"cache_salt": "s"}
+    assert alone.headers == call(body).headers
+
+
+def test_a_salt_may_go_in_a_header():
+    prepared = WIRE.request(call(ASKED, salt="s"), to(provider="fireworks"))
+
+    assert prepared.body == ASKED
+    assert prepared.headers["x-prompt-cache-isolation-key"] == "s"
+    assert prepared.headers["content-type"] == "application/json"
+
+
+def test_a_model_is_deleted_by_the_name_its_upstream_has_for_it():
+    deletion = call(b"", "models/bot", method="DELETE", ask=None, query="a=1")
+
+    assert WIRE.request(deletion, to()).path == "/models/bot?a=1"
+    assert WIRE.request(deletion, to(model="ft:m:acme::a b")).path == "/models/ft:m:acme::a%20b?a=1"
+    assert WIRE.request(deletion, to(model="theirs")).body == b""
+
+
+def test_a_form_names_the_model_as_its_upstream_does():
+    sent = b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b--\r\n'
+    headers = {"content-type": "multipart/form-data; boundary=b"}
+    asked = call(sent, "audio/transcriptions", headers=headers, ask=ask(b'{"model":"m"}'))
+
+    assert WIRE.request(asked, to()).body is sent
+    assert WIRE.request(asked, to(model="theirs")).body == sent.replace(b"\nm\r", b"\ntheirs\r")
+
+
+def test_a_path_keeps_its_query():
+    prepared = WIRE.request(call(b"", "files/f", ask=None, query="limit=2", method="GET"), to())
+
+    assert (prepared.method, prepared.path) == ("GET", "/files/f?limit=2")
+
+
+def test_an_upstream_without_responses_is_asked_in_chat():
+    asked = call(b'{"model":"m","input":"Hello"}', endpoint="responses")
+    prepared = WIRE.request(asked, to(model="theirs", serves_responses=False))
+
+    assert prepared.path == "/chat/completions"
+    assert json.loads(prepared.body)["model"] == "theirs"
+    assert json.loads(prepared.body)["messages"] == [{"role": "user", "content": "Hello"}]
+    assert prepared.notes
+    assert prepared.reader is not None
+    answer = {
+        "id": "c",
+        "model": "theirs",
+        "choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
+        "usage": USAGE,
+    }
+    said = prepared.reader.feed(json.dumps(answer).encode()) + prepared.reader.end()
+    assert json.loads(said)["output"][0]["content"][0]["text"] == "Hi"
+
+
+def test_an_upstream_without_responses_keeps_the_callers_name_of_the_model():
+    asked = call(b'{"model":"m","input":"Hello"}', endpoint="responses")
+
+    assert json.loads(WIRE.request(asked, to(serves_responses=False)).body)["model"] == "m"
+
+
+def test_what_chat_cannot_say_is_refused():
+    asked = call(b'{"model":"m","input":"Hi","previous_response_id":"r"}', endpoint="responses")
+    with pytest.raises(InvalidCall):
+        WIRE.request(asked, to(serves_responses=False))
+
+
+def test_usage_is_in_disjoint_buckets():
+    assert WIRE.usage(USAGE) == Usage(input=36, cache_read=64, output=10)
+
+
+def test_failures_are_told_by_the_table():
+    assert WIRE.failure(401, {}, b"{}").code == "upstream_unauthorized"
+
+
+kept = st.sampled_from(
+    [
+        lambda end: chunk("Hel", end),
+        lambda end: chunk('"usage":{},"choices":[]', end),
+        lambda end: event({"choices": [], "prompt_filter_results": [], "usage": None}, end),
+        lambda end: event({"choices": [], "usage": []}, end),
+        lambda end: event({"choices": [{"index": 0, "delta": {}}], "usage": USAGE}, end),
+        lambda end: event({"usage": {}, "choices": {"choices": []}}, end),
+        lambda end: event({"choices": [{"choices": []}], "usage": USAGE}, end),
+        lambda end: event({"choices": [], "usage": None, "x": {"usage": {}}}, end),
+        lambda end: event('{"usage":{"a":1},"choices":[],', end),
+        lambda end: BEAT,
+        lambda end: DONE,
+    ]
+)
+
+
+@given(
+    st.lists(kept, max_size=6),
+    st.lists(st.integers(0, 6), max_size=2),
+    st.sampled_from(ENDS),
+    st.lists(st.integers(1, 60), max_size=12),
+)
+def test_of_any_stream_cut_anywhere_only_usage_chunks_are_taken(makes, places, end, cuts):
+    pieces = [make(end) for make in makes]
+    wanted = b"".join(pieces)
+    for place in places:
+        pieces.insert(place, usage_chunk(end))
+    whole = b"".join(pieces)
+
+    frames, taken, got = Frames(), UsageTaken(), b""
+    for cut in cuts:
+        got += taken.feed(frames.feed(whole[:cut]))
+        whole = whole[cut:]
+    got += taken.feed(frames.feed(whole)) + taken.feed(frames.rest()) + taken.end()
+
+    assert got == wanted
+
+
+def test_an_error_that_comes_with_the_usage_reaches_the_caller():
+    failed = event({"choices": [], "error": {"message": "no"}, "usage": USAGE})
+    fine = event({"choices": [], "error": None, "usage": USAGE})
+
+    assert UsageTaken().feed(failed) == failed
+    assert UsageTaken().feed(fine) == b""

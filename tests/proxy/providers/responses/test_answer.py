@@ -1,0 +1,119 @@
+from typing import Any
+
+import msgspec
+import pytest
+from openai.types.responses import Response
+
+from proxy.providers.responses.answer import ChatUsage, Echo, tail, usage
+
+FULL: dict[str, Any] = {
+    "model": "asked",
+    "input": "Hi",
+    "instructions": "Be kind.",
+    "max_output_tokens": 9,
+    "max_tool_calls": 2,
+    "metadata": {"feature": "x"},
+    "parallel_tool_calls": False,
+    "prompt_cache_key": "k",
+    "prompt_cache_options": {"mode": "explicit"},
+    "reasoning": {"effort": "low", "summary": "auto"},
+    "safety_identifier": "s",
+    "service_tier": "flex",
+    "store": True,
+    "temperature": 0.5,
+    "text": {"verbosity": "low", "format": {"type": "json_schema", "name": "n", "schema": {}}},
+    "tool_choice": {"type": "function", "name": "f"},
+    "tools": [
+        {"type": "function", "name": "f", "parameters": {}},
+        {"type": "custom", "name": "c"},
+    ],
+    "top_logprobs": 2,
+    "top_p": 0.9,
+    "truncation": "auto",
+    "user": "u",
+}
+
+
+def echo(asked: dict[str, Any]) -> Echo:
+    return Echo(asked=asked, created=12.75, tail="1", model="m")
+
+
+@pytest.mark.parametrize("asked", [{"model": "asked", "input": "Hi"}, FULL, {"text": None}])
+def test_a_snapshot_is_what_the_sdk_calls_a_response(asked: Any) -> None:
+    response = Response.model_validate(echo(asked).snapshot("completed", []))
+
+    assert (response.id, response.model, response.status) == ("resp_1", "m", "completed")
+    assert (response.created_at, response.output_text) == (12, "")
+    assert response.instructions == asked.get("instructions")
+    assert response.temperature == asked.get("temperature")
+    assert [tool.type for tool in response.tools] == [t["type"] for t in asked.get("tools", ())]
+
+
+def test_what_was_left_out_is_said_with_its_default() -> None:
+    said = echo({}).snapshot("in_progress", [])
+
+    assert said["text"] == {"format": {"type": "text"}}
+    assert (said["tool_choice"], said["tools"], said["parallel_tool_calls"]) == ("auto", [], True)
+    assert (said["metadata"], said["usage"], said["error"]) == ({}, None, None)
+
+
+def test_what_was_not_done_is_not_claimed() -> None:
+    """Nothing is stored or truncated, whatever was asked."""
+    said = echo(FULL).snapshot("completed", [])
+
+    assert (said["store"], said["truncation"], said["background"]) == (False, "disabled", False)
+
+
+def test_more_fields_take_the_place_of_the_usual_ones() -> None:
+    said = echo(FULL).snapshot("completed", [], service_tier="default", usage={"total_tokens": 1})
+
+    assert (said["service_tier"], said["usage"]) == ("default", {"total_tokens": 1})
+
+
+@pytest.mark.parametrize(
+    ("chat_id", "body", "said"),
+    [
+        ("chatcmpl-abc", b"x", "abc"),
+        ("msg_01", b"x", "msg_01"),
+        ("", b"x", "2d711642b726b04401627ca9fbac32f5"),
+        ("chatcmpl-", b"x", "2d711642b726b04401627ca9fbac32f5"),
+    ],
+)
+def test_ids_end_as_the_chat_id_does_or_as_the_request_demands(
+    chat_id: str, body: bytes, said: Any
+) -> None:
+    assert tail(chat_id, body) == said
+
+
+@pytest.mark.parametrize(
+    ("chat", "said"),
+    [
+        ({}, (0, 0, 0, 0, 0, 0)),
+        ({"prompt_tokens": 5, "completion_tokens": 2}, (5, 0, 0, 2, 0, 7)),
+        (
+            {
+                "prompt_tokens": 50,
+                "completion_tokens": 20,
+                "total_tokens": 71,
+                "prompt_tokens_details": {"cached_tokens": 30, "cache_write_tokens": 10},
+                "completion_tokens_details": {"reasoning_tokens": 15},
+            },
+            (50, 30, 10, 20, 15, 71),
+        ),
+        (
+            {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": None}},
+            (5, 0, 0, 0, 0, 5),
+        ),
+    ],
+)
+def test_usage_is_the_same_counts_under_other_names(chat: Any, said: Any) -> None:
+    found = usage(msgspec.convert(chat, ChatUsage))
+
+    assert (
+        found["input_tokens"],
+        found["input_tokens_details"]["cached_tokens"],
+        found["input_tokens_details"]["cache_write_tokens"],
+        found["output_tokens"],
+        found["output_tokens_details"]["reasoning_tokens"],
+        found["total_tokens"],
+    ) == said

@@ -1,0 +1,60 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from proxy.providers.responses.chunk import Delta, Token, chunk
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "thought"),
+    [
+        ({}, "", ""),
+        ({"content": None, "reasoning_content": None}, "", ""),
+        ({"content": "Hi", "reasoning_content": "hm"}, "Hi", "hm"),
+        ({"content": "Hi", "reasoning": "hm"}, "Hi", "hm"),
+        ({"reasoning": {"tokens": 3}}, "", ""),
+        ({"content": [{"type": "text", "text": "H"}, {"type": "image"}, {"text": "i"}]}, "Hi", ""),
+    ],
+)
+def test_words_and_thoughts_are_found_by_the_names_upstreams_use(
+    given: Any, text: str, thought: str
+) -> None:
+    delta = msgspec.convert(given, Delta)
+
+    assert (delta.text, delta.thought) == (text, thought)
+
+
+def test_a_token_without_bytes_has_none() -> None:
+    token = msgspec.convert(
+        {
+            "token": "a",
+            "logprob": -1,
+            "bytes": None,
+            "top_logprobs": [{"token": "b", "logprob": -2, "bytes": [98]}],
+        },
+        Token,
+    )
+
+    assert token.said() == {
+        "token": "a",
+        "bytes": [],
+        "logprob": -1.0,
+        "top_logprobs": [{"token": "b", "bytes": [98], "logprob": -2.0}],
+    }
+
+
+def test_blocks_stay_the_bytes_they_were() -> None:
+    found = chunk(b'{"choices":[{"delta":{"thinking_blocks":[{"b":1.50, "a":2}]}}]}')
+
+    assert found.choices is not None
+    assert found.choices[0].delta is not None
+    assert [bytes(raw) for raw in found.choices[0].delta.thinking_blocks or ()] == [
+        b'{"b":1.50, "a":2}'
+    ]
+
+
+@pytest.mark.parametrize("said", [b"", b"5", b"{", b'{"choices":5}', b'{"choices":[{"delta":5}]}'])
+def test_what_is_not_chat_is_not_read(said: Any) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        chunk(said)

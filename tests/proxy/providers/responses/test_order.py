@@ -1,0 +1,84 @@
+"""A whole chat message, unfolded in the model's order."""
+
+from typing import Any
+
+import msgspec
+
+from proxy.providers.block_order import Order
+from proxy.providers.responses.chunk import Delta
+from proxy.providers.responses.order import blocks_of, in_order
+
+_A = {"type": "thinking", "thinking": "a", "signature": "s"}
+_B = {"type": "thinking", "thinking": "b", "signature": "s"}
+_CALL: dict[str, Any] = {"id": "t1", "function": {"name": "f", "arguments": "{}"}}
+
+
+def _message(**fields: object) -> Delta:
+    order = Order()
+    told = order.opaque(_A)
+    order.say("see ")
+    order.call("t1")
+    told += order.opaque(_B)
+    said: dict[str, Any] = {
+        "content": "see here",
+        "reasoning_content": "ab",
+        "thinking_blocks": told,
+        "tool_calls": [_CALL],
+    }
+    return msgspec.json.decode(msgspec.json.encode(said | fields), type=Delta)
+
+
+def _pieces(message: Delta) -> list[str]:
+    """What each piece gains: thoughts in brackets, words, names of functions."""
+    return [
+        f"[{piece.thought}]"
+        if piece.thinking_blocks
+        else piece.text or str((piece.tool_calls or [])[0].id)
+        for piece in in_order(message)
+    ]
+
+
+def test_a_message_says_one_thing_after_another() -> None:
+    assert _pieces(_message()) == ["[a]", "see ", "t1", "[b]", "here"]
+
+
+def test_a_call_keeps_its_number() -> None:
+    calls = [piece.tool_calls[0] for piece in in_order(_message()) if piece.tool_calls]
+
+    assert [call.index for call in calls] == [0]
+
+
+def test_a_note_goes_with_the_words_it_is_on() -> None:
+    notes = [
+        {"url_citation": {"url": "http://a", "start_index": 4, "end_index": 8}},
+        {"url_citation": {"url": "http://b", "start_index": 0, "end_index": 3}},
+        {"url_citation": None},
+    ]
+    found = [
+        [note.url_citation.url for note in piece.annotations or () if note.url_citation]
+        for piece in in_order(_message(annotations=notes))
+        if piece.text
+    ]
+
+    assert found == [["http://b"], ["http://a"]]
+
+
+def test_a_message_whose_order_nobody_told_stays_whole() -> None:
+    plain = Delta(content="so", reasoning_content="hm")
+    for message in (
+        plain,
+        _message(content="changed"),
+        _message(reasoning_content="something else"),
+        _message(refusal="no"),
+        _message(thinking_blocks=[5]),
+    ):
+        assert list(in_order(message)) == [message]
+
+
+def test_places_are_no_blocks() -> None:
+    told = _message().thinking_blocks or []
+
+    assert [bytes(raw) for raw in blocks_of(told)] == [
+        msgspec.json.encode(_A),
+        msgspec.json.encode(_B),
+    ]

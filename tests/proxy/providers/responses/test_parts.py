@@ -1,0 +1,77 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from proxy.providers.responses.parts import AnyPart, Content, Part, chat_content
+
+EXPLICIT = {"mode": "explicit", "ttl": "12h"}
+
+
+def part(given: dict[str, object]) -> Part:
+    found: Part = msgspec.convert(given, AnyPart)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"type": "input_text", "text": "a"}, {"type": "text", "text": "a"}),
+        (
+            {"type": "output_text", "text": "a", "annotations": [], "logprobs": []},
+            {"type": "text", "text": "a"},
+        ),
+        ({"type": "refusal", "refusal": "no"}, {"type": "refusal", "refusal": "no"}),
+        (
+            {"type": "input_image", "image_url": "http://a/b.png", "detail": "low"},
+            {"type": "image_url", "image_url": {"url": "http://a/b.png", "detail": "low"}},
+        ),
+        (
+            {"type": "input_image", "image_url": "data:image/png;base64,AA=="},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
+        ),
+        (
+            {"type": "input_file", "file_data": "AA==", "filename": "a.pdf"},
+            {"type": "file", "file": {"file_data": "AA==", "filename": "a.pdf"}},
+        ),
+        (
+            {"type": "input_file", "file_id": "file-1"},
+            {"type": "file", "file": {"file_id": "file-1"}},
+        ),
+        (
+            {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}},
+            {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}},
+        ),
+    ],
+)
+def test_each_part_is_said_in_chat_and_keeps_its_cache_marker(given: Any, said: Any) -> None:
+    marked = part(given | {"prompt_cache_breakpoint": EXPLICIT})
+    controlled = part(given | {"cache_control": {"type": "ephemeral"}})
+
+    assert part(given).chat() == said
+    assert marked.chat() == said | {"prompt_cache_breakpoint": EXPLICIT}
+    assert controlled.chat() == said | {"cache_control": {"type": "ephemeral"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "mend"),
+    [
+        ({"type": "input_image", "file_id": "file-1"}, "image_url"),
+        ({"type": "input_file", "file_url": "http://a/b.pdf"}, "file_data"),
+    ],
+)
+def test_what_chat_cannot_say_is_refused_with_the_way_to_mend_it(given: Any, mend: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=mend):
+        part(given)
+
+
+def test_text_stays_text_and_parts_stay_parts() -> None:
+    one: Content = [part({"type": "input_text", "text": "a"})]  # type: ignore[list-item]  # one of the union
+
+    assert chat_content("a") == "a"
+    assert chat_content(one) == [{"type": "text", "text": "a"}]
+
+
+def test_a_part_says_nothing_of_its_own() -> None:
+    with pytest.raises(NotImplementedError):
+        Part().chat()

@@ -1,0 +1,157 @@
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import pytest
+from openai.types.responses import Response
+
+from proxy.providers.responses.chunk import Chunk
+from proxy.providers.responses.items import Event
+from proxy.providers.responses.stream import Unfolding
+
+BODY = b'{"model":"asked","input":"Hi"}'
+
+
+def unfolding() -> Unfolding:
+    return Unfolding(BODY, 1.0)
+
+
+def read(**fields: object) -> Chunk:
+    return msgspec.convert(fields, Chunk)
+
+
+def says(text: str, finish: str | None = None, index: int = 0) -> dict[str, Any]:
+    return {"index": index, "delta": {"content": text}, "finish_reason": finish}
+
+
+def kinds(events: Iterable[Event]) -> list[str]:
+    return [event["type"].removeprefix("response.") for event in events]
+
+
+def ended(one: Unfolding) -> Response:
+    return Response.model_validate(one.response)
+
+
+def test_the_first_chunk_begins_the_response_and_no_other_does() -> None:
+    one = unfolding()
+
+    assert kinds(one.take(read(id="chatcmpl-1", model="m", choices=[says("")]))) == [
+        "created",
+        "in_progress",
+    ]
+    assert kinds(one.take(read(id="chatcmpl-1", choices=[says("")]))) == []
+    assert kinds(one.end()) == ["completed"]
+    assert (ended(one).id, ended(one).model) == ("resp_1", "m")
+
+
+def test_a_model_that_says_no_name_goes_by_the_one_asked_for() -> None:
+    one = unfolding()
+    list(one.take(read()))
+    list(one.end())
+
+    assert ended(one).model == "asked"
+
+
+@pytest.mark.parametrize(
+    ("finish", "kind", "reason", "item"),
+    [
+        ("stop", "completed", None, "completed"),
+        ("tool_calls", "completed", None, "completed"),
+        (None, "completed", None, "completed"),
+        ("length", "incomplete", "max_output_tokens", "incomplete"),
+        ("content_filter", "incomplete", "content_filter", "incomplete"),
+    ],
+)
+def test_why_the_model_stopped_decides_the_status(
+    finish: str | None, kind: str, reason: str | None, item: str
+) -> None:
+    one = unfolding()
+    list(one.take(read(choices=[says("Hi", finish)])))
+
+    assert one.finished is (finish is not None)
+    assert kinds(one.end())[-1] == kind
+    details = ended(one).incomplete_details
+    assert (details.reason if details else None) == reason
+    assert [output.status for output in ended(one).output if output.type == "message"] == [item]
+
+
+def test_the_last_usage_and_tier_count() -> None:
+    one = unfolding()
+    list(one.take(read(choices=[says("Hi")], usage={"prompt_tokens": 1}, service_tier="auto")))
+    list(one.take(read(choices=[], usage={"prompt_tokens": 5, "completion_tokens": 2})))
+    list(one.take(read(choices=[], usage=None, service_tier="default")))
+    list(one.end())
+
+    assert ended(one).usage is not None
+    assert ended(one).usage.total_tokens == 7  # type: ignore[union-attr]  # said above
+    assert ended(one).service_tier == "default"
+
+
+def test_usage_that_was_not_said_is_unknown() -> None:
+    one = unfolding()
+    list(one.take(read(choices=[says("Hi", "stop")])))
+    list(one.end())
+
+    assert ended(one).usage is None
+
+
+def test_only_the_first_of_several_answers_counts() -> None:
+    one = unfolding()
+    list(one.take(read(choices=[says("other", "length", index=1)])))
+
+    assert one.answered is False
+    list(one.take(read(choices=[says("Hi", "stop"), {"index": 0}])))
+    list(one.end())
+    assert (one.answered, ended(one).output_text) == (True, "Hi")
+
+
+def test_a_whole_completion_is_one_chunk() -> None:
+    one = unfolding()
+    message = {"role": "assistant", "content": "Hi", "tool_calls": [{"id": "c", "function": {}}]}
+    logprobs = {"content": [{"token": "Hi", "logprob": -1}]}
+    choice = {"message": message, "finish_reason": "stop", "logprobs": logprobs}
+    list(one.take(read(choices=[choice])))
+    list(one.end())
+
+    said, call = ended(one).output
+    assert said.type == "message"
+    assert said.content[0].type == "output_text"
+    assert [token.token for token in said.content[0].logprobs or ()] == ["Hi"]
+    assert call.type == "function_call"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        ({"message": "slow", "type": "rate_limit_error"}, "rate_limit_exceeded", "slow"),
+        ({"message": "bad", "type": "invalid_request_error"}, "invalid_prompt", "bad"),
+        ({"message": "oh", "type": "api_error", "code": "x", "param": "p"}, "server_error", "oh"),
+        ({"message": 5, "type": None}, "server_error", "The upstream failed midway."),
+        ("oh", "server_error", "The upstream failed midway."),
+    ],
+)
+def test_a_failure_keeps_what_there_is_and_says_why(error: Any, code: str, message: str) -> None:
+    one = unfolding()
+    list(one.take(read(choices=[says("Hi")])))
+
+    assert kinds(one.take(read(error=error))) == ["error", "failed"]
+    failed = ended(one)
+    assert failed.error is not None
+    assert (failed.status, failed.error.code, failed.error.message) == ("failed", code, message)
+    assert failed.output_text == "Hi"
+
+
+def test_a_failure_at_the_start_still_begins_a_response() -> None:
+    one = unfolding()
+
+    assert kinds(one.fail({"message": "oh"})) == ["created", "in_progress", "error", "failed"]
+
+
+def test_nothing_follows_the_end() -> None:
+    one = unfolding()
+    list(one.take(read(choices=[says("Hi", "stop")])))
+    list(one.end())
+
+    assert kinds(one.take(read(choices=[says("more")]))) == []
+    assert kinds(one.fail({"message": "late"})) == []
+    assert kinds(one.end()) == []

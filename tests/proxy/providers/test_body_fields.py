@@ -1,0 +1,52 @@
+"""A chat body read for the Anthropic wire."""
+
+import pytest
+from msgspec import Raw
+
+from proxy.errors import InvalidCall
+from proxy.providers.body_fields import given, read, unsupported, wrong
+
+
+def test_the_names_of_fields_set_to_null_are_left_out() -> None:
+    body, names = read(b'{"messages": [], "seed": 1, "stop": null}')
+
+    assert body.messages == []
+    assert names == {"messages", "seed"}
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        (b'{"messages": [], "n": "two"}', "n"),
+        (b'{"messages": 5}', "messages"),
+        (b'{"messages": [{"content": "x"}]}', "messages[0]"),
+        (
+            b'{"messages": [{"role": "user", "content": [{"type": 1}]}]}',
+            "messages[0].content[0].type",
+        ),
+        (b"[]", None),
+        (b"{}", None),
+    ],
+)
+def test_a_wrong_type_names_its_place(body: bytes, param: str | None) -> None:
+    with pytest.raises(InvalidCall) as caught:
+        read(body)
+
+    assert (caught.value.code, caught.value.param) == ("invalid_type", param)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"messages": [], "x": "\xff"}', b"[" * 100_000])
+def test_what_is_no_json_is_refused(body: bytes) -> None:
+    with pytest.raises(InvalidCall):
+        read(body)
+
+
+def test_a_raw_field_is_given_unless_it_is_missing_or_null() -> None:
+    assert given(Raw(b"{}"))
+    assert not given(Raw(b"null"))
+    assert not given(Raw())
+
+
+def test_both_kinds_of_refusal_name_the_parameter() -> None:
+    assert wrong("a", "m").code == "invalid_value"
+    assert unsupported("b", "m").param == "b"

@@ -1,0 +1,116 @@
+"""Anthropic's own compaction as chat bodies carry it."""
+
+from typing import Any
+
+import orjson
+import pytest
+from msgspec import Raw
+
+from proxy.errors import InvalidCall
+from proxy.providers.body_fields import Body, read
+from proxy.providers.compaction_blocks import applied, betas, is_compaction, management, merged
+
+EDITING, THRESHOLD, ON_DEMAND = (
+    "context-management-2025-06-27",
+    "compact-2026-01-12",
+    "compact-2026-09-04",
+)
+CLEAR = {"type": "clear_tool_uses_20250919"}
+COMPACT = {"type": "compact_20260112"}
+BLOCK = {"type": "compaction", "content": "what was said"}
+SIGNED = BLOCK | {"signature": "c2ln"}
+
+
+def asked(*blocks: dict[str, Any], **fields: Any) -> Body:
+    said = {"role": "assistant", "content": None, "thinking_blocks": list(blocks) or None}
+    return read(orjson.dumps({"messages": [said], **fields}))[0]
+
+
+@pytest.mark.parametrize(
+    ("edits", "needed"),
+    [
+        ([CLEAR], (EDITING,)),
+        ([{"type": "clear_thinking_20251015", "keep": "all"}, CLEAR], (EDITING,)),
+        ([COMPACT], (THRESHOLD,)),
+        ([CLEAR, COMPACT], (EDITING, THRESHOLD)),
+        ([], (EDITING,)),
+    ],
+)
+def test_each_edit_needs_its_beta(edits: Any, needed: tuple[str, ...]) -> None:
+    assert betas(asked(context_management={"edits": edits})) == needed
+
+
+@pytest.mark.parametrize(
+    ("body", "needed"),
+    [
+        (asked(), ()),
+        (asked({"type": "thinking", "thinking": "compaction", "signature": "s"}), ()),
+        (asked(BLOCK, BLOCK), (THRESHOLD,)),
+        (asked(SIGNED), (ON_DEMAND,)),
+        (asked(SIGNED, compaction={"type": "summarize"}), (ON_DEMAND,)),
+        (asked(compaction={"type": "summarize"}), (ON_DEMAND,)),
+        (asked(SIGNED, context_management={"edits": [COMPACT]}), (THRESHOLD,)),
+        (asked(SIGNED, context_management={"edits": [CLEAR]}), (EDITING, ON_DEMAND)),
+    ],
+)
+def test_a_block_needs_the_beta_of_what_wrote_it(body: Body, needed: tuple[str, ...]) -> None:
+    assert betas(body) == needed
+
+
+def test_what_asks_for_compaction_is_said_as_it_came() -> None:
+    edits = asked(context_management={"edits": [CLEAR], "later": 1})
+
+    assert management(asked()) == {}
+    assert management(edits) == {"context_management": edits.context_management}
+    demand = asked(compaction={"type": "summarize"})
+    assert management(demand) == {"compaction": demand.compaction}
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"context_management": [{"type": "compaction"}]}, "context_management"),
+        ({"context_management": {"edits": [{}]}}, "context_management"),
+        ({"context_management": {"edits": ["x"]}}, "context_management"),
+        ({"compaction": "summarize"}, "compaction"),
+        ({"compaction": {"type": "summarize"}, "context_management": {}}, "compaction"),
+    ],
+)
+def test_what_anthropic_would_not_take_names_its_place(fields: Any, param: str) -> None:
+    with pytest.raises(InvalidCall) as caught:
+        management(asked(**fields))
+
+    assert caught.value.param == param
+
+
+@pytest.mark.parametrize(
+    ("block", "is_one"),
+    [
+        (Raw(orjson.dumps(BLOCK)), True),
+        (Raw(b'{"type": "compaction"}'), True),
+        (Raw(b'{"type":"thinking","thinking":"compaction"}'), False),
+        (Raw(b'{"type":["compaction"]}'), False),
+        (Raw(b'"compaction"'), False),
+        ({"type": "compaction"}, False),
+    ],
+)
+def test_a_compaction_is_known_by_its_type(block: object, *, is_one: bool) -> None:
+    assert is_compaction(block) is is_one
+
+
+def test_betas_join_those_of_operator_and_caller() -> None:
+    always = {"Anthropic-Beta": "a, b"}
+
+    assert merged(always, {"anthropic-beta": "b,c"}, ["c", "d"]) == "a,b,c,d"
+    assert merged({}, {}, [EDITING]) == EDITING
+
+
+@pytest.mark.parametrize("found", [None, {}, {"applied_edits": []}, {"applied_edits": 5}, "x"])
+def test_an_answer_that_edited_nothing_tells_nothing(found: object) -> None:
+    assert applied(found) is None
+
+
+def test_an_answer_tells_its_edits() -> None:
+    told = {"applied_edits": [CLEAR | {"cleared_tool_uses": 2, "cleared_input_tokens": 9}]}
+
+    assert applied(told) == told

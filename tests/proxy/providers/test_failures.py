@@ -1,0 +1,447 @@
+"""What an upstream's error status means for the caller."""
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.errors import UpstreamError, envelope
+from proxy.providers.failures import (
+    failure_in,
+    failure_of,
+    openai_failure,
+    redacted,
+    retry_after,
+    status_of,
+    unkeyed,
+    unkeyed_answer,
+    unkeyed_error,
+)
+
+
+def _body(**error: object) -> bytes:
+    return orjson.dumps({"error": error})
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 413, 415, 422, 429])
+def test_what_the_caller_can_mend_is_told_in_the_upstreams_words(status: int) -> None:
+    body = _body(message="No such tool.", code="bad_tool", param="tools[0]", type="odd_error")
+    error = openai_failure(status, {}, body)
+
+    assert (error.status, error.message, error.code, error.param, error.type) == (
+        status,
+        "No such tool.",
+        "bad_tool",
+        "tools[0]",
+        "odd_error",
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "shown", "code", "retryable"),
+    [
+        (401, 502, "upstream_unauthorized", True),
+        (402, 502, "upstream_unauthorized", True),
+        (403, 502, "upstream_unauthorized", True),
+        (408, 504, "upstream_timeout", True),
+        (500, 502, "upstream_error", True),
+        (502, 502, "upstream_error", True),
+        (503, 503, "upstream_overloaded", True),
+        (504, 504, "upstream_timeout", True),
+        (529, 503, "upstream_overloaded", True),
+        (418, 502, "upstream_error", False),
+        (302, 502, "upstream_error", False),
+        (501, 502, "upstream_error", False),
+    ],
+)
+def test_everything_else_is_told_in_ours(
+    status: int, shown: int, code: str, *, retryable: bool
+) -> None:
+    error = openai_failure(status, {}, _body(message="secret inner words", code="x", type="y"))
+
+    assert (error.status, error.code, error.retryable) == (shown, code, retryable)
+    assert "inner" not in error.message
+    assert error.type == "upstream_error"
+
+
+@pytest.mark.parametrize("status", [401, 402, 403])
+def test_a_key_of_ours_that_is_refused_is_worth_another_route_but_no_retry(status: int) -> None:
+    error = openai_failure(status, {"retry-after": "3"}, b"")
+
+    assert error.retryable
+    assert not error.is_worth_retrying
+    assert error.retry_after == 3.0
+    assert "tell whoever runs this gateway" in error.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>Bad gateway sk-live-123456</html>",
+        b'{"error": {"message": 5.5, "code": true}}',
+        b'{"error": {"message": null}}',
+        b'{"error": {"message": "' + b"x" * 300_000 + b'"}}',
+        b"[" * 5_000,
+        b'{"error": {"message": "\xff"}}',
+    ],
+)
+def test_a_body_outside_the_known_envelope_is_never_passed_on(body: bytes) -> None:
+    error = openai_failure(400, {}, body)
+
+    assert error.message == "The upstream refused the call with status 400."
+    assert error.code == "upstream_refused"
+    assert error.type == "invalid_request_error"
+
+
+def test_a_numeric_code_is_kept_as_digits() -> None:
+    assert openai_failure(400, {}, _body(message="m", code=1214)).code == "1214"
+
+
+def test_a_code_the_upstream_leaves_out_comes_from_the_status() -> None:
+    assert openai_failure(429, {}, _body(message="slow down")).code == "rate_limit_exceeded"
+
+
+_GROQ = {
+    "message": "Failed to call a function.",
+    "type": "invalid_request_error",
+    "code": "tool_use_failed",
+    "failed_generation": '{"id": "0123456789abcdef0123456789abcdef"}',
+}
+_OPENROUTER = {
+    "message": "Provider returned error",
+    "code": 429,
+    "metadata": {"provider_name": "Somewhere", "raw": "upstream is full, key sk-or-v1-abcdef0123"},
+}
+
+
+def test_an_error_keeps_its_further_fields_and_its_null_and_numeric_codes() -> None:
+    groq = openai_failure(400, {}, _body(**_GROQ))
+    router = openai_failure(429, {}, _body(**_OPENROUTER))
+    null = openai_failure(400, {}, _body(message="No.", type=None, param=None, code=None))
+    told = [orjson.loads(envelope(each))["error"] for each in (groq, router, null)]
+
+    assert told[0] == {**_GROQ, "param": None}
+    assert told[1]["code"] == 429
+    assert told[1]["metadata"] == {
+        "provider_name": "Somewhere",
+        "raw": "upstream is full, key [redacted]",
+    }
+    assert told[2] == {"message": "No.", "type": None, "param": None, "code": None}
+    assert (null.code, router.code) == ("upstream_refused", "429")
+
+
+@pytest.mark.parametrize("status", [408, 500, 502, 503])
+def test_the_further_fields_of_a_server_error_are_kept_beside_our_own_words(status: int) -> None:
+    error = openai_failure(status, {}, _body(**_OPENROUTER))
+
+    assert set(error.details) == {"metadata"}
+    assert "Provider" not in error.message
+
+
+@pytest.mark.parametrize("status", [401, 402, 403])
+def test_nothing_of_an_error_about_the_gateways_key_is_kept(status: int) -> None:
+    headers = {"x-ratelimit-limit-requests": "9", "x-should-retry": "true"}
+    error = openai_failure(status, headers, _body(**_OPENROUTER))
+
+    assert (error.details, error.headers, error.is_worth_retrying) == ({}, {}, False)
+
+
+def test_a_403_of_moderation_is_about_the_call() -> None:
+    metadata = {"reasons": ["violence"], "flagged_input": "…"}
+    error = openai_failure(403, {}, _body(message="Flagged.", code=403, metadata=metadata))
+
+    assert (error.status, error.message, error.retryable) == (403, "Flagged.", False)
+    assert error.details == {"code": 403, "metadata": metadata}
+
+
+@pytest.mark.parametrize("value", [b'"\\ud800"', b"1" * 40, b"[" * 500 + b"]" * 500])
+def test_fields_that_cannot_be_written_again_are_left_out(value: bytes) -> None:
+    error = openai_failure(400, {}, b'{"error":{"message":"m","odd":' + value + b"}}")
+
+    assert orjson.loads(envelope(error))["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "worth"),
+    [("true", 400, True), ("false", 429, False), ("", 429, True), ("odd", 400, False)],
+)
+def test_the_upstreams_own_word_on_retries_goes_first(
+    said: str, status: int, *, worth: bool
+) -> None:
+    error = openai_failure(status, {"x-should-retry": said}, b"")
+
+    assert error.is_worth_retrying is worth
+    assert error.retryable is (status == 429)
+
+
+def test_the_headers_of_limits_are_kept() -> None:
+    limits = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}
+
+    assert openai_failure(429, {**limits, "server": "inner"}, b"").headers == limits
+
+
+def test_a_date_to_come_back_at_is_kept_where_its_seconds_are_unknown() -> None:
+    date = "Wed, 21 Oct 2026 07:28:05 GMT"
+
+    assert openai_failure(429, {"retry-after": date}, b"").headers == {"retry-after": date}
+    assert openai_failure(429, {"retry-after": "soon"}, b"").headers == {}
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(openai_failure(400, {}, _body(message="word " * 5_000)).message) == 2_000
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-proj-abcDEF123456",
+        "sk-ant-api03-abc_DEF-123456",
+        "Bearer abc.def",
+        "Basic dXNlcjpwYXNz",
+        "api_key=hunter22",
+        'x-api-key: "hunter22"',
+        "AIzaSyA1234567890abcdefghijk",
+        "AKIAIOSFODNN7EXAMPLE",
+        "eyJhbGciOi.eyJzdWIi.c2ln",
+        "0123456789abcdef0123456789abcdef",
+        "sk-proj-********************abcd",
+        "org-Q2w3E4r5T6y7U8i9O0pAsDfG",
+        "org-QwErTyUiOpAsDfGhJkLzXcVb",
+        "proj_Ab1cD2ef3GhI4jKl",
+        "req_011CSHoEeqs5C35K2UUqR7Fy",
+    ],
+)
+def test_what_looks_like_a_secret_is_left_out(secret: str) -> None:
+    told = redacted(f"Wrong: {secret}, sorry.")
+
+    assert told.startswith("Wrong: ")
+    assert told.endswith(", sorry.")
+    assert "[redacted]" in told
+    assert secret.rsplit(maxsplit=1)[-1].strip(chr(34)) not in told
+
+
+def test_ordinary_words_stay() -> None:
+    for words in (
+        "messages.3: `tool_use` ids were found without `tool_result` blocks: toolu_01A09q90",
+        "req_parameters of an org-chart, proj_name: call_0123456789",
+    ):
+        assert redacted(words) == words
+
+
+_NOW = "Wed, 21 Oct 2026 07:28:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:05 GMT", "date": _NOW}, 5.0),
+        ({"retry-after": "Wednesday, 21-Oct-26 07:28:05 GMT", "date": _NOW}, 5.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:27:00 GMT", "date": _NOW}, 0.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:05 -0000", "date": _NOW}, 5.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:05 GMT", "date": "today"}, None),
+        ({"retry-after": "soon", "date": _NOW}, None),
+        ({"retry-after": "7", "date": _NOW}, 7.0),
+        ({"retry-after-ms": "250", "retry-after": _NOW, "date": _NOW}, 0.25),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+    ],
+)
+def test_the_wait_is_read_in_seconds(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+    assert openai_failure(429, headers, b"").retry_after == seconds
+
+
+@given(st.text(), st.text())
+def test_any_date_gives_seconds_or_none(wait: str, date: str) -> None:
+    seconds = retry_after({"retry-after": wait, "date": date})
+
+    assert seconds is None or seconds >= 0.0
+
+
+_WORDS = st.none() | st.text() | st.integers(0, 9) | st.lists(st.text())
+_ERRORS = st.dictionaries(st.sampled_from(["message", "code", "param", "type"]), _WORDS)
+
+
+@given(st.integers(300, 599), st.binary() | _ERRORS.map(lambda error: _body(**error)))
+def test_any_answer_gives_an_error_that_can_be_told(status: int, body: bytes) -> None:
+    error = openai_failure(status, {}, body)
+
+    assert isinstance(error, UpstreamError)
+    assert 400 <= error.status < 600
+    assert error.message
+    assert error.code
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ({"code": "insufficient_quota", "type": "whatever"}, 429),
+        ({"type": "overloaded_error"}, 529),
+        ({"code": 429}, 429),
+        ({"code": 401, "type": "api_error"}, 500),
+        ({"code": 200}, 500),
+        ({"code": 600}, 500),
+        ({"code": True}, 500),
+        ({"code": None, "type": ["odd"]}, 500),
+        ({}, 500),
+    ],
+)
+def test_an_error_object_tells_the_status_it_would_have_had(error, status):
+    assert status_of(error) == status
+
+
+def test_a_run_without_an_error_means_no_failure():
+    assert failure_in(b"data: {}\n\n: ping\n\ndata: [DONE]\n\n", openai_failure) is None
+
+
+def test_an_error_event_is_told_as_its_status_would_be():
+    run = b'data: {"error":{"message":"slow down","code":"rate_limit_exceeded"}}\n\n'
+    failure = failure_in(run, openai_failure)
+
+    assert failure is not None
+    assert (failure.status, failure.code, failure.retryable) == (429, "rate_limit_exceeded", True)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b'{"type":"error","code":"rate_limit_exceeded","message":"slow down","param":null}',
+        b'{"type":"response.failed","response":{"error":{"code":"rate_limit_exceeded"}}}',
+    ],
+)
+def test_an_error_of_a_responses_stream_is_told_as_its_status_would_be(event):
+    failure = failure_in(b"event: x\ndata: " + event + b"\n\n", openai_failure)
+
+    assert failure is not None
+    assert (failure.status, failure.code) == (429, "rate_limit_exceeded")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b'{"type":"response.failed","response":{"error":null}}',
+        b'{"type":"response.created","response":{}}',
+        b'{"type":"error","code":7}',
+    ],
+)
+def test_an_event_that_says_no_reason_is_no_failure_of_its_own(event):
+    assert failure_in(b"data: " + event + b"\n\n", openai_failure) is None
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"id":"chatcmpl-1"}'])
+def test_a_body_that_tells_no_error_is_no_failure(body):
+    assert failure_of(body, openai_failure) is None
+
+
+def test_a_body_that_is_an_error_is_told_as_its_status_would_be():
+    failure = failure_of(b'{"message":"bad key sk-abcdef123456","code":400}', openai_failure)
+
+    assert failure is not None
+    assert (failure.status, failure.message) == (400, "bad key [redacted]")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'[{"error":{"message":"Invalid JSON payload sk-abcdef123456"}}]', "Invalid JSON payload"),
+        (b'{"object":"error","message":"Invalid model: x sk-abcdef123456"}', "Invalid model: x"),
+        (b'{"error":"Not with sk-abcdef123456"}', "Not with"),
+    ],
+)
+def test_the_callers_own_mistake_is_told_in_any_envelope_without_its_keys(body, said):
+    failure = openai_failure(400, {}, body)
+
+    assert failure.message == f"{said} [redacted]"
+    assert failure.type == "invalid_request_error"
+
+
+def test_a_long_list_of_complaints_is_cut():
+    body = orjson.dumps({"detail": [{"loc": ["body"], "msg": "word " * 900}] * 40})
+
+    assert len(openai_failure(422, {}, body).message) == 2_000
+
+
+def test_bytes_lose_their_keys_and_nothing_else():
+    run = b'data: {"error":{"message":"bad key sk-abcdef123456 \xff"}}\n\n'
+
+    assert unkeyed(run) == run.replace(b"sk-abcdef123456", b"[redacted]")
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        b'data: {"error": {"message":"sk-abcdef123456"}}',
+        b'data: {"error":"sk-abcdef123456"}',
+        b'data: {"error": true,"message":"sk-abcdef123456"}',
+        b'data: {"error":500,"message":"sk-abcdef123456"}',
+        b'data: {"type":"error","message":"sk-abcdef123456"}',
+        b'data: {"type":"response.failed","response":"sk-abcdef123456"}',
+        b"event: error\r\ndata: sk-abcdef123456",
+    ],
+)
+def test_what_stands_before_an_error_stays_as_it_came(end, error):
+    content = b'data: {"error":null,"text":"{\\"error\\":\\"sk-abcdef123456\\"}"}' + end
+    run = content + error + end + content
+    kept, redacted = content, (error + end + content).replace(b"sk-abcdef123456", b"[redacted]")
+
+    assert unkeyed_error(run) == kept + redacted
+    assert unkeyed_error(error) == error.replace(b"sk-abcdef123456", b"[redacted]")
+
+
+@pytest.mark.parametrize("said", ['sent "Bearer abc.def" to us', 'use "api_key=hunter22" here'])
+def test_an_error_that_quotes_a_key_stays_json_without_it(said):
+    event = unkeyed_error(b"data: " + orjson.dumps({"error": {"message": said}}) + b"\n\n")
+    told = orjson.loads(event.removeprefix(b"data: "))["error"]["message"]
+
+    assert told in {'sent "[redacted]" to us', 'use "[redacted]" here'}
+
+
+def test_a_run_whose_error_is_not_found_loses_all_its_keys():
+    assert unkeyed_error(b"data: sk-abcdef123456\n\n") == b"data: [redacted]\n\n"
+
+
+def test_what_an_upstream_said_is_kept_for_the_log_without_its_keys():
+    body = b'{"error":{"message":"project proj_1234567890ab lacks access, key sk-abcdef123456"}}'
+    failure = openai_failure(403, {}, body)
+
+    assert "lacks access" in failure.detail
+    assert "sk-abcdef" not in failure.detail
+    assert "lacks access" not in failure.message
+
+
+@pytest.mark.parametrize(
+    ("error", "left"),
+    [
+        ({"message": 'sent "Bearer abc.def" to us'}, {"message": 'sent "[redacted]" to us'}),
+        (
+            {"message": "a tab\tg-foobarbaz1 and sk-abcdef123456"},
+            {"message": "a tab\tg-foobarbaz1 and [redacted]"},
+        ),
+        ({"api_key": "hunter22", "n": 1}, {"api_key": "[redacted]", "n": 1}),
+        ({"message": "x" * 70_000}, {"message": "[redacted]"}),
+        ("sk-abcdef123456", "[redacted]"),
+    ],
+)
+def test_of_an_answer_that_failed_only_the_error_loses_keys_and_stays_json(error, left):
+    said = "basic idea: the key sk-abcdef123456 of " + "0123456789abcdef" * 2
+    whole = orjson.dumps({"id": "resp_1", "error": error, "output": [{"text": said}]})
+
+    told = orjson.loads(unkeyed_answer(whole))
+
+    assert told == {"id": "resp_1", "error": left, "output": [{"text": said}]}
+
+
+def test_an_answer_whose_error_holds_no_key_stays_byte_for_byte():
+    whole = b'{ "error" : {"message": "no"} , "id": "a"}'
+
+    assert unkeyed_answer(whole) is whole
+    assert unkeyed_answer(b'{"type":"error"}') == b'{"type":"error"}'

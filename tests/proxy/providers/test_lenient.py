@@ -1,0 +1,45 @@
+"""Answers that are nearly JSON."""
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.providers.lenient import mended
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+@pytest.mark.parametrize(
+    ("raw", "meant"),
+    [
+        (b'{"score": NaN}', {"score": None}),
+        (b'{"score": [-Infinity, Infinity, 1e999]}', {"score": [None, None, None]}),
+        (b'\xef\xbb\xbf{"a": 1}', {"a": 1}),
+        (b'{"a": "\\ud83d"}', {"a": "?"}),
+        (b'{"a": "\xff"}', {"a": "�"}),
+        (b'{"a": "line\nbreak\ttab\x00"}', {"a": "line\nbreak\ttab\x00"}),
+        (b'{"a": "\\ud83d\\ude00"}', {"a": "😀"}),
+    ],
+)
+def test_what_is_nearly_json_is_read(raw: bytes, meant: object):
+    found = mended(raw)
+
+    assert found is not None
+    assert orjson.loads(found) == meant
+
+
+@pytest.mark.parametrize("raw", [b"", b"<html>", b'{"a": ', b"[" * 100_000, b" " * 5_000_000])
+def test_what_is_none_even_so_stays_unread(raw: bytes):
+    assert mended(raw) is None
+
+
+@given(JSON)
+def test_json_says_the_same(value: object):
+    found = mended(orjson.dumps(value))
+
+    assert found is not None
+    assert orjson.loads(found) == value

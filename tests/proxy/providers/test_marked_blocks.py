@@ -1,0 +1,73 @@
+"""Cache markers of the caller, kept through the translation."""
+
+import pytest
+from msgspec import Raw
+
+from proxy.providers.body_fields import Breakpoint, Marked
+from proxy.providers.marked_blocks import Block, closed, limited, marked
+
+_RAW = Raw(b'{"type": "ephemeral", "ttl": "1h"}')
+
+
+def _blocks(count: int) -> list[Block]:
+    return [{"n": n, "cache_control": {"type": "ephemeral"}} for n in range(count)]
+
+
+def _kept(blocks: list[Block]) -> list[int]:
+    return [block["n"] for block in blocks if "cache_control" in block]
+
+
+def test_a_marker_of_anthropic_passes_byte_for_byte() -> None:
+    assert marked({}, Marked(cache_control=_RAW))["cache_control"] is _RAW
+
+
+@pytest.mark.parametrize(
+    ("ttl", "expected"),
+    [
+        (None, {"type": "ephemeral"}),
+        ("30m", {"type": "ephemeral"}),
+        ("12h", {"type": "ephemeral", "ttl": "1h"}),
+    ],
+)
+def test_a_breakpoint_of_openai_becomes_the_marker_of_the_same_price(
+    ttl: str | None, expected: dict[str, str]
+) -> None:
+    mark = Marked(prompt_cache_breakpoint=Breakpoint(ttl=ttl))
+
+    assert marked({}, mark) == {"cache_control": expected}
+
+
+def test_the_first_carrier_with_a_marker_goes_before_the_others() -> None:
+    later = Marked(prompt_cache_breakpoint=Breakpoint())
+
+    assert marked({}, Marked(), Marked(cache_control=_RAW), later)["cache_control"] is _RAW
+    assert marked({}, Marked(), Marked()) == {}
+
+
+def test_a_messages_own_marker_goes_to_its_last_block() -> None:
+    assert closed([{}, {}], Marked(cache_control=_RAW)) == [{}, {"cache_control": _RAW}]
+    assert closed([], Marked(cache_control=_RAW)) == []
+
+
+def test_a_blocks_own_marker_goes_before_the_messages() -> None:
+    assert closed([{"cache_control": 1}], Marked(cache_control=_RAW)) == [{"cache_control": 1}]
+
+
+@pytest.mark.parametrize(
+    ("count", "automatic", "kept"),
+    [
+        (4, False, [0, 1, 2, 3]),
+        (6, False, [0, 3, 4, 5]),
+        (4, True, [0, 2, 3]),
+        (3, True, [0, 1, 2]),
+    ],
+)
+def test_the_first_marker_and_the_latest_are_kept(
+    count: int, kept: list[int], *, automatic: bool
+) -> None:
+    blocks = _blocks(count)
+    notes: list[str] = []
+    limited([{}, *blocks], notes, automatic=automatic)
+
+    assert _kept(blocks) == kept
+    assert bool(notes) == (len(kept) < count)

@@ -1,0 +1,153 @@
+"""Server-sent events, cut anywhere."""
+
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.providers.sse import Event, Frames, events, is_idle
+
+_LINES = st.sampled_from(
+    [
+        b"data: {}",
+        b"data:x",
+        b"data",
+        b"event: a",
+        b"event:b",
+        b": ping",
+        b"id: 1",
+        b"odd",
+        b"",
+        b"",
+    ]
+)
+_STREAMS = st.lists(st.tuples(_LINES, st.sampled_from([b"\n", b"\r\n", b"\r"]))).map(
+    lambda lines: b"".join(line + end for line, end in lines)
+)
+
+
+def _cut(stream: bytes, cuts: list[int]) -> list[bytes]:
+    edges = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
+    return [stream[a:b] for a, b in pairwise(edges)]
+
+
+def _plain(stream: bytes) -> list[Event]:
+    """The same rules, read slowly: line by line, as the standard tells them."""
+    found: list[Event] = []
+    name = ""
+    values: list[bytes] = []
+    lines = re.split(rb"\r\n|\n|\r", stream)
+    for line in lines[:-1]:
+        field, _, value = line.partition(b":")
+        if not line:
+            if values:
+                found.append(Event(name, b"\n".join(values)))
+            name, values = "", []
+        elif field == b"data":
+            values.append(value.removeprefix(b" "))
+        elif field == b"event":
+            name = value.removeprefix(b" ").decode()
+    return found
+
+
+@given(_STREAMS, st.lists(st.integers(0, 10_000)))
+def test_any_chunking_gives_the_same_bytes_and_the_same_events(
+    stream: bytes, cuts: list[int]
+) -> None:
+    frames = Frames()
+    runs = [frames.feed(chunk) for chunk in _cut(stream, cuts)]
+
+    # A CR after CR LF waits for its own LF, so it ends no line yet.
+    told = stream[:-1] if stream.endswith(b"\r\n\r") else stream
+    assert b"".join(runs) + frames.rest() == stream
+    assert [event for run in runs for event in events(run)] == _plain(told)
+
+
+@given(_STREAMS, st.lists(st.integers(0, 10_000)), st.integers(0, 20))
+def test_a_bound_loses_no_byte(stream: bytes, cuts: list[int], bound: int) -> None:
+    frames = Frames(bound)
+    runs = []
+    for chunk in _cut(stream, cuts):
+        runs.append(frames.feed(chunk))
+        assert len(frames.rest()) <= bound + len(chunk)
+
+    assert b"".join(runs) + frames.rest() == stream
+
+
+def test_a_whole_event_on_its_own_is_not_even_copied() -> None:
+    chunk = b"data: {}\n\n"
+
+    assert Frames().feed(chunk) is chunk
+
+
+def test_an_unfinished_event_waits_for_its_blank_line() -> None:
+    frames = Frames()
+
+    assert frames.feed(b"data: 1\n\ndata: 2") == b"data: 1\n\n"
+    assert frames.rest() == b"data: 2"
+    assert frames.feed(b"\n") == b""
+    assert frames.feed(b"\n") == b"data: 2\n\n"
+    assert frames.rest() == b""
+
+
+def test_an_event_over_the_bound_is_passed_on_as_it_is() -> None:
+    frames = Frames(4)
+
+    assert frames.feed(b"data") == b""
+    assert frames.feed(b": 1") == b"data: 1"
+    assert frames.feed(b"\n\n") == b"\n\n"
+
+
+def test_a_line_feed_parted_from_its_carriage_return_is_waited_for() -> None:
+    frames = Frames()
+
+    assert frames.feed(b"data: 1\r\n\r") == b""
+    assert frames.feed(b"\n") == b"data: 1\r\n\r\n"
+    assert frames.rest() == b""
+
+
+def test_a_line_feed_that_never_comes_loses_nothing() -> None:
+    frames = Frames()
+
+    assert frames.feed(b"data: 1\r\n\r") == b""
+    assert frames.rest() == b"data: 1\r\n\r"
+
+
+def test_where_lines_end_in_a_carriage_return_no_line_feed_is_waited_for() -> None:
+    frames = Frames()
+
+    assert frames.feed(b"data: 1\r") == b""
+    assert frames.feed(b"\r") == b"data: 1\r\r"
+    assert frames.feed(b"data: 2\n\r") == b"data: 2\n\r"
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (b"data: a\ndata: b\n\n", [Event("", b"a\nb")]),
+        (b"data\n\n", [Event("", b"")]),
+        (b"data:  two\n\n", [Event("", b" two")]),
+        (b"event: x\n\n", []),
+        (b": comment\n\n", []),
+        (b"\xef\xbb\xbfdata: a\n\n", [Event("", b"a")]),
+        (b"event: caf\xff\ndata: a\n\n", [Event("caf\ufffd", b"a")]),
+        (b"data: [DONE]", [Event("", b"[DONE]")]),
+    ],
+)
+def test_fields_are_read_as_the_standard_says(run: bytes, expected: list[Event]) -> None:
+    assert list(events(run)) == expected
+
+
+@pytest.mark.parametrize(
+    ("run", "idle"),
+    [
+        (b": keep-alive\n\n", True),
+        (b'event: ping\ndata: {"type": "ping"}\n\n', True),
+        (b'data: {"choices":[]}\n\n', False),
+        (b'data: {"text":"' + b"ping " * 40 + b'"}\n\n', False),
+    ],
+)
+def test_what_only_keeps_a_connection_alive_is_idle(run, idle):
+    assert is_idle(run) is idle

@@ -1,0 +1,69 @@
+import json
+
+import pytest
+
+from proxy.errors import UpstreamError
+from proxy.providers.sse import Frames, events
+from proxy.providers.stream_endings import (
+    connection_broken,
+    cut_off,
+    error_event,
+    failed_early,
+    failed_midway,
+    malformed,
+)
+
+ERROR = UpstreamError('It "broke".', status=502, code="upstream_broken", retryable=True)
+PAYLOAD = {
+    "message": 'It "broke".',
+    "type": "upstream_error",
+    "param": None,
+    "code": "upstream_broken",
+}
+
+
+@pytest.mark.parametrize("endpoint", ["chat/completions", "completions", "audio/speech"])
+def test_a_broken_stream_ends_with_the_error_payload(endpoint):
+    (event,) = events(error_event(endpoint, ERROR))
+
+    assert event.name == ""
+    assert json.loads(event.data) == {"error": PAYLOAD}
+
+
+def test_a_broken_responses_stream_ends_with_an_error_event():
+    (event,) = events(error_event("responses", ERROR))
+
+    assert event.name == "error"
+    assert json.loads(event.data) == {
+        "error": PAYLOAD,
+        "type": "error",
+        "code": "upstream_broken",
+        "message": 'It "broke".',
+        "param": None,
+        "sequence_number": 0,
+    }
+
+
+@pytest.mark.parametrize("endpoint", ["chat/completions", "responses"])
+def test_the_last_event_is_whole(endpoint):
+    event = error_event(endpoint, ERROR)
+
+    assert Frames().feed(event) == event
+
+
+@pytest.mark.parametrize(
+    ("made", "code"),
+    [
+        (connection_broken, "upstream_connection_broken"),
+        (cut_off, "upstream_cut_off"),
+        (failed_early, "upstream_failed_early"),
+        (failed_midway, "upstream_failed_midway"),
+        (malformed, "upstream_malformed"),
+    ],
+)
+def test_an_answer_that_could_not_go_on_may_be_asked_for_again(made, code):
+    error = made()
+
+    assert (error.status, error.code) == (502, code)
+    assert error.retryable
+    assert error.is_worth_retrying

@@ -1,0 +1,234 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.providers.usage import merge, openai_usage
+from slo.usage import Usage
+
+
+def test_chat_usage_is_split_into_disjoint_buckets() -> None:
+    found = {
+        "prompt_tokens": 15_000,
+        "completion_tokens": 900,
+        "total_tokens": 15_900,
+        "prompt_tokens_details": {"cached_tokens": 12_000, "cache_write_tokens": 2_900},
+        "completion_tokens_details": {"reasoning_tokens": 600},
+    }
+
+    assert openai_usage(found) == Usage(
+        input=100, cache_read=12_000, write_30m=2_900, output=300, reasoning=600
+    )
+
+
+def test_responses_usage_splits_writes_by_lifetime() -> None:
+    found = {
+        "input_tokens": 10_000,
+        "input_tokens_details": {
+            "cached_tokens": 4_000,
+            "cache_write_tokens": 5_000,
+            "cache_write_tokens_details": {"ttl_30m_tokens": 2_000, "ttl_12h_tokens": 3_000},
+        },
+        "output_tokens": 50,
+        "output_tokens_details": {"reasoning_tokens": 20},
+        "total_tokens": 10_050,
+    }
+
+    assert openai_usage(found) == Usage(
+        input=1_000, cache_read=4_000, write_30m=2_000, write_12h=3_000, output=30, reasoning=20
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "usage"),
+    [
+        pytest.param(
+            {
+                "prompt_tokens": 100,
+                "completion_tokens": 7,
+                "prompt_cache_hit_tokens": 64,
+                "prompt_cache_miss_tokens": 36,
+            },
+            Usage(input=36, cache_read=64, output=7),
+            id="deepseek",
+        ),
+        pytest.param(
+            {"prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 36, "completion_tokens": 7},
+            Usage(input=36, cache_read=64, output=7),
+            id="deepseek without the sum",
+        ),
+        pytest.param(
+            {"prompt_cache_miss_tokens": 36, "completion_tokens": 7},
+            Usage(input=36, output=7),
+            id="deepseek misses only",
+        ),
+        pytest.param(
+            {
+                "queue_time": 0.01,
+                "prompt_tokens": 200,
+                "completion_tokens": 9,
+                "total_tokens": 209,
+                "total_time": 0.2,
+                "prompt_tokens_details": {"cached_tokens": 128},
+            },
+            Usage(input=72, cache_read=128, output=9),
+            id="groq",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 128,
+                "completion_tokens": 4,
+                "total_tokens": 132,
+                "prompt_tokens_details": {"cached_tokens": 64},
+                "prompt_audio_seconds": None,
+            },
+            Usage(input=64, cache_read=64, output=4),
+            id="mistral",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 32,
+                "completion_tokens": 9,
+                "total_tokens": 135,
+                "completion_tokens_details": {"reasoning_tokens": 94},
+            },
+            Usage(input=32, output=9, reasoning=94),
+            id="xai leaves reasoning out of the completion",
+        ),
+        pytest.param(
+            {"prompt_tokens": 5, "completion_tokens": 10, "total_tokens": 200},
+            Usage(input=5, output=10, reasoning=185),
+            id="gemini leaves thoughts out of the completion and does not name them",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 5,
+                "completion_tokens": 10,
+                "total_tokens": 200,
+                "completion_tokens_details": {"reasoning_tokens": 4},
+            },
+            Usage(input=5, output=6, reasoning=4),
+            id="a total that explains nothing is not believed",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 64,
+                "completion_tokens": 2,
+                "total_tokens": 66,
+                "prompt_tokens_details": {"cached_tokens": 16, "created_cache_tokens": 48},
+            },
+            Usage(input=48, cache_read=16, output=2),
+            id="vllm writes cost nothing",
+        ),
+        pytest.param(
+            {"prompt_tokens": 64, "completion_tokens": 2, "prompt_tokens_details": None},
+            Usage(input=64, output=2),
+            id="vllm without details",
+        ),
+        pytest.param(
+            {"prompt_tokens": 64, "completion_tokens": 2, "cached_tokens": 32},
+            Usage(input=32, cache_read=32, output=2),
+            id="cached tokens at the top",
+        ),
+        pytest.param({"prompt_tokens": 8, "total_tokens": 8}, Usage(input=8), id="embeddings"),
+        pytest.param({"total_tokens": 8}, Usage(input=8), id="only a total"),
+        pytest.param(
+            {"total_tokens": 8, "completion_tokens": 3}, Usage(input=5, output=3), id="no prompt"
+        ),
+        pytest.param({"completion_tokens": 3}, Usage(output=3), id="only a completion"),
+        pytest.param(
+            {
+                "type": "tokens",
+                "input_tokens": 14,
+                "input_token_details": {"text_tokens": 10, "audio_tokens": 4},
+                "output_tokens": 101,
+                "total_tokens": 115,
+            },
+            Usage(input=14, output=101),
+            id="transcription by tokens",
+        ),
+        pytest.param({"type": "duration", "seconds": 9}, None, id="transcription by seconds"),
+        pytest.param({}, None, id="nothing"),
+        pytest.param({"prompt_tokens": None, "completion_tokens": None}, None, id="nulls"),
+        pytest.param({"prompt_tokens": "12", "total_tokens": True}, None, id="not numbers"),
+        pytest.param({"prompt_tokens": 10**30}, None, id="not a count"),
+        pytest.param({"prompt_tokens": 12.0}, Usage(input=12), id="a whole float"),
+        pytest.param({"prompt_tokens": 12.5}, None, id="half a token"),
+        pytest.param(
+            {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}, Usage(), id="zeros"
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 12}},
+            Usage(cache_read=10),
+            id="more cached than sent",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 10,
+                "prompt_tokens_details": {"cached_tokens": 6, "cache_write_tokens": 6},
+            },
+            Usage(cache_read=6, write_30m=4),
+            id="more written than left",
+        ),
+        pytest.param({"prompt_tokens": -4, "completion_tokens": 2}, Usage(output=2), id="negative"),
+    ],
+)
+def test_each_dialect_is_read(found: dict[str, Any], usage: Usage | None) -> None:
+    assert openai_usage(found) == usage
+
+
+junk: list[object] = [None, 3.0, 0.5, float("nan"), "7", []]
+counts: st.SearchStrategy[object] = st.integers(-5, 500) | st.sampled_from(junk)
+details = st.none() | st.dictionaries(
+    st.sampled_from(["cached_tokens", "cache_write_tokens", "reasoning_tokens", "audio_tokens"]),
+    counts,
+)
+usages = st.fixed_dictionaries(
+    {},
+    optional={
+        "prompt_tokens": counts,
+        "input_tokens": counts,
+        "completion_tokens": counts,
+        "total_tokens": counts,
+        "prompt_cache_hit_tokens": counts,
+        "prompt_tokens_details": details,
+        "completion_tokens_details": details,
+    },
+)
+
+
+@given(usages)
+def test_no_bucket_is_ever_negative_and_the_prompt_is_the_prompt(found: dict[str, Any]) -> None:
+    usage = openai_usage(found)
+
+    if usage is not None:
+        assert min(usage.input, usage.cache_read, usage.write_30m, usage.write_12h) >= 0
+        assert min(usage.output, usage.reasoning) >= 0
+        prompt = found.get("prompt_tokens")
+        if isinstance(prompt, int) and prompt >= 0:
+            assert usage.prompt == prompt
+
+
+def test_what_is_said_later_replaces_what_it_names_and_null_names_nothing() -> None:
+    found: dict[str, Any] = {}
+    for said in (
+        {"input_tokens": 9, "output_tokens": 1, "cache_creation": {"1h": 20, "5m": 3}},
+        {"input_tokens": None, "output_tokens": 30, "cache_creation": {"1h": None, "5m": 4}},
+        {"cache_creation": None, "tier": "standard"},
+    ):
+        merge(found, said)
+
+    assert found == {
+        "input_tokens": 9,
+        "output_tokens": 30,
+        "cache_creation": {"1h": 20, "5m": 4},
+        "tier": "standard",
+    }
+
+
+def test_what_is_nested_too_deep_is_replaced_as_a_whole() -> None:
+    found: dict[str, Any] = {"a": {"b": {"c": 1, "d": 2}}}
+    merge(found, {"a": {"b": {"c": 3}}}, depth=1)
+
+    assert found == {"a": {"b": {"c": 3}}}

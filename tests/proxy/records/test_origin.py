@@ -1,0 +1,61 @@
+"""A conversation that was shortened is the same one, and its reset is a declared one."""
+
+import msgspec
+
+from proxy.prefix.breakpoints.reuse_statistics import Habits
+from proxy.prefix.explain.reasons import Reason
+from proxy.records.origin import Origin
+from slo.usage import Usage
+from tests.proxy.prefix.askings import WAYS, Process, asked, body, said, talk
+
+LONG = "Where is my parcel? " * 600
+#: What its caller sent, nine answers long.
+CAME = talk(9, opening=LONG)
+
+
+def shortened(*more, reset, came=CAME):
+    """A call that the gateway shortened; ``came`` is what it stands for."""
+    origin = Origin(
+        messages=tuple(msgspec.json.encode(each) for each in (*came, *more)), turns=9, reset=reset
+    )
+    told = body(talk(0)[0], said("user", "In short: a parcel. " * 300), *more)
+    return msgspec.structs.replace(asked(told), origin=origin)
+
+
+def test_a_shortened_prompt_belongs_to_the_conversation_it_came_from():
+    house = Process(WAYS["openai-interval"])
+    whole = house.planned(asked(body(*talk(3, opening=LONG))))
+    short = house.planned(shortened(reset=True))
+
+    assert short.draft.conversation == whole.draft.conversation
+    assert (whole.draft.turns, short.draft.turns) == (3, 9)
+
+
+def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
+    house = Process(WAYS["openai-interval"])
+    tail = [said(role, f"{n} {LONG}") for n, role in enumerate(["assistant", "user"] * 3)]
+    before = talk(3, opening=LONG)
+    house.answered(asked(body(*before, *tail)))
+    more = [said("assistant", "Yes."), said("user", "So?")]
+    short = house.planned(shortened(*tail, *more, reset=True, came=before))
+    system = 2_048
+    used = Usage(input=short.evidence.sent.estimate - system, cache_read=system)
+    found = house.planner.settled(short, used)
+
+    assert short.evidence.sent.compacted
+    assert found is not None
+    assert (found.reason, found.detail) == (
+        Reason.COMPACTED,
+        "the gateway shortened the conversation",
+    )
+    known = house.planner._habits.of(short.place, Habits)
+    assert known.repeats() == Habits().repeats()
+
+
+def test_the_call_after_it_is_an_ordinary_one():
+    house = Process(WAYS["openai-interval"])
+    house.answered(shortened(reset=True))
+    after = house.planned(shortened(said("assistant", "Yes."), said("user", "So?"), reset=False))
+
+    assert not after.evidence.sent.compacted
+    assert after.evidence.expected.tokens > 0

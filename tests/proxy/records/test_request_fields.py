@@ -1,0 +1,203 @@
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.errors import InvalidCall
+from proxy.records.request_fields import ask, field, replaced
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=12
+)
+READ = ("model", "stream", "stream_options", "metadata", "user", "safety_identifier")
+unread = st.text().filter(lambda name: name not in (*READ, "service_tier"))
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> tuple[dict[str, str], bytes]:
+    """A JSON object by its fields' own texts, in any layout."""
+    found = draw(st.dictionaries(unread, values, max_size=6))
+    layout = {"indent": draw(st.none() | st.integers(0, 3)), "ensure_ascii": draw(st.booleans())}
+    texts = {
+        name: json.dumps(value, **layout)  # type: ignore[arg-type]
+        for name, value in found.items()
+    }
+    gap = draw(st.sampled_from(["", " ", "\n\t", "\r\n"]))
+    fields = f",{gap}".join(f"{json.dumps(n)}{gap}:{gap}{text}" for n, text in texts.items())
+    return texts, f"{gap}{{{gap}{fields}{gap}}}{gap}".encode()
+
+
+@given(bodies(), st.dictionaries(st.sampled_from([*READ, "x"]), values, max_size=3))
+def test_what_is_not_replaced_keeps_its_bytes_and_its_place(body, new):
+    texts, raw = body
+    fields = {name: json.dumps(value).encode() for name, value in new.items()}
+    made = replaced(raw, fields)
+
+    pairs = json.loads(made, object_pairs_hook=list)
+    assert [name for name, _ in pairs] == [*texts, *(n for n in fields if n not in texts)]
+    for name, text in texts.items():
+        expected = fields.get(name, text.encode())
+        assert field(made, name) == expected
+
+
+@given(bodies())
+def test_a_body_of_unknown_fields_asks_for_nothing(body):
+    asked = ask(body[1])
+
+    assert (asked.model, asked.stream, asked.feature, asked.end_user) == ("", None, "", "")
+    assert not asked.wants_usage
+
+
+@given(st.binary(max_size=40))
+def test_no_bytes_at_all_surprise_the_reader(body):
+    with suppress(InvalidCall):
+        assert len(ask(body).model) <= 512
+
+
+def test_what_is_asked_is_read():
+    body = (
+        b'{"model":"m","stream":true,"stream_options":{"include_usage":true,"x":1},'
+        b'"metadata":{"feature":"search","other":3},"user":"u","service_tier":"flex"}'
+    )
+    asked = ask(body)
+
+    assert (asked.model, asked.stream, asked.wants_usage) == ("m", True, True)
+    assert (asked.feature, asked.end_user, asked.service_tier) == ("search", "u", "flex")
+
+
+def test_a_safety_identifier_goes_before_the_user():
+    assert ask(b'{"user":"u","safety_identifier":"s"}').end_user == "s"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"stream":null,"metadata":null,"stream_options":null,"user":null}',
+        b'{"metadata":{"feature":null},"stream_options":{"include_usage":null}}',
+    ],
+)
+def test_null_asks_for_nothing(body):
+    asked = ask(body)
+
+    assert (asked.wants_usage, asked.feature, asked.end_user) == (False, "", "")
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"\xff", b'{"user":"\xff"}', b'{"user":"\\ud800"}', b'{"a":1} x']
+)
+def test_what_is_no_json_is_told_so(body):
+    with pytest.raises(InvalidCall, match="not valid JSON") as caught:
+        ask(body)
+    assert (caught.value.code, caught.value.param) == ("invalid_json", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "half", "byte"),
+    [
+        (r"\ud83d", r"\ud83d", 9),
+        (r"a \uD83D b", r"\uD83D", 11),
+        (r"\ud83d\n", r"\ud83d", 9),
+        (r"\ud83dA", r"\ud83d", 9),
+        (r"\ude00", r"\ude00", 9),
+        (r"\\\ud83d", r"\ud83d", 11),
+        (r"\ud83d\ude00\ude00", r"\ude00", 21),
+        (r"\ud83d\ud83d\ude00", r"\ud83d", 9),
+        (r"\\ud83d \ud83d", r"\ud83d", 17),
+    ],
+)
+def test_half_a_character_is_told_as_what_it_is(text, half, byte):
+    with pytest.raises(InvalidCall, match="half of a surrogate pair") as caught:
+        ask(b'{"user":"' + text.encode() + b'"}')
+
+    told = f"not valid JSON: {half} (byte {byte}) is half"
+    assert told in caught.value.message
+    assert caught.value.code == "invalid_json"
+
+
+def test_half_a_character_is_looked_for_in_the_beginning_alone():
+    far = b'{"user":"' + b" " * 100_000 + rb"\ud83d" + b'"}'
+
+    with pytest.raises(InvalidCall, match="not valid JSON") as caught:
+        ask(far)
+
+    assert "surrogate pair, and no" not in caught.value.message
+
+
+@pytest.mark.parametrize("text", [r"\ud83d\ude00", r"\\ud83d", r"\uD83D\uDE00", r"\ufffd"])
+def test_whole_characters_are_not_blamed_for_another_mistake(text):
+    assert ask(b'{"user":"' + text.encode() + b'"}')
+    with pytest.raises(InvalidCall, match="truncated"):
+        ask(b'{"user":"' + text.encode() + b'"')
+
+
+def test_json_nested_without_end_is_told_so():
+    with pytest.raises(InvalidCall, match="not valid JSON"):
+        ask(b'{"x":' + b"[" * 200_000)
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        (b'{"model":3}', "model"),
+        (b'{"model":"' + b"m" * 513 + b'"}', "model"),
+        (b'{"stream":"yes"}', "stream"),
+        (b'{"stream_options":{"include_usage":1}}', "stream_options.include_usage"),
+        (b'{"metadata":[]}', "metadata"),
+        (b"[]", None),
+        (b'"text"', None),
+    ],
+)
+def test_a_wrong_type_is_told_with_its_parameter(body, param):
+    with pytest.raises(InvalidCall) as caught:
+        ask(body)
+
+    assert (caught.value.code, caught.value.param) == ("invalid_type", param)
+    assert f"`{param}`" in caught.value.message or "the body" in caught.value.message
+
+
+def test_a_field_is_told_as_it_was_written():
+    assert field(b'{"a": 1.50 ,"b":"\\u0041"}', "a") == b"1.50"
+    assert field(b'{"a":1,"b":"\\u0041"}', "b") == b'"\\u0041"'
+    assert field(b'{"a":1}', "c") is None
+
+
+def test_numbers_and_escapes_survive_as_they_were_written():
+    body = b'{"seed":12345678901234567890123,"t":1.0e+2,"s":"\\u00e9\\/","model":"a"}'
+
+    assert replaced(body, {"model": b'"b"'}) == body.replace(b'"a"', b'"b"')
+
+
+def test_what_asks_for_thinking_is_read_beside_the_rest() -> None:
+    asked = ask(b'{"model":"m","thinking":{"type":"adaptive"},"messages":[{"thinking":1}]}')
+
+    assert asked.thought == b'{"reasoning_effort":null,"thinking":{"type":"adaptive"}}'
+    assert ask(b"{}").thought == b'{"reasoning_effort":null,"thinking":null}'
+
+
+@pytest.mark.parametrize(
+    ("tools", "expected"),
+    [
+        (b'[{"type":"function","name":"f"},{"type":"web_search_preview"}]', True),
+        (b'[{"type":"code_interpreter","container":{"type":"auto"}}]', True),
+        (b'[{"type":"file_search"}]', True),
+        (b'[{"type":"image_generation"}]', True),
+        (b'[{"type":"computer_use_preview"}]', True),
+        (b'[{"type":"function","name":"web_search","parameters":{"type":"file_search"}}]', False),
+        (b'[{"type":["web_search"]}]', False),
+        (b'"web_search"', False),
+        (b"[]", False),
+        (b"null", False),
+    ],
+)
+def test_a_tool_that_its_provider_runs_is_known_by_its_type(tools, expected):
+    assert ask(b'{"tools":' + tools + b"}").offers_hosted is expected
+    assert not ask(b"{}").offers_hosted

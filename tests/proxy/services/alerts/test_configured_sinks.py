@@ -1,0 +1,113 @@
+import json
+
+import msgspec
+import pytest
+
+from proxy.services.alerts.configured_sinks import Outlet, outlets, variables
+from proxy.services.alerts.notices import notice
+from proxy.store.sql.outbox import Letter
+from slo.alert import Severity, resolved
+from slo.alerting import Group
+from slo.promises.sinks import SinkKind
+from tests.fakes.alerts import NOW, SECRET, a_sink, an_alert
+
+URL = "https://hooks.example/T0/xyzzy"
+KNOWN = {"URL": URL, "SECRET": SECRET}
+
+
+def outlet(kind=SinkKind.WEBHOOK, **fields):
+    found, _ = outlets([a_sink(kind, **fields)], KNOWN)
+    return found[0]
+
+
+def event(letter, at=NOW):
+    body = outlet().message(Group((letter.alert,)), [letter], at).body
+    return json.loads(body)["id"]
+
+
+def test_a_sink_is_joined_with_what_its_variables_hold():
+    sinks = [a_sink(), a_sink(SinkKind.SLACK, name="chat", url_env="OTHER")]
+
+    assert variables(sinks) == ["URL", "SECRET", "OTHER"]
+    assert outlets(sinks, KNOWN | {"OTHER": URL}) == (
+        [Outlet(sinks[0], URL, SECRET), Outlet(sinks[1], URL)],
+        [],
+    )
+    assert outlet(SinkKind.ALERTMANAGER).url == f"{URL}/api/v2/alerts"
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ({}, "URL is not set"),
+        ({"URL": URL}, "SECRET is not set"),
+        ({"URL": "hooks.example/xyzzy"}, "URL holds no address of http or https"),
+        ({"URL": "ftp://h/xyzzy"}, "URL holds no address"),
+        ({"URL": "https://h:port/xyzzy"}, "URL holds no address"),
+        ({"URL": "https://h/xyzzy 1"}, "URL holds no address"),
+        ({"URL": "https:///xyzzy"}, "URL holds no address"),
+        ({"URL": URL, "SECRET": "xyz\nzy"}, "SECRET holds what no header can"),
+    ],
+)
+def test_a_sink_that_cannot_be_spoken_to_says_why_without_the_address(known, said):
+    found, lacking = outlets([a_sink()], known)
+
+    assert found == []
+    assert lacking[0].startswith("The sink `on-call` is told of nothing: ")
+    assert said in lacking[0]
+    assert "xyzzy" not in lacking[0]
+
+
+def test_an_outlet_shows_its_name_alone():
+    assert repr(outlet()) == str(outlet()) == "Outlet(on-call)"
+
+
+def test_each_kind_is_told_in_its_own_way():
+    alert = an_alert()
+    letter = Letter(alert=alert, sink="on-call")
+    told = [
+        outlet(kind).message(Group((alert,)), [letter], NOW)
+        for kind in (SinkKind.WEBHOOK, SinkKind.SLACK, SinkKind.ALERTMANAGER)
+    ]
+    bodies = [json.loads(each.body) for each in told]
+
+    assert bodies[0]["specversion"]
+    assert bodies[1]["blocks"]
+    assert bodies[2][0]["labels"]
+
+
+def test_a_service_of_apprise_is_told_by_a_notice_one_alert_at_a_time():
+    known = {"URL": "json://127.0.0.1:1/xyzzy"}
+    (made,), lacking = outlets([a_sink(SinkKind.APPRISE)], known)
+    alert = an_alert()
+
+    assert lacking == []
+    assert (made.url, made.most) == (known["URL"], 1)
+    letter = Letter(alert=alert, sink="on-call")
+    assert made.message(Group((alert,)), [letter], NOW) == notice(alert)
+
+
+def test_a_url_that_apprise_does_not_understand_is_named_by_its_variable_alone():
+    found, (why,) = outlets([a_sink(SinkKind.APPRISE)], {"URL": "xyzzy"})
+
+    assert found == []
+    assert why.endswith("is told of nothing: URL holds no URL that Apprise understands.")
+
+
+def test_what_is_sent_again_has_the_id_it_had_until_somebody_took_it():
+    letter = Letter(alert=an_alert(), sink="on-call")
+    tried = msgspec.structs.replace(letter, tries=3, why="x", due=NOW)
+    repeated = msgspec.structs.replace(letter, sent=NOW)
+    over = msgspec.structs.replace(letter, alert=resolved(letter.alert, NOW))
+
+    assert event(letter) == event(tried, NOW + 60)
+    assert len({event(letter), event(repeated), event(over)}) == 3
+
+
+def test_only_alertmanager_is_told_every_minute():
+    note = an_alert(severity=Severity.NOTE)
+
+    assert outlet(SinkKind.ALERTMANAGER).again(note) == 60
+    assert outlet(SinkKind.ALERTMANAGER).again(resolved(note, NOW)) is None
+    assert outlet().again(note) is None
+    assert outlet(SinkKind.SLACK).again(an_alert()) == 4 * 3600

@@ -1,0 +1,222 @@
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy.exc import OperationalError
+
+from proxy.services.alerts.dispatch import QUEUED, Alerts
+from proxy.services.alerts.notifier import LEASE
+from proxy.store.store import Store
+from slo import window
+from slo.alert import Severity
+from slo.alerting import TOGETHER, Thresholds
+from slo.budget import Budget, Unit, counter
+from slo.reservations import Level
+from slo.window import Window
+from tests.fakes.alerts import NOW, POISON, an_alert, an_outlet, posted
+from tests.fakes.dispatching import FAILS, OK, Room
+from tests.fakes.server import serving
+
+
+def test_the_same_said_again_here_or_by_another_process_is_told_once(play):
+    async def plan(room: Room) -> None:
+        other = room.beside(an_outlet(room.server, at_least=Severity.NOTE))
+        other.say(an_alert())
+        room.alerts.say(an_alert())
+        await room.after(0, other)
+        await room.said(an_alert())
+        await room.after(0, other)
+        await room.after(LEASE, other)
+
+        assert room.subjects() == [["chat-ttft"]]
+
+    play(plan)
+
+
+def test_a_threshold_that_was_told_before_a_restart_is_not_told_after_it(play):
+    day = Budget(name="day", scope="team", unit=Unit.REQUESTS, window=Window.DAY, limit=100)
+    ends, name = window.closes(Window.DAY, NOW), counter(day, "acme", NOW)
+
+    async def plan(room: Room) -> None:
+        for spent in (80, 81, 95):
+            watch = Thresholds()
+            alert = watch.crossed(day, "acme", name, Level(spent, 0), ends, room.now)
+            room.alerts = room.beside(an_outlet(room.server))
+            await room.said(*([alert] if alert else []))
+
+        assert room.subjects() == [["day of team acme"]] * 2
+
+    play(plan)
+
+
+def test_nothing_is_told_before_its_slot_is_over(play):
+    async def plan(room: Room) -> None:
+        room.alerts.say(an_alert())
+        await room.after(0)
+        assert room.got == []
+
+    play(plan)
+
+
+def test_what_expires_ends_by_itself(play):
+    async def plan(room: Room) -> None:
+        await room.said(an_alert(expires=NOW + 100))
+        await room.after(100)
+        await room.after(1)
+        await room.after(TOGETHER)
+
+        assert room.types() == ["open", "resolved"]
+        assert posted(room.got[1])["data"]["alerts"][0]["seconds"] == 100
+
+    play(plan)
+
+
+def test_a_sink_is_told_only_of_what_is_urgent_enough_for_it(play):
+    async def plan(room: Room) -> None:
+        room.alerts = room.beside(an_outlet(room.server, at_least=Severity.PAGE))
+        await room.said(an_alert("t", severity=Severity.TICKET), an_alert("p"))
+
+        assert room.subjects() == [["p"]]
+
+    play(plan)
+
+
+def test_one_sink_that_fails_keeps_nothing_from_another(play):
+    async def plan(room: Room) -> None:
+        async with serving(OK) as well:
+            room.alerts = room.beside(an_outlet(room.server), an_outlet(well, name="well"))
+            await room.said(an_alert())
+
+            assert (len(room.got), len(well.got)) == (1, 1)
+
+    play(plan, FAILS)
+
+
+def test_poisoned_names_reach_sinks_and_the_log_on_one_line(play, caplog):
+    caplog.set_level(logging.INFO)
+
+    async def plan(room: Room) -> None:
+        await room.said(an_alert(POISON, title=POISON, facts=((POISON, POISON),)))
+        (alert,) = posted(room.got[0])["data"]["alerts"]
+
+        assert all(alert[name].isprintable() for name in ("subject", "title"))
+        assert len(room.got[0].body) < 5_000
+
+    play(plan)
+    told = [each.getMessage() for each in caplog.records if each.name == "thriftgate.alerts"]
+    assert len(told) == 1
+    assert told[0].isprintable()
+
+
+def test_alerts_wait_in_bounded_memory_while_the_database_is_away(play, caplog):
+    async def plan(room: Room) -> None:
+        flaky = Flaky(room.store)
+        alerts = flaky.alerts(room)
+        taken = [alerts.say(an_alert(f"s{n}")) for n in range(QUEUED + 3)]
+        await alerts.tend()
+        await alerts.tend()
+        assert taken == [True] * QUEUED + [False] * 3
+        assert alerts.dropped == 3
+        flaky.is_away = False
+        await alerts.tend()
+        assert len(room.store.outbox.open(QUEUED + 9)) == QUEUED
+
+    play(plan)
+    assert caplog.text.count("Alert, page:") == 10 * QUEUED // 200
+    assert caplog.text.count("And 190 more alerts") == QUEUED // 200
+    assert caplog.text.count("Alerts wait in memory, 2000 of them") == 1
+    assert caplog.text.count("Alerts are dropped") == 1
+
+
+def test_what_cannot_be_written_down_at_the_end_is_told(play, caplog):
+    async def plan(room: Room) -> None:
+        alerts = Flaky(room.store).alerts(room)
+        alerts.say(an_alert())
+        running = asyncio.get_running_loop().create_task(alerts.run())
+        await asyncio.sleep(0.05)
+        running.cancel()
+        await asyncio.wait({running})
+
+    play(plan)
+    assert "Not written down: 1 alert (" in caplog.text
+    assert "The sink `on-call` is not told for 2 s" in caplog.text
+
+
+def test_much_that_is_said_is_remembered_within_bounds(play):
+    async def plan(room: Room) -> None:
+        alerts = Flaky(room.store).alerts(room, remembered=2)
+        for name in "abca":
+            alerts.say(an_alert(name))
+
+        assert len(alerts._said) == 2
+        assert len(alerts._waiting) == 4
+
+    play(plan)
+
+
+class Flaky:
+    """A store whose database is away."""
+
+    def __init__(self, store: Store) -> None:
+        self.is_away = True
+        self.outbox = store.outbox
+        self._store = store
+
+    async def ask(self, question: Callable[..., Any], *args: Any) -> Any:
+        if self.is_away:
+            raise OperationalError("asked", {}, OSError("away"))
+        return await self._store.ask(question, *args)
+
+    def alerts(self, room: Room, **fields: Any) -> Alerts:
+        outlets = [an_outlet(room.server)]
+        return Alerts(outlets, self, lambda: room.now, post=room.post, **fields)  # type: ignore[arg-type]
+
+
+def test_what_is_queued_at_the_end_is_written_down(play):
+    async def plan(room: Room) -> None:
+        running = asyncio.get_running_loop().create_task(room.alerts.run())
+        await asyncio.sleep(0.05)
+        room.alerts.say(an_alert())
+        running.cancel()
+        await asyncio.wait({running})
+
+        assert running.cancelled()
+        assert [alert.subject for alert in room.store.outbox.open(9)] == ["chat-ttft"]
+
+    play(plan)
+
+
+def test_running_it_tells_what_is_said(play):
+    async def plan(room: Room) -> None:
+        running = asyncio.get_running_loop().create_task(room.alerts.run())
+        room.alerts.say(an_alert())
+        while not room.store.outbox.open(1):  # noqa: ASYNC110 - nobody says when
+            await asyncio.sleep(0.01)
+        room.now += TOGETHER
+        async with asyncio.timeout(10):
+            await room.server.asked.wait()
+        running.cancel()
+        await asyncio.wait({running})
+
+        assert room.subjects() == [["chat-ttft"]]
+
+    play(plan)
+
+
+def test_sinks_that_change_are_told_from_then_on_and_those_that_went_are_told_no_more(play):
+    async def plan(room: Room) -> None:
+        (old,) = room.alerts._tellers.values()
+        stays = an_outlet(room.server, at_least=Severity.NOTE)
+        room.alerts.update([stays, an_outlet(room.server, name="second")])
+        assert old in room.alerts._tellers.values()
+
+        running = asyncio.get_running_loop().create_task(room.alerts.run())
+        await asyncio.sleep(0)
+        assert len(room.alerts._running) == 2
+        room.alerts.update([])
+        assert room.alerts._running == {}
+        running.cancel()
+        await asyncio.wait({running})
+
+    play(plan)

@@ -1,0 +1,120 @@
+"""Notices by Apprise, to a server on this machine."""
+
+import asyncio
+import logging
+
+import pytest
+
+from proxy.services.alerts.notices import Notice, Notices, notice, why_not
+from slo.alert import Severity, resolved
+from tests.fakes.alerts import NOW, an_alert, posted
+from tests.fakes.server import CLOSE, WAIT, Server, head, serving
+
+OK = [head(200, "content-length: 0")]
+NOTICE = Notice(title="A title", body="One line\nanother", kind="failure")
+TARGETS = {
+    "e-mail": "mailto://user:xyzzy@example.org?to=ops@example.org",
+    "PagerDuty": "pagerduty://A1B2C3@xyzzy?action=map",
+    "Teams": "workflows://host.example/WORKFLOW/xyzzy",
+    "two": "json://127.0.0.1:1/xyzzy json://127.0.0.1:2/xyzzy",
+}
+
+
+def sent(*answers, deadline=5.0, path="xyzzy?k=xyzzy"):
+    """The server after a notice, and why it was not taken."""
+
+    async def run() -> tuple[Server, str]:
+        async with serving(*answers) as server:
+            notices = Notices(deadline)
+            try:
+                return server, await notices.send(f"json://127.0.0.1:{server.port}/{path}", NOTICE)
+            finally:
+                notices.close()
+
+    return asyncio.run(run())
+
+
+def test_a_notice_is_sent_with_its_title_lines_and_kind():
+    server, why = sent(OK)
+
+    assert why == ""
+    (got,) = server.got
+    assert got.line.startswith("POST /xyzzy")
+    body = posted(got)
+    assert (body["title"], body["message"], body["type"]) == (
+        "A title",
+        "One line\nanother",
+        "failure",
+    )
+
+
+@pytest.mark.parametrize("answer", [[head(500, "content-length: 0")], [CLOSE]])
+def test_a_service_that_fails_has_not_taken_it(answer):
+    assert sent(answer)[1] == "the service did not take it"
+
+
+def test_a_service_that_hangs_is_waited_for_no_longer_than_the_deadline():
+    assert sent([WAIT], deadline=0.2)[1] == "it did not answer within 0.2 s"
+
+
+def test_a_sink_that_hangs_gets_no_second_thread():
+    async def run() -> list[str]:
+        async with serving([WAIT]) as server:
+            notices = Notices(0.2)
+            url = f"json://127.0.0.1:{server.port}"
+            try:
+                return [await notices.send(url, NOTICE) for _ in range(2)]
+            finally:
+                notices.close()
+
+    assert asyncio.run(run()) == [
+        "it did not answer within 0.2 s",
+        "it still works on the notice before",
+    ]
+
+
+def test_nothing_of_a_url_is_logged(caplog):
+    caplog.set_level(logging.DEBUG)
+    sent(OK)
+    sent([CLOSE])
+    sent([head(500, "content-length: 0")])
+    why_not("json://xyzzy:xyzzy@")
+
+    assert "xyzzy" not in caplog.text
+
+
+@pytest.mark.parametrize("url", TARGETS.values(), ids=TARGETS.keys())
+def test_services_are_known_by_their_urls(url):
+    assert why_not(url) == ""
+
+
+@pytest.mark.parametrize("url", ["xyzzy", "xyzzy://host", "json://", "mailto://xyzzy"])
+def test_what_no_service_has_is_said_without_the_url(url):
+    assert why_not(url) == "holds no URL that Apprise understands"
+
+
+def test_without_the_library_the_extra_is_named():
+    said = why_not("json://host/xyzzy", find=lambda name: None)
+
+    assert said == "is for the package apprise, which is missing: pip install 'thriftgate[alerts]'"
+
+
+@pytest.mark.parametrize(
+    ("severity", "kind"),
+    [(Severity.PAGE, "failure"), (Severity.TICKET, "warning"), (Severity.NOTE, "info")],
+)
+def test_an_alert_is_as_urgent_as_it_is_and_its_end_a_success_of_the_same_title(severity, kind):
+    alert = an_alert(severity=severity)
+    begun, ended = notice(alert), notice(resolved(alert, NOW + 60))
+
+    assert (begun.kind, ended.kind) == (kind, "success")
+    assert begun.title == ended.title == alert.title
+    assert "to do: Pin it" in begun.body
+    assert ended.body.startswith("Resolved.\n")
+
+
+def test_callers_text_mentions_nobody():
+    told = notice(an_alert(title="@everyone <!channel> <@U1>", action="@here"))
+
+    for text in (told.title, told.body):
+        assert not any(each in text for each in ("@everyone", "<!channel>", "<@U1", "@here"))

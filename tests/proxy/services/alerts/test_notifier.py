@@ -1,0 +1,208 @@
+import hmac
+from typing import Any
+
+import pytest
+
+from proxy.services.alerts.configured_sinks import outlets
+from proxy.services.alerts.http_sender import Post
+from proxy.services.alerts.notifier import LEASE, TRIES
+from slo.alert import Severity, resolved
+from slo.alerting import TOGETHER
+from slo.promises.sinks import SinkKind
+from tests.fakes.alerts import NOW, SECRET, a_sink, an_alert, an_outlet, posted
+from tests.fakes.dispatching import FAILS, OK, REFUSES, Room
+from tests.fakes.server import RESET, head
+
+
+def test_a_sink_is_told_once_with_a_signature(play):
+    async def plan(room: Room) -> None:
+        await room.said(an_alert())
+        await room.after(3600)
+        (got,) = room.got
+        at = got.headers["x-thriftgate-timestamp"]
+        mac = hmac.new(SECRET.encode(), at.encode() + b"." + got.body, "sha256").hexdigest()
+
+        assert got.headers["x-thriftgate-signature"] == f"sha256={mac}"
+        assert got.headers["content-type"] == "application/cloudevents+json"
+        assert room.subjects() == [["chat-ttft"]]
+
+    play(plan)
+
+
+def test_what_comes_together_is_told_together_the_most_urgent_first(play):
+    async def plan(room: Room) -> None:
+        notes = [an_alert(f"n{n}", severity=Severity.NOTE) for n in range(3)]
+        await room.said(*notes, an_alert("page"))
+
+        assert len(room.got) == 1
+        assert room.subjects()[0][0] == "page"
+        assert len(room.subjects()[0]) == 4
+
+    play(plan)
+
+
+@pytest.mark.parametrize("fault", [FAILS, [RESET], [head(302, "location: /x")]])
+def test_a_sink_that_fails_is_told_again_later_under_the_same_id(play, fault):
+    async def plan(room: Room) -> None:
+        await room.said(an_alert())
+        await room.after(1)
+        assert len(room.got) == 1
+        await room.after(1)
+        await room.after(3600)
+
+        first, second = (posted(got) for got in room.got)
+        assert first["id"] == second["id"]
+        assert first["data"] == second["data"]
+
+    play(plan, fault, OK)
+
+
+def test_a_sink_that_is_away_for_long_is_asked_ever_less_and_loses_nothing(play, caplog):
+    async def plan(room: Room) -> None:
+        await room.said(an_alert("a"))
+        for _ in range(3_600):
+            await room.after(1)
+        asked = len(room.got)
+        room.alerts.say(an_alert("b"))
+        room.server.answers = [OK]
+        await room.after(0)
+        await room.after(330)
+        await room.after(330)
+
+        assert 10 < asked < 25
+        told = {subject for post in room.subjects()[asked:] for subject in post}
+        assert told == {"a", "b"}
+
+    play(plan, FAILS)
+    assert caplog.text.count("is left alone for a while: it answered 500") == 1
+
+
+def test_a_sink_s_wish_to_be_left_alone_is_granted(play):
+    async def plan(room: Room) -> None:
+        await room.said(an_alert())
+        await room.after(119)
+        assert len(room.got) == 1
+        await room.after(1)
+        assert len(room.got) == 2
+
+    play(plan, [head(429, "retry-after: 120", "content-length: 0")], OK)
+
+
+def test_an_end_is_told_with_its_duration_cost_and_what_was_done(play):
+    async def plan(room: Room) -> None:
+        await room.said(an_alert())
+        over = resolved(an_alert(), NOW + 600, "It moved back", 3_000_000_000)
+        await room.said(over)
+        (alert,) = posted(room.got[1])["data"]["alerts"]
+
+        assert room.types() == ["open", "resolved"]
+        assert (alert["seconds"], alert["cost_usd"], alert["action"]) == (600, "3", "It moved back")
+
+    play(plan)
+
+
+def test_what_stays_open_is_told_again_after_four_hours_as_another_event(play):
+    async def plan(room: Room) -> None:
+        await room.said(an_alert())
+        for _ in range(9):
+            await room.after(3600)
+
+        assert room.types() == ["open"] * 3
+        assert len({posted(got)["id"] for got in room.got}) == 3
+
+    play(plan)
+
+
+def test_a_service_is_told_of_each_alert_by_itself_and_of_its_end_by_the_same_title(play):
+    async def plan(room: Room) -> None:
+        url = {"URL": f"json://127.0.0.1:{room.server.port}/hook"}
+        (outlet,), _ = outlets([a_sink(SinkKind.APPRISE, at_least=Severity.NOTE)], url)
+        room.alerts = room.beside(outlet)
+        await room.said(an_alert("a"), an_alert("b"))
+        await room.said(resolved(an_alert("a"), NOW + 60))
+        told = [(each["type"], each["title"]) for each in map(posted, room.got)]
+
+        begun = [("failure", f"{name} burns its error budget") for name in "ab"]
+        assert sorted(told[:2]) == begun
+        assert told[2:] == [("success", begun[0][1])]
+
+    play(plan)
+
+
+def test_alertmanager_is_told_every_minute_and_at_last_of_the_end(play):
+    async def plan(room: Room) -> None:
+        room.alerts = room.beside(an_outlet(room.server, SinkKind.ALERTMANAGER))
+        await room.said(an_alert())
+        for _ in range(3):
+            await room.after(60)
+        await room.said(resolved(an_alert(), room.now))
+        await room.after(3600)
+        bodies = [posted(got)[0] for got in room.got]
+
+        assert len(bodies) == 5
+        assert all(got.line == "POST /hook/api/v2/alerts HTTP/1.1" for got in room.got)
+        assert len({str(body["labels"]) for body in bodies}) == 1
+        assert bodies[-1]["endsAt"] < bodies[-2]["endsAt"]
+
+    play(plan)
+
+
+def test_what_a_sink_refuses_is_sent_by_itself(play):
+    async def plan(room: Room) -> None:
+        await room.said(an_alert("a"), an_alert("b"))
+        for _ in range(3):
+            await room.after(60)
+        letters = await room.store.ask(room.store.outbox.lately, 9)
+
+        assert [len(post) for post in room.subjects()] == [2, 1, 1, 1]
+        assert [(each.tries, each.why) for each in letters] == [(0, ""), (0, "")]
+
+    play(plan, REFUSES, REFUSES, OK)
+
+
+def test_what_a_sink_refuses_for_ever_is_given_up(play, caplog):
+    async def plan(room: Room) -> None:
+        await room.said(an_alert())
+        for _ in range(TRIES + 5):
+            await room.after(600)
+        (letter,) = await room.store.ask(room.store.outbox.lately, 9)
+
+        assert len(room.got) == TRIES
+        assert (letter.tries, letter.due, letter.why) == (TRIES, None, "it answered 400")
+
+    play(plan, REFUSES)
+    assert caplog.text.count("will not have") == 1
+
+
+def test_what_takes_longer_than_its_lease_is_left_to_whoever_has_it_then(play):
+    async def plan(room: Room) -> None:
+        class Slow(Post):
+            async def send(self, *args: Any) -> None:
+                await super().send(*args)
+                room.now += LEASE
+
+        async with Slow(2) as room.post:
+            room.alerts = room.beside(an_outlet(room.server))
+            await room.said(an_alert("a"), an_alert("b", kind="floor"))
+            assert len(room.got) == 1
+            await room.after(0)
+
+        assert sorted(room.subjects()) == [["a"], ["b"]]
+
+    play(plan)
+
+
+def test_a_process_that_dies_with_a_letter_leaves_it_to_another(play):
+    async def plan(room: Room) -> None:
+        room.alerts.say(an_alert())
+        await room.after(0)
+        room.now += TOGETHER
+        outbox = room.store.outbox
+        assert len(await room.store.ask(outbox.due, "on-call", room.now, 9, LEASE)) == 1
+        await room.after(LEASE - 1)
+        assert room.got == []
+        await room.after(1)
+
+        assert room.subjects() == [["chat-ttft"]]
+
+    play(plan)

@@ -1,0 +1,85 @@
+import asyncio
+import logging
+
+import msgspec
+from sqlalchemy import text
+
+from proxy.services.alerts.setup import alerting
+from proxy.store.sql.database import writing
+from proxy.store.store import Store
+from slo import window
+from slo.alert import budget_alert
+from slo.budget import Budget, Unit
+from slo.window import Window
+from tests.fakes.alerts import NOW, a_sink, an_alert
+from tests.fakes.desk import LoopTasks
+from tests.fakes.offline import offline_store
+
+DAY = Budget(name="day", scope="team", unit=Unit.REQUESTS, window=Window.DAY, limit=1_000)
+
+
+def stood(store, *alerts, sinks=(), budgets=None):
+    """Says alerts while it stands."""
+
+    async def run() -> None:
+        async with alerting(sinks, store, LoopTasks(), lambda: NOW, budgets) as standing:
+            await asyncio.sleep(0)
+            for alert in alerts:
+                standing.say(alert)
+
+    asyncio.run(run())
+
+
+def test_what_was_said_is_in_the_outbox_when_the_gateway_has_ended(store):
+    stood(store, an_alert())
+
+    assert store.outbox.open(9) == [an_alert()]
+
+
+def test_a_sink_whose_address_is_unknown_is_told_of_in_the_log(store, caplog):
+    caplog.set_level(logging.WARNING)
+    stood(store, sinks=(a_sink(url_env="NOBODY_SETS_THIS", secret_env="NOR_THIS"),))
+
+    assert "NOBODY_SETS_THIS is not set" in caplog.text
+
+
+def test_what_was_open_about_a_budget_ends_once_its_limit_is_raised(store):
+    alert = budget_alert(DAY, "acme", 95, 960, NOW, window.closes(Window.DAY, NOW))
+    raised = msgspec.structs.replace(DAY, limit=2_000)
+    stood(store, alert, an_alert())
+    stood(store, budgets=(DAY, raised))
+    assert len(store.outbox.open(9)) == 2
+
+    stood(store, budgets=(raised,))
+    assert store.outbox.open(9) == [an_alert()]
+
+
+def test_a_database_that_is_away_keeps_no_gateway_from_starting(store, caplog):
+    with writing(store._engine) as connection:
+        connection.execute(text("DROP TABLE alerts"))
+    stood(store, budgets=())
+
+    assert "Open alerts stay as they are: no such table" in caplog.text
+
+
+def test_without_its_database_alerts_wait_for_it_and_are_reviewed_once_it_is_there(
+    tmp_path, caplog
+):
+    opened, _ = offline_store(tmp_path)
+    other = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "other")
+    alert = budget_alert(DAY, "acme", 95, 960, NOW, window.closes(Window.DAY, NOW))
+    other.outbox.put([alert], {}, NOW)
+
+    async def run() -> None:
+        async with asyncio.timeout(60), alerting((), opened, LoopTasks(), lambda: NOW, ()) as sent:
+            await asyncio.sleep(0)
+            is_away = "Open alerts stay" in caplog.text
+            opened.go_online()
+            while await opened.ask(other.outbox.open, 9):
+                await asyncio.sleep(0.05)
+                await sent.tend()
+        assert not is_away
+
+    asyncio.run(run())
+    opened.close(5)
+    other.close(5)

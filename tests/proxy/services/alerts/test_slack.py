@@ -1,0 +1,87 @@
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.services.alerts.http_sender import Telling
+from proxy.services.alerts.slack import SHOWN, escaped, message
+from slo.alert import Severity, resolved
+from slo.alerting import Group
+from tests.fakes.alerts import NOW, POISON, an_alert
+
+
+def told(*alerts):
+    sent = message(Telling(group=Group(alerts), id="e1", at=NOW))
+    assert sent.headers == {"content-type": "application/json"}
+    return json.loads(sent.body)
+
+
+def texts(*alerts):
+    return [block["text"]["text"] for block in told(*alerts)["blocks"]]
+
+
+def test_an_alert_is_told_with_facts_what_was_done_and_what_to_do():
+    heading, said = texts(an_alert())
+
+    assert heading == "Page:"
+    assert said.split("\n") == [
+        "*chat-ttft burns its error budget*",
+        "burn: 7.2",
+        "budget left: 41 %",
+        "since: 2026-09-21 14:13 UTC",
+        "done: 12 % of chat moved to small since 14:02",
+        "to do: Pin it",
+    ]
+    assert told(an_alert())["text"] == "Page: chat-ttft burns its error budget"
+
+
+def test_what_ended_says_how_long_it_was_what_it_cost_and_what_was_done():
+    said = texts(resolved(an_alert(), NOW + 125, cost_nanos=2_000_000_000))
+
+    assert said[0] == "Resolved:"
+    assert "lasted: 2 min 5 s" in said[1]
+    assert "cost: $2" in said[1]
+    assert "done: 12 % of chat" in said[1]
+
+
+def test_many_alerts_are_one_message_of_bounded_size():
+    many = [an_alert(f"s{n}", severity=Severity.TICKET) for n in range(SHOWN + 3)]
+    said = texts(*many)
+
+    assert said[0] == "Ticket: 13 alerts"
+    assert len(said) == 1 + SHOWN + 1
+    assert said[-1].startswith("and 3 more")
+    assert texts(*[resolved(each, NOW) for each in many])[0] == "Resolved: 13 alerts"
+
+
+def test_names_make_no_mentions_links_or_lines():
+    body = told(an_alert(POISON, title=POISON, facts=((POISON, POISON),) * 16, action=POISON))
+    said = [body["text"], *(block["text"]["text"] for block in body["blocks"])]
+
+    for text in said:
+        assert "<" not in text
+        assert ">" not in text
+        assert "@here" not in text
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        assert len(text) <= 3_000
+    assert not any(line.startswith("INJECTED") for text in said for line in text.splitlines())
+    assert body["link_names"] is False
+    assert body["parse"] == "none"
+    assert all(block["text"]["verbatim"] for block in body["blocks"])
+
+
+@given(st.text())
+def test_escaped_text_reads_as_it_was_written(text):
+    said = escaped(text).replace("@\u200b", "@")
+
+    assert said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") == text
+    assert "<" not in said
+
+
+def test_an_entity_is_never_cut():
+    body = told(an_alert(title="&" * 200, facts=(("&" * 40, "&" * 160),) * 16))
+
+    for block in body["blocks"]:
+        assert block["text"]["text"].replace("&amp;", "").count("&") == 0
+    assert body["text"].replace("&amp;", "").count("&") == 0

@@ -1,0 +1,256 @@
+"""A call that budgets admit holds what it may use, and spends what it used."""
+
+import asyncio
+from contextlib import suppress
+
+import msgspec
+import pytest
+
+from proxy.calls.settlement import End
+from proxy.records.receipt import Outcome
+from proxy.services.budgets.refusals import OverBudget
+from slo.budget import Hold, Unit
+from slo.reservations import Level
+from slo.usage import Usage
+from slo.window import Window
+from tests.fakes.admitted import (
+    ANSWERED,
+    COST,
+    COUNTER,
+    settled,
+    told,
+)
+from tests.fakes.limited import BODY, WORST, Office, budget
+
+
+def test_what_a_call_may_cost_is_held_until_its_receipt_says_what_it_cost():
+    async def story(office: Office) -> None:
+        attempt = office.attempt(1)
+        await office.admit(attempt)
+        assert await office.level(COUNTER) == Level(0, WORST)
+
+        office.end(attempt, ANSWERED)
+        await settled(office)
+        assert await office.level(COUNTER) == Level(COST, 0)
+
+    told(story, budget())
+
+
+def test_settling_makes_nobody_wait():
+    async def story(office: Office) -> None:
+        attempt = office.attempt(1)
+        await office.admit(attempt)
+        office.store.is_lost = True
+        office.end(attempt, ANSWERED)
+
+        await asyncio.sleep(1)
+        assert await office.level(COUNTER) == Level(0, WORST)
+        office.store.is_lost = False
+        await settled(office)
+        assert await office.level(COUNTER) == Level(COST, 0)
+
+    told(story, budget())
+
+
+def test_of_many_calls_at_once_those_that_fit_are_admitted():
+    async def story(office: Office) -> None:
+        tries = (office.admit(office.attempt(number)) for number in range(50))
+        found = await asyncio.gather(*tries, return_exceptions=True)
+
+        assert sum(isinstance(each, OverBudget) for each in found) == 40
+
+    told(story, budget())
+
+
+def test_compactions_are_held_as_answers_are():
+    async def story(office: Office) -> None:
+        some = [office.attempt(number, endpoint="responses/compact") for number in range(50)]
+        found = await asyncio.gather(*map(office.admit, some), return_exceptions=True)
+
+        assert 40 <= sum(isinstance(each, OverBudget) for each in found) < 50
+
+    told(story, budget())
+
+
+def test_a_call_that_does_not_fit_one_budget_holds_nothing_of_the_other():
+    async def story(office: Office) -> None:
+        with pytest.raises(OverBudget) as refused:
+            await office.admit(office.attempt(1))
+
+        assert refused.value.details["budget"] == "calls"
+        assert await office.level(COUNTER) == Level(0, 0)
+
+    calls = budget(
+        name="calls", unit=Unit.TOKENS, window=Window.MINUTE, limit=1000, scope="organization"
+    )
+    told(story, budget(), calls)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        End(outcome=Outcome.FAILED, status=502, error="x"),
+        End(outcome=Outcome.HUNG_UP, status=499, error="x"),
+    ],
+)
+def test_what_used_nothing_costs_nothing(end):
+    async def story(office: Office) -> None:
+        attempt = office.attempt(1)
+        await office.admit(attempt)
+        office.end(attempt, end)
+        await settled(office)
+        assert await office.level(COUNTER) == Level(0, 0)
+
+    told(story, budget())
+
+
+def test_what_was_estimated_is_spent():
+    async def story(office: Office) -> None:
+        attempt = office.attempt(1)
+        await office.admit(attempt)
+        office.end(
+            attempt, msgspec.structs.replace(ANSWERED, outcome=Outcome.BROKEN, estimated=True)
+        )
+        await settled(office)
+        assert await office.level(COUNTER) == Level(COST, 0)
+
+    told(story, budget())
+
+
+def test_a_call_counts_as_one_request_however_many_attempts_it_takes():
+    async def story(office: Office) -> None:
+        first = office.attempt(1)
+        second = msgspec.structs.replace(first, number=1)
+        await office.admit(first)
+        office.end(first, End(outcome=Outcome.FAILED, status=502, final=False))
+        await office.admit(second)
+        office.end(second, ANSWERED)
+        await settled(office)
+        assert await office.level("b/team/requests/2026-09-21T14:13/acme") == Level(1, 0)
+
+    told(story, budget(unit=Unit.REQUESTS, window=Window.MINUTE, limit=1))
+
+
+def test_what_is_held_lasts_as_long_as_the_call():
+    async def story(office: Office) -> None:
+        beating = asyncio.ensure_future(office.admission.beat())
+        attempt = office.attempt(1)
+        await office.admit(attempt)
+        await asyncio.sleep(600)
+        assert await office.level(COUNTER) == Level(0, WORST)
+        beating.cancel()
+        await asyncio.sleep(61)
+        assert await office.level(COUNTER) == Level(0, 0)
+
+    told(story, budget())
+
+
+def test_a_caller_that_leaves_while_its_call_is_admitted_spends_nothing():
+    async def story(office: Office) -> None:
+        attempt = office.attempt(1)
+        admitting = asyncio.ensure_future(office.admit(attempt))
+        await asyncio.sleep(0)
+        admitting.cancel()
+        with suppress(asyncio.CancelledError):
+            await admitting
+        office.end(attempt, ANSWERED)
+        await settled(office)
+        assert await office.level(COUNTER) == Level(0, 0)
+
+    told(story, budget())
+
+
+def test_a_large_prompt_is_counted_and_a_small_one_is_not():
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(1))
+        assert office.estimator.delivered == []
+        large = BODY.replace(b"[]", b'["' + b"x" * 20_000 + b'"]')
+        await office.admit(office.attempt(2, large))
+        assert len(office.estimator.delivered) == 1
+
+    told(story, budget())
+
+
+def test_minutes_are_told_in_headers():
+    async def story(office: Office) -> None:
+        assert await office.admit(office.attempt(1)) == {
+            "x-ratelimit-limit-requests": "5",
+            "x-ratelimit-remaining-requests": "4",
+            "x-ratelimit-reset-requests": "40s",
+        }
+
+    told(story, budget(unit=Unit.REQUESTS, window=Window.MINUTE, limit=5))
+
+
+def test_without_a_budget_that_counts_the_call_nothing_is_asked():
+    async def story(office: Office) -> None:
+        assert await office.admit(office.attempt(1)) == {}
+        assert office.store.asked == 0
+
+    told(story, budget(of="other"))
+
+
+def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(0))
+        office.store.delay = 15.0
+        beating = asyncio.ensure_future(office.admission.beat())
+        with pytest.raises(OverBudget):
+            await office.admit(office.attempt(1))
+        assert await office.level(COUNTER) == Level(0, WORST)
+        beating.cancel()
+
+    told(story, budget(limit=WORST))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "body", "param"),
+    [
+        ("chat/completions", BODY, "max_completion_tokens"),
+        ("chat/completions", BODY.replace(b"max_completion_", b"max_"), "max_tokens"),
+        ("responses", b'{"model":"m","input":""}', "max_output_tokens"),
+        ("chat/completions", BODY.replace(b"[]", b'["' + b"x" * 9_000 + b'"]'), None),
+        ("embeddings", b'{"model":"m","input":"' + b"x" * 9_000 + b'"}', None),
+    ],
+)
+def test_a_call_that_never_fits_is_told_which_of_its_fields_to_lower(endpoint, body, param):
+    async def story(office: Office) -> None:
+        with pytest.raises(OverBudget) as refused:
+            await office.admit(office.attempt(1, body, endpoint=endpoint))
+        assert (refused.value.param, refused.value.retry_after) == (param, None)
+
+    told(story, budget(limit=900_000))
+
+
+@pytest.mark.parametrize(
+    ("hold", "answers", "held"),
+    [(Hold.WORST, 0, 1000), (Hold.WORST, 30, 1000), (Hold.P95, 0, 1000), (Hold.P95, 30, 101)],
+)
+def test_an_abandoned_call_is_settled_at_the_output_that_is_held_for_it(hold, answers, held):
+    async def story(office: Office) -> None:
+        for number in range(answers):
+            before = office.attempt(number)
+            await office.admit(before)
+            office.end(before, ANSWERED)
+            await settled(office)
+        attempt = office.attempt(99)
+        assert office.admission.held_output(attempt) is None
+        await office.admit(attempt)
+        assert office.admission.held_output(attempt) == pytest.approx(held, abs=2)
+
+        left = End(outcome=Outcome.HUNG_UP, status=499, usage=Usage(input=14, output=held))
+        office.end(attempt, left)
+        await settled(office)
+        spent = answers * COST + 14 * 1_000 + held * 4_000
+        assert await office.level(COUNTER) == Level(spent, 0)
+
+    told(story, budget(hold=hold, limit=1000 * WORST))
+
+
+def test_of_requests_alone_no_output_is_held():
+    async def story(office: Office) -> None:
+        attempt = office.attempt(1)
+        await office.admit(attempt)
+        assert office.admission.held_output(attempt) is None
+
+    told(story, budget(unit=Unit.REQUESTS, window=Window.MINUTE, limit=1))

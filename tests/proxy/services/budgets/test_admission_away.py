@@ -1,0 +1,217 @@
+"""What calls are admitted while counters are out of reach, or came back empty."""
+
+import asyncio
+
+import pytest
+
+from proxy.errors import Unready
+from proxy.services.budgets.refusals import OverBudget
+from slo.budget import OnLoss
+from slo.reservations import Level
+from tests.fakes.admitted import (
+    ANSWERED,
+    COST,
+    COUNTER,
+    settled,
+    told,
+    until_refused,
+)
+from tests.fakes.limited import WORST, Office, budget
+
+
+def test_without_counters_calls_pass_where_the_budget_is_open():
+    async def story(office: Office) -> None:
+        office.store.is_lost = True
+        assert await office.admit(office.attempt(1)) == {}
+
+    told(story, budget(on_loss=OnLoss.OPEN))
+
+
+def test_without_counters_calls_are_told_to_come_back_where_the_budget_is_closed():
+    async def story(office: Office) -> None:
+        office.store.is_lost = True
+        with pytest.raises(Unready) as refused:
+            await office.admit(office.attempt(1))
+        assert refused.value.retry_after == 2.0
+
+    told(story, budget(on_loss=OnLoss.CLOSED))
+
+
+def test_counters_that_were_lost_are_asked_again_a_little_later():
+    async def story(office: Office) -> None:
+        office.store.is_lost = True
+        for number in range(5):
+            await office.admit(office.attempt(number))
+        assert office.store.asked == 2
+        office.store.is_lost = False
+        await asyncio.sleep(1.1)
+        await office.admit(office.attempt(9))
+        assert office.store.asked == 3
+
+    told(story, budget(on_loss=OnLoss.OPEN))
+
+
+def test_emptied_counters_are_as_good_as_away_where_the_budget_is_closed_and_asked_every_time():
+    async def story(office: Office) -> None:
+        office.store.forget()
+        for number in range(3):
+            with pytest.raises(Unready) as refused:
+                await office.admit(office.attempt(number))
+            assert refused.value.code == "budgets_unavailable"
+        assert office.store.asked == 3
+        assert await office.level(COUNTER) == Level(0, 0)
+
+        office.store.mend()
+        await office.admit(office.attempt(9))
+        assert await office.level(COUNTER) == Level(0, WORST)
+
+    told(story, budget(on_loss=OnLoss.CLOSED), budget(name="other", on_loss=OnLoss.OPEN))
+
+
+@pytest.mark.parametrize("fields", [{"on_loss": OnLoss.OPEN}, {"hard": False}])
+def test_emptied_counters_still_count_where_nothing_is_closed(fields):
+    async def story(office: Office) -> None:
+        office.store.forget()
+        await office.admit(office.attempt(1))
+        assert await office.level(COUNTER) == Level(0, WORST)
+
+    told(story, budget(**fields))
+
+
+def test_with_emptied_counters_each_process_spends_a_part_of_what_was_left():
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(0))
+        office.store.forget()
+        admitted = await until_refused(office, Unready)
+        assert len(admitted) == 3
+        for attempt in admitted:
+            office.end(attempt, ANSWERED)
+        await settled(office)
+        assert await office.level(COUNTER) == Level(3 * COST, 0)
+
+    told(story, budget(on_loss=OnLoss.LOCAL_QUOTA, limit=31 * WORST))
+
+
+def test_emptied_counters_soon_know_again_what_is_held_for_calls_under_way():
+    async def story(office: Office) -> None:
+        beating = asyncio.ensure_future(office.admission.beat())
+        attempts = [office.attempt(number) for number in range(10)]
+        for attempt in attempts:
+            await office.admit(attempt)
+        office.store.forget()
+        office.end(attempts.pop(), ANSWERED)
+        await asyncio.sleep(11)
+        assert await office.level(COUNTER) == Level(COST, 9 * WORST)
+        office.store.mend()
+        with pytest.raises(OverBudget):
+            await office.admit(office.attempt(10))
+
+        for attempt in attempts:
+            office.end(attempt, ANSWERED)
+        await settled(office)
+        assert await office.level(COUNTER) == Level(10 * COST, 0)
+        beating.cancel()
+
+    told(story, budget())
+
+
+def test_without_counters_each_process_spends_a_part_of_what_was_left():
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(0))
+        office.store.is_lost = True
+        admitted = await until_refused(office, Unready)
+        assert len(admitted) == 3
+        office.store.is_lost = False
+        for attempt in admitted:
+            office.end(attempt, ANSWERED)
+        await settled(office)
+        assert await office.level(COUNTER) == Level(3 * COST, WORST)
+
+    told(story, budget(on_loss=OnLoss.LOCAL_QUOTA, limit=31 * WORST))
+
+
+@pytest.mark.parametrize("loss", list(OnLoss))
+def test_what_is_reserved_ahead_is_admitted_and_settled_at_once_while_counters_are_away(loss):
+    async def story(office: Office) -> None:
+        office.store.is_lost = office.store.leases = True
+        attempt = office.attempt(1)
+        headers = await office.admit(attempt)
+        assert office.store.asked == 0
+        office.end(attempt, ANSWERED)
+        office.store.is_lost = False
+        assert await office.level(COUNTER) == Level(COST, 0)
+        office.store.leases = False
+        assert headers == await office.admit(office.attempt(2)) == {}
+
+    told(story, budget(on_loss=loss))
+
+
+def test_what_is_not_covered_ahead_is_asked_for_and_what_is_covered_goes_on_after_a_loss():
+    async def story(office: Office) -> None:
+        office.store.is_lost = True
+        with pytest.raises(Unready):
+            await office.admit(office.attempt(1))
+        office.store.leases = True
+        await office.admit(office.attempt(2))
+        with pytest.raises(Unready):
+            await office.admit(office.attempt(3))
+
+    told(story, budget(limit=WORST + WORST // 2))
+
+
+def test_a_call_that_is_refused_as_counters_did_not_answer_holds_nothing_once_they_are_back():
+    async def story(office: Office) -> None:
+        office.store.stalls = 2
+        with pytest.raises(Unready):
+            await office.admit(office.attempt(1))
+        await asyncio.sleep(1)
+        office.store.go_on()
+        assert await office.level(COUNTER) == Level(0, 0)
+
+    told(story, budget())
+
+
+def test_a_call_that_is_over_budget_when_asked_again_holds_nothing_when_room_is_made():
+    async def story(office: Office) -> None:
+        first = office.attempt(1)
+        await office.admit(first)
+        office.store.stalls = 1
+        with pytest.raises(OverBudget):
+            await office.admit(office.attempt(2))
+        office.end(first, ANSWERED)
+        await asyncio.sleep(1)
+        office.store.go_on()
+        assert await office.level(COUNTER) == Level(COST, 0)
+
+    told(story, budget(limit=WORST + COST))
+
+
+def test_a_call_that_is_refused_by_emptied_counters_when_asked_again_holds_nothing():
+    async def story(office: Office) -> None:
+        office.store.stalls = 1
+        office.store.forget()
+        with pytest.raises(Unready):
+            await office.admit(office.attempt(1))
+        await asyncio.sleep(1)
+        office.store.go_on()
+        assert await office.level(COUNTER) == Level(0, 0)
+
+    told(story, budget())
+
+
+def test_a_call_within_a_lease_that_ends_during_a_beat_is_not_held_again():
+    async def story(office: Office) -> None:
+        first, second = office.attempt(1), office.attempt(2)
+        await office.admit(first)
+        office.store.leases = True
+        await office.admit(second)
+        beating = asyncio.ensure_future(office.admission.beat())
+        await asyncio.sleep(9)
+        office.store.extend_delay = 2.0
+        await asyncio.sleep(2)
+        office.end(second, ANSWERED)
+        await asyncio.sleep(5)
+        assert await office.level(COUNTER) == Level(COST, WORST)
+        beating.cancel()
+
+    told(story, budget())

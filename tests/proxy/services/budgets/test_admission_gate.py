@@ -1,0 +1,88 @@
+"""What an attempt passes before it is sent, and in which order."""
+
+import asyncio
+
+from proxy.calls.ports import Admitted, Elsewhere
+from proxy.calls.settlement import Attempt
+from proxy.providers.port import Prepared
+from proxy.services.budgets.admission_gate import Entry
+from tests.fakes.answers import ASKED
+from tests.fakes.desk import call, route
+from tests.fakes.receipts import a_receipt
+
+SENT = Prepared(method="POST", path="/chat/completions", headers={}, body=ASKED)
+CUT = Prepared(method="POST", path="/chat/completions", headers={}, body=b"{}")
+ATTEMPT = Attempt(call=call(ASKED), route=route())
+
+
+class FakeCeilings:
+    def __init__(self, says):
+        self.says = says
+        self.heard = []
+
+    async def checked(self, attempt, prepared, fits):
+        self.heard.append(fits("small"))
+        return self.says
+
+    def settled(self, receipt):
+        self.heard.append(receipt)
+
+
+class FakeBudgets:
+    def __init__(self):
+        self.heard = []
+
+    async def admit(self, attempt, prepared):
+        self.heard.append(prepared)
+        return {"x-ratelimit-remaining-requests": "3"}
+
+    def held_output(self, attempt):
+        return 9
+
+    def settled(self, receipt):
+        self.heard.append(receipt)
+
+
+def admitted(entry):
+    return asyncio.run(entry.admit(ATTEMPT, SENT, lambda model: model == "small"))
+
+
+def test_with_nothing_promised_it_goes_as_it_is():
+    assert admitted(Entry(None, None)) == Admitted(SENT)
+
+
+def test_what_a_ceiling_cut_is_what_budgets_hold():
+    budgets = FakeBudgets()
+    ceilings = FakeCeilings(Admitted(CUT, {"x-thriftgate-clamped": "max_tokens=9"}, ("cut",)))
+
+    passed = admitted(Entry(ceilings, budgets))
+
+    assert budgets.heard == [CUT]
+    assert passed == Admitted(
+        CUT,
+        {"x-thriftgate-clamped": "max_tokens=9", "x-ratelimit-remaining-requests": "3"},
+        ("cut",),
+    )
+    assert ceilings.heard == [True]
+
+
+def test_what_goes_elsewhere_holds_nothing_here():
+    budgets = FakeBudgets()
+    elsewhere = Elsewhere("small", "too dear")
+
+    assert admitted(Entry(FakeCeilings(elsewhere), budgets)) == elsewhere
+    assert budgets.heard == []
+
+
+def test_what_is_held_is_what_budgets_hold():
+    assert Entry(None, FakeBudgets()).held_output(ATTEMPT) == 9
+    assert Entry(FakeCeilings(Admitted(SENT)), None).held_output(ATTEMPT) is None
+
+
+def test_both_hear_of_each_receipt():
+    ceilings, budgets, receipt = FakeCeilings(Admitted(SENT)), FakeBudgets(), a_receipt(1)
+
+    Entry(ceilings, budgets).settled(receipt)
+    Entry(None, None).settled(receipt)
+
+    assert ceilings.heard == budgets.heard == [receipt]

@@ -1,0 +1,103 @@
+"""Budgets while the machine's clock leaps, by minutes to days, forward and back."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from proxy.calls.settlement import Attempt
+from proxy.services.budgets.refusals import OverBudget
+from slo import window
+from slo.budget import Budget
+from slo.reservations import Level
+from slo.steady_clock import BELIEVED_AFTER_S, SteadyClock
+from slo.window import Window
+from tests.fakes.admitted import ANSWERED, settled
+from tests.fakes.clock import played, ticks
+from tests.fakes.limited import NOW, WORST, Office, budget
+
+DAY = 86_400.0
+LEAPS = [-5 * DAY, -DAY, -3600.0, -180.0, 180.0, 3600.0, DAY, 5 * DAY]
+
+
+class Leaping(Office):
+    """An office whose wall clock leaps; its budgets go by the steady clock over it."""
+
+    def __init__(self, *budgets: Budget) -> None:
+        self.leapt = 0.0
+        began = ticks()
+        self.steady = SteadyClock(lambda: NOW + self.leapt + ticks() - began, ticks)
+        super().__init__(*budgets)
+
+    def now(self) -> float:
+        return self.steady()
+
+    async def spend(self, number: int) -> Attempt:
+        """A call that uses all that it held."""
+        attempt = self.attempt(number, arrived=self.now())
+        await self.admit(attempt)
+        self.end(attempt, ANSWERED)
+        await settled(self)
+        return attempt
+
+    async def used(self, kind: Window) -> Level:
+        return await self.level(f"b/team/usd/{window.name(kind, self.now())}/acme")
+
+
+def full() -> Budget:
+    """A budget that one call fills."""
+    return budget(limit=WORST)
+
+
+@pytest.mark.parametrize("leap", LEAPS)
+def test_a_budget_that_is_used_up_stays_so_when_the_clock_leaps_and_comes_back(leap):
+    async def story(office: Leaping) -> None:
+        await office.spend(1)
+        before = await office.used(Window.DAY)
+        assert before.spent > 0
+
+        for number in range(5):
+            office.leapt = leap if number % 2 == 0 else 0.0
+            with pytest.raises(OverBudget):
+                await office.spend(10 + number)
+            assert await office.used(Window.DAY) == before
+
+    played_in(story, full())
+
+
+@pytest.mark.parametrize("leap", [DAY, 5 * DAY])
+def test_a_window_that_a_lasting_leap_opened_is_not_emptied_by_the_leap_back(leap):
+    async def story(office: Leaping) -> None:
+        await office.spend(1)
+        office.leapt = leap
+        office.now()
+        await asyncio.sleep(BELIEVED_AFTER_S + 1)
+        await office.spend(2)
+        spent = await office.used(Window.DAY)
+
+        office.leapt = 0.0
+        for number in range(3):
+            with pytest.raises(OverBudget):
+                await office.spend(10 + number)
+        assert await office.used(Window.DAY) == spent
+
+    played_in(story, full())
+
+
+def test_budgets_a_minute_go_on_while_the_clock_is_far_behind():
+    async def story(office: Leaping) -> None:
+        office.leapt = -DAY
+        for number in range(5):
+            await office.spend(number)
+            with pytest.raises(OverBudget):
+                await office.spend(100 + number)
+            await asyncio.sleep(70.0)
+
+    played_in(story, budget(limit=WORST, window=Window.MINUTE))
+
+
+def played_in(story: Callable[[Leaping], Awaitable[None]], *budgets: Budget) -> None:
+    async def run() -> None:
+        await story(Leaping(*budgets))
+
+    played(run())

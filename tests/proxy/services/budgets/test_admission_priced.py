@@ -1,0 +1,149 @@
+"""What calls are admitted by their prices, known and unknown, on each of their routes."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from proxy.calls.settlement import End
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
+from proxy.records.receipt import Outcome
+from proxy.services.budgets.refusals import OverBudget
+from slo.budget import Unit, Unpriced
+from slo.price import Period, Rates, Sheet, Tariff
+from slo.reservations import Level
+from tests.fakes.admitted import ANSWERED, COST, COUNTER, settled, told
+from tests.fakes.ceilinged import model
+from tests.fakes.clock import played
+from tests.fakes.limited import ROUTE, WORST, Office, budget
+
+#: A model of the same provider at a quarter of the price.
+CHEAP = model("cheap", 1_000)
+TOWN = Catalog(
+    models={"m": Model(id="m", routes=(ROUTE,)), "cheap": CHEAP}, upstreams={}, default=ROUTE
+)
+FREE = Period(sheets={"": Sheet(rates=Rates(input=0, output=0))})
+SOLD = replace(ROUTE, tariff=None, upstream=replace(ROUTE.upstream, key_env="KEY"))
+
+
+@pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
+def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_price(endpoint):
+    async def story(office: Office) -> None:
+        with pytest.raises(OverBudget) as refused:
+            await office.admit(office.attempt(1, over=SOLD, endpoint=endpoint))
+        error = refused.value
+        assert (error.code, error.is_worth_retrying) == ("price_unknown", False)
+        assert error.details == {"budget": "b", "scope": "team", "of": "acme", "upstream": "one"}
+        assert "The budget `b` limits dollars" in error.message
+        assert await office.level(COUNTER) == Level(0, 0)
+
+    told(story, budget())
+
+
+@pytest.mark.parametrize(
+    ("over", "fields"),
+    [
+        (SOLD, {"unpriced": Unpriced.ALLOW}),
+        (SOLD, {"hard": False}),
+        (SOLD, {"unit": Unit.TOKENS, "limit": 10_000}),
+        (replace(ROUTE, tariff=None), {}),
+        (replace(SOLD, tariff=Tariff(periods=(FREE,))), {"unpriced": Unpriced.REFUSE}),
+    ],
+)
+def test_a_call_at_an_unknown_price_passes_where_that_is_meant_and_at_none_always(over, fields):
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(1, over=over))
+
+    told(story, budget(**fields))
+
+
+LATER = b'{"model":"m","input":"x","background":true,"max_output_tokens":1000}'
+KEYED = replace(ROUTE, upstream=replace(ROUTE.upstream, key_env="KEY"))
+
+
+@pytest.mark.parametrize(
+    ("over", "fields", "code"),
+    [
+        (KEYED, {}, "price_unknown"),
+        (KEYED, {"unit": Unit.TOKENS, "limit": 10_000}, "usage_unknown"),
+        (ROUTE, {"unit": Unit.TOKENS, "limit": 10_000}, "usage_unknown"),
+    ],
+)
+def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
+    limit = budget(**fields)
+
+    async def story(office: Office) -> None:
+        with pytest.raises(OverBudget) as refused:
+            await office.admit(office.attempt(1, LATER, over, endpoint="responses"))
+        assert (refused.value.code, refused.value.param) == (code, "background")
+        assert await office.level(COUNTER.replace("usd", limit.unit.value)) == Level(0, 0)
+        at_once = LATER.replace(b"true", b"false")
+        await office.admit(office.attempt(2, at_once, over, endpoint="responses"))
+
+    told(story, limit)
+
+
+@pytest.mark.parametrize(
+    ("over", "fields"),
+    [
+        (KEYED, {"unpriced": Unpriced.ALLOW}),
+        (KEYED, {"hard": False}),
+        (KEYED, {"unit": Unit.TOKENS, "limit": 10_000, "hard": False}),
+        (KEYED, {"unit": Unit.REQUESTS, "limit": 10}),
+        (ROUTE, {}),
+        (replace(KEYED, tariff=Tariff(periods=(FREE,))), {"unpriced": Unpriced.REFUSE}),
+    ],
+)
+def test_a_call_in_the_background_passes_where_that_is_meant(over, fields):
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(1, LATER, over, endpoint="responses"))
+
+    told(story, budget(**fields))
+
+
+def test_what_is_known_to_cost_nothing_passes():
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(1, over=SOLD, endpoint="files"))
+
+    told(story, budget())
+
+
+def test_what_an_attempt_may_cost_is_what_it_may_cost_on_its_own_route():
+    async def story(office: Office) -> None:
+        dear = msgspec.structs.replace(office.attempt(1), number=0)
+        await office.admit(dear)
+        office.end(dear, End(outcome=Outcome.FAILED, status=502, final=False))
+        await settled(office)
+        other = replace(CHEAP.routes[0], max_output=500)
+        await office.admit(msgspec.structs.replace(dear, route=other, number=1))
+        assert await office.level(COUNTER) == Level(0, (14 + 500) * 1_000)
+
+    told(story, budget())
+
+
+def test_a_refusal_names_a_model_with_which_the_call_would_fit():
+    async def run() -> None:
+        office = Office(budget(limit=2 * WORST + COST - 1), known=TOWN)
+        first, second = office.attempt(1), office.attempt(2)
+        await office.admit(first)
+        office.end(first, ANSWERED)
+        await settled(office)
+        await office.admit(second)
+        with pytest.raises(OverBudget) as refused:
+            await office.admit(office.attempt(3))
+        found = {"model": "cheap", "predicted": "0.001014"}
+        assert refused.value.details["cheapest_alternative"] == found
+        assert "On `cheap` it may cost $0.001014 and fits." in refused.value.message
+
+    played(run())
+
+
+def test_a_refusal_of_tokens_names_no_other_model():
+    async def run() -> None:
+        office = Office(budget(limit=5, unit=Unit.TOKENS), known=TOWN)
+        with pytest.raises(OverBudget) as refused:
+            await office.admit(office.attempt(1))
+        assert refused.value.details["cheapest_alternative"] is None
+
+    played(run())

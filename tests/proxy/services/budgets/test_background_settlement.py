@@ -1,0 +1,138 @@
+"""What ended is settled or released in the background, also by counters that stall for long."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from proxy.services.budgets.background_settlement import BackgroundSettlement
+from slo.reservations import Claim, Granted, Level
+from tests.fakes.clock import played, ticks
+from tests.fakes.desk import LoopTasks
+from tests.fakes.limited import Losable
+
+HELD = Claim("team", 60, 100, hard=True, ends=1e6)
+#: Longer than settling is tried.
+OUTAGE_S = 30.0
+
+
+class Scene:
+    """Counters that stall, and a settlement that has to do with them."""
+
+    def __init__(self) -> None:
+        self.store = Losable()
+        self.settlement = BackgroundSettlement(lambda: self.store, LoopTasks(), ticks)
+
+    async def hold(self, name: str = "a") -> None:
+        said = await self.store.reserve(name, [HELD], ticks(), ticks() + 60)
+        assert isinstance(said, Granted)
+
+    async def level(self) -> Level:
+        (found,) = await self.store.levels(["team"], ticks())
+        return found
+
+
+def told(story: Callable[[Scene], Awaitable[None]]) -> None:
+    async def run() -> None:
+        await story(Scene())
+
+    played(run())
+
+
+def test_what_was_held_goes_and_what_was_used_is_counted_in_the_background():
+    async def story(scene: Scene) -> None:
+        await scene.hold()
+        scene.settlement.settle("a", {"team": 25}, ticks())
+        assert await scene.level() == Level(0, 60)
+        await scene.settlement.wait_until_settled("a", 1.0)
+        assert await scene.level() == Level(25, 0)
+
+    told(story)
+
+
+def test_nobody_waits_long_for_counters_that_are_lost():
+    async def story(scene: Scene) -> None:
+        await scene.hold()
+        scene.store.is_lost = True
+        scene.settlement.settle("a", {"team": 25}, ticks())
+        began = ticks()
+        await scene.settlement.wait_until_settled("a", 1.0)
+        assert ticks() == began + 1.0
+        await scene.settlement.wait_until_settled("nobody's", 1.0)
+        assert ticks() == began + 1.0
+
+    told(story)
+
+
+def test_a_settlement_that_is_given_up_leaves_what_was_used_to_the_ledger_and_holds_nothing():
+    async def story(scene: Scene) -> None:
+        await scene.hold()
+        scene.store.is_lost = True
+        scene.settlement.settle("a", {"team": 25}, ticks())
+        await asyncio.sleep(OUTAGE_S)
+        assert await scene.level() == Level(0, 60)
+        scene.store.is_lost = False
+        await asyncio.sleep(1)
+        assert await scene.level() == Level(0, 0)
+        assert not await scene.store.settle("a", {"team": 25}, ticks())
+
+    told(story)
+
+
+def test_a_reservation_that_arrives_after_its_release_holds_nothing_however_long_the_stall():
+    async def story(scene: Scene) -> None:
+        scene.store.is_lost = True
+        scene.settlement.release("a", ["team"])
+        await asyncio.sleep(100 * OUTAGE_S)
+        scene.store.is_lost = False
+        await asyncio.sleep(1)
+        await scene.hold("a")
+        assert await scene.level() == Level(0, 0)
+
+    told(story)
+
+
+def test_whatever_waits_is_released_once_the_counters_are_back_and_again_after_the_next_stall():
+    async def story(scene: Scene) -> None:
+        for _ in range(2):
+            scene.store.is_lost = True
+            for number in range(50):
+                scene.settlement.release(f"{number}", ["team"])
+            await asyncio.sleep(OUTAGE_S)
+            scene.store.is_lost = False
+            await asyncio.sleep(1)
+        for number in range(50):
+            await scene.hold(f"{number}")
+        assert await scene.level() == Level(0, 0)
+
+    told(story)
+
+
+def test_no_more_releases_wait_than_there_is_room_for_and_the_last_are_kept():
+    async def story(scene: Scene) -> None:
+        scene.store.is_lost = True
+        for number in range(10_001):
+            scene.settlement.release(f"{number}", ["team"])
+        scene.store.is_lost = False
+        await scene.settlement.drain()
+        await scene.hold("10000")
+        assert await scene.level() == Level(0, 0)
+        await scene.hold("0")
+        assert await scene.level() == Level(0, 60)
+
+    told(story)
+
+
+def test_draining_settles_and_releases_what_it_can_and_waits_for_nothing_else():
+    async def story(scene: Scene) -> None:
+        await scene.hold()
+        scene.settlement.settle("a", {"team": 25}, ticks())
+        scene.settlement.release("b", ["team"])
+        await scene.settlement.drain()
+        assert await scene.level() == Level(25, 0)
+
+        scene.store.is_lost = True
+        scene.settlement.release("c", ["team"])
+        began = ticks()
+        await scene.settlement.drain()
+        assert ticks() < began + 1.0
+
+    told(story)

@@ -1,0 +1,120 @@
+from collections.abc import Sequence
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.calls.settlement import Seal
+from proxy.records.call import Call, Key
+from proxy.services.budgets.budget_matching import BudgetMatcher
+from proxy.services.budgets.reservation_requests import counted, subject
+from slo.budget import Budget, Budgets, Unit
+from slo.window import Window
+from tests.fakes.desk import KEY, call
+from tests.fakes.limited import BODY, NOW, budget
+
+SEAL = Seal(b"secret")
+TEAM = budget()
+MINUTE = budget(name="rate", unit=Unit.REQUESTS, window=Window.MINUTE, scope="key")
+USER = budget(name="user", scope="user")
+PROJECT = budget(name="project", scope="label:project")
+FEATURE = budget(name="feature", scope="feature", of="search")
+
+
+def said(**fields: object) -> bytes:
+    return orjson.dumps({"model": "m", "messages": [], **fields})
+
+
+def counters(matcher: BudgetMatcher, asking: Call) -> list[str]:
+    return [each.counter for each in matcher.match(asking).counted]
+
+
+def test_calls_of_one_caller_share_a_match_until_a_window_ends():
+    matcher = BudgetMatcher([TEAM, MINUTE], SEAL)
+    first = matcher.match(call(BODY, arrived=NOW))
+
+    assert matcher.match(call(BODY, id="call_2", arrived=first.until - 0.001)) is first
+    later = matcher.match(call(BODY, arrived=first.until))
+    assert later.counted[0] == first.counted[0]
+    assert later.counted[1].counter != first.counted[1].counter
+    assert matcher.match(call(BODY, arrived=NOW)) == first
+
+
+def test_a_match_says_what_is_counted_and_whether_headers_tell_of_it():
+    both = BudgetMatcher([TEAM, MINUTE], SEAL).match(call(BODY))
+    assert both.units == {Unit.USD, Unit.REQUESTS}
+    assert both.has_rate
+    assert both.since <= call(BODY).arrived < both.until
+
+    one = BudgetMatcher([TEAM], SEAL).match(call(BODY))
+    assert one.units == {Unit.USD}
+    assert not one.has_rate
+
+    none = BudgetMatcher([budget(of="others")], SEAL).match(call(BODY))
+    assert not none.counted
+    assert not none.units
+
+
+def test_what_only_reads_shares_no_match_with_what_is_paid_for():
+    matcher = BudgetMatcher([TEAM, MINUTE], SEAL)
+    assert len(matcher.match(call(BODY)).counted) == 2
+    assert len(matcher.match(call(b"", "files", method="GET", ask=None)).counted) == 1
+
+
+def test_end_users_are_told_apart_where_a_budget_is_theirs_and_only_there():
+    ann, bob = (call(said(user=name)) for name in ("ann", "bob"))
+
+    matcher = BudgetMatcher([TEAM], SEAL)
+    assert matcher.match(ann) is matcher.match(bob)
+
+    matcher = BudgetMatcher([TEAM, USER], SEAL)
+    assert counters(matcher, ann) != counters(matcher, bob)
+    assert "ann" not in "".join(counters(matcher, ann))
+
+
+def test_what_labels_decide_is_found_anew_for_each_call():
+    matcher = BudgetMatcher([PROJECT], SEAL)
+    one, other = (
+        counters(matcher, call(said(metadata={"project": name}))) for name in ("apollo", "gemini")
+    )
+    assert one[0].endswith("/apollo")
+    assert other[0].endswith("/gemini")
+
+
+def test_more_callers_than_are_remembered_are_matched_as_well():
+    matcher = BudgetMatcher([budget(scope="feature")], SEAL)
+    for number in range(5000):
+        (counter,) = counters(matcher, call(BODY, feature=f"feature-{number}"))
+        assert counter.endswith(f"/feature-{number}")
+    assert len(matcher._remembered) < 5000
+
+
+KEYS = st.builds(
+    Key,
+    id=st.sampled_from(["key_1", "key_2"]),
+    team=st.sampled_from(["team_1", "team_2"]),
+    team_name=st.sampled_from(["acme", "globex"]),
+)
+CALLS = st.builds(
+    lambda key, feature, user, at, method: call(
+        said(user=user) if user else BODY, key=key, feature=feature, arrived=at, method=method
+    ),
+    KEYS | st.just(KEY),
+    st.sampled_from(["", "chat", "search"]),
+    st.sampled_from(["", "ann", "bob"]),
+    st.floats(NOW - 200_000, NOW + 200_000) | st.sampled_from([NOW, NOW + 60]),
+    st.sampled_from(["POST", "GET"]),
+)
+
+
+@given(st.sets(st.sampled_from([TEAM, MINUTE, USER, PROJECT, FEATURE])), st.lists(CALLS))
+def test_a_remembered_match_is_what_would_be_found_anew(
+    budgets: set[Budget], calls: Sequence[Call]
+) -> None:
+    matcher, limits = BudgetMatcher(budgets, SEAL), Budgets(budgets)
+    for each in calls:
+        fresh = counted(limits, subject(each, SEAL, labelled=True), each)
+        found = matcher.match(each).counted
+        assert sorted(found, key=lambda one: one.counter) == sorted(
+            fresh, key=lambda one: one.counter
+        )

@@ -1,0 +1,413 @@
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+
+from proxy.calls.ports import Admitted, Elsewhere
+from proxy.calls.settlement import Attempt
+from proxy.calls.translation import prepare
+from proxy.services.budgets.refusals import OverBudget, OverCeiling
+from slo.budget import Unpriced
+from slo.ceiling import Step
+from tests.fakes.ceilinged import DEAR, HALF, WORST, Hall, ceiling, model
+from tests.fakes.desk import route
+from tests.fakes.limited import BODY
+from tests.fakes.ready import ready
+
+CLAMP, CHEAPER, REFUSE = Step
+UNPRICED = replace(DEAR, tariff=None, upstream=replace(DEAR.upstream, key_env="KEY"))
+
+
+def admitted(found: Admitted | Elsewhere) -> Admitted:
+    assert isinstance(found, Admitted)
+    return found
+
+
+def limit(found: Admitted | Elsewhere, field: str = "max_completion_tokens") -> Any:
+    return orjson.loads(admitted(found).prepared.body).get(field)
+
+
+def test_what_fits_goes_as_it_came():
+    hall = Hall(ceiling())
+    found = admitted(hall.checked(hall.attempt()))
+
+    assert found.prepared.body is hall.attempt().call.body
+    assert (found.headers, found.notes) == ({}, ())
+
+
+def test_what_may_cost_too_much_is_clamped_and_told_so():
+    hall = Hall(ceiling(HALF))
+    found = admitted(hall.checked(hall.attempt()))
+
+    assert limit(found) == 500
+    assert found.headers == {"x-thriftgate-clamped": "max_completion_tokens=500"}
+    assert found.notes == (
+        "lowered max_completion_tokens to 500: the ceiling c of $0.002011 a call",
+    )
+
+
+def test_several_choices_are_clamped_together():
+    hall = Hall(ceiling(11_000 + 4_000 * 1_000))
+    body = BODY.replace(b"}", b',"n":2}')
+
+    assert limit(hall.checked(hall.attempt(body=body))) == 500
+
+
+def test_an_answer_that_is_mostly_longer_is_not_cut():
+    hall = Hall(ceiling(HALF, on_exceed=(CLAMP, REFUSE)))
+    hall.teach(*[600] * 20)
+
+    with pytest.raises(OverCeiling) as refused:
+        hall.checked(hall.attempt())
+    assert "With max_completion_tokens of 500 it fits." in refused.value.message
+
+
+def test_an_answer_that_is_mostly_shorter_is_cut_below_a_quarter():
+    hall = Hall(ceiling(11_000 + 4_000 * 100))
+    with pytest.raises(OverCeiling):
+        hall.checked(hall.attempt())
+    hall = Hall(ceiling(11_000 + 4_000 * 300))
+    hall.teach(*[20] * 20)
+    assert limit(hall.checked(hall.attempt())) == 300
+
+
+def test_clamps_that_cut_answers_off_are_given_up():
+    hall = Hall(ceiling(HALF, on_exceed=(CLAMP, REFUSE)))
+    hall.teach(*[500] * 20)
+
+    with pytest.raises(OverCeiling):
+        hall.checked(hall.attempt())
+
+
+def test_where_nothing_is_learned_an_answer_is_cut_to_no_less_than_a_short_one():
+    body = b'{"model":"m","messages":[]}'
+    for tokens, fits in ((256, True), (255, False)):
+        hall = Hall(ceiling(11_000 + 4_000 * tokens, on_exceed=(CLAMP,)))
+        found = hall.checked(hall.attempt(body=body))
+        assert limit(found, "max_tokens") == (tokens if fits else None)
+
+
+FEW = 11_000 + 4_000 * 300
+LONG = BODY.replace(b"1000", b"4096")
+
+
+def test_a_ceiling_far_below_what_is_asked_learns_whether_that_is_enough():
+    for length, is_enough in ((40, True), (300, False)):
+        hall = Hall(ceiling(FEW, on_exceed=(CLAMP, REFUSE)))
+        for number in range(20):
+            assert limit(hall.checked(hall.attempt(number, LONG))) == 300
+            hall.end(number, 0, length)
+        if is_enough:
+            assert limit(hall.checked(hall.attempt(50, LONG))) == 300
+        else:
+            with pytest.raises(OverCeiling):
+                hall.checked(hall.attempt(50, LONG))
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(100, True), (600, False)])
+def test_what_others_calls_to_the_model_generate_counts_until_more_is_learned(length, is_cut):
+    hall = Hall(
+        ceiling(11_000 + 4_000 * 200, feature="x", on_exceed=(CLAMP, REFUSE)),
+        ceiling(10 * WORST, name="roomy"),
+    )
+    hall.teach(*[length] * 20)
+    asked = hall.attempt(feature="x")
+
+    if is_cut:
+        assert limit(hall.checked(asked)) == 200
+    else:
+        with pytest.raises(OverCeiling):
+            hall.checked(asked)
+
+
+def test_thinking_keeps_its_room():
+    over = replace(
+        route("one", "anthropic", max_output=8192, traits=frozenset({"budget_thinking"})),
+        name="one/m",
+    )
+    body = orjson.dumps(
+        {
+            "model": "m",
+            "messages": [{"role": "user", "content": "hi"}],
+            "max_tokens": 4000,
+            "thinking": {"type": "enabled", "budget_tokens": 2000},
+        }
+    )
+    found = Hall(ceiling(11_000 + 4_000 * 2001))
+    assert limit(found.checked(found.attempt(body=body, over=over)), "max_tokens") == 2001
+    refusing = Hall(ceiling(11_000 + 4_000 * 2000))
+    with pytest.raises(OverCeiling):
+        refusing.checked(refusing.attempt(body=body, over=over))
+
+
+def test_a_guess_that_does_not_fit_is_counted():
+    hall = Hall(ceiling(on_exceed=(REFUSE,)))
+
+    admitted(hall.checked(hall.attempt()))
+    assert len(hall.estimator.delivered) == 1
+    roomy = Hall(ceiling(WORST + 100_000))
+    roomy.checked(roomy.attempt())
+    assert roomy.estimator.delivered == []
+
+
+def test_what_the_cache_holds_is_cheaper():
+    body = BODY.replace(b"[]", b'["' + b"x" * 20_000 + b'"]')
+    hall = Hall(ceiling(WORST - 1, on_exceed=(REFUSE,)))
+    warm = msgspec.structs.replace(hall.attempt(body=body), planned=ready("hi", there=10_000))
+
+    admitted(hall.checked(warm))
+    with pytest.raises(OverCeiling):
+        hall.checked(hall.attempt(2, body))
+
+
+def test_the_first_cheaper_model_that_fits_and_can_is_told():
+    models = (model("a", 1_000), model("b", 900), model("c", 800))
+    hall = Hall(
+        ceiling(1_000_000, on_exceed=(CHEAPER, REFUSE), cheaper=("none", "a", "b", "c")),
+        models=models,
+    )
+
+    found = hall.checked(hall.attempt(), "b")
+    assert found == Elsewhere("c", "the ceiling c of $0.001 a call, and it may cost $0.004011")
+
+
+def test_a_dated_snapshot_is_its_model():
+    hall = Hall(
+        ceiling(1_000_000, on_exceed=(CHEAPER, REFUSE), cheaper=("a-2026-01-31", "b-latest", "b")),
+        models=(model("a", 1_000), model("b", 800)),
+    )
+
+    assert hall.checked(hall.attempt()) == Elsewhere(
+        "b", "the ceiling c of $0.001 a call, and it may cost $0.004011"
+    )
+    with pytest.raises(OverCeiling, match="On `b` it may cost"):
+        hall.checked(Attempt(call=hall.attempt(2).call, route=model("b", 2_000).routes[0]))
+
+
+def test_on_the_cheaper_model_it_is_checked_again():
+    cheap = model("a", 1_000)
+    hall = Hall(ceiling(1_000_000, on_exceed=(CHEAPER, CLAMP), cheaper=("a",)), models=(cheap,))
+    first = hall.attempt()
+    assert hall.checked(first) == Elsewhere(
+        "a", "the ceiling c of $0.001 a call, and it may cost $0.004011"
+    )
+    again = Attempt(call=first.call, route=cheap.routes[0])
+    assert limit(hall.checked(again)) == 989
+
+
+def test_a_refusal_says_what_it_may_cost_and_what_would_be_cheaper():
+    hall = Hall(ceiling(100_000, on_exceed=(REFUSE,)), models=(model("a", 90), model("b", 80)))
+
+    with pytest.raises(OverCeiling) as refused:
+        hall.checked(hall.attempt(), "b")
+    error = refused.value
+    assert (error.status, error.code, error.retry_after) == (429, "cost_ceiling", None)
+    assert not error.is_worth_retrying
+    assert error.details == {
+        "ceiling": "c",
+        "limit": "0.0001",
+        "predicted": "0.004011",
+        "sure": "0.000011",
+        "cheapest_alternative": {"model": "a", "predicted": "0.00009099"},
+    }
+    assert "With max_completion_tokens of 22 it fits. On `a` it may cost" in error.message
+
+
+def test_a_prompt_that_is_too_dear_by_itself_is_told_apart():
+    hall = Hall(ceiling(1_000))
+
+    with pytest.raises(OverCeiling, match="Send a shorter prompt") as refused:
+        hall.checked(hall.attempt())
+    assert refused.value.details["cheapest_alternative"] is None
+
+
+def test_what_cannot_be_limited_is_told_to_ask_for_less():
+    hall = Hall(ceiling(HALF))
+    body = BODY.replace(b"}", b',"max_tokens":"x"}')
+
+    with pytest.raises(OverCeiling, match="Ask for fewer tokens"):
+        hall.checked(hall.attempt(body=body))
+
+
+def test_a_ceiling_without_steps_only_measures():
+    hall = Hall(ceiling(1, on_exceed=()))
+
+    assert admitted(hall.checked(hall.attempt())).notes == ()
+    assert hall.figures() == {"thriftgate_ceiling_decisions_total c exceeds": 1}
+
+
+def test_of_several_ceilings_the_lowest_acts_first():
+    low = ceiling(HALF, name="low", on_exceed=())
+    high = ceiling(HALF + 400_000, name="high")
+    hall = Hall(high, low)
+
+    assert limit(hall.checked(hall.attempt())) == 600
+    assert hall.figures() == {
+        "thriftgate_ceiling_decisions_total low exceeds": 1,
+        "thriftgate_ceiling_decisions_total high clamped": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked"),
+    [
+        ({"team": "other"}, {}),
+        ({"feature": "other"}, {}),
+        ({}, {"method": "DELETE"}),
+    ],
+)
+def test_a_ceiling_is_for_the_calls_it_names(fields, asked):
+    hall = Hall(ceiling(1, **fields))
+    for _ in range(2):
+        admitted(hall.checked(hall.attempt(**asked)))
+
+    assert hall.figures() == {}
+
+
+def test_a_call_without_a_route_is_nobodys():
+    hall = Hall(ceiling(1))
+
+    admitted(hall.checked(msgspec.structs.replace(hall.attempt(), route=None)))
+
+
+@pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
+def test_a_call_whose_price_nobody_knows_is_refused_where_it_is_sold(endpoint):
+    hall = Hall(ceiling())
+    asked = hall.attempt(over=UNPRICED, endpoint=endpoint)
+
+    with pytest.raises(OverBudget) as refused:
+        hall.checked(asked)
+    assert refused.value.code == "price_unknown"
+    assert refused.value.details == {"ceiling": "c", "upstream": "one"}
+
+
+def test_a_call_whose_price_nobody_knows_may_go_where_it_is_known():
+    hall = Hall(ceiling(cheaper=("a",)), models=(model("a", 1),))
+
+    assert hall.checked(hall.attempt(over=UNPRICED)) == Elsewhere(
+        "a", "the ceiling c of $0.004011 a call, and nobody knows its price"
+    )
+
+
+@pytest.mark.parametrize(
+    ("over", "fields"),
+    [
+        (UNPRICED, {"unpriced": Unpriced.ALLOW}),
+        (UNPRICED, {"on_exceed": ()}),
+        (replace(DEAR, tariff=None), {}),
+    ],
+)
+def test_a_call_whose_price_nobody_knows_passes_where_that_is_meant(over, fields):
+    hall = Hall(ceiling(**fields))
+
+    admitted(hall.checked(hall.attempt(over=over)))
+    hall.end(1, None)
+    assert hall.ceilings.honesty("c").unpriced == 1
+
+
+def test_a_model_that_is_unknown_unpriced_or_too_short_is_passed_over():
+    models = (model("a", 1, tariff=None), model("b", 1, window=5))
+    hall = Hall(ceiling(1, cheaper=("none", "a", "b")), models=models)
+
+    with pytest.raises(OverCeiling):
+        hall.checked(hall.attempt())
+
+
+def test_what_earlier_attempts_cost_counts():
+    hall = Hall(ceiling(on_exceed=(REFUSE,)))
+    first = hall.attempt()
+    hall.checked(first)
+    hall.end(1, 5_000, final=False)
+
+    with pytest.raises(OverCeiling) as refused:
+        hall.checked(msgspec.structs.replace(first, number=1))
+    assert refused.value.details["sure"] == "0.000016"
+    assert refused.value.details["predicted"] == "0.004016"
+
+
+def test_what_calls_cost_is_compared_with_the_ceiling_and_with_what_was_predicted():
+    hall = Hall(ceiling(WORST + 100_000))
+    for number, cost in enumerate((WORST // 2, WORST, 2 * WORST)):
+        hall.checked(hall.attempt(number))
+        hall.end(number, cost)
+    honesty = hall.ceilings.honesty("c")
+
+    assert (honesty.calls, honesty.within) == (3, 2)
+    assert honesty.error(0.5) == pytest.approx(1, rel=0.03)
+    figures = hall.figures()
+    assert figures["thriftgate_ceiling_calls_total c yes"] == 2
+    assert figures["thriftgate_ceiling_calls_total c no"] == 1
+    assert figures["thriftgate_ceiling_decisions_total c fits"] == 3
+    assert figures["thriftgate_ceiling_error_ratio c 50"] == pytest.approx(1, rel=0.03)
+
+
+def test_a_clamped_call_is_predicted_as_it_is_clamped():
+    hall = Hall(ceiling(HALF))
+    hall.checked(hall.attempt())
+    hall.end(1, HALF)
+
+    assert hall.ceilings.honesty("c").error(0.5) == pytest.approx(1, rel=0.03)
+
+
+def test_attempts_of_a_call_are_one_cost():
+    hall = Hall(ceiling(WORST + 200_000))
+    first = hall.attempt()
+    hall.checked(first)
+    hall.end(1, 100_000, final=False)
+    hall.checked(msgspec.structs.replace(first, number=1))
+    hall.end(1, WORST + 100_001, attempt=1)
+
+    honesty = hall.ceilings.honesty("c")
+    assert (honesty.calls, honesty.within) == (1, 0)
+
+
+@pytest.mark.parametrize("costs", [(None, 5), (5, None)])
+def test_a_cost_of_which_a_part_is_unknown_is_unknown(costs):
+    hall = Hall(ceiling(10 * WORST))
+    first = hall.attempt()
+    for number, cost in enumerate(costs):
+        hall.checked(msgspec.structs.replace(first, number=number))
+        hall.end(1, cost, attempt=number, final=number == 1)
+
+    assert hall.ceilings.honesty("c").unpriced == 1
+
+
+def test_what_used_nothing_says_nothing_of_predictions():
+    hall = Hall(ceiling())
+    hall.checked(hall.attempt())
+    hall.end(1, None, usage=None)
+    hall.end(2, 5)
+
+    assert hall.ceilings.honesty("c").calls == 0
+
+
+def test_of_features_nobody_repeats_nothing_piles_up():
+    hall = Hall(ceiling(feature="x"))
+    for number in range(4200):
+        hall.checked(hall.attempt(feature=f"f{number}"))
+
+    assert len(hall.ceilings._applying) <= 4096
+
+
+def test_calls_that_never_settle_are_forgotten_after_many():
+    hall = Hall(ceiling(10 * WORST))
+
+    async def many() -> None:
+        for number in range(20_010):
+            asked = hall.attempt(number)
+            await hall.ceilings.checked(asked, prepare(asked.call, DEAR), lambda _: True)
+
+    asyncio.run(many())
+    assert len(hall.ceilings._open) == 20_000
+
+
+def test_embeddings_have_a_ceiling_too():
+    hall = Hall(ceiling(11_000))
+    body = b'{"model":"m","input":"x"}'
+    admitted(hall.checked(hall.attempt(body=body, endpoint="embeddings")))
+    tight = Hall(ceiling(6_999))
+    with pytest.raises(OverCeiling):
+        tight.checked(tight.attempt(body=body, endpoint="embeddings"))

@@ -1,0 +1,144 @@
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.calls.output_limits import allowance, noted
+from proxy.calls.translation import prepare
+from proxy.catalog.entries import Route
+from proxy.providers.port import Prepared
+from proxy.services.budgets.clamps import (
+    clamped,
+    endpoint,
+    is_limitable,
+    note,
+    spoken,
+)
+from tests.fakes.desk import call, route
+
+ASKED = [{"role": "user", "content": "hi"}]
+OPENAI = route("openai")
+OTHER = route("gpu")
+CLAUDE = route("anthropic", "anthropic", max_output=8192, traits=frozenset({"budget_thinking"}))
+#: Knows chat alone, and is asked Responses in it.
+CHAT = replace(OTHER, upstream=replace(OTHER.upstream, serves_responses=False))
+
+
+def sent(over: Route, to: str = "chat/completions", **fields: object) -> Prepared:
+    said = {"input": "hi"} if to == "responses" else {"messages": ASKED}
+    return prepare(call(orjson.dumps({"model": "m", **said, **fields}), to), over)
+
+
+def body(prepared: Prepared) -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(prepared.body)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("over", "to", "fields", "field"),
+    [
+        (OPENAI, "chat/completions", {}, "max_completion_tokens"),
+        (OPENAI, "chat/completions", {"max_tokens": 900}, "max_tokens"),
+        (OTHER, "chat/completions", {}, "max_tokens"),
+        (OTHER, "chat/completions", {"max_completion_tokens": 900}, "max_completion_tokens"),
+        (OTHER, "chat/completions", {"max_completion_tokens": None}, "max_tokens"),
+        (replace(OTHER, regime="openai-interval"), "chat/completions", {}, "max_completion_tokens"),
+        (OPENAI, "responses", {}, "max_output_tokens"),
+        (OPENAI, "responses", {"max_output_tokens": 900}, "max_output_tokens"),
+        (CHAT, "responses", {"max_output_tokens": 900}, "max_completion_tokens"),
+        (CHAT, "responses", {}, "max_tokens"),
+        (OPENAI, "completions", {}, "max_tokens"),
+        (CLAUDE, "chat/completions", {}, "max_tokens"),
+        (CLAUDE, "chat/completions", {"max_completion_tokens": 900}, "max_tokens"),
+        (CLAUDE, "responses", {"max_output_tokens": 900}, "max_tokens"),
+    ],
+)
+def test_a_clamp_stands_in_the_field_that_is_used_or_else_known(over, to, fields, field):
+    prepared = sent(over, to, **fields)
+    assert is_limitable(prepared)
+    found = body(clamped(prepared, over, 17))
+
+    assert found.pop(field) == 17
+    before = body(prepared)
+    before.pop(field, None)
+    assert found == before
+    limits = {"max_tokens", "max_completion_tokens", "max_output_tokens"}
+    assert not [name for name in limits & set(found) if found[name] is not None]
+
+
+def test_both_fields_are_clamped_where_both_are_used():
+    prepared = sent(OTHER, max_tokens=900, max_completion_tokens=800)
+
+    found = body(clamped(prepared, OTHER, 17))
+
+    assert (found["max_tokens"], found["max_completion_tokens"]) == (17, 17)
+
+
+@pytest.mark.parametrize(
+    ("to", "fields"),
+    [
+        ("chat/completions", {"max_tokens": "many"}),
+        ("chat/completions", {"max_tokens": 5, "max_completion_tokens": 0}),
+        ("embeddings", {}),
+        ("images/generations", {}),
+    ],
+)
+def test_what_has_no_sound_limit_is_not_clamped(to, fields):
+    assert not is_limitable(sent(OPENAI, to, **fields))
+
+
+def test_a_prepared_request_says_where_it_goes():
+    assert endpoint(sent(CLAUDE)) == "messages"
+    assert endpoint(prepare(call(b"{}", "completions", query="a=b"), OTHER)) == "completions"
+
+
+@pytest.mark.parametrize(
+    ("over", "to", "fields", "field"),
+    [
+        (CLAUDE, "chat/completions", {}, "max_tokens"),
+        (CLAUDE, "chat/completions", {"max_completion_tokens": 5}, "max_completion_tokens"),
+        (CLAUDE, "responses", {}, "max_output_tokens"),
+        (OPENAI, "chat/completions", {}, "max_completion_tokens"),
+        (OPENAI, "images/generations", {}, ""),
+        (OPENAI, "responses/compact", {}, ""),
+    ],
+)
+def test_a_caller_is_told_of_its_own_field(over, to, fields, field):
+    assert spoken(call(orjson.dumps({"model": "m", **fields}), to), over) == field
+
+
+def test_a_note_tells_of_a_clamp_and_can_be_read_again():
+    said = note("max_tokens", 812, "c of $0.01 a call")
+
+    assert said == "lowered max_tokens to 812: the ceiling c of $0.01 a call"
+    assert noted(orjson.dumps([said]).decode()) == 812
+    assert noted('["lowered max_tokens to 4096: the model\'s most"]') is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 10**6) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+NAMES = st.sampled_from(
+    ["max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of", "thinking", "x"]
+)
+
+
+@given(
+    st.dictionaries(NAMES, JSON, min_size=1),
+    st.sampled_from(["chat/completions", "responses", "completions", "messages"]),
+    st.integers(1, 10**6),
+)
+def test_whatever_was_asked_a_clamped_request_may_generate_no_more(fields, to, tokens):
+    over = route(max_output=10**7)
+    prepared = Prepared(method="POST", path=f"/{to}", headers={}, body=orjson.dumps(fields))
+
+    if is_limitable(prepared):
+        lowered = clamped(prepared, over, tokens)
+        found = allowance(lowered.body, to, over)
+        assert (found.each, found.asked) == (tokens, tokens)
+        assert found.choices == allowance(prepared.body, to, over).choices

@@ -1,0 +1,157 @@
+"""What is told of budgets' counters, by the ledger and by themselves."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack
+from heapq import nlargest
+from pathlib import Path
+
+import pytest
+from redis import RedisError
+
+from proxy.services.budgets.accounts import Accounts
+from proxy.services.budgets.counter_report import Row, counted, known, most_spent, said, unknown
+from proxy.store.redis.budget_store import Shared
+from proxy.store.redis.leased_counters import LeasedCounters
+from proxy.store.redis.local_budget_store import Private, Reserving, StoreLost
+from proxy.store.sql.inserts import inserter
+from proxy.store.store import Store
+from slo.budget import Budget, Unit, counter
+from slo.reservations import Claim, Level
+from slo.window import Window
+from tests.fakes.limited import NOW, budget
+from tests.fakes.receipts import a_receipt
+from tests.fakes.redis_keys import SERVER, prefix
+
+SPENT = 1_500_000_000
+LIMIT = 5_000_000_000
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """One with a call of a team's."""
+    made = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    team = made.teams.create("acme", now=NOW)
+    inserter(made._engine)([a_receipt(0, team=team.id, cost_nanos=SPENT, feature="chat")])
+    yield made
+    made.close(5)
+
+
+class Away(Private):
+    """Counters that nobody can ask."""
+
+    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+        raise StoreLost("they are away")
+
+
+def ledgers(store: Store, about: Budget) -> list[Row]:
+    return known(Accounts(store.spendings), about, NOW)
+
+
+def test_the_ledger_knows_what_was_spent_and_not_what_is_held(store: Store) -> None:
+    assert ledgers(store, budget()) == [Row("acme", SPENT)]
+    assert ledgers(store, budget(scope="organization")) == [Row("*", SPENT)]
+    minute = budget(unit=Unit.REQUESTS, window=Window.MINUTE)
+    assert ledgers(store, minute) == [Row("acme", 1)]
+
+
+def test_of_one_who_spent_nothing_the_ledger_knows_just_that(store: Store) -> None:
+    assert ledgers(store, budget(of="idle")) == [Row("idle", 0)]
+
+
+def test_of_what_it_does_not_count_the_ledger_says_that_nobody_knows(store: Store) -> None:
+    assert ledgers(store, budget(scope="label:project")) == [Row("*", None)]
+    assert ledgers(store, budget(scope="label:project", of="x")) == [Row("x", None)]
+
+
+def test_of_more_than_it_reads_at_once_the_ledger_knows_names_alone(store: Store) -> None:
+    inserter(store._engine)([a_receipt(n, user=f"u{n}") for n in (1, 2)])
+    store.spendings._most_calls = 2
+
+    assert [row.spent for row in ledgers(store, budget(scope="user"))] == [None, None]
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_of_many_those_are_kept_of_whom_the_ledger_knows_most_to_be_spent(
+    store: Store,
+    is_whole: bool,  # noqa: FBT001 - a case
+) -> None:
+    costs = {f"u{n}": SPENT + n for n in range(1, 9)}
+    made = [
+        a_receipt(n, user=user, cost_nanos=costs[user]) for n, user in enumerate(costs, start=1)
+    ]
+    inserter(store._engine)(made)
+    store.spendings._most_calls = 100 if is_whole else 8
+    accounts, users = Accounts(store.spendings), budget(scope="user")
+    rows = known(accounts, users, NOW, most=2)
+
+    most = nlargest(2, accounts.of(users, NOW).by.items(), key=lambda item: item[1])
+    assert [row.whose for row in rows] == [whose for whose, _ in most]
+    spent = [amount for _, amount in most]
+    assert [row.spent for row in rows] == (spent if is_whole else [None, None])
+
+
+async def held(store: Reserving, about: Budget, *names: str) -> None:
+    for name in names:
+        claim = Claim(
+            counter=counter(about, name, NOW), amount=7, limit=LIMIT, hard=True, ends=NOW + 60
+        )
+        await store.reserve(f"for {name}", [claim], NOW, NOW + 60)
+
+
+def test_counters_know_what_is_held(store: Store) -> None:
+    async def run() -> list[Row]:
+        mine = Private()
+        await held(mine, budget(), "acme")
+        return await counted(mine, budget(), [Row("acme", SPENT)], NOW)
+
+    assert asyncio.run(run()) == [Row("acme", 0, 7)]
+
+
+def test_counters_of_which_nobody_knows_whose_they_are_leave_what_is_known() -> None:
+    rows = [Row("*", None)]
+
+    assert asyncio.run(counted(Private(), budget(), rows, NOW)) == rows
+
+
+@pytest.mark.parametrize(
+    ("ask", "rows"),
+    [(counted, [Row("acme", 0, 7), Row("new", 0, 7)]), (said, [Row("acme", 0, 7)])],
+    ids=["for people who ask", "beside calls"],
+)
+def test_counters_that_all_share_are_walked_for_whom_the_ledger_does_not_know_only_on_request(
+    ask: Callable[..., Awaitable[list[Row]]], rows: list[Row]
+) -> None:
+    async def run(name: str) -> list[Row]:
+        shared = Shared(SERVER, "acme", prefix=name)
+        try:
+            await held(shared, budget(), "acme", "new")
+            found = await ask(shared, budget(), [Row("acme", SPENT)], NOW)
+            leased = LeasedCounters(shared, lambda: NOW)
+            assert found == await ask(leased, budget(), [Row("acme", SPENT)], NOW)
+            return found
+        finally:
+            await shared.aclose()
+
+    with ExitStack() as stack:
+        try:
+            name = stack.enter_context(prefix())
+        except RedisError as error:
+            pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
+        assert asyncio.run(run(name)) == rows
+
+
+def test_of_a_budget_that_names_nobody_nothing_is_asked() -> None:
+    assert unknown(budget(of="acme")) == [Row("acme", None)]
+    assert asyncio.run(said(Private(), budget(), unknown(budget()), NOW)) == [Row("*", None)]
+
+
+def test_counters_that_are_away_say_so() -> None:
+    with pytest.raises(StoreLost):
+        asyncio.run(counted(Away(), budget(), [Row("acme", SPENT)], NOW))
+
+
+def test_those_come_first_of_whom_most_is_spent_then_held() -> None:
+    rows = [Row("a", None), Row("b", 1), Row("d", 2), Row("c", 2, 5)]
+
+    assert [row.whose for row in most_spent(rows, 3)] == ["c", "d", "b"]

@@ -1,0 +1,33 @@
+"""Where budgets are counted, by the settings."""
+
+import asyncio
+
+import pytest
+
+from proxy.services.budgets.counters import away, check_counters, counters
+from proxy.settings import Settings
+from proxy.store.store import Store
+
+
+def test_a_redis_url_of_another_form_is_an_error():
+    with pytest.raises(ValueError, match="redis://"):
+        check_counters(Settings(redis_url="cache:6379"))
+    check_counters(Settings(redis_url="redis://cache:6379/0"))
+    check_counters(Settings())
+
+
+def test_counters_are_shared_where_redis_is_named(tmp_path):
+    opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    try:
+        assert counters(Settings(redis_url="redis://cache:6379/0"), opened).is_shared
+        assert not counters(Settings(), opened).is_shared
+    finally:
+        opened.close(5)
+
+
+def test_a_redis_that_does_not_answer_is_away_and_its_password_is_not_shown():
+    why = asyncio.run(away(Settings(redis_url="redis://:secret@127.0.0.1:1/0")))
+
+    assert why
+    assert "secret" not in why
+    assert asyncio.run(away(Settings())) == ""

@@ -1,0 +1,38 @@
+"""What a process admits by itself while the counters are out of reach."""
+
+import pytest
+
+from proxy.services.budgets.local_quota import TTL, LocalQuota
+from proxy.services.budgets.reservation_requests import Counted
+from slo.hold import Need
+from slo.reservations import Level
+from tests.fakes.limited import NOW, budget
+
+NEED = Need(sure=1, typical=5, likely=7, worst=10)
+COUNTED = Counted(budget(limit=1000), "acme", "b/acme", NOW + 3600)
+
+
+@pytest.mark.parametrize(
+    ("level", "admitted"), [(None, 10), (Level(500, 100), 4), (Level(900, 200), 0)]
+)
+def test_a_tenth_of_what_was_left_is_admitted_in_worst_cases(level, admitted):
+    local = LocalQuota()
+
+    found = [
+        local.reserve(str(number), [local.claim(COUNTED, NEED, level)], NOW) for number in range(20)
+    ]
+
+    assert found == [True] * admitted + [False] * (20 - admitted)
+
+
+def test_what_is_settled_or_has_ended_leaves_room_again():
+    local = LocalQuota()
+    claim = local.claim(COUNTED, NEED, Level(0, 900))
+    assert local.reserve("first", [claim], NOW)
+    assert not local.reserve("second", [claim], NOW)
+
+    local.settle("first", {"b/acme": 0}, NOW)
+
+    assert local.reserve("second", [claim], NOW)
+    assert not local.reserve("third", [claim], NOW + TTL - 1)
+    assert local.reserve("third", [claim], NOW + TTL + 1)

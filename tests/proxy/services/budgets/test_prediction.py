@@ -1,0 +1,380 @@
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from proxy.calls.settlement import Attempt
+from proxy.calls.translation import prepare
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route
+from proxy.prefix.planned import Planned, Unplanned
+from proxy.records.receipt import Outcome
+from proxy.services.budgets.clamps import note
+from proxy.services.budgets.prediction import Predictor
+from proxy.services.budgets.pricing import Alternative, Prediction
+from proxy.store.sql.answers import Answer
+from slo.price import Period, Rates, Sheet, Tariff
+from slo.usage import Usage
+from tests.fakes.desk import ESTIMATE, FakeEstimator, call, catalog, route
+from tests.fakes.limited import BODY, NOW
+from tests.fakes.ready import ready
+from tests.fakes.receipts import a_receipt
+
+ROUTE = route("one", max_output=4096)
+
+
+def attempt(
+    number: int = 1,
+    body: bytes = BODY,
+    over: Route = ROUTE,
+    planned: Planned | Unplanned | None = None,
+    **fields: Any,
+) -> Attempt:
+    made = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
+    return Attempt(call=made, route=over, planned=planned or Unplanned())
+
+
+def predicted(predictor: Predictor, asked: Attempt, *, exactly: bool = False) -> Prediction:
+    assert asked.route is not None
+    prepared = prepare(asked.call, asked.route)
+    return asyncio.run(predictor.predicted(asked, prepared, asked.route, exactly=exactly))
+
+
+def settled(predictor: Predictor, number: int, generated: int, **fields: Any) -> None:
+    usage = Usage(input=1, output=generated)
+    predictor.settled(
+        a_receipt(**{"call_id": f"call_{number}", "attempt": 0, "usage": usage, **fields})
+    )
+
+
+def taught(predictor: Predictor, *lengths: int, **fields: Any) -> None:
+    for number, length in enumerate(lengths, 1000):
+        predicted(predictor, attempt(number))
+        settled(predictor, number, length, **fields)
+
+
+def named(name: str, **fields: Any) -> Route:
+    return replace(route(name.partition("/")[0], **fields), name=name)
+
+
+def cheap(name: str, out: int, **fields: Any) -> Model:
+    tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=Rates(input=out, output=out))}),))
+    return Model(id=name, routes=(named(f"one/{name}", tariff=tariff, **fields),))
+
+
+def town(*models: Model) -> Catalog:
+    base = catalog(ROUTE)
+    return Catalog(
+        models={"m": Model(id="m", routes=(ROUTE,))} | {each.id: each for each in models},
+        upstreams=base.upstreams,
+        default=base.default,
+    )
+
+
+def test_a_small_prompt_is_guessed_by_its_length_and_counted_once_where_that_is_asked():
+    estimator = FakeEstimator()
+    predictor = Predictor(estimator)
+
+    assert predicted(predictor, attempt()).tokens == 14
+    assert predicted(predictor, attempt(), exactly=True).tokens == ESTIMATE.prompt
+    assert predicted(predictor, attempt()).tokens == ESTIMATE.prompt
+    assert len(estimator.delivered) == 1
+
+
+def test_a_request_is_predicted_once_for_ceilings_and_budgets_and_anew_where_it_differs():
+    predictor, asked = Predictor(FakeEstimator()), attempt()
+    prepared, clamped = (prepare(asked.call, ROUTE) for _ in range(2))
+    other = msgspec.structs.replace(asked, number=1)
+
+    async def story() -> None:
+        first = await predictor.predicted(asked, prepared, ROUTE)
+        assert await predictor.predicted(asked, prepared, ROUTE) is first
+        assert await predictor.predicted(asked, clamped, ROUTE) is not first
+        counted = await predictor.predicted(asked, prepared, ROUTE, exactly=True)
+        assert counted.tokens == ESTIMATE.prompt
+        assert await predictor.predicted(asked, prepared, ROUTE) is counted
+        assert await predictor.predicted(asked, prepared, named("two/m")) is not counted
+        last = await predictor.predicted(asked, prepared, ROUTE)
+        assert await predictor.predicted(other, prepared, ROUTE) is not last
+
+    asyncio.run(story())
+
+
+def test_what_was_predicted_keeps_no_request_alive():
+    predictor, asked = Predictor(FakeEstimator()), attempt()
+    prepared = prepare(asked.call, ROUTE)
+    asyncio.run(predictor.predicted(asked, prepared, ROUTE))
+    request = weakref.ref(prepared)
+    del prepared
+    gc.collect()
+    assert request() is None
+
+
+def test_letters_beyond_ascii_are_more_tokens():
+    body = orjson.dumps({"model": "m", "messages": [{"role": "user", "content": "你好"}]})
+
+    assert predicted(Predictor(FakeEstimator()), attempt(body=body)).tokens == -(-len(body) // 2)
+
+
+def test_a_large_prompt_is_counted_once_for_each_model():
+    estimator = FakeEstimator()
+    predictor = Predictor(estimator)
+    body = BODY.replace(b"[]", b'["' + b"x" * 20_000 + b'"]')
+    for over in (ROUTE, ROUTE, route("two", model="other")):
+        predicted(predictor, attempt(body=body, over=over))
+
+    assert len(estimator.delivered) == 2
+
+
+def test_of_a_planned_prompt_a_part_is_taken_to_be_cached():
+    body = BODY.replace(b"[]", b'["' + b"x" * 20_000 + b'"]')
+    predictor = Predictor(FakeEstimator())
+
+    assert predicted(predictor, attempt(1, body)).cached == 0
+    found = predicted(predictor, attempt(2, body, planned=ready("hi", there=9_000)))
+    assert 0 < found.cached <= found.tokens
+
+
+def test_until_lengths_are_learned_the_limit_is_predicted():
+    predictor = Predictor(FakeEstimator())
+    taught(predictor, *[10] * 19)
+
+    found = predicted(predictor, attempt(), exactly=True)
+
+    assert found.output.likely == found.output.worst == 1000
+    assert found.usual is None
+
+
+def test_lengths_are_learned_of_a_features_calls_to_a_model():
+    predictor = Predictor(FakeEstimator())
+    taught(predictor, *[10] * 20)
+
+    found = predicted(predictor, attempt(), exactly=True)
+    assert (found.output.likely, found.usual) == (10, 10)
+    other = msgspec.structs.replace(attempt(over=named("two/other")), number=9)
+    assert predicted(predictor, other).output.likely == 1000
+
+
+def test_of_a_feature_of_which_nothing_is_learned_others_calls_to_its_model_are_a_guess():
+    predictor = Predictor(FakeEstimator())
+    taught(predictor, *[10] * 20)
+
+    assert not predicted(predictor, attempt()).output.is_guessed
+    found = predicted(predictor, attempt(2, feature="x")).output
+    assert (found.likely, found.worst, found.is_guessed) == (10, 1000, True)
+
+
+def test_where_nothing_at_all_is_learned_the_limit_is_likely():
+    body = b'{"model":"m","messages":[]}'
+    found = predicted(Predictor(FakeEstimator()), attempt(body=body)).output
+
+    assert (found.likely, found.worst, found.is_guessed) == (4096, 4096, False)
+
+
+def test_what_is_usual_is_taken_of_all_calls_to_a_model_until_it_is_learned():
+    predictor = Predictor(FakeEstimator())
+    taught(predictor, *[10] * 20)
+    other = attempt(feature="x")
+
+    assert predicted(predictor, other, exactly=True).usual == 10
+    assert predicted(predictor, attempt(2, over=named("two/other")), exactly=True).usual is None
+    for number in range(100, 120):
+        predicted(predictor, attempt(number, feature="x"))
+        settled(predictor, number, 70)
+    found = predicted(predictor, attempt(3, feature="x"), exactly=True).usual
+    assert found is not None
+    assert 68 <= found <= 72
+
+
+@pytest.mark.parametrize(
+    "fields", [{"outcome": Outcome.BROKEN}, {"estimated": True}, {"usage": None}]
+)
+def test_nothing_is_learned_of_what_was_no_whole_answer(fields):
+    predictor = Predictor(FakeEstimator())
+    taught(predictor, *[10] * 20, **fields)
+
+    assert predicted(predictor, attempt()).output.likely == 1000
+
+
+def test_a_receipt_teaches_once():
+    predictor = Predictor(FakeEstimator())
+    for number in range(10):
+        predicted(predictor, attempt(number))
+        settled(predictor, number, 10, final=False)
+        settled(predictor, number, 10)
+        settled(predictor, number, 10)
+
+    assert predicted(predictor, attempt()).output.likely == 1000
+
+
+def test_an_answer_that_was_cut_off_counts_as_long_as_it_was_asked():
+    predictor = Predictor(FakeEstimator())
+    for number in range(20):
+        predicted(predictor, attempt(number))
+        predictor.limited(attempt(number), 100)
+        settled(predictor, number, 100 if number < 10 else 50)
+
+    found = predicted(predictor, attempt(), exactly=True)
+    assert found.usual is not None
+    assert found.usual > 950
+
+
+def test_a_clamped_request_is_of_the_kind_of_what_was_asked():
+    predictor = Predictor(FakeEstimator())
+    short = BODY.replace(b"1000", b"100")
+    for number in range(20):
+        predicted(predictor, attempt(number))
+        predicted(predictor, attempt(number, short))
+        settled(predictor, number, 100)
+
+    found = predicted(predictor, attempt(), exactly=True)
+    assert found.usual is not None
+    assert found.usual > 950
+
+
+def test_what_was_never_predicted_is_not_limited():
+    predictor = Predictor(FakeEstimator())
+    predictor.limited(attempt(5), 100)
+    settled(predictor, 1, 5)
+
+    assert predicted(predictor, attempt()).output.likely == 1000
+
+
+def test_an_attempt_that_goes_elsewhere_teaches_of_where_it_went():
+    predictor = Predictor(FakeEstimator())
+    other = named("two/other")
+    for number in range(20):
+        predicted(predictor, attempt(number))
+        predicted(predictor, attempt(number, over=other))
+        settled(predictor, number, 10)
+
+    assert predicted(predictor, attempt(50, over=other)).output.likely == 10
+    assert predicted(predictor, attempt(51)).output.likely == 1000
+
+
+def test_calls_that_never_settle_are_forgotten_after_many():
+    predictor = Predictor(FakeEstimator())
+
+    async def many() -> None:
+        for number in range(20_010):
+            asked = attempt(number)
+            await predictor.predicted(asked, prepare(asked.call, ROUTE), ROUTE)
+
+    asyncio.run(many())
+    assert len(predictor._calls) == 20_000
+
+
+def begun(predictor: Predictor, answers: Iterable[Answer]) -> None:
+    async def last() -> Iterable[Answer]:
+        return answers
+
+    asyncio.run(predictor.begin(last))
+
+
+def an_answer(generated: int, notes: str = "[]", over: str = "one/m") -> Answer:
+    return Answer("team_1", "chat", "m", over, generated, notes)
+
+
+def test_a_restart_goes_on_from_the_ledger_until_more_is_learned():
+    predictor = Predictor(FakeEstimator())
+    begun(predictor, [an_answer(30)] * 20 + [an_answer(900, over="two/other")] * 20)
+
+    over = named("one/m", max_output=4096)
+    assert predicted(predictor, attempt(over=over)).output.likely in {30, 31}
+    stranger = predicted(predictor, attempt(3, over=over, feature="x"), exactly=True)
+    assert stranger.usual in {30, 31}
+    taught(predictor, *[10] * 20)
+    assert predicted(predictor, attempt(2, over=over)).output.likely == 10
+
+
+def test_what_the_ledger_says_was_cut_off_was_longer():
+    predictor = Predictor(FakeEstimator())
+    notes = orjson.dumps([note("max_tokens", 30, "c of $1 a call")]).decode()
+    begun(predictor, [an_answer(30, notes)] * 20)
+
+    assert 115 < predicted(predictor, attempt()).output.likely < 125
+
+
+def test_without_the_ledger_it_begins_with_nothing(caplog):
+    async def last() -> Iterable[Answer]:
+        raise OperationalError("select", {}, ValueError("away"))
+
+    predictor = Predictor(FakeEstimator())
+    asyncio.run(predictor.begin(last))
+
+    assert predicted(predictor, attempt()).output.likely == 1000
+    assert "learned anew" in caplog.text
+
+
+def test_elsewhere_a_call_is_what_that_model_allows():
+    predictor = Predictor(FakeEstimator())
+    found = predictor.elsewhere(attempt(), 100, cheap("small", 7, max_output=50))
+
+    assert found is not None
+    assert (found.tokens, found.cached, found.allowance.each, found.output.worst) == (
+        100,
+        0,
+        50,
+        50,
+    )
+
+
+def test_elsewhere_a_prompt_may_be_too_long():
+    predictor = Predictor(FakeEstimator())
+
+    assert predictor.elsewhere(attempt(), 100, cheap("small", 7, window=99)) is None
+
+
+def cheapest(*models: Model, asked: Attempt | None = None, **fields: Any) -> Alternative | None:
+    predictor = Predictor(FakeEstimator(), town(*models))
+    found: list[Alternative | None] = [
+        predictor.cheapest(asked or attempt(), 0, lambda need: need.worst, **fields)
+        for _ in range(2)
+    ]
+    assert found[0] == found[1]
+    return found[0]
+
+
+def test_the_cheapest_model_of_the_same_provider_is_told():
+    a, b = cheap("a", 2_000_000), cheap("b", 1_000_000)
+    other = Model(id="far", routes=(named("two/far"),))
+
+    assert cheapest(a, b, other) == Alternative("b", 1000)
+    assert cheapest(a, b, fits=lambda name: name != "b") == Alternative("a", 2000)
+    assert cheapest(a, others=["far", "none"]) == Alternative("a", 2000)
+    assert cheapest(other, others=["far"]) == Alternative("far", 4_000_000)
+
+
+def test_what_cannot_take_the_call_is_no_alternative():
+    retired = Model(id="a", routes=cheap("a", 1).routes, retires=date(2026, 9, 1))
+    unpriced = Model(id="b", routes=(named("one/b", tariff=None),))
+
+    assert cheapest(retired, unpriced) is None
+
+
+@pytest.mark.parametrize("rates", [Rates(input=1), Rates(input=1, output=0)])
+def test_what_gives_vectors_is_no_alternative(rates):
+    embeds = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),))
+
+    assert cheapest(Model(id="c", routes=(named("one/c", tariff=embeds),))) is None
+
+
+def test_other_embeddings_are_no_alternative():
+    asked = Attempt(call=call(b'{"model":"m","input":"x"}', "embeddings"), route=ROUTE)
+
+    assert cheapest(cheap("a", 1), asked=asked) is None
+
+
+def test_without_a_catalog_no_other_model_is_known():
+    predictor = Predictor(FakeEstimator())
+
+    assert predictor.cheapest(attempt(), 0, lambda need: need.worst) is None
+    assert predictor.model("m") is None

@@ -1,0 +1,113 @@
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.calls.output_limits import Allowance
+from proxy.services.budgets.pricing import Prediction, Priced, billed, priced, served
+from slo.hold import Output, Quote
+from slo.price import Period, Rates, Sheet, Tariff
+from slo.usage import Usage
+from tests.fakes.desk import TARIFF, route
+from tests.fakes.limited import NOW
+
+
+def prediction(tokens: int, cached: int = 0, tariff: Tariff | None = TARIFF) -> Prediction:
+    return Prediction(
+        tokens=tokens,
+        cached=cached,
+        allowance=Allowance(each=100),
+        output=Output(typical=10, likely=20, worst=100),
+        quote=Quote(tariff=tariff, at=NOW),
+    )
+
+
+def worth(found: Priced | None) -> Priced:
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("regime", "body", "usage"),
+    [
+        ("", b"", Usage(input=9)),
+        ("openai-interval", b"", Usage(input=9)),
+        ("openai-breakpoint", b"", Usage(write_30m=9)),
+        ("anthropic-breakpoint", b"", Usage(input=9)),
+        ("anthropic-breakpoint", b'"cache_control":{}', Usage(write_5m=9)),
+        ("anthropic-breakpoint", b'"cache_control":{"ttl":"1h"}', Usage(write_1h=9)),
+    ],
+)
+def test_a_prompt_is_taken_to_be_billed_in_the_dearest_way(regime, body, usage):
+    assert billed(9, route(regime=regime), body) == usage
+
+
+@pytest.mark.parametrize(
+    ("regime", "body"),
+    [
+        ("", b""),
+        ("openai-breakpoint", b""),
+        ("anthropic-breakpoint", b'"cache_control":{}'),
+        ("anthropic-breakpoint", b'"cache_control":{"ttl":"1h"}'),
+    ],
+)
+def test_what_is_read_from_a_cache_is_not_written_too(regime, body):
+    found = billed(9, route(regime=regime), body, cached=4)
+
+    assert (found.cache_read, found.prompt) == (4, 9)
+
+
+def test_a_warm_prompt_is_cheaper_than_a_cold_one():
+    found = prediction(1000, cached=900)
+
+    assert worth(priced(found, route(), b"")).need.sure == 1000 * 1_000
+    assert worth(priced(found, route(), b"", warm=True)).need.sure == 100 * 1_000 + 900 * 100
+
+
+def test_what_a_call_costs_is_told_for_every_length():
+    found = worth(priced(prediction(10), route(), b""))
+
+    assert (found.need.likely, found.need.worst) == (found.at(20), found.at(100))
+    assert found.at(0) == found.need.sure == 10_000
+
+
+def test_a_bucket_without_a_price_is_priced_as_a_plain_prompt():
+    found = worth(priced(prediction(10), route(regime="openai-breakpoint"), b""))
+
+    assert found.prompt == Usage(input=10)
+
+
+def test_without_a_price_nobody_knows_what_it_costs():
+    assert priced(prediction(10, tariff=None), route(), b"") is None
+
+
+def test_without_a_price_for_more_the_worst_case_stands_in():
+    need = worth(priced(prediction(10), route(), b"")).need
+
+    assert Priced(Usage(input=10), Quote(tariff=None, at=NOW), need).at(5) == need.worst
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("gpu/llama", "llama"), ("gpu/meta/llama#x", "meta/llama"), ("gpu", "")]
+)
+def test_a_route_names_the_model_it_serves(name, model):
+    assert served(replace(route(), name=name)) == model
+
+
+@given(
+    st.integers(0, 10**11),
+    st.integers(0, 10**11),
+    st.fractions(0, 1),
+    st.integers(0, 10**6),
+    st.lists(st.integers(0, 10**6), min_size=2),
+)
+def test_more_tokens_never_cost_less_and_costs_are_whole(rate, out, discount, tokens, lengths):
+    rates = Rates(input=rate, output=out)
+    tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),), discount=Fraction(discount))
+    found = worth(priced(prediction(tokens, tariff=tariff), route(), b""))
+    costs = [found.at(length) for length in sorted(lengths)]
+
+    assert costs == sorted(costs)
+    assert all(type(nanos) is int for nanos in costs)

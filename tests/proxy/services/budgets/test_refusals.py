@@ -1,0 +1,192 @@
+import orjson
+import pytest
+
+from proxy.api.passthrough import error_headers
+from proxy.errors import envelope
+from proxy.services.budgets.pricing import Alternative
+from proxy.services.budgets.refusals import (
+    Excess,
+    OverBudget,
+    away,
+    left,
+    over_ceiling,
+    refusal,
+    unknown,
+    unpriced,
+)
+from proxy.services.budgets.reservation_requests import Counted
+from slo.budget import Unit
+from slo.ceiling import Ceiling, Predicted
+from slo.reservations import Level, Refused
+from slo.window import Window
+from tests.fakes.desk import route
+from tests.fakes.limited import NOW, budget
+
+DOLLAR = 1_000_000_000
+
+
+def refused(
+    spent: int, held: int, *, frees: float | None = None, asks: int = 1, **fields: object
+) -> OverBudget:
+    each = Counted(budget(**{"limit": 5, **fields}), "acme", "c", NOW + 90)
+    return refusal(each, Refused(0, Level(spent, held), frees), asks, NOW)
+
+
+def test_a_budget_that_is_used_up_is_told_with_when_it_starts_anew():
+    error = refused(3 * DOLLAR, 0, limit=3 * DOLLAR, asks=DOLLAR // 4)
+
+    assert (error.status, error.code, error.retry_after) == (429, "budget_exceeded", 90)
+    assert "team `acme` has a limit of $3 a day: $3 spent, $0 held" in error.message
+    assert "2026-09-21 14:14 UTC" in error.message
+    assert orjson.loads(envelope(error))["error"]["predicted"] == "0.25"
+    assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)
+
+
+def test_what_others_hold_may_be_free_soon():
+    error = refused(0, 5, frees=NOW + 7, unit=Unit.TOKENS)
+
+    assert error.retry_after == 7
+    assert error.is_worth_retrying
+    assert error.details["held"] == 5
+
+
+def test_what_never_fits_is_not_to_be_tried_again():
+    error = refused(0, 0, asks=6)
+
+    assert error.retry_after is None
+    assert not error.is_worth_retrying
+    assert error.param is None
+    assert error.message.endswith(
+        "It never fits: send a shorter prompt, or ask for a cheaper model."
+    )
+
+
+@pytest.mark.parametrize(
+    ("unit", "mend"),
+    [
+        (Unit.USD, "`max_tokens` or send a shorter prompt, or ask for a cheaper model."),
+        (Unit.TOKENS, "`max_tokens` or send a shorter prompt."),
+    ],
+)
+def test_what_never_fits_is_told_which_field_to_lower(unit, mend):
+    each = Counted(budget(limit=5, unit=unit), "acme", "c", NOW + 90)
+    error = refusal(each, Refused(0, Level(0, 0), None), 6, NOW, field="max_tokens")
+
+    assert error.message.endswith(f"It never fits: lower {mend}")
+    assert orjson.loads(envelope(error))["error"]["param"] == "max_tokens"
+    later = refusal(each, Refused(0, Level(4, 0), None), 2, NOW, field="max_tokens")
+    assert later.param is None
+
+
+@pytest.mark.parametrize("unit", [Unit.REQUESTS, Unit.TOKENS])
+def test_a_rate_says_so_and_what_is_left(unit):
+    error = refused(5, 0, unit=unit, window=Window.MINUTE)
+
+    assert error.code == "rate_limit_exceeded"
+    headers = dict(error_headers(error, b"r", 1))
+    assert headers[f"x-ratelimit-remaining-{unit}".encode()] == b"0"
+    assert headers[f"x-ratelimit-reset-{unit}".encode()] == b"1m30s"
+
+
+@pytest.mark.parametrize(
+    ("scope", "whose", "said"),
+    [
+        ("organization", "*", "of the organization"),
+        ("user", "f00", "of this user"),
+        ("label:project", "x", "of project `x`"),
+        ("feature", "", "of calls that name no feature"),
+    ],
+)
+def test_whose_budget_it_is_is_told(scope, whose, said):
+    each = Counted(budget(scope=scope), whose, "c", NOW + 9)
+
+    assert said in refusal(each, Refused(0, Level(0, 0), None), 1, NOW).message
+
+
+def test_the_tightest_of_several_is_told():
+    pairs = [(10, Level(1, 1)), (9, Level(5, 0)), (100, Level(0, 0))]
+    each = [
+        Counted(budget(unit=Unit.TOKENS, window=Window.MINUTE, limit=n), "a", "c", NOW + 30)
+        for n, _ in pairs
+    ]
+
+    assert left(each, [level for _, level in pairs], NOW) == {
+        "x-ratelimit-limit-tokens": "9",
+        "x-ratelimit-remaining-tokens": "4",
+        "x-ratelimit-reset-tokens": "30s",
+    }
+
+
+def test_without_counters_one_may_come_back_soon():
+    assert away().status == 503
+    assert away().retry_after == 2.0
+
+
+def test_a_cheaper_model_is_told_where_one_is_known():
+    each = Counted(budget(limit=5), "acme", "c", NOW + 9)
+    said = Refused(0, Level(4, 0), None)
+
+    error = refusal(each, said, 2, NOW, Alternative("mini", DOLLAR // 4))
+    assert error.details["cheapest_alternative"] == {"model": "mini", "predicted": "0.25"}
+    assert error.message.endswith(" On `mini` it may cost $0.25 and fits.")
+    assert refusal(each, said, 2, NOW).details["cheapest_alternative"] is None
+
+
+def test_an_unpriced_model_that_no_catalog_lists_is_said_to_be_unlisted():
+    listed = unpriced("The budget `b`", {}, route("openai/gpt-4", tariff=None))
+    unlisted = unpriced("The budget `b`", {}, route("openai/gpt-*", tariff=None))
+
+    assert "not in the catalog" not in str(listed)
+    assert "Its model is not in the catalog, so check its name." in str(unlisted)
+
+
+def test_who_runs_the_gateway_is_told_how_to_say_a_price():
+    error = unpriced("The ceiling `c`", {"ceiling": "c"}, route("gpu", tariff=None))
+
+    assert error.details == {"ceiling": "c", "upstream": "gpu"}
+    assert '("0" for one that costs nothing)' in error.message
+    assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)
+
+
+@pytest.mark.parametrize(
+    ("unit", "code", "limits", "mend"),
+    [
+        (Unit.USD, "price_unknown", "dollars", 'unpriced = "allow"'),
+        (Unit.TOKENS, "usage_unknown", "tokens", "hard = false"),
+    ],
+)
+def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits, mend):
+    each = Counted(budget(unit=unit), "acme", "c", NOW + 60)
+    error = unknown(each, route("up"), later=True)
+
+    assert (error.code, error.param) == (code, "background")
+    assert error.details == {"budget": "b", "scope": "team", "of": "acme", "upstream": "up"}
+    assert error.message.startswith(f"The budget `b` limits {limits}, and what a call used")
+    assert "Leave `background` out." in error.message
+    assert f"can write {mend} beside the limit." in error.message
+    assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)
+
+
+@pytest.mark.parametrize(
+    ("sure", "tokens", "mend", "param"),
+    [
+        (6, None, "Send a shorter prompt, or ask for a cheaper model.", None),
+        (6, 12, "Send a shorter prompt, or ask for a cheaper model.", None),
+        (1, None, "Ask for fewer tokens, or for a cheaper model.", None),
+        (1, 12, "With max_output_tokens of 12 it fits.", "max_output_tokens"),
+    ],
+)
+def test_a_ceiling_says_what_to_ask_for(sure, tokens, mend, param):
+    error = over_ceiling(
+        Excess(
+            ceiling=Ceiling(name="c", limit=5),
+            predicted=Predicted(sure=sure, likely=7, worst=9),
+            tokens=tokens,
+            field="max_output_tokens",
+        )
+    )
+
+    assert error.message.endswith(mend)
+    assert error.param == param
+    assert orjson.loads(envelope(error))["error"]["code"] == "cost_ceiling"
+    assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)

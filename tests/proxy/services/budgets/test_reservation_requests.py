@@ -1,0 +1,184 @@
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from proxy.calls.settlement import Seal
+from proxy.records.receipt import Outcome
+from proxy.services.budgets.reservation_requests import (
+    Counted,
+    claim,
+    counted,
+    is_unseen,
+    needs,
+    subject,
+    used,
+)
+from slo.budget import Budgets, Hold, Unit, Unpriced
+from slo.hold import Need, Output, Quote, Seen
+from slo.reservations import MOST
+from slo.usage import Usage
+from slo.window import Window
+from tests.fakes.desk import TARIFF, call, route
+from tests.fakes.limited import BODY, NOW, budget
+from tests.fakes.receipts import a_receipt
+
+SEAL = Seal(b"secret")
+NEED = Need(sure=0, typical=10, likely=20, worst=100)
+
+
+def counting(**fields: object) -> Counted:
+    return Counted(budget(**fields), "acme", "c", NOW + 60)
+
+
+def test_a_call_is_for_its_team_key_feature_and_an_end_user_nobody_can_tell():
+    body = orjson.dumps({"model": "m", "user": "ann", "metadata": {"project": "x", "n": 1}})
+
+    who = subject(call(body), SEAL, labelled=True)
+
+    assert (who.team, who.key, who.feature) == ("acme", "key_1", "chat")
+    assert who.user == SEAL.of("team_1", b"ann")
+    assert who.labels == {"project": "x"}
+    assert subject(call(body), SEAL, labelled=False).labels == {}
+
+
+def test_what_only_reads_counts_as_a_request_alone():
+    limits = Budgets([budget(), budget(name="r", unit=Unit.REQUESTS)])
+    asking = call(b"", "files", method="GET", ask=None)
+
+    found = counted(limits, subject(asking, SEAL, labelled=False), asking)
+
+    assert [each.budget.name for each in found] == ["r"]
+
+
+def test_the_window_is_that_of_the_calls_arrival():
+    asking = call(BODY, arrived=NOW)
+    limits = Budgets([budget(window=Window.MINUTE)])
+
+    (found,) = counted(limits, subject(asking, SEAL, labelled=False), asking)
+
+    assert found.counter == "b/team/usd/2026-09-21T14:13/acme"
+    assert NOW < found.ends <= NOW + 60
+
+
+def test_of_what_nobody_can_tell_a_little_is_needed():
+    output = Output(typical=1, likely=2, worst=3)
+    found = needs(
+        [Unit.USD, Unit.TOKENS, Unit.REQUESTS],
+        call(BODY),
+        Usage(input=5),
+        output,
+        Quote(tariff=None, at=NOW),
+    )
+
+    assert found[Unit.USD].worst == 1
+    assert found[Unit.TOKENS] == Need(sure=5, typical=6, likely=7, worst=8)
+    assert found[Unit.REQUESTS].worst == 1
+
+
+@pytest.mark.parametrize(("endpoint", "worst"), [("responses/compact", 8), ("images/edits", 1)])
+def test_what_a_compaction_may_use_is_told_and_what_a_picture_may_is_not(endpoint, worst):
+    output = Output(typical=1, likely=2, worst=3)
+    quote = Quote(tariff=None, at=NOW)
+
+    found = needs([Unit.TOKENS], call(BODY, endpoint), Usage(input=5), output, quote)
+
+    assert found[Unit.TOKENS].worst == worst
+
+
+def test_a_write_whose_price_is_unknown_is_priced_as_a_prompt():
+    output = Output(typical=0, likely=0, worst=0)
+    quote = Quote(tariff=TARIFF, at=NOW)
+
+    found = needs([Unit.USD], call(BODY), Usage(write_1h=5), output, quote)
+
+    assert found[Unit.USD].worst == 5_000
+
+
+def test_while_there_is_room_the_likely_is_claimed_beside_room_for_the_rest():
+    seen = Seen(spent=100, held=200, running=10)
+    found = claim(counting(limit=10_000, hold=Hold.P95), NEED, seen)
+
+    assert found.amount == 20
+    assert 9_000 < found.limit < 10_000
+
+
+def test_near_the_limit_the_worst_is_claimed():
+    assert claim(counting(limit=150, hold=Hold.P95), NEED, Seen(spent=100)).amount == 100
+
+
+def test_no_more_is_claimed_than_can_be_counted():
+    huge = Need(sure=0, typical=0, likely=0, worst=2 * MOST)
+
+    assert claim(counting(limit=MOST), huge, Seen()).amount == MOST
+
+
+def test_a_soft_budget_refuses_nothing():
+    found = claim(counting(limit=1, hard=False), NEED, Seen())
+
+    assert (found.amount, found.hard) == (20, False)
+
+
+@pytest.mark.parametrize(
+    ("unit", "fields", "amount"),
+    [
+        (Unit.USD, {"cost_nanos": 7}, 7),
+        (Unit.USD, {"cost_nanos": None}, 0),
+        (Unit.TOKENS, {"usage": Usage(input=1, cache_read=2, output=4)}, 7),
+        (Unit.TOKENS, {"usage": None}, 0),
+        (Unit.REQUESTS, {}, 1),
+        (Unit.REQUESTS, {"final": False}, 0),
+        (Unit.REQUESTS, {"outcome": Outcome.REFUSED}, 0),
+    ],
+)
+def test_a_receipt_says_what_was_used(unit, fields, amount):
+    assert used(unit, a_receipt(**fields)) == amount
+
+
+KEYED = route(tariff=None)
+KEYED = replace(KEYED, upstream=replace(KEYED.upstream, key_env="KEY"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "over", "is_refused"),
+    [
+        (Unpriced.OWN, KEYED, True),
+        (Unpriced.OWN, route(tariff=None), False),
+        (Unpriced.OWN, replace(KEYED, upstream=replace(KEYED.upstream, key_env="")), False),
+        (Unpriced.REFUSE, route(tariff=None), True),
+        (Unpriced.ALLOW, KEYED, False),
+    ],
+)
+def test_a_call_whose_price_nobody_knows_passes_where_nobody_sells_it(rule, over, is_refused):
+    assert is_unseen(rule, call(BODY), over) is is_refused
+
+
+def test_a_key_in_the_catalogs_headers_is_a_key():
+    upstream = replace(KEYED.upstream, key_env="", headers={"authorization": "Bearer x"})
+
+    assert is_unseen(Unpriced.OWN, call(BODY), replace(KEYED, upstream=upstream))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "is_refused"),
+    [
+        ("images/generations", True),
+        ("batches", True),
+        ("responses/compact", True),
+        ("files", False),
+        ("uploads/upload_1/parts", False),
+        ("moderations", False),
+        ("batches/batch_1/cancel", False),
+        ("responses/input_tokens", False),
+        ("files/../images/generations", True),
+        ("files/%2e%2e/images/generations", True),
+    ],
+)
+def test_what_nobody_bills_has_a_known_price(endpoint, is_refused):
+    assert is_unseen(Unpriced.OWN, call(b"", endpoint, ask=None), KEYED) is is_refused
+
+
+def test_what_only_reads_has_a_known_price():
+    asking = call(b"", "batches", method="GET", ask=None)
+
+    assert not is_unseen(Unpriced.REFUSE, asking, KEYED)

@@ -1,0 +1,257 @@
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.registry import Collector
+from redis.exceptions import RedisError
+
+from proxy.configuration import Refused, Snapshot, read_policies
+from proxy.services.budgets.setup import NotAlone, standing
+from proxy.settings import Settings
+from proxy.store.sql.answers import MOST, Answer, Answers
+from proxy.store.store import Store
+from tests.fakes.around import Heard, around
+from tests.fakes.desk import catalog
+from tests.fakes.limited import NOW
+from tests.fakes.offline import offline_store
+from tests.fakes.redis_keys import SERVER, prefix
+
+ONE = """
+[[budgets]]
+name = "day"
+scope = "team"
+unit = "usd"
+window = "day"
+limit = "5"
+"""
+
+
+def chosen(folder: Path, text: str = ONE, **fields: Any) -> Settings:
+    (folder / "promises.toml").write_text(text)
+    return Settings(folder=folder, promises=folder / "promises.toml", **fields)
+
+
+def stood(folder: Path, *settings: Settings) -> tuple[list[Any], list[Collector]]:
+    """What stands after each of these gateways began on one database."""
+    heard = Heard()
+
+    async def run() -> list[Any]:
+        async with AsyncExitStack() as stack:
+            found = []
+            for number, each in enumerate(settings):
+                opened = Store.open(f"sqlite:///{folder}/thriftgate.db", folder / f"{number}")
+                stack.callback(opened.close, 5)
+                here = around(each, opened, heard)
+                found.append(await stack.enter_async_context(standing(here)))
+            return found
+
+    return asyncio.run(run()), heard.published
+
+
+def test_without_promises_nothing_stands(tmp_path):
+    assert stood(tmp_path, Settings(folder=tmp_path)) == ([None], [])
+    (entry,), published = stood(tmp_path, chosen(tmp_path, ""))
+    assert entry is not None  # the file may get budgets while the gateway runs
+    assert published == []
+
+
+def test_with_budgets_it_says_where_they_are_counted(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "thriftgate.budgets")
+    (admission,), published = stood(tmp_path, chosen(tmp_path))
+
+    assert admission is not None
+    assert admission.counters.is_shared is False
+    assert len(published) == 1
+    assert "1 budget, counted in this process alone" in caplog.text
+
+
+def test_a_second_gateway_that_counts_for_itself_is_refused(tmp_path):
+    settings = chosen(tmp_path)
+
+    with pytest.raises(NotAlone, match="THRIFTGATE_PRIVATE_BUDGETS"):
+        stood(tmp_path, settings, settings)
+
+
+def test_a_second_gateway_may_count_for_itself_where_that_is_meant(tmp_path):
+    found, _ = stood(tmp_path, chosen(tmp_path), chosen(tmp_path, private_budgets=True))
+
+    assert all(each is not None for each in found)
+
+
+def test_ceilings_stand_also_without_budgets(tmp_path):
+    text = '[[ceilings]]\nname = "small"\nlimit = "0.01"\n'
+    (entry,), published = stood(tmp_path, chosen(tmp_path, text))
+
+    assert entry is not None
+    assert len(published) == 1
+
+
+def test_the_clock_is_compared_with_redis_before_calls_are_taken(tmp_path):
+    try:
+        with prefix():
+            pass
+    except RedisError as error:
+        pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS: {error}")
+    compared: list[float] = []
+
+    async def run() -> None:
+        opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+        settings = chosen(tmp_path, redis_url=SERVER)
+        here = around(settings, opened, Heard(), compare_clock=compared.append)
+        try:
+            async with standing(here):
+                assert len(compared) == 1
+            rest = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.gather(*rest, return_exceptions=True)
+        finally:
+            opened.close(5)
+
+    asyncio.run(run())
+    assert compared[0] > NOW
+
+
+def test_without_redis_there_is_no_clock_to_compare_with(tmp_path):
+    compared: list[float] = []
+    opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    here = around(chosen(tmp_path), opened, Heard(), compare_clock=compared.append)
+
+    async def run() -> None:
+        async with standing(here):
+            assert compared == []
+
+    asyncio.run(run())
+    opened.close(5)
+
+
+def snapshot(text: str, folder: Path) -> Snapshot:
+    return Snapshot(catalog(), read_policies(chosen(folder, text)))
+
+
+def test_budgets_that_come_with_a_reload_are_counted_from_then_on(tmp_path):
+    heard = Heard()
+
+    async def run() -> list[int]:
+        opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+        here = around(chosen(tmp_path, ""), opened, heard)
+        async with standing(here) as entry:
+            (prepare,) = heard.followed
+            assert entry is not None
+            before = len(heard.published)
+            (await prepare(snapshot(ONE, tmp_path)))()
+            (await prepare(snapshot(ONE, tmp_path)))()
+            found = [before, len(heard.published)]
+        await asyncio.sleep(0)
+        opened.close(5)
+        return found
+
+    assert asyncio.run(run()) == [0, 1]
+
+
+def test_a_reload_that_brings_budgets_is_refused_where_another_gateway_counts(tmp_path):
+    first, second = Heard(), Heard()
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            for number, (heard, text) in enumerate(((first, ONE), (second, ""))):
+                opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / f"{number}")
+                stack.callback(opened.close, 5)
+                here = around(chosen(tmp_path, text), opened, heard)
+                await stack.enter_async_context(standing(here))
+            with pytest.raises(Refused, match="THRIFTGATE_PRIVATE_BUDGETS"):
+                await second.followed[0](snapshot(ONE, tmp_path))
+
+    asyncio.run(run())
+
+
+def test_budgets_in_redis_stand_without_the_database_and_take_their_lock_once_it_is_there(
+    tmp_path,
+):
+    try:
+        with prefix():
+            pass
+    except RedisError as error:
+        pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS: {error}")
+    opened, _ = offline_store(tmp_path)
+    other = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "other")
+
+    def is_alone() -> bool:
+        with other.alone() as alone:
+            return alone
+
+    async def run() -> None:
+        here = around(chosen(tmp_path, redis_url=SERVER), opened, Heard())
+        async with asyncio.timeout(60), standing(here) as entry:
+            assert entry is not None
+            assert is_alone()
+            opened.go_online()
+            for _ in range(1_000):
+                if not is_alone():
+                    break
+                await asyncio.sleep(0.05)
+            assert not is_alone()
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*rest, return_exceptions=True)
+
+    asyncio.run(run())
+    opened.close(5)
+    other.close(5)
+
+
+def test_budgets_that_the_process_counts_do_not_stand_without_the_database(tmp_path):
+    opened, _ = offline_store(tmp_path)
+
+    async def run() -> None:
+        async with standing(around(chosen(tmp_path), opened, Heard())):
+            pass
+
+    with pytest.raises(Refused, match="nobody knows what was spent"):
+        asyncio.run(run())
+    opened.close(0)
+
+
+def test_a_reload_without_the_database_brings_no_budgets_that_the_process_counts(tmp_path):
+    opened, _ = offline_store(tmp_path)
+    heard = Heard()
+
+    async def run() -> None:
+        async with standing(around(chosen(tmp_path, ""), opened, heard)):
+            (prepare,) = heard.followed
+            with pytest.raises(Refused, match="nobody knows what was spent"):
+                await prepare(snapshot(ONE, tmp_path))
+            opened.go_online()
+            (await prepare(snapshot(ONE, tmp_path)))()
+        await asyncio.sleep(0)
+
+    asyncio.run(run())
+    opened.close(5)
+
+
+def test_what_the_ledger_holds_of_answers_is_learned_once_the_database_is_there(tmp_path):
+    opened, _ = offline_store(tmp_path)
+    asked = asyncio.Event()
+
+    class Asked(Answers):
+        """Notes that it was asked."""
+
+        def last(self, most: int = MOST) -> list[Answer]:
+            found = super().last(most)
+            loop.call_soon_threadsafe(asked.set)
+            return found
+
+    opened.answers = Asked(opened._engine)
+
+    async def run() -> None:
+        text = '[[ceilings]]\nname = "small"\nlimit = "0.01"\n'
+        async with standing(around(chosen(tmp_path, text), opened, Heard())):
+            assert not asked.is_set()
+            opened.go_online()
+            async with asyncio.timeout(60):
+                await asked.wait()
+
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        runner.run(run())
+    opened.close(5)

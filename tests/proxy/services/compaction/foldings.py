@@ -1,0 +1,119 @@
+"""Calls to fold, and folds that keep to a script."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from compaction.deciding.proof import Evidence
+from compaction.fold import Around, Folded
+from compaction.memory import Memory
+from compaction.policy import Mode, Policy
+from proxy.records.call import Call
+from proxy.records.compaction_settings import Usual
+from proxy.services.compaction.body import Task
+from proxy.services.compaction.compaction import Folding
+from proxy.store.store import Store
+from slo.alert import Alert
+from tests.fakes.desk import LoopTasks, call, route
+
+NOW = 1_790_000_000.0
+SECRET = b"the installation's secret"
+ROUTE = route("openai", regime="openai-interval", window=128_000)
+Json = dict[str, Any]
+
+
+def said(role: str, content: object, **more: object) -> Json:
+    return {"role": role, "content": content, **more}
+
+
+def talk(turns: int = 6) -> list[Json]:
+    """A conversation of so many turns, and a question."""
+    messages = [said("system", "You help."), said("user", "Where is my parcel?")]
+    for turn in range(turns):
+        messages.append(said("assistant", f"Case {turn} is open. Which number has it?"))
+        messages.append(said("user", f"It has number {turn}{turn}7. " + "Please look. " * 30))
+    return messages
+
+
+def chat(*messages: Json, **fields: Any) -> Call:
+    body = orjson.dumps({"model": "m", "messages": messages or talk(), "seed": 7})
+    return call(fields.pop("body", body), **fields)
+
+
+class Shorter:
+    """Puts one message in the place of all that stand between the first and the last.
+
+    Attributes:
+        asked: By which policies.
+    """
+
+    def __init__(self, error: Exception | None = None, **fields: Any) -> None:
+        self._error = error
+        self._fields = fields
+        self.asked: list[Policy] = []
+
+    def __call__(
+        self,
+        raws: Sequence[bytes],
+        policy: Policy,
+        *,
+        memory: Memory,
+        around: Around,
+    ) -> Folded:
+        self.asked.append(policy)
+        if self._error is not None:
+            raise self._error
+        given = {
+            "messages": (raws[0], orjson.dumps(said("user", "In short: parcels.")), raws[-1]),
+            "changed": True,
+            "reason": "pays",
+            "tokens_before": 900,
+            "tokens_after": 100,
+            "folded": len(raws) - 2,
+            "reset": True,
+            "break_even": 2.5,
+            "evidence": Evidence(needed=3, lost=1),
+        }
+        return Folded(**{**given, **self._fields})
+
+
+def task(asked: Call | None = None, **fields: Any) -> Task:
+    given = {"policy": Policy(), "is_dry": False, "share": 0.0, "secret": SECRET}
+    return Task(call=asked or chat(), **{**given, **fields})
+
+
+class Clock:
+    now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def opened(folder: Path) -> Store:
+    return Store.open(f"sqlite:///{folder}/thriftgate.db", folder / "journal")
+
+
+@contextmanager
+def room(
+    folder: Path, fold: Callable[..., Folded] | None = None, **fields: Any
+) -> Iterator[tuple[Folding, list[Alert]]]:
+    """A room that folds everything, and what it says."""
+    store, alerts = opened(folder), list[Alert]()
+
+    def say(alert: Alert) -> bool:
+        alerts.append(alert)
+        return True
+
+    now = fields.pop("now", lambda: NOW)
+    given: dict[str, Any] = {"mode": Mode.FACTS, "share": 0.0}
+    usual = Usual(**(given | fields))
+    made = Folding(store, LoopTasks(), now=now, say=say, usual=usual)
+    made.fold = fold or Shorter()
+    try:
+        yield made, alerts
+    finally:
+        made.close()
+        store.close(5)

@@ -1,0 +1,132 @@
+"""A conversation worth notes, models that take them, and notebooks with all around them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from compaction.fold import Around, Folded
+from compaction.memory import Memory
+from compaction.policy import Mode, Policy
+from proxy.calls.ports import Caller, Head
+from proxy.records.call import Call
+from proxy.services.compaction.summariser import Notebook
+from proxy.store.store import Store
+from tests.fakes.desk import LoopTasks
+from tests.fakes.receipts import a_receipt
+from tests.proxy.services.compaction.foldings import NOW, Json, chat, opened, said
+
+POLICY = Policy(mode=Mode.FACTS_MODEL, force=True, least=600, keep_turns=1)
+SCOPE = b"team_1"
+_PADDING = "I have looked at all of it with great care, and everything is as it should be. " * 12
+
+
+def visit(turns: int) -> list[Json]:
+    """A customer with so many wishes; each is settled in the answer to it."""
+    messages = [said("system", "You help with journeys.")]
+    for at in range(1, turns + 1):
+        messages.append(said("user", f"Please see to journey J{at}77."))
+        messages.append(said("assistant", f"Journey J{at}77 goes by night train. {_PADDING}"))
+    return [*messages, said("user", "And now?")]
+
+
+def raws(turns: int) -> list[bytes]:
+    return [orjson.dumps(each) for each in visit(turns)]
+
+
+def note(turn: int, text: str = "", kind: str = "decision") -> str:
+    """A line that stands on what was said in a turn."""
+    text = text or f"Journey J{turn}77 goes by night train"
+    return orjson.dumps({"kind": kind, "text": text, "turns": [turn]}).decode()
+
+
+def answer(*lines: str, finish: str = "stop", **fields: Any) -> bytes:
+    """What a model answers."""
+    message = {"role": "assistant", "content": "\n".join(lines)}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    return orjson.dumps({"id": "chatcmpl-1", "choices": [choice], **fields})
+
+
+class Taker:
+    """A gateway that answers every question with these lines, or fails.
+
+    Attributes:
+        asked: The questions, in order.
+        most: How many were under way at once.
+    """
+
+    def __init__(self, *lines: str, error: Exception | None = None, body: bytes = b"") -> None:
+        self._body = body or answer(*(lines or [note(1)]))
+        self._error = error
+        self._now = 0
+        self.gate: asyncio.Event | None = None
+        self.asked: list[Call] = []
+        self.most = 0
+
+    async def __call__(self, call: Call, caller: Caller) -> None:
+        self.asked.append(call)
+        self._now += 1
+        self.most = max(self.most, self._now)
+        try:
+            await (self.gate.wait() if self.gate is not None else asyncio.sleep(0))
+        finally:
+            self._now -= 1
+        if self._error is not None:
+            raise self._error
+        await caller.whole(Head(200, {}, "small", ()), self._body, a_receipt())
+
+
+class Stage:
+    """A notebook at work.
+
+    Attributes:
+        book: The notebook.
+        taker: The model behind it.
+    """
+
+    def __init__(self, store: Store, taker: Taker, **fields: Any) -> None:
+        self.tasks = LoopTasks()
+        given: dict[str, Any] = {"model": "small", "now": lambda: NOW}
+        self.book = Notebook(store, self.tasks, **(given | fields))
+        self.taker = taker
+        self.book.serve = taker
+        self.memory = Memory()
+
+    def fold(self, turns: int, policy: Policy = POLICY, scope: bytes = SCOPE) -> Folded:
+        return self.book.fold(raws(turns), policy, memory=self.memory, around=Around(scope=scope))
+
+    async def call(self, turns: int, **fields: Any) -> Folded:
+        """A call of so many turns, whose questions are answered before it returns."""
+        found = await asyncio.to_thread(self.fold, turns)
+        if found.region is not None:
+            self.book.wanted(chat(*visit(turns), **fields), found)
+        await self.rest()
+        return found
+
+    async def rest(self) -> None:
+        """Wait until nothing is asked."""
+        while running := self.book._running:
+            await asyncio.wait(running)
+            await asyncio.sleep(0)
+
+
+def play(
+    folder: Path, work: Callable[[Stage, Store], Awaitable[None]], taker: Taker | None = None
+) -> Stage:
+    """Let a notebook over a store of its own work."""
+    store = opened(folder)
+
+    async def run() -> Stage:
+        stage = Stage(store, taker or Taker())
+        try:
+            await work(stage, store)
+        finally:
+            await stage.book.stop()
+        return stage
+
+    try:
+        return asyncio.run(run())
+    finally:
+        store.close(5)

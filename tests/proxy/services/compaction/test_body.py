@@ -1,0 +1,195 @@
+"""What is sent of a body, and why it goes as it came."""
+
+import msgspec
+import orjson
+import pytest
+
+from compaction.fold import fold
+from compaction.memory import Memory
+from compaction.policy import Mode, Policy
+from compaction.reading.message import Unfoldable
+from proxy.prefix.planner import Planner
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.services.compaction.body import made, spoken
+from tests.fakes.desk import KEY
+from tests.proxy.prefix.askings import WAYS, Process, asked
+from tests.proxy.services.compaction.foldings import SECRET, Shorter, chat, said, talk, task
+
+
+def kept(given=None, shorter=None, **fields):
+    """What is made of a call."""
+    return made(task(given, **fields), shorter or Shorter(), Memory())
+
+
+def why(given=None, shorter=None, **fields):
+    """Why it goes as it came."""
+    found = kept(given, shorter, **fields).fold
+    assert found.sent is None
+    assert not found.is_folded
+    return found.why
+
+
+def test_messages_are_replaced_and_every_other_byte_stays():
+    given = chat(body=b'{ "model":"m", "messages":%b,"seed": 7.0 }' % orjson.dumps(talk()))
+    found = kept(given).fold
+    assert found.sent is not None
+    body = found.sent.body
+
+    assert orjson.loads(body)["messages"] == [
+        talk()[0],
+        said("user", "In short: parcels."),
+        talk()[-1],
+    ]
+    assert b'"seed":7.0' in body
+    assert found.sent.ask is given.ask
+    assert (found.why, found.before, found.after, found.reset) == ("pays", 900, 100, True)
+    assert (found.break_even, found.needed, found.lost) == (2.5, 3, 1)
+
+
+def test_its_conversation_is_the_one_that_planning_knows():
+    whole = chat()
+    found = kept(whole)
+    assert found.fold.sent is not None
+    house = Process(WAYS["openai-interval"])
+    house.planner = planner = Planner(SECRET)
+    who = {"team": "team_1", "feature": "chat", "key": KEY.id}
+    first = [each for each in talk() if each["role"] != "assistant"][:2]
+    house.planned(asked(orjson.dumps({"model": "m", "messages": first}), **who))
+    before = planner.draft(asked(whole.body, **who))
+    after = planner.draft(asked(found.fold.sent.body, origin=found.fold.sent.origin, **who))
+
+    assert found.talk is not None
+    assert found.talk.name == before.conversation == after.conversation
+    assert found.talk == spoken(whole, SECRET)
+    assert before.turns == after.turns == 6
+
+
+def test_a_conversation_of_the_control_arm_is_reckoned_and_goes_as_it_came():
+    found = kept(share=1.0).fold
+
+    assert (found.why, found.sent, found.is_folded) == ("control", None, False)
+    assert found.messages is None
+    assert (found.before, found.after, found.needed, found.lost) == (900, 100, 3, 1)
+
+
+def test_a_dry_run_says_what_it_would_do():
+    found = kept(is_dry=True).fold
+
+    assert found.told == "as it came; reason=dry_run: pays; tokens=900->100"
+    assert found.sent is None
+
+
+def test_what_does_not_change_goes_as_it_came_with_its_reason():
+    given = chat()
+    raws = tuple(map(orjson.dumps, talk()))
+    shorter = Shorter(messages=raws, changed=False, reason="too_early", tokens_after=900)
+
+    assert why(given, shorter) == "too_early"
+
+
+def test_what_grew_goes_as_it_came():
+    assert why(shorter=Shorter(tokens_after=901)) == "grew"
+
+
+def test_what_a_provider_would_refuse_goes_as_it_came():
+    orphan = orjson.dumps(said("tool", "x", tool_call_id="c9"))
+
+    assert why(shorter=Shorter(messages=(orphan,))) == "invalid"
+    assert kept(shorter=Shorter(messages=(orphan,))).fold.notes
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (chat(said("system", "You help.")), "nothing_said"),
+        (chat(*talk(), said("user", "/compact")), "client"),
+        (chat(slots="0=stable"), "slots"),
+        (chat(*talk(), said("user", "<tg:variable>now</tg:variable>")), "slots"),
+        (
+            chat(body=b'{"model":"m","messages":[{"role":"user"}],"context_management":{}}'),
+            "native",
+        ),
+    ],
+)
+def test_calls_that_are_left_alone(given, reason):
+    shorter = Shorter()
+
+    assert why(given, shorter) == reason
+    assert shorter.asked == []
+
+
+def test_only_what_is_sent_as_its_policy_has_it_is_decided():
+    raws = tuple(map(orjson.dumps, talk()))
+    same = Shorter(messages=raws, changed=False, reason="too_early", tokens_after=900)
+
+    assert kept().is_decided
+    assert kept(shorter=same).is_decided
+    assert not kept(shorter=same, is_dry=True).is_decided
+    assert not kept(share=1.0).is_decided
+    assert not kept(shorter=Shorter(tokens_after=901)).is_decided
+    assert not kept(chat(*talk(), said("user", "/compact"))).is_decided
+
+
+def test_where_nothing_is_said_there_is_no_conversation():
+    assert spoken(chat(said("system", "You help.")), SECRET) is None
+
+
+def test_tools_and_texts_are_counted_as_the_models_provider_does():
+    tool = {"type": "function", "function": {"name": "find", "description": "Finds it. " * 40}}
+    given = chat(body=orjson.dumps({"model": "m", "messages": talk(60), "tools": [tool] * 9}))
+
+    def before(model):
+        found = made(task(given, model=model), fold, Memory()).fold.before
+        assert found is not None
+        return found
+
+    assert before("claude-opus-5-5") == pytest.approx(1.3 * before("gpt-5.6-terra"), rel=0.02)
+
+
+def test_conversations_that_are_counted_otherwise_share_nothing():
+    memory, given = Memory(), chat(*talk(60))
+    alone = made(task(given, model="claude-opus-5-5"), fold, Memory()).fold
+    made(task(given, model="gpt-5.6-terra"), fold, memory)
+
+    assert made(task(given, model="claude-opus-5-5"), fold, memory).fold == alone
+
+
+def test_a_body_that_cannot_be_read_says_so():
+    with pytest.raises(Unplannable):
+        kept(chat(body=b'{"model":"m"}'))
+
+
+def test_what_the_core_will_not_fold_says_so():
+    with pytest.raises(Unfoldable, match="signed"):
+        kept(shorter=Shorter(Unfoldable("signed")))
+
+
+def test_the_core_itself_folds_a_long_conversation_and_stays_valid():
+    given = chat(*talk(60))
+    found = made(task(given, policy=Policy(force=True)), fold, Memory()).fold
+    again = made(task(given, policy=Policy(force=True)), fold, Memory()).fold
+    assert found.sent is not None
+    assert again.sent is not None
+
+    assert found.sent.body == again.sent.body
+    assert found.after is not None
+    assert found.before is not None
+    assert found.after < found.before
+    assert found.messages is not None
+    assert 0 < found.messages < len(msgspec.json.decode(given.body)["messages"])
+    assert msgspec.json.decode(found.sent.body)["messages"][0] == talk()[0]
+
+
+def test_results_said_shorter_are_no_folded_messages():
+    parcels = [{"parcel": n, "carrier": "Nordpost", "state": "in transit"} for n in range(200)]
+    asks = {"id": "t", "type": "function", "function": {"name": "parcels", "arguments": "{}"}}
+    shown = orjson.dumps(parcels, option=orjson.OPT_INDENT_2).decode()
+    given = chat(
+        said("user", "Where are they?"),
+        {"role": "assistant", "content": None, "tool_calls": [asks]},
+        {"role": "tool", "tool_call_id": "t", "content": shown},
+    )
+    found = made(task(given, policy=Policy(mode=Mode.FACTS)), fold, Memory()).fold
+
+    assert (found.is_folded, found.messages) == (True, 0)
+    assert found.reset is False

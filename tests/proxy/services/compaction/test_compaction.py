@@ -1,0 +1,345 @@
+"""Folding around a real store: whatever happens, a call is sent, and says why as it is."""
+
+import asyncio
+import threading
+from time import sleep
+from typing import Any
+
+import orjson
+import pytest
+from msgspec.structs import replace
+
+from compaction.policy import Mode
+from compaction.reading.message import Unfoldable
+from proxy.records.compaction_result import NO_FOLD
+from proxy.services.compaction import compaction as folding_
+from proxy.services.compaction.summariser import Notebook
+from tests.fakes.desk import LoopTasks, route
+from tests.proxy.services.compaction.foldings import NOW, ROUTE, Clock, Shorter, chat, room, talk
+from tests.proxy.services.compaction.notings import Taker, visit
+
+LARGE = chat(*talk(80))
+ASKS = {"role": "user", "content": "/compact"}
+
+
+def folded(made, given=None):
+    return asyncio.run(made.folded(given or chat(), ROUTE))
+
+
+@pytest.mark.parametrize("given", [chat(), LARGE])
+def test_a_call_is_folded_here_or_in_the_thread(tmp_path, given):
+    with room(tmp_path) as (made, _):
+        found = folded(made, given)
+
+    assert found.is_folded
+    assert found.sent is not None
+    assert len(found.sent.body) < len(given.body)
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (Unfoldable("signed"), "signed"),
+        (Unfoldable("messages[1] answers no call"), "unfoldable"),
+        (ZeroDivisionError(), "failed"),
+        (RecursionError(), "failed"),
+    ],
+)
+@pytest.mark.parametrize("given", [chat(), LARGE])
+def test_failure_of_any_kind_sends_the_callers_bytes_with_a_reason(tmp_path, error, why, given):
+    with room(tmp_path, Shorter(error)) as (made, _):
+        found = folded(made, given)
+
+    assert (found.mode, found.why, found.sent) == ("facts", why, None)
+    assert found.call(given) is given
+
+
+def test_a_body_that_cannot_be_read_is_left_alone(tmp_path):
+    with room(tmp_path) as (made, _):
+        assert folded(made, chat(body=b'{"model":"m"}')).why == "unreadable"
+
+
+class Slow(Shorter):
+    """Takes its time while it is held."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields)
+        self.free = threading.Event()
+
+    def __call__(self, *args, **kwargs):
+        self.free.wait(5)
+        return super().__call__(*args, **kwargs)
+
+
+def test_what_takes_too_long_goes_as_it_came(tmp_path, monkeypatch):
+    monkeypatch.setattr(folding_, "_DEADLINE", 0.05)
+    slow = Slow()
+    with room(tmp_path, slow) as (made, _):
+        found = folded(made, LARGE)
+        slow.free.set()
+
+    assert (found.why, found.sent) == ("late", None)
+    assert found.notes == ("compaction took too long, so the conversation went as it came",)
+
+
+@pytest.mark.parametrize("given", [chat(), LARGE])
+@pytest.mark.parametrize(
+    ("between", "why"),
+    [
+        (lambda given: replace(given, compaction="off"), ""),
+        (lambda given: replace(given, compaction="dry-run"), "dry_run: pays"),
+        (lambda given: chat(*orjson.loads(given.body)["messages"], ASKS), "client"),
+    ],
+)
+def test_a_prefix_that_moves_there_and_back_is_a_reset_both_times(tmp_path, given, between, why):
+    with room(tmp_path, Shorter(reset=False)) as (made, _):
+        found = [folded(made, each) for each in (given, between(given), given, given)]
+    as_it_came, back = found[1], found[2]
+
+    assert [each.reset for each in found] == [False, True, True, False]
+    assert (as_it_came.is_folded, as_it_came.why) == (False, why)
+    for each in (as_it_came, back):
+        assert each.sent is not None
+        assert each.sent.origin is not None
+        assert each.sent.origin.reset
+        assert each.is_warm
+
+
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        (Unfoldable("signed"), "signed"),
+        (ZeroDivisionError(), "failed"),
+    ],
+)
+def test_trouble_moves_the_prefix_there_and_back_too(tmp_path, trouble, why):
+    with room(tmp_path, Shorter(reset=False)) as (made, _):
+        first = folded(made)
+        made.fold, fold = Shorter(trouble), made.fold
+        failed = folded(made)
+        made.fold = fold
+        after = folded(made)
+
+    assert (first.reset, failed.reset, after.reset) == (False, True, True)
+    assert failed.why == why
+
+
+def test_what_is_late_busy_or_too_large_moves_it_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(folding_, "_DEADLINE", 0.1)
+    slow = Slow(reset=False)
+    slow.free.set()
+    with room(tmp_path, slow) as (made, _):
+        first = folded(made, LARGE)
+        slow.free.clear()
+        late, busy = folded(made, LARGE), folded(made, LARGE)
+        slow.free.set()
+        sleep(0.1)
+        after = folded(made, LARGE)
+        monkeypatch.setattr(folding_, "_HUGE", 10)
+        huge = folded(made, LARGE)
+
+    assert [each.why for each in (first, late, busy, after, huge)] == [
+        "pays", "late", "busy", "pays", "too_large",
+    ]  # fmt: skip
+    assert [each.reset for each in (first, late, busy, after, huge)] == [
+        False, True, False, True, True,
+    ]  # fmt: skip
+
+
+def test_a_feature_that_is_switched_off_moves_what_was_folded(tmp_path):
+    with room(tmp_path) as (made, _):
+        folded(made)
+        made._store.compactions.choose(("team_1", "chat"), Mode.OFF, "ann", NOW)
+        made._store.foldboard.refresh()
+        found, again = folded(made), folded(made)
+
+    assert (found.mode, found.reset, again.reset) == ("", True, False)
+
+
+def test_a_conversation_that_nobody_can_name_goes_as_it_came(tmp_path, monkeypatch):
+    def broken(*_args):
+        raise ZeroDivisionError
+
+    with room(tmp_path) as (made, _):
+        folded(made)
+        off = {"compaction": "off"}
+        unnamed = folded(made, chat(body=b'{"model":"m"}', **off))
+        silent = folded(made, chat({"role": "system", "content": "You help."}, **off))
+        nothing = folded(made, chat({"role": "system", "content": "You help."}))
+        monkeypatch.setattr(folding_, "spoken", broken)
+        failed = folded(made, chat(compaction="off"))
+
+    assert unnamed == silent == failed == NO_FOLD
+    assert nothing.why == "nothing_said"
+
+
+def test_what_is_too_large_is_not_begun(tmp_path, monkeypatch):
+    monkeypatch.setattr(folding_, "_HUGE", 10)
+    with room(tmp_path) as (made, _):
+        assert folded(made).why == "too_large"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [chat(endpoint="responses"), chat(method="GET"), chat(compaction="off")],
+)
+def test_other_calls_are_none_of_its_business(tmp_path, given):
+    with room(tmp_path) as (made, _):
+        assert folded(made, given) == NO_FOLD
+
+
+def test_off_is_the_default_and_a_header_may_try_it(tmp_path):
+    with room(tmp_path, mode=Mode.OFF) as (made, _):
+        assert folded(made) == NO_FOLD
+        assert folded(made, chat(compaction="dry-run")).why == "dry_run: pays"
+        assert folded(made, chat(compaction="force")).is_folded
+        assert folded(made, chat(compaction="farce")).notes
+
+
+def test_it_has_no_part_in_calls_that_nobody_wants_compacted_nor_did_lately(tmp_path):
+    with room(tmp_path, mode=Mode.OFF) as (made, _):
+        assert not made.has_part(chat())
+        assert made.has_part(chat(compaction="force"))
+        made._store.compactions.choose(("team_1", "chat"), Mode.FACTS, "ann", NOW)
+        made._store.foldboard.refresh()
+        assert made.has_part(chat())
+        assert folded(made).is_folded
+        made._store.compactions.choose(("team_1", "chat"), Mode.OFF, "ann", NOW)
+        made._store.foldboard.refresh()
+        assert made.has_part(chat())  # its prefix moves once more
+
+
+def test_where_the_provider_compacts_nothing_is_folded_here(tmp_path):
+    with room(tmp_path, mode=Mode.NATIVE) as (made, _):
+        assert folded(made).why == "native"
+
+
+def test_a_features_own_setting_holds(tmp_path):
+    shorter = Shorter()
+    with room(tmp_path, shorter) as (made, _):
+        made._store.compactions.choose(
+            ("team_1", "chat"), Mode.TRIM, "ann", NOW, keep_turns=5, target=900
+        )
+        made._store.foldboard.refresh()
+        folded(made)
+
+    (asked,) = shorter.asked
+    assert (asked.mode, asked.keep_turns, asked.target, asked.window) == (
+        Mode.TRIM,
+        5,
+        900,
+        128_000,
+    )
+    assert (asked.prices.read, asked.prices.write) == (0.1, 1.0)
+
+
+def test_a_refused_conversation_rests_for_a_while(tmp_path):
+    clock = Clock()
+    with room(tmp_path, now=clock) as (made, _):
+        made.refused(chat(), folded(made))
+        resting, other = folded(made), folded(made, chat(conversation="another"))
+        clock.now += 601
+        after = folded(made)
+
+    assert (resting.why, resting.is_folded, resting.reset) == ("refused", False, True)
+    assert other.is_folded
+    assert (after.is_folded, after.reset) == (True, True)
+
+
+def test_a_feature_rests_once_three_of_its_conversations_were_refused(tmp_path):
+    with room(tmp_path) as (made, _):
+        for name in "abc":
+            given = chat(conversation=name)
+            made.refused(given, folded(made, given))
+        found = folded(made, chat(conversation="d"))
+
+    assert (found.why, found.sent) == ("refused", None)
+
+
+def test_the_first_call_by_another_policy_is_a_reset_too(tmp_path):
+    with room(tmp_path, Shorter(reset=False)) as (made, _):
+        first, second = folded(made), folded(made)
+        forced = folded(made, chat(compaction="force"))
+    assert forced.sent is not None
+    assert forced.sent.origin is not None
+
+    assert [first.reset, second.reset, forced.reset] == [False, False, True]
+    assert forced.sent.origin.reset
+
+
+def test_a_fold_of_a_conversation_that_was_idle_for_long_is_a_cold_one(tmp_path):
+    clock = Clock()
+    with room(tmp_path, now=clock) as (made, _):
+        unknown = folded(made)
+        clock.now += 10
+        warm = folded(made)
+        clock.now += 100_000
+        cold = folded(made)
+
+    assert [unknown.is_warm, warm.is_warm, cold.is_warm] == [True, True, False]
+
+
+def test_notes_are_asked_for_where_a_part_was_folded_and_sent_and_the_mode_wants_them(tmp_path):
+    taker = Taker()
+
+    async def work():
+        with room(tmp_path, mode=Mode.FACTS_MODEL) as (made, _):
+            book = Notebook(made._store, LoopTasks(), model="small", now=lambda: NOW)
+            made.takes(book)
+            book.serve = taker
+            made._store.compactions.choose(("team_1", "plain"), Mode.FACTS, "ann", NOW)
+            made._store.foldboard.refresh()
+            force = {"compaction": "force"}
+            found = [
+                await made.folded(chat(*visit(20), compaction="dry-run"), ROUTE),
+                await made.folded(chat(*visit(20), feature="plain", **force), ROUTE),
+                await made.folded(chat(*visit(11), **force), ROUTE),
+            ]
+            await asyncio.wait(book._running)
+            found.append(await made.folded(taker.asked[0], ROUTE))
+            await book.stop()
+            return found
+
+    dry, plain, sent, question = asyncio.run(work())
+
+    assert dry.sent is None
+    assert (plain.is_folded, plain.reset) == (True, True)
+    assert (sent.is_folded, sent.reset) == (True, True)
+    assert [each.feature for each in taker.asked] == ["chat/compaction"]
+    assert question == NO_FOLD
+
+
+def test_calls_of_the_control_arm_are_not_asked_about(tmp_path):
+    async def work():
+        with room(tmp_path, mode=Mode.FACTS_MODEL, share=1.0) as (made, _):
+            book = Notebook(made._store, LoopTasks(), model="small", now=lambda: NOW)
+            made.takes(book)
+            book.serve = Taker()
+            found = await made.folded(chat(*visit(11), compaction="force"), ROUTE)
+            await book.stop()
+            return found, book
+
+    found, book = asyncio.run(work())
+
+    assert found.why == "control"
+    assert len(book._asked) == 0
+
+
+def test_a_call_that_asks_for_signed_thinking_is_left_alone(tmp_path):
+    body = orjson.dumps({"model": "m", "messages": talk(), "thinking": {"type": "adaptive"}})
+    there = route(kind="anthropic")
+    with room(tmp_path) as (made, _):
+        found = [
+            asyncio.run(made.folded(given, there)).why
+            for given in (chat(), chat(body=body), replace(chat(body=body), ask=None))
+        ]
+
+    assert found == ["pays", "thinks", "thinks"]
+
+
+def test_who_dares_more_says_so_in_every_policy(tmp_path):
+    shorter = Shorter()
+    with room(tmp_path, shorter, safety=10.0) as (made, _):
+        folded(made)
+
+    assert [each.safety for each in shorter.asked] == [10.0]

@@ -1,0 +1,129 @@
+"""A feature judged by the receipts of its calls: it steps back, or somebody is told."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from compaction.policy import Mode
+from proxy.records.receipt import Receipt
+from tests.fakes.receipts import a_receipt
+from tests.proxy.services.compaction.foldings import NOW, ROUTE, chat, room
+
+
+def receipt(**fields: Any) -> Receipt:
+    given: dict[str, Any] = {
+        "team": "team_1",
+        "feature": "chat",
+        "started": NOW,
+        "compaction": "facts",
+    }
+    return a_receipt(**given | {"folded": True, "tokens_before": 90, "tokens_after": 9} | fields)
+
+
+UNTREATED: Any = {"folded": False, "compaction_why": "control"}
+
+
+def settled(made, *receipts):
+    async def work():
+        for each in receipts:
+            made.settled(each)
+        await asyncio.gather(*[each for each in made._tasks._tasks if not each.done()])
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("arm", [{}, UNTREATED])
+def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_are_told(
+    tmp_path, arm
+):
+    with room(tmp_path) as (made, alerts):
+        settled(made, *[receipt(needed=10, lost=4, **arm) for _ in range(5)])
+        held = made._store.foldboard.chosen.of("team_1", "chat")
+        found = asyncio.run(made.folded(chat(), ROUTE))
+
+    assert (held.stepped, held.mode, held.stepped_at) == (Mode.TRIM, None, NOW)
+    assert "values that tool calls needed were folded away" in held.why
+    (told,) = alerts
+    assert told.title.endswith("was stepped back from facts to trim")
+    assert found.mode == "trim"
+
+
+def test_what_the_control_arm_lost_is_not_thinned_by_what_treated_calls_found(tmp_path):
+    with room(tmp_path) as (made, alerts):
+        settled(
+            made,
+            *[receipt(needed=100) for _ in range(190)],
+            *[receipt(needed=100, lost=5, **UNTREATED) for _ in range(10)],
+        )
+
+    assert len(alerts) == 1
+    ((_, why),) = alerts[0].facts
+    assert why.endswith(" values that tool calls needed were folded away")
+
+
+def test_it_steps_back_once_and_other_modes_receipts_do_not_count(tmp_path):
+    with room(tmp_path) as (made, alerts):
+        settled(
+            made,
+            *[receipt(needed=100, lost=90, compaction="trim") for _ in range(5)],
+            *[receipt(needed=100, lost=90, final=False) for _ in range(5)],
+            *[receipt(needed=0, folded=False) for _ in range(5)],
+        )
+        assert alerts == []
+        settled(made, *[receipt(needed=100, lost=90) for _ in range(5)])
+        settled(made, *[receipt(needed=100, lost=90) for _ in range(5)])
+
+    assert len(alerts) == 1
+
+
+def test_a_store_that_is_away_is_asked_again_later(tmp_path, monkeypatch):
+    with room(tmp_path) as (made, alerts):
+
+        async def away(*_args, **_kwargs):
+            raise OperationalError("SELECT", {}, OSError("away"))
+
+        monkeypatch.setattr(made._store, "ask", away)
+        settled(made, *[receipt(needed=100, lost=90)])
+        assert alerts == []
+        monkeypatch.undo()
+        settled(made, *[receipt(needed=100, lost=90)])
+
+    assert len(alerts) == 1
+
+
+def test_smaller_but_dearer_is_an_alert(tmp_path):
+    with room(tmp_path) as (made, alerts):
+        settled(made, *[receipt(compaction_nanos=-5, cost_nanos=100) for _ in range(50)])
+
+    assert {each.title for each in alerts} == {
+        "Compaction of feature chat of team team_1 sends less and costs more"
+    }
+
+
+def test_what_questions_cost_counts_against_their_feature(tmp_path):
+    asked = receipt(
+        feature="chat/compaction",
+        compaction="",
+        compaction_why="notes",
+        folded=False,
+        cost_nanos=1_000,
+    )
+    with room(tmp_path) as (made, alerts):
+        settled(made, asked, *[receipt(compaction_nanos=5, cost_nanos=9) for _ in range(50)])
+
+    assert {each.title for each in alerts} == {
+        "Compaction of feature chat of team team_1 sends less and costs more"
+    }
+
+
+def test_calls_right_after_a_mode_was_set_are_judged(tmp_path):
+    with room(tmp_path) as (made, alerts):
+        made._store.compactions.choose(("team_1", "chat"), Mode.FACTS, "mei", NOW - 1)
+        made._store.foldboard.refresh()
+        settled(made, *[receipt(started=NOW - 2, needed=100, lost=90) for _ in range(5)])
+        assert alerts == []
+        settled(made, *[receipt(needed=10, lost=4) for _ in range(5)])
+
+    assert len(alerts) == 1

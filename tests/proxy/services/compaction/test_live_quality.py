@@ -1,0 +1,138 @@
+from typing import Any
+
+import pytest
+
+from compaction.deciding.proof import Evidence
+from proxy.services.compaction.live_quality import _FEATURES, SLOT, WINDOW, Proofs, Sums
+from tests.fakes.receipts import START, a_receipt
+
+PLACE = ("t", "chat")
+
+
+def folded(at: float = START, **fields):
+    given: dict[str, Any] = {
+        "team": "t",
+        "feature": "chat",
+        "started": at,
+        "folded": True,
+        "tokens_before": 100,
+        "tokens_after": 40,
+        "compaction_nanos": 7,
+    }
+    return a_receipt(**given | fields)
+
+
+def of(folded=60, tokens=9, **fields):
+    return Sums(folded=folded, tokens=tokens, **fields)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (of(nanos=-11, paid=1_000), True),
+        (of(nanos=-9, paid=1_000), False),
+        (of(nanos=-100, paid=50), True),
+        (of(nanos=0, paid=0), False),
+        (of(nanos=5, paid=1_000), False),
+        (of(folded=49, nanos=-500, paid=1_000), False),
+        (of(tokens=0, nanos=-500, paid=1_000), False),
+    ],
+)
+def test_smaller_is_dearer_where_enough_calls_cost_clearly_more(found, expected):
+    assert found.is_dearer is expected
+
+
+def test_what_was_paid_is_known_where_what_was_saved_is():
+    proofs = Proofs()
+    proofs.add(folded(cost_nanos=40))
+    proofs.add(folded(cost_nanos=50, compaction_nanos=None))
+    asked = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
+    proofs.charge(asked)
+
+    assert proofs.sums(PLACE, START).paid == 49
+
+
+def test_a_features_calls_add_up():
+    proofs = Proofs()
+    for _ in range(3):
+        proofs.add(folded(needed=4, lost=1))
+    proofs.add(folded(folded=False, needed=2, compaction_nanos=None))
+
+    found = proofs.sums(PLACE, START)
+    assert (found.folded, found.tokens, found.nanos) == (3, 180, 21)
+    assert found.treated == Evidence(needed=12, lost=3)
+    assert found.untreated == Evidence(needed=2)
+    assert proofs.sums(("t", "other"), START) == Sums()
+
+
+def test_what_is_older_than_a_day_counts_no_more_and_is_forgotten():
+    proofs = Proofs()
+    proofs.add(folded())
+    later = START + WINDOW + SLOT
+    proofs.add(folded(later))
+
+    assert proofs.sums(PLACE, later).folded == 1
+    assert len(proofs._features[PLACE]) == 1
+
+
+def test_what_questions_for_notes_cost_is_taken_off():
+    proofs = Proofs()
+    asked = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
+    proofs.add(folded())
+    proofs.add(folded(feature="chat/compaction", needed=1))  # a caller's own name for a feature
+    proofs.charge(asked)
+    proofs.charge(a_receipt(team="u", feature="chat/compaction", started=START, cost_nanos=9))
+    proofs.charge(
+        a_receipt(team="t", feature="chat/compaction", started=START, usage=None, cost_nanos=None)
+    )
+
+    assert proofs.sums(PLACE, START).nanos == 7 - 9
+    proofs.forget(PLACE)
+    assert proofs.sums(PLACE, START) == Sums()
+
+
+def test_what_was_before_a_decision_does_not_count():
+    proofs = Proofs()
+    proofs.add(folded())
+
+    assert proofs.sums(PLACE, START, since=START + 1).folded == 0
+    assert proofs.sums(PLACE, START, since=START - SLOT).folded == 1
+
+
+@pytest.mark.parametrize("into", [1.0, SLOT / 2, SLOT - 1.0])
+def test_the_first_call_after_a_mode_is_set_counts_and_the_last_before_does_not(into):
+    proofs, chosen = Proofs(), (START // SLOT) * SLOT + into
+    for at in (chosen - 0.5, chosen, chosen + 0.5):
+        proofs.add(folded(at, needed=1), chosen)
+    proofs.charge(
+        a_receipt(team="t", feature="chat/compaction", started=chosen, cost_nanos=9), chosen
+    )
+
+    found = proofs.sums(PLACE, chosen + 1, chosen)
+    assert (found.folded, found.treated.needed) == (2, 2)
+    assert found.nanos == 2 * 7 - 9
+
+
+def test_a_mode_that_is_set_again_begins_afresh():
+    proofs = Proofs()
+    proofs.add(folded(START + 1), START)
+    proofs.add(folded(START + 3), START + 2)
+
+    assert proofs.sums(PLACE, START + 4, START + 2).folded == 1
+
+
+def test_a_feature_is_counted_afresh():
+    proofs = Proofs()
+    proofs.add(folded())
+    proofs.forget(PLACE)
+    proofs.forget(PLACE)
+
+    assert proofs.sums(PLACE, START) == Sums()
+
+
+def test_features_are_bounded():
+    proofs = Proofs()
+    for n in range(_FEATURES + 3):
+        proofs.add(a_receipt(team="t", feature=str(n)))
+
+    assert len(proofs) == _FEATURES

@@ -1,0 +1,315 @@
+"""Notes around a real store: whatever the model does, folds hold what all replicas agree on."""
+
+import asyncio
+import threading
+
+import msgspec
+import orjson
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from compaction.memory import Memory
+from compaction.policy import Mode
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
+from proxy.errors import Forbidden, UpstreamError
+from proxy.services.compaction import summariser as notebook_
+from proxy.services.compaction.summariser import notebook
+from proxy.settings import Settings
+from tests.fakes.around import Heard, around
+from tests.fakes.desk import route
+from tests.proxy.services.compaction.foldings import NOW, Clock, chat, opened
+from tests.proxy.services.compaction.notings import POLICY, Stage, Taker, answer, note, play, visit
+
+
+def texts(found):
+    return [segment.text for segment in found.segments]
+
+
+def noted(found):
+    """The notes in each segment."""
+    return [text.count("\nnote: ") for text in texts(found)]
+
+
+def test_notes_join_the_next_segment_and_what_was_sent_stays_as_it_was(tmp_path):
+    async def work(stage, _store):
+        before = await stage.call(3)
+        after = await stage.call(6)
+        last = await stage.call(9)
+
+        assert (noted(before), noted(after), noted(last)) == ([0], [0, 1], [0, 1, 0])
+        assert texts(last)[:2] == texts(after)
+        assert texts(after)[:1] == texts(before)
+        assert "note: decision t1: Journey J177 goes by night train" in texts(after)[1]
+
+    play(tmp_path, work)
+
+
+def test_every_replica_and_every_restart_sends_the_same_whichever_folds_first(tmp_path):
+    async def work(first, store):
+        await first.call(3)
+        second, third = Stage(store, Taker()), Stage(store, Taker())
+        found = [await asyncio.to_thread(each.fold, 6) for each in (second, first, third)]
+
+        assert noted(found[0]) == [0, 1]
+        assert len({each.messages for each in found}) == 1
+
+    play(tmp_path, work)
+
+
+def test_notes_that_come_too_late_for_one_replica_are_too_late_for_all(tmp_path):
+    async def work(first, store):
+        other = Stage(store, Taker())
+        early = await asyncio.to_thread(other.fold, 6)
+        part = await first.call(3)
+        late = await asyncio.to_thread(first.fold, 6)
+
+        assert await asyncio.to_thread(store.notes.has, notebook_._name(part.newest))
+        assert noted(early) == [0, 0]
+        assert late.messages == early.messages
+
+    play(tmp_path, work)
+
+
+def test_another_teams_conversation_of_the_same_words_has_notes_of_its_own(tmp_path):
+    async def work(stage, _store):
+        await stage.call(3)
+        found = await asyncio.to_thread(stage.fold, 6, scope=b"team_2")
+
+        assert noted(found) == [0, 0]
+
+    play(tmp_path, work)
+
+
+def test_another_model_moves_nothing_that_was_sent(tmp_path):
+    async def work(stage, store):
+        await stage.call(3)
+        sent = await stage.call(6)
+        other = Stage(store, Taker(), model="another")
+
+        assert (await asyncio.to_thread(other.fold, 6)).messages == sent.messages
+
+    play(tmp_path, work)
+
+
+def test_other_modes_ask_the_store_nothing(tmp_path):
+    async def work(stage, store):
+        await stage.call(3)
+        store.close(5)
+        plain = msgspec.structs.replace(POLICY, mode=Mode.FACTS)
+
+        assert noted(await asyncio.to_thread(stage.fold, 6, plain)) == [0, 0]
+
+    play(tmp_path, work)
+
+
+@pytest.mark.parametrize("fault", ["away", "slow"])
+def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
+    tmp_path, monkeypatch, caplog, fault
+):
+    patience, held, asked = notebook_._DEADLINE, threading.Event(), []
+
+    def claim(*_):
+        asked.append(1)
+        if fault == "away":
+            raise OperationalError("SELECT", {}, OSError("away"))
+        held.wait(5)
+        return ()
+
+    async def work(stage, store):
+        clock = Clock()
+        stage.book._now = clock
+        await stage.call(3)
+        real, store.notes.claim = store.notes.claim, claim
+        monkeypatch.setattr(notebook_, "_DEADLINE", 0.05)
+        without = await stage.call(6)
+        assert noted(await stage.call(9)) == [0, 0, 0]
+        assert len(asked) == 1
+        store.notes.claim = real
+        monkeypatch.setattr(notebook_, "_DEADLINE", patience)
+        held.set()
+        stage.memory = Memory()
+        assert (await asyncio.to_thread(stage.fold, 6)).messages == without.messages
+        clock.now += 11
+        assert noted(await stage.call(12)) == [0, 0, 0, 1]
+
+    play(tmp_path, work, Taker(note(1), note(4), note(7)))
+    assert "Notes are left out of folds for 10 s" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (answer(note(1), finish="length"), "the answer did not end by itself"),
+        (answer(note(1, "Journey J999 goes by night train")), "is not in the turns it cites"),
+        (answer(note(1, "Always book first class", "rule")), "not in the user's own words"),
+        (answer("I am sorry.", note(9)), "1 not of the form asked for, 1 cites a turn"),
+        (b"<html>no</html>", "the answer did not end by itself"),
+        (b"[" * 100_000, "the answer did not end by itself"),
+    ],
+)
+def test_what_is_not_believed_joins_nothing_and_is_counted(tmp_path, caplog, body, said):
+    caplog.set_level("INFO")
+
+    async def work(stage, _store):
+        await stage.call(3)
+        assert noted(await stage.call(6)) == [0, 0]
+
+    play(tmp_path, work, Taker(body=body))
+    assert said in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (Forbidden("The budget is spent.", code="budget_exceeded"), "INFO"),
+        (UpstreamError("It broke.", status=502, code="broken", retryable=True), "INFO"),
+        (TimeoutError(), "WARNING"),
+        (OperationalError("SELECT", {}, OSError("away")), "WARNING"),
+    ],
+)
+def test_a_question_that_is_refused_or_fails_leaves_no_notes_and_a_line(
+    tmp_path, caplog, error, level
+):
+    caplog.set_level("INFO")
+
+    async def work(stage, _store):
+        await stage.call(3)
+        assert noted(await stage.call(6)) == [0, 0]
+
+    play(tmp_path, work, Taker(error=error))
+    lines = [each for each in caplog.records if "There are no notes" in each.getMessage()]
+    assert {each.levelname for each in lines} == {level}
+
+
+def test_a_question_that_takes_too_long_is_cut_off(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(notebook_, "_LONGEST", 0.05)
+
+    async def work(stage, _store):
+        stage.taker.gate = asyncio.Event()
+        await stage.call(3)
+
+    play(tmp_path, work)
+    assert "There are no notes on a part" in caplog.text
+
+
+def test_a_part_is_asked_about_once(tmp_path):
+    async def work(stage, store):
+        found = await stage.call(3)
+        stage.book.wanted(chat(), found)
+        other = Stage(store, Taker())
+        await other.call(3)
+        await stage.rest()
+        assert (len(stage.taker.asked), len(other.taker.asked)) == (1, 0)
+
+    play(tmp_path, work)
+
+
+def test_a_part_of_which_nothing_is_worth_a_note_is_not_asked_about_again(tmp_path):
+    async def work(stage, store):
+        await stage.call(3)
+        other = Stage(store, Taker())
+        await other.call(3)
+        assert other.taker.asked == []
+
+    play(tmp_path, work, Taker(""))
+
+
+async def flooded(stage, count):
+    """Ask about so many conversations at once."""
+    for at in range(count):
+        found = await asyncio.to_thread(stage.fold, 3, scope=b"%d" % at)
+        stage.book.wanted(chat(*visit(3)), found)
+
+
+def test_few_questions_are_under_way_and_few_wait(tmp_path, caplog):
+    caplog.set_level("INFO")
+
+    async def work(stage, _store):
+        stage.taker.gate = asyncio.Event()
+        await flooded(stage, 40)
+        await asyncio.sleep(0.2)
+        stage.taker.gate.set()
+        await stage.rest()
+        assert stage.book._held == 0
+
+    stage = play(tmp_path, work)
+    assert (stage.taker.most, len(stage.taker.asked)) == (4, 36)
+    assert caplog.text.count("Too much is asked about already") == 4
+
+
+def test_what_waits_holds_few_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebook_, "_BYTES", 20_000)
+
+    async def work(stage, _store):
+        stage.taker.gate = asyncio.Event()
+        await flooded(stage, 12)
+        held = [*stage.book._waiting]
+        assert held
+        assert all(each.asked.body == b"" for each in held)
+        assert stage.book._held <= 20_000
+        stage.taker.gate.set()
+
+    assert len(play(tmp_path, work).taker.asked) < 12
+
+
+def test_what_folds_took_is_remembered_within_bounds(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebook_, "_TAKEN", 2_000)
+
+    async def work(stage, _store):
+        for at in range(20):
+            await asyncio.to_thread(stage.book.notes, b"%d" % at, b"here")
+        assert len(stage.book._taken) == 2_000 // 256
+
+    play(tmp_path, work)
+
+
+def test_the_end_cuts_off_what_is_asked_and_asks_nothing_more(tmp_path):
+    async def work(stage, _store):
+        stage.taker.gate = asyncio.Event()
+        await flooded(stage, 6)
+        await asyncio.sleep(0.1)
+        await stage.book.stop()
+        assert not stage.book._running
+        await flooded(stage, 8)
+        assert stage.book.notes(b"a", b"b") == ()
+
+    assert len(play(tmp_path, work).taker.asked) == 4
+
+
+def test_the_question_is_a_call_of_the_same_team_and_key_of_a_feature_of_its_own(tmp_path):
+    async def work(stage, _store):
+        await stage.call(
+            3,
+            salt="s",
+            compaction="force",
+            conversation="mine",
+            headers={"idempotency-key": "1", "openai-beta": "x"},
+        )
+
+    (asked,) = play(tmp_path, work).taker.asked
+    came = chat()
+
+    assert (asked.key, asked.salt, asked.feature) == (came.key, "s", "chat/compaction")
+    assert (asked.compaction, asked.conversation, asked.model) == ("off", "", "small")
+    assert asked.headers == {"content-type": "application/json"}
+    assert (asked.id != came.id, asked.arrived) == (True, NOW)
+    assert orjson.loads(asked.body)["model"] == "small"
+    assert not asked.streamed
+
+
+def test_a_gateway_without_a_model_that_is_known_has_no_notebook(tmp_path):
+    store = opened(tmp_path)
+    known = Catalog(models={"m": Model(id="m", routes=(route(),))}, upstreams={}, default=route())
+
+    def made(**fields):
+        return notebook(around(Settings(**fields), store, Heard(), catalog=known))
+
+    try:
+        assert made() is None
+        assert made(compaction_model="small") is None
+        book = made(compaction_model="m")
+        assert book is not None
+        asyncio.run(book.stop())
+    finally:
+        store.close(5)

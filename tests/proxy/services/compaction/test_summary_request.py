@@ -1,0 +1,165 @@
+"""A question on its way through the whole pipeline, and what is heard of the answer."""
+
+import asyncio
+from dataclasses import replace
+
+import msgspec
+import orjson
+import pytest
+
+from proxy.calls.ports import Head
+from proxy.errors import ProxyError
+from proxy.records.receipt import Outcome
+from proxy.services.compaction.summary_request import Reply, heard, question, template, through
+from tests.fakes.answers import USAGE
+from tests.fakes.clock import played, ticks
+from tests.fakes.desk import KEY, desk
+from tests.fakes.limited import Office, budget
+from tests.fakes.receipts import a_receipt
+from tests.fakes.upstream import SILENCE, FakeTransport, Scripted, broken
+from tests.proxy.services.compaction.foldings import NOW, chat
+from tests.proxy.services.compaction.notings import answer, note
+
+HEAD = Head(200, {}, "small", ())
+BODY = b'{"model":"m","messages":[{"role":"user","content":"Notes?"}],"max_completion_tokens":99}'
+ANSWER = answer(note(1), usage=USAGE)
+
+
+def asked(**fields):
+    return question(template(chat(**fields)), BODY, "call_2", NOW)
+
+
+class Budgeted:
+    """Lets through what its budgets let through."""
+
+    def __init__(self, office):
+        self._office = office
+
+    async def admit(self, attempt, prepared, _fits):
+        return await self._office.admission.admit(attempt, prepared)
+
+    def held_output(self, attempt):
+        return self._office.admission.held_output(attempt)
+
+
+def served(*scripts, budgets=()):
+    """What is heard, the receipts, and what was sent."""
+
+    async def work():
+        transport = FakeTransport(scripts)
+        table, ledger = desk(transport)
+        if budgets:
+            table = replace(table, limits=Budgeted(Office(*budgets)))
+        reply = Reply()
+        try:
+            await through(table, ticks)(asked(), reply)
+        except ProxyError as error:
+            return error, ledger.receipts, transport.sent
+        return heard(reply), ledger.receipts, transport.sent
+
+    return played(work())
+
+
+def test_it_is_sent_metered_and_priced_as_a_call_of_its_own_feature():
+    found, (receipt,), sent = served(Scripted([ANSWER]))
+
+    assert found == (note(1), "stop")
+    assert [each.body for _, each in sent] == [BODY]
+    assert (receipt.team, receipt.key_id) == (KEY.team, KEY.id)
+    assert (receipt.feature, receipt.call_id) == ("chat/compaction", "call_2")
+    assert receipt.usage is not None
+    assert receipt.cost_nanos
+    assert (receipt.compaction, receipt.compaction_why, receipt.folded) == ("", "notes", False)
+
+
+def test_a_budget_that_is_spent_refuses_it():
+    spent = budget(scope="feature", of="chat/compaction", limit=1)
+    error, (receipt,), sent = served(Scripted([ANSWER]), budgets=[spent])
+
+    assert isinstance(error, ProxyError)
+    assert error.status == 429
+    assert sent == []
+    assert (receipt.outcome, receipt.feature) == (Outcome.REFUSED, "chat/compaction")
+
+
+@pytest.mark.parametrize("script", [broken(), Scripted([b"no"], status=500)])
+def test_an_upstream_that_fails_is_an_error_with_a_receipt(script):
+    error, receipts, _ = served(script)
+
+    assert isinstance(error, ProxyError)
+    assert [each.outcome for each in receipts] == [Outcome.FAILED]
+
+
+def test_a_question_that_is_cut_off_leaves_its_receipt():
+    async def work():
+        table, ledger = desk(FakeTransport([SILENCE]))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(3):
+                await through(table, ticks)(asked(), Reply())
+        return ledger.receipts
+
+    (receipt,) = played(work())
+    assert (receipt.final, receipt.error) == (True, "gateway_interrupted")
+
+
+def test_a_question_takes_nothing_from_the_call_but_whose_it_is():
+    made = asked(
+        query="a=b",
+        conversation="mine",
+        slots="stable",
+        compaction="force",
+        notes=("cut",),
+        salt="s",
+        headers={"idempotency-key": "1"},
+    )
+
+    assert (made.query, made.conversation, made.slots, made.notes) == ("", "", "", ())
+    assert (made.compaction, made.salt, made.key) == ("off", "s", KEY)
+    assert made.headers == {"content-type": "application/json"}
+    assert (made.id, made.arrived, made.model) == ("call_2", NOW, "m")
+
+
+def replied(*pieces, status=200, most=1_000):
+    async def work():
+        reply = Reply(most)
+        await reply.begin(msgspec.structs.replace(HEAD, status=status))
+        for piece in pieces[:-1]:
+            await reply.send(piece)
+        await reply.end(pieces[-1])
+        assert reply.closing(a_receipt()) == b""
+        reply.attempted(a_receipt())
+        return reply
+
+    return asyncio.run(work())
+
+
+def test_an_answer_in_pieces_is_heard_whole():
+    assert heard(replied(ANSWER[:9], ANSWER[9:], b"")) == (note(1), "stop")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        replied(ANSWER, status=404),
+        replied(b""),
+        replied(b"[" * 900),
+        replied(b'{"choices":[]}'),
+        replied(b'{"choices":[{"message":{"content":[1]}}]}'),
+        replied(b"\xff{}"),
+        replied(ANSWER, most=20),
+        replied(ANSWER, b" ", most=len(ANSWER)),
+    ],
+)
+def test_what_is_no_answer_says_nothing(reply):
+    assert heard(reply) == ("", "")
+
+
+def test_a_model_that_declines_says_nothing_and_stops():
+    body = orjson.dumps({"choices": [{"message": {"content": None}, "finish_reason": "stop"}]})
+
+    assert heard(replied(body)) == ("", "stop")
+    assert heard(replied(b'{"choices":[{}]}')) == ("", "")
+
+
+def test_it_stays_until_it_is_told():
+    assert asyncio.run(Reply().gone()) is None

@@ -1,0 +1,144 @@
+"""Who waits for whom, where a prompt takes long."""
+
+import asyncio
+import threading
+from contextlib import suppress
+
+import pytest
+
+from compaction.memory import Memory
+from compaction.reading.message import Unfoldable
+from proxy.services.compaction.worker_pool import _OF_TEAM, _THREADS, Threads
+
+WITHIN = 0.1
+
+
+def quick(_memory):
+    return threading.current_thread().name
+
+
+def start(work):
+    return asyncio.get_running_loop().create_task(work)
+
+
+def played(work):
+    """What comes of work with threads, and with something that is slow until it is let go."""
+
+    async def all_of_it():
+        threads, free = Threads(WITHIN), threading.Event()
+
+        def slow(_memory):
+            free.wait(10)
+            return "slow"
+
+        try:
+            return await work(threads, slow, free)
+        finally:
+            free.set()
+            threads.close()
+
+    return asyncio.run(all_of_it())
+
+
+async def stuck(threads, slow, team="hog"):
+    with suppress(TimeoutError):
+        await threads.run(team, slow, here=False)
+    await asyncio.sleep(WITHIN / 2)
+
+
+def test_what_is_short_is_done_at_once_and_the_rest_in_a_thread():
+    async def work(threads, _slow, _free):
+        here = await threads.run("a", quick, here=True)
+        there = await threads.run("a", quick, here=False)
+        return here, there, await threads.run("a", lambda memory: memory, here=True)
+
+    here, there, memory = played(work)
+
+    assert here == "MainThread"
+    assert there.startswith("folding")
+    assert isinstance(memory, Memory)
+
+
+def test_what_is_short_goes_to_the_thread_while_that_works():
+    async def work(threads, slow, free):
+        hog = start(threads.run("a", slow, here=False))
+        await asyncio.sleep(WITHIN / 4)
+        short = start(threads.run("a", quick, here=True))
+        await asyncio.sleep(0)
+        free.set()
+        return await hog, await short
+
+    hog, short = played(work)
+
+    assert hog == "slow"
+    assert short.startswith("folding")
+
+
+def test_a_team_that_holds_up_its_thread_is_busy_and_others_are_served():
+    async def work(threads, slow, free):
+        await stuck(threads, slow)
+        with pytest.raises(Unfoldable, match="busy"):
+            await threads.run("hog", quick, here=False)
+        others = [await threads.run(f"team_{n}", quick, here=False) for n in range(9)]
+        free.set()
+        await asyncio.sleep(WITHIN)
+        return others, await threads.run("hog", quick, here=False)
+
+    others, after = played(work)
+
+    assert all(each.startswith("folding") for each in [*others, after])
+
+
+def test_where_all_threads_are_held_up_calls_are_late():
+    async def work(threads, slow, _free):
+        for n in range(_THREADS):
+            await stuck(threads, slow, f"hog_{n}")
+        with pytest.raises(TimeoutError):
+            await threads.run("other", quick, here=False)
+
+    played(work)
+
+
+def test_a_team_may_have_so_many_waiting_and_no_more():
+    async def work(threads, slow, free):
+        hogs = [start(threads.run("a", slow, here=False)) for _ in range(_OF_TEAM)]
+        await asyncio.sleep(0)
+        with pytest.raises(Unfoldable, match="busy"):
+            await threads.run("a", quick, here=False)
+        free.set()
+        found = await asyncio.gather(*hogs)
+        await asyncio.sleep(WITHIN / 4)
+        return found, threads._held
+
+    found, held = played(work)
+
+    assert found == ["slow"] * _OF_TEAM
+    assert not held
+
+
+def test_what_waits_is_dropped_with_its_caller():
+    async def work(threads, slow, free):
+        hog = start(threads.run("a", slow, here=False))
+        waits = start(threads.run("a", quick, here=False))
+        await asyncio.sleep(0.01)
+        waits.cancel()
+        with suppress(asyncio.CancelledError):
+            await waits
+        free.set()
+        await hog
+        await asyncio.sleep(WITHIN / 4)
+        return threads._held
+
+    assert not played(work)
+
+
+def test_what_fails_there_fails_here():
+    async def work(threads, _slow, _free):
+        with pytest.raises(ZeroDivisionError):
+            await threads.run("a", lambda _: 1 // 0, here=False)
+        threads.close()
+        with pytest.raises(RuntimeError):
+            await threads.run("a", quick, here=False)
+        return threads._held
+
+    assert not played(work)

@@ -1,0 +1,44 @@
+"""What Prometheus reads of objectives."""
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from proxy.services.objectives.figures import Figures
+from proxy.services.objectives.router import Wheel
+from slo.controller.standing import Standing, State
+from tests.fakes.replicas_steered import objective, tracks
+from tests.fakes.turmoil import town
+
+
+def page(wheel: Wheel) -> str:
+    registry = CollectorRegistry()
+    registry.register(Figures(wheel))
+    return generate_latest(registry).decode()
+
+
+def test_every_objective_is_there_before_anything_happened():
+    said = page(Wheel(tracks(objective(), objective(name="other")), town()))
+
+    for name in ("chat-ttft", "other"):
+        assert f'thriftgate_objective_good_total{{objective="{name}"}} 0.0' in said
+        assert f'thriftgate_objective_bad_total{{objective="{name}"}} 0.0' in said
+        assert f'thriftgate_objective_state{{objective="{name}",state="healthy"}} 1.0' in said
+
+
+def test_counts_levels_and_states_are_told():
+    wheel = Wheel(tracks(), town())
+    wheel.totals["chat-ttft"] = (7, 3)
+    wheel.standings = {"chat-ttft": Standing(state=State.DEGRADED, level=2, since=0.0)}
+    wheel.moved["chat-ttft", "small"] = 4
+    wheel.spared["chat-ttft", "elsewhere"] = 5
+    said = page(wheel)
+
+    for line in (
+        'thriftgate_objective_good_total{objective="chat-ttft"} 7.0',
+        'thriftgate_objective_bad_total{objective="chat-ttft"} 3.0',
+        'thriftgate_objective_level{objective="chat-ttft"} 2.0',
+        'thriftgate_objective_state{objective="chat-ttft",state="degraded"} 1.0',
+        'thriftgate_objective_state{objective="chat-ttft",state="healthy"} 0.0',
+        'thriftgate_moved_total{objective="chat-ttft",rung="small"} 4.0',
+        'thriftgate_would_move_total{objective="chat-ttft",rung="elsewhere"} 5.0',
+    ):
+        assert line in said

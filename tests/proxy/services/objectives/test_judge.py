@@ -1,0 +1,227 @@
+"""The judge: where objectives stand, by what all replicas counted."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.services.objectives.judge import Judge, Pinned
+from proxy.services.objectives.objective_state import Track, track
+from slo.controller.moves import Move
+from slo.controller.standing import Standing, State
+from slo.objective import Enforce
+from tests.fakes.replicas_steered import START, objective
+
+TRACK = track(objective())
+BARE = track(objective(name="bare", ladder=(), enforce=Enforce.ALERT))
+
+
+class Day:
+    """A judge, and the time in which calls are counted."""
+
+    def __init__(self, *tracks: Track) -> None:
+        self.judge = Judge(tracks or (TRACK,))
+        self.now = START
+        self.moves: list[Move] = []
+
+    def goes_on(self, seconds: int, good: int = 0, bad: int = 0, pins: object = None) -> "Day":
+        for _ in range(seconds):
+            self.now += 1.0
+            if good or bad:
+                self.judge.count({(TRACK.arm(0), int(self.now // 10)): (good, bad)})
+            said = self.judge.judge(pins or {}, self.now)  # type: ignore[arg-type]
+            self.moves += [move for _, move in said]
+        return self
+
+    @property
+    def state(self) -> State:
+        return self.judge.standings["chat-ttft"].state
+
+
+def pinned(level: int, until: float, made: float = START) -> dict[str, Pinned]:
+    return {"chat-ttft": Pinned(level=level, made=made, until=until, why="a launch")}
+
+
+def test_bad_calls_move_an_objective_and_good_ones_move_it_back():
+    day = Day().goes_on(60, good=1, bad=1).goes_on(600, good=10)
+
+    assert [move.after for move in day.moves] == [
+        State.DEGRADED, State.RECOVERING, State.HEALTHY,
+    ]  # fmt: skip
+
+
+def test_every_level_is_counted_by_itself():
+    assert Judge([TRACK, BARE]).arms == [
+        "chat-ttft#0", "chat-ttft#1", "chat-ttft#2", "bare#0",
+    ]  # fmt: skip
+
+
+def test_an_objective_without_a_ladder_never_moves():
+    day = Day(BARE)
+    for second in range(300):
+        day.judge.count({("bare#0", int((START + second) // 10)): (0, 9)})
+        assert day.judge.judge({}, START + second) == []
+
+
+@pytest.mark.parametrize("seconds", [60.0, 7200.0, 21_600.0, 3 * 86_400.0])
+def test_counts_reach_back_as_far_as_alerts_look(seconds):
+    judge = Judge([TRACK])
+    slots = int(START // 10)
+    for slot in range(0, 3 * 8640, 30):
+        judge.count({(TRACK.arm(slot % 3), slots - slot): (1, 1)})
+    found = judge.counts(TRACK, START, seconds)
+
+    assert found.n == pytest.approx(2 * max(seconds // 300, 1), rel=0.02)
+
+
+def test_what_was_forgotten_lately_is_counted_again():
+    day = Day().goes_on(10, good=5)
+    day.judge.forget()
+
+    assert day.judge.counts(TRACK, day.now, 60).n == 0
+    assert day.judge.counts(TRACK, day.now, 86_400).n == 50
+
+
+def test_silence_freezes_what_is_not_healthy_and_a_call_thaws_it():
+    day = Day().goes_on(60, good=1, bad=1).goes_on(1900)
+    states = [day.state, day.goes_on(5, good=1).state]
+    assert states == [State.FROZEN, State.DEGRADED]
+    assert Day().goes_on(3000).state is State.HEALTHY
+
+
+@pytest.mark.parametrize("by", [3600.0, -3600.0])
+def test_a_clock_that_jumps_freezes_for_a_minute(by):
+    day = Day().goes_on(60, good=1, bad=1)
+    day.now += by
+    day.goes_on(1, good=1)
+    assert day.state is State.FROZEN
+    day.goes_on(70, good=1)
+    assert day.state is not State.FROZEN
+
+
+def test_a_clock_that_jumps_there_and_back_freezes_for_a_minute_too():
+    day = Day().goes_on(60, good=1, bad=1)
+    day.now += 86_400
+    day.goes_on(1, good=1)
+    day.now -= 86_400
+    day.goes_on(70, good=1)
+
+    assert day.state is not State.FROZEN
+
+
+def test_a_jump_means_nothing_to_what_is_healthy():
+    day = Day().goes_on(10, good=5)
+    day.now += 3600
+    day.goes_on(5, good=5)
+
+    assert day.moves == []
+
+
+def test_a_pin_holds_until_it_ends():
+    day = Day()
+    pins = pinned(2, START + 50)
+    day.goes_on(10, pins=pins)
+    assert (day.state, day.judge.standings["chat-ttft"].level) == (State.PINNED, 2)
+    assert "a launch" in day.judge.standings["chat-ttft"].reason
+    day.goes_on(60, pins=pins)
+    assert day.state is State.HEALTHY  # as it was before
+
+
+@pytest.mark.parametrize(("made", "since"), [(-500, -500), (0, 0), (900, 1)])
+def test_a_pin_began_when_it_was_set_and_never_later_than_now(made, since):
+    day = Day().goes_on(2, pins=pinned(1, START + 1000, START + made))
+
+    assert day.judge.standings["chat-ttft"].since == START + since
+
+
+@pytest.mark.parametrize(("made", "since"), [(-500, 9), (3, 9), (3.8, 9), (6, 6)])
+def test_a_pin_that_is_read_late_does_not_begin_before_what_it_ended(made, since):
+    day = Day()
+    said = Standing(state=State.DEGRADED, level=1, since=START + 3.2, until=START + 600)
+    day.judge.take({"chat-ttft": said}, START)
+    day.goes_on(8).goes_on(1, pins=pinned(2, START + 1000, START + made))
+
+    (move,) = day.moves
+    assert (move.after, move.at) == (State.PINNED, START + since)
+
+
+def test_a_pin_that_is_released_ends_at_once():
+    day = Day().goes_on(5, pins=pinned(0, START + 1000)).goes_on(1)
+
+    assert day.state is State.HEALTHY
+
+
+@pytest.mark.parametrize(("level", "held"), [(-3, 0), (0, 0), (2, 2), (9, 2)])
+def test_a_pin_is_to_a_level_that_there_is(level, held):
+    day = Day().goes_on(2, pins=pinned(level, START + 100))
+
+    assert day.judge.standings["chat-ttft"].level == held
+
+
+def test_another_level_until_the_same_time_is_another_pin():
+    day = Day().goes_on(2, pins=pinned(1, START + 100)).goes_on(2, pins=pinned(2, START + 100))
+
+    assert day.judge.standings["chat-ttft"].level == 2
+    assert [move.level for move in day.moves] == [1, 2]
+
+
+def test_what_another_judge_said_is_gone_on_with_without_a_jump():
+    said = Standing(state=State.DEGRADED, level=1, since=START - 10, until=START + 100)
+    day = Day().goes_on(5)
+    day.now += 500
+    day.judge.take({"chat-ttft": said, "gone": said}, day.now)
+    day.goes_on(1, good=1)
+
+    assert day.judge.standings == {"chat-ttft": said}
+
+
+def test_what_is_not_judged_freezes_but_for_pins():
+    judge = Judge([TRACK, BARE])
+    judge.take({"chat-ttft": Standing(state=State.DEGRADED, level=1, since=START)}, START)
+
+    moved = judge.hold({}, START + 1, "it is away")
+    assert [(track.name, move.after) for track, move in moved] == [
+        ("chat-ttft", State.FROZEN),
+        ("bare", State.FROZEN),
+    ]
+    assert judge.standings["chat-ttft"].reason == "Frozen: it is away"
+    assert judge.hold({}, START + 2, "it is away") == []
+    judge.hold(pinned(2, START + 5), START + 3, "it is away")
+    assert (judge.standings["chat-ttft"].state, judge.standings["chat-ttft"].level) == (
+        State.PINNED,
+        2,
+    )
+    judge.hold(pinned(2, START + 5), START + 5, "it is away")
+    assert judge.standings["chat-ttft"].state is State.FROZEN
+    assert judge.standings["chat-ttft"].was is State.DEGRADED
+
+
+def test_what_stood_on_a_longer_ladder_stands_on_this_one():
+    said = Standing(state=State.DEGRADED, level=7, since=START)
+    judge = Judge([TRACK, BARE])
+    judge.take({"chat-ttft": said, "bare": said}, START + 9)
+
+    assert judge.standings["chat-ttft"].level == 2
+    assert judge.standings["bare"] == Standing(since=START + 9)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([-4000.0, -5.0, 0.0, 1.0, 10.0, 70.0, 1000.0]),
+            st.integers(0, 200),
+            st.integers(0, 200),
+            st.none() | st.integers(-1, 4),
+        ),
+        max_size=40,
+    )
+)
+def test_whatever_clocks_and_people_do_a_level_is_on_the_ladder(rounds):
+    judge, now = Judge([TRACK, BARE]), START
+    for gone, good, bad, level in rounds:
+        now += gone
+        judge.count({(TRACK.arm(good % 3), int(now // 10)): (good, bad)})
+        pins = {} if level is None else pinned(level, now + 30)
+        found = judge.hold({**pins}, now, "so") if bad % 5 == 1 else judge.judge({**pins}, now)
+        for _, move in found:
+            assert 0 <= move.level <= 2
+        assert all(0 <= each.level <= 2 for each in judge.standings.values())

@@ -1,0 +1,127 @@
+import asyncio
+from dataclasses import replace
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from proxy.calls.route_health import Lanes
+from proxy.configuration import Snapshot
+from proxy.services.objectives.level_health import LaneFigures, LaneNews
+from slo.alert import Alert
+from slo.promises.file import Promises
+from tests.fakes.desk import catalog, route
+from tests.fakes.upstream import broken
+
+
+def read(lanes):
+    registry = CollectorRegistry()
+    registry.register(LaneFigures(lanes, lambda: 100.0))
+    return generate_latest(registry).decode()
+
+
+def test_a_route_that_fails_is_shown_open():
+    lanes, one = Lanes(), route("one")
+    lanes.lane(one)
+    before = read(lanes)
+    for _ in range(5):
+        lanes.ended(one, broken(), 99.0, 100.0)
+
+    assert 'thriftgate_route_open{route="one/m"} 0.0' in before
+    assert 'thriftgate_route_open{route="one/m"} 1.0' in read(lanes)
+
+
+def test_limits_are_shown_of_routes_that_adapt_alone():
+    lanes, plain, engine = Lanes(), route("one"), route("gpu")
+    lanes.lane(plain)
+    lanes.lane(replace(engine, upstream=replace(engine.upstream, adapts=True)))
+    text = read(lanes)
+
+    assert 'thriftgate_route_limit{route="gpu/m"} 100.0' in text
+    assert 'thriftgate_route_in_flight{route="gpu/m"} 0.0' in text
+    assert 'thriftgate_route_limit{route="one/m"}' not in text
+
+
+class Watched:
+    """A route whose breaker people hear of."""
+
+    def __init__(self, *others, fallbacks=()):
+        self.now = 100.0
+        self.told: list[Alert] = []
+        self.lanes, self.one = Lanes(), route("one")
+        known = catalog(self.one, *others)
+        model = replace(known.models["m"], fallbacks=fallbacks)
+        self.news = LaneNews(
+            self.lanes,
+            lambda: self.now,
+            lambda: self.now,
+            self.told.append,
+            replace(known, models={"m": model}),
+        )
+
+    def after(self, seconds, *ended):
+        self.now += seconds
+        for failure in ended:
+            self.lanes.ended(self.one, failure, self.now, self.now)
+        self.news.look()
+
+
+def test_people_hear_once_that_a_route_fails_and_once_that_it_has_been_well_for_a_minute():
+    watched = Watched(route("two"))
+    watched.after(5, *[broken()] * 5)
+    watched.after(5)
+    watched.after(30, None)
+    watched.after(30)
+    assert [alert.is_open for alert in watched.told] == [True]
+    watched.after(31)
+    watched.after(5)
+
+    assert [alert.is_open for alert in watched.told] == [True, False]
+    assert watched.told[0].title == "The route one/m fails, and is tried last"
+    assert watched.told[1].ended == 140.0
+
+
+def failing(*others, fallbacks=()):
+    """The alert of a route that fails, beside others of its model."""
+    watched = Watched(*others, fallbacks=fallbacks)
+    watched.after(5, *[broken()] * 5)
+    (alert,) = watched.told
+    return alert
+
+
+def test_of_a_route_with_others_the_alert_names_where_calls_go():
+    alert = failing(route("two"), route("three"))
+
+    assert alert.title == "The route one/m fails, and is tried last"
+    assert alert.action == "Calls go first to two/m, three/m; one at a time tries it again."
+
+
+def test_of_an_only_route_the_alert_says_that_calls_still_go_there():
+    alert = failing()
+
+    assert alert.title == "The route one/m fails, and its model has no other"
+    assert alert.action.startswith("All calls are still sent there, and each fails")
+    assert "`fallbacks`" in alert.mend
+
+
+def test_of_an_only_route_with_fallbacks_the_alert_says_who_answers():
+    alert = failing(fallbacks=("spare", "small"))
+
+    assert alert.title == "The route one/m fails, and its model has no other"
+    assert alert.action == ("Each call is still sent there first. What fails goes to spare, small.")
+
+
+def test_another_catalog_holds_for_the_alerts_to_come():
+    watched = Watched()
+    new = Snapshot(catalog(watched.one, route("two")), Promises())
+    asyncio.run(watched.news.prepare(new))()
+    watched.after(5, *[broken()] * 5)
+
+    assert watched.told[0].title.endswith("is tried last")
+
+
+def test_a_relapse_is_the_same_trouble():
+    watched = Watched()
+    watched.after(5, *[broken()] * 5)
+    watched.after(35, None)
+    watched.after(5, *[broken()] * 5)
+
+    assert len(watched.told) == 1

@@ -1,0 +1,46 @@
+"""An objective as it is kept."""
+
+import msgspec
+import pytest
+
+from proxy.services.objectives.objective_state import Told, track
+from slo.controller.standing import Standing, State
+from slo.objective import Enforce, Metric
+from tests.fakes.replicas_steered import objective
+
+
+@pytest.mark.parametrize(
+    ("enforce", "acts"),
+    [
+        (Enforce.OBSERVE, False),
+        (Enforce.ALERT, False),
+        (Enforce.DEGRADE, True),
+        (Enforce.SHED, True),
+    ],
+)
+def test_only_what_is_enforced_acts(enforce, acts):
+    assert track(objective(enforce=enforce)).acts is acts
+
+
+def test_what_fails_is_moved_in_its_midst():
+    assert track(objective(metric=Metric.ERRORS, under=None)).is_hard
+    assert not track(objective()).is_hard
+
+
+def test_levels_are_the_rungs_of_its_ladder():
+    made = track(objective())
+
+    assert [made.rung(level) for level in (1, 2, 3, 9)] == ["elsewhere", "small", "small", "small"]
+    assert [made.arm(level) for level in (0, 1)] == ["chat-ttft#0", "chat-ttft#1"]
+    assert (made.name, made.rules.rungs, made.rules.target) == ("chat-ttft", 2, 0.95)
+
+
+@pytest.mark.parametrize(("target", "least"), [(0.5, 50), (0.95, 50), (0.9999, 10_000)])
+def test_strict_targets_need_more_calls_to_trip(target, least):
+    assert track(objective(target=target)).rules.trip_least == pytest.approx(least, rel=0.01)
+
+
+def test_what_a_leader_tells_is_read_as_it_was_told():
+    said = Told(5.0, Standing(state=State.PINNED, level=2, since=1.0, until=9.0, reason="why"))
+
+    assert msgspec.json.decode(msgspec.json.encode(said), type=Told) == said

@@ -1,0 +1,495 @@
+"""Which routes a call takes while objectives are missed, and what became of it."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.calls.route_choice import Choice, Decision, asked
+from proxy.records.call import Call
+from proxy.records.receipt import Outcome, Receipt
+from proxy.services.objectives.router import NotServed, Wheel
+from slo.controller.standing import Standing, State
+from slo.objective import Calls, Enforce, Metric, Objective
+from slo.price import Period, Rates, Sheet, Tariff
+from slo.usage import Usage
+from tests.fakes.desk import RATES, call, route
+from tests.fakes.replicas_steered import START, objective, tracks
+from tests.fakes.turmoil import town
+
+TOWN = town()
+USER = {"role": "user", "content": "Hello"}
+ANSWER = {"role": "assistant", "content": "Hi"}
+COUNT = iter(range(10**9))
+
+
+def chat(*messages: Any, **fields: Any) -> Call:
+    said = {"model": "m", "stream": True, "messages": messages or [USER], **fields}
+    return call(json.dumps(said).encode(), id=f"call_{next(COUNT)}", arrived=START)
+
+
+def wheel(*objectives: Objective, known: Any = TOWN) -> Wheel:
+    return Wheel(tracks(*objectives), known)
+
+
+def down(level: int, share: float = 0.0, state: State = State.DEGRADED) -> Standing:
+    return Standing(state=state, level=level, since=0.0, share=share)
+
+
+def decide(made: Wheel, asking: Call | None = None, known: Any = TOWN) -> Decision:
+    asking = asking or chat()
+    return made.decide(asking, asked(asking, known))
+
+
+def names(decision: Decision) -> list[str]:
+    return [each.route.name for each in decision.choices]
+
+
+def receipt(asking: Call, **fields: Any) -> Receipt:
+    said: dict[str, Any] = {
+        "call_id": asking.id,
+        "started": START,
+        "team": "team_1",
+        "key_id": "key_1",
+        "endpoint": asking.endpoint,
+        "route": "one/m",
+        "status": 200,
+        "outcome": Outcome.ANSWERED,
+        "duration": 1.0,
+        "ttft": 0.2,
+        "usage": Usage(input=10, output=2),
+        "cost_nanos": 100,
+    }
+    return Receipt(**{**said, **fields})
+
+
+def counted(made: Wheel) -> dict[str, tuple[int, int]]:
+    """What was counted, by arm."""
+    return {key: count for (key, _), count in made.tally.drained().items()}
+
+
+def test_while_all_is_well_a_call_takes_what_it_asks_for_and_the_ladder_follows():
+    decision = decide(wheel())
+
+    assert names(decision) == ["one/m", "two/m", "small/m"]
+    assert [each.moved for each in decision.choices] == ["", "", "chat-ttft: in its place"]
+    assert (decision.level, decision.deadline) == (0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("level", "first"), [(1, ["two/m", "one/m"]), (2, ["small/m", "one/m", "two/m"])]
+)
+def test_a_missed_objective_moves_new_conversations_down_its_ladder(level, first):
+    made = wheel()
+    made.standings = {"chat-ttft": down(level)}
+    decision = decide(made)
+
+    assert names(decision) == first
+    assert decision.level == level
+    assert decision.choices[0].moved == f"chat-ttft: rung {level}"
+
+
+def test_some_try_what_they_asked_for():
+    made = wheel()
+    made.standings = {"chat-ttft": down(2, share=0.2)}
+    levels = [decide(made, chat({**USER, "content": str(n)})).level for n in range(1000)]
+
+    assert levels.count(0) == pytest.approx(200, abs=60)
+
+
+def test_a_conversation_keeps_the_level_it_began_on():
+    made = wheel()
+    made.standings = {"chat-ttft": down(2)}
+    assert decide(made).level == 2
+    made.standings = {}
+    assert decide(made, chat(USER, ANSWER, USER)).level == 2
+    other = {**USER, "content": "Other"}
+    made.standings = {"chat-ttft": down(1)}
+    assert decide(made, chat(other, ANSWER, USER)).level == 0
+
+
+def test_a_first_message_that_is_always_the_same_keeps_nobody_down_for_ever():
+    made = wheel()
+    made.standings = {"chat-ttft": down(2)}
+    decide(made)
+    made.standings = {}
+    assert decide(made, chat(USER)).level == 0
+
+    assert decide(made, chat(USER, ANSWER, USER)).level == 0
+    assert not made._levels
+
+
+def test_levels_of_silent_conversations_are_forgotten():
+    made = wheel()
+    made.standings = {"chat-ttft": down(2)}
+    decide(made)
+    made.forget(START + 3599)
+    assert len(made._levels) == 1
+    made.forget(START + 3601)
+    assert not made._levels
+
+
+def test_what_fails_is_moved_in_its_midst_and_stays_there():
+    made = wheel(objective(metric=Metric.ERRORS, under=None))
+    follow = chat(USER, ANSWER, USER)
+    made.standings = {"chat-ttft": down(2)}
+    assert decide(made, follow).level == 2
+    made.standings = {}
+    assert decide(made, chat(USER, ANSWER, USER)).level == 2
+
+
+def test_a_conversation_keeps_to_the_ladder_that_moved_it():
+    made = wheel(objective(name="a", ladder=("elsewhere",)), objective(name="b"))
+    made.standings = {"b": down(2), "a": down(1)}
+    assert names(decide(made))[0] == "small/m"
+    assert names(decide(made, chat(USER, ANSWER, USER)))[0] == "small/m"
+
+
+def test_the_highest_level_counts():
+    made = wheel(objective(name="a"), objective(name="b"))
+    made.standings = {"a": down(1), "b": down(2)}
+
+    assert decide(made).choices[0].moved == "b: rung 2"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tools": [{"type": "function"}]},
+        {"response_format": {"type": "json_schema"}},
+        {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+        {"max_tokens": 50_000},
+        {"user": "x" * 500_000},
+    ],
+)
+def test_what_a_model_cannot_do_stays_where_it_was_asked_for(fields):
+    made = wheel(objective(ladder=("small",)))
+    made.standings = {"chat-ttft": down(1)}
+    decision = decide(made, chat(**fields))
+
+    assert names(decision) == ["one/m", "two/m"]
+    assert decision.level == 0
+    assert not made._levels
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_model_that_cannot_take_a_call_is_named_with_the_reason(level):
+    made = wheel(objective(ladder=("small",)))
+    made.standings = {"chat-ttft": down(level)} if level else {}
+
+    assert decide(made, chat(web_search_options={})).skipped == {
+        "small": "It cannot search the web by itself (web_search_options)."
+    }
+    assert decide(made, chat(max_tokens=5)).skipped == {}
+
+
+def test_what_is_bound_to_a_region_stays_in_it():
+    here = route("eu")
+    bound = replace(here, upstream=replace(here.upstream, region="eu"))
+    known = replace(TOWN, models={**TOWN.models, "m": replace(TOWN.models["m"], routes=(bound,))})
+    made = wheel(objective(ladder=("small",)), known=known)
+    made.standings = {"chat-ttft": down(1)}
+
+    assert names(decide(made, known=known)) == ["eu/m"]
+
+
+def test_what_its_provider_keeps_goes_nowhere_else():
+    made = wheel(objective(metric=Metric.ERRORS, under=None))
+    made.standings = {"chat-ttft": down(2)}
+    body = b'{"model":"m","input":"x","stream":true,"previous_response_id":"resp_1"}'
+    kept = call(body, "responses", id="kept")
+
+    assert decide(made, kept) == Decision(choices=asked(kept, TOWN))
+    made.settled(receipt(kept))
+    assert counted(made) == {"chat-ttft#0": (1, 0)}
+
+
+def test_a_rung_that_the_catalog_does_not_know_is_passed_over():
+    made = wheel(objective(ladder=("elsewhere", "gone")))
+    made.standings = {"chat-ttft": down(2)}
+
+    assert decide(made).level == 1
+    assert names(decide(wheel(objective(ladder=("gone",))))) == ["one/m", "two/m"]
+
+
+def test_elsewhere_needs_another_route():
+    one = replace(TOWN.models["m"], routes=TOWN.models["m"].routes[:1])
+    known = replace(TOWN, models={**TOWN.models, "m": one})
+    made = wheel(objective(ladder=("elsewhere",)), known=known)
+    made.standings = {"chat-ttft": down(1)}
+
+    assert decide(made, known=known).level == 0
+
+
+def test_who_asks_for_the_rungs_own_model_gets_it():
+    made = wheel(objective(ladder=("small",)))
+    made.standings = {"chat-ttft": down(1)}
+
+    decision = decide(made, chat(model="small"))
+
+    assert decision.choices == asked(chat(model="small"), TOWN)
+    assert decision.level == 0
+
+
+@pytest.mark.parametrize("ladder", [("shed",), ("cache-only",)])
+def test_what_is_shed_is_refused_and_says_when_to_come_back(ladder):
+    made = wheel(objective(ladder=ladder, enforce=Enforce.SHED))
+    made.standings = {"chat-ttft": down(1)}
+    with pytest.raises(NotServed) as caught:
+        decide(made)
+
+    assert (caught.value.status, caught.value.code) == (429, "objective_shed")
+    assert caught.value.retry_after == 30.0
+    assert made.moved == {("chat-ttft", ladder[0]): 1}
+    assert made._open == {}
+
+
+def test_conversations_under_way_are_served_while_new_ones_are_shed():
+    made = wheel(objective(ladder=("shed",), enforce=Enforce.SHED))
+    made.standings = {"chat-ttft": down(1)}
+
+    assert names(decide(made, chat(USER, ANSWER, USER))) == ["one/m", "two/m"]
+
+
+def test_a_conversation_under_way_goes_to_another_model_only_where_its_own_fails():
+    decision = decide(wheel(), chat(USER, ANSWER, USER))
+
+    assert [each.is_last_resort for each in decision.choices] == [False, False, True]
+
+
+def test_what_is_not_enforced_is_counted_and_moves_nobody():
+    made = wheel(objective(enforce=Enforce.ALERT))
+    made.standings = {"chat-ttft": down(2)}
+
+    assert decide(made) == Decision(choices=asked(chat(), TOWN))
+    assert made.spared == {("chat-ttft", "small"): 1}
+    assert not made._levels
+
+
+def test_the_strictest_deadline_of_streams_holds():
+    made = wheel(objective(name="a", under=2.0), objective(name="b", under=1.0))
+
+    assert decide(made).deadline == 1.0
+    assert decide(made, chat(stream=False)).deadline is None
+
+
+def test_what_no_objective_is_about_is_left_alone():
+    made = wheel(objective(feature="other"), objective(name="whole", calls=Calls.WHOLE))
+
+    assert decide(made) == Decision(choices=asked(chat(), TOWN))
+    assert made._open == {}
+    made.settled(receipt(chat()))
+    assert counted(made) == {}
+
+
+def test_what_generates_nothing_is_left_alone():
+    made, listed = wheel(), call(b"{}", "models", id="listed")
+
+    assert decide(made, listed) == Decision(choices=asked(listed, TOWN))
+    assert made._open == {}
+
+
+def test_a_call_counts_once_when_its_last_attempt_ended():
+    made, asking = wheel(), chat()
+    decide(made, asking)
+    made.settled(receipt(asking, final=False, outcome=Outcome.FAILED))
+    assert counted(made) == {}
+    made.settled(receipt(asking, attempt=1))
+    made.settled(receipt(asking, attempt=1))
+
+    assert counted(made) == {"chat-ttft#0": (1, 0)}
+    assert made.totals == {"chat-ttft": (1, 0)}
+    assert made._open == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({"ttft": 0.4}, {"chat-ttft#2": (1, 0)}),
+        ({"ttft": 0.6}, {"chat-ttft#2": (0, 1)}),
+        ({"outcome": Outcome.REFUSED, "ttft": None}, {}),
+        ({"outcome": Outcome.FAILED, "ttft": None, "duration": 0.1}, {}),
+    ],
+)
+def test_a_moved_call_counts_among_those_of_its_level(fields, found):
+    made, asking = wheel(), chat()
+    made.standings = {"chat-ttft": down(2)}
+    decision = decide(made, asking)
+    first = decision.choices[0]
+    made.settled(receipt(asking, route=first.route.name, moved=first.moved, **fields))
+
+    assert counted(made) == found
+
+
+def test_a_call_that_its_level_could_not_answer_counts_where_it_was_answered():
+    made, asking = wheel(), chat()
+    made.standings = {"chat-ttft": down(2)}
+    decide(made, asking)
+    made.settled(receipt(asking, attempt=1))
+
+    assert counted(made) == {"chat-ttft#0": (1, 0)}
+    assert made.moved == {}
+
+
+def test_a_call_that_another_model_answered_in_its_place_counts_there():
+    made, asking = wheel(), chat()
+    decide(made, asking)
+    made.settled(receipt(asking, route="small/m", moved="chat-ttft: in its place", attempt=2))
+
+    assert counted(made) == {"chat-ttft#2": (1, 0)}
+    assert made.moved == {("chat-ttft", "small"): 1}
+
+
+def test_a_late_call_that_another_model_answered_counts_where_it_was_late():
+    made, asking = wheel(), chat()
+    decide(made, asking)
+    moved = "chat-ttft: in its place"
+    made.settled(receipt(asking, route="small/m", moved=moved, attempt=1, ttft=0.9))
+
+    assert counted(made) == {"chat-ttft#0": (0, 1)}
+
+
+def test_all_attempts_of_a_call_cost_it():
+    made, asking = wheel(dear(150)), chat()
+    decide(made, asking)
+    made.settled(receipt(asking, final=False))
+    made.settled(receipt(asking, attempt=1))
+
+    assert made.totals == {"cost": (0, 1)}
+    assert made.costs == {"cost": 200}
+
+
+def dear(most: int) -> Objective:
+    return objective(
+        name="cost", metric=Metric.COST, under=None, under_nanos=most, ladder=(),
+        enforce=Enforce.ALERT,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("usage", [Usage(input=10, output=2), None])
+def test_a_call_of_unknown_cost_says_nothing_of_costs(usage):
+    made, asking = wheel(dear(1)), chat()
+    decide(made, asking)
+    made.settled(receipt(asking, usage=usage, cost_nanos=None))
+
+    assert made.totals == {}
+
+
+def test_a_level_that_moves_while_a_call_is_open_is_not_the_calls():
+    made, asking = wheel(), chat()
+    made.standings = {"chat-ttft": down(1)}
+    first = decide(made, asking).choices[0]
+    made.standings = {"chat-ttft": down(2)}
+    made.settled(receipt(asking, route=first.route.name, moved=first.moved))
+
+    assert counted(made) == {"chat-ttft#1": (1, 0)}
+
+
+def test_calls_that_left_no_receipt_are_not_remembered_for_ever():
+    made, asking = wheel(), chat()
+    routes = asked(asking, TOWN)
+    made.decide(asking, routes)
+    (first,) = made._open.values()
+    made._open = {f"c{n}": first for n in range(100_000)}
+    made.decide(asking, routes)
+
+    assert len(made._open) == 100_000
+    assert "c0" not in made._open
+    assert asking.id in made._open
+
+
+def test_no_more_conversations_are_remembered_than_there_may_be():
+    made, asking = wheel(), chat()
+    routes = asked(asking, TOWN)
+    made.standings = {"chat-ttft": down(1)}
+    for n in range(50_010):
+        made.decide(msgspec.structs.replace(asking, id="c", conversation=f"c{n}"), routes)
+
+    assert len(made._levels) == 50_000
+
+
+def test_an_answer_that_is_kept_already_needs_no_other_route():
+    made = wheel(objective(metric=Metric.ERRORS, under=None, ladder=("cache-only",)))
+    made.standings = {"chat-ttft": down(1)}
+    decision = decide(made, chat(USER, ANSWER, USER))
+
+    assert (names(decision), decision.level) == (["one/m", "two/m"], 1)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", "c"]),  # what is said first
+            st.booleans(),  # whether something was answered before
+            st.integers(0, 3),
+            st.integers(0, 3),
+            st.sampled_from([0.0, 0.3, 1.0]),
+            st.booleans(),
+        ),
+        max_size=40,
+    )
+)
+def test_whatever_moves_a_call_is_on_the_ladder_and_counted_once(steps):
+    made = wheel(objective(name="a"), objective(name="b", metric=Metric.ERRORS, under=None))
+    for first, goes_on, one, two, share, ends in steps:
+        made.standings = {"a": down(one, share), "b": down(two, share)}
+        said = {"role": "user", "content": first}
+        asking = chat(said, *((ANSWER, USER) if goes_on else ()))
+        decision = decide(made, asking)
+        assert 0 <= decision.level <= 2
+        assert len({each.route.name for each in decision.choices}) == len(decision.choices)
+        assert {"one/m", "two/m"} <= {each.route.name for each in decision.choices}
+        assert isinstance(decision.choices[0], Choice)
+        if ends:
+            before = sum(map(sum, made.totals.values()))
+            made.settled(receipt(asking))
+            assert sum(map(sum, made.totals.values())) == before + 2
+    assert len(made._open) == sum(not ends for *_, ends in steps)
+    assert len(made._levels) <= 3
+
+
+def at_a_part_of_the_price(part: int) -> Any:
+    """The town, where the small model's prices are so many times lower."""
+    read, asked_, said = RATES.cache_read or 0, RATES.input or 0, RATES.output or 0
+    rates = Rates(input=asked_ // part, cache_read=read // part, output=said // part)
+    tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),))
+    small = TOWN.models["small"]
+    routes = tuple(replace(each, tariff=tariff) for each in small.routes)
+    return replace(TOWN, models={**TOWN.models, "small": replace(small, routes=routes)})
+
+
+@pytest.mark.parametrize(("part", "level"), [(1, 0), (2, 0), (20, 1)])
+def test_a_conversation_that_costs_too_much_moves_midway_only_where_that_saves_money(part, level):
+    known = at_a_part_of_the_price(part)
+    made = wheel(
+        objective(metric=Metric.COST, under=None, under_nanos=1000, ladder=("small",)), known=known
+    )
+    made.standings["chat-ttft"] = down(1)
+    long = {"role": "user", "content": "word " * 10_000}
+
+    assert decide(made, chat(long, ANSWER, USER), known).level == level
+    assert decide(made, chat(), known).level == 1
+
+
+@pytest.mark.parametrize("ladder", [("small",), ("elsewhere",)])
+def test_who_was_moved_down_goes_back_up_only_where_the_rung_fails(ladder):
+    made = wheel(objective(ladder=ladder))
+    made.standings["chat-ttft"] = down(1)
+    decision = decide(made)
+
+    assert [each.is_last_resort for each in decision.choices if not each.moved]
+    assert all(each.is_last_resort for each in decision.choices if not each.moved)
+    assert not decision.choices[0].is_last_resort
+
+
+def test_a_call_under_way_is_judged_by_the_objective_as_it_is_when_it_ends():
+    made, asking = wheel(objective(), objective(name="gone")), chat()
+    decide(made, asking)
+    made.update(tracks(objective(under=0.001, ladder=())), TOWN)
+    made.settled(receipt(asking))
+
+    assert made.totals == {"chat-ttft": (0, 1)}

@@ -1,0 +1,100 @@
+"""Objectives as they stand in a running gateway."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from prometheus_client.registry import Collector
+
+from proxy.app_context import Surroundings
+from proxy.services.objectives.figures import Figures
+from proxy.services.objectives.router import Wheel
+from proxy.services.objectives.setup import meant, steering
+from proxy.store.redis.local_objective_store import Alone
+from tests.fakes.clock import played
+from tests.fakes.desk import FakeEstimator, LoopTasks
+from tests.fakes.redis_keys import SERVER
+from tests.fakes.replicas_steered import START, Kept, objective
+from tests.fakes.turmoil import town
+
+
+def surroundings(
+    *objectives: Any, url: str = "", followed: list[Any] | None = None
+) -> tuple[Surroundings, list[Collector]]:
+    published: list[Collector] = []
+    followed = [] if followed is None else followed
+    kept: Any = Kept()
+    kept.secret = b"secret"
+    around = Surroundings(
+        settings=cast(
+            Any, SimpleNamespace(redis_url=url, promises="policies.toml" if objectives else None)
+        ),
+        promises=cast(Any, SimpleNamespace(objectives=objectives)),
+        catalog=town(),
+        opened=kept,
+        estimator=FakeEstimator(),
+        tasks=LoopTasks(),
+        now=lambda: START,
+        publish=published.append,
+        say=lambda _: True,
+        follow=followed.append,
+    )
+    return around, published
+
+
+def test_without_objectives_nothing_steers():
+    async def play() -> None:
+        around, published = surroundings()
+        async with steering(around) as wheel:
+            assert wheel is None
+            assert len(asyncio.all_tasks()) == 1
+        assert published == []
+
+    played(play())
+
+
+def test_calls_are_judged_every_second_until_the_gateway_ends(caplog):
+    async def play() -> None:
+        around, published = surroundings(objective())
+        with caplog.at_level("INFO"):
+            async with steering(around) as wheel:
+                assert isinstance(wheel, Wheel)
+                await asyncio.sleep(2.5)
+                assert set(wheel.standings) == {"chat-ttft"}
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert [type(each) for each in published] == [Figures]
+
+    played(play())
+    assert "1 objective, judged in this process alone" in caplog.text
+
+
+def test_a_rung_that_is_no_model_of_the_catalog_is_warned_of(caplog):
+    async def play() -> None:
+        around, _ = surroundings(objective(ladder=("elsewhere", "gone", "small", "shed")))
+        async with steering(around):
+            pass
+
+    played(play())
+    warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert warned == ["chat-ttft: its rung 'gone' is no model of the catalog: skipped"]
+
+
+@pytest.mark.parametrize(("url", "is_shared"), [("", False), (SERVER, True)])
+def test_where_there_is_redis_all_processes_are_judged_together(url, is_shared, caplog):
+    async def play() -> None:
+        around, _ = surroundings(objective(), url=url)
+        async with steering(around) as wheel:
+            assert wheel is not None
+
+    with caplog.at_level("INFO"):
+        asyncio.run(play())
+    assert ("in Redis, with all other processes" in caplog.text) is is_shared
+    assert Alone.is_shared is False
+
+
+def test_a_dated_snapshot_in_a_ladder_is_the_model_that_it_is_of():
+    named = objective(ladder=("elsewhere", "small-2026-08-06", "nothing"))
+
+    assert meant(named, town()).ladder == ("elsewhere", "small", "nothing")

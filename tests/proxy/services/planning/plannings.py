@@ -1,0 +1,85 @@
+"""Planning around a real store, and calls to plan."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy.exc import OperationalError
+
+from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.planner import Planner
+from proxy.records.call import Call
+from proxy.records.feature_mode import Mode, Place
+from proxy.services.planning import planning as planning_
+from proxy.services.planning.planning import Planning
+from proxy.store.store import Store
+from tests.fakes.desk import LoopTasks, call, route
+from tests.proxy.prefix.askings import NOW, RULES, SECRET, body, talk
+
+PLACE = Place("team_1", "chat", "any")
+ROUTE = route("openai", regime="openai-interval")
+LARGE = RULES * (planning_._LARGE // len(RULES) + 1)
+ABOVE = "Call number {}.\n"
+AnyStore = TypeVar("AnyStore", bound=Store)
+T = TypeVar("T")
+
+
+class Clock:
+    now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def opened(folder: Path, kind: type[AnyStore], mode: Mode = Mode.OBSERVE) -> AnyStore:
+    return kind.open(f"sqlite:///{folder}/thriftgate.db", folder / "journal", mode)
+
+
+@contextmanager
+def made(store: Store, planner: Planner | None = None, **fields: Any) -> Iterator[Planning]:
+    """Planning on this store; it leaves no conversation alone unless the planner does."""
+    given = {"now": lambda: NOW, **fields}
+    found = Planning(planner or Planner(SECRET, share=0.0), store, LoopTasks(), **given)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def chat(turns: int = 0, **fields: Any) -> Call:
+    return call(body(*talk(turns), **fields))
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+async def kept(planning: Planning, asked: Call) -> Planned:
+    """The call, once the store has what was decided for it."""
+    found = await planning.planned(asked, ROUTE)
+    assert isinstance(found, Planned)
+    async with asyncio.timeout(20):  # each wait of its own is short, for a caller waits with it
+        while planning._keeping:
+            await planning.kept(found)
+    return found
+
+
+def planned(found: Planned | Unplanned) -> Planned:
+    assert isinstance(found, Planned)
+    return found
+
+
+class Away(Store):
+    """A database that does not answer."""
+
+    async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
+        raise OperationalError("SELECT", {}, OSError("away"))
+
+
+class Slow(Store):
+    """A database that answers too late."""
+
+    async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
+        await asyncio.sleep(3_600)

@@ -1,0 +1,97 @@
+"""Lessons wait for a moment, are learned in their order, and harm neither calls nor each other."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from proxy.services.planning.learner import School
+
+
+@pytest.fixture
+def school():
+    found = School(waiting=3)
+    yield found
+    found.close()
+
+
+def finished(school: School) -> None:
+    over = threading.Event()
+    school.teach(over.set)
+    assert over.wait(10)
+
+
+def busy(school: School) -> threading.Event:
+    """Keep its thread at a lesson until this is set."""
+    begun, over = threading.Event(), threading.Event()
+
+    def long() -> None:
+        begun.set()
+        over.wait(10)
+
+    school.teach(long)
+    assert begun.wait(10)
+    return over
+
+
+def test_lessons_are_learned_in_their_order_in_one_thread_that_is_not_ours(school):
+    learned = []
+
+    for number in range(2):
+        school.teach(lambda number=number: learned.append((number, threading.get_ident())))
+    finished(school)
+
+    assert [number for number, _ in learned] == [0, 1]
+    assert len({thread for _, thread in learned} - {threading.get_ident()}) == 1
+
+
+def test_it_begins_again_after_a_rest(school):
+    finished(school)
+    finished(school)
+
+
+def test_a_lesson_that_fails_is_told_of_and_harms_no_other(school, caplog):
+    school.teach(lambda: 1 // 0)
+    finished(school)
+
+    assert [record.message for record in caplog.records] == ["A call taught nothing"]
+
+
+def test_lessons_that_wait_are_bounded(school):
+    over, learned = busy(school), []
+    for number in range(5):
+        school.teach(lambda number=number: learned.append(number))
+    over.set()
+    school._thread.submit(int).result(10)
+
+    assert learned == [0, 1, 2]
+
+
+def test_closing_drops_what_waits_and_takes_no_more(school):
+    over, learned = busy(school), []
+    school.teach(lambda: learned.append("waited"))
+    school.close()
+    over.set()
+    school.teach(lambda: learned.append("late"))
+    school._thread.shutdown(wait=True)
+
+    assert learned == []
+
+
+def test_where_no_thread_is_to_be_had_it_says_so_and_begins_with_the_next_lesson(school, caplog):
+    class Short(ThreadPoolExecutor):
+        fails = True
+
+        def submit(self, *args, **kwargs):
+            if self.fails:
+                raise RuntimeError("can't start new thread")
+            return super().submit(*args, **kwargs)
+
+    learned = []
+    school._thread = Short(max_workers=1)
+    school.teach(lambda: learned.append(1))
+    school._thread.fails = False
+    finished(school)
+
+    assert learned == [1]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]

@@ -1,0 +1,224 @@
+"""Planning around a real store: what is planned, and that nothing costs a call."""
+
+import asyncio
+import logging
+import threading
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.calls import eligibility
+from proxy.prefix.explain.reasons import Reason
+from proxy.prefix.planned import Asked, Draft, Planned, Unplanned
+from proxy.prefix.planner import Planner
+from proxy.records.feature_mode import Mode, Place
+from proxy.services.planning import planning as planning_
+from proxy.services.planning.planning import Planning
+from proxy.store.store import Store
+from slo.usage import Usage
+from tests.fakes.clock import played
+from tests.fakes.desk import call
+from tests.proxy.prefix.askings import NOW, SECRET, body, said, talk
+from tests.proxy.services.planning.plannings import (
+    LARGE,
+    PLACE,
+    ROUTE,
+    Clock,
+    chat,
+    kept,
+    made,
+    opened,
+    planned,
+    run,
+)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        call(body(said("user", "hi"))),
+        call(body(*talk(0)), endpoint="embeddings"),
+        call(body(*talk(0)), endpoint="completions"),
+        call(body(*talk(0)), method="GET"),
+    ],
+)
+def test_what_no_cache_would_keep_is_not_planned(store, asked):
+    with made(store) as planning:
+        found = run(planning.planned(asked, ROUTE))
+
+    assert isinstance(found, Unplanned)
+    assert found.why == ""
+    assert found.reason in {eligibility.NO_PROMPT, eligibility.UNDER_2_KB}
+
+
+def test_tags_are_taken_off_however_small_a_prompt_is(store):
+    asked = call(body(said("system", "<tg:variable>It is noon.</tg:variable>"), said("user", "?")))
+    with made(store) as planning:
+        found = planned(run(planning.planned(asked, ROUTE)))
+
+    assert b"<tg:" not in found.body
+
+
+def test_what_is_huge_goes_as_it_came(store):
+    asked = call(body(said("user", "x" * eligibility.HUGE)))
+    with made(store) as planning:
+        assert run(planning.planned(asked, ROUTE)) == Unplanned("the prompt is too large to plan")
+
+
+def test_a_feature_for_which_planning_is_off_goes_as_it_came(tmp_path):
+    store = opened(tmp_path, Store, Mode.OFF)
+    with made(store) as planning:
+        assert run(planning.planned(chat(), ROUTE)) == Unplanned(reason="off")
+    store.close(5)
+
+
+def test_a_feature_that_is_suspended_goes_as_it_came_and_says_so(store):
+    store.layouts.suspend(PLACE.whole, "it cost more", NOW)
+    store.board.refresh()
+    with made(store) as planning:
+        assert run(planning.planned(chat(), ROUTE)) == Unplanned("planning is suspended")
+
+
+def test_what_cannot_be_planned_goes_as_it_came_with_the_reason(store):
+    asked = call(orjson.dumps({"model": "m", "messages": "x" * 4_096}))
+    with made(store) as planning:
+        found = run(planning.planned(asked, ROUTE))
+
+    assert isinstance(found, Unplanned)
+    assert found.why.startswith("not a chat body")
+    assert len(found.why) <= planning_._WORDS
+
+
+def test_a_planner_that_fails_costs_no_call(store, caplog):
+    class Broken(Planner):
+        def draft(self, asked: Asked) -> Draft:
+            raise ZeroDivisionError
+
+    with made(store, Broken(SECRET)) as planning:
+        assert run(planning.planned(chat(), ROUTE)) == Unplanned("planning failed")
+        assert not planning._lock.locked()
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+
+
+def test_a_planner_that_hangs_is_not_waited_for(store, caplog):
+    over = threading.Event()
+
+    class Hangs(Planner):
+        def draft(self, asked: Asked) -> Draft:
+            over.wait(60)
+            return super().draft(asked)
+
+    with made(store, Hangs(SECRET)) as planning:
+        found = played(planning.planned(call(body(said("user", LARGE))), ROUTE))
+        while_it_hangs = played(planning.planned(chat(), ROUTE))
+        over.set()
+
+    assert found == while_it_hangs == Unplanned("planning took too long")
+    assert len(caplog.records) == 2
+
+
+class Watched(Planner):
+    """Remembers which thread read a call."""
+
+    def __init__(self) -> None:
+        super().__init__(SECRET, share=0.0)
+        self.threads: list[str] = []
+
+    def draft(self, asked: Asked) -> Draft:
+        self.threads.append(threading.current_thread().name)
+        return super().draft(asked)
+
+
+def test_only_large_prompts_go_to_a_thread(store):
+    planner = Watched()
+
+    async def work(planning: Planning) -> None:
+        for asked in (chat(), call(body(said("user", LARGE)))):
+            assert isinstance(await planning.planned(asked, ROUTE), Planned)
+
+    with made(store, planner) as planning:
+        run(work(planning))
+    assert planner.threads == [threading.current_thread().name, "planning_0"]
+
+
+def test_a_prompt_that_comes_while_another_is_planned_waits_in_a_thread(store):
+    planner = Watched()
+
+    async def work(planning: Planning) -> Planned | Unplanned:
+        async with asyncio.TaskGroup() as group:
+            with planning._lock:
+                task = group.create_task(planning.planned(chat(), ROUTE))
+                await asyncio.sleep(0)
+        return task.result()
+
+    with made(store, planner) as planning:
+        assert isinstance(run(work(planning)), Planned)
+    assert planner.threads == ["planning_0"]
+
+
+def test_calls_that_begin_and_end_hold_nobody_back(store):
+    async def work(planning: Planning) -> None:
+        for _ in range(3):
+            found = await planning.planned(chat(), ROUTE)
+            for each in (found, Unplanned()):
+                planning.begun(each)
+                planning.ended(each)
+            assert planning._fanout._doors == {}
+
+    with made(store) as planning:
+        run(work(planning))
+
+
+def test_an_answer_says_why_the_cache_missed(store):
+    with made(store) as planning:
+        found = run(kept(planning, chat()))
+        miss = planning.settled(found, Usage(input=3_000))
+
+    assert miss is not None
+    assert miss.reason == "first_seen"
+
+
+def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(store, caplog):
+    clock = Clock()
+    with made(store, now=clock) as planning:
+        planning.refused(planned(run(planning.planned(chat(), ROUTE))))
+        left = run(planning.planned(chat(), ROUTE))
+        clock.now += planning_._REST
+        again = run(planning.planned(chat(), ROUTE))
+
+    assert left == Unplanned("an upstream refused what was planned")
+    assert isinstance(again, Planned)
+    assert "took it as it came" in caplog.text
+
+
+def test_features_that_are_left_alone_are_bounded(store):
+    with made(store) as planning:
+        found = planned(run(planning.planned(chat(), ROUTE)))
+        planning._refused = {Place("t", str(n)): 0.0 for n in range(planning_._WAITING + 1)}
+        planning.refused(found)
+
+    assert planning._refused.keys() == {found.place}
+
+
+def test_an_answer_waits_for_no_prompt_that_is_planned(store):
+    with made(store) as planning:
+        found = run(kept(planning, chat()))
+        with planning._lock:
+            miss = planning.settled(found, Usage(input=3_000))
+        assert miss is not None
+        assert miss.reason is Reason.FIRST_SEEN
+        assert planning.settled(Unplanned(), Usage(input=3_000)) is None
+
+
+def test_a_planner_that_fails_costs_no_answer(store, caplog):
+    class Broken(Planner):
+        def settled(self, *args: Any, **kwargs: Any) -> None:
+            raise ZeroDivisionError
+
+    with made(store, Broken(SECRET, share=0.0)) as planning:
+        found = run(kept(planning, chat()))
+
+        assert planning.settled(found, None) is None
+        assert not planning._lock.locked()
+    assert "is lost" in caplog.text

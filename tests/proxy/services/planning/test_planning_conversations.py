@@ -1,0 +1,289 @@
+"""What was decided for a conversation is shared through the store, and holds."""
+
+import asyncio
+from itertools import count
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.prefix.breakpoints.plan import Arm
+from proxy.prefix.planned import Draft, Planned, Unplanned
+from proxy.prefix.planner import Planner
+from proxy.services.planning import planning as planning_
+from proxy.services.planning.planning import Planning
+from proxy.store.store import Store
+from tests.fakes.clock import played
+from tests.fakes.desk import call
+from tests.proxy.prefix.askings import NOW, SECRET, body, said, talk, tool
+from tests.proxy.services.planning.plannings import (
+    LARGE,
+    ROUTE,
+    Away,
+    Slow,
+    chat,
+    kept,
+    made,
+    opened,
+    planned,
+    run,
+)
+
+
+def names(found: Planned | Unplanned) -> list[str]:
+    assert isinstance(found, Planned)
+    return [each["function"]["name"] for each in orjson.loads(found.body)["tools"]]
+
+
+def test_what_was_decided_for_a_conversation_is_kept_before_its_answer_ends(store):
+    with made(store) as planning:
+        found = run(kept(planning, chat(tools=[tool("a")])))
+
+    assert store.plans.find(found.draft.conversation.hex(), NOW) == found.plan
+
+
+def test_another_process_goes_on_as_the_first_began(store):
+    tools = [tool("b"), tool("a")]
+    with made(store, Planner(SECRET, share=1.0)) as first, made(store) as second:
+        run(kept(first, chat(tools=tools)))
+        found = run(kept(second, chat(1, tools=tools)))
+
+    assert found.plan.arm is Arm.CONTROL
+    assert names(found) == ["b", "a"]
+
+
+def test_a_conversation_nobody_has_heard_of_is_joined(store):
+    with made(store) as planning:
+        found = run(kept(planning, chat(2, tools=[tool("b"), tool("a")])))
+
+    assert found.plan.joined
+    assert names(found) == ["b", "a"]
+
+
+@pytest.mark.parametrize("kind", [Away, Slow])
+def test_a_conversation_the_store_says_nothing_of_is_joined_in_time(tmp_path, kind, caplog):
+    store = opened(tmp_path, kind)
+    with made(store) as planning:
+        found = planned(played(planning.planned(chat(1), ROUTE)))
+    store.close(5)
+
+    assert found.plan.joined
+    assert "is not known" in caplog.text
+
+
+def test_the_first_to_keep_a_plan_decides_for_both(store):
+    with made(store, Planner(SECRET, share=1.0)) as first, made(store) as second:
+        run(kept(first, chat(tools=[tool("b"), tool("a")])))
+        begun = run(kept(second, chat(tools=[tool("b"), tool("a")])))
+        found = run(kept(second, chat(1, tools=[tool("b"), tool("a")])))
+
+    assert begun.plan.arm is Arm.TREATED
+    assert found.plan.arm is Arm.CONTROL
+    assert names(found) == ["b", "a"]
+
+
+def test_of_calls_that_begin_a_conversation_at_once_the_first_decides(store):
+    tools = [[tool("b")], [tool("a"), tool("b")]]
+
+    async def work(planning: Planning) -> list[Planned | Unplanned]:
+        calls = (
+            call(body(said("system", LARGE), said("user", "Well?"), tools=each)) for each in tools
+        )
+        return await asyncio.gather(*(planning.planned(each, ROUTE) for each in calls))
+
+    with made(store) as planning:
+        found = run(work(planning))
+
+    assert sorted(map(names, found), key=len) in ([["b"], ["b", "a"]], [["b"], ["a", "b"]])
+    assert len(planned(found[0]).plan.tools) != len(planned(found[1]).plan.tools)
+
+
+def test_a_tool_another_process_met_first_keeps_its_place(store):
+    def tools(*each: str) -> list[Any]:
+        return [tool(name) for name in each]
+
+    with made(store) as first, made(store) as second:
+        run(kept(first, chat(tools=tools("m"))))
+        run(kept(second, chat(1, tools=tools("m", "z"))))
+        found = run(kept(first, chat(2, tools=tools("m", "z", "a"))))
+        again = run(kept(second, chat(3, tools=tools("m", "z", "a"))))
+
+    assert names(found) == names(again) == ["m", "z", "a"]
+
+
+def test_a_call_that_was_not_planned_has_nothing_to_wait_for(store):
+    with made(store) as planning:
+        run(planning.kept(Unplanned()))
+
+
+def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
+    store = opened(tmp_path, Slow)
+
+    async def work(planning: Planning) -> float:
+        loop = asyncio.get_running_loop()
+        found = await planning.planned(chat(), ROUTE)
+        began = loop.time()
+        await planning.kept(found)
+        return loop.time() - began
+
+    with made(store) as planning:
+        took = played(work(planning))
+    store.close(5)
+
+    assert took == pytest.approx(planning_._DEADLINE)
+
+
+def test_a_plan_that_could_not_be_kept_holds_here(tmp_path, caplog):
+    store = opened(tmp_path, Away)
+    with made(store) as planning:
+        begun = run(kept(planning, chat()))
+        assert planning._planner.plan(begun.draft) == begun.plan
+    store.close(5)
+
+    assert "for 1 conversation is lost" in caplog.text
+
+
+def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):
+    """A gateway that begins conversations all the time never has nothing to keep."""
+
+    async def work(planning: Planning) -> None:
+        found, others = await planning.planned(chat(), ROUTE), count()
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(planning.kept(found))
+            while not task.done():
+                other = call(body(*talk(0, opening=f"I am {next(others)}.")))
+                await planning.planned(other, ROUTE)
+                await asyncio.sleep(0)
+            assert planning._keeping
+
+    with made(store) as planning:
+        run(work(planning))
+
+
+def test_plans_on_their_way_to_the_store_are_bounded(store):
+    with made(store) as planning:
+        waiting: dict[str, Any] = {str(number): None for number in range(planning_._WAITING)}
+        planning._keeping = waiting
+        found = planned(run(planning.planned(chat(), ROUTE)))
+
+        assert len(planning._keeping) == planning_._WAITING
+        assert planning._planner.plan(found.draft) == found.plan
+
+
+def test_what_waits_for_the_store_holds_no_words(tmp_path):
+    store = opened(tmp_path, Slow)
+
+    async def work(planning: Planning) -> Draft:
+        await planning.planned(chat(), ROUTE)
+        ((draft, _),) = planning._keeping.values()
+        return draft
+
+    with made(store) as planning:
+        draft = played(work(planning))
+    store.close(5)
+
+    assert (draft.asked.body, draft.prompt.messages) == (b"", ())
+
+
+#: What an agent says at the beginning of each of its sessions.
+REMINDERS = [said("user", f"Rule {number} of this house.") for number in range(3)]
+
+
+def session(name: str, *first: Any) -> list[Any]:
+    """The calls of a session, each with one more answer of its own."""
+    messages, calls = [said("system", LARGE[:4_000]), *REMINDERS, *first], []
+    for turn in range(6):
+        calls.append(call(body(*messages)))
+        messages += [said("assistant", f"{name}: {turn}."), said("user", f"{name}: on.")]
+    return calls
+
+
+def identities(
+    sessions: list[list[Any]], *replicas: Planning, since: int = 0
+) -> list[set[tuple[bytes, Arm]]]:
+    """How each session is told, calls of all in turns and those of one by replicas in turns."""
+
+    async def work() -> list[set[tuple[bytes, Arm]]]:
+        found: list[set[tuple[bytes, Arm]]] = [set() for _ in sessions]
+        for turn in range(6):
+            for at, calls in enumerate(sessions):
+                one = await kept(replicas[(at + turn) % len(replicas)], calls[turn])
+                if turn >= since:
+                    found[at].add((one.draft.conversation, one.plan.arm))
+        return found
+
+    return run(work())
+
+
+def test_sessions_that_begin_alike_are_told_apart_by_all_replicas(store):
+    sessions = [session(f"S{n}", said("user", f"I am {n}.")) for n in range(10)]
+    with made(store, Planner(SECRET, share=0.5)) as one, made(store, Planner(SECRET)) as two:
+        found = identities(sessions, one, two)
+
+    assert {len({name for name, _ in each}) for each in found} == {1}
+    assert len(set[Any]().union(*found)) == 10
+
+
+def test_replicas_agree_on_who_goes_on_with_what_all_began(store):
+    sessions = [session(f"S{n}") for n in range(6)]
+    planners = [Planner(SECRET, share=0.5) for _ in range(2)]
+    with made(store, planners[0]) as one, made(store, planners[1]) as two:
+        found = identities(sessions, one, two, since=1)
+
+    assert {len(each) for each in found} == {1}
+    assert len(set[Any]().union(*found)) == 6
+
+
+def test_a_restart_in_the_middle_changes_nothing(store):
+    sessions = [session(f"S{n}", said("user", f"I am {n}.")) for n in range(4)]
+    with made(store) as before:
+        first = [run(kept(before, calls[at])) for calls in sessions for at in range(3)]
+    with made(store) as after:
+        last = [run(kept(after, calls[4])) for calls in sessions]
+
+    names = [each.draft.conversation for each in last]
+    assert names == [each.draft.conversation for each in first[2::3]]
+    assert len(set(names)) == 4
+    assert not any(each.plan.joined for each in last)
+
+
+def test_of_sessions_that_go_on_at_once_with_what_all_began_each_is_its_own(store):
+    sessions = [session(f"S{n}") for n in range(6)]
+
+    async def work(planning: Planning) -> list[set[bytes]]:
+        found: list[set[bytes]] = [set() for _ in sessions]
+        for turn in range(4):
+            calls = [planning.planned(each[turn], ROUTE) for each in sessions]
+            for at, one in enumerate(await asyncio.gather(*calls)):
+                found[at] |= {planned(one).draft.conversation} if turn else set()
+        return found
+
+    with made(store) as planning:
+        found = run(work(planning))
+
+    assert {len(each) for each in found} == {1}
+    assert len(set[bytes]().union(*found)) == 6
+
+
+class Counting(Store):
+    """A database that counts what it is asked."""
+
+    asked = 0
+
+    async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
+        self.asked += getattr(question, "__name__", "") == "find_all"
+        return await super().ask(question, *args, **kwargs)
+
+
+def test_a_store_is_asked_once_a_call_at_most(tmp_path):
+    store = opened(tmp_path, Counting)
+    asked = []
+    with made(store) as planning:
+        for one in session("S"):
+            before = store.asked
+            run(kept(planning, one))
+            asked.append(store.asked - before)
+    store.close(5)
+
+    assert asked[0] == 0  # nothing is known of what begins
+    assert max(asked) == 1

@@ -1,0 +1,151 @@
+"""Which layout a conversation begins with, and keeps."""
+
+from functools import cache
+
+import msgspec
+import orjson
+import pytest
+
+from proxy.calls import eligibility
+from proxy.prefix.breakpoints.plan import Plan
+from proxy.prefix.layouts.layout import Layout
+from proxy.prefix.planned import Planned, Unplanned
+from proxy.records.call import Call
+from proxy.services.planning import planning as planning_
+from proxy.store.store import Store
+from tests.fakes.clock import played
+from tests.fakes.desk import call
+from tests.proxy.prefix.askings import NOW, RULES, WAYS, body, learned, talk
+from tests.proxy.services.planning.plannings import (
+    ABOVE,
+    PLACE,
+    ROUTE,
+    Away,
+    Clock,
+    Slow,
+    kept,
+    made,
+    opened,
+    planned,
+    run,
+)
+
+
+def opening(found: Planned | Unplanned) -> str:
+    content = orjson.loads(planned(found).body)["messages"][0]["content"]
+    return str(content if isinstance(content, str) else content[0]["text"])
+
+
+@cache
+def layout(words: str = ABOVE) -> Layout:
+    found = learned(
+        WAYS["openai-interval"],
+        (body(*talk(0, words.format(n) + RULES, f"I am {n}.")) for n in range(30)),
+        feature="chat",
+    )
+    assert found is not None
+    return found
+
+
+def approved(store: Store, found: Layout, digest: str) -> int:
+    proposal = store.layouts.propose(PLACE, digest, msgspec.json.encode(found).decode(), NOW)
+    assert proposal is not None
+    store.layouts.approve(PLACE, proposal.version, "ann", NOW)
+    store.board.refresh()
+    return proposal.version
+
+
+def numbered(turns: int = 0, opening: str = "Well?") -> Call:
+    return call(body(*talk(turns, ABOVE.format(turns) + RULES, opening)))
+
+
+def test_a_layout_holds_for_conversations_that_begin_once_it_holds(store):
+    clock = Clock()
+    with made(store, now=clock) as planning:
+        approved(store, layout(), "d1")
+        before = run(kept(planning, numbered()))
+        clock.now += 60
+        goes_on = run(kept(planning, numbered(1)))
+        after = run(kept(planning, numbered(opening="And this?")))
+
+    assert [each.plan.layout for each in (before, goes_on, after)] == [0, 0, 1]
+    assert [opening(each).startswith("Call number") for each in (before, goes_on, after)] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_conversation_keeps_a_layout_that_holds_no_more(store):
+    """Also in a process that has never known it."""
+    clock = Clock()
+    clock.now = NOW + 60
+    with made(store, now=clock) as first, made(store, now=clock) as second:
+        approved(store, layout(), "d1")
+        run(kept(first, numbered()))
+        for digest in ("d2", "d3"):
+            approved(store, Layout(), digest)
+        found = [run(kept(each, numbered(1))) for each in (first, second)]
+
+    assert (PLACE, 1) not in store.board.standings.moves
+    for each in found:
+        assert each.plan.layout == 1
+        assert not opening(each).startswith("Call number")
+
+
+def test_a_layout_that_nobody_has_any_more_moves_nothing(store):
+    with made(store) as planning:
+        draft = planning._planner.draft(eligibility.asked(numbered()))
+        planning._planner.adopt(draft, Plan(layout=9))
+        found = run(kept(planning, numbered()))
+
+    assert opening(found).startswith("Call number")
+
+
+@pytest.mark.parametrize("kind", [Away, Slow])
+def test_a_layout_the_store_says_nothing_of_moves_nothing(tmp_path, kind, caplog):
+    store = opened(tmp_path, kind)
+    with made(store) as planning:
+        draft = planning._planner.draft(eligibility.asked(numbered()))
+        planning._planner.adopt(draft, Plan(layout=9))
+        found = played(planning.planned(numbered(), ROUTE))
+    store.close(5)
+
+    assert opening(found).startswith("Call number")
+    assert "A layout is not known" in caplog.text
+
+
+def test_a_layout_that_cannot_be_read_moves_nothing(store):
+    store.layouts.propose(PLACE, "d", '{"moves":7}', NOW - 60)
+    store.layouts.approve(PLACE, 1, "ann", NOW - 60)
+    store.board.refresh()
+    with made(store) as planning:
+        found = run(kept(planning, numbered()))
+
+    assert found.plan.layout == 1
+    assert opening(found).startswith("Call number")
+
+
+def test_layouts_that_were_read_are_bounded(store):
+    with made(store) as planning:
+        for version in range(planning_._WAITING + 10):
+            planning._remember((PLACE, version), "{}")
+
+        assert len(planning._moves) <= planning_._WAITING + 1
+
+
+def test_a_conversation_that_begins_again_begins_with_the_newest_layout(store):
+    clock = Clock()
+    with made(store, now=clock) as planning:
+        before = run(kept(planning, numbered()))
+        version = approved(store, layout(), "newer")
+        clock.now += 60
+        again = run(kept(planning, numbered()))
+        goes_on = run(kept(planning, numbered(1)))
+
+    assert (before.plan.layout, again.plan.layout) == (0, version)
+    assert again.plan.anew
+    assert goes_on.plan.layout == version
+    found = store.plans.find(again.draft.conversation.hex(), NOW)
+    assert found is not None
+    assert found.layout == version

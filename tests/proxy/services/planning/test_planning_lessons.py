@@ -1,0 +1,148 @@
+"""What answered calls teach, beside the calls and at nobody's cost."""
+
+import logging
+import threading
+from typing import Any
+
+from sqlalchemy.exc import OperationalError
+
+from proxy.prefix.explain.reasons import Miss
+from proxy.prefix.planner import Planner
+from proxy.records.feature_mode import Place
+from proxy.services.planning import planning as planning_
+from proxy.services.planning.planning import Planning
+from slo.usage import Usage
+from tests.fakes.desk import call
+from tests.proxy.prefix.askings import RULES, SECRET, body, said, talk
+from tests.proxy.services.planning.plannings import (
+    ABOVE,
+    PLACE,
+    ROUTE,
+    chat,
+    kept,
+    made,
+    planned,
+    run,
+)
+
+
+def lessons_are_learned(planning: Planning) -> None:
+    over = threading.Event()
+    planning._school.teach(over.set)
+    assert over.wait(10)
+
+
+def test_a_very_long_conversation_is_told_what_it_missed_and_learned_from_in_a_thread(store):
+    messages = [said("user", f"{number} {RULES[:40]}") for number in range(planning_._MANY + 1)]
+    with made(store) as planning:
+        found = planned(run(planning.planned(call(body(*messages)), ROUTE)))
+
+        planning.settled(found, Usage(input=20_000))
+        lessons_are_learned(planning)
+        edited = [said("user", "Otherwise."), *messages[1:]]
+        again = planned(run(planning.planned(call(body(*edited)), ROUTE)))
+        miss = planning.settled(again, Usage(input=20_000))
+
+    assert again.evidence.before is not None
+    assert miss is not None
+
+
+def test_what_a_call_missed_is_not_looked_for_again_where_it_is_learned_from(store):
+    class Once(Planner):
+        def settled(self, *args: Any, **kwargs: Any) -> Miss | None:
+            raise AssertionError
+
+    with made(store, Once(SECRET, share=0.0)) as planning:
+        found = run(kept(planning, chat()))
+        with planning._lock:
+            miss = planning.settled(found, Usage(input=3_000))
+        lessons_are_learned(planning)
+        again = run(kept(planning, chat()))
+
+    assert miss is not None
+    assert again.evidence.before is not None
+
+
+def taught(planning: Planning, calls: int = 30) -> None:
+    """Answer as many calls, each of which says its number above the rules."""
+
+    async def work() -> None:
+        for number in range(calls):
+            raw = body(*talk(0, ABOVE.format(number) + RULES, f"I am {number}."))
+            found = await kept(planning, call(raw))
+            planning.settled(found, Usage(input=3_000))
+
+    run(work())
+    lessons_are_learned(planning)
+
+
+def test_what_calls_show_is_proposed(store):
+    with made(store) as planning:
+        taught(planning)
+    (found,) = store.layouts.proposals(PLACE)
+
+    assert (found.version, found.state.value) == (1, "proposed")
+    assert "Detail 1" in found.moves
+
+
+def test_what_is_shown_again_is_the_same_proposal(store):
+    with made(store) as planning:
+        taught(planning, 80)
+
+    assert len(store.layouts.proposals(PLACE)) == 1
+
+
+def test_calls_that_show_nothing_propose_nothing(store):
+    with made(store) as planning:
+        found = run(kept(planning, chat()))
+        for _ in range(30):
+            planning.settled(found, None)
+        lessons_are_learned(planning)
+
+    assert store.layouts.proposals(PLACE) == []
+
+
+def test_a_lesson_the_store_does_not_take_is_told_of(store, caplog):
+    def propose(*args: object) -> None:
+        raise OperationalError("INSERT", {}, OSError("away"))
+
+    store.layouts.propose = propose
+    with made(store) as planning:
+        taught(planning)
+
+    told = {r.levelno for r in caplog.records if "taught nothing" in r.message}
+    assert told == {logging.WARNING}
+
+
+def test_a_lesson_that_fails_harms_no_other(store, caplog):
+    with made(store) as planning:
+        found = run(kept(planning, chat()))
+        lessons, planning._lessons = planning._lessons, None  # type: ignore[assignment]
+        planning.settled(found, None)
+        lessons_are_learned(planning)
+        planning._lessons = lessons
+        planning.settled(found, None)
+        lessons_are_learned(planning)
+
+    assert [record.message for record in caplog.records] == ["A call taught nothing"]
+    assert len(lessons) == 1
+
+
+def test_features_whose_calls_are_counted_are_bounded(store):
+    with made(store) as planning:
+        planning._calls.update(Place("t", str(n)) for n in range(planning_._WAITING))
+        found = run(kept(planning, chat()))
+        planning.settled(found, None)
+        lessons_are_learned(planning)
+
+    assert len(planning._calls) <= 1
+
+
+def test_a_call_that_is_answered_while_the_gateway_stops_teaches_nothing(store, caplog):
+    with made(store) as planning:
+        found = run(kept(planning, chat()))
+        planning.close()
+        planning.settled(found, None)
+
+    assert len(planning._lessons) == 0
+    assert caplog.records == []

@@ -1,0 +1,143 @@
+"""Asking providers about their caches, in a running gateway; and Responses calls."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import orjson
+
+from proxy.prefix.explain.diagnostics import Heard
+from proxy.prefix.explain.reasons import Reason, Said
+from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.provider_diagnostics import REST
+from proxy.records.call import Call
+from proxy.records.feature_mode import Mode
+from proxy.services.planning import planning as planning_
+from proxy.services.planning.planning import Planning
+from proxy.store.store import Store
+from slo.usage import Usage
+from tests.fakes.desk import call, route
+from tests.proxy.prefix.askings import RULES, said
+from tests.proxy.services.planning.plannings import Clock, chat, made, opened, planned, run
+
+ANSWERED = Usage(input=9_000)
+CLAUDE = route("claude", kind="anthropic", regime="anthropic-breakpoint")
+CLAUDE = replace(CLAUDE, upstream=replace(CLAUDE.upstream, tells_misses=True))
+OPENAI = route("openai", regime="openai-breakpoint")
+OPENAI = replace(OPENAI, upstream=replace(OPENAI.upstream, tells_misses=True))
+
+
+async def asked(planning: Planning, turns: int) -> Planned:
+    found = await planning.planned(chat(turns), CLAUDE)
+    await planning.kept(found)
+    return planned(found)
+
+
+def about(found: Planned) -> Any:
+    return None if found.question is None else msgspec.json.decode(found.question.value)
+
+
+def test_the_next_call_asks_about_the_answer_that_was_heard(store):
+    async def work(planning: Planning) -> tuple[Planned, Planned]:
+        first = await asked(planning, 0)
+        planning.settled(first, ANSWERED, Heard("msg_1"))
+        return first, await asked(planning, 1)
+
+    with made(store) as planning:
+        first, second = run(work(planning))
+
+    assert about(first) == {"previous_message_id": None}
+    assert about(second) == {"previous_message_id": "msg_1"}
+
+
+def test_what_a_provider_says_is_joined_to_a_miss(store):
+    with made(store) as planning:
+        found = run(asked(planning, 0))
+        heard = Heard("msg_1", Said(Reason.PARAMETER_CHANGED, "the model changed"))
+        miss = planning.settled(found, ANSWERED, heard)
+
+    assert miss is not None
+    assert miss.reason is Reason.PARAMETER_CHANGED
+    assert miss.detail.startswith("the provider says the model changed")
+
+
+SAID = Heard("msg_1", Said(Reason.PARAMETER_CHANGED, "the model changed", 8_000))
+
+
+def test_what_a_provider_says_is_told_without_waiting_for_a_prompt_that_is_planned(store):
+    with made(store) as planning:
+        found = run(asked(planning, 0))
+        with planning._lock:
+            miss = planning.settled(found, ANSWERED, SAID)
+
+    assert miss is not None
+    assert miss.reason is Reason.PARAMETER_CHANGED
+    assert miss.tokens == 8_000
+
+
+def test_what_a_provider_says_of_a_long_call_is_told(store):
+    with made(store) as planning:
+        found = run(asked(planning, planning_._MANY // 2))
+        miss = planning.settled(found, ANSWERED, SAID)
+
+    assert len(found.evidence.sent.blocks) > planning_._MANY
+    assert miss is not None
+    assert miss.detail.startswith("the provider says the model changed; by our account nothing")
+    assert miss.tokens == 8_000
+
+
+def test_where_a_call_that_asked_was_refused_the_question_goes_before_the_plan(store, caplog):
+    clock = Clock()
+    with made(store, now=clock) as planning:
+        planning.refused(run(asked(planning, 0)))
+        second = run(asked(planning, 0))
+        planning.refused(second)
+        third = run(planning.planned(chat(), CLAUDE))
+        clock.now += REST
+        fourth = run(asked(planning, 0))
+
+    assert about(second) is None
+    assert third == Unplanned("an upstream refused what was planned")
+    assert about(fourth) is not None
+    assert "it is not asked" in caplog.text
+
+
+def respond(*, stored: bool, **fields: Any) -> Call:
+    sent = {"model": "any", "instructions": RULES, "input": [said("user", "Hm?")], **fields}
+    return call(orjson.dumps({**sent, "store": stored}), endpoint="responses")
+
+
+def test_no_layout_is_begun_where_a_provider_keeps_what_it_is_sent(tmp_path):
+    class Learned(Planning):
+        """As if every feature had a layout."""
+
+        def _layout(self, *args: Any) -> None:
+            used.append(args)
+
+    used: list[Any] = []
+    store = opened(tmp_path, Store, Mode.APPLY)
+    with made(store) as planning:
+        planning.__class__ = Learned
+        run(planning.planned(respond(stored=True), OPENAI))
+        assert used == []
+        run(planning.planned(respond(stored=False), OPENAI))
+        assert len(used) == 1
+    store.close(5)
+
+
+def test_a_response_that_goes_on_from_another_goes_as_it_came_and_says_why(store):
+    with made(store) as planning:
+        found = run(planning.planned(respond(stored=True, previous_response_id="resp_1"), OPENAI))
+
+    assert found == Unplanned("it goes on from what its provider keeps")
+
+
+def test_a_response_asks_about_the_one_before(store):
+    async def work(planning: Planning) -> Planned:
+        first = planned(await planning.planned(respond(stored=True), OPENAI))
+        planning.settled(first, ANSWERED, Heard("resp_1"))
+        items = [said("user", "Hm?"), said("assistant", "Yes."), said("user", "So?")]
+        return planned(await planning.planned(respond(stored=True, input=items), OPENAI))
+
+    with made(store) as planning:
+        assert about(run(work(planning))) == {"comparison_response_id": "resp_1"}

@@ -1,0 +1,162 @@
+"""What a running gateway does now and then."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from proxy.records.feature_mode import Place
+from proxy.services.planning.upkeep import guard, keep_known_keys, retain
+from proxy.settings import Settings
+from proxy.store.sql.guarding import Suspension, suspend_harmful
+from proxy.store.sql.known_keys import FILE_NAME, remove_known_keys
+from proxy.store.store import Store
+from tests.fakes.alerts import Notified
+from tests.fakes.clock import played
+
+NOW = 1_790_000_000.0
+nobody = partial(guard, say=lambda _: True)
+DAY = 86_400.0
+HOUR = 3_600.0
+Answer = Callable[..., Any]
+
+
+class Asked(Store):
+    """Notes what is asked of it, and when; answers as it is told."""
+
+    answer: Answer = staticmethod(lambda *_args: None)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.asked: list[tuple[float, Any, tuple[Any, ...]]] = []
+
+    async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
+        self.asked.append((asyncio.get_running_loop().time(), question, args))
+        return self.answer(len(self.asked), question)
+
+
+def store(folder: Path, answer: Answer) -> Asked:
+    found = Asked.open(f"sqlite:///{folder}/thriftgate.db", folder / "journal")
+    found.answer = answer
+    return found
+
+
+def watched(opened: Asked, work: Callable[..., Awaitable[None]], hours: float) -> None:
+    """Let the work go on for so long; time passes at once."""
+
+    async def run() -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(work(opened, 30, lambda: NOW), hours * HOUR)
+
+    try:
+        played(run())
+    finally:
+        opened.close(5)
+
+
+def away(number: int, *_: object) -> list[Suspension]:
+    if number == 1:
+        raise OperationalError("SELECT", {}, OSError("away"))
+    return []
+
+
+def test_receipts_plans_and_notes_that_are_old_are_dropped_every_hour(tmp_path):
+    opened = store(tmp_path, lambda *_: 0)
+    watched(opened, retain, 2.5)
+    first = opened.asked[0][0]
+
+    assert [(at - first, question) for at, question, _ in opened.asked] == [
+        (hour * HOUR, question)
+        for hour in range(3)
+        for question in (opened.ledger.retain, opened.plans.retain, opened.notes.retain)
+    ]
+    since = [args[0] for _, _, args in opened.asked[:3]]
+    assert since == [NOW - 30 * DAY, NOW - 14 * DAY, NOW - 14 * DAY]
+
+
+def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
+    opened = store(tmp_path, away)
+    watched(opened, retain, 1.5)
+
+    assert [question for _, question, _ in opened.asked] == [
+        opened.ledger.retain,
+        opened.ledger.retain,
+        opened.plans.retain,
+        opened.notes.retain,
+    ]
+    assert "next round" in caplog.text
+
+
+def test_what_planning_saves_is_looked_at_every_quarter_of_an_hour(tmp_path, caplog):
+    opened = store(tmp_path, lambda *_: [])
+    watched(opened, nobody, 1.3)
+    times = [at for at, _, _ in opened.asked]
+
+    assert [at - times[0] for at in times] == [900.0 * n for n in range(5)]
+    assert opened.asked[0][1:] == (
+        suspend_harmful,
+        (opened.savings, opened.layouts, NOW - 30 * DAY, NOW),
+    )
+    assert caplog.records == []
+
+
+def test_the_guard_goes_on_after_a_look_that_failed(tmp_path, caplog):
+    opened = store(tmp_path, away)
+    watched(opened, nobody, 0.6)
+
+    assert len(opened.asked) == 2
+    assert "not measured" in caplog.text
+
+
+def test_a_feature_that_is_suspended_is_told_of(tmp_path, caplog):
+    found = Suspension(Place("team_1", "chat"), "it cost 12 % more")
+    opened = store(tmp_path, lambda *_: [found])
+    alerts = Notified()
+    watched(opened, partial(guard, say=alerts), 0.3)
+
+    (record,) = caplog.records
+    (alert,) = alerts
+    assert alert.subject == "feature chat of team team_1"
+    assert alert.facts == (("found", "it cost 12 % more"),)
+    assert "thriftgate layout resume team_1 chat" in alert.mend
+    assert record.levelname == "ERROR"
+    assert "'chat' of team team_1" in record.getMessage()
+    assert "it cost 12 % more" in record.getMessage()
+
+
+@pytest.mark.parametrize("work", [retain, nobody])
+def test_a_mistake_of_ours_is_not_hidden(tmp_path, work):
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        watched(store(tmp_path, broken), work, 1)
+
+
+def kept_keys(opened: Asked, **fields: Any) -> None:
+    """Write down known keys for ten seconds, which pass at once."""
+    settings = Settings(**fields)
+    watched(opened, lambda *_: keep_known_keys(opened, settings, lambda: NOW), 10 / HOUR)
+
+
+def test_known_keys_are_written_down_beside_the_journal_every_second(tmp_path):
+    opened = store(tmp_path, lambda *_: None)
+    url = "postgresql://db/ledger"
+    kept_keys(opened, folder=tmp_path, database_url=url, serve_known_keys="24h")
+    first = opened.asked[0][0]
+
+    assert [at - first for at, _, _ in opened.asked] == [float(n) for n in range(10)]
+    assert {args for _, _, args in opened.asked} == {(opened.keyring, NOW)}
+
+
+@pytest.mark.parametrize("fields", [{}, {"serve_known_keys": "24h"}])
+def test_where_known_keys_are_never_served_none_are_left_on_disk(tmp_path, fields):
+    opened = store(tmp_path, lambda *_: None)
+    kept_keys(opened, folder=tmp_path, **fields)
+
+    assert [each[1:] for each in opened.asked] == [(remove_known_keys, (tmp_path / FILE_NAME,))]

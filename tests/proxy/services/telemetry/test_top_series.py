@@ -1,0 +1,65 @@
+"""Series for the labels with most calls, and one for all others."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.services.telemetry.top_series import TopSeries
+
+
+def counted(*labels: str, most: int = 2) -> TopSeries[Counter[str]]:
+    top: TopSeries[Counter[str]] = TopSeries(Counter, most)
+    for each in labels:
+        top.count((each,))[each] += 1
+    return top
+
+
+def shown(top: TopSeries[Counter[str]]) -> dict[str, int]:
+    return {labels[0]: series.total() for labels, series in top.items()}
+
+
+def test_the_first_labels_have_a_series_each_and_later_ones_share_one():
+    top = counted("a", "a", "b", "c", "d", "a")
+
+    assert shown(top) == {"a": 3, "b": 1}
+    assert top.other == {"c": 1, "d": 1}
+    assert top.has_other
+
+
+def test_labels_with_twice_the_calls_of_the_least_used_take_its_place_and_begin_at_zero():
+    top = counted("a", "a", "a", "b", "c", "c", "c", "c")
+
+    assert shown(top) == {"a": 3, "c": 2}
+    assert top.other == {"c": 2}
+
+
+def test_a_replaced_series_comes_back_where_it_is_used_most():
+    top = counted(*"ab", *"ccc", *"b" * 20, *"aaa", most=2)
+
+    assert set(shown(top)) == {"b", "c"} or set(shown(top)) == {"a", "b"}
+    assert shown(top)["b"] > 10
+
+
+def test_few_labels_leave_nothing_to_others():
+    assert not counted("a", "b", "a").has_other
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), max_size=300), st.integers(1, 4))
+def test_series_are_bounded_never_fall_and_lose_no_call(labels, most):
+    top: TopSeries[Counter[str]] = TopSeries(Counter, most)
+    ended, before = 0, dict[tuple[str, ...], Counter[str]]()
+    for each in labels:
+        top.count((each,))[each] += 1
+        now = dict(top.items())
+        gone = [series for name, series in before.items() if now.get(name) is not series]
+        ended += sum(series.total() for series in gone)
+        before = now
+        assert len(now) <= most
+    assert ended + sum(each.total() for each in before.values()) + top.other.total() == len(labels)
+
+
+def test_what_waits_is_bounded():
+    top = counted(*(str(number) for number in range(1000)))
+
+    assert len(top._waiting) <= 16

@@ -1,0 +1,162 @@
+"""What the scripts leave in Redis, and what they touch; what they count is promised elsewhere."""
+
+from collections.abc import Awaitable, Sequence
+from typing import Any, Final
+
+import msgspec
+import pytest
+from redis.asyncio import Redis
+from redis.crc import key_slot
+
+from proxy.store.redis.budget_scripts import MARKED
+from proxy.store.redis.budget_store import Shared
+from proxy.store.redis.local_budget_store import Condition, Emptied
+from slo.leases import Lease
+from slo.reservations import KEPT, MEMORY, REMEMBERED, UNBOUND, Claim, Level
+from tests.fakes.redis_keys import SERVER
+from tests.fakes.reservers import CLAIM, asked
+
+NOW: Final = 1000.0
+COUNTER: Final = CLAIM.counter
+
+
+def test_one_script_frees_a_thousand_holds_and_leaves_the_rest_to_the_next(redis_prefix):
+    async def story(store: Shared) -> None:
+        for number in range(1100):
+            claim = Claim(COUNTER, 1, 2000, hard=True, ends=NOW)
+            await store.reserve(f"dead-{number}", [claim], NOW, NOW + 10)
+
+        assert await store.levels([COUNTER], NOW + 10) == [Level(0, 100)]
+        assert await store.levels([COUNTER], NOW + 10) == [Level(0, 0)]
+
+    asked(redis_prefix, story, trusts=True)
+
+
+async def heard(store: Shared, work: Awaitable[Any]) -> Sequence[Sequence[str]]:
+    """The commands that Redis ran for the work: what was sent, then what its scripts called."""
+    commands: list[list[str]] = []
+    async with Redis.from_url(SERVER) as other, other.monitor() as monitor:
+        await work
+        await store._redis.echo(f"{store._keys}end")
+        while True:
+            said = (await monitor.next_command())["command"].split(" ")
+            if said == ["ECHO", f"{store._keys}end"]:
+                return commands
+            if any(store._keys in word for word in said):
+                commands.append(said)
+
+
+def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_prefix):
+    async def story(store: Shared) -> None:
+        user = Claim("user:{odd}:name", 1, 10, hard=True, ends=NOW)
+        counters = [CLAIM.counter, user.counter]
+
+        async def work() -> None:
+            for name in "abc":
+                await store.reserve(name, [CLAIM, user], NOW, NOW + (0 if name == "c" else 60))
+            with pytest.raises(Emptied):
+                await store.reserve("e", [CLAIM], NOW, NOW + 60, only_whole=True)
+            await store.turn(Condition.EMPTY, Condition.WHOLE, NOW)
+            assert await store.condition(NOW) is Condition.WHOLE
+            await store.reserve("e", [CLAIM, user], NOW, NOW + 60, only_whole=True)
+            await store.extend("a", counters, NOW, NOW + 60)
+            await store.settle("a", dict.fromkeys(counters, 3), NOW)
+            await store.levels(counters, NOW)
+            await store.lift({COUNTER: 30}, NOW)
+            report = Lease(CLAIM, Level(0, 0), NOW).report(COUNTER, 1, NOW, int(NOW))
+            report = msgspec.structs.replace(report, spent={1000: 7, 1001: 8})
+            await store.report("lease/x", [report], NOW, 60)
+            checkpoint = await store.begin_checkpoint(NOW, 5)
+            await store.settle("b", dict.fromkeys(counters, 3), NOW)
+            await store.restore({COUNTER: 30}, checkpoint, NOW)
+
+        given: set[str] = set()
+        touched = 0
+        for command, *words in await heard(store, work()):
+            if command == "EVALSHA":
+                given = set(words[2 : 2 + int(words[1])])
+                assert len({key_slot(key.encode()) for key in given}) == 1
+            elif command not in {"SCRIPT", "EVAL"}:
+                assert words[0] in given
+                touched += 1
+        assert touched > 50
+
+    asked(redis_prefix, story)
+
+
+def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
+    async def story(store: Shared) -> None:
+        seconds, _ = await store._redis.time()
+        month = Claim("month", 1, 10, hard=True, ends=seconds + 1000.0)
+        ended = Claim("ended", 1, 10, hard=True, ends=seconds - 1000.0)
+        await store.reserve("a", [month, ended], NOW, NOW + 60)
+        await store.settle("b", {"unknown": 1}, NOW)
+        await store.lift({"lifted": 1}, NOW)
+        await store.turn(Condition.EMPTY, Condition.WHOLE, NOW)
+
+        async def left(key: str) -> float:
+            return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
+
+        for key, expected in {
+            "counter:month": 1000 + KEPT,
+            "holds:month": 1000 + KEPT,
+            "counter:ended": KEPT,
+            "holds:ended": KEPT,
+            "counter:unknown": UNBOUND,
+            "counter:lifted": UNBOUND,
+            "settled": MEMORY,
+            "mark": MARKED,
+        }.items():
+            assert expected - 120 < await left(key) <= expected + 1
+        assert len([key async for key in store._redis.scan_iter(f"{redis_prefix}*")]) == 8
+
+    asked(redis_prefix, story)
+
+
+def test_that_counters_are_being_mended_is_said_until_they_are(redis_prefix):
+    async def story(store: Shared) -> None:
+        await store.turn(Condition.EMPTY, Condition.MENDING, NOW)
+        assert await left(store) == pytest.approx(UNBOUND, abs=120)
+
+    asked(redis_prefix, story)
+
+
+async def left(store: Shared) -> float:
+    """Seconds for which the mark is kept."""
+    return float(await store._redis.pttl(f"{store._keys}mark")) / 1000
+
+
+def test_a_mark_that_is_made_anew_lasts_as_long_again(redis_prefix):
+    async def story(store: Shared) -> None:
+        await store.turn(Condition.EMPTY, Condition.WHOLE, NOW)
+        await store._redis.pexpire(f"{store._keys}mark", 1000)
+        assert await store.turn(Condition.WHOLE, Condition.WHOLE, NOW)
+        assert await left(store) == pytest.approx(MARKED, abs=5)
+
+    asked(redis_prefix, story)
+
+
+def test_that_counters_are_whole_is_asked_in_the_same_round_trip(redis_prefix):
+    async def story(store: Shared) -> None:
+        await store.turn(Condition.EMPTY, Condition.WHOLE, NOW)
+        await store.reserve("a", [CLAIM], NOW, NOW + 60, only_whole=True)
+
+        said = await heard(store, store.reserve("b", [CLAIM], NOW, NOW + 60, only_whole=True))
+        assert [words[0] for words in said].count("EVALSHA") == 1
+        assert said[0][0] == "EVALSHA"
+
+    asked(redis_prefix, story)
+
+
+def test_only_so_many_settled_names_are_remembered(redis_prefix):
+    many = "for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], i, 'old-' .. i) end"
+
+    async def story(store: Shared) -> None:
+        key = f"{store._keys}settled"
+        await store._redis.eval(many, 1, key, str(REMEMBERED))
+        assert await store.settle("new", {COUNTER: 1}, NOW)
+        assert await store._redis.zcard(key) == REMEMBERED
+        assert await store._redis.zscore(key, "old-1") is None
+        assert not await store.settle("new", {COUNTER: 1}, NOW)
+
+    asked(redis_prefix, story, trusts=True)

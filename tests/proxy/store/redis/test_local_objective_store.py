@@ -1,0 +1,457 @@
+"""What replicas share, wherever it is kept: Alone and Together pass the same tests."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from secrets import token_hex
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from proxy.store.redis.local_objective_store import Alone, Counters
+from proxy.store.redis.objective_state import (
+    DRIFT,
+    KEPT,
+    LONGEST_LEASE,
+    LONGEST_SAID,
+    MOST,
+    MOST_CELLS,
+    MOST_EPOCHS,
+    MOST_KEYS,
+    SLOT,
+)
+from proxy.store.redis.objective_store import Together
+from tests.fakes.redis_keys import SERVER
+from tests.fakes.steered import Watch
+
+NOW = 1_790_000_000.0
+HERE = int(NOW // SLOT)
+WEEK = 7 * 86_400.0
+
+
+class Pair(NamedTuple):
+    """Two replicas' ways to the same state, and the time."""
+
+    one: Counters
+    other: Counters
+    watch: Watch
+
+
+Make = Callable[[], Pair]
+Story = Callable[[Pair], Awaitable[Any]]
+
+
+@pytest.fixture(params=["alone", "redis"])
+def make(request: pytest.FixtureRequest) -> Make:
+    """Makes state nobody has used yet, of each kind in turn."""
+    if request.param == "alone":
+
+        def alone() -> Pair:
+            watch = Watch(NOW)
+            store = Alone(watch)
+            return Pair(store, store, watch)
+
+        return alone
+    prefix: str = request.getfixturevalue("redis_prefix")
+
+    def together() -> Pair:
+        watch, name = Watch(NOW), token_hex(4)
+        one, other = (
+            Together(SERVER, name, prefix=prefix, deadline=30.0, clock=watch) for _ in range(2)
+        )
+        return Pair(one, other, watch)
+
+    return together
+
+
+async def led(store: Counters, who: str, seconds: float = 5.0) -> int:
+    """The epoch under which this one leads."""
+    epoch = await store.lead(who, seconds)
+    assert epoch is not None
+    return epoch
+
+
+async def closed(pair: Pair, story: Story) -> Any:
+    try:
+        return await story(pair)
+    finally:
+        await pair.one.aclose()
+        await pair.other.aclose()
+
+
+@pytest.fixture
+def played(make: Make) -> Callable[[Story], Any]:
+    """Plays a story with state of its own."""
+    return lambda story: asyncio.run(closed(make(), story))
+
+
+def test_what_two_replicas_counted_is_told_as_one(played):
+    async def story(pair: Pair) -> None:
+        await pair.one.add({("chat", HERE): (90, 5), ("chat", HERE + 1): (1, 0)})
+        await pair.other.add({("chat", HERE): (4, 1), ("mail", HERE): (0, 7)})
+
+        for each in (pair.one, pair.other):
+            assert await each.read(["chat", "mail", "nobody's"], HERE, HERE + 1) == {
+                ("chat", HERE): (94, 6),
+                ("chat", HERE + 1): (1, 0),
+                ("mail", HERE): (0, 7),
+            }
+
+    played(story)
+
+
+def test_many_additions_at_once_lose_none(played):
+    async def story(pair: Pair) -> None:
+        adds = [each.add({("chat", HERE): (3, 1)}) for each in (pair.one, pair.other) * 50]
+        await asyncio.gather(*adds)
+
+        assert await pair.one.read(["chat"], HERE, HERE) == {("chat", HERE): (300, 100)}
+
+    played(story)
+
+
+def test_only_the_keys_and_slots_that_are_asked_for_are_told(played):
+    async def story(pair: Pair) -> None:
+        await pair.one.add({(key, HERE + each): (1, 1) for key in "ab" for each in range(4)})
+
+        found = await pair.one.read(["b"], HERE + 1, HERE + 2)
+        assert found == {("b", HERE + 1): (1, 1), ("b", HERE + 2): (1, 1)}
+        assert await pair.one.read([], HERE, HERE + 3) == {}
+        assert await pair.one.read(["a"], HERE + 1, HERE) == {}
+        assert await pair.one.read(["a"], -5, -1) == {}
+
+    played(story)
+
+
+def test_nothing_added_is_nothing_told(played):
+    async def story(pair: Pair) -> None:
+        await pair.one.add({})
+        await pair.one.add({("chat", HERE): (0, 0)})
+
+        assert await pair.one.read(["chat"], HERE, HERE) == {}
+
+    played(story)
+
+
+def test_the_largest_counts_are_exact(played):
+    async def story(pair: Pair) -> None:
+        for _ in range(3):
+            await pair.one.add({("chat", HERE): (MOST, MOST)})
+
+        assert await pair.one.read(["chat"], HERE, HERE) == {("chat", HERE): (3 * MOST, 3 * MOST)}
+
+    played(story)
+
+
+def test_more_than_one_script_takes_is_added_and_read_all_the_same(played):
+    async def story(pair: Pair) -> None:
+        keys = [f"key-{each}" for each in range(130)]
+        counts = {
+            (key, HERE + slot): (at + 1, slot) for at, key in enumerate(keys) for slot in range(19)
+        }
+        await pair.one.add(counts)
+
+        assert await pair.other.read(keys, HERE - 1, HERE + 30) == counts
+
+    played(story)
+
+
+def test_a_slot_is_told_for_two_hours_after_its_end(played):
+    async def story(pair: Pair) -> None:
+        await pair.one.add({("chat", HERE): (1, 0)})
+        ends = (HERE + 1) * SLOT + KEPT
+
+        pair.watch.now = ends - 0.5
+        assert await pair.one.read(["chat"], HERE, HERE) == {("chat", HERE): (1, 0)}
+        pair.watch.now = ends
+        assert await pair.one.read(["chat"], HERE, HERE) == {}
+
+    played(story)
+
+
+def test_slots_an_hour_from_the_stores_own_time_are_not_counted(played):
+    async def story(pair: Pair) -> None:
+        hour = int(DRIFT / SLOT)
+        near, far = (HERE - hour, HERE + hour), (HERE - hour - 1, HERE + hour + 1, 0, 10**15)
+        for slot in near + far:
+            await pair.one.add({("chat", slot): (1, 0)})
+
+        found = await pair.one.read(["chat"], HERE - 720, HERE + 720)
+        assert found == {("chat", slot): (1, 0) for slot in near}
+        for slot in far:
+            assert await pair.one.read(["chat"], slot, slot) == {}
+
+    played(story)
+
+
+def test_what_was_counted_before_the_clock_was_put_back_is_not_told(played):
+    async def story(pair: Pair) -> None:
+        await pair.one.add({("chat", HERE): (1, 0)})
+        pair.watch.now = NOW - DRIFT - SLOT
+        before = HERE - 361
+        await pair.one.add({("chat", before): (2, 0)})
+
+        assert await pair.one.read(["chat"], before, HERE) == {("chat", before): (2, 0)}
+
+    played(story)
+
+
+def test_a_slot_counts_so_many_keys_and_no_more(played):
+    async def story(pair: Pair) -> None:
+        keys = [f"key-{each}" for each in range(MOST_KEYS)]
+        await pair.one.add({(key, HERE): (1, 0) for key in keys})
+        await pair.one.add({("new", HERE): (1, 0), ("key-7", HERE): (1, 0)})
+        await pair.one.add({("new", HERE + 1): (1, 0)})
+
+        assert await pair.one.read(["new", "key-7", "key-8"], HERE, HERE + 1) == {
+            ("key-7", HERE): (2, 0),
+            ("key-8", HERE): (1, 0),
+            ("new", HERE + 1): (1, 0),
+        }
+
+    played(story)
+
+
+def test_one_leads_and_the_others_are_told_so(played):
+    async def story(pair: Pair) -> None:
+        epoch = await led(pair.one, "a")
+        assert await pair.other.lead("b", 5.0) is None
+
+        pair.watch.now += 4
+        assert await pair.one.lead("a", 5.0) == epoch
+        pair.watch.now += 4
+        assert await pair.other.lead("b", 5.0) is None
+        assert await pair.one.lead("a", 5.0) == epoch
+
+    played(story)
+
+
+def test_of_many_that_race_one_leads(played):
+    async def story(pair: Pair) -> None:
+        racing = [(pair.one, pair.other)[each % 2].lead(f"{each}", 5.0) for each in range(40)]
+        epochs = await asyncio.gather(*racing)
+
+        assert sum(epoch is not None for epoch in epochs) == 1
+
+    played(story)
+
+
+def test_when_a_leader_stops_saying_so_the_next_one_leads_under_a_higher_epoch(played):
+    async def story(pair: Pair) -> None:
+        epochs = []
+        for who in "abab":
+            epochs.append(await led(pair.one, who))
+            pair.watch.now += 4.5
+            assert await pair.other.lead("c", 5.0) is None
+            pair.watch.now += 0.5
+        epochs.append(await led(pair.one, "b"))
+
+        assert epochs == sorted(set(epochs))
+
+    played(story)
+
+
+def test_epochs_grow_however_fast_leaders_change(played):
+    async def story(pair: Pair) -> None:
+        epochs = [await led(pair.one, who, 0.0) for who in "abcaab"]
+
+        assert epochs == sorted(set(epochs))
+
+    played(story)
+
+
+def test_who_leads_can_let_go(played):
+    async def story(pair: Pair) -> None:
+        first = await led(pair.one, "a")
+        assert await pair.one.lead("a", 0) == first
+
+        second = await led(pair.other, "b")
+        assert second > first
+
+    played(story)
+
+
+def test_a_lease_from_before_the_clock_was_put_back_binds_nobody(played):
+    async def story(pair: Pair) -> None:
+        first = await led(pair.one, "a")
+        pair.watch.now -= WEEK
+
+        second = await led(pair.other, "b")
+        assert second > first
+
+    played(story)
+
+
+def test_nothing_is_told_before_the_first_publication(played):
+    async def story(pair: Pair) -> None:
+        await pair.one.lead("a", 5.0)
+
+        assert await pair.one.standings() == (0, {})
+
+    played(story)
+
+
+def test_what_the_leader_says_replaces_what_was_said(played):
+    async def story(pair: Pair) -> None:
+        epoch = await led(pair.one, "a")
+        assert await pair.one.publish(epoch, {"chat": b"\x00\xff", "é|mail": b""})
+        assert await pair.other.standings() == (epoch, {"chat": b"\x00\xff", "é|mail": b""})
+
+        assert await pair.one.publish(epoch, {"chat": b"2"})
+        assert await pair.other.standings() == (epoch, {"chat": b"2"})
+        assert await pair.one.publish(epoch, {})
+        assert await pair.other.standings() == (epoch, {})
+
+    played(story)
+
+
+def test_a_deposed_leader_is_refused_even_before_the_new_one_has_spoken(played):
+    async def story(pair: Pair) -> None:
+        old = await led(pair.one, "a")
+        assert await pair.one.publish(old, {"chat": b"old"})
+        pair.watch.now += 6
+        new = await led(pair.other, "b")
+
+        assert not await pair.one.publish(old, {"chat": b"stale"})
+        assert await pair.other.standings() == (old, {"chat": b"old"})
+        assert await pair.other.publish(new, {"chat": b"new"})
+        assert not await pair.one.publish(old, {})
+        assert await pair.one.standings() == (new, {"chat": b"new"})
+
+    played(story)
+
+
+def test_a_leader_whose_lease_has_ended_may_speak_until_another_leads(played):
+    async def story(pair: Pair) -> None:
+        epoch = await led(pair.one, "a")
+        pair.watch.now += 60
+
+        assert await pair.one.publish(epoch, {"chat": b"late"})
+
+    played(story)
+
+
+def test_an_epoch_nobody_gave_out_ends_whoever_leads(played):
+    async def story(pair: Pair) -> None:
+        first = await led(pair.one, "a")
+        assert await pair.other.publish(first + 7, {"chat": b"7"})
+
+        assert not await pair.one.publish(first, {})
+        again = await led(pair.one, "a")
+        assert again > first + 7
+        assert await pair.one.publish(again, {})
+
+    played(story)
+
+
+def test_what_is_published_stays(played):
+    async def story(pair: Pair) -> None:
+        epoch = await led(pair.one, "a")
+        await pair.one.publish(epoch, {"chat": b"2"})
+        pair.watch.now += WEEK
+
+        assert await pair.other.standings() == (epoch, {"chat": b"2"})
+
+    played(story)
+
+
+BAD: dict[str, Callable[[Counters], Awaitable[Any]]] = {
+    "no name": lambda each: each.add({("", HERE): (1, 0)}),
+    "a long name": lambda each: each.add({("é" * 129, HERE): (1, 0)}),
+    "no Unicode": lambda each: each.add({("\ud800", HERE): (1, 0)}),
+    "a slot before all": lambda each: each.add({("chat", -1): (1, 0)}),
+    "less than none": lambda each: each.add({("chat", HERE): (1, -1)}),
+    "too many events": lambda each: each.add({("chat", HERE): (MOST + 1, 0)}),
+    "too many increments": lambda each: each.add(
+        {("chat", slot): (1, 0) for slot in range(MOST_CELLS + 1)}
+    ),
+    "to read too many keys": lambda each: each.read(["chat"] * (MOST_KEYS + 1), HERE, HERE),
+    "to read too long a time": lambda each: each.read(["chat"], 0, HERE),
+    "to read a long name": lambda each: each.read(["x" * 257], HERE, HERE),
+    "a leader without a name": lambda each: each.lead("", 5.0),
+    "a lease from the past": lambda each: each.lead("a", -1.0),
+    "a lease without an end": lambda each: each.lead("a", LONGEST_LEASE + 1),
+    "a lease of no number": lambda each: each.lead("a", float("nan")),
+    "no epoch": lambda each: each.publish(0, {}),
+    "an epoch out of reach": lambda each: each.publish(MOST_EPOCHS + 1, {}),
+    "too much said": lambda each: each.publish(1, {"chat": b"x" * (LONGEST_SAID + 1)}),
+    "a standing of nobody": lambda each: each.publish(1, {"": b"x"}),
+    "too many standings": lambda each: each.publish(
+        1, {f"{at}": b"" for at in range(MOST_KEYS + 1)}
+    ),
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+def test_what_has_no_bounds_is_refused_with_words(played, bad):
+    async def story(pair: Pair) -> None:
+        with pytest.raises(ValueError, match=r"not|more than"):
+            await bad(pair.one)
+        assert await pair.one.standings() == (0, {})
+
+    played(story)
+
+
+KEYS = st.sampled_from(["chat", "mail"])
+SLOTS = st.integers(HERE - 400, HERE + 800)
+COUNTS = st.tuples(st.integers(0, 3), st.integers(0, 3))
+SAID = st.binary(max_size=3)
+ASKED = st.one_of(
+    st.tuples(st.just("add"), st.dictionaries(st.tuples(KEYS, SLOTS), COUNTS, max_size=4)),
+    st.tuples(st.just("read"), st.just(["chat", "mail"]), SLOTS, SLOTS),
+    st.tuples(st.just("lead"), st.sampled_from("abc"), st.sampled_from([0.0, 5.0, 300.0])),
+    st.tuples(st.just("publish"), st.integers(0, 2), st.dictionaries(KEYS, SAID)),
+    st.tuples(st.just("standings")),
+    st.tuples(st.just("wait"), st.sampled_from([1.0, 5.0, 30.0, 3000.0])),
+)
+
+
+class Asking:
+    """Asks one store what it is told to, and keeps the epochs it was given to speak under."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.epochs = [1]
+
+    async def said(self, asked: tuple[Any, ...]) -> object:
+        name, *rest = asked
+        if name == "wait":
+            self.pair.watch.now += rest[0]
+            return None
+        if name == "publish":
+            rest[0] = self.epochs[-1 - min(rest[0], len(self.epochs) - 1)]
+        answer = await getattr(self.pair.one, name)(*rest)
+        if name == "lead" and answer is not None:
+            self.epochs.append(answer)
+        return answer
+
+
+@pytest.fixture
+def redis_pairs(redis_prefix: str) -> Make:
+    def make() -> Pair:
+        watch = Watch(NOW)
+        store = Together(SERVER, token_hex(6), prefix=redis_prefix, deadline=30.0, clock=watch)
+        return Pair(store, store, watch)
+
+    return make
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(asked=st.lists(ASKED, max_size=30))
+def test_whatever_happens_both_kinds_say_the_same(redis_pairs: Make, asked: list[Any]) -> None:
+    async def story(pair: Pair) -> None:
+        watch = Watch(NOW)
+        alone = Alone(watch)
+        here, there = Asking(Pair(alone, alone, watch)), Asking(pair)
+        for each in asked:
+            assert await here.said(each) == await there.said(each)
+
+    asyncio.run(closed(redis_pairs(), story))
+
+
+def test_only_one_kind_is_shared() -> None:
+    assert Alone(Watch(NOW)).is_shared is False
+    assert Together.is_shared is True

@@ -1,0 +1,351 @@
+"""Redis's own side of what replicas share: processes, deadlines, keys. Both promise the rest."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from time import monotonic
+from typing import Any, Final
+
+import pytest
+import redis
+from redis.asyncio import Redis
+from redis.crc import key_slot
+
+from proxy.store.redis.local_budget_store import StoreLost
+from proxy.store.redis.objective_state import DRIFT, KEPT, MOST_KEYS, SLOT
+from proxy.store.redis.objective_store import DEADLINE, Together
+from tests.fakes.clock import played
+from tests.fakes.redis_keys import SERVER
+from tests.fakes.reservers import said, tell
+from tests.fakes.slow_wire import SlowWire
+from tests.fakes.steered import opened, steerer
+
+HERE: Final = 179_000_000
+LEASE: Final = 0.5
+
+
+def asked(prefix: str, story: Callable[[Together], Awaitable[Any]]) -> Any:
+    """What the story returns of the state whose keys start with this prefix."""
+
+    async def play() -> Any:
+        store = opened(prefix)
+        try:
+            return await story(store)
+        finally:
+            await store.aclose()
+
+    return asyncio.run(play())
+
+
+async def follow(store: Together) -> int:
+    """The epoch under which an heir leads, once whoever leads has stopped."""
+    for _ in range(3000):
+        epoch = await store.lead("heir", LEASE)
+        if epoch is not None:
+            return epoch
+        await asyncio.sleep(0.01)
+    raise AssertionError("the lease never ended")
+
+
+async def slot_of(store: Together) -> int:
+    """The slot that Redis's own time is in."""
+    seconds, _ = await store._redis.time()
+    return int(seconds // SLOT)
+
+
+def test_of_four_processes_that_race_one_leads_and_what_all_counted_is_one_count(redis_prefix):
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(steerer(redis_prefix, f"process-{each}", 60.0)) for each in range(4)
+        ]
+        first = [said(process) for process in processes]
+        for process in processes:
+            tell(process)
+        second = [said(process) for process in processes]
+
+    async def story(store: Together) -> int:
+        slot = await slot_of(store)
+        found = await store.read(["calls"], slot - 30, slot)
+        return sum(good for good, _ in found.values())
+
+    assert first.count("None") == 3
+    assert second == first
+    assert asked(redis_prefix, story) == 8
+
+
+def test_a_leader_that_is_killed_is_followed_when_its_lease_ends_and_not_before(redis_prefix):
+    with steerer(redis_prefix, "doomed", LEASE) as process:
+        said(process)
+        tell(process)
+        doomed = int(said(process))
+        began = monotonic()
+        process.kill()
+
+    async def story(store: Together) -> tuple[int, float]:
+        epoch = await follow(store)
+        waited = monotonic() - began
+        assert not await store.publish(doomed, {"chat": b"late"})
+        assert await store.publish(epoch, {"chat": b"new"})
+        return epoch, waited
+
+    epoch, waited = asked(redis_prefix, story)
+    assert epoch > doomed
+    assert waited < LEASE + 5.0
+
+
+def test_a_lease_is_as_long_as_redis_says(redis_prefix):
+    async def story(store: Together) -> None:
+        first = await store.lead("a", LEASE)
+        second = await follow(store)
+
+        assert first is not None
+        assert (second - first) / 1000 >= LEASE
+
+    asked(redis_prefix, story)
+
+
+def test_redis_tells_which_slots_are_near(redis_prefix):
+    async def story(store: Together) -> None:
+        here = await slot_of(store)
+        hour = int(DRIFT / SLOT)
+        await store.add({("chat", here + at): (1, 0) for at in (-hour - 2, 0, hour - 2, hour + 2)})
+
+        assert await store.read(["chat"], here - 720, here + 720) == {
+            ("chat", here): (1, 0),
+            ("chat", here + hour - 2): (1, 0),
+        }
+
+    asked(redis_prefix, story)
+
+
+def test_epochs_grow_even_where_redis_forgets_the_last(redis_prefix):
+    async def story(store: Together) -> None:
+        first = await store.lead("a", 5.0)
+        await store._redis.delete(f"{store._keys}lease")
+        await asyncio.sleep(0.002)
+        second = await store.lead("b", 5.0)
+
+        assert first is not None
+        assert second is not None
+        assert second > first
+        assert not await store.publish(first, {})
+
+    asked(redis_prefix, story)
+
+
+def test_another_process_finds_what_was_published(redis_prefix):
+    async def speak(store: Together) -> int:
+        epoch = await store.lead("a", 5.0)
+        assert epoch is not None
+        await store.publish(epoch, {"chat": b"2"})
+        return epoch
+
+    epoch: int = asked(redis_prefix, speak)
+
+    async def hear(store: Together) -> None:
+        assert await store.standings() == (epoch, {"chat": b"2"})
+
+    asked(redis_prefix, hear)
+
+
+@pytest.mark.parametrize("name", ["", "a{b", "a}b"])
+def test_an_organization_that_would_break_the_hash_tag_is_refused(name):
+    with pytest.raises(ValueError, match="hash tag"):
+        Together(SERVER, name)
+
+
+def test_a_url_that_leads_nowhere_is_refused():
+    with pytest.raises(ValueError, match="redis://"):
+        Together("http://127.0.0.1", "acme")
+
+
+EVERY: Final[dict[str, Callable[[Together], Awaitable[Any]]]] = {
+    "add": lambda store: store.add({("chat", HERE): (1, 0)}),
+    "read": lambda store: store.read(["chat"], HERE, HERE),
+    "lead": lambda store: store.lead("a", 5.0),
+    "publish": lambda store: store.publish(1, {}),
+    "standings": lambda store: store.standings(),
+}
+
+
+def lost(port: int, work: Callable[[Together], Awaitable[Any]], times: int = 1) -> float:
+    """Seconds until all of so many operations at once were told that Redis at the port is lost."""
+
+    async def story() -> float:
+        store = Together(f"redis://127.0.0.1:{port}/0", "acme")
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        answers = await asyncio.gather(*(work(store) for _ in range(times)), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [StoreLost] * times
+        ended = loop.time()
+        await store.aclose()
+        return ended - began
+
+    return played(story())
+
+
+@pytest.mark.parametrize("work", EVERY.values(), ids=EVERY)
+def test_every_operation_says_at_once_that_redis_is_not_there(work):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    assert lost(port, work) < DEADLINE
+
+
+@pytest.mark.parametrize("work", EVERY.values(), ids=EVERY)
+def test_every_operation_says_at_its_deadline_that_redis_says_nothing(work):
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        assert lost(silent.getsockname()[1], work) == pytest.approx(DEADLINE)
+
+
+def test_waiting_for_a_turn_is_within_the_deadline():
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        port = silent.getsockname()[1]
+        assert lost(port, EVERY["standings"], times=100) == pytest.approx(DEADLINE)
+
+
+def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
+    where = redis.connection.parse_url(SERVER)
+
+    async def story() -> None:
+        async with SlowWire.to(where.get("host", "127.0.0.1"), where.get("port", 6379)) as wire:
+            url = f"redis://127.0.0.1:{wire.port}/{where.get('db', 0)}"
+            hasty = Together(url, "acme", prefix=redis_prefix, deadline=1.0, connections=1)
+            slot = await slot_of(hasty)
+            await hasty.add({("chat", slot): (1, 0)})
+
+            wire.flows.clear()
+            with pytest.raises(StoreLost, match="within 1"):
+                await hasty.add({("chat", slot): (1, 0)})
+            await wire.stopped.wait()
+            wire.flows.set()
+
+            assert await hasty.standings() == (0, {})
+            assert await hasty.read(["chat"], slot, slot) == {("chat", slot): (2, 0)}
+            await hasty.aclose()
+
+    asyncio.run(story())
+
+
+def test_a_connection_that_was_cut_is_made_anew_and_nothing_is_added_twice(redis_prefix):
+    async def story(store: Together) -> None:
+        slot = await slot_of(store)
+        await store.add({("chat", slot): (1, 0)})
+        await store._redis.connection_pool.disconnect()
+        await store.add({("chat", slot): (1, 0)})
+        async with Redis.from_url(SERVER) as other:
+            await other.client_kill_filter(_id=str(await store._redis.client_id()))
+        await asyncio.sleep(0.05)
+        await store.add({("chat", slot): (1, 0)})
+
+        assert await store.read(["chat"], slot, slot) == {("chat", slot): (3, 0)}
+
+    asked(redis_prefix, story)
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"\xff", b"\x93\x01\x02\x03", b"\x81\xa1a\x01"], ids=["none", "no", "list", "int"]
+)
+def test_what_is_nobodys_standings_is_a_loss(redis_prefix, said):
+    async def story(store: Together) -> None:
+        await store._redis.hset(f"{store._keys}told", mapping={"epoch": 1, "said": said})
+        with pytest.raises(StoreLost, match="nobody's standings"):
+            await store.standings()
+
+    asked(redis_prefix, story)
+
+
+def test_what_redis_refuses_to_do_is_a_loss_too(redis_prefix):
+    async def story(store: Together) -> None:
+        await store._redis.set(f"{store._keys}lease", "not a lease")
+        with pytest.raises(StoreLost, match="WRONGTYPE"):
+            await store.lead("a", 5.0)
+
+    asked(redis_prefix, story)
+
+
+async def heard(store: Together, work: Awaitable[Any]) -> Sequence[Sequence[str]]:
+    """The commands that Redis ran for the work: what was sent, then what its scripts called."""
+    commands: list[list[str]] = []
+    async with Redis.from_url(SERVER) as other, other.monitor() as monitor:
+        await work
+        await store._redis.echo(f"{store._keys}end")
+        while True:
+            command = (await monitor.next_command())["command"].split(" ")
+            if command == ["ECHO", f"{store._keys}end"]:
+                return commands
+            if any(store._keys in word for word in command):
+                commands.append(command)
+
+
+def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_prefix):
+    async def story(store: Together) -> None:
+        here = await slot_of(store)
+
+        async def work() -> None:
+            await store.add({(key, here + at): (1, 1) for key in "ab" for at in range(9)})
+            await store.read(["a", "b", "{odd}"], here, here + 20)
+            epoch = await store.lead("a", 5.0)
+            assert epoch is not None
+            await store.publish(epoch, {"chat": b"1"})
+            await asyncio.sleep(0.01)
+
+        given: set[str] = set()
+        touched = 0
+        for command, *words in await heard(store, work()):
+            if command == "EVALSHA":
+                given = set(words[2 : 2 + int(words[1])])
+                assert len({key_slot(key.encode()) for key in given}) == 1
+            elif command not in {"SCRIPT", "EVAL"}:
+                assert words[0] in given
+                touched += 1
+        assert touched > 60
+
+    asked(redis_prefix, story)
+
+
+def test_no_script_does_more_than_its_share(redis_prefix):
+    async def story(store: Together) -> None:
+        here = await slot_of(store)
+        keys = [f"{each}" for each in range(MOST_KEYS)]
+
+        async def work() -> None:
+            await store.add({(key, here): (1, 1) for key in keys})
+            await store.read(keys, here, here + 3)
+            await store.read(["1"], here, here + 2500)
+
+        within = 0
+        shares = []
+        for command, *_ in [*await heard(store, work()), ["EVALSHA"]]:
+            if command == "EVALSHA":
+                shares.append(within)
+            within = 0 if command == "EVALSHA" else within + 1
+        assert len(shares) > 10
+        assert max(shares) <= 1002
+
+    asked(redis_prefix, story)
+
+
+def test_slots_go_by_themselves_and_what_was_said_stays(redis_prefix):
+    async def story(store: Together) -> None:
+        here = await slot_of(store)
+        await store.add({("chat", here + at): (1, 0) for at in (-350, 0, 350)})
+        epoch = await store.lead("a", 5.0)
+        assert epoch is not None
+        await store.publish(epoch, {"chat": b"1"})
+
+        async def left(key: str) -> float:
+            return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
+
+        for key, expected in {
+            f"slot:{here - 350}": KEPT - 3500 + SLOT,
+            f"slot:{here}": KEPT + SLOT,
+            f"slot:{here + 350}": KEPT + 3500 + SLOT,
+        }.items():
+            assert expected - 120 < await left(key) <= expected + 1
+        for key in ("lease", "told"):
+            assert await store._redis.pttl(f"{store._keys}{key}") == -1
+        assert len([key async for key in store._redis.scan_iter(f"{redis_prefix}*")]) == 5
+
+    asked(redis_prefix, story)

@@ -1,0 +1,111 @@
+"""What is cached of the database is looked after, and says when it cannot be."""
+
+import threading
+
+import msgspec
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from proxy.store.sql.change_poller import Lookout
+
+
+def away() -> None:
+    raise OperationalError("SELECT", {}, OSError("away"))
+
+
+def test_it_looks_again_and_again_until_it_is_closed():
+    seen = threading.Semaphore(0)
+    lookout = Lookout("keys", seen.release, every=0.001)
+    lookout.start()
+
+    assert all(seen.acquire(timeout=10) for _ in range(3))
+    lookout.close()
+    assert not lookout._thread.is_alive()
+
+
+def test_it_may_be_closed_before_it_began():
+    Lookout("keys", away).close()
+
+
+def test_a_database_that_is_away_is_told_of_once_and_forgotten_when_it_is_back(caplog):
+    answers = [OperationalError("SELECT", {}, OSError("away"))] * 2
+
+    def look() -> None:
+        if answers:
+            raise answers.pop()
+
+    lookout = Lookout("keys", look)
+    lookout.look()
+    lookout.look()
+    assert lookout.trouble == "changes to keys go unnoticed: the database is away"
+    assert len(caplog.records) == 1
+
+    lookout.look()
+    assert lookout.trouble is None
+
+
+@pytest.mark.parametrize(
+    "unread", [ValueError("'of tomorrow' is no mode"), msgspec.DecodeError("no JSON")]
+)
+def test_a_row_that_cannot_be_read_is_told_of_once_and_what_was_known_holds(caplog, unread):
+    known, rows = [1], [3, unread, unread, 2]
+
+    def look() -> None:
+        found = rows.pop()
+        if isinstance(found, Exception):
+            raise found
+        known[:] = [found]
+
+    lookout = Lookout("layouts", look)
+    for _ in range(3):
+        lookout.look()
+    assert known == [2]
+    assert lookout.trouble == "changes to layouts go unnoticed: a row cannot be read"
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert str(unread) in caplog.text
+
+    lookout.look()
+    assert known == [3]
+    assert lookout.trouble is None
+
+
+def test_the_thread_goes_on_after_a_row_that_it_cannot_read():
+    seen = threading.Semaphore(0)
+
+    def look() -> None:
+        seen.release()
+        raise ValueError("of tomorrow")
+
+    lookout = Lookout("layouts", look, every=0.001)
+    lookout.start()
+
+    assert all(seen.acquire(timeout=10) for _ in range(3))
+    lookout.close()
+
+
+def test_another_reason_is_told_of_too(caplog):
+    answers: list[Exception] = [ValueError("of tomorrow"), OperationalError("", {}, OSError())]
+
+    def look() -> None:
+        raise answers.pop()
+
+    lookout = Lookout("keys", look)
+    lookout.look()
+    lookout.look()
+
+    assert len(caplog.records) == 2
+    assert lookout.trouble == "changes to keys go unnoticed: a row cannot be read"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_mistake_ends_the_thread_and_the_trouble_stays(caplog):
+    def look() -> None:
+        raise KeyError("a mistake of ours")
+
+    lookout = Lookout("keys", look, every=0.001)
+    lookout.start()
+    lookout._thread.join(10)
+
+    assert lookout.trouble == "changes to keys go unnoticed: looking for them failed"
+    assert [record.levelname for record in caplog.records] == ["CRITICAL"]
+    lookout.close()

@@ -1,0 +1,130 @@
+from sqlalchemy import Engine
+
+from proxy.records.receipt import Outcome, Receipt
+from proxy.store.sql.compaction_receipts import Foldings, FoldSum
+from proxy.store.sql.inserts import inserter
+from tests.fakes.receipts import START, a_receipt
+
+
+def folded(n: int, **fields: object) -> Receipt:
+    given: dict[str, object] = {
+        "team": "t",
+        "feature": "chat",
+        "compaction": "facts",
+        "compaction_why": "pays",
+        "folded": True,
+        "tokens_before": 900,
+        "tokens_after": 300,
+        "compaction_nanos": 5,
+    }
+    return a_receipt(n, **given | fields)
+
+
+def test_each_features_folds_are_summed(engine: Engine) -> None:
+    inserter(engine)(
+        [
+            folded(1, reset=True, compaction_nanos=-9, needed=4, lost=1),
+            folded(2, needed=2),
+            folded(3, folded=False, compaction_why="control", compaction_nanos=None, needed=4),
+            folded(4, feature="code", compaction_nanos=None),
+            a_receipt(5),
+        ]
+    )
+    found = Foldings(engine).sums(START)
+
+    assert found == [
+        FoldSum(
+            team="t",
+            feature="chat",
+            calls=3,
+            folded=2,
+            resets=1,
+            tokens_before=1_800,
+            tokens_after=600,
+            nanos=-4,
+            needed=6,
+            lost=1,
+            untreated_needed=4,
+        ),
+        FoldSum(
+            team="t",
+            feature="code",
+            calls=1,
+            folded=1,
+            resets=0,
+            tokens_before=900,
+            tokens_after=300,
+            nanos=None,
+            needed=0,
+            lost=0,
+        ),
+    ]
+    assert found[0].tokens_saved == 1_200
+
+
+def test_what_no_upstream_took_saved_nothing(engine: Engine) -> None:
+    failed = {"outcome": Outcome.FAILED, "status": 400, "usage": None, "compaction_nanos": None}
+    inserter(engine)([folded(1), folded(2, reset=True, **failed)])
+    (found,) = Foldings(engine).sums(START)
+
+    assert (found.calls, found.folded, found.resets, found.tokens_saved) == (1, 1, 0, 600)
+
+
+def test_what_mode_trim_shortened_is_counted_apart(engine: Engine) -> None:
+    inserter(engine)([folded(1), folded(2, compaction="trim"), folded(3, compaction="trim")])
+    (found,) = Foldings(engine).sums(START)
+
+    assert (found.calls, found.folded, found.trimmed) == (3, 1, 2)
+    assert found.tokens_saved == 1_800
+
+
+def test_a_call_that_no_fact_shortened_is_trimmed_whatever_its_mode_allows(engine: Engine) -> None:
+    inserter(engine)(
+        [
+            folded(1, compaction_why="too_few_calls", folded_messages=0),
+            folded(2, folded_messages=12),
+            folded(3, compaction_why="cooling_down"),
+            folded(4, compaction="trim", folded_messages=0),
+            folded(5, folded=False, compaction_why="control", compaction_nanos=None),
+        ]
+    )
+    (found,) = Foldings(engine).sums(START)
+
+    assert (found.calls, found.folded, found.trimmed) == (5, 2, 2)
+    assert found.tokens_saved == 4 * 600
+
+
+def test_what_notes_cost_is_told_beside_and_taken_off(engine: Engine) -> None:
+    inserter(engine)(
+        [
+            folded(1),
+            folded(2, feature="other", compaction_nanos=None),
+            a_receipt(3, team="t", feature="chat/compaction", compaction_why="notes", cost_nanos=2),
+            a_receipt(
+                4,
+                team="t",
+                feature="chat/compaction",
+                compaction_why="notes",
+                cost_nanos=1,
+                final=False,
+            ),
+            a_receipt(
+                5, team="t", feature="chat/compaction", compaction_why="notes", cost_nanos=None
+            ),
+            a_receipt(6, team="u", feature="chat/compaction", compaction_why="notes", cost_nanos=9),
+            a_receipt(8, team="t", feature="chat/compaction", cost_nanos=100),
+            a_receipt(
+                7, team="t", feature="other/compaction", compaction_why="notes", cost_nanos=9
+            ),
+        ]
+    )
+    chat, other = Foldings(engine).sums(START)
+
+    assert (chat.nanos, chat.notes_nanos, chat.net_nanos) == (5, 3, 2)
+    assert (other.nanos, other.notes_nanos, other.net_nanos) == (None, 9, None)
+
+
+def test_what_was_before_is_not_counted(engine: Engine) -> None:
+    inserter(engine)([folded(1)])
+
+    assert Foldings(engine).sums(START + 60) == []

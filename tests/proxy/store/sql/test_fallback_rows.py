@@ -1,0 +1,182 @@
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from dashboards.board import Stay
+from proxy.records.receipt import Outcome, Receipt
+from proxy.services.objectives.objective_state import Track, track
+from proxy.services.objectives.replica_sync import News
+from proxy.store.sql.database import reading
+from proxy.store.sql.fallback_rows import LastMoved, _calls
+from proxy.store.sql.inserts import inserter
+from proxy.store.sql.outbox import Outbox
+from proxy.store.sql.teams import Teams
+from slo.alert import Severity
+from slo.controller.moves import Move
+from slo.controller.standing import State
+from slo.objective import Enforce, Metric, Objective
+from tests.fakes.alerts import an_alert
+from tests.fakes.receipts import START, a_receipt
+
+HEALTHY, DEGRADED, PINNED = State.HEALTHY, State.DEGRADED, State.PINNED
+
+
+@pytest.fixture
+def moved(engine: Engine) -> LastMoved:
+    return LastMoved(engine)
+
+
+def keep(engine: Engine, *receipts: Receipt) -> None:
+    inserter(engine)(list(receipts))
+
+
+def a_moved(n: int, **changes: Any) -> Receipt:
+    return a_receipt(n, moved=f"chat-ttft: rung {n}", **changes)
+
+
+def test_of_moved_calls_the_newest_come_first_and_no_more_than_are_wanted(engine, moved) -> None:
+    keep(engine, *(a_moved(n) if n % 2 else a_receipt(n) for n in range(10)))
+
+    found = moved.calls(3)
+
+    assert [each.call_id for each in found] == [a_receipt(n).call_id for n in (9, 7, 5)]
+    assert [each.why for each in found] == [f"chat-ttft: rung {n}" for n in (9, 7, 5)]
+    assert found[0].at == START + 9
+
+
+def test_a_moved_call_says_what_it_asked_for_and_what_answered(engine, moved) -> None:
+    team = Teams(engine).create("acme", now=START)
+    keep(engine, a_moved(1, team=team.id, feature="chat", model="big", route="lab/small"))
+    keep(engine, a_moved(2, team="gone"))
+
+    nobodys, found = moved.calls(10)
+
+    assert (found.team, found.feature) == ("acme", "chat")
+    assert (found.model, found.route) == ("big", "lab/small")
+    assert (found.outcome, found.error) == ("answered", "")
+    assert nobodys.team == "gone"
+
+
+def test_a_moved_call_that_failed_says_so(engine, moved) -> None:
+    failed = {"outcome": Outcome.FAILED, "status": 504, "error": "upstream_timeout"}
+    keep(engine, a_moved(1, **failed))
+    (found,) = moved.calls(10)
+
+    assert (found.outcome, found.error) == ("failed", "upstream_timeout")
+
+
+def test_what_a_moved_call_cost_is_what_all_its_attempts_did(engine, moved) -> None:
+    keep(engine, a_receipt(1, final=False, cost_nanos=3), a_moved(1, attempt=1, cost_nanos=4))
+    nothing: dict[str, Any] = {"usage": None, "ttft": None, "cost_nanos": None}
+    keep(engine, a_receipt(2, final=False, **nothing), a_moved(2, attempt=1, cost_nanos=4))
+    keep(engine, a_receipt(3, final=False, cost_nanos=None), a_moved(3, attempt=1, cost_nanos=4))
+
+    assert [each.cost_nanos for each in moved.calls(10)] == [None, 4, 7]
+
+
+def test_a_call_that_what_it_asked_for_answered_in_the_end_was_not_moved(engine, moved) -> None:
+    keep(engine, a_moved(1, final=False), a_receipt(1, attempt=1))
+
+    assert moved.calls(10) == []
+
+
+def test_moved_calls_are_found_by_their_index_however_many_others_there_are(engine) -> None:
+    explain = "EXPLAIN QUERY PLAN " if engine.dialect.name == "sqlite" else "EXPLAIN "
+    told = str(_calls(50).compile(engine, compile_kwargs={"literal_binds": True}))
+    with reading(engine) as connection:
+        if engine.dialect.name == "postgresql":
+            connection.exec_driver_sql("SET LOCAL enable_seqscan = off")  # of tables this small
+        plan = "\n".join(map(str, connection.exec_driver_sql(explain + told)))
+
+    assert "calls_moved" in plan
+    assert "SCAN calls\n" not in plan
+
+
+def climbing(*ladder: str) -> Track:
+    """An objective that moves calls down this ladder."""
+    return track(
+        Objective(
+            name="chat",
+            metric=Metric.TTFT,
+            target=0.95,
+            under=0.5,
+            enforce=Enforce.DEGRADE,
+            ladder=ladder,
+        )
+    )
+
+
+def moves(*steps: tuple[State, int]) -> Iterable[Move]:
+    before: tuple[State, int] = (HEALTHY, 0)
+    for number, (state, level) in enumerate(steps):
+        yield Move(
+            before=before[0],
+            after=state,
+            level_before=before[1],
+            level=level,
+            at=START + 60.0 * number,
+            reason=f"reason {number}",
+        )
+        before = state, level
+
+
+def told(engine: Engine, track: Track, *steps: tuple[State, int]) -> None:
+    """Keep the alerts that these steps make."""
+    news, outbox = News(), Outbox(engine)
+    for move in moves(*steps):
+        outbox.put(news.moved(track, move, 0), {}, move.at)
+
+
+def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, moved) -> None:
+    told(engine, climbing("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
+    last, first = moved.stays(10)
+
+    assert first == Stay(
+        objective="chat",
+        source="",
+        rung="small",
+        state="degraded",
+        why="reason 0",
+        began=START,
+        ended=START + 60,
+    )
+    assert (last.source, last.rung, last.ended) == ("small", "tiny", None)
+
+
+def test_a_stay_that_was_told_by_levels_still_knows_its_rung(engine, moved) -> None:
+    said = "chat is degraded, on level 1: small"
+    Outbox(engine).put([an_alert(kind="move", title=said)], {}, START)
+
+    assert [each.rung for each in moved.stays(10)] == ["small"]
+
+
+def test_what_went_back_and_moves_again_comes_from_what_calls_ask_for(engine, moved) -> None:
+    told(engine, climbing("small"), (DEGRADED, 1), (HEALTHY, 0), (PINNED, 1), (PINNED, 0))
+    third, second, first = moved.stays(10)
+
+    assert (first.source, first.rung, first.ended) == ("", "small", START + 60)
+    assert (second.source, second.rung, second.state) == ("", "small", "pinned")
+    assert (third.source, third.rung) == ("small", "")
+
+
+def test_the_oldest_stay_that_is_told_still_knows_where_it_came_from(engine, moved) -> None:
+    told(engine, climbing("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
+
+    assert [each.source for each in moved.stays(1)] == ["small"]
+
+
+def test_other_alerts_are_no_stays_whatever_they_say(engine, moved) -> None:
+    quoted = an_alert(kind="burn", severity=Severity.PAGE, title='"kind":"move"', subject='"')
+    Outbox(engine).put([quoted], {}, START)
+
+    assert moved.stays(10) == []
+
+
+def test_what_a_newer_version_wrote_is_left_out(engine, moved) -> None:
+    told(engine, climbing("small"), (DEGRADED, 1))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("""UPDATE alerts SET text = '{"kind":"move"}'""")
+
+    assert moved.stays(10) == []

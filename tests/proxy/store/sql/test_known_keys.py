@@ -1,0 +1,257 @@
+import stat
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+from sqlalchemy import Engine
+
+from proxy.store.sql import known_keys
+from proxy.store.sql.api_key_cache import Keyring
+from proxy.store.sql.known_keys import (
+    CONFIRM_INTERVAL_S,
+    FILE_NAME,
+    MAX_BYTES,
+    KnownKeys,
+    KnownKeysFile,
+    UnusableKeys,
+    read_known_keys,
+    remove_known_keys,
+)
+from proxy.store.sql.teams import Teams, token_hash
+
+NOW = 1_790_000_000.0
+DAY = 86_400.0
+SECRET = bytes(range(32))
+URL = "postgresql://me:hunter2@db.example:5432/ledger?options=-csearch_path%3Da"
+
+
+@pytest.fixture
+def teams(migrated_sqlite: Engine) -> Teams:
+    return Teams(migrated_sqlite)
+
+
+@pytest.fixture
+def keyring(migrated_sqlite: Engine) -> Iterator[Keyring]:
+    """A keyring that is refreshed by hand."""
+    with ThreadPoolExecutor(1) as threads:
+        yield Keyring(migrated_sqlite, threads)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / FILE_NAME
+
+
+def a_key(teams: Teams, name: str) -> tuple[str, str]:
+    """The id and the secret of a key of a new team."""
+    team = teams.create(name, now=NOW, keeps_prompts=True)
+    key, secret = teams.create_key(team.id, name, now=NOW, feature="chat")
+    return key.id, secret
+
+
+def start(keyring: Keyring) -> None:
+    keyring.start()
+    keyring.close()
+    keyring.refresh()
+
+
+def written(path: Path, keyring: Keyring, now: float = NOW) -> KnownKeysFile:
+    file = KnownKeysFile(path, URL, SECRET)
+    file.refresh(keyring, now)
+    return file
+
+
+def read(path: Path, url: str = URL, now: float = NOW) -> KnownKeys:
+    return read_known_keys(path, url, now, DAY)
+
+
+def refusal(path: Path, url: str = URL, now: float = NOW) -> str:
+    with pytest.raises(UnusableKeys) as unusable:
+        read(path, url, now)
+    return str(unusable.value)
+
+
+def test_what_was_known_is_read_again(path: Path, teams: Teams, keyring: Keyring) -> None:
+    secrets = [a_key(teams, name)[1] for name in ("support", "coding")]
+    start(keyring)
+    written(path, keyring)
+    known = read(path)
+
+    assert (known.secret, known.teams, known.confirmed_at) == (SECRET, 2, NOW)
+    assert known.by_hash() == keyring.known()
+    assert set(known.by_hash()) == set(map(token_hash, secrets))
+
+
+def test_the_file_is_its_owner_s_alone_and_holds_hashes_of_keys_and_no_password(
+    path: Path, teams: Teams, keyring: Keyring
+) -> None:
+    _, secret = a_key(teams, "support")
+    start(keyring)
+    written(path, keyring)
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert secret.encode() not in path.read_bytes()
+    assert b"hunter2" not in path.read_bytes()
+    assert [each.name for each in path.parent.glob("known*")] == [FILE_NAME]
+
+
+def test_nothing_is_written_of_keys_that_the_database_has_not_confirmed(
+    path: Path, teams: Teams, keyring: Keyring
+) -> None:
+    a_key(teams, "support")
+    keyring.start()
+    keyring.close()
+    written(path, keyring)
+
+    assert not path.exists()
+
+
+def test_a_revocation_is_written_at_once(path: Path, teams: Teams, keyring: Keyring) -> None:
+    key, secret = a_key(teams, "support")
+    start(keyring)
+    file = written(path, keyring)
+    teams.revoke(key, now=NOW)
+    keyring.refresh()
+    file.refresh(keyring, NOW + 1)
+
+    assert read(path).by_hash()[token_hash(secret)].revoked
+
+
+def test_while_nothing_changes_the_confirmation_is_written_once_a_minute(
+    path: Path, teams: Teams, keyring: Keyring
+) -> None:
+    a_key(teams, "support")
+    start(keyring)
+    file = written(path, keyring)
+    for later in (1.0, CONFIRM_INTERVAL_S - 1):
+        file.refresh(keyring, NOW + later)
+    before = read(path).confirmed_at
+    file.refresh(keyring, NOW + CONFIRM_INTERVAL_S)
+
+    assert (before, read(path).confirmed_at) == (NOW, NOW + CONFIRM_INTERVAL_S)
+
+
+def test_thousands_of_keys_are_read_again_in_the_order_of_their_use(
+    path: Path, teams: Teams, keyring: Keyring
+) -> None:
+    a_key(teams, "support")
+    start(keyring)
+    (key,) = keyring.known().values()
+    many = {token_hash(f"{n}"): msgspec.structs.replace(key, id=f"key_{n}") for n in range(1_001)}
+    keyring.restore(many, 1)
+    written(path, keyring)
+
+    assert list(read(path).by_hash()) == list(keyring.known())
+    assert len(read(path).by_hash()) == 1_002
+
+
+def test_keys_are_served_up_to_the_age_that_is_set(
+    path: Path, teams: Teams, keyring: Keyring
+) -> None:
+    a_key(teams, "support")
+    start(keyring)
+    written(path, keyring)
+
+    assert read(path, now=NOW + DAY).teams == 1
+    said = "the database confirmed them 86401s ago, and they may be 1d old"
+    assert refusal(path, now=NOW + DAY + 1) == said
+
+
+def test_keys_from_the_future_are_refused_as_their_age_is_not_known(
+    path: Path, teams: Teams, keyring: Keyring
+) -> None:
+    a_key(teams, "support")
+    start(keyring)
+    written(path, keyring)
+
+    assert read(path, now=NOW - 10).teams == 1
+    assert "in the future" in refusal(path, now=NOW - 3_600)
+
+
+def test_a_new_password_leaves_the_database_the_same_and_another_schema_does_not(
+    path: Path, teams: Teams, keyring: Keyring
+) -> None:
+    a_key(teams, "support")
+    start(keyring)
+    written(path, keyring)
+
+    assert read(path, URL.replace("hunter2", "hunter3")).teams == 1
+    assert read(path, URL.replace("postgresql:", "postgres:")).teams == 1
+    assert read(path, f"{URL}&sslpassword=hunter2").teams == 1
+    for other in (URL.replace("%3Da", "%3Db"), URL.replace("/ledger", "/other")):
+        assert refusal(path, other) == "they are those of another database"
+
+
+def test_a_damaged_file_is_refused(path: Path, teams: Teams, keyring: Keyring) -> None:
+    a_key(teams, "support")
+    start(keyring)
+    written(path, keyring)
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], whole.replace(b'"teams":1', b'"teams":2'), b"", b"\x00" * 99):
+        path.write_bytes(damaged)
+        assert refusal(path) == "the file is damaged"
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b'{"version":2,"keys":"in another form"}', "another version of Thriftgate wrote them"),
+        (b'{"version":1}', "they cannot be read: "),
+        (b"[]", "they cannot be read: "),
+    ],
+)
+def test_what_another_version_wrote_is_refused(path: Path, content: bytes, why: str) -> None:
+    path.write_bytes(known_keys._checksum(content) + b"\n" + content)
+
+    assert refusal(path).startswith(why)
+
+
+def test_a_file_that_is_not_there_or_no_file_is_refused(path: Path) -> None:
+    missing = refusal(path)
+    path.mkdir()
+
+    assert (missing, refusal(path)) == (
+        "none were written yet",
+        "they cannot be read: Is a directory",
+    )
+
+
+def test_a_file_that_cannot_follow_a_change_is_removed_and_the_log_says_so_once(
+    path: Path, teams: Teams, keyring: Keyring, caplog: pytest.LogCaptureFixture
+) -> None:
+    a_key(teams, "support")
+    start(keyring)
+    file = written(path, keyring)
+    (key,) = keyring.known().values()
+    keyring.restore({b"huge": msgspec.structs.replace(key, team_name="b" * MAX_BYTES)}, 2)
+    for later in (1.0, 2.0, CONFIRM_INTERVAL_S + 1):
+        file.refresh(keyring, NOW + later)
+
+    assert not path.exists()
+    (said,) = caplog.messages
+    assert said.endswith("they take more than 16 MiB")
+
+
+def test_what_a_process_left_that_was_killed_while_it_wrote_is_removed(
+    path: Path, teams: Teams, keyring: Keyring
+) -> None:
+    a_key(teams, "support")
+    start(keyring)
+    left = path.with_name(f"{FILE_NAME}.1-00000000")
+    left.touch()
+    old = left.stat().st_mtime
+    written(path, keyring, old + 1)
+    is_spared = left.exists()
+    written(path, keyring, old + CONFIRM_INTERVAL_S + 1)
+
+    assert (is_spared, left.exists()) == (True, False)
+
+
+def test_removing_a_file_that_is_not_there_is_no_mistake(path: Path) -> None:
+    path.touch()
+    remove_known_keys(path)
+    remove_known_keys(path)
+
+    assert not path.exists()

@@ -1,0 +1,264 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import Engine
+
+from proxy.records.feature_mode import Mode, Place, Standings
+from proxy.store.sql.database import open_database
+from proxy.store.sql.layout_rows import State
+from proxy.store.sql.layouts import Layouts
+from proxy.store.sql.row_lock import DELAY
+
+NOW = 1_790_000_000.0
+DAY = 86_400.0
+PLACE = Place("team_1", "support", "claude")
+
+
+@pytest.fixture
+def layouts(engine: Engine) -> Layouts:
+    return Layouts(engine)
+
+
+def version(layouts: Layouts, now: float, place: Place = PLACE) -> int:
+    """What a conversation that begins now is given."""
+    return layouts.standings().of(place).layout(now)
+
+
+def test_where_nothing_was_decided_features_are_observed(layouts: Layouts) -> None:
+    assert layouts.standings() == Standings(0)
+    assert layouts.standings().of(PLACE).mode is Mode.OBSERVE
+    assert layouts.proposals(PLACE) == []
+
+
+def test_proposals_are_numbered_and_wait_for_a_decision(layouts: Layouts) -> None:
+    first = layouts.propose(PLACE, "d1", '["a"]', NOW)
+    second = layouts.propose(PLACE, "d2", '["b"]', NOW + 1)
+    other = layouts.propose(PLACE.whole, "d1", '["c"]', NOW + 1)
+
+    assert first is not None
+    assert second is not None
+    assert other is not None
+    assert (first.version, second.version, other.version) == (1, 2, 1)
+    assert (first.state, first.made, first.decided_by) == (State.PROPOSED, NOW, "")
+    assert layouts.proposals(PLACE) == [first, second]
+    assert version(layouts, NOW + 99) == 0
+
+
+def test_a_layout_proposed_again_keeps_its_version_and_renews_its_evidence(
+    layouts: Layouts,
+) -> None:
+    layouts.propose(PLACE, "d1", '["20 calls"]', NOW)
+    again = layouts.propose(PLACE, "d1", '["90 calls"]', NOW + 60)
+
+    assert again is not None
+    assert (again.version, again.moves, again.made) == (1, '["90 calls"]', NOW)
+    assert len(layouts.proposals(PLACE)) == 1
+
+
+def test_what_was_approved_is_not_rewritten_by_a_later_proposal(layouts: Layouts) -> None:
+    layouts.propose(PLACE, "d1", '["20 calls"]', NOW)
+    layouts.approve(PLACE, 1, "ann", NOW)
+    again = layouts.propose(PLACE, "d1", '["90 calls"]', NOW + 60)
+
+    assert again is not None
+    assert again.state is State.APPROVED
+    assert (again.decided_by, again.decided_at) == ("ann", NOW)
+    assert again.moves == '["20 calls"]'
+
+
+def test_what_was_approved_holds_some_seconds_later_and_is_in_the_snapshot(
+    layouts: Layouts,
+) -> None:
+    layouts.propose(PLACE, "d1", '["a"]', NOW)
+    before = layouts.changes()
+    standing = layouts.approve(PLACE, 1, "ann", NOW)
+    snapshot = layouts.standings()
+
+    assert standing.mode is Mode.APPLY
+    assert (standing.changed_by, standing.changed_at) == ("ann", NOW)
+    assert standing.active_from == standing.measured_from == NOW + DELAY
+    assert snapshot.of(PLACE) == standing
+    assert snapshot.moves == {(PLACE, 1): '["a"]'}
+    assert snapshot.changes == layouts.changes() > before
+    assert (version(layouts, NOW + DELAY - 0.1), version(layouts, NOW + DELAY)) == (0, 1)
+
+
+def test_an_approval_leaves_other_modes_alone(layouts: Layouts) -> None:
+    layouts.propose(PLACE, "d1", "[]", NOW)
+    layouts.switch(PLACE, Mode.OFF, "ann", NOW)
+
+    assert layouts.approve(PLACE, 1, "ann", NOW).mode is Mode.OFF
+    assert version(layouts, NOW + 99) == 0
+
+
+def test_a_version_that_is_not_there_cannot_be_approved(layouts: Layouts) -> None:
+    with pytest.raises(ValueError, match="version 7"):
+        layouts.approve(PLACE, 7, "ann", NOW)
+    assert layouts.standings().places == {}
+
+
+def test_between_two_layouts_the_former_holds_until_the_moment_of_the_new(
+    layouts: Layouts,
+) -> None:
+    layouts.propose(PLACE, "d1", '["a"]', NOW)
+    layouts.propose(PLACE, "d2", '["b"]', NOW)
+    layouts.approve(PLACE, 1, "ann", NOW)
+    layouts.approve(PLACE, 2, "ann", NOW + 60)
+
+    assert (version(layouts, NOW + 64), version(layouts, NOW + 65)) == (1, 2)
+    assert set(layouts.standings().moves) == {(PLACE, 1), (PLACE, 2)}
+
+
+def test_a_rollback_brings_back_the_layout_before_and_then_none(layouts: Layouts) -> None:
+    for n in (1, 2):
+        layouts.propose(PLACE, f"d{n}", "[]", NOW)
+        layouts.approve(PLACE, n, "ann", NOW + 60 * n)
+    layouts.rollback(PLACE, "bob", NOW + 180)
+    after_one = (version(layouts, NOW + 184), version(layouts, NOW + 185))
+    layouts.rollback(PLACE, "bob", NOW + 240)
+
+    assert after_one == (2, 1)
+    assert (version(layouts, NOW + 244), version(layouts, NOW + 245)) == (1, 0)
+    states = [(each.state, each.decided_by) for each in layouts.proposals(PLACE)]
+    assert states == [(State.ROLLED_BACK, "bob")] * 2
+    with pytest.raises(ValueError, match="none to roll back"):
+        layouts.rollback(PLACE, "bob", NOW + 300)
+
+
+def test_in_auto_mode_a_proposal_approves_itself(layouts: Layouts) -> None:
+    layouts.switch(PLACE.whole, Mode.AUTO, "ann", NOW)
+    found = layouts.propose(PLACE, "d1", "[]", NOW + 60)
+
+    assert found is not None
+    assert (found.state, found.decided_by) == (State.APPROVED, "auto")
+    assert version(layouts, NOW + 65) == 1
+
+
+def test_features_without_a_mode_have_the_one_that_was_set(engine: Engine) -> None:
+    layouts = Layouts(engine, mode=Mode.AUTO)
+    found = layouts.propose(PLACE, "d1", "[]", NOW)
+
+    assert found is not None
+    assert (found.state, found.decided_by) == (State.APPROVED, "auto")
+    assert layouts.standings().of(PLACE).mode is Mode.AUTO
+    assert version(layouts, NOW + DELAY) == 1
+
+
+def test_a_mode_that_was_chosen_goes_before_the_one_that_was_set(engine: Engine) -> None:
+    layouts = Layouts(engine, mode=Mode.AUTO)
+    layouts.switch(PLACE.whole, Mode.OBSERVE, "ann", NOW)
+    found = layouts.propose(PLACE, "d1", "[]", NOW)
+
+    assert found is not None
+    assert found.state is State.PROPOSED
+    assert layouts.standings().of(PLACE).mode is Mode.OBSERVE
+
+
+def test_an_approval_turns_observing_into_applying_and_leaves_auto(engine: Engine) -> None:
+    for mode, after in ((Mode.OBSERVE, Mode.APPLY), (Mode.AUTO, Mode.AUTO)):
+        layouts = Layouts(engine, mode=mode)
+        place = Place("team_1", mode.value)
+        layouts.propose(place, "d1", "[]", NOW)
+        layouts.approve(place, 1, "ann", NOW)
+
+        assert layouts.standings().of(place).mode is after
+
+
+def test_a_layout_is_measured_for_a_day_before_the_next_approves_itself(layouts: Layouts) -> None:
+    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    layouts.propose(PLACE, "d1", "[]", NOW)
+    early = layouts.propose(PLACE, "d2", "[]", NOW + 3600)
+    late = layouts.propose(PLACE, "d2", "[]", NOW + DELAY + DAY)
+
+    assert early is not None
+    assert late is not None
+    assert (early.state, late.state) == (State.PROPOSED, State.APPROVED)
+
+
+def test_what_was_rolled_back_does_not_come_again_by_itself(layouts: Layouts) -> None:
+    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    layouts.propose(PLACE, "d1", "[]", NOW)
+    layouts.rollback(PLACE, "ann", NOW + 60)
+    again = layouts.propose(PLACE, "d1", "[]", NOW + 9 * DAY)
+
+    assert again is not None
+    assert again.state is State.ROLLED_BACK
+    assert version(layouts, NOW + 10 * DAY) == 0
+    layouts.approve(PLACE, 1, "ann", NOW + 10 * DAY)
+    assert version(layouts, NOW + 11 * DAY) == 1
+
+
+def test_a_suspension_holds_at_once_and_until_somebody_resumes(layouts: Layouts) -> None:
+    layouts.propose(PLACE, "d1", "[]", NOW)
+    layouts.approve(PLACE, 1, "ann", NOW)
+    assert layouts.suspend(PLACE, "it cost 12 % more", NOW + 60)
+    again = layouts.suspend(PLACE, "it cost 15 % more", NOW + 70)
+    held = layouts.standings().of(PLACE)
+
+    assert not again
+    assert (held.suspended, held.suspended_at) == ("it cost 12 % more", NOW + 60)
+    assert held.is_off
+    assert held.layout(NOW + 99) == 0
+    assert layouts.resume(PLACE, "ann", NOW + 100)
+    assert not layouts.resume(PLACE, "ann", NOW + 100)
+    assert (version(layouts, NOW + 104), version(layouts, NOW + 105)) == (0, 1)
+    assert layouts.standings().of(PLACE).measured_from == NOW + 105
+
+
+def test_a_suspended_feature_approves_nothing_by_itself(layouts: Layouts) -> None:
+    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    layouts.suspend(PLACE.whole, "", NOW)
+    found = layouts.propose(PLACE, "d1", "[]", NOW)
+
+    assert found is not None
+    assert found.state is State.PROPOSED
+
+
+def test_undecided_proposals_take_bounded_room_and_decided_ones_stay(layouts: Layouts) -> None:
+    layouts.propose(PLACE, "d0", "[]", NOW)
+    layouts.approve(PLACE, 1, "ann", NOW)
+    for n in range(1, 31):
+        layouts.propose(PLACE, f"d{n}", "[]", NOW + n)
+
+    assert [each.version for each in layouts.proposals(PLACE)] == [1, *range(12, 32)]
+
+
+def test_a_team_may_name_so_many_features_and_no_more(engine: Engine) -> None:
+    layouts = Layouts(engine, features=3)
+    got = [layouts.propose(Place("team_1", f"f{n}"), "d1", "[]", NOW) for n in range(5)]
+
+    assert [each is not None for each in got] == [True, True, True, False, False]
+    assert layouts.propose(Place("team_1", "f0"), "d2", "[]", NOW) is not None
+    assert layouts.propose(Place("team_2", "f4"), "d1", "[]", NOW) is not None
+
+
+def test_processes_that_propose_the_same_at_once_make_one_version(url: str, engine: Engine) -> None:
+    def propose(n: int) -> int:
+        own = open_database(url)
+        got = Layouts(own).propose(PLACE, f"d{n % 2}", "[]", NOW)
+        own.dispose()
+        assert got is not None
+        return got.version
+
+    with ThreadPoolExecutor(6) as threads:
+        got = list(threads.map(propose, range(6)))
+
+    assert sorted(set(got)) == [1, 2]
+    assert len(Layouts(engine).proposals(PLACE)) == 2
+
+
+def test_a_mode_for_all_families_is_the_mode_of_each(layouts: Layouts) -> None:
+    other = Place(PLACE.team, "chat", PLACE.family)
+    layouts.propose(PLACE, "d1", "[]", NOW)
+    layouts.approve(PLACE, 1, "ann", NOW)
+    for place in (Place(PLACE.team, PLACE.feature, "gpt"), other):
+        layouts.switch(place, Mode.AUTO, "ann", NOW)
+    layouts.switch(PLACE.whole, Mode.OFF, "bob", NOW + DAY)
+    off = version(layouts, NOW + 2 * DAY)
+    layouts.switch(PLACE.whole, Mode.APPLY, "bob", NOW + 3 * DAY)
+    standings = layouts.standings()
+
+    assert off == 0
+    assert version(layouts, NOW + 4 * DAY) == 1
+    assert standings.of(Place(PLACE.team, PLACE.feature, "gpt")).mode is Mode.APPLY
+    assert standings.of(other).mode is Mode.AUTO

@@ -1,0 +1,106 @@
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import Connection, Engine, event
+
+from proxy.records.feature_mode import Mode, Place, Standing
+from proxy.store.sql import layout_rows as rows
+from proxy.store.sql.database import writing
+from proxy.store.sql.layouts import Layouts
+from proxy.store.sql.row_lock import DELAY, Hold
+
+NOW = 1_790_000_000.0
+DAY = 86_400.0
+PLACE = Place("team_1", "support", "claude")
+
+
+@pytest.fixture
+def connection(engine: Engine) -> Iterator[Connection]:
+    with writing(engine) as connection:
+        yield connection
+
+
+def held(connection: Connection, place: Place = PLACE, mode: Mode = Mode.OBSERVE) -> Hold:
+    return Hold(connection, place, mode)
+
+
+def proposed(connection: Connection, *digests: str) -> None:
+    for digest in digests:
+        rows.proposed(connection, PLACE, digest, "[]", 0)
+
+
+def test_a_place_nobody_decided_about_goes_by_the_mode_that_was_set(connection) -> None:
+    hold = held(connection, mode=Mode.AUTO)
+
+    assert hold.own == Standing()
+    assert hold.standing == Standing(mode=Mode.AUTO)
+    assert hold.is_open(NOW)
+
+
+def test_what_holds_is_told_with_what_was_decided_about_the_whole_feature(connection) -> None:
+    held(connection, PLACE.whole).decide("ann", NOW, mode=Mode.AUTO.value)
+    held(connection, PLACE.whole).suspend("it cost more", NOW)
+    hold = held(connection)
+
+    assert (hold.own.mode, hold.own.suspended) == (None, "")
+    assert (hold.standing.mode, hold.standing.suspended) == (Mode.AUTO, "it cost more")
+    assert not hold.is_open(NOW)
+
+
+def test_what_is_decided_is_known_to_whoever_decides_next(connection) -> None:
+    proposed(connection, "d1", "d2")
+    hold = held(connection)
+    first = hold.approve(1, "ann", NOW)
+    second = hold.approve(2, "bob", NOW + 60)
+    back = hold.rollback("cid", NOW + 120)
+
+    assert (first.version, first.former, first.mode) == (1, 0, Mode.APPLY)
+    assert (second.version, second.former, second.active_from) == (2, 1, NOW + 60 + DELAY)
+    assert (back.version, back.former, back.changed_by) == (1, 2, "cid")
+    assert hold.standing == back == held(connection).standing
+
+
+def test_a_layout_is_measured_for_a_day_before_the_place_is_open_to_another(connection) -> None:
+    proposed(connection, "d1")
+    hold = held(connection, mode=Mode.AUTO)
+    hold.approve(1, "ann", NOW)
+
+    assert not hold.is_open(NOW + DELAY + DAY - 1)
+    assert hold.is_open(NOW + DELAY + DAY)
+
+
+def test_what_is_not_there_is_neither_approved_nor_rolled_back(connection) -> None:
+    with pytest.raises(ValueError, match="version 7"):
+        held(connection).approve(7, "ann", NOW)
+    with pytest.raises(ValueError, match="none to roll back"):
+        held(connection).rollback("ann", NOW)
+
+
+def test_every_decision_locks_its_place_once(engine: Engine) -> None:
+    layouts, locks = Layouts(engine, mode=Mode.AUTO), list[str]()
+
+    def heard(_connection, _cursor, statement, *_rest) -> None:
+        locks.extend(["lock"] if statement.startswith("INSERT INTO features") else [])
+
+    event.listen(engine, "before_cursor_execute", heard)
+    layouts.propose(PLACE, "d1", "[]", NOW)
+    layouts.approve(PLACE, 1, "ann", NOW)
+    layouts.rollback(PLACE, "ann", NOW)
+    layouts.switch(PLACE, Mode.OFF, "ann", NOW)
+    layouts.suspend(PLACE, "it cost more", NOW)
+    layouts.resume(PLACE, "ann", NOW)
+
+    assert len(locks) == 6
+
+
+def test_those_who_decide_at_once_take_turns(engine: Engine) -> None:
+    def decide(n: int) -> None:
+        with writing(engine) as connection:
+            hold = held(connection)
+            hold.decide("ann", NOW, version=hold.own.version + 1)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(decide, range(8)))
+
+    assert Layouts(engine).standings().of(PLACE).version == 8

@@ -1,0 +1,188 @@
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from proxy.prefix.breakpoints.plan import Arm
+from proxy.prefix.guard import Finding, Sample, Sums, sampled, verdict
+from proxy.records.receipt import Outcome, Receipt
+from proxy.store.sql.inserts import inserter
+from proxy.store.sql.savings import Estimate, MissSum, Savings
+from slo.usage import Usage
+from tests.fakes.receipts import START, a_receipt
+
+HERE: dict[str, Any] = {"team": "team_0", "feature": "support", "model": "m"}
+
+
+def planned(n: int, **changes: Any) -> Receipt:
+    """The nth call of forty conversations, every fifth of them left alone."""
+    conversation = n % 40
+    fields: dict[str, Any] = {
+        "conversation": f"{conversation:032x}",
+        "arm": "control" if conversation % 5 == 0 else "treated",
+        "usage": Usage(input=100 + 7 * n, cache_read=50 * (n % 9), write_1h=n % 3, output=n),
+        **HERE,
+    }
+    return a_receipt(n, **(fields | changes))
+
+
+@pytest.fixture
+def savings(engine: Engine) -> Savings:
+    return Savings(engine)
+
+
+def by_hand(receipts: Iterable[Receipt]) -> Sample:
+    conversations: dict[str, list[Receipt]] = defaultdict(list)
+    for each in receipts:
+        conversations[each.conversation].append(each)
+    return sampled(
+        Sums(
+            cost=sum(each.cost_nanos or 0 for each in calls),
+            tokens=sum(each.usage.prompt for each in calls if each.usage),
+            reads=sum(each.usage.cache_read for each in calls if each.usage),
+        )
+        for calls in conversations.values()
+    )
+
+
+def test_each_arms_sums_are_those_of_its_conversations(engine: Engine, savings: Savings) -> None:
+    receipts = [planned(n) for n in range(200)]
+    inserter(engine)([*receipts, *(a_receipt(n) for n in range(200, 220))])
+    control, treated = savings.samples(START)
+
+    assert (treated.team, treated.feature, treated.model) == ("team_0", "support", "m")
+    for found in (control, treated):
+        wanted = by_hand(each for each in receipts if each.arm == found.arm)
+        for name in Sample.__struct_fields__:
+            assert getattr(found.sample, name) == pytest.approx(getattr(wanted, name), rel=1e-12)
+    assert (control.arm, treated.arm) == (Arm.CONTROL, Arm.TREATED)
+    assert (control.sample.conversations, treated.sample.conversations) == (8, 32)
+    assert type(treated.sample.cost) is int
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        {"estimated": True},
+        {"cost_nanos": None},
+        {"usage": None, "outcome": Outcome.FAILED},
+        {"arm": ""},
+        {"conversation": ""},
+        {"started": START - 1},
+    ],
+)
+def test_what_tells_nothing_about_the_arms_is_left_out(
+    engine: Engine, savings: Savings, left_out: dict[str, Any]
+) -> None:
+    inserter(engine)([planned(1, **left_out)])
+
+    assert savings.samples(START) == []
+
+
+def test_samples_are_told_apart_by_team_feature_and_model(engine: Engine, savings: Savings) -> None:
+    places = [{"team": "team_1"}, {"feature": ""}, {"model": "n"}, {}]
+    inserter(engine)([planned(n, **place) for n, place in enumerate(places, 1)])
+
+    def told(**wanted: str) -> list[tuple[str, str, str]]:
+        return [(x.team, x.feature, x.model) for x in savings.samples(START, **wanted)]
+
+    assert len(told()) == 4
+    assert told(team="team_1") == [("team_1", "support", "m")]
+    assert told(team="team_0", feature="") == [("team_0", "", "m")]
+    assert told(feature="support", team="team_0") == [
+        ("team_0", "support", "m"),
+        ("team_0", "support", "n"),
+    ]
+
+
+def test_conversations_that_cost_millions_of_dollars_do_not_overflow(
+    engine: Engine, savings: Savings
+) -> None:
+    inserter(engine)([planned(n, cost_nanos=10**15 - n) for n in range(20)])
+
+    assert sum(found.sample.cost_cost for found in savings.samples(START)) > 1e31
+
+
+def test_the_guard_judges_what_the_ledger_tells(engine: Engine, savings: Savings) -> None:
+    receipts = [
+        a_receipt(
+            n,
+            **HERE,
+            conversation=f"{n:032x}",
+            arm="control" if n % 3 == 0 else "treated",
+            usage=Usage(input=1000 + n % 17),
+            cost_nanos=(3000 + n % 7) * (1 if n % 3 == 0 else 2),
+        )
+        for n in range(300)
+    ]
+    inserter(engine)(receipts)
+    control, treated = savings.samples(START)
+
+    assert verdict(treated.sample, control.sample).finding is Finding.WORSE
+
+
+def test_misses_are_summed_by_reason_the_dearest_first(engine: Engine, savings: Savings) -> None:
+    expired = [
+        planned(n, miss="expired", miss_detail=f"idle {n} s", miss_tokens=10, miss_nanos=100)
+        for n in range(3)
+    ]
+    inserter(engine)(
+        [
+            *expired,
+            planned(3, miss="diverged", miss_tokens=5, miss_nanos=9_000),
+            planned(4, miss="elsewhere", miss_tokens=7),
+            planned(5, miss="expired", miss_tokens=1, miss_nanos=1, team="team_1"),
+            planned(6, miss="expired", started=START - 5),
+            planned(7),
+        ]
+    )
+
+    def a_sum(reason: str, calls: int, tokens: int, nanos: int | None, last: int) -> MissSum:
+        return MissSum(
+            team="team_0",
+            feature="support",
+            reason=reason,
+            calls=calls,
+            tokens=tokens,
+            nanos=nanos,
+            example=a_receipt(last).call_id,
+        )
+
+    assert savings.misses(START, team="team_0") == [
+        a_sum("diverged", 1, 5, 9_000, 3),
+        a_sum("expired", 3, 30, 300, 2),
+        a_sum("elsewhere", 1, 7, None, 4),
+    ]
+    assert [each.team for each in savings.misses(START)] == ["team_0"] * 3 + ["team_1"]
+
+
+def test_an_estimate_is_there_from_the_first_call(engine: Engine, savings: Savings) -> None:
+    inserter(engine)(
+        [
+            planned(1, planning_nanos=300, cost_nanos=700),
+            planned(2, planning_nanos=-100, cost_nanos=300),
+            planned(3, planning_nanos=None, cost_nanos=50_000),
+            planned(5, feature="other", planning_nanos=10, cost_nanos=90),
+        ]
+    )
+    found = {each.feature: each for each in savings.compare(START)}
+
+    assert found["support"].estimate == Estimate(calls=2, nanos=200, cost=1_000)
+    assert found["support"].estimate.part == pytest.approx(1 / 6)
+    assert savings.estimates(START, feature="other") == {
+        ("team_0", "other"): Estimate(calls=1, nanos=10, cost=90)
+    }
+
+
+def test_a_feature_says_how_many_conversations_it_still_needs(
+    engine: Engine, savings: Savings
+) -> None:
+    inserter(engine)([planned(n) for n in range(1, 5)])
+    (before,) = savings.compare(START)
+    inserter(engine)([planned(n) for n in range(5, 40)])
+    (after,) = savings.compare(START)
+
+    assert before.needed == 50 * 20
+    assert after.needed == pytest.approx((50 - after.control.conversations) * 5, rel=0.2)

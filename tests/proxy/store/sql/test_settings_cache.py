@@ -1,0 +1,110 @@
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, update
+
+from proxy.records.feature_mode import Mode, Place
+from proxy.store.sql import schema
+from proxy.store.sql.database import writing
+from proxy.store.sql.layout_rows import UNKNOWN_MODE, write
+from proxy.store.sql.layouts import Layouts
+from proxy.store.sql.settings_cache import Noticeboard
+from proxy.store.store import Store
+
+NOW = 1_790_000_000.0
+PLACE = Place("team_1", "support")
+
+
+def test_what_holds_at_the_start_is_known_and_a_change_is_noticed(engine: Engine) -> None:
+    layouts = Layouts(engine)
+    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    board = Noticeboard(layouts, every=60)
+    board.start()
+    first = board.standings
+    layouts.switch(PLACE, Mode.OFF, "ann", NOW)
+    board.refresh()
+    second = board.standings
+    board.refresh()
+    board.close()
+
+    assert first.of(PLACE).mode is Mode.AUTO
+    assert second.of(PLACE).mode is Mode.OFF
+    assert board.standings is second
+
+
+def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
+    layouts = Layouts(engine)
+    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    board = Noticeboard(layouts)
+    board.refresh()
+    rename(engine, "meta", "away")
+    for _ in range(2):
+        board.refresh()
+        assert board.trouble == "changes to layouts go unnoticed: the database is away"
+        assert board.standings.of(PLACE).mode is Mode.AUTO
+    rename(engine, "away", "meta")
+    board.refresh()
+    board.close()
+
+    assert board.trouble is None
+
+
+def test_what_one_process_decides_another_hears_of_before_it_holds(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/thriftgate.db"
+    admin, gateway = Store.open(url, tmp_path / "a"), Store.open(url, tmp_path / "b")
+    admin.layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    decided = time.monotonic()
+    while gateway.board.standings.of(PLACE).mode is Mode.OBSERVE and time.monotonic() < decided + 9:
+        time.sleep(0.01)
+    took = time.monotonic() - decided
+    admin.close(10)
+    gateway.close(10)
+
+    assert gateway.board.standings.of(PLACE).mode is Mode.AUTO
+    assert took < 5
+
+
+def rename(engine: Engine, table: str, name: str) -> None:
+    with writing(engine) as connection:
+        connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {name}")
+
+
+def test_with_a_mode_of_a_later_version_the_last_known_holds(engine: Engine) -> None:
+    layouts = Layouts(engine)
+    board = Noticeboard(layouts)
+    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    board.refresh()
+    with writing(engine) as connection:
+        write(connection, PLACE, changed_by="bob")
+        connection.execute(update(schema.features).values(mode="of tomorrow"))
+    board.refresh()
+
+    assert board.standings.of(PLACE).mode is Mode.AUTO
+    assert board.trouble is None
+
+
+def test_a_row_that_cannot_be_read_is_told_with_its_mend_and_stops_nothing(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    layouts = Layouts(engine)
+    layouts.switch(PLACE, Mode.APPLY, "ann", NOW)
+    family = Place(PLACE.team, PLACE.feature, "gpt")
+    layouts.propose(family, "digest", "{broken", NOW)
+    layouts.approve(family, 1, "ann", NOW)
+    with writing(engine) as connection:
+        write(connection, PLACE, mode="bold")
+    board = Noticeboard(layouts, every=60)
+    board.start()
+    board.close()
+
+    assert board.trouble is None
+    assert board.standings.of(PLACE).is_off
+    assert board.standings.of(PLACE).suspended == UNKNOWN_MODE
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert told[0].startswith("The mode of feature 'support' of team team_1 cannot be read: ")
+    assert told[0].endswith("thriftgate layout mode team_1 support observe")
+    assert told[1].startswith("Layout 1 of feature 'support' of team team_1 on gpt moves no text")
+    assert told[1].endswith("thriftgate layout rollback team_1 support --family gpt")
+    layouts.switch(PLACE, Mode.OBSERVE, "ann", NOW)
+    assert not layouts.standings().of(PLACE).is_off

@@ -1,0 +1,135 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from proxy.records.receipt import Outcome
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.inserts import inserter
+from proxy.store.sql.spendings import Listed, Spending, Spendings, ended_at
+from proxy.store.sql.teams import Teams
+from slo.usage import Usage
+from tests.fakes.receipts import START, a_receipt
+
+DAY = START // 86_400 * 86_400
+BEFORE = id_floor(START - 86_400)
+
+
+@pytest.fixture
+def spendings(engine):
+    teams = [Teams(engine).create(name, now=START).id for name in ("acme", "other")]
+    fields = {"usage": Usage(input=1, cache_read=2, write_5m=3, output=4, reasoning=5)}
+    inserter(engine)(
+        [
+            a_receipt(
+                n, team=teams[n % 2], feature="ab"[n // 2], key_id="k", cost_nanos=n, **fields
+            )
+            for n in range(4)
+        ]
+        + [a_receipt(9, team=teams[0], call_id=BEFORE, started=START - 86_400, **fields)]
+    )
+    return Spendings(engine)
+
+
+@pytest.mark.parametrize(
+    ("scope", "found"),
+    [
+        ("organization", {"*": Spending(6, 60)}),
+        ("team", {"acme": Spending(2, 30), "other": Spending(4, 30)}),
+        ("feature", {"a": Spending(1, 30), "b": Spending(5, 30)}),
+        ("key", {"k": Spending(6, 60)}),
+        ("user", {}),
+    ],
+)
+def test_what_was_used_in_a_window_is_told_by_whose(spendings, scope, found):
+    assert spendings.of(scope, DAY, DAY + 86_400) == found
+
+
+def test_where_nothing_was_used_nothing_is_told(spendings):
+    assert spendings.of("team", DAY + 86_400, DAY + 2 * 86_400) == {}
+    assert spendings.of("organization", DAY + 86_400, DAY + 2 * 86_400) == {}
+
+
+def test_what_has_no_known_price_costs_nothing(engine):
+    team = Teams(engine).create("acme", now=START).id
+    inserter(engine)([a_receipt(0, team=team, cost_nanos=None, list_nanos=None)])
+
+    assert Spendings(engine).of("key", DAY, DAY + 86_400)["key_0"].nanos == 0
+    assert Spendings(engine).of_calls("user", DAY, DAY + 86_400).by["5f" * 16].nanos == 0
+
+
+@pytest.mark.parametrize(
+    ("scope", "found"),
+    [
+        ("organization", {"*": Spending(6, 60, 4)}),
+        ("team", {"acme": Spending(2, 30, 2), "other": Spending(4, 30, 2)}),
+        ("feature", {"a": Spending(1, 30, 2), "b": Spending(5, 30, 2)}),
+        ("key", {"k": Spending(6, 60, 4)}),
+        ("user", {"5f" * 16: Spending(6, 60, 4)}),
+        ("label:project", {}),
+    ],
+)
+def test_receipts_know_requests_and_users_too(spendings, scope, found):
+    assert spendings.of_calls(scope, DAY, DAY + 86_400) == Listed(found, is_whole=True)
+
+
+def test_receipts_are_told_to_the_millisecond(spendings):
+    assert spendings.of_calls("key", START, START + 0.999).by["k"].requests == 1
+    assert spendings.of_calls("key", START + 1, START + 3).by == {"k": Spending(3, 30, 2)}
+    assert spendings.of_calls("key", START + 60, START + 120) == Listed({}, is_whole=True)
+
+
+def test_a_request_is_a_call_that_was_sent_however_many_attempts_it_took(engine):
+    first = a_receipt(0)
+    inserter(engine)(
+        [
+            msgspec.structs.replace(first, final=False, outcome=Outcome.FAILED, usage=None),
+            msgspec.structs.replace(first, attempt=1, key_id=first.key_id),
+            a_receipt(3, outcome=Outcome.REFUSED, usage=None, cost_nanos=None),
+            a_receipt(6, outcome=Outcome.HUNG_UP),
+        ]
+    )
+
+    assert Spendings(engine).of_calls("key", DAY, DAY + 86_400).by["key_0"].requests == 2
+
+
+def test_of_more_receipts_than_one_question_reads_the_first_are_told_and_that_there_are_more(
+    spendings, engine
+):
+    few = Spendings(engine, most_calls=3).of_calls("key", DAY, DAY + 86_400)
+
+    assert few == Listed({"k": Spending(3, 45, 3)}, is_whole=False)
+
+
+@pytest.mark.parametrize(("before", "nanos"), [(START + 2.5, 1), (START + 2.500001, 1 + 2)])
+def test_what_ended_at_a_time_or_later_is_left_out_whoever_is_asked(
+    spendings, engine, before, nanos
+):
+    """The receipts end a second and a half after they began, START + n."""
+    for found in (
+        spendings.of("organization", DAY, DAY + 86_400, before + 1)["*"],
+        spendings.of_calls("organization", DAY, DAY + 86_400, before + 1).by["*"],
+    ):
+        assert found.nanos == nanos
+        assert found.tokens == 15 * (2 + (nanos > 1))
+
+
+def test_a_receipts_end_is_told_as_the_ledger_has_it():
+    receipt = a_receipt(0, started=START + 0.9999996, duration=1.0000004)
+
+    assert ended_at(receipt) == START + 2
+
+
+def test_what_was_used_before_an_end_is_told_of_one_moment(engine):
+    """What is put in between the two questions that this takes is in neither."""
+
+    class Overtaken(Spendings):
+        def _calls(self, *args: Any) -> Any:
+            inserter(engine)([a_receipt(3, team=team, cost_nanos=7)])
+            return super()._calls(*args)
+
+    team = Teams(engine).create("acme", now=START).id
+    inserter(engine)([a_receipt(0, team=team, cost_nanos=5)])
+
+    assert Overtaken(engine).of("key", DAY, DAY + 86_400, START + 2)["key_0"].nanos == 5
+    assert Spendings(engine).of("key", DAY, DAY + 86_400)["key_0"].nanos == 12

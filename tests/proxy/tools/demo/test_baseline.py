@@ -1,0 +1,72 @@
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from proxy.catalog.catalog import Catalog
+from proxy.configuration import read_catalog
+from proxy.settings import read
+from proxy.tools.demo.baseline import Sum, otherwise
+from proxy.tools.demo.traffic import Sent
+from tests.proxy.tools.demo.scripts import NOW, Says, plan
+
+AT = NOW.timestamp()
+RULES = "Refunds are paid within fourteen days. " * 300
+ANSWER = {"role": "assistant", "content": "Yes."}
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return read_catalog(read({}))
+
+
+def answered(*scripts: Says) -> list[Sent]:
+    """Every call of the scripts, answered in the same words."""
+    sent = []
+    for made in plan(*scripts):
+        planned = replace(made, at=NOW + timedelta(minutes=made.turn))
+        planned.answered(ANSWER)
+        sent.append(Sent(planned=planned, call_id="call", output=2, message=ANSWER))
+    return sent
+
+
+def test_a_call_sent_directly_reads_what_its_provider_keeps_without_being_asked(catalog):
+    found = otherwise(answered(Says(RULES, model="gpt-5.5", length=2)), catalog, AT)
+    direct = found.direct["acme-support"]
+
+    assert 0 < direct.read < direct.prompt
+    assert direct.nanos
+
+
+def test_directly_nothing_is_read_where_a_provider_wants_marks(catalog):
+    found = otherwise(answered(Says(RULES, model="claude-sonnet-5-5", length=16)), catalog, AT)
+    direct, arranged = found.direct["acme-support"], found.arranged["acme-support"]
+
+    assert direct.read == 0
+    assert arranged.read > 0
+    assert arranged.prompt == direct.prompt
+
+
+def test_teams_are_told_apart_and_failed_calls_left_out(catalog):
+    calls = answered(Says("Hello!"), Says("Hello!", team="acme-engineering", model="gpt-5.5"))
+    (unasked,) = plan(Says("Hello!", model="no-such-model"))
+    found = otherwise([*calls, Sent(planned=unasked, call_id="", error="refused")], catalog, AT)
+
+    assert set(found.direct) == set(found.arranged) == {"acme-support", "acme-engineering"}
+    assert found.direct["acme-support"].prompt == found.direct["acme-engineering"].prompt
+
+
+def test_a_price_that_nobody_knows_is_unknown(catalog):
+    model = catalog.models["gpt-5.5"]
+    unpriced = replace(model, routes=(replace(model.routes[0], tariff=None),))
+    known = replace(catalog, models={"gpt-5.5": unpriced})
+    found = otherwise(answered(Says("Hello!", model="gpt-5.5")), known, AT)
+
+    assert found.direct["acme-support"].nanos is None
+
+
+def test_sums_add_up_and_one_unknown_cost_makes_them_unknown():
+    assert Sum(4, 1, 5) + Sum(6, 2, 7) == Sum(10, 3, 12)
+    assert (Sum(4, 1, 5) + Sum(6, 2, None)).nanos is None
+    assert (Sum(4, 1, None) + Sum(6, 2, 7)).nanos is None
+    assert (Sum(4, 1).hit_rate, Sum().hit_rate) == (0.25, 0.0)

@@ -1,0 +1,74 @@
+from dataclasses import replace
+
+import pytest
+
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.load import load
+from proxy.configuration import read_catalog as catalog
+from proxy.settings import read
+from proxy.tools.demo.catalog import pointing, simulated
+
+LAB = "http://127.0.0.1:1/v1"
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Catalog:
+    return catalog(read({}))
+
+
+@pytest.fixture(scope="module")
+def pointed(shipped: Catalog) -> Catalog:
+    upstreams = "".join(
+        f'[upstreams.{each.name}]\nkind = "{each.kind}"\nbase_url = "{each.base_url}"\n'
+        f'key_env = "{each.key_env}"\n'
+        for each in shipped.upstreams.values()
+    )
+    return load(f'default = "openai"\n{upstreams}', pointing(shipped, LAB))
+
+
+def test_every_upstream_is_the_lab(shipped: Catalog, pointed: Catalog) -> None:
+    assert pointed.upstreams.keys() == shipped.upstreams.keys()
+    assert {each.base_url for each in pointed.upstreams.values()} == {LAB}
+
+
+def test_no_upstream_knows_where_a_real_key_is(shipped: Catalog, pointed: Catalog) -> None:
+    assert any(each.key_env for each in shipped.upstreams.values())
+    assert not any(each.key_env for each in pointed.upstreams.values())
+
+
+def test_the_lab_serves_every_model_on_its_wire(shipped: Catalog) -> None:
+    wires = {
+        (route.model or name): route.upstream.kind
+        for name, model in shipped.models.items()
+        for route in model.routes
+    }
+    served = simulated(shipped)
+
+    assert {name: served[name].wire for name in wires} == wires
+
+
+def test_a_route_with_a_name_of_its_own_is_served_under_that_name(shipped: Catalog) -> None:
+    model = shipped.models["gpt-5.5"]
+    renamed = replace(model, routes=(replace(model.routes[0], model="deployment-7"),))
+    served = simulated(replace(shipped, models={"gpt-5.5": renamed}))
+
+    assert served["deployment-7"].regime == model.routes[0].regime
+
+
+def test_embedding_models_give_vectors(shipped: Catalog) -> None:
+    named = [name for name in shipped.models if "embedding" in name]
+
+    assert [simulated(shipped)[name].dimensions for name in named] == [1536, 3072, 1536]
+
+
+def test_every_text_model_has_the_window_of_its_catalog(shipped: Catalog) -> None:
+    windows = {
+        (route.model or name): route.window
+        for name, model in shipped.models.items()
+        for route in reversed(model.routes)
+        if "embedding" not in name
+    }
+    served = simulated(shipped)
+
+    assert {name: served[name].window for name in windows} == windows
+    assert sum(each is not None for each in windows.values()) > 50

@@ -1,0 +1,148 @@
+import ast
+import shlex
+from io import StringIO
+from typing import Any
+
+import orjson
+import pytest
+from rich.console import Console
+
+from proxy.records.feature_mode import Place
+from proxy.tools.demo import messages
+from proxy.tools.demo.baseline import Otherwise, Sum
+from proxy.tools.demo.result import Result
+from proxy.tools.demo.traffic import Sent
+from tests.proxy.tools.demo.scripts import Says, plan
+from tests.proxy.tools.demo.test_spending import a_spend
+
+URL, KEY = "http://127.0.0.1:8080/v1", "tg-key"
+
+
+def a_sent(**changes: Any) -> Sent:
+    (planned,) = plan(Says("Hello!"))
+    return Sent(**{"planned": planned, "call_id": "call_1", **changes})
+
+
+def a_result(*sent: Sent, **changes: Any) -> Result:
+    fields: dict[str, Any] = {
+        "sent": sent,
+        "seconds": 2.0,
+        "rows": (a_spend(),),
+        "total": (a_spend(team=None),),
+        "names": {"team_1": "acme"},
+        "ledger_calls": len(sent),
+        "lacking": (),
+    }
+    return Result(**(fields | changes))
+
+
+def said(result: Result) -> str:
+    out = StringIO()
+    messages.outcome(Console(file=out, width=80), result)
+    return out.getvalue()
+
+
+def test_the_outcome_says_that_the_upstream_is_simulated() -> None:
+    text = said(a_result(a_sent(ttft=0.05)))
+
+    assert "simulated" in text
+    assert "1 call was answered, 1 is there, each exactly once" in text
+    assert "after 50 ms" in text
+
+
+def compared(**changes: Any) -> list[list[str]]:
+    """The words of each line of the comparison."""
+    sums = {"acme": Sum(prompt=4000, read=400, nanos=5_000_000_000)}
+    applied = {"acme": Sum(prompt=4000, read=3000, nanos=1_000_000_000)}
+    fields = {"otherwise": Otherwise(sums, applied), "proposed": (Place("acme", "chat", "gpt"),)}
+    text = said(a_result(a_sent(), **(fields | changes)))
+    return [line.split() for line in text.splitlines()]
+
+
+def test_what_a_team_paid_stands_beside_what_it_would_have_paid_directly() -> None:
+    lines = compared()
+
+    assert ["acme", "directly", "10.0%", "$5.00"] in lines
+    assert ["through", "Thriftgate", "25.0%", "$2.50", "50", "%", "less"] in lines
+    assert ["and", "its", "layouts", "applied", "75.0%", "$1.00", "80", "%", "less"] in lines
+    assert ["all", "directly", "10.0%", "$5.00"] in lines
+
+
+def test_layouts_are_not_spoken_of_where_none_was_learned() -> None:
+    words = [word for line in compared(proposed=()) for word in line]
+
+    assert "through" in words
+    assert "layouts" not in words
+
+
+def test_what_came_dearer_is_said_too_and_an_unknown_price_is_unknown() -> None:
+    cheap, unknown = (Otherwise({"acme": Sum(4000, 0, nanos)}) for nanos in (2_000_000_000, None))
+
+    assert compared(otherwise=cheap, proposed=())[-8][-3:] == ["25", "%", "more"]
+    assert ["acme", "directly", "0.0%", "unknown"] in compared(otherwise=unknown, proposed=())
+    assert ["through", "Thriftgate", "25.0%", "$2.50"] in compared(otherwise=unknown, proposed=())
+
+
+def test_without_an_answer_nothing_is_compared() -> None:
+    assert "directly" not in said(a_result(a_sent()))
+
+
+def test_the_invitation_asks_about_a_layout_where_one_is_proposed() -> None:
+    out = StringIO()
+    result = a_result(proposed=(Place("acme", "support chat", "gpt"),))
+    messages.invitation(Console(file=out, width=40), URL, KEY, "folder", result)
+
+    assert "export THRIFTGATE_FOLDER=folder\n" in out.getvalue()
+    assert "thriftgate layout show acme 'support chat' --family gpt\n" in out.getvalue()
+
+
+def test_what_the_ledger_lacks_is_named() -> None:
+    assert "call_7" in said(a_result(a_sent(), lacking=("call_7",)))
+
+
+def test_some_errors_are_shown_and_the_rest_counted() -> None:
+    text = said(a_result(*(a_sent(error=f"broken [{n}]") for n in range(8))))
+
+    assert text.count("Failed: ") == 5
+    assert "and 3 more failed" in text
+    assert "broken [0]" in text
+
+
+def test_nothing_sent_is_said_without_a_rate() -> None:
+    assert "0 calls in 0.0 s, 0 a second." in said(a_result(seconds=0.0, total=()))
+
+
+def test_no_line_is_longer_than_a_terminal() -> None:
+    out = StringIO()
+    messages.opening(Console(file=out, width=80), 200, URL)
+    lines = [*out.getvalue().splitlines(), *said(a_result(a_sent(ttft=0.1))).splitlines()]
+
+    assert max(map(len, lines)) <= 88
+
+
+def test_the_curl_line_is_one_shell_command_with_a_json_body() -> None:
+    curl, _ = messages.commands(URL, KEY)
+    program, *arguments = shlex.split(curl)
+
+    assert program == "curl"
+    assert f"{URL}/chat/completions" in arguments
+    assert f"Authorization: Bearer {KEY}" in arguments
+    assert orjson.loads(arguments[-1])["messages"]
+    assert "\n" not in curl
+
+
+def test_the_snippet_is_python() -> None:
+    _, snippet = messages.commands(URL, KEY)
+
+    assert ast.parse(snippet).body
+    assert KEY in snippet
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_commands_are_printed_unbroken(width: int) -> None:
+    out = StringIO()
+    messages.invitation(Console(file=out, width=width), URL, KEY, "folder", a_result())
+    curl, snippet = messages.commands(URL, KEY)
+
+    assert curl in out.getvalue()
+    assert snippet in out.getvalue()

@@ -1,0 +1,158 @@
+import json
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.chat import (
+    ChatCompletionFunctionToolParam,
+    ChatCompletionMessageParam,
+    completion_create_params,
+)
+from openai.types.shared_params import ResponseFormatJSONSchema
+from pydantic import TypeAdapter
+
+from proxy.tokens.vocabulary import Tokenizer
+from proxy.tools.demo.conversation import Message
+from proxy.tools.demo.plan import APART, Planned, calls
+
+Body = dict[str, Any]
+Played = list[tuple[Planned, Body]]
+
+START = datetime(2026, 11, 3, 9, 0, 7, tzinfo=UTC)
+SHARED = completion_create_params.CompletionCreateParamsBase.__annotations__
+MESSAGES = TypeAdapter(list[ChatCompletionMessageParam])
+TOOLS = TypeAdapter(list[ChatCompletionFunctionToolParam])
+FORMAT = TypeAdapter(ResponseFormatJSONSchema)
+ANSWER = {"role": "assistant", "content": "This answer is simulated. " * 20}
+
+
+@pytest.fixture(scope="module")
+def played() -> Played:
+    """Every call with its body, each answered before the next is made."""
+    made = []
+    for planned in calls(start=START):
+        made.append((planned, planned.body()))
+        planned.answered(ANSWER)
+    return made
+
+
+def tokens(body: Body) -> int:
+    prompt = {name: body.get(name) for name in ("messages", "tools", "response_format")}
+    return Tokenizer("o200k_base").count(json.dumps(prompt, ensure_ascii=False))
+
+
+def bodies(**arguments: int) -> list[Body]:
+    return [planned.body() for planned in calls(start=START, **arguments)]
+
+
+def test_there_are_two_hundred_calls_and_half_are_streamed(played: Played) -> None:
+    assert [planned.number for planned, _ in played] == list(range(200))
+    assert sum(body["stream"] for _, body in played) == 100
+
+
+def test_each_application_streams_about_half_of_its_calls(played: Played) -> None:
+    by_feature = Counter(planned.feature for planned, _ in played)
+    streamed = Counter(planned.feature for planned, _ in played if planned.streamed)
+    for feature, count in by_feature.items():
+        assert 0.3 < streamed[feature] / count < 0.7
+
+
+def test_both_teams_and_all_three_features_call(played: Played) -> None:
+    by_feature = Counter((planned.team, planned.feature) for planned, _ in played)
+    assert by_feature.keys() == {
+        ("acme-support", "support-chat"),
+        ("acme-support", "report-writer"),
+        ("acme-engineering", "coding-agent"),
+    }
+    assert min(by_feature.values()) >= 20
+
+
+def test_all_four_models_are_used(played: Played) -> None:
+    by_model = Counter(body["model"] for _, body in played)
+    assert by_model.keys() == {"gpt-5.4-mini", "gpt-5.5", "gpt-5.6-terra", "claude-sonnet-5-5"}
+    assert min(by_model.values()) >= 20
+
+
+def test_bodies_are_what_the_sdk_takes(played: Played) -> None:
+    allowed = SHARED.keys() | {"stream"}
+    for planned, body in played:
+        assert body.keys() <= allowed
+        assert ("stream_options" in body) == planned.streamed
+        MESSAGES.validate_python(body["messages"])
+        TOOLS.validate_python(body.get("tools", []))
+        if "response_format" in body:
+            FORMAT.validate_python(body["response_format"])
+        assert json.loads(json.dumps(body)) == body
+
+
+def test_no_message_is_empty(played: Played) -> None:
+    for _, body in played:
+        assert all(message["content"].strip() for message in body["messages"])
+
+
+def test_prompts_have_the_sizes_of_real_ones(played: Played) -> None:
+    sizes: defaultdict[str, list[int]] = defaultdict(list)
+    for planned, body in played:
+        sizes[planned.feature].append(tokens(body))
+    assert 3_500 < min(sizes["support-chat"]) < max(sizes["support-chat"]) < 6_000
+    assert 2_300 < min(sizes["coding-agent"]) < 3_000
+    assert 9_000 < max(sizes["coding-agent"]) < 16_000
+    assert 2_100 < min(sizes["report-writer"]) < max(sizes["report-writer"]) < 3_000
+    assert 900_000 < sum(map(sum, sizes.values())) < 1_300_000
+
+
+def test_turns_of_a_conversation_come_in_order(played: Played) -> None:
+    turns: defaultdict[str, list[int]] = defaultdict(list)
+    for planned, _ in played:
+        turns[planned.conversation.id].append(planned.turn)
+    for came in turns.values():
+        assert came == list(range(len(came)))
+
+
+def test_a_conversation_grows_by_the_answer_to_its_turn_before(played: Played) -> None:
+    last: dict[str, list[Message]] = {}
+    for planned, body in played:
+        history = body["messages"][1:]
+        if planned.feature != "report-writer" and planned.turn:
+            before = last[planned.conversation.id]
+            assert history[: len(before)] == before
+            assert history[len(before)]["content"] == ANSWER["content"]
+        last[planned.conversation.id] = history
+
+
+def test_conversations_are_interleaved_so_that_some_may_run_at_once(played: Played) -> None:
+    ids = [planned.conversation.id for planned, _ in played]
+    for first in range(len(ids) - APART + 1):
+        assert len(set(ids[first : first + APART])) == APART
+    assert len(set(ids[:50])) >= 12
+
+
+def test_clocks_go_forward(played: Played) -> None:
+    times = [planned.at for planned, _ in played]
+    assert times[0] == START
+    assert times == sorted(set(times))
+
+
+def test_the_same_arguments_give_the_same_plan() -> None:
+    assert bodies(count=60) == bodies(count=60)
+
+
+def test_another_seed_gives_another_plan() -> None:
+    assert bodies(count=20, seed=3) != bodies(count=20, seed=4)
+
+
+def test_a_body_made_late_is_the_body_made_at_once() -> None:
+    late = list(calls(start=START, count=60))
+    assert [planned.body() for planned in reversed(late)][::-1] == bodies(count=60)
+
+
+@given(count=st.integers(0, 400), seed=st.integers())
+def test_any_number_of_calls_can_be_planned(count: int, seed: int) -> None:
+    made: list[Planned] = list(calls(start=START, count=count, seed=seed))
+    assert [planned.number for planned in made] == list(range(count))
+    assert abs(2 * sum(planned.streamed for planned in made) - count) <= 1
+    pairs = [(planned.conversation.id, planned.turn) for planned in made]
+    assert len(pairs) == len(set(pairs))

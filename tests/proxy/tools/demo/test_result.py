@@ -1,0 +1,137 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.records.feature_mode import Mode, Place
+from proxy.store.store import Store
+from proxy.tools.demo.baseline import Otherwise, Sum
+from proxy.tools.demo.result import Result, of_store, proposed
+from proxy.tools.demo.traffic import Sent
+from tests.fakes.receipts import START, a_receipt
+from tests.proxy.tools.demo.scripts import Says, plan
+
+SINCE = datetime.fromtimestamp(START, UTC)
+NAMES = {"team_0": "acme-support", "team_1": "acme-engineering"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(f"sqlite:///{tmp_path}/demo.db", tmp_path / "journal")
+    yield opened
+    opened.close(5.0)
+
+
+def a_sent(n: int, **changes: Any) -> Sent:
+    (planned,) = plan(Says("Hello!"))
+    return Sent(**{"planned": planned, "call_id": a_receipt(n).call_id, **changes})
+
+
+def result(store: Store, *sent: Sent) -> Result:
+    return of_store(store, sent, seconds=2.0, names=NAMES, since=SINCE)
+
+
+def test_a_ledger_with_every_call_is_complete(store: Store) -> None:
+    for n in range(4):
+        store.keep(a_receipt(n))
+    found = result(store, *map(a_sent, range(4)))
+
+    assert found.is_sound
+    assert found.ledger_calls == 4
+    assert found.lacking == ()
+
+
+def test_a_call_the_ledger_lacks_is_named(store: Store) -> None:
+    store.keep(a_receipt(0))
+    found = result(store, a_sent(0), a_sent(1))
+
+    assert not found.is_sound
+    assert found.lacking == (a_receipt(1).call_id,)
+
+
+def test_an_answer_without_an_id_cannot_be_in_the_ledger(store: Store) -> None:
+    found = result(store, a_sent(0, call_id=""))
+
+    assert found.lacking == ("call 0",)
+
+
+def test_a_call_that_never_reached_the_gateway_is_an_error_and_not_lacking(store: Store) -> None:
+    found = result(store, a_sent(0, call_id="", error="APIConnectionError: no"))
+
+    assert found.lacking == ()
+    assert not found.is_sound
+
+
+def test_the_json_line_adds_up(store: Store) -> None:
+    for n in range(4):
+        store.keep(a_receipt(n))
+    line = orjson.loads(result(store, *map(a_sent, range(4))).json())
+    teams = line["teams"]
+
+    assert (line["calls"], line["ledger_calls"], line["ledger_complete"]) == (4, 4, True)
+    assert line["input_tokens"] == sum(100 + n + 1024 + 7 for n in range(4))
+    assert line["cached_tokens"] == 4 * 1024
+    assert line["hit_rate"] == round(line["cached_tokens"] / line["input_tokens"], 4)
+    assert set(teams) == set(NAMES.values())
+    assert sum(team["output_tokens"] for team in teams.values()) == line["output_tokens"] == 4 * 23
+
+
+def test_the_cost_keeps_every_digit(store: Store) -> None:
+    store.keep(a_receipt(0, cost_nanos=123_456_789_012_345))
+    text = result(store, a_sent(0)).json()
+
+    assert '"cost_usd":123456.789012345,' in text
+    assert Decimal(text.partition('"cost_usd":')[2].partition(",")[0]) == Decimal(
+        "123456.789012345"
+    )
+
+
+def test_an_unknown_price_is_null_and_counted(store: Store) -> None:
+    store.keep(a_receipt(0, cost_nanos=None, list_nanos=None))
+    line = orjson.loads(result(store, a_sent(0)).json())
+
+    assert line["cost_usd"] is None
+    assert line["unpriced"] == 1
+
+
+def test_no_calls_cost_nothing(store: Store) -> None:
+    line = orjson.loads(result(store).json())
+
+    assert (line["calls"], line["hit_rate"], line["cost_usd"]) == (0, 0.0, 0)
+
+
+def test_errors_are_listed(store: Store) -> None:
+    line = orjson.loads(result(store, a_sent(0, error="broke off")).json())
+
+    assert [error["error"] for error in line["errors"]] == ["broke off"]
+
+
+def test_other_ways_stand_beside_the_ledger_by_team_and_in_all(store: Store) -> None:
+    for n in range(2):
+        store.keep(a_receipt(n))
+    ways = Otherwise(
+        {"acme-support": Sum(100, 10, 2_500_000_001), "acme-engineering": Sum(300, 30, 5)},
+        {"acme-support": Sum(100, 90, 1), "acme-engineering": Sum(300, 30, None)},
+    )
+    line = orjson.loads(replace(result(store, a_sent(0), a_sent(1)), otherwise=ways).json())
+    team = line["teams"]["acme-support"]
+
+    assert (line["direct_hit_rate"], line["direct_cost_usd"]) == (0.1, 2.500000006)
+    assert (line["arranged_hit_rate"], line["arranged_cost_usd"]) == (0.3, None)
+    assert (team["direct_hit_rate"], team["direct_cost_usd"]) == (0.1, 2.500000001)
+    assert (team["arranged_hit_rate"], team["arranged_cost_usd"]) == (0.9, 1e-9)
+
+
+def test_features_with_a_layout_are_named(store: Store) -> None:
+    place = Place("team_0", "chat", "gpt")
+    store.layouts.switch(place.whole, Mode.AUTO, "anna", START)
+    assert proposed(store, NAMES) == ()
+
+    store.layouts.propose(place, "digest", "{}", START)
+
+    assert proposed(store, NAMES) == (Place("acme-support", "chat", "gpt"),)

@@ -1,0 +1,152 @@
+import logging
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from io import StringIO
+from typing import Any
+
+import orjson
+import pytest
+import uvloop
+from rich.console import Console
+from typer.testing import CliRunner
+
+from proxy.cli import main
+from proxy.tools.demo.result import Result
+from proxy.tools.demo.run import demo, run
+from tests.proxy.tools.demo.scripts import NOW
+
+COUNT = 12
+
+
+@pytest.fixture
+def level() -> Iterator[None]:
+    """The command silences the log; other tests read it."""
+    before = logging.getLogger().level
+    yield
+    logging.getLogger().setLevel(before)
+
+
+@pytest.fixture(scope="module")
+def played() -> tuple[Result, str]:
+    out = StringIO()
+    told: list[Result] = []
+    playing = demo(
+        Console(file=out, width=80), now=NOW, port=0, stays=False, tell=told.append, count=COUNT
+    )
+    result = uvloop.run(playing)
+    assert told == [result]
+    return result, out.getvalue()
+
+
+def test_every_call_is_answered_and_in_the_ledger_once(played: tuple[Result, str]) -> None:
+    result, _ = played
+
+    assert result.is_sound
+    assert len(result.sent) == result.ledger_calls == COUNT
+
+
+def test_the_ledger_says_what_the_sdk_was_told(played: tuple[Result, str]) -> None:
+    result, _ = played
+    (total,) = result.total
+
+    assert total.usage.prompt == sum(sent.input for sent in result.sent)
+    assert total.usage.cache_read == sum(sent.cached for sent in result.sent)
+    assert total.usage.generated == sum(sent.output for sent in result.sent)
+    assert total.cost_nanos
+    assert not total.unpriced
+    assert not total.estimated
+
+
+def test_other_ways_are_reckoned_from_the_same_calls(played: tuple[Result, str]) -> None:
+    result, text = played
+    (total,) = result.total
+
+    assert sum(each.prompt for each in result.otherwise.direct.values()) == total.usage.prompt
+    assert "directly" in text
+
+
+def test_both_teams_are_shown(played: tuple[Result, str]) -> None:
+    _, text = played
+
+    assert "acme-support" in text
+    assert "acme-engineering" in text
+    assert f"{COUNT}/{COUNT}" in text
+
+
+class Impatient(Console):
+    """Somebody who stops it at the first word."""
+
+    def print(self, *objects: Any, **style: Any) -> None:
+        if "listens" in str(objects):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def status(console: Console, tell: Callable[[Result], None]) -> int:
+    return run(console, now=NOW, port=0, stays=True, tell=tell, count=4)
+
+
+def test_a_termination_ends_it_with_status_0_once_the_result_is_told() -> None:
+    told: list[Result] = []
+
+    def stop(result: Result) -> None:
+        told.append(result)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert status(Console(quiet=True), stop) == 0
+    assert len(told) == 1
+
+
+def test_a_demo_stopped_before_its_result_is_no_success() -> None:
+    told: list[Result] = []
+
+    assert status(Impatient(file=StringIO()), told.append) == 130
+    assert told == []
+
+
+@pytest.mark.usefixtures("level")
+def test_json_is_the_only_line() -> None:
+    arguments = ["demo", "--exit", "--json", "--port", "0", "--calls", str(COUNT)]
+    ran = CliRunner().invoke(main._commands, arguments)
+    (line,) = ran.stdout.splitlines()
+    found = orjson.loads(line)
+
+    assert ran.exit_code == 0
+    assert found["calls"] == found["ledger_calls"] == COUNT
+    assert found["ledger_complete"] is True
+    assert found["cost_usd"] > 0
+    assert found["direct_cost_usd"] > 0
+    assert 0 <= found["direct_hit_rate"] <= 1
+
+
+def output(command: list[str]) -> str:
+    ran = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - as it was printed
+    return ran.stdout.decode()
+
+
+def test_it_stays_up_for_the_printed_commands_until_ctrl_c() -> None:
+    program = [sys.executable, "-c", "from proxy.cli.main import main; main()"]
+    options = ["demo", "--port", "0", "--calls", "4"]
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [*program, *options], stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout
+        lines = []
+        for line in running.stdout:
+            lines.append(line)
+            if "Ctrl-C" in line:
+                break
+        _, _, after = "".join(lines).partition("pip install openai):\n\n")
+        snippet, _, _ = after.partition("Ctrl-C")
+        curl = next(line for line in lines if line.startswith("curl "))
+        ran, fetched = output([sys.executable, "-c", snippet]), output(shlex.split(curl))
+        running.send_signal(signal.SIGINT)
+        ended = running.wait(10)
+
+    assert "[simulated]" in ran
+    assert "x-thriftgate-cost-usd" in fetched
+    assert "[simulated]" in fetched
+    assert ended == os.EX_OK

@@ -1,0 +1,87 @@
+from datetime import UTC, datetime
+
+from proxy.tools.demo.conversation import sections
+from proxy.tools.demo.support import Support, cases, chats
+
+NOON = datetime(2026, 11, 3, 12, 0, 7, tzinfo=UTC)
+MODELS = ("gpt-5.4-mini", "gpt-5.6-terra")
+
+
+def system(chat: Support, turn: int = 0, at: datetime = NOON) -> str:
+    first = chat.body(turn, at, [None] * turn)["messages"][0]
+    assert first["role"] == "system"
+    return str(first["content"])
+
+
+def test_the_first_line_is_the_time() -> None:
+    chat = chats("2", MODELS)[0]
+    assert system(chat).splitlines()[0] == (
+        "Current date and time: Tuesday, 03 November 2026, 12:00:07 UTC"
+    )
+
+
+def test_two_calls_differ_before_anything_that_could_be_shared() -> None:
+    chat = chats("2", MODELS)[0]
+    one, other = system(chat), system(chat, at=NOON.replace(second=8))
+    assert one.splitlines()[0] != other.splitlines()[0]
+    assert one.splitlines()[1:] == other.splitlines()[1:]
+
+
+def test_passages_stand_before_the_handbook_and_the_handbook_ends_the_prompt() -> None:
+    for chat in chats("2", MODELS):
+        whole = system(chat)
+        assert whole.endswith(chat.handbook)
+        for title in chat.case.turns[0][1]:
+            assert whole.index(f"[{title}]") < whole.index(chat.handbook)
+
+
+def test_each_question_finds_its_passages_among_others_in_varying_order() -> None:
+    orders = set()
+    for chat in chats("2", MODELS):
+        for turn, (_, fitting) in enumerate(chat.case.turns):
+            found = chat._found(turn)
+            assert set(fitting) <= set(found)
+            assert len(found) == len(set(found)) == 4
+            orders.add(found.index(fitting[0]))
+    assert orders == {0, 1, 2, 3}
+
+
+def test_every_passage_named_by_a_case_exists() -> None:
+    passages = sections("passages.md")
+    named = {title for case in cases() for _, found in case.turns for title in found}
+    assert named <= passages.keys()
+
+
+def test_customers_write_three_to_six_times() -> None:
+    assert {len(case.turns) for case in cases()} == {3, 4, 5, 6}
+
+
+def test_the_history_holds_the_real_answers() -> None:
+    chat = chats("2", MODELS)[0]
+    said = {"role": "assistant", "content": "Within 28 days."}
+    messages = chat.body(2, NOON, [said, None])["messages"]
+    assert [message["role"] for message in messages] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert messages[2] == said
+    assert messages[4]["content"].startswith("Sorry")
+    assert [message["content"] for message in messages[1::2]] == [
+        question for question, _ in chat.case.turns[:3]
+    ]
+
+
+def test_each_customer_chats_once_and_the_models_take_turns() -> None:
+    made = chats("2", MODELS)
+    assert {chat.case for chat in made} == set(cases())
+    assert len(made) == len(cases())
+    assert [chat.model for chat in made[:3]] == ["gpt-5.4-mini", "gpt-5.6-terra", "gpt-5.4-mini"]
+
+
+def test_another_seed_brings_customers_in_another_order() -> None:
+    shops = [[chat.case.shop for chat in chats(seed, MODELS)] for seed in ("1", "2", "1")]
+    assert shops[0] == shops[2] != shops[1]

@@ -1,0 +1,187 @@
+"""Recorded calls as the gateway would have folded them."""
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from compaction.fold import Folded
+from compaction.policy import Mode, Policy
+from compaction.reading.message import Unfoldable
+from proxy.prefix.explain.reasons import Reason
+from proxy.tools.replay.compaction import Folding
+from proxy.tools.replay.lines import Line
+from proxy.tools.replay.planning import Planning
+from proxy.tools.replay.prompts import Reading
+from proxy.tools.replay.run import replay
+from slo.usage import Usage
+from tests.fakes.kept import kept
+from tests.proxy.tools.replay.scene import (
+    RULES,
+    assistant,
+    call,
+    dialogue,
+    reading,
+    system,
+    timed,
+    user,
+)
+
+NOTHING = Usage(input=1)
+LONG = system(*RULES)
+
+
+def agent(turns: int, size: int = 60) -> list[Line]:
+    """A conversation whose tool results are long."""
+    messages: list[dict[str, Any]] = [LONG]
+    calls = []
+    for turn in range(turns):
+        messages.append(user(f"Where is order ORD-{turn}?"))
+        function = {"name": "read_file", "arguments": f'{{"path":"orders/{turn}.txt"}}'}
+        asked = {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": f"c{turn}", "type": "function", "function": function}],
+        }
+        calls.append(call(*messages, reply=asked))
+        found = " ".join(
+            f"In year {turn * size + n} the ship with order ORD-{turn} lay before the quay."
+            for n in range(size)
+        )
+        messages += [asked, {"role": "tool", "tool_call_id": f"c{turn}", "content": found}]
+        answer = assistant(f"Order ORD-{turn} was sent.")
+        calls.append(call(*messages, reply=answer))
+        messages.append(answer)
+    return calls
+
+
+def small(vocabulary) -> Reading:
+    """A route whose window a long conversation outgrows, so that it has to be folded."""
+    read = reading("breakpoints", vocabulary)
+    read.route = replace(read.route, window=12_000)
+    return read
+
+
+def folded(variant: Folding, calls: list[Line]) -> list[bytes]:
+    found = []
+    for now, line in timed(calls):
+        found.append(variant.body(line, now))
+        variant.served(NOTHING)
+    return found
+
+
+def test_a_long_conversation_is_sent_shorter_and_its_prefix_moves_at_resets_alone(vocabulary):
+    variant = Folding(small(vocabulary), 0.0)
+    calls = agent(40)
+    bodies = folded(variant, calls)
+    came = variant.folded()
+
+    assert came.calls > 10
+    assert 0 < came.resets < 8
+    assert sum(map(len, bodies)) < 0.7 * sum(len(line.body) for line in calls)
+    assert 0 < came.trimmed + came.calls <= 80
+    assert sum(came.unfolded.values()) + came.calls == 80
+
+
+def test_it_costs_less_than_what_was_sent_and_says_nothing_of_the_way_to_the_ceiling(vocabulary):
+    read = small(vocabulary)
+    variants = (Planning(read, 0.0, arranges=True), Folding(read, 0.0))
+    as_sent, arranged, row, _ = replay(timed(agent(40)), read, variants).variants
+
+    assert row.name == "folded"
+    assert row.closed is None
+    assert row.input_tokens < 0.7 * arranged.input_tokens
+    assert row.refused == 0
+    assert row.cost_usd_per_1k is not None
+    assert as_sent.cost_usd_per_1k is not None
+    assert row.cost_usd_per_1k < as_sent.cost_usd_per_1k
+    assert Reason.DIVERGED not in {miss.reason for miss in row.misses}
+
+
+def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(vocabulary):
+    variant = Folding(reading("breakpoints", vocabulary), 0.0)
+    calls = dialogue(LONG, 3)
+
+    for line, sent in zip(calls, folded(variant, calls), strict=True):
+        kept(line.body, sent)
+    assert variant.folded().calls == 0
+    assert sum(variant.folded().unfolded.values()) == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (call({"role": "user", "content": ""}), None),
+        (call(LONG, {"role": 7, "content": "?"}), None),
+        (call(user("/compact")), "client"),
+        (call(LONG), "nothing_said"),
+    ],
+)
+def test_what_cannot_be_folded_goes_as_it_came(vocabulary, line, why):
+    variant = Folding(reading("breakpoints", vocabulary), 0.0)
+
+    kept(line.body, variant.body(line, 0.0))
+    (reason,) = variant.folded().unfolded
+    assert reason == (why or reason)
+
+
+def test_off_folds_nothing(vocabulary):
+    variant = Folding(reading("breakpoints", vocabulary), 0.0, mode=Mode.OFF)
+    folded(variant, agent(20))
+
+    assert variant.folded().calls == 0
+
+
+def test_results_said_shorter_are_counted_apart(vocabulary):
+    variant = Folding(reading("breakpoints", vocabulary), 0.0, mode=Mode.TRIM)
+    rows = [{"name": f"tea {n}", "state": "sent"} for n in range(40)]
+    lines = agent(2)
+    messages = orjson.loads(lines[-1].body)["messages"]
+    messages[3]["content"] = orjson.dumps(rows).decode()
+    sent = variant.body(call(*messages), 0.0)
+
+    assert len(sent) < len(orjson.dumps(messages))
+    assert (variant.folded().calls, variant.folded().trimmed) == (0, 1)
+
+
+@pytest.mark.parametrize("why", ["signed", ""])
+def test_what_folding_refuses_goes_as_it_came(vocabulary, why):
+    def refusing(*_: Any, **__: Any) -> Folded:
+        raise Unfoldable(why)
+
+    variant = Folding(reading("breakpoints", vocabulary), 0.0, fold=refusing)
+    (line,) = agent(1)[:1]
+
+    kept(line.body, variant.body(line, 0.0))
+    assert variant.folded().unfolded == {why or "unfoldable": 1}
+
+
+def test_a_mistake_costs_no_call_and_is_told_once(vocabulary, caplog):
+    def clumsy(*_: Any, **__: Any) -> Folded:
+        raise TypeError("of folding")
+
+    variant = Folding(reading("breakpoints", vocabulary), 0.0, fold=clumsy)
+    with caplog.at_level(logging.ERROR):
+        bodies = folded(variant, agent(2))
+
+    assert len(bodies) == 4
+    assert variant.folded().unfolded == {"failed": 4}
+    assert len(caplog.records) == 1
+
+
+def test_reasons_are_bounded(vocabulary):
+    variant = Folding(reading("breakpoints", vocabulary), 0.0)
+    for number in range(30):
+        variant._leave(f"reason {number}")
+
+    assert len(variant.folded().unfolded) == 21
+    assert variant.folded().unfolded["other reasons"] == 10
+
+
+def test_the_policy_has_the_routes_prices(vocabulary):
+    policy = Folding(reading("breakpoints", vocabulary), 0.0)._policy
+
+    assert isinstance(policy, Policy)
+    assert (policy.prices.read, policy.prices.write, policy.prices.output) == (0.1, 1.25, 5.0)

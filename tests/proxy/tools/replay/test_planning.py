@@ -1,0 +1,218 @@
+"""Recorded calls as the gateway would have planned them."""
+
+from itertools import permutations
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+
+from proxy.prefix.explain.reasons import Miss
+from proxy.prefix.planned import Draft, Planned
+from proxy.prefix.planner import Planner
+from proxy.tools.replay.lines import Line
+from proxy.tools.replay.planning import Planning
+from proxy.tools.replay.run import replay
+from slo.usage import Usage
+from tests.fakes.kept import kept
+from tests.proxy.tools.replay.scene import RULES, call, dialogue, reading, system, timed, tool, user
+
+LONG = [f"{rule} It stands in volume {number}." for number, rule in enumerate(RULES * 4)]
+NOTHING = Usage(input=1)
+
+
+def planning(vocabulary, model: str = "blocks", *, arranges: bool = True) -> Planning:
+    return Planning(reading(model, vocabulary), 0.0, arranges=arranges)
+
+
+def built_badly(conversations: int = 30) -> list[Line]:
+    """Each call says its number above the rules."""
+    return [
+        call(
+            system(f"Call number {number}.", *LONG),
+            user(f"Who are you, {number}?"),
+            conversation=str(number),
+        )
+        for number in range(conversations)
+    ]
+
+
+def bodies(variant: Planning, calls: list[Line]) -> list[bytes]:
+    """What is sent of each call; each is answered before the next."""
+    found = []
+    for now, line in timed(calls):
+        found.append(variant.body(line, now))
+        variant.served(NOTHING)
+    return found
+
+
+def opening(raw: bytes) -> str:
+    content = orjson.loads(raw)["messages"][0]["content"]
+    return str(content if isinstance(content, str) else content[0]["text"])
+
+
+def test_each_variant_has_its_name(vocabulary):
+    assert planning(vocabulary).name == "arranged"
+    assert planning(vocabulary, arranges=False).name == "marked"
+
+
+@pytest.mark.parametrize(("names", "conversations"), [(True, 2), (False, 1)])
+def test_conversations_are_told_apart_by_name_only_where_callers_name_them(
+    vocabulary, names, conversations
+):
+    variant = Planning(reading("blocks", vocabulary), 0.0, arranges=False, names=names)
+    found = set()
+    for name in ("a", "b"):
+        variant.body(call(system(*LONG), user("Who are you?"), conversation=name), 0.0)
+        assert variant._planned is not None
+        found.add(variant._planned.draft.conversation)
+
+    assert len(found) == conversations
+
+
+def test_what_varies_moves_once_the_traffic_has_shown_it_and_no_sooner(vocabulary):
+    calls = built_badly()
+    found = bodies(planning(vocabulary), calls)
+
+    stays = [opening(raw).startswith("Call number") for raw in found]
+
+    assert stays == sorted(stays, reverse=True)
+    assert all(stays[:5])
+    assert not stays[-1]
+    for line, raw in zip(calls, found, strict=True):
+        kept(line.body, raw)
+
+
+def test_marked_moves_no_text(vocabulary):
+    found = bodies(planning(vocabulary, arranges=False), built_badly())
+
+    assert all(opening(raw).startswith("Call number") for raw in found)
+
+
+def test_a_conversation_that_has_begun_keeps_the_layout_it_began_with(vocabulary):
+    variant = planning(vocabulary)
+    begun, later = (
+        call(system("Call number 1000.", *LONG), user(f"Hello, {name}!"), conversation=name)
+        for name in ("begun", "later")
+    )
+    bodies(variant, [begun])
+    bodies(variant, built_badly())
+
+    assert opening(variant.body(begun, 1e3)).startswith("Call number")
+    assert not opening(variant.body(later, 1e3)).startswith("Call number")
+
+
+def test_what_is_shown_again_makes_no_further_layout(vocabulary):
+    variant = planning(vocabulary)
+    bodies(variant, built_badly(120))
+
+    assert [len(each.layouts) for each in variant._features.values()] == [1]
+
+
+def test_another_feature_has_layouts_of_its_own(vocabulary):
+    variant = planning(vocabulary)
+    bodies(variant, built_badly())
+    (other,) = (msgspec.structs.replace(line, feature="g") for line in built_badly(1))
+
+    assert opening(variant.body(other, 1e3)).startswith("Call number")
+
+
+def test_tools_that_come_shuffled_go_by_name_in_both(vocabulary):
+    tools = [tool(name) for name in ("trains", "weather", "hotels")]
+    for arranges in (True, False):
+        variant = planning(vocabulary, arranges=arranges)
+        for number, order in enumerate(permutations(tools)):
+            line = call(system(*LONG), user(f"Hello {number}!"), tools=order)
+            raw = variant.body(line, 0.0)
+
+        assert [each["function"]["name"] for each in orjson.loads(raw)["tools"]] == [
+            "hotels",
+            "trains",
+            "weather",
+        ]
+
+
+def test_what_cannot_be_planned_goes_as_it_came_and_teaches_nothing(vocabulary):
+    variant = planning(vocabulary)
+    line = call({"role": "user", "content": 7})
+    raw = variant.body(line, 0.0)
+    variant.served(NOTHING)
+
+    assert raw is line.body
+    assert len(variant._lessons) == 0
+
+
+class Clumsy(Planner):
+    """Makes a mistake with prompts that say before or after what."""
+
+    def planned(self, draft: Draft, *rest: Any) -> Planned:
+        if b"before" in draft.asked.body:
+            raise TypeError("of planning")
+        return super().planned(draft, *rest)
+
+    def settled(self, planned: Planned, *rest: Any, **more: Any) -> Miss | None:
+        if b"after" in planned.draft.asked.body:
+            raise TypeError("of learning")
+        return super().settled(planned, *rest, **more)
+
+
+def clumsy(vocabulary) -> Planning:
+    variant = planning(vocabulary)
+    variant._planner = Clumsy(b"clumsy", share=0.0)
+    return variant
+
+
+def test_a_line_that_planning_fails_on_goes_as_it_came_and_is_told_of_once(vocabulary, caplog):
+    variant = clumsy(vocabulary)
+    bad, good = (call(system(*LONG), user(word)) for word in ("before", "meanwhile"))
+    found = bodies(variant, [bad, good, bad])
+
+    assert [found[0], found[2]] == [bad.body] * 2
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    (feature,) = variant._features.values()
+    assert (feature.planned, feature.passed) == (1, 2)
+    assert feature.passed_why == "planning failed"
+
+
+def test_a_line_that_nothing_can_be_learned_from_costs_no_other(vocabulary, caplog):
+    variant = clumsy(vocabulary)
+    bad, good = (call(system(*LONG), user(word)) for word in ("after", "meanwhile"))
+    bodies(variant, [bad, good, bad])
+
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert [each.planned for each in variant._features.values()] == [1]
+
+
+@pytest.mark.parametrize("model", ["breakpoints", "marks", "blocks", "uncached"])
+def test_a_prompt_of_rules_alone_is_planned(vocabulary, model):
+    variant = planning(vocabulary, model)
+    bodies(variant, [call(system(*LONG))] * 2)
+    variant.unmoved()  # every answer has come
+
+    assert [each.planned for each in variant._features.values()] == [2]
+
+
+@pytest.mark.parametrize("model", ["breakpoints", "marks", "blocks", "uncached"])
+def test_planning_costs_no_more_than_what_was_sent(vocabulary, model):
+    calls = [each for n in range(6) for each in dialogue(system(*LONG), 5, f"c{n}")]
+    read = reading(model, vocabulary)
+    variants = [Planning(read, 0.0, arranges=arranges) for arranges in (False, True)]
+    as_sent, *planned, _ = replay(timed(calls), read, variants).variants
+
+    # Where a mark is a bet, one may be open at the end: a quarter of a prompt, or a little more.
+    bet = 0.3 / len(calls) if model == "marks" else 0.0
+    assert [row.name for row in planned] == ["marked", "arranged"]
+    for row in planned:
+        assert row.hit_rate >= as_sent.hit_rate
+        if as_sent.cost_usd_per_1k is not None:
+            assert row.cost_usd_per_1k is not None
+            assert row.cost_usd_per_1k <= as_sent.cost_usd_per_1k * (1 + bet)
+
+
+def test_what_is_built_badly_is_read_again_once_it_is_arranged(vocabulary):
+    read = reading("blocks", vocabulary)
+    variants = [Planning(read, 0.0, arranges=arranges) for arranges in (False, True)]
+    as_sent, marked, arranged, _ = replay(timed(built_badly(60)), read, variants).variants
+
+    assert as_sent.hit_rate == marked.hit_rate < 0.05
+    assert arranged.hit_rate > 0.5

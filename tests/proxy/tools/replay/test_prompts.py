@@ -1,0 +1,89 @@
+"""Chat bodies as a route's cache sees them."""
+
+import orjson
+import pytest
+
+from proxy.records.request_fields import replaced
+from proxy.tools.replay.prompts import Unsayable
+from proxy.tools.simulator import chat_bodies
+from proxy.tools.simulator.scripted_reply import Context
+from tests.proxy.tools.replay.scene import CATALOG, body, reading, system, tool, user
+
+ASKED = body(system("Be brief."), user("Hello"), tools=[tool("notes")])
+
+
+def test_an_openai_route_is_shown_what_the_lab_would_see(vocabulary):
+    route = reading("breakpoints", vocabulary)
+
+    found = route.prompt(ASKED, 0.0)
+
+    sent = orjson.loads(replaced(ASKED, {"model": b'"gpt-6.1-sol"'}))
+    context = Context(vocabulary, route.simulated, "replay")
+    assert found == chat_bodies.prompt(sent, context)
+    assert [block.role for block in found.blocks] == ["tools", "system", "user", "assistant"]
+
+
+def test_an_anthropic_route_is_shown_messages_with_their_marks(vocabulary):
+    marked = {"type": "text", "text": "Hello", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+
+    found = reading("marks", vocabulary).prompt(body({"role": "user", "content": [marked]}), 0.0)
+
+    assert [block.mark for block in found.blocks] == ["1h", None]
+
+
+@pytest.mark.parametrize("name", ["breakpoints", "marks"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        b"[]",
+        body({"role": "user", "content": [{"text": "Hi"}]}),
+        body({"role": "wizard", "content": "Hi"}),
+        body({"role": "user", "content": 7}),
+        body(user("Hi"), stream="yes"),
+        body(user("Hi"), tools=[{"type": "function"}], response_format=3),
+    ],
+)
+def test_what_cannot_be_sent_says_why(name, asked, vocabulary):
+    with pytest.raises(Unsayable) as found:
+        reading(name, vocabulary).prompt(asked, 0.0)
+
+    assert str(found.value)
+    assert "' object" not in str(found.value)
+
+
+def test_an_answer_is_the_tokens_that_the_next_prompt_holds(vocabulary):
+    route = reading("blocks", vocabulary)
+    call = {"type": "function", "id": "1", "function": {"name": "f", "arguments": '{"a":1}'}}
+    said = {"role": "assistant", "content": "I look.", "tool_calls": [call]}
+
+    generated = route.generated(orjson.dumps(said))
+
+    found = route.prompt(body(user("Hi"), said, user("And?")), 0.0)
+    held = [token for block in found.blocks if block.message == 1 for token in block.tokens]
+    assert tuple(held[3:-1]) == generated
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        (b'{"content": [{"type": "text", "text": "Yes"}, {"type": "refusal"}]}', "Yes"),
+        (b'{"content": "Yes", "tool_calls": null}', "Yes"),
+        (b'{"content": [{"type": "refusal", "refusal": "No"}]}', "No"),
+        (b'{"content": null, "refusal": "No"}', "No"),
+        (b'{"content": null}', ""),
+        (b"null", ""),
+        (b'"Yes"', ""),
+        (b"{", ""),
+        (b'{"content": [1], "tool_calls": [{}]}', ""),
+        (b'{"tool_calls": [{"type": "custom", "custom": {"name": "f", "input": "x"}}]}', "f x"),
+    ],
+)
+def test_an_answer_of_any_shape_has_tokens_or_none(reply, text, vocabulary):
+    assert reading("blocks", vocabulary).generated(reply) == vocabulary.ids(text)
+
+
+def test_a_model_is_read_by_its_public_name(vocabulary):
+    found = reading("breakpoints", vocabulary)
+
+    assert found.public == "breakpoints"
+    assert found.simulated.regime == CATALOG.models["breakpoints"].routes[0].regime

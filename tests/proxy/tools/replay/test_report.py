@@ -1,0 +1,202 @@
+"""A replay's outcome, told."""
+
+from pathlib import Path
+
+import msgspec
+import orjson
+from rich.console import Console
+
+from proxy.prefix.explain.reasons import Reason
+from proxy.tools.replay.compaction import Folded
+from proxy.tools.replay.report import Beside, remarks, table, told
+from proxy.tools.replay.run import Outcome, replay
+from proxy.tools.replay.source import Bad, Source
+from proxy.tools.replay.sums import Misses, Row
+from proxy.tools.replay.unmoved_text import Unmoved
+from tests.proxy.tools.replay.scene import RULES, dialogue, reading, system, timed
+
+ROW = Row(
+    name="as sent",
+    hit_rate=0.125,
+    input_tokens=1_600,
+    cache_read_tokens=200,
+    cache_write_tokens=100,
+    fresh_tokens=1_300,
+    output_tokens=10,
+    cost_usd_per_1k=12.5,
+)
+
+
+def source(*bad: Bad) -> Source:
+    found = Source([Path("unread")])
+    found.bad, found.bad_count = list(bad), len(bad)
+    return found
+
+
+def printed(*rows: Row) -> str:
+    console = Console(width=200)
+    with console.capture() as text:
+        console.print(table(rows))
+    return text.get()
+
+
+def test_a_row_shows_its_figures():
+    shown = printed(ROW, msgspec.structs.replace(ROW, name="ceiling", closed=1.0))
+
+    assert "12.5%" in shown
+    assert "1,300" in shown
+    assert "12.5000" in shown
+    assert "100%" in shown
+
+
+def test_an_unknown_cost_is_said_to_be_unknown():
+    assert "unknown" in printed(msgspec.structs.replace(ROW, cost_usd_per_1k=None))
+
+
+def test_the_json_has_the_same_fields_for_every_variant(vocabulary):
+    outcome = replay(timed(dialogue(system(*RULES), 2)), reading("marks", vocabulary))
+
+    why = Unmoved(feature="mail", calls=2, why="because")
+
+    found = orjson.loads(
+        told(
+            outcome,
+            source(Bad("a", 3, "no")),
+            reading("marks", vocabulary),
+            Beside(unmoved=(why,)),
+        )
+    )
+
+    assert found["arranged_why"] == [{"feature": "mail", "calls": 2, "why": "because"}]
+
+    assert found["bad"] == [{"file": "a", "line": 3, "why": "no"}]
+    assert found["calls"] == 2
+    assert found["sent_before_tokens"] == found["variants"][1]["cache_read_tokens"] > 0
+    assert {"name", "hit_rate", "input_tokens", "cache_read_tokens"} <= found["variants"][0].keys()
+    assert {"cache_write_tokens", "cost_usd_per_1k", "misses"} <= found["variants"][0].keys()
+    assert found["variants"][0].keys() == found["variants"][1].keys()
+
+
+def test_everything_that_was_not_replayed_is_said():
+    misses = (
+        Misses(Reason.FIRST_SEEN, "", 70, 2),
+        Misses(Reason.EXPIRED, "", 9, 1),
+    )
+    row = msgspec.structs.replace(ROW, misses=misses, refused=3)
+    outcome = Outcome(
+        calls=5,
+        unanswered=1,
+        left_out={"no wizard": 2, "no witch": 1},
+        left_out_first={"no wizard": "a:7"},
+        variants=(row, ROW),
+    )
+
+    said = list(remarks(outcome, source(Bad("a", 3, "no call"))))
+
+    assert said == [
+        (
+            "Not read, as sent: 70 tokens seen for the first time (2 calls);"
+            " 9 tokens expired (1 call)."
+        ),
+        "3 calls of as sent would have been refused for their marks.",
+        "Without a recorded answer: 1 call; the output of such calls costs nothing here.",
+        "2 calls left out, first a:7: no wizard.",
+        "1 call left out: no witch.",
+        "1 line is no call:",
+        "  a:3: no call",
+    ]
+
+
+def test_rows_of_which_the_same_is_to_be_said_share_a_line():
+    same = (Misses(Reason.BELOW_MINIMUM, "", 70, 2),)
+    other = (Misses(Reason.DIVERGED, "in the system text", 9, 1),)
+    rows = [
+        msgspec.structs.replace(ROW, name=name, misses=misses)
+        for name, misses in (("as sent", same), ("marked", other), ("arranged", same))
+    ]
+    outcome = Outcome(calls=2, unanswered=0, left_out={}, variants=tuple(rows))
+
+    assert list(remarks(outcome, source())) == [
+        "Not read, as sent, arranged: 70 tokens in prompts below the cache's minimum (2 calls).",
+        (
+            "Not read, marked: 9 tokens behind what parted from earlier calls in the system text"
+            " (1 call)."
+        ),
+    ]
+
+
+def test_what_was_not_arranged_is_told_with_its_reason_on_one_short_line():
+    unmoved = (
+        Unmoved(feature="mail", calls=1_200, why="its calls have no instructions"),
+        Unmoved(feature="", calls=3, why="no call could be planned: " + "a\nb " * 100),
+    )
+    outcome = Outcome(calls=1, unanswered=0, left_out={}, variants=(ROW,))
+
+    known, long = remarks(outcome, source(), Beside(unmoved=unmoved))
+
+    assert known == (
+        "Nothing arranged, feature mail (1,200 calls): its calls have no instructions."
+    )
+    assert long.startswith("Nothing arranged, calls without a feature (3 calls): no call could")
+    assert long.endswith("….")
+    assert "\n" not in long
+    assert len(long) < 200
+
+
+def test_what_was_folded_is_told_with_the_lengths_of_all_prompts(vocabulary):
+    folded = Folded(
+        calls=3,
+        resets=1,
+        trimmed=2,
+        unfolded={"too_few_calls": 4, "signed": 5, "below_least": 1, "x": 1},
+    )
+    rows = (ROW, msgspec.structs.replace(ROW, name="folded", input_tokens=800))
+    outcome = Outcome(calls=14, unanswered=0, left_out={}, variants=rows)
+
+    assert list(remarks(outcome, source(), Beside(folded=folded))) == [
+        (
+            "Folded: 3 of 14 calls, with 1 reset; in 2 others tool results alone were said"
+            " shorter. All prompts: 1,600 → 800 tokens (-50.0%)."
+        ),
+        (
+            "Not folded, 11 calls: thinking is signed together with what stood before it (5);"
+            " too few calls (4); too short to be worth it (1)."
+        ),
+    ]
+    found = orjson.loads(
+        told(outcome, source(), reading("marks", vocabulary), Beside(folded=folded))
+    )
+    assert found["folded"] == {
+        "calls": 3,
+        "resets": 1,
+        "trimmed": 2,
+        "unfolded": dict(folded.unfolded),
+        "tokens_before": 1_600,
+        "tokens_after": 800,
+    }
+
+
+def test_where_folding_was_not_tried_nothing_is_said_of_it():
+    outcome = Outcome(calls=1, unanswered=0, left_out={}, variants=(ROW,))
+
+    assert list(remarks(outcome, source(), Beside(folded=Folded(calls=1)))) == []
+
+
+def test_what_a_caches_own_rules_let_nobody_read_is_told_where_there_is_any():
+    ceiling = msgspec.structs.replace(ROW, name="ceiling", cache_read_tokens=1_080)
+    outcome = Outcome(
+        calls=1, unanswered=0, left_out={}, variants=(ROW, ceiling), sent_before=1_200
+    )
+
+    (said,) = remarks(outcome, source())
+    assert said == (
+        "This cache keeps whole units alone: of 1,200 tokens that earlier calls had sent, it lets"
+        " 1,080 be read, whatever the order."
+    )
+    assert list(remarks(msgspec.structs.replace(outcome, sent_before=1_080), source())) == []
+
+
+def test_where_all_is_well_nothing_is_said():
+    assert (
+        list(remarks(Outcome(calls=1, unanswered=0, left_out={}, variants=(ROW,)), source())) == []
+    )

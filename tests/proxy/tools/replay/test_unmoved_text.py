@@ -1,0 +1,139 @@
+"""Why none of a feature's text moved."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from proxy.prefix.layouts.learning import CALLS, CONVERSATIONS, LEAST
+from proxy.tools.replay.lines import Line
+from proxy.tools.replay.planning import Planning
+from proxy.tools.replay.unmoved_text import Unmoved
+from slo.usage import Usage
+from tests.proxy.tools.replay.scene import RULES, assistant, call, reading, system, timed, user
+
+LONG = [f"{rule} It stands in volume {number}." for number, rule in enumerate(RULES * 4)]
+
+
+def numbered(number: int) -> Line:
+    """A conversation of one call, whose number stands above the rules."""
+    said = system(f"Call number {number}.", *LONG)
+    return call(said, user(f"Who are you, {number}?"), conversation=str(number))
+
+
+def counting(turns: int) -> list[Line]:
+    """One conversation, whose instructions begin with the number of the call."""
+    said = [user("Who are you?")]
+    calls = []
+    for turn in range(turns):
+        calls.append(call(system(f"Call number {turn}.", *LONG), *said, conversation="long"))
+        said += [assistant(f"I am {turn}."), user(f"And then, after {turn}?")]
+    return calls
+
+
+def of(feature: str, calls: Iterable[Line]) -> list[Line]:
+    return [msgspec.structs.replace(line, feature=feature) for line in calls]
+
+
+def told(vocabulary, calls: list[Line], model: str = "blocks", **more: Any) -> list[Unmoved]:
+    variant = Planning(reading(model, vocabulary), 0.0, arranges=True, **more)
+    for now, line in timed(calls):
+        variant.body(line, now)
+        variant.served(Usage(input=1))
+    return list(variant.unmoved())
+
+
+def why(vocabulary, calls: list[Line], model: str = "blocks") -> str:
+    (found,) = told(vocabulary, calls, model)
+    assert (found.feature, found.calls) == ("f", len(calls))
+    return found.why
+
+
+def test_a_feature_whose_text_moved_needs_no_reason(vocabulary):
+    assert told(vocabulary, [numbered(number) for number in range(30)]) == []
+
+
+def test_text_that_its_caller_declared_and_that_moved_needs_none_either(vocabulary):
+    said = user("<tg:variable>It is noon.</tg:variable> What is there to eat?")
+
+    assert told(vocabulary, [call(said)]) == []
+
+
+def test_marking_alone_moves_nothing_and_tells_nothing(vocabulary):
+    variant = Planning(reading("blocks", vocabulary), 0.0, arranges=False)
+    variant.body(call(user("Hi")), 0.0)
+
+    assert variant.unmoved() == ()
+
+
+def test_calls_that_cannot_be_planned(vocabulary):
+    found = why(vocabulary, [call({"role": 7, "content": "Well?"})])
+
+    assert found.startswith("no call could be planned: ")
+    assert len(found) > len("no call could be planned: ")
+
+
+def test_calls_without_instructions(vocabulary):
+    calls = [call(user(f"Question {n}"), conversation=str(n)) for n in range(30)]
+
+    assert why(vocabulary, calls) == "its calls have no instructions"
+
+
+def test_instructions_that_never_vary(vocabulary):
+    calls = [call(system(*LONG), user(f"{n}"), conversation=str(n)) for n in range(30)]
+
+    assert why(vocabulary, calls) == "its instructions are the same in every call"
+
+
+def test_too_few_calls(vocabulary):
+    assert why(vocabulary, [numbered(1), numbered(2), numbered(3)]) == (
+        f"too little to learn from: 3 of {CALLS} calls and 3 of {CONVERSATIONS} conversations"
+    )
+
+
+def test_prompts_that_the_cache_does_not_keep(vocabulary):
+    calls = [numbered(number) for number in range(30)]
+
+    assert why(vocabulary, calls, "large") == (
+        "moves would not reach the 100,000 tokens its cache keeps"
+    )
+
+
+def test_moves_that_no_conversation_could_begin_with(vocabulary):
+    assert why(vocabulary, counting(25)) == "no conversation began after moves were learned"
+
+
+def test_moves_that_fit_no_later_conversation(vocabulary):
+    others = [
+        call(system("Other rules.", "Few."), user(f"{n}"), conversation=f"{n}") for n in (1, 2)
+    ]
+
+    assert why(vocabulary, [*counting(25), *others]).startswith("Detail 1 stays: ")
+
+
+def test_texts_that_have_nothing_in_common(vocabulary):
+    calls = [
+        call(system(*(f"{n} says {n * k}." for k in range(20))), user("Hi"), conversation=f"{n}")
+        for n in range(30)
+    ]
+
+    assert why(vocabulary, calls) == (
+        f"no move of what varies would let an average call read {LEAST} tokens more"
+    )
+
+
+def test_those_of_most_calls_are_told(vocabulary):
+    calls = [each for n in range(1, 9) for each in of(f"f{n}", [call(user("Hi"))] * n)]
+
+    found = told(vocabulary, calls)
+
+    assert [(each.feature, each.calls) for each in found] == [(f"f{n}", n) for n in (8, 7, 6, 5, 4)]
+
+
+def test_features_remembered_are_bounded_and_one_that_returns_goes_on(vocabulary):
+    arranged = [numbered(number) for number in range(30)]
+    others = [each for n in range(5) for each in of(f"f{n}", [call(user("Hi"))])]
+
+    found = told(vocabulary, [*arranged, *others, arranged[-1]], most=3)
+
+    assert [(each.feature, each.calls) for each in found] == [("f3", 1), ("f4", 1), ("f", 1)]

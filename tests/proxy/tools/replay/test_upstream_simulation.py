@@ -1,0 +1,213 @@
+"""One variant's upstream through time."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from proxy.tools.replay.line_limits import bounds
+from proxy.tools.replay.upstream_simulation import Sent, World
+from proxy.tools.simulator.models import Simulated
+from proxy.tools.simulator.upstream import cache_of
+from tests.proxy.tools.replay.scene import RULES, assistant, body, reading, system, tool, user
+
+BLOCKS = Simulated(regime="block-chain", provider="mistral")
+UNITS = Simulated(regime="prefix-unit")
+IMPLICIT = Simulated(regime="implicit", min_cache_tokens=64)
+MARKS = Simulated(regime="anthropic-breakpoint", min_cache_tokens=64)
+RULED = system(*RULES)
+
+
+class Upstream:
+    def __init__(self, vocabulary, model: Simulated) -> None:
+        self.world = World(model, bounds(model))
+        self._reading = reading("blocks", vocabulary)
+        self._vocabulary = vocabulary
+
+    def sent(self, *messages, answer: str = "Yes", conversation: str = "", **fields) -> Sent:
+        prompt = self._reading.prompt(body(*messages, **fields), 0.0)
+        generated = self._vocabulary.ids(answer)
+        return Sent(
+            prompt=prompt, generated=generated, length=len(generated), conversation=conversation
+        )
+
+    def read(self, sent: Sent, now: float) -> int:
+        return self.world.serve(sent, now).read
+
+    def reasons(self, sent: Sent, now: float, known: int = 0) -> dict[str, int]:
+        read = self.read(sent, now)
+        missed = self.world.missed(sent, read, known, now)
+        assert sum(each.tokens for each in missed) == sent.prompt.tokens - read
+        return {" ".join(filter(None, (each.reason, each.detail))): each.tokens for each in missed}
+
+
+def test_a_prompt_can_be_read_once_its_answer_has_begun(vocabulary):
+    upstream = Upstream(vocabulary, BLOCKS)
+    one, two = upstream.sent(RULED, user("One")), upstream.sent(RULED, user("Two"))
+
+    assert upstream.read(one, 0.0) == 0
+    assert upstream.read(two, 0.1) == 0
+    assert upstream.read(two, 5.0) > 64
+
+
+def test_an_answer_is_stored_when_it_has_ended(vocabulary):
+    upstream = Upstream(vocabulary, UNITS)
+    answer = "A rather long answer, for once. " * 40
+    upstream.read(upstream.sent(RULED, user("One"), answer=answer), 0.0)
+    after = upstream.sent(RULED, user("One"), assistant(answer), user("Two"))
+
+    alone = upstream.sent(RULED, user("One")).prompt.tokens
+    assert upstream.read(after, 60.0) > alone
+
+
+def test_a_call_that_goes_on_shows_that_the_answer_had_come(vocabulary):
+    def read(conversation: str) -> int:
+        upstream = Upstream(vocabulary, BLOCKS)
+        first = upstream.sent(RULED, user("One"), conversation=conversation)
+        then = upstream.sent(
+            RULED, user("One"), assistant("Yes"), user("Two"), conversation=conversation
+        )
+        upstream.read(first, 0.0)
+        return upstream.read(then, 0.0)
+
+    assert read("c") > 64
+    assert read("") == 0
+
+
+@pytest.mark.parametrize("conversation", ["c", ""])
+@pytest.mark.parametrize("model", [IMPLICIT, UNITS])
+def test_an_answer_that_was_over_before_the_next_call_was_over_in_its_own_time(
+    vocabulary, model, conversation
+):
+    def read(now: float) -> int:
+        upstream = Upstream(vocabulary, model)
+        said = [RULED, user("One"), assistant("Yes"), user("Two")]
+        upstream.read(upstream.sent(*said[:2], conversation=conversation), 0.0)
+        return upstream.read(upstream.sent(*said, conversation=conversation), now)
+
+    lifetime = bounds(model).lifetime
+
+    assert read(60.0) > 64
+    assert read(lifetime - 30.0) > 64
+    assert read(lifetime + 30.0) == 0
+
+
+def test_calls_side_by_side_in_a_conversation_do_not_end_each_other(vocabulary):
+    upstream = Upstream(vocabulary, BLOCKS)
+
+    assert upstream.read(upstream.sent(RULED, user("One"), conversation="c"), 0.0) == 0
+    assert upstream.read(upstream.sent(RULED, user("One"), conversation="c"), 0.0) == 0
+
+
+def test_answers_under_way_are_bounded(vocabulary):
+    upstream = Upstream(vocabulary, BLOCKS)
+    upstream.world = World(BLOCKS, bounds(BLOCKS), room=1_000)
+
+    for number in range(50):
+        upstream.read(upstream.sent(RULED, user(f"{number}"), conversation=f"{number}"), 0.0)
+
+    assert upstream.world._held <= 1_000
+    assert len(upstream.world._open) < 10
+
+
+def test_answers_that_a_call_showed_to_be_over_are_bounded_too(vocabulary):
+    upstream = Upstream(vocabulary, BLOCKS)
+    upstream.world = World(BLOCKS, bounds(BLOCKS), room=5_000)
+    messages = [RULED, user("One")]
+
+    for _ in range(50):
+        upstream.read(upstream.sent(*messages, conversation="c"), 0.0)
+        messages += [assistant("Yes"), user("More")]
+
+    assert upstream.world._held <= 5_000
+    assert len(upstream.world._due) < 50
+
+
+def test_a_cache_of_another_kind_stands_in_the_same_time(vocabulary):
+    upstream = Upstream(vocabulary, UNITS)
+    upstream.world = World(UNITS, bounds(UNITS), cache=cache_of(BLOCKS))
+    one, two = upstream.sent(RULED, user("One")), upstream.sent(RULED, user("Two"))
+    upstream.read(one, 0.0)
+
+    assert [upstream.read(two, now) > 64 for now in (0.1, 5.0)] == [False, True]
+
+
+def test_a_refusal_is_told(vocabulary):
+    upstream = Upstream(vocabulary, MARKS)
+    sent = upstream.sent(user("x"))
+    first, *rest = sent.prompt.blocks
+    prompt = replace(sent.prompt, blocks=(replace(first, mark="12h"), *rest))
+
+    with pytest.raises(ValueError, match="ttl"):
+        upstream.read(msgspec.structs.replace(sent, prompt=prompt), 0.0)
+
+
+def test_what_nobody_sent_before_is_first_seen(vocabulary):
+    upstream = Upstream(vocabulary, MARKS)
+    sent = upstream.sent(RULED, user("One"))
+
+    assert upstream.reasons(sent, 0.0) == {"first_seen": sent.prompt.tokens}
+
+
+def test_what_was_sent_before_without_a_mark_is_unmarked(vocabulary):
+    upstream = Upstream(vocabulary, MARKS)
+    upstream.reasons(upstream.sent(RULED, user("One")), 0.0)
+
+    again = upstream.reasons(upstream.sent(RULED, user("One")), 60.0)
+    later = upstream.reasons(upstream.sent(RULED, user("One")), 600.0)
+
+    assert set(again) == {"unmarked"}
+    assert set(later) == {"expired"}
+
+
+def test_what_is_too_short_is_below_the_minimum(vocabulary):
+    upstream = Upstream(vocabulary, MARKS)
+    upstream.reasons(upstream.sent(user("One")), 0.0)
+
+    assert set(upstream.reasons(upstream.sent(user("One")), 1.0)) == {"below_minimum"}
+
+
+def test_what_stands_between_two_steps_says_so(vocabulary):
+    upstream = Upstream(vocabulary, BLOCKS)
+    upstream.reasons(upstream.sent(RULED, user("One")), 0.0)
+
+    assert set(upstream.reasons(upstream.sent(RULED, user("One")), 9.0)) == {
+        "below_minimum between two steps"
+    }
+
+
+def test_what_is_not_there_yet_is_elsewhere(vocabulary):
+    upstream = Upstream(vocabulary, BLOCKS)
+    upstream.reasons(upstream.sent(RULED, user("One")), 0.0)
+
+    assert set(upstream.reasons(upstream.sent(RULED, user("One")), 0.0)) == {"elsewhere"}
+
+
+def test_nothing_is_cached_where_there_is_no_cache(vocabulary):
+    upstream = Upstream(vocabulary, Simulated(regime=""))
+    upstream.reasons(upstream.sent(RULED, user("One")), 0.0)
+
+    assert set(upstream.reasons(upstream.sent(RULED, user("One")), 0.0)) == {
+        "provider_side no cache is known"
+    }
+
+
+def test_what_is_known_but_stands_behind_a_change_diverged(vocabulary):
+    upstream = Upstream(vocabulary, BLOCKS)
+    upstream.reasons(upstream.sent(RULED, user("One"), tools=[tool("a")]), 0.0)
+
+    changed = upstream.sent(RULED, user("One"), tools=[tool("b")])
+    reasons = upstream.reasons(changed, 9.0, known=changed.prompt.tokens - 10)
+
+    assert reasons["diverged in the tools"] > 100
+    assert reasons["first_seen"] == 10
+
+
+def test_what_an_answer_said_is_known_where_answers_are_kept(vocabulary):
+    answer = "A rather long answer, for once. " * 40
+    upstream = Upstream(vocabulary, UNITS)
+    upstream.reasons(upstream.sent(RULED, user("One"), answer=answer), 0.0)
+
+    then = upstream.sent(RULED, user("One"), assistant(answer), user("Two"))
+
+    assert sum(upstream.reasons(then, 60.0).values()) < 100

@@ -1,0 +1,39 @@
+"""What the lab's tests share: one vocabulary, and a lab with a clock that never waits."""
+
+import pytest
+
+from proxy.tools.simulator.models import MODELS, Simulated
+from proxy.tools.simulator.rendering import Vocabulary
+from proxy.tools.simulator.scripted_reply import Context
+from tests.proxy.tools.simulator.scene import Scene
+
+
+@pytest.fixture(scope="session")
+def vocabulary() -> Vocabulary:
+    return Vocabulary()
+
+
+@pytest.fixture
+def scene(vocabulary: Vocabulary) -> Scene:
+    return Scene(vocabulary)
+
+
+@pytest.fixture
+def context(vocabulary: Vocabulary) -> Context:
+    return Context(vocabulary, MODELS["gpt-6.1-sol"], "sk")
+
+
+@pytest.fixture
+def older(vocabulary: Vocabulary) -> Context:
+    """An Anthropic model that takes what the newer ones refuse."""
+    return Context(vocabulary, MODELS["claude-haiku-4-5"], "sk")
+
+
+@pytest.fixture
+def newer(vocabulary: Vocabulary) -> Context:
+    return Context(vocabulary, MODELS["claude-sonnet-5-5"], "sk")
+
+
+@pytest.fixture
+def model() -> Simulated:
+    return MODELS["gpt-6.1-sol"]

@@ -1,0 +1,109 @@
+"""Chat's answers."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from proxy.caches.port import Block, CachedPrompt
+from proxy.tools.simulator.chat import answer, counts, events, midway
+from proxy.tools.simulator.replies import Asked, Reply
+from slo.usage import Usage
+from tests.proxy.tools.simulator.scene import CALLS, told
+
+PROMPT = CachedPrompt(blocks=(Block(role="user", tokens=(1,), message=0),))
+ASKED = Asked(model="gpt-6.1-sol", prompt=PROMPT, closing="", max_tokens=10)
+WITH_USAGE = replace(ASKED, usage_chunk=True)
+
+
+def deltas(*replies: Reply) -> list[dict[str, Any]]:
+    chunks = [event.payload for event in events(told(ASKED, *replies)) if event.payload]
+    return [chunk["choices"][0]["delta"] for chunk in chunks]
+
+
+def test_usage_counts_the_cached_and_the_written_among_the_prompt() -> None:
+    usage = Usage(input=10, cache_read=20, write_30m=5, write_12h=2, output=4, reasoning=3)
+
+    found = counts(usage, units=False)
+
+    assert found["prompt_tokens"] == 37
+    assert found["completion_tokens"] == 7
+    assert found["total_tokens"] == 44
+    assert found["prompt_tokens_details"]["cached_tokens"] == 20
+    assert found["prompt_tokens_details"]["cache_write_tokens"] == 7
+    assert found["completion_tokens_details"]["reasoning_tokens"] == 3
+
+
+def test_deepseek_tells_hits_and_misses_that_add_up_to_the_prompt() -> None:
+    found = answer(told(ASKED, model="deepseek-flash"))["usage"]
+
+    assert (found["prompt_cache_hit_tokens"], found["prompt_cache_miss_tokens"]) == (20, 17)
+
+
+@pytest.mark.parametrize(
+    ("finish", "said"),
+    [("stop", "stop"), ("sequence", "stop"), ("length", "length"), ("tools", "tool_calls")],
+)
+def test_each_ending_has_its_name(finish: Any, said: str) -> None:
+    found = answer(told(ASKED, Reply(text="x", finish=finish)))
+
+    assert found["choices"][0]["finish_reason"] == said
+
+
+def test_an_answer_says_everywhere_that_it_is_simulated() -> None:
+    assert answer(told(ASKED))["system_fingerprint"] == "lab-simulated"
+
+
+def test_a_refusal_is_no_content() -> None:
+    message = answer(told(ASKED, Reply(text="No.", finish="refusal")))["choices"][0]["message"]
+
+    assert (message["content"], message["refusal"]) == (None, "No.")
+    assert {"refusal": "No."} in deltas(Reply(text="No.", finish="refusal"))
+
+
+def test_calls_stand_in_the_message() -> None:
+    message = answer(told(ASKED, CALLS))["choices"][0]["message"]
+
+    assert message["content"] is None
+    assert [call["id"] for call in message["tool_calls"]] == ["call_a", "call_b"]
+
+
+def test_a_stream_begins_with_the_role_and_ends_with_done() -> None:
+    found = events(told(ASKED))
+
+    assert found[0].payload is not None
+    assert found[0].payload["choices"][0]["delta"]["role"] == "assistant"
+    assert found[-1].payload is None
+    assert "usage" not in found[0].payload
+
+
+def test_a_stream_asked_for_usage_tells_it_once_in_a_chunk_without_choices() -> None:
+    chunks = [event.payload for event in events(told(WITH_USAGE)) if event.payload]
+
+    assert [chunk["usage"] for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
+    assert chunks[-1]["choices"] == []
+    assert chunks[-1]["usage"]["prompt_tokens"] == 37
+
+
+def test_a_streamed_call_names_itself_once_and_then_sends_arguments() -> None:
+    calls = [delta["tool_calls"][0] for delta in deltas(CALLS) if "tool_calls" in delta]
+
+    assert [call["index"] for call in calls if "id" in call] == [0, 1]
+    assert all(set(call) == {"index", "function"} for call in calls if "id" not in call)
+    first = "".join(c["function"]["arguments"] for c in calls if c["index"] == 0)
+    assert first == CALLS.calls[0].arguments
+
+
+def test_several_choices_keep_their_places() -> None:
+    replies = (Reply(text="a", tokens=(1,)), Reply(text="b", tokens=(2,)))
+    found = answer(told(replace(ASKED, n=2), *replies))
+
+    assert [choice["message"]["content"] for choice in found["choices"]] == ["a", "b"]
+    assert [choice["index"] for choice in found["choices"]] == [0, 1]
+
+
+def test_usage_told_midway_is_not_yet_all_of_it() -> None:
+    payload = midway(told(ASKED)).payload
+
+    assert payload is not None
+    assert payload["usage"]["completion_tokens"] == 2

@@ -1,0 +1,180 @@
+"""What Anthropic clears of a conversation before its model reads it."""
+
+from typing import Any
+
+import orjson
+import pytest
+from anthropic.types.beta import BetaMessage, BetaRawMessageStreamEvent
+from pydantic import TypeAdapter
+
+from proxy.catalog.entries import Route, Upstream
+from proxy.providers.anthropic.adapter import AnthropicWire
+from proxy.providers.native_compaction import Native, requested
+from proxy.tools.simulator.clearing import COMPACTING, EDITING, ON_DEMAND, check_edits, cleared
+from proxy.tools.simulator.refusals import Refusal
+from tests.fakes.desk import call
+from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, TOOL, Scene, events, user
+
+EVENT: TypeAdapter[Any] = TypeAdapter(BetaRawMessageStreamEvent)
+CLEAR: dict[str, Any] = {"type": "clear_tool_uses_20250919"}
+THINKING = {"type": "clear_thinking_20251015", "keep": "all"}
+COMPACT = {"type": "compact_20260112"}
+LONG = "The parcel is on its way. " * 40
+
+
+def talk(results: int) -> list[dict[str, Any]]:
+    said = [user("Look.")]
+    for number in range(results):
+        use = {"type": "tool_use", "id": f"t{number}", "name": "read_file", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": LONG}
+        said += [
+            {"role": "assistant", "content": [use]},
+            {"role": "user", "content": [result, {"type": "text", "text": "Go on."}]},
+        ]
+    return said
+
+
+def body(*edits: dict[str, Any], results: int = 4, **fields: Any) -> dict[str, Any]:
+    said = {"messages": talk(results), "tools": [CLAUDE_TOOL], **fields}
+    return said | {"context_management": {"edits": list(edits)}} if edits else said
+
+
+def above(tokens: int, **more: Any) -> dict[str, Any]:
+    return CLEAR | {"trigger": {"type": "input_tokens", "value": tokens}} | more
+
+
+def counted(given: Any) -> int:
+    return len(orjson.dumps(given["messages"])) // 4
+
+
+def results(given: Any) -> list[str]:
+    blocks = [block for said in given["messages"] if isinstance(said["content"], list)
+              for block in said["content"]]  # fmt: skip
+    return [block["content"] for block in blocks if block["type"] == "tool_result"]
+
+
+def test_the_oldest_results_are_cleared_and_the_latest_stay() -> None:
+    given = body(THINKING, above(100, keep={"type": "tool_uses", "value": 1}))
+    seen, edits = cleared(given, counted)
+
+    assert results(seen) == ["[cleared]"] * 3 + [LONG]
+    gained = counted(given) - counted(seen)
+    assert edits == [CLEAR | {"cleared_tool_uses": 3, "cleared_input_tokens": gained}]
+    assert results(given) == [LONG] * 4
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        body(),
+        body(COMPACT, THINKING),
+        body(CLEAR),
+        body(above(100_000)),
+        body(above(100), results=3),
+        body(above(100, clear_at_least={"type": "input_tokens", "value": 5_000})),
+        body(CLEAR | {"trigger": {"type": "tool_uses", "value": 4}}),
+    ],
+)
+def test_nothing_is_cleared_that_need_not_be(given: Any) -> None:
+    assert cleared(given, counted) == (given, [])
+
+
+def test_uses_may_be_counted_in_place_of_tokens() -> None:
+    _, edits = cleared(body(CLEAR | {"trigger": {"type": "tool_uses", "value": 3}}), counted)
+
+    assert [edit["cleared_tool_uses"] for edit in edits] == [1]
+
+
+@pytest.mark.parametrize(
+    ("given", "betas"),
+    [
+        ({}, ""),
+        ({"context_management": None, "compaction": None}, ""),
+        ({"context_management": {}}, EDITING),
+        ({"context_management": {}}, COMPACTING),
+        (body(THINKING, CLEAR), f"other, {EDITING}"),
+        (body(COMPACT), COMPACTING),
+        ({"compaction": {"type": "summarize"}}, ON_DEMAND),
+    ],
+)
+def test_edits_pass_under_their_beta(given: Any, betas: str) -> None:
+    check_edits(given, betas)
+
+
+@pytest.mark.parametrize(
+    ("given", "betas", "why"),
+    [
+        (body(CLEAR), "", "Extra inputs"),
+        (body(CLEAR), COMPACTING, "Extra inputs"),
+        (body(COMPACT), EDITING, "Extra inputs"),
+        ({"compaction": {"type": "summarize"}}, COMPACTING, "Extra inputs"),
+        (body({"type": "forget"}), EDITING, "unknown"),
+        (body(CLEAR, THINKING), EDITING, "must come first"),
+    ],
+)
+def test_edits_without_their_beta_or_out_of_order_are_refused(
+    given: Any, betas: str, why: str
+) -> None:
+    with pytest.raises(Refusal, match=why):
+        check_edits(given, betas)
+
+
+def test_edits_of_the_wrong_shape_are_refused(scene: Scene) -> None:
+    assert scene.anthropic({"messages": talk(0), "context_management": 5}).status_code == 400
+
+
+def _chat(results: int) -> bytes:
+    said: list[dict[str, Any]] = [user("Look.")]
+    for number in range(results):
+        function = {"name": "read_file", "arguments": "{}"}
+        called = {"id": f"t{number}", "type": "function", "function": function}
+        said += [
+            {"role": "assistant", "content": None, "tool_calls": [called]},
+            {"role": "tool", "tool_call_id": f"t{number}", "content": LONG},
+        ]
+    return orjson.dumps({"model": "m", "messages": said, "tools": [TOOL]})
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_the_gateway_asks_for_is_done_and_told(scene: Scene, *, streamed: bool) -> None:
+    upstream = Upstream(name="a", kind="anthropic", base_url="", provider="anthropic")
+    claude = Route(name="a/m", upstream=upstream, model="claude-haiku-4-5")
+    came = orjson.loads(_chat(8)) | {"stream": streamed, "stream_options": {"include_usage": True}}
+    asked = requested("chat/completions", orjson.dumps(came), claude, trigger=800, keep=2)
+    assert isinstance(asked, Native)
+
+    spent = []
+    for sent in (orjson.dumps(came), asked.body):
+        prepared = AnthropicWire().request(call(sent), claude)
+        headers = {"x-api-key": "sk", **prepared.headers}
+        answer = scene.send("POST", "messages", prepared.body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        assert prepared.reader is not None
+        read = prepared.reader.feed(answer.content) + prepared.reader.end()
+        edited = b'"cleared_tool_uses":6' in read
+        spent.append((edited, _prompt(read, streamed=streamed)))
+
+    assert [edited for edited, _ in spent] == [False, True]
+    assert spent[1][1] < spent[0][1] / 2
+
+
+def _prompt(read: bytes, *, streamed: bool) -> int:
+    last = read.split(b"data: ")[-2] if streamed else read
+    return int(orjson.loads(last)["usage"]["prompt_tokens"])
+
+
+def test_the_official_client_reads_what_was_cleared(scene: Scene) -> None:
+    given = body(above(300, keep={"type": "tool_uses", "value": 1})) | {
+        "model": "claude-haiku-4-5",
+        "max_tokens": 100,
+    }
+    headers = {"x-api-key": "sk", "anthropic-version": "2023-06-01", "anthropic-beta": EDITING}
+    whole = scene.send("POST", "messages", given, headers=headers)
+    stream = scene.send("POST", "messages", given | {"stream": True}, headers=headers)
+
+    told = BetaMessage.model_validate_json(whole.content).context_management
+    assert told is not None
+    assert [edit.type for edit in told.applied_edits] == [CLEAR["type"]]
+    read = [EVENT.validate_python(each) for name, each in events(stream) if name != "ping"]
+    deltas = [event for event in read if event.type == "message_delta"]
+    assert deltas[-1].context_management == told

@@ -1,0 +1,41 @@
+"""Rate limits as buckets."""
+
+import pytest
+
+from proxy.tools.simulator.limits import Allowance, headers
+
+
+def test_a_bucket_gives_what_it_holds_and_fills_evenly() -> None:
+    bucket = Allowance(60, now=0)
+
+    assert bucket.take(60, now=0) == 0
+    assert bucket.take(1, now=0) == 1
+    assert bucket.take(1, now=1) == 0
+    assert bucket.remaining == 0
+    assert bucket.full_in == 60
+    assert bucket.take(61, now=1000) == 1
+    assert bucket.remaining == 60
+
+
+@pytest.mark.parametrize(
+    ("taken", "span"), [(0, "0ms"), (10, "100ms"), (150, "1.5s"), (6000, "1m0s"), (5999, "59.99s")]
+)
+def test_openai_says_its_limits_in_spans(taken: int, span: str) -> None:
+    requests, tokens = Allowance(6000, 0), Allowance(100, 0)
+    requests.take(taken, 0)
+    told = dict(headers("openai", requests, tokens, 0))
+
+    assert told["x-ratelimit-limit-requests"] == "6000"
+    assert told["x-ratelimit-remaining-requests"] == str(6000 - taken)
+    assert told["x-ratelimit-reset-requests"] == span
+    assert told["x-ratelimit-limit-tokens"] == "100"
+
+
+def test_anthropic_says_its_limits_in_moments() -> None:
+    requests, tokens = Allowance(60, 0), Allowance(100, 0)
+    requests.take(30, 0)
+    told = dict(headers("anthropic", requests, tokens, 0))
+
+    assert told["anthropic-ratelimit-requests-reset"] == "1970-01-01T00:00:30Z"
+    assert told["anthropic-ratelimit-input-tokens-remaining"] == "100"
+    assert told["anthropic-ratelimit-tokens-limit"] == "100"

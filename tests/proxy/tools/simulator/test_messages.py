@@ -1,0 +1,120 @@
+"""The answers of Anthropic's messages."""
+
+from typing import Any
+
+import orjson
+
+from proxy.caches.port import Block, CachedPrompt
+from proxy.tools.simulator.messages import answer, counts, events, midway
+from proxy.tools.simulator.replies import Asked, Reply, signature
+from slo.usage import Usage
+from tests.proxy.tools.simulator.scene import CALLS, told
+
+PROMPT = CachedPrompt(blocks=(Block(role="user", tokens=(1,), message=0),))
+ASKED = Asked(model="claude-haiku-4-5", prompt=PROMPT, closing="", max_tokens=10)
+USAGE = Usage(input=10, cache_read=20, write_5m=5, write_1h=2, output=4)
+THINKING = Reply(text="It is so.", tokens=(1, 2), thinking="Is it so now?", reasoning=5)
+
+
+def payloads(*replies: Reply) -> list[dict[str, Any]]:
+    found = events(told(ASKED, *replies, model="claude-haiku-4-5", usage=USAGE))
+    assert all(event.payload and event.payload["type"] == event.name for event in found)
+    return [event.payload for event in found if event.payload]
+
+
+def test_what_was_read_and_written_is_not_among_the_input_tokens() -> None:
+    found = counts(USAGE)
+
+    assert found["input_tokens"] == 10
+    assert found["cache_read_input_tokens"] == 20
+    assert found["cache_creation_input_tokens"] == 7
+    assert found["cache_creation"] == {
+        "ephemeral_5m_input_tokens": 5,
+        "ephemeral_1h_input_tokens": 2,
+    }
+    assert "output_tokens_details" not in found
+
+
+def test_thinking_is_among_the_output_tokens() -> None:
+    found = counts(Usage(output=4, reasoning=3))
+
+    assert found["output_tokens"] == 7
+    assert found["output_tokens_details"] == {"thinking_tokens": 3}
+
+
+def test_an_answer_has_its_blocks_and_its_ending() -> None:
+    found = answer(told(ASKED, Reply(text="So", finish="sequence", stop=".")))
+
+    assert found["content"] == [{"type": "text", "text": "So"}]
+    assert (found["stop_reason"], found["stop_sequence"]) == ("stop_sequence", ".")
+
+
+def test_calls_are_blocks_with_their_input_as_an_object() -> None:
+    found = answer(told(ASKED, CALLS))
+
+    assert found["stop_reason"] == "tool_use"
+    assert [block["id"] for block in found["content"]] == ["toolu_a", "toolu_b"]
+    assert found["content"][1]["input"] == {"path": "b"}
+
+
+def test_a_stream_tells_events_in_their_order() -> None:
+    found = [payload["type"] for payload in payloads()]
+
+    assert found == [
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "ping",
+        "message_delta",
+        "message_stop",
+    ]
+
+
+def test_a_stream_tells_its_input_first_and_its_output_last() -> None:
+    found = payloads()
+
+    assert found[0]["message"]["usage"] == counts(USAGE) | {"output_tokens": 1}
+    assert found[0]["message"]["content"] == []
+    assert found[-2]["usage"] == counts(USAGE)
+    assert found[-2]["delta"] == {"stop_reason": "end_turn", "stop_sequence": None}
+
+
+def test_thinking_comes_first_and_its_signature_last() -> None:
+    found = payloads(THINKING)
+    deltas = [each["delta"] for each in found if each["type"] == "content_block_delta"]
+    thought = [each for each in deltas if each["type"] == "thinking_delta"]
+    starts = [each for each in found if each["type"] == "content_block_start"]
+
+    assert "".join(each["thinking"] for each in thought) == THINKING.thinking
+    assert deltas[len(thought)] == {
+        "type": "signature_delta",
+        "signature": signature(THINKING.thinking),
+    }
+    assert starts[0]["content_block"] == {"type": "thinking", "thinking": "", "signature": ""}
+    assert starts[1] == {
+        "type": "content_block_start",
+        "index": 1,
+        "content_block": {"type": "text", "text": ""},
+    }
+
+
+def test_a_streamed_call_opens_empty_and_its_input_comes_in_pieces() -> None:
+    found = payloads(CALLS)
+    starts = [each["content_block"] for each in found if each["type"] == "content_block_start"]
+    pieces = [
+        each["delta"]["partial_json"]
+        for each in found
+        if each["type"] == "content_block_delta" and each["index"] == 0
+    ]
+
+    assert starts[0] == {"type": "tool_use", "id": "toolu_a", "name": "read_file", "input": {}}
+    assert orjson.loads("".join(pieces)) == {"path": "one two three four"}
+
+
+def test_usage_told_midway_is_not_yet_all_of_it() -> None:
+    payload = midway(told(ASKED, usage=USAGE)).payload
+
+    assert payload is not None
+    assert payload["usage"]["output_tokens"] == 2
+    assert payload["delta"]["stop_reason"] is None

@@ -1,0 +1,167 @@
+"""What Anthropic's API refuses."""
+
+from typing import Any
+
+import pytest
+
+from proxy.tools.simulator.messages_rules import check
+from proxy.tools.simulator.models import MODELS
+from proxy.tools.simulator.refusals import Refusal
+from proxy.tools.simulator.replies import signature
+from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, user
+
+OLDER, NEWER = MODELS["claude-haiku-4-5"], MODELS["claude-sonnet-5-5"]
+MARK = {"type": "ephemeral"}
+HOUR = {"type": "ephemeral", "ttl": "1h"}
+USE = {"type": "tool_use", "id": "t1", "name": "read_file", "input": {}}
+OTHER_USE = USE | {"id": "t2"}
+RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
+CALLED = {"role": "assistant", "content": [USE]}
+ANSWERED = {"role": "user", "content": [RESULT]}
+SCHEMA = {"type": "json_schema", "schema": {"type": "object", "additionalProperties": False}}
+
+
+def body(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"model": "m", "max_tokens": 2000, "messages": list(messages) or [user("a")]} | fields
+
+
+def text(said: str, mark: object = None) -> dict[str, Any]:
+    return {"type": "text", "text": said} | ({"cache_control": mark} if mark else {})
+
+
+def marked(*marks: object) -> dict[str, Any]:
+    return {"role": "user", "content": [text("a", mark) for mark in marks]}
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        body(),
+        body(user("a"), user("b")),
+        body(user("a"), CALLED, ANSWERED, tools=[CLAUDE_TOOL]),
+        body(user("a"), {"role": "assistant", "content": "So"}),
+        body(max_tokens=0),
+        body(temperature=0.5, stop_sequences=["x"]),
+        body(tools=[CLAUDE_TOOL], tool_choice={"type": "any"}),
+        body(thinking={"type": "enabled", "budget_tokens": 1024}),
+        body(thinking={"type": "disabled"}),
+        body(output_config={"format": SCHEMA}),
+        body(marked(HOUR, HOUR, MARK, MARK)),
+        body(marked(MARK, MARK, MARK, None), cache_control=MARK),
+        body(marked(MARK, MARK, MARK, MARK), cache_control=MARK),
+    ],
+)
+def test_what_an_older_model_takes_passes(good: dict[str, Any]) -> None:
+    check(good, OLDER)
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        body(thinking={"type": "adaptive"}),
+        body(user("a"), {"role": "system", "content": "b"}),
+    ],
+)
+def test_what_a_newer_model_takes_passes(good: dict[str, Any]) -> None:
+    check(good, NEWER)
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (body(frequency_penalty=1), "frequency_penalty: Extra inputs"),
+        ({"model": "m", "messages": [user("a")]}, "max_tokens: Field required"),
+        (body(max_tokens="5"), "max_tokens"),
+        (body(max_tokens=0, stream=True), "max_tokens"),
+        (body(stop_sequences=[" "]), "stop_sequences"),
+        (body(messages=[]), "messages: Field required"),
+        (body({"role": "assistant", "content": "a"}, user("b")), "first message"),
+        (body({"role": "system", "content": "a"}), "role"),
+        (body({"role": "user", "content": ""}), "content: must not be empty"),
+        (body({"role": "user"}), "content: must not be empty"),
+        (body({"role": "user", "content": [text("")]}), "non-empty"),
+        (body(user("a"), CALLED), "prefilled|without a result"),
+        (body(user("a"), CALLED, user("b")), "without a `tool_result`"),
+        (body(ANSWERED), "without a `tool_use`"),
+        (
+            body(user("a"), CALLED, {"role": "user", "content": [text("b"), RESULT]}),
+            "must come first",
+        ),
+        (
+            body(user("a"), {"role": "assistant", "content": [USE, OTHER_USE]}, ANSWERED),
+            "t2",
+        ),
+        (body(temperature=1.5), "temperature"),
+        (body(thinking={"type": "adaptive"}), "adaptive"),
+        (body(thinking={"type": "enabled", "budget_tokens": 1000}), "budget_tokens"),
+        (body(thinking={"type": "enabled", "budget_tokens": 2000}), "budget_tokens"),
+        (body(thinking={"type": "enabled"}), "budget_tokens"),
+        (body(tool_choice={"type": "auto"}), "together with tools"),
+        (body(tools=[CLAUDE_TOOL], tool_choice={"type": "tool", "name": "x"}), "no tool 'x'"),
+        (body(output_config={"format": {"schema": {"type": "object"}}}), "additionalProperties"),
+        (body(marked(MARK, MARK, MARK, MARK, MARK)), "at most 4"),
+        (body(marked(MARK, HOUR)), "must not follow"),
+        (body(marked(MARK, MARK, MARK, MARK, None), cache_control=MARK), "conflicts"),
+        (body(marked(MARK), cache_control=HOUR), "conflicts"),
+    ],
+)
+def test_what_an_older_model_refuses_is_refused(bad: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Refusal, match=reason) as refused:
+        check(bad, OLDER)
+
+    assert refused.value.status == 400
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (body(temperature=1), "temperature: not supported"),
+        (body(user("a"), {"role": "assistant", "content": "So"}), "prefilled"),
+        (body(thinking={"type": "disabled"}), "cannot be disabled"),
+        (body(thinking={"type": "enabled", "budget_tokens": 1024}), "enabled"),
+        (body(tools=[CLAUDE_TOOL], tool_choice={"type": "any"}), "any"),
+        (body({"role": "system", "content": "b"}, user("a")), "must follow a user"),
+    ],
+)
+def test_what_a_newer_model_refuses_is_refused(bad: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Refusal, match=reason):
+        check(bad, NEWER)
+
+
+def test_a_model_without_structured_output_refuses_a_format() -> None:
+    with pytest.raises(Refusal, match="not supported"):
+        check(body(output_config={"format": SCHEMA}), MODELS["gpt-5.5"])
+
+
+def test_a_thinking_block_keeps_its_signature_and_takes_no_mark() -> None:
+    thought = {"type": "thinking", "thinking": "hm", "signature": signature("hm")}
+    said = {"role": "assistant", "content": [thought, text("So.")]}
+
+    check(body(user("a"), said, user("b")), OLDER)
+    forged = said | {"content": [thought | {"thinking": "ha"}]}
+    caught = said | {"content": [thought | {"cache_control": MARK}]}
+    with pytest.raises(Refusal, match="signature"):
+        check(body(user("a"), forged, user("b")), OLDER)
+    with pytest.raises(Refusal, match="cannot be marked"):
+        check(body(user("a"), caught, user("b")), OLDER)
+
+
+BLOCK = {"type": "compaction", "content": "so far", "signature": "s"}
+COMPACTED = {"role": "assistant", "content": [BLOCK]}
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        body(COMPACTED, user("on")),
+        body(user("a"), COMPACTED),
+        body(user("a"), {"role": "assistant", "content": "b"}, compaction={"type": "summarize"}),
+    ],
+)
+def test_a_compaction_stands_for_what_was_before_it(good: dict[str, Any]) -> None:
+    check(good, NEWER)
+
+
+def test_only_a_compaction_may_come_before_the_user() -> None:
+    with pytest.raises(Refusal, match="the first message must be the user's"):
+        check(body({"role": "assistant", "content": [text("a"), BLOCK]}, user("on")), NEWER)

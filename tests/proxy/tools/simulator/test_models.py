@@ -1,0 +1,48 @@
+"""What the lab serves."""
+
+from proxy.caches.regimes import REGIMES
+from proxy.catalog.entries import TRAITS, Model, Route, Upstream
+from proxy.tools.simulator.models import MODELS, of_models
+
+UPSTREAM = Upstream(name="a", kind="anthropic", base_url="http://a/v1", provider="bedrock")
+
+
+def test_each_regime_has_a_model_to_meet_it_with() -> None:
+    assert {model.regime for model in MODELS.values()} == REGIMES | {""}
+
+
+def test_traits_are_the_catalogs() -> None:
+    assert {trait for model in MODELS.values() for trait in model.traits} <= set(TRAITS)
+
+
+def test_a_catalogs_model_behaves_as_the_catalog_says() -> None:
+    route = Route(
+        name="a/m",
+        upstream=UPSTREAM,
+        model="m-1",
+        max_output=77,
+        window=9_000,
+        regime="anthropic-breakpoint",
+        min_cache_tokens=512,
+        traits=frozenset({"prefill"}),
+    )
+
+    made = of_models([Model(id="m", routes=(route,))])["m-1"]
+
+    assert (made.wire, made.regime, made.provider) == (
+        "anthropic",
+        "anthropic-breakpoint",
+        "bedrock",
+    )
+    assert (made.max_output, made.min_cache_tokens, made.traits) == (77, 512, route.traits)
+    assert made.window == 9_000
+
+
+def test_the_first_route_decides_and_a_route_without_a_name_takes_the_models() -> None:
+    first = Route(name="a/n", upstream=UPSTREAM, max_output=1)
+    second = Route(name="b/n", upstream=UPSTREAM, model="n", max_output=2)
+
+    made = of_models([Model(id="n", routes=(first, second))])
+
+    assert list(made) == ["n"]
+    assert (made["n"].max_output, made["n"].regime) == (1, "")

@@ -1,0 +1,131 @@
+"""What a simulated model answers."""
+
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from proxy.caches.port import Block, CachedPrompt
+from proxy.tools.simulator.fault_directives import parse
+from proxy.tools.simulator.rendering import Vocabulary
+from proxy.tools.simulator.replies import Asked, Reply, Tool, reply, signature
+
+PROMPT = CachedPrompt(blocks=(Block(role="user", tokens=(1, 2, 3), message=0),))
+LOOK = Tool(name="look", schema={"type": "object", "properties": {"at": {"type": "string"}}})
+WAIT = Tool(name="wait", schema={})
+ASKED = Asked(model="m", prompt=PROMPT, closing="", max_tokens=4000, tools=(LOOK, WAIT))
+
+
+class Model:
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+
+    def __call__(self, asked: Asked, cues: str = "", index: int = 0) -> Reply:
+        return reply(asked, parse(cues), self.vocabulary, 60, index=index)
+
+
+@pytest.fixture
+def model(vocabulary: Vocabulary) -> Model:
+    return Model(vocabulary)
+
+
+def test_the_same_prompt_gets_the_same_marked_answer(model: Model) -> None:
+    found = model(ASKED)
+
+    assert found == model(ASKED)
+    assert found.text.startswith("[simulated]")
+    assert found.tokens == model.vocabulary.ids(found.text)
+    assert (found.finish, found.calls, found.reasoning) == ("stop", (), 0)
+
+
+def test_the_answers_of_one_call_differ(model: Model) -> None:
+    assert model(ASKED, index=1).text != model(ASKED).text
+
+
+def test_another_prompt_gets_another_answer(model: Model) -> None:
+    assert model(replace(ASKED, closing="Why?")).text != model(ASKED).text
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 30])
+def test_an_answer_fills_its_bound_and_no_more(model: Model, most: int) -> None:
+    found = model(replace(ASKED, max_tokens=most))
+
+    assert found.finish == "length"
+    assert len(found.tokens) == most
+
+
+def test_an_answer_is_as_long_as_a_cue_says(model: Model) -> None:
+    assert 500 <= len(model(ASKED, "words=500").text.split()) < 540
+
+
+def test_generation_ends_where_it_is_told_to_stop(model: Model) -> None:
+    found = model(replace(ASKED, stops=("never", ".", "")))
+
+    assert found.finish == "sequence"
+    assert found.stop == "."
+    assert "." not in found.text
+    assert found.text
+
+
+@pytest.mark.parametrize("cues", ["call", "call=look"])
+def test_a_tool_is_called_when_a_cue_says_so(model: Model, cues: str) -> None:
+    found = model(ASKED, cues)
+
+    (call,) = found.calls
+    assert call.name == "look"
+    assert orjson.loads(call.arguments)["at"].startswith("[simulated]")
+    assert (found.finish, found.text) == ("tools", "")
+    assert found.tokens
+
+
+def test_several_tools_are_called_at_once(model: Model) -> None:
+    found = model(ASKED, "call=wait,call=look")
+
+    assert [call.name for call in found.calls] == ["wait", "look"]
+    assert found.calls[0].arguments == "{}"
+    assert found.calls[0].id != found.calls[1].id
+
+
+def test_without_tools_none_is_called(model: Model) -> None:
+    assert model(replace(ASKED, tools=()), "call").calls == ()
+
+
+def test_a_forced_tool_is_called_uncued(model: Model) -> None:
+    assert model(replace(ASKED, forced=["wait"])).calls[0].name == "wait"
+
+
+def test_a_call_that_does_not_fit_is_left_out(model: Model) -> None:
+    found = model(replace(ASKED, forced=["look"], max_tokens=2))
+
+    assert (found.calls, found.text, found.tokens, found.finish) == ((), "", (), "length")
+
+
+def test_a_model_that_refuses_calls_nothing(model: Model) -> None:
+    found = model(replace(ASKED, forced=["look"]), "refuse")
+
+    assert (found.calls, found.finish) == ((), "refusal")
+
+
+def test_an_answer_satisfies_its_schema(model: Model) -> None:
+    found = model(replace(ASKED, schema={"type": "object", "properties": {"n": {"const": 3}}}))
+
+    assert orjson.loads(found.text) == {"n": 3}
+
+
+def test_reasoning_is_paid_for_within_the_bound(model: Model) -> None:
+    hidden = model(replace(ASKED, reasoning=64, max_tokens=70))
+
+    assert (hidden.reasoning, hidden.thinking) == (64, "")
+    assert len(hidden.tokens) == 6
+    assert model(replace(ASKED, reasoning=64, max_tokens=10)).tokens == ()
+
+
+def test_shown_reasoning_has_a_text_of_that_many_tokens(model: Model) -> None:
+    shown = model(replace(ASKED, reasoning=64, shows_reasoning=True))
+
+    assert len(model.vocabulary.ids(shown.thinking)) == shown.reasoning == 64
+
+
+def test_a_signature_holds_for_one_text_only() -> None:
+    assert signature("a") == signature("a")
+    assert signature("a") != signature("a ")

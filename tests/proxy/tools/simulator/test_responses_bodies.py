@@ -1,0 +1,96 @@
+"""Reading Responses bodies."""
+
+from typing import Any
+
+import pytest
+
+from proxy.tools.simulator.refusals import Refusal
+from proxy.tools.simulator.responses_bodies import asked, items
+from proxy.tools.simulator.scripted_reply import Context
+from tests.proxy.tools.simulator.scene import FLAT_TOOL, user
+
+CALL = {"type": "function_call", "call_id": "c1", "name": "read_file", "arguments": "{}"}
+OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "text"}
+
+
+def body(said: object = "Hello", **fields: Any) -> dict[str, Any]:
+    return {"model": "gpt-6.1-sol", "input": said} | fields
+
+
+def test_text_alone_is_a_users_message(context: Context) -> None:
+    assert items(body("Hi")) == [{"role": "user", "content": "Hi"}]
+    assert asked(body("Hi"), context).prompt == asked(body([user("Hi")]), context).prompt
+    assert asked(body("Hi"), context).closing == "Hi"
+
+
+def test_a_prompt_is_tools_schema_instructions_then_the_items(context: Context) -> None:
+    form = {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
+    said = [
+        user("Read it."),
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        CALL,
+        OUTPUT,
+        {"role": "assistant", "content": [{"type": "output_text", "text": "Done."}]},
+    ]
+
+    found = asked(
+        body(said, tools=[FLAT_TOOL], text={"format": form}, instructions="Be brief."), context
+    )
+
+    assert [(block.role, block.kind) for block in found.prompt.blocks] == [
+        ("tools", "text"),
+        ("system", "text"),
+        ("developer", "text"),
+        ("user", "text"),
+        ("assistant", "text"),
+        ("assistant", "tool_use"),
+        ("tool", "text"),
+        ("assistant", "text"),
+        ("assistant", "text"),
+    ]
+    assert found.schema == {"type": "object"}
+
+
+def test_the_same_conversation_is_the_same_prompt_as_in_an_answer(context: Context) -> None:
+    """A generation opens the next prompt, so an engine that keeps it finds it again."""
+    first = asked(body([user("a")]), context).prompt
+    said = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "b"}],
+    }
+    second = asked(body([user("a"), said, user("c")]), context).prompt
+
+    before = [token for block in first.blocks for token in block.tokens]
+    after = [token for block in second.blocks for token in block.tokens]
+    assert after[: len(before)] == before
+
+
+def test_what_is_asked_is_read_and_echoed(context: Context) -> None:
+    found = asked(
+        body(
+            max_output_tokens=5,
+            reasoning={"effort": "high"},
+            tools=[FLAT_TOOL, {"type": "web_search"}],
+            tool_choice={"type": "function", "name": "read_file"},
+            text={"format": {"type": "json_object"}},
+            stream=True,
+        ),
+        context,
+    )
+
+    assert (found.max_tokens, found.reasoning, found.stream) == (5, 512, True)
+    assert (found.forced, found.schema) == (["read_file"], {})
+    assert found.echoes is not None
+    assert found.echoes["tool_choice"] == {"type": "function", "name": "read_file"}
+    assert asked(body(), context).schema is None
+
+
+@pytest.mark.parametrize(
+    "said", ["", [], None, 5, [CALL], [OUTPUT], [{"role": "poet", "content": "a"}]]
+)
+def test_what_openai_refuses_is_refused(context: Context, said: object) -> None:
+    with pytest.raises(Refusal) as refused:
+        asked(body(said), context)
+
+    assert refused.value.param == "input"

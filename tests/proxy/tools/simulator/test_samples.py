@@ -1,0 +1,112 @@
+"""JSON that satisfies a schema."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.tools.simulator.samples import sample
+from proxy.tools.simulator.words import dice
+
+
+def drawn(schema: dict[str, Any]) -> Any:
+    return sample(schema, dice(1))
+
+
+def test_an_empty_schema_gives_an_object_that_says_it_is_simulated() -> None:
+    assert drawn({})["simulated"] is True
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind"),
+    [
+        ({"type": "string"}, str),
+        ({"type": "integer"}, int),
+        ({"type": "number"}, int),
+        ({"type": "boolean"}, bool),
+        ({"type": "null"}, type(None)),
+        ({"type": "array", "items": {"type": "string"}}, list),
+        ({"type": "object"}, dict),
+        ({"properties": {}}, dict),
+        ({"type": ["string", "null"]}, str),
+    ],
+)
+def test_each_type_is_met(schema: dict[str, Any], kind: type) -> None:
+    assert type(drawn(schema)) is kind
+
+
+def test_every_property_is_there() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"const": 4}}}
+
+    found = drawn(schema)
+
+    assert found["b"] == 4
+    assert found["a"].startswith("[simulated]")
+
+
+def test_enums_formats_lengths_and_unions_are_kept() -> None:
+    assert drawn({"enum": ["x"]}) == "x"
+    assert drawn({"type": "string", "format": "date"}) == "2026-11-21"
+    assert len(drawn({"type": "string", "minLength": 90})) == 90
+    assert len(drawn({"type": "string", "maxLength": 5})) == 5
+    assert drawn({"anyOf": [{"const": 1}, {"const": 2}]}) == 1
+    assert drawn({"oneOf": [{"const": 1}]}) == 1
+    assert len(drawn({"type": "array", "items": {"const": 1}, "maxItems": 1})) == 1
+    assert drawn({"type": "array", "items": {"const": 1}, "minItems": 3}) == [1, 1, 1]
+
+
+@given(seed=st.integers(), low=st.integers(-50, 50), span=st.integers(0, 50))
+def test_numbers_stay_within_their_bounds(seed: int, low: int, span: int) -> None:
+    schema = {"type": "integer", "minimum": low, "maximum": low + span}
+    found = sample(schema, dice(seed))
+
+    assert isinstance(found, int)
+    assert low <= found <= low + span
+
+
+def test_exclusive_bounds_and_steps_are_kept() -> None:
+    assert drawn({"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 5}) == 4
+    assert drawn({"type": "integer", "minimum": 3, "maximum": 9, "multipleOf": 5}) == 5
+
+
+def test_references_are_followed() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/name"}},
+        "$defs": {"name": {"const": "n"}},
+    }
+
+    assert drawn(schema) == {"a": "n"}
+
+
+@pytest.mark.parametrize(
+    "following",
+    [
+        {"anyOf": [{"$ref": "#"}, {"type": "null"}]},
+        {"type": "array", "items": {"$ref": "#"}},
+        {"$ref": "#"},
+    ],
+)
+def test_a_schema_that_refers_to_itself_ends(following: dict[str, Any]) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"name": {"const": "n"}, "next": following},
+        "required": ["name"],
+    }
+
+    assert drawn(schema)["name"] == "n"
+
+
+def test_a_nullable_type_ends_a_deep_schema() -> None:
+    schema: dict[str, Any] = {
+        "type": ["object", "null"],
+        "properties": {"next": {"$ref": "#"}},
+        "required": ["next"],
+    }
+
+    found, depth = drawn(schema), 0
+    while found is not None:
+        found, depth = found["next"], depth + 1
+
+    assert depth > 3

@@ -1,0 +1,127 @@
+"""Playing steps over ASGI."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import anyio
+import pytest
+
+from proxy.tools.simulator.stream_player import RESET, Played
+from proxy.tools.simulator.streams import CHARGE, CUT, HEAD, SILENCE, Step
+from proxy.tools.simulator.upstream import Exchange
+from slo.usage import Usage
+from tests.proxy.tools.simulator.scene import Clock
+
+USAGE = Usage(input=3)
+
+
+class Connection:
+    """An ASGI connection whose client leaves when told to."""
+
+    def __init__(self) -> None:
+        self.exchange = Exchange(method="POST", path="/", headers={}, body=b"")
+        self.clock = Clock()
+        self.sent: list[Any] = []
+        self.gone = anyio.Event()
+        self.asked = True
+
+    async def receive(self) -> Any:
+        if self.asked:
+            self.asked = False
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Any) -> None:
+        self.sent.append(message)
+
+    def play(
+        self, steps: Iterable[Step], scope: dict[str, Any] | None = None, *, leaves: bool = False
+    ) -> None:
+        async def played() -> None:
+            self.gone = anyio.Event()
+            answer = Played(
+                self.exchange,
+                steps,
+                sleep=self.clock.sleep,
+                status=201,
+                usage=USAGE,
+                headers=[("x-lab", "simulated")],
+            )
+            async with anyio.create_task_group() as group:
+                group.start_soon(answer, scope or {}, self.receive, self.send)
+                if leaves:
+                    await anyio.wait_all_tasks_blocked()
+                    self.gone.set()
+
+        asyncio.run(played())
+
+    def resetting(self, then: Callable[[], None]) -> dict[str, Any]:
+        def reset() -> None:
+            then()
+            self.gone.set()
+
+        return {"extensions": {RESET: reset}}
+
+
+@pytest.fixture
+def connection() -> Connection:
+    return Connection()
+
+
+def test_steps_are_played_in_order_and_recorded(connection: Connection) -> None:
+    connection.play(
+        [Step("wait", seconds=2), CHARGE, HEAD, Step("send", b"a", tokens=3), Step("send", b"b")]
+    )
+
+    start, *bodies = connection.sent
+    assert start == {
+        "type": "http.response.start",
+        "status": 201,
+        "headers": [(b"x-lab", b"simulated")],
+    }
+    assert [(m["body"], m["more_body"]) for m in bodies] == [
+        (b"a", True),
+        (b"b", True),
+        (b"", False),
+    ]
+    exchange = connection.exchange
+    assert (exchange.status, bytes(exchange.sent), exchange.delivered) == (201, b"ab", 3)
+    assert (exchange.complete, exchange.hung_up, exchange.usage) == (True, False, USAGE)
+    assert connection.clock.slept == [2]
+
+
+def test_headers_leave_once(connection: Connection) -> None:
+    connection.play([HEAD, HEAD])
+
+    assert [message["type"] for message in connection.sent] == [
+        "http.response.start",
+        "http.response.body",
+    ]
+
+
+def test_silence_ends_when_the_client_leaves(connection: Connection) -> None:
+    connection.play([HEAD, SILENCE], leaves=True)
+
+    assert connection.exchange.hung_up
+    assert not connection.exchange.complete
+    assert connection.exchange.usage is None
+
+
+def test_a_cut_resets_the_connection_where_the_server_can(connection: Connection) -> None:
+    cuts: list[bool] = []
+    connection.play(
+        [HEAD, Step("send", b"a"), CUT], connection.resetting(lambda: cuts.append(True))
+    )
+
+    assert cuts == [True]
+    assert not connection.exchange.hung_up
+    assert connection.sent[-1]["more_body"] is True
+
+
+def test_a_cut_raises_where_the_server_cannot(connection: Connection) -> None:
+    with pytest.raises(BaseExceptionGroup) as raised:
+        connection.play([HEAD, CUT])
+
+    assert raised.group_contains(ConnectionResetError)

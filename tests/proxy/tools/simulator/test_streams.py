@@ -1,0 +1,215 @@
+"""What faults do to an answer's steps."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.tools.simulator.fault_directives import parse
+from proxy.tools.simulator.streams import (
+    CUT,
+    SILENCE,
+    Event,
+    Frame,
+    Opening,
+    Step,
+    body,
+    drop_usage,
+    frame,
+    keepalives,
+    stream,
+    with_usage_as_cued,
+    zero_usage,
+)
+
+ERROR = Frame(b"data: error\n\n", 0)
+FRAMES = [
+    Frame(b"data: head\n\n", 0),
+    *(Frame(b"data: c%d\n\n" % number, 2) for number in range(5)),
+    Frame(b"data: [DONE]\n\n", 0),
+]
+WHOLE = b"".join(each.data for each in FRAMES)
+
+
+def played(cues: str) -> list[Step]:
+    return list(stream(FRAMES, parse(cues), ERROR, 0.0))
+
+
+def sent(cues: str) -> bytes:
+    return b"".join(step.data for step in played(cues))
+
+
+def events() -> list[Event]:
+    return [
+        Event({"choices": [1]}, tokens=1),
+        Event({"choices": [1], "usage": None}, tokens=1),
+        Event({"choices": [], "usage": {"n": 4, "details": {"m": 2}, "tier": "standard"}}),
+        Event(None),
+    ]
+
+
+def test_an_event_is_its_name_and_its_data() -> None:
+    assert frame(Event({"a": 1}, "start", 3)) == Frame(b'event: start\ndata: {"a":1}\n\n', 3)
+    assert frame(Event(None)).data == b"data: [DONE]\n\n"
+
+
+def test_a_sound_stream_is_sent_whole_and_waits_for_each_token() -> None:
+    steps = list(stream(FRAMES, parse(""), ERROR, 0.5))
+
+    assert b"".join(step.data for step in steps) == WHOLE
+    assert [step.seconds for step in steps if step.kind == "wait"] == [1.0] * 5
+    assert sum(step.tokens for step in steps) == 10
+
+
+@pytest.mark.parametrize(
+    ("cues", "count", "last"),
+    [
+        ("death", 2, CUT),
+        ("death=0", 0, CUT),
+        ("death=99", 4, CUT),
+        ("stall=1", 1, SILENCE),
+        ("short=3", 3, None),
+    ],
+)
+def test_a_stream_ends_after_that_many_content_events(
+    cues: str, count: int, last: Step | None
+) -> None:
+    steps = played(cues)
+
+    assert sum(step.tokens > 0 for step in steps) == count
+    assert (steps[-1] == last) is (last is not None)
+
+
+def test_an_error_event_ends_the_stream() -> None:
+    assert sent("error-event=1").endswith(b"c0\n\ndata: error\n\n")
+
+
+def test_a_malformed_event_stands_among_sound_ones() -> None:
+    assert sent("malformed=1") == WHOLE.replace(b"data: c1", b"data:")
+
+
+def test_two_events_without_a_blank_line_run_together() -> None:
+    assert sent("no-blank-line=1") == WHOLE.replace(b"c1\n\n", b"c1\n")
+
+
+def test_the_closing_marker_can_be_left_out() -> None:
+    assert sent("no-done") == WHOLE.removesuffix(b"data: [DONE]\n\n")
+
+
+def test_lines_can_end_in_two_characters() -> None:
+    assert sent("crlf") == WHOLE.replace(b"\n", b"\r\n")
+
+
+@given(seed=st.integers(0, 1000))
+def test_a_split_stream_is_the_same_bytes_in_pieces_of_one_to_seven(seed: int) -> None:
+    pieces = [step.data for step in played(f"split={seed}")]
+
+    assert b"".join(pieces) == WHOLE
+    assert {len(piece) for piece in pieces} <= set(range(1, 8))
+    assert sum(step.tokens for step in played(f"split={seed}")) == 10
+
+
+def test_a_stream_without_content_ends_at_its_start() -> None:
+    assert list(stream(FRAMES[:1], parse("death"), ERROR, 0)) == [CUT]
+
+
+@pytest.mark.parametrize(
+    ("cues", "data", "last"),
+    [("", b"abcdef", None), ("death", b"abc", CUT), ("stall", b"abc", SILENCE)],
+)
+def test_a_json_answer_breaks_in_its_middle(cues: str, data: bytes, last: Step | None) -> None:
+    steps = list(body(b"abcdef", parse(cues)))
+
+    assert b"".join(step.data for step in steps) == data
+    assert last in (None, steps[-1])
+
+
+def test_a_json_answer_can_be_split() -> None:
+    assert len(list(body(b"a" * 50, parse("split")))) >= 8
+
+
+def test_keep_alives_come_after_a_pause_each() -> None:
+    endless = keepalives(b":\n", None, 2.0)
+
+    assert [next(endless) for _ in range(5)][1::2] == [Step("send", b":\n")] * 2
+    assert [step.kind for step in keepalives(b":\n", 2, 2.0)] == ["wait", "send"] * 2
+
+
+def test_usage_is_told_as_it_is() -> None:
+    assert with_usage_as_cued(events(), parse(""), Event({})) == events()
+
+
+def test_usage_can_be_left_out_with_the_event_that_was_only_for_it() -> None:
+    told = with_usage_as_cued(events(), parse("no-usage"), Event({}))
+
+    assert [event.payload for event in told] == [
+        {"choices": [1]},
+        {"choices": [1], "usage": None},
+        None,
+    ]
+
+
+def test_usage_can_be_left_out_of_an_event_that_says_more() -> None:
+    told = [Event({"message": {"id": "m", "usage": {"n": 1}}})]
+
+    assert with_usage_as_cued(told, parse("no-usage"), Event({}))[0].payload == {
+        "message": {"id": "m"}
+    }
+
+
+def test_usage_can_be_told_twice() -> None:
+    told = with_usage_as_cued(events(), parse("double-usage"), Event({}))
+
+    assert told == [*events()[:3], events()[2], Event(None)]
+
+
+def test_usage_that_is_never_told_cannot_be_told_twice() -> None:
+    told = [Event({"a": 1}), Event(None)]
+
+    assert with_usage_as_cued(told, parse("double-usage"), Event({})) == told
+
+
+def test_usage_can_be_told_in_the_middle_as_well() -> None:
+    midway = Event({"usage": {"n": 2}})
+
+    assert with_usage_as_cued(events(), parse("early-usage"), midway)[1] == midway
+    assert with_usage_as_cued([Event(None)], parse("early-usage"), midway) == [Event(None), midway]
+
+
+def test_usage_can_be_nothing_at_all() -> None:
+    told = with_usage_as_cued(events(), parse("zero-usage"), Event({}))
+
+    assert told[2].payload == {
+        "choices": [],
+        "usage": {"n": 0, "details": {"m": 0}, "tier": "standard"},
+    }
+
+
+def test_usage_is_found_at_the_top_in_the_message_and_in_the_response() -> None:
+    payload = {"usage": {"a": 1}, "message": {"usage": {"b": 1}}, "response": {"usage": {"c": 1}}}
+    zero_usage(payload)
+
+    assert payload == {
+        "usage": {"a": 0},
+        "message": {"usage": {"b": 0}},
+        "response": {"usage": {"c": 0}},
+    }
+    drop_usage(payload)
+    assert payload == {"message": {}, "response": {}}
+    drop_usage(None)
+
+
+PAUSE = Step("wait", seconds=9.0)
+
+
+def opened(cues: str) -> list[Step]:
+    return list(stream(FRAMES, parse(cues), ERROR, 0.0, Opening(1, [PAUSE])))
+
+
+def test_a_stream_opens_at_once_and_pauses_before_its_content() -> None:
+    head, pause, first, *_ = opened("")
+
+    assert (head.data, pause, first.data) == (FRAMES[0].data, PAUSE, FRAMES[1].data)
+
+
+def test_an_error_can_come_right_after_the_opening() -> None:
+    assert [step.data for step in opened("opening-error")] == [FRAMES[0].data, ERROR.data]

@@ -1,0 +1,84 @@
+"""A simulated provider's state."""
+
+import pytest
+
+from proxy.caches.port import Block, CachedPrompt
+from proxy.tools.simulator.fault_directives import Cues, parse
+from proxy.tools.simulator.models import MODELS, Simulated
+from proxy.tools.simulator.rendering import Vocabulary
+from proxy.tools.simulator.upstream import Exchange, Uncached, cache_of
+from tests.proxy.tools.simulator.scene import Scene
+
+PROMPT = CachedPrompt(blocks=(Block(role="user", tokens=tuple(range(3000)), message=0),))
+
+
+def test_a_script_is_played_once_in_order(scene: Scene) -> None:
+    scene.lab.script(["429", "", "death,crlf"])
+
+    played = [scene.lab.scripted() for _ in range(4)]
+
+    assert played == [parse("429"), Cues(), parse("death,crlf"), Cues()]
+
+
+def test_a_script_with_an_unknown_cue_is_refused_whole(scene: Scene) -> None:
+    with pytest.raises(ValueError, match="dearth"):
+        scene.lab.script(["429", "dearth"])
+
+    assert scene.lab.scripted() == Cues()
+
+
+def test_what_a_model_suffers_it_suffers_until_it_is_let_be(scene: Scene) -> None:
+    scene.lab.suffer("gpt-6.1-sol", "503")
+
+    statuses = [scene.chat(cues=cues).status_code for cues in ("", "", "words=3")]
+    others = scene.chat(model="gpt-5.5").status_code
+    scene.lab.suffer("gpt-6.1-sol", "")
+
+    assert (statuses, others) == ([503, 503, 503], 200)
+    assert scene.chat().status_code == 200
+
+
+@pytest.mark.parametrize(("model", "cue"), [("gpt-6.1-sol", "dearth"), ("gpt-0", "503")])
+def test_nobody_suffers_what_is_unknown(scene: Scene, model: str, cue: str) -> None:
+    with pytest.raises(ValueError, match=r"dearth|gpt-0"):
+        scene.lab.suffer(model, cue)
+
+    assert scene.lab.suffered(model) == Cues()
+
+
+def test_no_number_is_given_twice(scene: Scene) -> None:
+    assert len({scene.lab.number() for _ in range(50)}) == 50
+
+
+def test_what_is_kept_is_bounded(vocabulary: Vocabulary) -> None:
+    lab = Scene(vocabulary, kept=2).lab
+    for number in range(4):
+        lab.store(f"resp_{number}", [])
+        lab.exchanges.append(Exchange(method="GET", path=str(number), headers={}, body=b""))
+
+    assert list(lab.responses) == ["resp_2", "resp_3"]
+    assert [exchange.path for exchange in lab.exchanges] == ["2", "3"]
+
+
+def test_a_model_has_the_cache_of_its_regime() -> None:
+    cache = cache_of(MODELS["vllm-local"])
+    cache.serve(PROMPT, 0)
+    cache.begun(PROMPT, 0)
+
+    assert cache.serve(PROMPT, 1).read > 2900
+
+
+def test_a_model_without_a_regime_caches_nothing() -> None:
+    cache = cache_of(Simulated(regime=""))
+
+    for now in range(2):
+        served = cache.serve(PROMPT, now)
+        cache.begun(PROMPT, now)
+        cache.ended(PROMPT, (1, 2), now)
+        assert (served.read, served.fresh) == (0, 3000)
+    assert isinstance(cache, Uncached)
+
+
+def test_each_model_has_a_cache_of_its_own(scene: Scene) -> None:
+    assert scene.lab.cache("gpt-6.1-sol") is not scene.lab.cache("gpt-5.6-luna")
+    assert scene.lab.cache("gpt-5.5") is scene.lab.cache("gpt-5.5")
