@@ -87,12 +87,12 @@ def own(fields: Container[str], raws: Sequence[bytes]) -> str:
 
 
 def _is_compacted(raw: bytes) -> bool:
-    """Whether a message holds what a provider made of others."""
+    """True if a message holds what a provider made of others."""
     return _NAME in raw and _ITEM.search(raw) is not None
 
 
 def _asks(raw: bytes) -> bool:
-    """Whether a user's message asks for a summary of the conversation."""
+    """True if a user's message asks for a summary of the conversation."""
     words = _said(raw)
     return any(phrase in words for phrase in _WORDS) or _WISH.match(words) is not None
 

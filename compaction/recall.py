@@ -44,7 +44,7 @@ def spaced_ids(text: str) -> tuple[str, ...]:
 
 
 def names_it(text: str, name: str) -> bool:
-    """Whether a text holds a name as a whole."""
+    """True if a text holds a name as a whole."""
     return find_name(text, name) >= 0
 
 

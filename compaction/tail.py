@@ -86,7 +86,7 @@ class Before(msgspec.Struct, frozen=True, kw_only=True):
     least: int = 0
 
     def stays(self, message: Message, weighs: int, *, tokens: int, spared: int) -> bool:
-        """Whether a result is sent whole, as its prefix alone decides.
+        """True if a result is sent whole, as its prefix alone decides.
 
         Args:
             message: It.

@@ -96,7 +96,7 @@ class Talk(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def _asks(self) -> bool:
-        """Whether an answer to the whole of it is due: no call is open, another has spoken."""
+        """True if an answer to the whole of it is due: no call is open, another has spoken."""
         last = self.units[-1]
         return not last.is_open and self.messages[-1].voice is not Voice.ASSISTANT
 

@@ -151,7 +151,7 @@ def find_name(text: str, name: str, start: int = 0) -> int:
 
 
 def _is_joined(text: str, at: int, step: int, joins: str) -> bool:
-    """Whether a name that ends beside a place goes on there, towards one side."""
+    """True if a name that ends beside a place goes on there, towards one side."""
     if not 0 <= at < len(text):
         return False
     if text[at] in joins:
@@ -160,7 +160,7 @@ def _is_joined(text: str, at: int, step: int, joins: str) -> bool:
 
 
 def _is_value(token: str) -> bool:
-    """Whether a token is a figure, or the name of one thing."""
+    """True if a token is a figure, or the name of one thing."""
     if len(token) > _LONGEST or token.lower() in _ORDINARY:
         return False
     return _digit(token) is not None or _names(token) is not None

@@ -118,7 +118,7 @@ class Receipts:
 
 
 class Capacity:
-    """Whether another receipt can be kept: by the journal, or else by the database."""
+    """True if another receipt can be kept: by the journal, or else by the database."""
 
     def __init__(self, store: Store) -> None:
         self._journal = store.journal

@@ -41,7 +41,7 @@ class ProxyError(Exception):
 
     @property
     def is_worth_retrying(self) -> bool:
-        """Whether the very same call may succeed a little later."""
+        """True if the very same call may succeed a little later."""
         return self.status >= 500
 
     def __init__(
@@ -140,7 +140,7 @@ class UpstreamError(ProxyError):
 
     @property
     def is_worth_retrying(self) -> bool:
-        """Whether the very same call may succeed a little later; the upstream's word goes first."""
+        """True if the very same call may succeed a little later; the upstream's word goes first."""
         return self.retryable if self.should_retry is None else self.should_retry
 
 

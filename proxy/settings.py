@@ -89,13 +89,13 @@ class Settings(BaseModel):
     catalog: Path | None = None
     """A TOML file that adds to and overrides the shipped catalog."""
     pass_unlisted_models: bool = True
-    """Whether models outside the catalog pass to the upstream whose names they match."""
+    """True if models outside the catalog pass to the upstream whose names they match."""
     promises: Path | None = None
     """A TOML file of budgets; none are kept without."""
     redis_url: str = ""
     """``redis://…`` where all processes count budgets together; empty is in each alone."""
     private_budgets: bool = False
-    """Whether several processes on one database may count budgets each for itself."""
+    """True if several processes on one database may count budgets each for itself."""
     serve_known_keys: Annotated[timedelta, BeforeValidator(_duration)] = timedelta(0)
     """How old known keys may be that are served while PostgreSQL is away; off refuses calls."""
     body_limit: int = Field(default=32 * 1024 * 1024, gt=0)
@@ -127,7 +127,7 @@ class Settings(BaseModel):
     retry_wait: float = Field(default=2.0, ge=0)
     """Longest wait for an upstream's retry-after; a longer one is passed on to the caller."""
     shared_provider_state: bool = False
-    """Whether teams may reach what a provider keeps for all of them, and get tokens of its own."""
+    """True if teams may reach what a provider keeps for all of them, and get tokens of its own."""
     planning: Mode = Mode.OBSERVE
     """What planning may do to features without a mode: off, observe, apply or auto."""
     compaction: Compaction = Compaction.OFF
@@ -135,11 +135,11 @@ class Settings(BaseModel):
     compaction_model: str = ""
     """The model that facts+model asks for notes, through the gateway; empty takes none."""
     compaction_safety: float = Field(default=30.0, gt=0)
-    """How many times over a fold has to pay itself back by as many calls as were made."""
+    """Number of times over a fold has to pay itself back by as many calls as were made."""
     control_share: float = Field(default=0.05, ge=0, le=1)
     """The part of all conversations that is sent as it came, to measure savings against."""
     cache_marks_on_credit: bool = True
-    """Whether a feature's cache marks may cost one call's more than they have saved so far."""
+    """True if a feature's cache marks may cost one call's more than they have saved so far."""
     retention_days: int = Field(default=400, gt=0)
     """How long receipts are kept; rollups stay."""
     drain_grace: float = Field(default=20.0, gt=0)
@@ -151,7 +151,7 @@ class Settings(BaseModel):
     cors_origins: Annotated[Origins, BeforeValidator(_origins)] = ()
     """Which other origins' pages may call /v1/ from a browser; none without."""
     log_calls: bool = False
-    """Whether every call writes a log line; failures always do."""
+    """True if every call writes a log line; failures always do."""
 
     @property
     def ledger_url(self) -> str:

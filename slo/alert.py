@@ -87,7 +87,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether it goes on."""
+        """True if it goes on."""
         return self.ended is None
 
 
@@ -109,7 +109,7 @@ def plain(text: str, most: int) -> str:
 
 
 def is_at_least(severity: Severity, least: Severity) -> bool:
-    """Whether one is as urgent as the other, or more."""
+    """True if one is as urgent as the other, or more."""
     return _RANKS[severity] <= _RANKS[least]
 
 

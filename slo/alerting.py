@@ -40,7 +40,7 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether they go on."""
+        """True if they go on."""
         return self.alerts[0].is_open
 
 

@@ -91,7 +91,7 @@ class Breaker:
         return max(left, 0.0)
 
     def admits(self, now: float) -> bool:
-        """Whether a call may go now. ``ended`` has to be said of each that does.
+        """True if a call may go now. ``ended`` has to be said of each that does.
 
         Half open, True takes the probe's place: nobody else is admitted until the call has ended,
         or for ``PROBE`` seconds.

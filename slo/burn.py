@@ -82,12 +82,12 @@ def alerts(objective: Objective) -> tuple[BurnAlert, ...]:
 
 
 def rate(counts: Counts, objective: Objective) -> float:
-    """How many times faster than it may the error budget burned; 0.0 where nothing was counted."""
+    """Number of times faster than it may the error budget burned; 0.0 where nothing was counted."""
     return counts.share / (1 - objective.target)
 
 
 def burning(alert: BurnAlert, objective: Objective, over: Counts, lately: Counts) -> bool:
-    """Whether people are to be told.
+    """True if people are to be told.
 
     Its burn was reached over the whole window and still is in the last twelfth; so many events were
     counted that it is no accident that the budget burns.
@@ -105,7 +105,7 @@ def burning(alert: BurnAlert, objective: Objective, over: Counts, lately: Counts
 
 
 def is_beyond_chance(counts: Counts, objective: Objective) -> bool:
-    """Whether more is bad than the objective allows, which 19 times of 20 chance does not explain.
+    """True if more is bad than the objective allows, which 19 times of 20 chance does not explain.
 
     Of fewer than 20 events nothing is said, nor of fewer than 3 bad ones.
     """
@@ -115,7 +115,7 @@ def is_beyond_chance(counts: Counts, objective: Objective) -> bool:
 
 
 def is_missed(objective: Objective, hour: Counts, calls: int | None = None) -> bool:
-    """Whether less than its floor is read from the cache, which chance does not explain.
+    """True if less than its floor is read from the cache, which chance does not explain.
 
     Args:
         objective: A cache's.
@@ -128,7 +128,7 @@ def is_missed(objective: Objective, hour: Counts, calls: int | None = None) -> b
 
 
 def is_cleared(objective: Objective, quarter: Counts, calls: int | None = None) -> bool:
-    """Whether as much as its upper edge is read from the cache again, which is no accident.
+    """True if as much as its upper edge is read from the cache again, which is no accident.
 
     Args:
         objective: A cache's.

@@ -56,7 +56,7 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
     unpriced: Unpriced = Unpriced.OWN
 
     def applies(self, team: str, feature: str) -> bool:
-        """Whether it is for the calls of this team and feature."""
+        """True if it is for the calls of this team and feature."""
         return self.team in {EVERY, team} and self.feature in {EVERY, feature}
 
 

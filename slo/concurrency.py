@@ -1,4 +1,4 @@
-"""How many calls a route takes at once, learned from how long it takes to begin its answers.
+"""Number of calls a route takes at once, learned from how long it takes to begin its answers.
 
 Netflix's Gradient2, on a latency that does not grow with the prompt: a call's time to first token,
 divided by what its uncached tokens take where nothing waits (``Fit``). While that stays near 1 the
@@ -43,7 +43,7 @@ QUEUE: Final = 4
 """By how much the goal is above the limit at least where nothing waits."""
 
 SLACK: Final = 1.3
-"""How many times slower than alone calls may begin before the limit shrinks."""
+"""Number of times slower than alone calls may begin before the limit shrinks."""
 
 GROSS: Final = 4.0
 """The slowness above which the limit goes to its goal at once, and is looked at soon."""
@@ -52,7 +52,7 @@ FASTER: Final = 0.5
 """The slowness below which the route became faster than was known, and is looked at."""
 
 OFF: Final = 1.5
-"""How many times what was known a look may find, or that part of it, without the next being soon.
+"""Number of times what was known a look may find, or that part of it, without the next being soon.
 """
 
 DEEPEST: Final = 16
@@ -111,7 +111,7 @@ class Fit:
         self._ab = 0.0
 
     def slowness(self, ttft: float, uncached_tokens: int) -> float:
-        """How many times as long as alone a call took, ``BEST`` to ``WORST``.
+        """Number of times as long as alone a call took, ``BEST`` to ``WORST``.
 
         It is 1.0 while too little is known.
 
@@ -131,7 +131,7 @@ class Fit:
 
     @property
     def is_young(self) -> bool:
-        """Whether too little is known yet."""
+        """True if too little is known yet."""
         return self.seen < self._NEEDED
 
     def scale(self, by: float) -> None:
@@ -225,13 +225,13 @@ class Limit:
 
     @property
     def limit(self) -> int:
-        """How many calls may be in flight now, at least 1; fewer in a look."""
+        """Number of calls may be in flight now, at least 1; fewer in a look."""
         if self._looks:
             return max(int(self._limit) // self._depth, int(self._least) // 2, 1)
         return int(self._limit)
 
     def take(self, now: float) -> bool:
-        """Whether one more call may go; if so it is in flight until it leaves.
+        """True if one more call may go; if so it is in flight until it leaves.
 
         Args:
             now: Seconds of a clock that goes forward.

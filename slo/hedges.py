@@ -64,7 +64,7 @@ class RecentTtft:
 def begins_sooner(
     there: float | None, here: float | None, *, waited: float, deadline: float
 ) -> bool:
-    """Whether a second attempt may begin before the first; False if it is known to be as slow.
+    """True if a second attempt may begin before the first; False if it is known to be as slow.
 
     Args:
         there: Seconds that the second attempt's route usually takes; None where nobody knows.
@@ -78,7 +78,7 @@ def begins_sooner(
 
 
 class HedgeBudget:
-    """Whether one more hedge fits.
+    """True if one more hedge fits.
 
     At each hedge that is allowed, those of the last ``SPAN`` seconds, itself included, are
 
@@ -115,7 +115,7 @@ class HedgeBudget:
             self._cost.add(nanos, 0, now)
 
     def may(self, predicted: int | None, now: float) -> bool:
-        """Whether a hedge may go now; if so it and its prediction are counted.
+        """True if a hedge may go now; if so it and its prediction are counted.
 
         Args:
             predicted: Nano-dollars that it may cost; None where its price is unknown.
@@ -156,7 +156,7 @@ def after(deadline: float) -> float:
 
 
 def is_worth(prompt_tokens: int, *, is_warm_there: bool, most: int = LONG) -> bool:
-    """Whether a hedge may go there; to where the prompt is not cached only if it is short.
+    """True if a hedge may go there; to where the prompt is not cached only if it is short.
 
     Args:
         prompt_tokens: The whole prompt's.

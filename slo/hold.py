@@ -42,7 +42,7 @@ _ROOMY = 2
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
-    """How many tokens a call may generate.
+    """Number of tokens a call may generate.
 
     Attributes:
         typical: On average.
@@ -181,7 +181,7 @@ def room(budget: Budget, need: Need, seen: Seen) -> int:
 
 
 def _running(need: Need, seen: Seen) -> int:
-    """How many calls like this one run, at most."""
+    """Number of calls like this one run, at most."""
     return min(seen.running, -(-seen.held // need.likely)) if need.likely else seen.running
 
 

@@ -1,4 +1,4 @@
-"""Whether what was predicted of calls came true: the share within the ceiling, and the errors."""
+"""True if what was predicted of calls came true: the share within the ceiling, and the errors."""
 
 from typing import Final
 

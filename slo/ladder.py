@@ -1,4 +1,4 @@
-"""Whether a call may be answered by another rung of a ladder, and whether that pays.
+"""True if a call may be answered by another rung of a ladder, and whether that pays.
 
 A rung that cannot do what a call needs would turn a slow answer into none, so capabilities come
 first. What nobody said of a rung counts as what it cannot do.
@@ -85,7 +85,7 @@ def worth_moving(
     cost_there_warm_nanos: int | None = None,
     calls: int = 1,
 ) -> bool:
-    """Whether moving a conversation down saves money although the other cache is cold.
+    """True if moving a conversation down saves money although the other cache is cold.
 
     What the lower price saves must be more than what reading the whole conversation anew costs. It
     is not worth it where a price is unknown.

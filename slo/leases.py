@@ -150,12 +150,12 @@ class Lease:
         return self._others_running + self.running
 
     def is_over(self, now: float) -> bool:
-        """Whether nothing is left to hold or to report, and no call has come for long."""
+        """True if nothing is left to hold or to report, and no call has come for long."""
         is_used = self.running or self._spent or self.amount or self._sent is not None
         return not is_used and now >= self._used_at + IDLE_S
 
     def fits(self, claim: Claim, now: float) -> bool:
-        """Whether a claim can be held within the lease.
+        """True if a claim can be held within the lease.
 
         Of what is free beside it, half must stay free by the claim's own limit: others may have
         reserved some of it since it was heard.

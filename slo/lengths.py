@@ -87,6 +87,6 @@ class Lengths:
         return ceil(self._kinds[kind].spread.quantile(part))
 
     def knows(self, kind: Hashable) -> bool:
-        """Whether enough is learned of a kind to say how long its answers are."""
+        """True if enough is learned of a kind to say how long its answers are."""
         learned = self._kinds.get(kind)
         return learned is not None and learned.added >= FEW

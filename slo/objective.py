@@ -175,7 +175,7 @@ class Objectives:
 
 
 def judged(objective: Objective, ended: Ended) -> tuple[int, int] | None:
-    """How many good and bad events the call was; None where it does not count.
+    """Number of good and bad events the call was; None where it does not count.
 
     Of calls one or the other is 1; of a cache they are its input tokens, read and not read.
 

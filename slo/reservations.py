@@ -34,7 +34,7 @@ UNBOUND: Final = 40 * 86_400.0
 """Seconds for which a counter is kept whose window nobody has named yet."""
 
 REMEMBERED: Final = 200_000
-"""How many settled reservations are remembered, so that none is settled twice."""
+"""Number of settled reservations are remembered, so that none is settled twice."""
 
 MEMORY: Final = 86_400.0
 """Seconds for which a settled reservation is remembered at most."""

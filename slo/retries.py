@@ -1,4 +1,4 @@
-"""How many retries a gateway allows itself: a share of its calls, so that no outage is doubled."""
+"""Number of retries a gateway allows itself: a share of its calls, so that no outage is doubled."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ min_retry_concurrency."""
 
 
 class RetryBudget:
-    """Whether one more retry fits, of all calls of one process or of one model.
+    """True if one more retry fits, of all calls of one process or of one model.
 
     At each retry that is allowed, those of the last ``SPAN`` seconds, itself included, are at most
     ``percent`` of the calls of these seconds, or ``least``. Retries are no calls.
@@ -42,7 +42,7 @@ class RetryBudget:
         self._retries.add(1, 0, now)
 
     def may(self, now: float) -> bool:
-        """Whether a retry may go now; if so it is counted."""
+        """True if a retry may go now; if so it is counted."""
         retries = self._retries
         retries.turn(now)
         if retries.part >= max(self._least, retries.whole * self._percent // 100):

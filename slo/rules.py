@@ -74,7 +74,7 @@ def _target(objective: Objective) -> Rule:
 
 
 def _counts(over: float) -> list[Rule]:
-    """How many events, how many bad ones, their share, and its lower bound, by objective."""
+    """Number of events, how many bad ones, their share, and its lower bound, by objective."""
     good, bad = (
         f"sum by (objective) (increase({counter}[{spoken(over)}]))" for counter in (GOOD, BAD)
     )
@@ -153,7 +153,7 @@ def _missed(objective: Objective) -> Rule:
 
 
 def _in_calls(objective: Objective, over: float) -> tuple[str, str]:
-    """How many calls were bad, and all: tokens, as calls of the least length that counts."""
+    """Number of calls were bad, and all: tokens, as calls of the least length that counts."""
     bad, events = (
         f"({_of(objective, name, over)} / {objective.min_prompt})"
         for name in ("bad:increase", "events:increase")

@@ -36,12 +36,12 @@ def models(objective: Objective) -> tuple[str, ...]:
 
 
 def is_model(rung: str) -> bool:
-    """Whether a rung of this name is a model's."""
+    """True if a rung of this name is a model's."""
     return rung not in _RANKS
 
 
 def is_name(rung: str) -> bool:
-    """Whether a rung can have this name."""
+    """True if a rung can have this name."""
     return 0 < len(rung) <= _LONGEST and rung.isprintable() and rung == rung.strip()
 
 

@@ -36,7 +36,7 @@ def bucket(value: float) -> int:
 
 
 class Spread:
-    """How many values fell into each bucket."""
+    """Number of values fell into each bucket."""
 
     __slots__ = ("counts",)
 
@@ -60,7 +60,7 @@ class Spread:
 
     @property
     def count(self) -> int:
-        """How many values were counted."""
+        """Number of values were counted."""
         return sum(self.counts.values())
 
     def mean(self) -> float:

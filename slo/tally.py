@@ -1,4 +1,4 @@
-"""How many calls were good and how many bad, lately: counts in slots of ten seconds, by key.
+"""Number of calls were good and how many bad, lately: counts in slots of ten seconds, by key.
 
 Slots are the same for every process, so tallies add up: each process drains its increments into a
 store, and whoever judges merges what all of them drained.
@@ -21,14 +21,14 @@ _Key = TypeVar("_Key")
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """How many calls kept a promise, and how many did not."""
+    """Number of calls kept a promise, and how many did not."""
 
     good: int = 0
     bad: int = 0
 
     @property
     def n(self) -> int:
-        """How many were counted."""
+        """Number of were counted."""
         return self.good + self.bad
 
     @property

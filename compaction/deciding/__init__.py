@@ -1,1 +1,1 @@
-"""Whether folding pays, when, and whether what was folded was missed."""
+"""True if folding pays, when, and whether what was folded was missed."""

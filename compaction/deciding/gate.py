@@ -1,4 +1,4 @@
-"""Whether folding now costs less than leaving the conversation as it stands.
+"""True if folding now costs less than leaving the conversation as it stands.
 
 A conversation costs a reading of its cache on every call. A fold makes each later call shorter and
 pays for that once: what stands behind the cut is written to the cache anew. Everything here follows
@@ -116,7 +116,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def verdict(policy: Policy, at: Standing) -> Verdict:
-    """Whether the conversation is folded now."""
+    """True if the conversation is folded now."""
     reason = _hopeless(at) or _must(policy, at) or _not_now(policy, at) or _pays(policy, at)
     calls = break_even(policy.prices, at)
     return Verdict(reason in _FOLDS, reason, None if calls == inf else calls)
@@ -219,7 +219,7 @@ def _must(policy: Policy, at: Standing) -> Reason | None:
 
 
 def _stuck(at: Standing) -> bool:
-    """Whether a fold brings too little, or the same part brought nothing before."""
+    """True if a fold brings too little, or the same part brought nothing before."""
     return at.gain < PROGRESS * at.total or at.region < AGAIN * at.failed
 
 
@@ -237,7 +237,7 @@ def _not_now(policy: Policy, at: Standing) -> Reason | None:
 
 
 def _pays(policy: Policy, at: Standing) -> Reason:
-    """Whether it pays now, later, or perhaps never.
+    """True if it pays now, later, or perhaps never.
 
     A conversation that had many calls has many to come: as many again, by experience with
     whatever ends without notice (Lindy). What the bank holds may be spent even on a fold that

@@ -1,4 +1,4 @@
-"""Whether what was folded away was missed, told from the tool calls that came later.
+"""True if what was folded away was missed, told from the tool calls that came later.
 
 A model that needs an id writes it into a call. Where that id had stood in folded text only, the
 call shows whether it was still to be found in what was sent. That costs no model call, and a

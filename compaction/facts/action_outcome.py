@@ -177,7 +177,7 @@ def _of_value(value: Value) -> str:
 
 
 def _fails_within(value: Value, depth: int) -> bool:
-    """Whether a record, or one in it, is in a state of failure: nobody can say whose fault."""
+    """True if a record, or one in it, is in a state of failure: nobody can say whose fault."""
     if depth > _DEEPEST:
         return True
     if isinstance(value, list):
@@ -217,7 +217,7 @@ def _failure(named: Mapping[str, Value]) -> str:
 
 
 def _is_none(held: Value) -> bool:
-    """Whether a member that would name an error says that there is none."""
+    """True if a member that would name an error says that there is none."""
     return isinstance(held, str) and held.strip().lower() in {
         "",
         "0",

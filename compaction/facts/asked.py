@@ -156,7 +156,7 @@ def _telling(text: str) -> Iterator[str]:
 
 
 def _outcome(sentence: str) -> bool:
-    """Whether a sentence tells of something that has come about."""
+    """True if a sentence tells of something that has come about."""
     small = (sentence if sentence.isascii() else sentence.translate(_CASES)).lower()
     return bool(_begins(small) or _by_us(small) or _by_now(small))
 
@@ -202,7 +202,7 @@ def _worth(sentence: _Sentence, around: _Around) -> int:
 
 
 def _lists(sentence: str) -> bool:
-    """Whether a sentence may be of what there is to choose from."""
+    """True if a sentence may be of what there is to choose from."""
     return bool(_TELLS(sentence) or _OFFERS(sentence))
 
 

@@ -72,7 +72,7 @@ def said(called: Called, most: int, known: str = "") -> str:
 
 
 def _says(line: str, member: str) -> bool:
-    """Whether a line says a member as a whole: ``amount:50`` is not in ``amount:500``."""
+    """True if a line says a member as a whole: ``amount:50`` is not in ``amount:500``."""
     at = line.find(member)
     while at >= 0:
         end = at + len(member)
@@ -120,12 +120,12 @@ def same(called: Called) -> str:
 
 
 def changes(called: Called) -> bool:
-    """Whether a call changes something, by the verb of its name."""
+    """True if a call changes something, by the verb of its name."""
     return not looks(called) and any(map(_changes, _words(called)))
 
 
 def looks(called: Called) -> bool:
-    """Whether a call only looks at something, by the verb of its name; so does one without."""
+    """True if a call only looks at something, by the verb of its name; so does one without."""
     words = _words(called)
     return not words or bool(_reads(words[0]))
 

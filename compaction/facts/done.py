@@ -15,6 +15,6 @@ _HEAD: Final = 300
 
 
 def is_done(result: str) -> bool:
-    """Whether the beginning of a result says that something was changed."""
+    """True if the beginning of a result says that something was changed."""
     small = result[:_HEAD].lower()
     return any(map(small.__contains__, _SIGNS)) and _DONE.search(small) is not None

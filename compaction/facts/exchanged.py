@@ -61,6 +61,6 @@ def _instead(each: Exchange, ended: str) -> str:
 
 
 def _says_no_more(result: str, ended: str) -> bool:
-    """Whether a result says no more than how its call ended."""
+    """True if a result says no more than how its call ended."""
     words = ended.partition(": ")[2] or ended
     return result.endswith(words) and len(result) <= len(words) + _TITLE

@@ -112,7 +112,7 @@ def _paths(each: Exchange) -> dict[str, None]:
 
 
 def _is_path(word: str) -> bool:
-    """Whether a word that may be a path is one: with a folder that is named, or a file's ending."""
+    """True if a word that may be a path is one: with a folder that is named, or a file's ending."""
     if "/" not in word:
         return is_file(word) is not None
     return not _EDIT.match(word) and any(map(str.isalnum, word))

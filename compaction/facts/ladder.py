@@ -113,7 +113,7 @@ class Ladder:
 
     @property
     def _far(self) -> float:
-        """How many times the room facts may take for pruning to be worth a try."""
+        """Number of times the room facts may take for pruning to be worth a try."""
         return _FAR_AGAIN if self._again else _FAR
 
     def made(self, rung: Rung) -> Segment:

@@ -42,12 +42,12 @@ class Outcome:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of what came back is said."""
+        """True if all of what came back is said."""
         return len(self.body) <= SHORT
 
     @cached_property
     def went_wrong(self) -> bool:
-        """Whether it failed, or tells of what can only be a failure."""
+        """True if it failed, or tells of what can only be a failure."""
         return self.is_wrong or bool(self.faults(1))
 
     def faults(self, most: int = MOST_FAULTS) -> str:

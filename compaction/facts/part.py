@@ -43,7 +43,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def acts(self) -> bool:
-        """Whether it changed something: by its tool's name, or by what came back."""
+        """True if it changed something: by its tool's name, or by what came back."""
         return changes(self.called) or is_done(self.result)
 
 

@@ -1,4 +1,4 @@
-"""Whether a user's words say little without what the assistant said before them."""
+"""True if a user's words say little without what the assistant said before them."""
 
 import re
 from enum import IntEnum

@@ -63,7 +63,7 @@ def _other(base: str, text: str) -> str:
 
 
 def _shared(one: str, other: str, most_one: int, most_other: int) -> int:
-    """How many characters two texts begin with alike, at most so many."""
+    """Number of characters two texts begin with alike, at most so many."""
     low, high = 0, min(most_one, most_other)
     while low < high:
         middle = (low + high + 1) // 2

@@ -73,7 +73,7 @@ def _directives(text: str) -> tuple[str, ...]:
 
 
 def directs(sentence: str) -> bool:
-    """Whether a sentence tells how things are to be done: no question, and no report."""
+    """True if a sentence tells how things are to be done: no question, and no report."""
     if len(sentence) > _LONGEST:
         return False
     small = sentence.lower().replace(_CURLED, "'")

@@ -89,5 +89,5 @@ def redacted(text: str) -> str:
 
 
 def _has(small: str, signs: Mapping[str, tuple[str, ...]]) -> bool:
-    """Whether a text in small letters has one of these."""
+    """True if a text in small letters has one of these."""
     return any(sign in small and any(map(small.__contains__, them)) for sign, them in signs.items())

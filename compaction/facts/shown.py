@@ -97,7 +97,7 @@ class _Room:
         return room
 
     def holds(self, at: int, names: Iterable[str]) -> bool:
-        """Whether all these names stand on the line of an exchange."""
+        """True if all these names stand on the line of an exchange."""
         return self._said[at].issuperset(names)
 
 

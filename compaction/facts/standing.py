@@ -28,7 +28,7 @@ class _Told(msgspec.Struct, frozen=True):
 
 
 def standing(exchanges: Sequence[Exchange]) -> tuple[bool, ...]:
-    """Whether each result still stands: no later one came for an equal call, or told as much.
+    """True if each result still stands: no later one came for an equal call, or told as much.
 
     A result tells as much when it is an object with the same ids and at least the same keys, and
     was asked for with at least the same arguments. Failures always stand, and replace nothing.
@@ -47,7 +47,7 @@ def standing(exchanges: Sequence[Exchange]) -> tuple[bool, ...]:
 
 
 def _retold(each: Exchange, told: dict[bytes, list[_Told]]) -> bool:
-    """Whether a later result tells as much; what this one tells of is noted."""
+    """True if a later result tells as much; what this one tells of is noted."""
     ids, keys = _object(each.result)
     read = arguments(each.called)
     if not ids or not isinstance(read, dict):
@@ -76,5 +76,5 @@ def _object(result: str) -> tuple[bytes, frozenset[str]]:
 
 
 def _within(few: Mapping[str, Any], many: Mapping[str, Any]) -> bool:
-    """Whether arguments stand among others, with the same values."""
+    """True if arguments stand among others, with the same values."""
     return all(key in many and many[key] == value for key, value in few.items())

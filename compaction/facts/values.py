@@ -190,7 +190,7 @@ def _bare(word: str) -> str:
 
 
 def _tells(value: str) -> bool:
-    """Whether a word is a figure that may stand in a result, or names something."""
+    """True if a word is a figure that may stand in a result, or names something."""
     if _DIGIT(value):
         return not _PASSING(value) or ("_" in value and identifies(value))
     return "_" in value and identifies(value)

@@ -24,7 +24,7 @@ _SIGNS: Final = (
 
 
 def is_wrong(result: str) -> bool:
-    """Whether a result tells of a failure, by its beginning and its end."""
+    """True if a result tells of a failure, by its beginning and its end."""
     edges = result if len(result) <= 2 * _EDGE else f"{result[:_EDGE]}\n{result[-_EDGE:]}"
     small = edges.lower()
     if not any(map(small.__contains__, _SIGNS)):

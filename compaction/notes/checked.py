@@ -110,7 +110,7 @@ class _Source(NamedTuple):
 
     @property
     def is_personal(self) -> bool:
-        """Whether user or assistant says it."""
+        """True if user or assistant says it."""
         return self.message.voice in _PEOPLE
 
 

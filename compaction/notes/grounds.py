@@ -1,4 +1,4 @@
-"""Whether a sentence stands on what was said: its ids, its words, its quotes."""
+"""True if a sentence stands on what was said: its ids, its words, its quotes."""
 
 import re
 from bisect import bisect_right
@@ -56,7 +56,7 @@ def copied(sentence: str) -> Iterator[str]:
 
 
 def stands(token: str, source: str) -> bool:
-    """Whether a source holds the token by itself: "12" stands neither in "4125" nor in "12.50"."""
+    """True if a source holds the token by itself: "12" stands neither in "4125" nor in "12.50"."""
     return _place(token, source) >= 0
 
 
@@ -66,7 +66,7 @@ def stems(text: str) -> frozenset[str]:
 
 
 def worded(sentence: str, said: Collection[str]) -> bool:
-    """Whether most words of a sentence are among the stems that were said."""
+    """True if most words of a sentence are among the stems that were said."""
     words = stems(sentence)
     return sum(word in said for word in words) >= _SAID * len(words)
 
@@ -102,7 +102,7 @@ def _passages(source: str) -> Iterator[str]:
 
 
 def _ends(source: str, found: re.Match[str]) -> bool:
-    """Whether a sentence ends there indeed."""
+    """True if a sentence ends there indeed."""
     before = source[max(0, found.start() - 8) : found.start()]
     mark = (before + found[0].rstrip())[-8:]
     goes_on = _ON.match(source, found.end()) or mark.rstrip()[-1:] == ":" or _SHORT.search(mark)
@@ -118,13 +118,13 @@ def _place(token: str, source: str) -> int:
 
 
 def _is_apart(source: str, start: int, end: int) -> bool:
-    """Whether what stands there is no part of a longer word or number."""
+    """True if what stands there is no part of a longer word or number."""
     before, after = source[max(0, start - 2) : start], source[end : end + 2]
     return not (_joins(before[::-1], source[start]) or _joins(after, source[end - 1]))
 
 
 def _joins(beside: str, edge: str) -> bool:
-    """Whether the characters next to a token's edge, the nearest first, go on with it."""
+    """True if the characters next to a token's edge, the nearest first, go on with it."""
     if not beside or not edge.isalnum():
         return False
     if beside[0].isalnum() or beside[0] == "_":

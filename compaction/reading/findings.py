@@ -73,12 +73,12 @@ def _weight(text: str, found: str | tuple[Any, ...]) -> int:
 
 
 def _things(found: tuple[Any, ...]) -> int:
-    """How many things were found, with those that they hold."""
+    """Number of things were found, with those that they hold."""
     return len(found) + sum([_held(each) for each in found if type(each) is not str])
 
 
 def _held(thing: object) -> int:
-    """How many things a thing holds that was found."""
+    """Number of things a thing holds that was found."""
     if isinstance(thing, tuple):
         return _things(thing)
     fields = msgspec.structs.astuple(thing) if isinstance(thing, msgspec.Struct) else ()

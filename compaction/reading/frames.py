@@ -69,7 +69,7 @@ def voiced(messages: Sequence[Message], pair: Framed = framed) -> tuple[Message,
 
 
 def is_framed(text: str) -> bool:
-    """Whether a text looks like a result; what comes before it decides."""
+    """True if a text looks like a result; what comes before it decides."""
     return text.startswith(_OPENINGS) or text[-8:].rstrip().endswith("bash-$")
 
 

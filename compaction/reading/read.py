@@ -177,7 +177,7 @@ def _words(part: object) -> str | None:
 
 
 def _is_plain(said: Mapping[str, Any]) -> bool:
-    """Whether no key that is not known here holds an object or a list."""
+    """True if no key that is not known here holds an object or a list."""
     held = [name for name, value in said.items() if value and isinstance(value, dict | list)]
     return _KNOWN.issuperset(held) and all(_is_plain_call(call) for call in _listed(said))
 

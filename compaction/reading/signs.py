@@ -1,4 +1,4 @@
-"""Whether a message carries what only holds where it stands: signed thinking, opaque state.
+"""True if a message carries what only holds where it stands: signed thinking, opaque state.
 
 A provider checks it against what came before, so nothing before it may change.
 """
@@ -52,12 +52,12 @@ _DEEPEST: Final = 8
 
 
 def is_signed(said: Mapping[str, Any]) -> bool:
-    """Whether anything in the message is bound to its place."""
+    """True if anything in the message is bound to its place."""
     return not _is_plain(said) and _is_bound(said, 0)
 
 
 def _is_plain(said: Mapping[str, Any]) -> bool:
-    """Whether a message is words and nothing more, as most are: that is quick to see."""
+    """True if a message is words and nothing more, as most are: that is quick to see."""
     return said.keys() <= _PLAIN and isinstance(said.get("content"), str | None)
 
 

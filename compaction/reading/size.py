@@ -1,4 +1,4 @@
-"""How many tokens a text is, as near as can be told without a vocabulary.
+"""Number of tokens a text is, as near as can be told without a vocabulary.
 
 Bytes fall into classes; how often one stands right after another says where words and numbers begin
 and break. The weights are a least-squares fit, none below 0, to the o200k vocabulary over 4,500

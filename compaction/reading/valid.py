@@ -145,7 +145,7 @@ def _last(raws: Sequence[bytes]) -> Iterator[bytes]:
 def _is_assistants(
     raws: Sequence[bytes], ordered: Callable[[Sequence[bytes]], Iterator[bytes]]
 ) -> bool:
-    """Whether the first of these messages, in that order, that is no authority's is a model's."""
+    """True if the first of these messages, in that order, that is no authority's is a model's."""
     opened = (_opened(raw) for raw in ordered(raws))
     roles = (message.role for message in opened if message is not None)
     return next((role for role in roles if role not in _AUTHORITY), "") == "assistant"

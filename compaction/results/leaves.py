@@ -104,7 +104,7 @@ def ids(text: str) -> tuple[str, ...]:
 
 
 def identifies(word: str) -> bool:
-    """Whether a word names one thing."""
+    """True if a word names one thing."""
     if _plain_word(word) or len(word) > LONGEST_WORD or not _identifies(word):
         return False
     return not (len(word) < _LEAST_NAME and _letters(word)) and not _ordinary(word)

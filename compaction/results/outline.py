@@ -134,7 +134,7 @@ class _Reader:
 
 
 def _closed(lines: list[str], quote: str) -> bool:
-    """Whether the last line ends a string; the sign for it is written twice within one."""
+    """True if the last line ends a string; the sign for it is written twice within one."""
     last = lines[-1][1:] if len(lines) == 1 else lines[-1]
     if quote == "'":
         return (len(last) - len(last.rstrip("'"))) % 2 == 1
@@ -158,7 +158,7 @@ def _folded(lines: list[str]) -> str:
 
 
 def _goes_on(line: str) -> bool:
-    """Whether a line's end is escaped."""
+    """True if a line's end is escaped."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 

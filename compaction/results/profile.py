@@ -79,7 +79,7 @@ def profile(messages: Sequence[Message]) -> Profile:
 
 
 def is_rereadable(text: str, call: Called | None = None) -> bool:
-    """Whether a result could be had again by asking again: a file, a listing, a shell's answer."""
+    """True if a result could be had again by asking again: a file, a listing, a shell's answer."""
     if call is not None:
         name, asked = call.name[:_WIDTH], call.arguments
         if (_runs(name) and _path(asked)) or (_reads(name) and _source(asked)):

@@ -130,7 +130,7 @@ def _gather(value: Value, path: _Path, columns: dict[_Path, list[str]], depth: i
 
 
 def _tells(path: _Path, cells: Sequence[str], said: Mentioned, detail: Detail) -> bool:
-    """Whether a column is kept: for its name, for what stands in it, or as it was spoken of."""
+    """True if a column is kept: for its name, for what stands in it, or as it was spoken of."""
     parts = {part.lower() for name in path for part in _parts(name[:80])}
     if any(_is_said(cell, said) for cell in cells) or (path and _is_key(path[-1])):
         return True
@@ -142,20 +142,20 @@ def _tells(path: _Path, cells: Sequence[str], said: Mentioned, detail: Detail) -
 
 
 def _is_key(name: str) -> bool:
-    """Whether a name of a member is a value itself: an account, an address of mail."""
+    """True if a name of a member is a value itself: an account, an address of mail."""
     is_word = name.isidentifier() and not _figures(name)
     return len(name) <= _LONGEST and not is_word and identifies(name)
 
 
 def _is_value(cell: str) -> bool:
-    """Whether a value names something, is a date, a time or money."""
+    """True if a value names something, is a date, a time or money."""
     if isinstance(cell, Number):
         return identifies(cell)
     return identifies(cell) or bool(_dated(cell) or _code(cell))
 
 
 def _tells_itself(cell: str) -> bool:
-    """Whether a value names something, is a state, a date, a time or money."""
+    """True if a value names something, is a state, a date, a time or money."""
     if isinstance(cell, Number):
         return identifies(cell)
     return bool(_state(cell) or _dated(cell)) or identifies(cell)
@@ -206,7 +206,7 @@ def _fitting(sentences: Sequence[str], room: int) -> Iterator[str]:
 
 
 def _is_column(value: Value) -> bool:
-    """Whether it is a string, or a list of them."""
+    """True if it is a string, or a list of them."""
     if isinstance(value, list):
         return bool(value) and all(isinstance(held, str) for held in value)
     return isinstance(value, str)

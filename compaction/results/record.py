@@ -70,7 +70,7 @@ def _value(text: str) -> Value:
 
 
 def _is_structured(text: str) -> bool:
-    """Whether a text is made of names and values: YAML, a printed object of Python."""
+    """True if a text is made of names and values: YAML, a printed object of Python."""
     return _named(text) is not None or len(_name(text)) * _DENSE > text.count("\n") + 1
 
 

@@ -166,7 +166,7 @@ def _key(columns: Columns, keys: Sequence[str]) -> str | None:
 
 
 def _same(cells: Sequence["Value | _Absence"], keys: Sequence[str]) -> bool:
-    """Whether the cells are the keys, and strings like them."""
+    """True if the cells are the keys, and strings like them."""
     return cells == keys and not any(isinstance(cell, Number) for cell in cells)
 
 

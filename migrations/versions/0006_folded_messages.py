@@ -1,4 +1,4 @@
-"""How many messages facts stood for in each call that was sent shorter."""
+"""Number of messages facts stood for in each call that was sent shorter."""
 
 import sqlalchemy as sa
 from alembic import op

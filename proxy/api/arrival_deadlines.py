@@ -47,7 +47,7 @@ class Connection(Protocol):
 
     @property
     def is_held(self) -> bool:
-        """Whether the gateway itself keeps the caller from sending."""
+        """True if the gateway itself keeps the caller from sending."""
         ...
 
     @property
@@ -166,7 +166,7 @@ class ArrivalDeadlines:
         return True
 
     def _is_unread(self) -> bool:
-        """Whether the caller has taken nothing of an answer for too long."""
+        """True if the caller has taken nothing of an answer for too long."""
         now, unsent = self._loop.time(), self._connection.unsent
         if not unsent or unsent != self._unsent:
             self._unsent, self._unsent_since = unsent, now

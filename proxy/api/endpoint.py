@@ -48,7 +48,7 @@ class Keys(Protocol):
 
     @property
     def teams(self) -> int:
-        """How many teams have a key."""
+        """Number of teams have a key."""
         ...
 
     def find(self, token: str) -> Key | None:
@@ -61,7 +61,7 @@ class Keys(Protocol):
 
 
 class Capacity(Protocol):
-    """Whether another call can be taken."""
+    """True if another call can be taken."""
 
     def trouble(self) -> str:
         """Why no call can be taken; "" if one can."""

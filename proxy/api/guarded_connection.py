@@ -91,7 +91,7 @@ class GuardedConnection(HttpToolsProtocol):
 
     @property
     def is_held(self) -> bool:
-        """Whether the gateway itself keeps the caller from sending."""
+        """True if the gateway itself keeps the caller from sending."""
         if self.flow.read_paused:
             return True
         if not self._is_answering:
@@ -118,7 +118,7 @@ class GuardedConnection(HttpToolsProtocol):
 
     @property
     def _is_answering(self) -> bool:
-        """Whether a request is being answered."""
+        """True if a request is being answered."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
 

@@ -135,7 +135,7 @@ def _check_method(call: Call, teams: int) -> None:
 
 
 def _is_self_contained(call: Call) -> bool:
-    """Whether it is answered from itself alone, as far as its body could be read."""
+    """True if it is answered from itself alone, as far as its body could be read."""
     if call.endpoint not in SELF_CONTAINED:
         return False
     if call.endpoint not in _CONTINUING:

@@ -191,7 +191,7 @@ async def body(receive: Receive, length: int, claim: Claim, *, is_json: bool = F
 
 
 async def _exceeds(text: ArrivingText, piece: bytes) -> bool:
-    """Whether a text is over the limit with its next piece; other calls run between its parts."""
+    """True if a text is over the limit with its next piece; other calls run between its parts."""
     for is_over in text.exceeds(piece):
         if is_over:
             return True

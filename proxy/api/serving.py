@@ -68,7 +68,7 @@ def server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
 
 
 def descriptor_limit() -> int:
-    """How many descriptors this process may open once its soft limit is raised."""
+    """Number of descriptors this process may open once its soft limit is raised."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _finite(soft if hard == resource.RLIM_INFINITY else hard)
 

@@ -32,7 +32,7 @@ class Entries:
         return len(self._kept)
 
     def live(self, digest: bytes, now: float) -> bool:
-        """Whether the prefix can be read now."""
+        """True if the prefix can be read now."""
         entry = self._kept.get(digest)
         return entry is not None and entry.begun and now <= entry.ends
 

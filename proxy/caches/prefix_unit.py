@@ -92,7 +92,7 @@ class PrefixUnits:
         return prefixes.links(prefixes.root(prompt), content, self._rules.step)
 
     def _hit(self, chain: list[bytes], at: int, content: bytes, now: float) -> bool:
-        """Whether a unit with ``at`` full steps begins the prompt; then it lives on."""
+        """True if a unit with ``at`` full steps begins the prompt; then it lives on."""
         units = self._units.get(chain[at - 1])
         if units is None:
             return False

@@ -9,7 +9,7 @@ from proxy.caches.prefixes import WORD
 
 
 def common(one: bytes, other: bytes, at: int = 0) -> int:
-    """How many bytes ``one`` has in common with ``other`` from ``at`` on."""
+    """Number of bytes ``one`` has in common with ``other`` from ``at`` on."""
     high = min(len(one), len(other) - at)
     if one[:high] == other[at : at + high]:
         return high

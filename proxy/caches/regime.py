@@ -39,5 +39,5 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def takes_marks(self) -> bool:
-        """Whether what is cached is chosen with marks."""
+        """True if what is cached is chosen with marks."""
         return self.marks > 0

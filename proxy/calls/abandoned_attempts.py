@@ -47,7 +47,7 @@ def settle_abandoned(
 
 
 def may_be_billed(attempt: Attempt, reason: ProxyError | None, heard: Meter | None) -> bool:
-    """Whether an upstream may generate and bill more than was delivered of an ended attempt."""
+    """True if an upstream may generate and bill more than was delivered of an ended attempt."""
     route, call = attempt.route, attempt.call
     if reason is None or not reason.leaves_upstream_running or route is None:
         return False

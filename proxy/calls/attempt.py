@@ -204,7 +204,7 @@ class Opening:
         lane.leave(self.ttft, usage.prompt - usage.cache_read, now, ok=went(failure))
 
     def _fits(self, model: str) -> bool:
-        """Whether a model can answer the call."""
+        """True if a model can answer the call."""
         found = self.line.desk.catalog.models.get(model)
         if found is None or not self.may_move:
             return False
@@ -215,7 +215,7 @@ class Opening:
 
     @property
     def _is_substitute(self) -> bool:
-        """Whether the model answers in place of the one that the call names."""
+        """True if the model answers in place of the one that the call names."""
         if not self.choice.moved:
             return False
         own = self.line.desk.catalog.find(self.line.call.model)

@@ -145,13 +145,13 @@ class Delivery:
 
     @property
     def _has_ended(self) -> bool:
-        """Whether the upstream has said that nothing follows; an event log goes on after errors."""
+        """True if the upstream has said that nothing follows; an event log goes on after errors."""
         meter = self._answer.meter
         return meter.finished or (meter.broken and not self._answer.is_retrieval)
 
     @property
     def _is_complete(self) -> bool:
-        """Whether a stream that has ended had said all; of those we do not know, nobody can say."""
+        """True if a stream that has ended had said all; of those we do not know, nobody can say."""
         return self._answer.meter.complete or not self._answer.generates
 
     def _head(self) -> Head:

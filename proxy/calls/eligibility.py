@@ -75,7 +75,7 @@ def _left(call: Call) -> str:
 
 
 def _speaks(route: Route) -> bool:
-    """Whether a Responses call goes there in its own words, with marks that are said in them."""
+    """True if a Responses call goes there in its own words, with marks that are said in them."""
     upstream = route.upstream
     there = upstream.kind == "openai" and upstream.serves_responses
     return there and route.regime != "anthropic-breakpoint"

@@ -206,7 +206,7 @@ class Race:
         self._start()
 
     def _may_hedge(self) -> bool:
-        """Whether the same call may go to the next route too: its model, its length, the budget."""
+        """True if the same call may go to the next route too: its model, its length, the budget."""
         choice, call = self._course.following, self._line.call
         tokens = len(call.body) // _BYTES
         if choice is None or choice.model != self.opening.choice.model:
@@ -217,7 +217,7 @@ class Race:
         return self._line.desk.lanes.hedges.may(self._predicted, self._line.timeline.now())
 
     def _is_quicker(self, choice: Choice) -> bool:
-        """Whether a route may begin before all that are under way; not if known to be as slow."""
+        """True if a route may begin before all that are under way; not if known to be as slow."""
         lanes, now = self._line.desk.lanes, self._line.timeline.now()
         there = lanes.lane(choice.route).ttft.median(now)
         return all(
@@ -341,5 +341,5 @@ async def _end(leg: _Leg) -> asyncio.CancelledError | None:
 
 
 def _began(leg: _Leg) -> bool:
-    """Whether the attempt came to an answer."""
+    """True if the attempt came to an answer."""
     return leg.done() and not leg.cancelled() and leg.exception() is None and leg.result() is None

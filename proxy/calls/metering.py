@@ -197,7 +197,7 @@ class Meter:
 
     @property
     def complete(self) -> bool:
-        """Whether the answer has its end: some upstreams say why they stop, but not that they have.
+        """True if the answer has its end: some upstreams say why they stop, but not that they have.
 
         True where the end was not kept, for want of better knowledge.
         """
@@ -205,12 +205,12 @@ class Meter:
 
     @property
     def exact(self) -> bool:
-        """Whether what was used was said with the answer's end, good or bad, and may be true."""
+        """True if what was used was said with the answer's end, good or bad, and may be true."""
         return self.billed and not self.suspicious
 
     @property
     def suspicious(self) -> bool:
-        """Whether the usage cannot be true: text came, but no tokens were generated or sent.
+        """True if the usage cannot be true: text came, but no tokens were generated or sent.
 
         Such a usage is a placeholder, as good as missing: estimate instead.
         """

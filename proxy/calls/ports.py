@@ -133,7 +133,7 @@ class Folding(Protocol):
     """Shortens long conversations."""
 
     def has_part(self, call: Call) -> bool:
-        """Whether it may have to do with the call: the call or its feature asks, or did lately."""
+        """True if it may have to do with the call: the call or its feature asks, or did lately."""
         ...
 
     async def folded(self, call: Call, route: Route) -> Fold:

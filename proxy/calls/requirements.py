@@ -282,7 +282,7 @@ def _is_above_none(raw: msgspec.Raw) -> bool:
 
 
 def _is_free(choice: msgspec.Raw) -> bool:
-    """Whether a tool_choice leaves it to the model."""
+    """True if a tool_choice leaves it to the model."""
     return _is(choice, b'"auto"') or _is(choice, b'"none"')
 
 
@@ -291,7 +291,7 @@ def _is_answer(message: _Message) -> bool:
 
 
 def _is_no_text(message: _Message) -> bool:
-    """Whether it is or has a part that is no text."""
+    """True if it is or has a part that is no text."""
     return bytes(message.type) in _NO_TEXT or any(
         _begins(each, b"[") and _has_no_text(each) for each in (message.content, message.output)
     )
@@ -305,7 +305,7 @@ def _has_no_text(parts: msgspec.Raw) -> bool:
 
 
 def _is_schema(form: msgspec.Raw) -> bool:
-    """Whether a chat call's response_format, or a Responses call's text, is a schema."""
+    """True if a chat call's response_format, or a Responses call's text, is a schema."""
     if not _begins(form, b"{"):
         return False
     outer = _FORM.decode(form)

@@ -1,4 +1,4 @@
-"""Whether a failed attempt is worth another; pure."""
+"""True if a failed attempt is worth another; pure."""
 
 import msgspec
 

@@ -146,7 +146,7 @@ def skipped_header(skipped: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_overflow(failure: UpstreamError) -> bool:
-    """Whether the prompt was too long for the model."""
+    """True if the prompt was too long for the model."""
     if failure.code in _OVERFLOWS:
         return True
     return failure.status in {400, 413, 422} and bool(_OVERFLOWING.search(failure.message))

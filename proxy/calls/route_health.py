@@ -153,7 +153,7 @@ class Lanes:
 
 
 def went(failure: BaseException | None) -> bool | None:
-    """Whether the route did its part; None where the failure says nothing of it."""
+    """True if the route did its part; None where the failure says nothing of it."""
     if failure is None:
         return True
     if not isinstance(failure, UpstreamError):

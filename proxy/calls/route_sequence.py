@@ -53,17 +53,17 @@ class Course:
 
     @property
     def number(self) -> int:
-        """How many attempts there were."""
+        """Number of attempts there were."""
         return self._number
 
     @property
     def is_last(self) -> bool:
-        """Whether no other route is left to be tried."""
+        """True if no other route is left to be tried."""
         return self._tried + 1 >= len(self._choices)
 
     @property
     def may_be_late(self) -> bool:
-        """Whether another route is to be tried where this one is late: not one that fails now."""
+        """True if another route is to be tried where this one is late: not one that fails now."""
         following = self.following
         return following is not None and self._is_ready(following)
 
@@ -169,7 +169,7 @@ class Course:
                     return
 
     def _is_ready(self, choice: Choice) -> bool:
-        """Whether it may be tried because another is late: no last resort, and not failing."""
+        """True if it may be tried because another is late: no last resort, and not failing."""
         if choice.is_last_resort:
             return False
         desk, now = self._line.desk, self._line.timeline.now()

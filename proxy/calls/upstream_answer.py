@@ -211,7 +211,7 @@ class Answer:
 
 
 async def _takes_long(body: bytes) -> bool:
-    """Whether a body takes too long to parse; other calls run while it is measured."""
+    """True if a body takes too long to parse; other calls run while it is measured."""
     for size in loose_sizes(body):
         if size.exceeds(MAX_ANSWER):
             return True

@@ -129,7 +129,7 @@ def _kind(call: Call, model: str) -> tuple[str, str, str]:
 
 
 def _is_exact(call: Call, model: str) -> bool:
-    """Whether the prompt's tokens are what the provider counts, so that nothing is learned."""
+    """True if the prompt's tokens are what the provider counts, so that nothing is learned."""
     return is_published(model) and is_plain(call.body)
 
 

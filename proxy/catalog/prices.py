@@ -60,7 +60,7 @@ def _kept(said: Mapping[str, Node], *, moves: bool) -> dict[str, Node]:
 
 
 def _is_listed(tier: Node) -> bool:
-    """Whether a service tier says rates of its own, rather than a factor."""
+    """True if a service tier says rates of its own, rather than a factor."""
     return isinstance(tier.value, dict)
 
 

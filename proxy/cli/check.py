@@ -101,7 +101,7 @@ def keyed(known: Catalog) -> tuple[list[str], list[str]]:
 
 
 def counted(policies: Promises) -> str:
-    """How many policies of each kind there are, as ``2 budgets, 1 objective``."""
+    """Number of policies of each kind there are, as ``2 budgets, 1 objective``."""
     counts = {
         "budget": policies.budgets,
         "ceiling": policies.ceilings,

@@ -29,7 +29,7 @@ class Compacted(msgspec.Struct, frozen=True):
 
     @property
     def is_stepped_back(self) -> bool:
-        """Whether the live proof found too much lost, and nobody resumed it."""
+        """True if the live proof found too much lost, and nobody resumed it."""
         return self.setting.stepped is not None
 
 

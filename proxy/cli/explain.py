@@ -126,7 +126,7 @@ def _shortened(receipt: Receipt) -> Iterator[str]:
 
 
 def _counted(messages: int | None) -> str:
-    """How many messages facts stand for; "" where the receipt does not tell."""
+    """Number of messages facts stand for; "" where the receipt does not tell."""
     if not messages:
         return ""
     return f", {quantity(messages, 'message')} as facts"

@@ -40,7 +40,7 @@ def plain(text: str, most: int) -> str:
 
 
 def _became(found: Trial, came: int) -> str:
-    """Whether it is folded, and why or why not."""
+    """True if it is folded, and why or why not."""
     why = _why(found)
     if found.folded:
         many = f"Folded: facts stand for {found.folded_messages:,} of {came:,} messages"

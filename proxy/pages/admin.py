@@ -184,7 +184,7 @@ def _to(path: str) -> Response:
 
 
 def _is_secure(request: Request) -> bool:
-    """Whether the browser spoke https, to us or to a proxy before us.
+    """True if the browser spoke https, to us or to a proxy before us.
 
     The proxy's word may be anybody's, but all it does is keep a cookie off http.
     """

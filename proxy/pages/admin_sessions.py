@@ -53,7 +53,7 @@ class Sessions:
         return made
 
     def holds(self, given: str) -> bool:
-        """Whether a session of this id goes on; it has then been used."""
+        """True if a session of this id goes on; it has then been used."""
         now = self._ticks()
         self._forget(now)
         found = self._found(given)
@@ -92,7 +92,7 @@ class Secret:
         self._failed: deque[float] = deque(maxlen=FAILURES)
 
     def matches(self, given: str) -> bool:
-        """Whether this is it."""
+        """True if this is it."""
         return compare_digest(self._digest, _digest(given))
 
     def missed(self) -> float:

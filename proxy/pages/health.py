@@ -1,4 +1,4 @@
-"""Whether the gateway lives, whether it can take calls, and its metrics."""
+"""True if the gateway lives, whether it can take calls, and its metrics."""
 
 from collections.abc import Callable, Sequence
 
@@ -27,7 +27,7 @@ def router(
 
     @routes.get("/readyz")
     async def readyz() -> JSONResponse:
-        """Whether calls can be taken, with notes if there are; 503 with what is not ready."""
+        """True if calls can be taken, with notes if there are; 503 with what is not ready."""
         found = list(troubles())
         content = {"status": "not ready" if found else "ready", "troubles": found}
         if said := list(notes()):

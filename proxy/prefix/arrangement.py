@@ -225,7 +225,7 @@ def sent(draft: Draft, way: Way, found: Arranged, own: Policy) -> Marked:
 
 
 def _stands(found: Arranged, mark: Mark, prompt: Prompt, full: Prompt) -> bool:
-    """Whether a mark was written where it was to be: not every message can carry one."""
+    """True if a mark was written where it was to be: not every message can carry one."""
     block = found.blocks[mark.block]
     if block.message < 0:
         return full.tools[block.part] is not prompt.tools[block.part]

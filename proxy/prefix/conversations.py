@@ -73,7 +73,7 @@ class _Latest(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def went_on(self) -> bool:
-        """Whether a second call of the conversation was seen here."""
+        """True if a second call of the conversation was seen here."""
         return self.whole != self.first
 
 
@@ -173,7 +173,7 @@ class Conversations:
         return b"", b""
 
     def _is_next(self, name: bytes, chain: Chain) -> bool:
-        """Whether a chain holds the latest call of a conversation with which it begins."""
+        """True if a chain holds the latest call of a conversation with which it begins."""
         known = self._latest.get(name) or _NEVER
         if known.length and not chain.holds(known.whole, known.length):
             return False
@@ -212,7 +212,7 @@ class Conversations:
 
 
 def _may_go_on(chain: Chain, known: _Latest) -> bool:
-    """Whether no other process saw the conversation go on otherwise before it did here."""
+    """True if no other process saw the conversation go on otherwise before it did here."""
     if known.went_on or not known.onward:
         return True
     whole, answer = known.onward

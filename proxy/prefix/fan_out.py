@@ -1,4 +1,4 @@
-"""Whether a call waits until another, which is writing the same prefix, can be read from."""
+"""True if a call waits until another, which is writing the same prefix, can be read from."""
 
 from fractions import Fraction
 from typing import Final

@@ -1,4 +1,4 @@
-"""Whether planning a feature saves or harms, told from what both arms cost.
+"""True if planning a feature saves or harms, told from what both arms cost.
 
 Conversations are drawn into the arms, so they are what is counted: calls of one conversation
 resemble each other. A rate is a sum over a sum, R = Σy/Σx (cost or tokens read per input token),
@@ -164,7 +164,7 @@ def verdict(treated: Sample, control: Sample) -> Verdict:
 
 
 def conversations_needed(treated: Sample, control: Sample, share: float) -> int:
-    """How many more conversations a comparison needs, in both arms together; 0 where it has enough.
+    """Number of more conversations a comparison needs, in both arms together; 0 where it has enough.
 
     Args:
         treated: What the one arm took.
@@ -221,7 +221,7 @@ def _variance(arm: Sample, total: int, squares: float, products: float) -> float
 
 
 def _bound(treated: Sample, control: Sample) -> float:
-    """How many standard errors hold at all looks together."""
+    """Number of standard errors hold at all looks together."""
     seen = 1 / (1 / treated.conversations + 1 / control.conversations)
     pace = _PACE * seen
     return math.sqrt((1 + 1 / pace) * (math.log1p(pace) + _ODDS))

@@ -1,4 +1,4 @@
-"""Whether planning makes a feature dearer, told from each call beside the same call unmodified.
+"""True if planning makes a feature dearer, told from each call beside the same call unmodified.
 
 The control arm judges over weeks; this judges within some fifty calls. Of each call it is known
 what it should cost as it is sent, and what it should have cost unmodified, by one model of the

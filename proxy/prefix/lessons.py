@@ -26,7 +26,7 @@ _USUAL: Final = Fraction(1_000)
 
 
 def is_due(calls: int) -> bool:
-    """Whether to look at what a feature shows after so many calls: now and then, more at first."""
+    """True if to look at what a feature shows after so many calls: now and then, more at first."""
     return calls % (_OFTEN if calls < _FIRST else _EVERY) == 0
 
 

@@ -76,6 +76,6 @@ def reading(fingerprint: Fingerprint, message: bytes) -> Reading:
 
 
 def _exact(content: bytes) -> bool:
-    """Whether no key of a part stands twice or is escaped."""
+    """True if no key of a part stands twice or is escaped."""
     objects = [part for part in parts(msgspec.Raw(content)) if part[:1] == b"{"]
     return all(is_exact(part, members(part)) for part in objects)

@@ -65,7 +65,7 @@ def observation(planned: Planned, usage: Usage | None, talk: Talk) -> Observatio
 
 
 def calls_before(draft: Draft, plan: Plan, talk: Talk) -> int:
-    """How many calls its conversation had, at least.
+    """Number of calls its conversation had, at least.
 
     Answers in a prompt whose conversation nobody knew may be examples that its caller wrote.
     """
@@ -73,7 +73,7 @@ def calls_before(draft: Draft, plan: Plan, talk: Talk) -> int:
 
 
 def _reads(evidence: Evidence, usage: Usage | None) -> Reads | None:
-    """Whether what should have been read was, as its provider counted; None for nothing to say."""
+    """True if what should have been read was, as its provider counted; None for nothing to say."""
     sent = evidence.sent
     if usage is None or not sent.regime.takes_marks or not evidence.expected.tokens:
         return None
@@ -84,7 +84,7 @@ def _reads(evidence: Evidence, usage: Usage | None) -> Reads | None:
 
 
 def _extends(sent: Sent, talk: Talk, known: int) -> bool:
-    """Whether a call begins with all that one of the latest of its conversation sent.
+    """True if a call begins with all that one of the latest of its conversation sent.
 
     Where what is stored ends at marks, nearly all is not enough.
     """
@@ -94,7 +94,7 @@ def _extends(sent: Sent, talk: Talk, known: int) -> bool:
 
 
 def _blocks_left_out(sent: Sent, talk: Talk, *, answered: bool, extends: bool | None) -> int:
-    """How many blocks at the end of one of the latest calls of its conversation it leaves out."""
+    """Number of blocks at the end of one of the latest calls of its conversation it leaves out."""
     if extends:
         return 0
     if not answered or not sent.regime.takes_marks:

@@ -176,7 +176,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     trial: Trial | None = None
 
     def changes(self, came: bytes) -> bool:
-        """Whether a caller's body is sent with anything that its upstream may not take."""
+        """True if a caller's body is sent with anything that its upstream may not take."""
         return self.body is not came or self.question is not None
 
     @property

@@ -73,7 +73,7 @@ class Questions:
             self._latest.put(_key(planned), _Answer(named, planned.draft.turns))
 
     def refused(self, planned: Planned, now: float) -> bool:
-        """Whether a refused call asked; then its upstream is asked nothing for a while."""
+        """True if a refused call asked; then its upstream is asked nothing for a while."""
         if planned.question is None:
             return False
         self._resting.put(planned.way.upstream, now + REST)
@@ -87,7 +87,7 @@ class Questions:
 
 
 def _can_ask(planned: Planned) -> bool:
-    """Whether the call's route can be asked; OpenAI compares stored responses alone."""
+    """True if the call's route can be asked; OpenAI compares stored responses alone."""
     is_kept = planned.prompt.fields.get(_STORE, b"null").strip() != b"false"
     return is_kept if planned.way.asks == _RESPONSES else bool(planned.way.asks)
 

@@ -250,7 +250,7 @@ class Unmodified:
 
 
 def _is_refused(usage: Usage, expected: Usage, regime: Regime) -> bool:
-    """Whether the provider stored and found nothing where there was something to store or find."""
+    """True if the provider stored and found nothing where there was something to store or find."""
     return stored_nothing(regime, usage) and bool(expected.written or expected.cache_read)
 
 

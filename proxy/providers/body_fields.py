@@ -188,7 +188,7 @@ def read(body: bytes) -> tuple[Body, frozenset[str]]:
 
 
 def given(raw: Raw) -> bool:
-    """Whether a raw field was sent and is not null."""
+    """True if a raw field was sent and is not null."""
     return bytes(raw) not in ABSENT
 
 

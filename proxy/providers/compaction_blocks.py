@@ -51,7 +51,7 @@ _object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def is_compaction(block: object) -> bool:
-    """Whether this is a compaction block, as raw JSON."""
+    """True if this is a compaction block, as raw JSON."""
     return isinstance(block, Raw) and _MARK in bytes(block) and _read(block).type == "compaction"
 
 

@@ -40,7 +40,7 @@ def error_in(event: bytes) -> Mapping[str, Any]:
 
 
 def is_answer(body: bytes) -> bool:
-    """Whether a body has something of an answer, whatever else it says.
+    """True if a body has something of an answer, whatever else it says.
 
     A response that failed is one: OpenAI's SDK gives it to its caller as such.
 

@@ -90,7 +90,7 @@ def stream_pieces(run: bytes) -> Iterator[tuple[Place, str]]:
 
 
 def has_content(kind: str, data: bytes) -> bool:
-    """Whether an event of a stream has content or says why there is none; openings have neither.
+    """True if an event of a stream has content or says why there is none; openings have neither.
 
     Nor has what a provider compacts before it answers: the caller waits for the answer.
 
@@ -151,7 +151,7 @@ def _event(value: dict[str, Any]) -> Iterator[tuple[Place, str]]:
 
 
 def _is_said(choice: object) -> bool:
-    """Whether a choice of a chunk has more than the role of who speaks."""
+    """True if a choice of a chunk has more than the role of who speaks."""
     if not isinstance(choice, dict):
         return True
     if any(choice.get(key) for key in ("finish_reason", "text", "message")):

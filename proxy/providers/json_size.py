@@ -36,7 +36,7 @@ class JsonSize(NamedTuple):
     values: int
 
     def exceeds(self, limit: "JsonSize") -> bool:
-        """Whether there are more of either than the limit says."""
+        """True if there are more of either than the limit says."""
         return self.keys > limit.keys or self.values > limit.values
 
 
@@ -51,7 +51,7 @@ SMALL_BYTES: Final = 250_000
 
 
 def may_exceed(text: bytes, limit: JsonSize) -> bool:
-    """Whether a text may have more than the limit, counted at once: for a few MiB."""
+    """True if a text may have more than the limit, counted at once: for a few MiB."""
     return any(each.exceeds(limit) for each in loose_sizes(text))
 
 
@@ -134,7 +134,7 @@ class ArrivingText:
         self._counted = self._counted_exactly = 0
 
     def exceeds(self, piece: bytes) -> Iterator[bool]:
-        """Whether the text is over the limit as far as it is counted, part by part.
+        """True if the text is over the limit as far as it is counted, part by part.
 
         A part is a millisecond's work at most. A text that is still short has none.
         """

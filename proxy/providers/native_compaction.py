@@ -68,7 +68,7 @@ _UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
 def is_native(body: bytes) -> bool:
-    """Whether a call compacts at its provider already: by asking for it, or by what it sends back.
+    """True if a call compacts at its provider already: by asking for it, or by what it sends back.
 
     False for a body that cannot be read.
     """
@@ -143,7 +143,7 @@ def _asking(body: bytes, wish: object, note: str) -> Native | str:
 
 
 def _is_marked(raw: bytes) -> bool:
-    """Whether it may compact at all."""
+    """True if it may compact at all."""
     return any(mark in raw for mark in _MARKS)
 
 

@@ -64,7 +64,7 @@ def events(run: bytes) -> Iterator[Event]:
 
 
 def is_idle(run: bytes) -> bool:
-    """Whether a run of events only keeps the connection alive: comments, and pings by name."""
+    """True if a run of events only keeps the connection alive: comments, and pings by name."""
     return b"data:" not in run or (len(run) < _PING and b"ping" in run)
 
 

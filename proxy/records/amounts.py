@@ -32,7 +32,7 @@ def column(amounts: Iterable[int | None]) -> list[str]:
 
 
 def decimal_places(amounts: Iterable[int | None]) -> int:
-    """How many digits behind the point let every one of these amounts tell something."""
+    """Number of digits behind the point let every one of these amounts tell something."""
     least = min((abs(nanos) for nanos in amounts if nanos), default=0)
     if not least:
         return _PLACES

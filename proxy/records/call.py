@@ -81,7 +81,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def streamed(self) -> bool:
-        """Whether the caller asked for a stream."""
+        """True if the caller asked for a stream."""
         return self.ask is not None and bool(self.ask.stream)
 
     @property
@@ -105,12 +105,12 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_background(self) -> bool:
-        """Whether its answer is made after it is answered, and what that used is not told here."""
+        """True if its answer is made after it is answered, and what that used is not told here."""
         return self._asked is not None and self._asked.is_background
 
     @property
     def offers_hosted(self) -> bool:
-        """Whether it offers a tool that its provider runs, for a fee beside its tokens."""
+        """True if it offers a tool that its provider runs, for a fee beside its tokens."""
         return self._asked is not None and self._asked.offers_hosted
 
     @property

@@ -59,7 +59,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_off(self) -> bool:
-        """Whether prompts are sent as they came."""
+        """True if prompts are sent as they came."""
         return self.mode is Mode.OFF or bool(self.suspended)
 
     def layout(self, now: float) -> int:

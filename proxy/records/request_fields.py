@@ -76,7 +76,7 @@ class Ask(msgspec.Struct, frozen=True):
 
     @property
     def needs_kept_state(self) -> bool:
-        """Whether it continues what the provider keeps, or is to be fetched from there later.
+        """True if it continues what the provider keeps, or is to be fetched from there later.
 
         Source: OpenAI API reference, create a response (2026-11).
         """
@@ -94,12 +94,12 @@ class Ask(msgspec.Struct, frozen=True):
 
     @property
     def is_background(self) -> bool:
-        """Whether a Responses call is to be answered later than its request is."""
+        """True if a Responses call is to be answered later than its request is."""
         return bytes(self.background) not in _NOTHING
 
     @property
     def offers_hosted(self) -> bool:
-        """Whether a Responses call offers a tool that its provider runs."""
+        """True if a Responses call offers a tool that its provider runs."""
         raw = bytes(self.tools)
         if not raw:
             return False
@@ -117,7 +117,7 @@ class Ask(msgspec.Struct, frozen=True):
 
     @property
     def wants_usage(self) -> bool:
-        """Whether the caller asked for a usage chunk at the end of its stream."""
+        """True if the caller asked for a usage chunk at the end of its stream."""
         return self.stream_options is not None and bool(self.stream_options.include_usage)
 
     @property

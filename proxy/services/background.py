@@ -56,7 +56,7 @@ async def _kept(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 async def _is_done(work: Callable[[], Coroutine[Any, Any, None]], told: set[str]) -> bool:
-    """Whether the work came to its end; a failure is logged, once for each kind not told of."""
+    """True if the work came to its end; a failure is logged, once for each kind not told of."""
     try:
         await work()
     except Exception as error:  # noqa: BLE001 - the background runner: logged, harming no other

@@ -1,1 +1,1 @@
-"""How many tokens a text is, exactly where a vocabulary is published, learned where none is."""
+"""Number of tokens a text is, exactly where a vocabulary is published, learned where none is."""

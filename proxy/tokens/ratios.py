@@ -1,4 +1,4 @@
-"""How many tokens a provider counts for each of ours, learned from what it reports.
+"""Number of tokens a provider counts for each of ours, learned from what it reports.
 
 Nothing is learned, and nothing scaled, where ours are the provider's: see ``Estimates``.
 """

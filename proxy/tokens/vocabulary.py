@@ -36,7 +36,7 @@ def vocabulary(model: str) -> Vocabulary:
 
 
 def is_published(model: str) -> bool:
-    """Whether the vocabulary a model counts with is published, and not only taken for its own."""
+    """True if the vocabulary a model counts with is published, and not only taken for its own."""
     return _PUBLISHED.match(model.rpartition("/")[2]) is not None
 
 
@@ -51,7 +51,7 @@ class Tokenizer:
         self._compiled: Any = _extension().tokenizer_for_encoding(name)
 
     def count(self, text: str) -> int:
-        """How many tokens the text is."""
+        """Number of tokens the text is."""
         return sum(map(self._compiled.count, _slices(_storable(text))))
 
     def encode(self, text: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""Whether a prompt's tokens can be told from the body alone, and from its texts alone."""
+"""True if a prompt's tokens can be told from the body alone, and from its texts alone."""
 
 from typing import Final
 
@@ -65,7 +65,7 @@ _RESPONSE: Final = msgspec.json.Decoder(_Response)
 
 
 def is_whole(body: bytes, endpoint: str) -> bool:
-    """Whether the body holds all that the model is shown, as text.
+    """True if the body holds all that the model is shown, as text.
 
     Args:
         body: As it is sent.
@@ -85,10 +85,10 @@ def is_whole(body: bytes, endpoint: str) -> bool:
 
 
 def _is_kept(item: _Item) -> bool:
-    """Whether the provider has what the item stands for."""
+    """True if the provider has what the item stands for."""
     return item.type in _KEPT or (not item.type and bytes(item.role) in _NOTHING)
 
 
 def is_plain(body: bytes) -> bool:
-    """Whether the body asks with texts alone: no pictures, tools or schemas."""
+    """True if the body asks with texts alone: no pictures, tools or schemas."""
     return not any(mark in body for mark in _ELSEWHERE + _FRAMED)

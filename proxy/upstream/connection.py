@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Whether another request may be sent: the last one was sent whole, and answered.
+        """True if another request may be sent: the last one was sent whole, and answered.
 
         Not while somebody waits for a part of the answer, nor while reading is paused, for bytes
         that nobody asked for may wait behind it.
@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_read(self) -> bool:
-        """Whether the answer came whole, and all of it was read."""
+        """True if the answer came whole, and all of it was read."""
         return self._complete and not self._buffer
 
     async def exchange(self, head: bytes, body: bytes, *, is_bodiless: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""How many calls an upstream gets at once, and the queue of those that wait for their turn."""
+"""Number of calls an upstream gets at once, and the queue of those that wait for their turn."""
 
 import asyncio
 from typing import Final

@@ -205,14 +205,14 @@ def _breach(arm: Arm, rules: Rules, *, is_new: bool = False) -> tuple[Counts, fl
 
 
 def _is_surely_over(calls: Counts, rules: Rules, *, is_new: bool = False) -> bool:
-    """Whether so many were bad that it is hardly chance; never of fewer calls than the least."""
+    """True if so many were bad that it is hardly chance; never of fewer calls than the least."""
     least = rules.few if is_new else rules.least
     budget = rules.gross if is_new or calls.n < rules.trip_least else rules.budget
     return calls.n >= least and wilson.lower(calls.bad, calls.n) > budget
 
 
 def _is_within(calls: Counts, rules: Rules) -> bool:
-    """Whether there were calls, and no more of them bad than may be."""
+    """True if there were calls, and no more of them bad than may be."""
     return calls.n > 0 and calls.share <= rules.budget
 
 

@@ -57,7 +57,7 @@ def canary_share(before: float, arms: Mapping[int, Arm], rules: Rules) -> float:
 
 
 def is_lately_bad(primary: Arm, rules: Rules) -> bool:
-    """Whether the last few calls to level 0 were surely over budget, or all there were lately."""
+    """True if the last few calls to level 0 were surely over budget, or all there were lately."""
     newest, _ = primary.latest(rules.few)
     newest = newest if newest.n else primary.within(LONGEST)
     return wilson.lower(newest.bad, newest.n) > rules.budget

@@ -100,7 +100,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         return sqrt(self.budget)
 
     def patience(self, relapses: int) -> int:
-        """How many times as long as usual evidence and steps are after so many relapses."""
+        """Number of times as long as usual evidence and steps are after so many relapses."""
         return 1 << min(max(relapses - 1, 0), 2)
 
     def dwelling(self, relapses: int) -> float:

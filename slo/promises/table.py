@@ -118,7 +118,7 @@ class Table:
         ]
 
     def flag(self, key: str, default: bool) -> bool:  # noqa: FBT001 - it is the value
-        """Whether it is so, or the default."""
+        """True if it is so, or the default."""
         value = self._typed(key, bool, "write true or false")
         return default if value is None else value
 

@@ -250,7 +250,7 @@ class Bench:
 
 
 def _alike(one: Sequence[Sent], other: Sequence[Sent]) -> bool:
-    """Whether the same is sent; where one had folded, so has the other."""
+    """True if the same is sent; where one had folded, so has the other."""
     return all(
         a.reset == b.reset and a.messages == b.messages for a, b in zip(one, other, strict=True)
     )

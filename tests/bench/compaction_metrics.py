@@ -103,7 +103,7 @@ class Tokens:
         self._known: dict[str, int] = {}
 
     def __call__(self, text: str) -> int:
-        """How many tokens a text is."""
+        """Number of tokens a text is."""
         if text not in self._known:
             self._known[text] = self._tokenizer.count(text)
         return self._known[text]
@@ -116,7 +116,7 @@ def plain(text: str) -> str:
 
 
 def holds(text: str, value: str) -> bool:
-    """Whether the value stands in the text as a whole."""
+    """True if the value stands in the text as a whole."""
     at = text.find(value)
     while at >= 0:
         end = at + len(value)
@@ -127,7 +127,7 @@ def holds(text: str, value: str) -> bool:
 
 
 def stands(text: str, value: str) -> bool:
-    """Whether the value stands in the text in one of its spellings."""
+    """True if the value stands in the text in one of its spellings."""
     return any(spelling and holds(text, spelling) for spelling in value.split(SPELT))
 
 

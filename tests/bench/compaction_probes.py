@@ -177,12 +177,12 @@ def put_in_mouths(dialogue: Dialogue, segments: Sequence[Segment]) -> list[str]:
 
 
 def _is_said(text: str, said: str) -> bool:
-    """Whether it stands there, whatever was left out where it has dots."""
+    """True if it stands there, whatever was left out where it has dots."""
     return all(piece.strip(' "') in said for piece in _CUT.sub("…", text).split("…"))
 
 
 def same_again(dialogue: Dialogue, call: Call, policy: Policy, count: Count) -> bool:
-    """Whether a memory that knows nothing, and one that knows it all, give the same bytes."""
+    """True if a memory that knows nothing, and one that knows it all, give the same bytes."""
     them = raws(dialogue.messages[: call.now])
     memory = Memory()
     fresh = folded(them, policy, memory, count)

@@ -104,7 +104,7 @@ class Met:
 
     @property
     def account(self) -> str:
-        """Whether the ledger's usage is what the upstream charged, counted here, or none."""
+        """True if the ledger's usage is what the upstream charged, counted here, or none."""
         if self.final.usage is None:
             return "none"
         if self.final.estimated:

@@ -56,7 +56,7 @@ class Weather:
     spells: tuple[tuple[float, float, float], ...] = ()
 
     def slower(self, second: float) -> float:
-        """How many times slower level 0 is."""
+        """Number of times slower level 0 is."""
         return next((times for begin, end, times in self.spells if begin <= second < end), 1.0)
 
 

@@ -38,7 +38,7 @@ def markdown(cells: Sequence[Cell], how: str) -> Iterator[str]:
 
 
 def summary(cells: Sequence[Cell]) -> Iterator[str]:
-    """How many cells there are, the dear ones, the dearest first, and the dearest cell."""
+    """Number of cells there are, the dear ones, the dearest first, and the dearest cell."""
     found = dear(cells)
     yield f"{len(cells)} cells, {len(found)} above {LIMIT} times direct."
     yield ""

@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - a script prints its result
-"""Whether every recorded conversation extends its own prefix on the wire, in each mode and regime.
+"""True if every recorded conversation extends its own prefix on the wire, in each mode and regime.
 
 Each row: steps judged, and at how many the prefix moved; built well, as recorded, and built badly.
 *arranged* is the day after the gateway saw the set for the first time, for a conversation stays as

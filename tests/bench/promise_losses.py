@@ -244,7 +244,7 @@ async def _lab(folder: Path) -> AsyncIterator[tuple[Lab, Path]]:
 
 
 def _leads(gateway: Served) -> bool:
-    """Whether it told of the move, as only who leads does."""
+    """True if it told of the move, as only who leads does."""
     return any("Alert, " in line for line in said(gateway))
 
 

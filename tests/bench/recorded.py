@@ -185,7 +185,7 @@ def _rows(file: Path) -> list[dict[str, Any]]:
 
 
 def _kept(config: object) -> int | None:
-    """How many observations a SWE-agent configuration keeps; None for all."""
+    """Number of observations a SWE-agent configuration keeps; None for all."""
     if isinstance(config, dict):
         if config.get("type") == "last_n_observations":
             return int(config["n"])

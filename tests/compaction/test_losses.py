@@ -124,7 +124,7 @@ def spelt(text: str) -> str:
 
 
 def is_apart(text: str, at: int, step: int) -> bool:
-    """Whether what stands beside a value is no part of a longer one, letter by letter."""
+    """True if what stands beside a value is no part of a longer one, letter by letter."""
     if not 0 <= at < len(text):
         return True
     here, beyond = text[at], text[at + step : at + step + 1] if at + step >= 0 else ""
@@ -135,7 +135,7 @@ def is_apart(text: str, at: int, step: int) -> bool:
 
 
 def stands(sent: list[str], wanted: str) -> bool:
-    """Whether a value stands somewhere as a whole: a scan of its own, without patterns."""
+    """True if a value stands somewhere as a whole: a scan of its own, without patterns."""
     bare = spelt(wanted).strip("#")
     for text in sent:
         at = text.find(bare)

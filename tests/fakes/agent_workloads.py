@@ -72,7 +72,7 @@ class Agent:
             before, since = [*before, *since, self._asked(name, step + 1)], []
 
     def _asks(self, step: int) -> bool:
-        """Whether the user says something before this call, where else a tool does."""
+        """True if the user says something before this call, where else a tool does."""
         if self.chats or not self.tools:
             return True
         return bool(self.asks_every) and step % self.asks_every == 0

@@ -1,4 +1,4 @@
-"""Whether a body that was planned still says what its caller said; for tests of planning."""
+"""True if a body that was planned still says what its caller said; for tests of planning."""
 
 import re
 from collections import Counter

@@ -32,7 +32,7 @@ class Night:
 
 
 def length(dice: random.Random) -> int:
-    """How many tokens a call generates."""
+    """Number of tokens a call generates."""
     return min(max(1, round(dice.lognormvariate(math.log(_MEDIAN), _SIGMA))), OUTPUT_LIMIT)
 
 

@@ -1,4 +1,4 @@
-"""Whether the ledger holds what was delivered: each call once, and the sums right."""
+"""True if the ledger holds what was delivered: each call once, and the sums right."""
 
 from dataclasses import dataclass
 from datetime import date

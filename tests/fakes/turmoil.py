@@ -211,5 +211,5 @@ def routes(known: Catalog) -> list[Route]:
 
 
 def is_told(error: BaseException | None) -> bool:
-    """Whether the call ended in a way that its front knows how to tell."""
+    """True if the call ended in a way that its front knows how to tell."""
     return error is None or isinstance(error, ProxyError | ZeroDivisionError)

@@ -1,4 +1,4 @@
-"""Whether a conversation extends its own prefix on the wire, as an upstream's cache would see it.
+"""True if a conversation extends its own prefix on the wire, as an upstream's cache would see it.
 
 ::
 
@@ -114,7 +114,7 @@ class Onlooker:
 
 
 def _appends(asked: bytes, after: bytes) -> bool:
-    """Whether the caller's own conversation only grew."""
+    """True if the caller's own conversation only grew."""
     before, now = _said(asked), _said(after)
     return now[: len(before)] == before
 

@@ -187,6 +187,6 @@ def _steps(workload: Workload, rate: float) -> Iterator[tuple[float, Session, Tu
 
 
 def extends(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> bool:
-    """Whether a call's messages begin with all of those of an earlier one."""
+    """True if a call's messages begin with all of those of an earlier one."""
     before = earlier["messages"]
     return bool(later["messages"][: len(before)] == before)

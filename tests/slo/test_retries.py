@@ -10,7 +10,7 @@ NOW = 1_000.0
 
 
 def spent(budget: RetryBudget, now: float) -> int:
-    """How many retries are allowed one after the other."""
+    """Number of retries are allowed one after the other."""
     return sum(budget.may(now) for _ in range(1000))
 
 

@@ -72,7 +72,7 @@ def within_a_minute() -> None:
 
 
 async def rush(town: Budgeted, calls: int) -> Counter[int]:
-    """How many of so many calls at once had which status; the lab answers when all are decided."""
+    """Number of of so many calls at once had which status; the lab answers when all are decided."""
     statuses: Counter[int] = Counter()
 
     async def one() -> None:

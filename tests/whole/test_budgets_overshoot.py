@@ -113,7 +113,7 @@ def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspe
 
 
 async def answered(town: Budgeted, each: int, callers: int = _CALLERS) -> int:
-    """How many short answers the callers got that name no limit, so often each."""
+    """Number of short answers the callers got that name no limit, so often each."""
     said = [{"role": "user", "content": "[[fault:words=50]] Tell me."}]
     asks = {"model": "long-lab", "messages": said}
     limits = httpx.Limits(max_connections=_CALLERS)

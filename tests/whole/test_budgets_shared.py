@@ -49,7 +49,7 @@ def four(tmp_path: Path) -> Iterator[tuple[list[Served], Lab]]:
 
 
 async def rush(gateways: list[Served], lab: Lab, calls: int, opened: asyncio.Event) -> Counter[int]:
-    """How many of so many calls at once had which status; the lab answers when all are decided."""
+    """Number of of so many calls at once had which status; the lab answers when all are decided."""
     statuses: Counter[int] = Counter()
 
     async def one(number: int) -> None:

@@ -58,7 +58,7 @@ async def half_open(gateway: Served, count: int) -> AsyncIterator[list[Half]]:
 
 
 async def called(gateway: Served, calls: int) -> Counter[int]:
-    """How many good calls had which status; each on a connection of its own."""
+    """Number of good calls had which status; each on a connection of its own."""
     body = {"model": "gpt-lab", "messages": [{"role": "user", "content": "hello"}]}
     headers = {"authorization": f"Bearer {gateway.key}"}
     statuses: Counter[int] = Counter()

@@ -70,7 +70,7 @@ def gateway(tmp_path: Path, disk: SmallDisk, request: pytest.FixtureRequest) -> 
 
 
 def statuses(gateway: Served, calls: int = CALLS) -> Counter[int]:
-    """How many of so many calls, twenty at once, had which status."""
+    """Number of of so many calls, twenty at once, had which status."""
     body = {"model": "gpt-lab", "messages": [{"role": "user", "content": "hi"}]}
     headers = {"authorization": f"Bearer {gateway.key}"}
     with (

@@ -49,7 +49,7 @@ async def called(running: Gateway, key: str, turns: int) -> Connection:
 
 
 def rows(folder: Path) -> int:
-    """How many notes are kept, and taken."""
+    """Number of notes are kept, and taken."""
     with closing(sqlite3.connect(folder / "thriftgate.db")) as connection:
         return int(connection.execute("SELECT count(*) FROM notes").fetchone()[0])
 

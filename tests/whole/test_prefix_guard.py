@@ -40,13 +40,13 @@ def body(number: int, model: str, **fields: Any) -> dict[str, Any]:
 
 
 def is_unmodified(here: Hourglass, sent: dict[str, Any]) -> bool:
-    """Whether the upstream got the prompt as its caller wrote it."""
+    """True if the upstream got the prompt as its caller wrote it."""
     got = orjson.loads(here.lab.exchanges[-1].body)
     return bool(got["messages"] == sent["messages"])
 
 
 def unmodified_after(here: Hourglass, model: str) -> int:
-    """How many calls it takes until one is sent unmodified; as many as are made if none is."""
+    """Number of calls it takes until one is sent unmodified; as many as are made if none is."""
     for number in range(BEFORE):
         here.ask(body(number, model), at=number * 10.0, feature=FEATURE)
     for number in range(AFTER):

@@ -67,7 +67,7 @@ class Installation:
         self.wire.cut()
 
     def written(self) -> dict[bool, int]:
-        """How many keys were written down, by whether they are revoked."""
+        """Number of keys were written down, by whether they are revoked."""
         try:
             known = read_known_keys(self.file, self.gateway.database_url, now(), _DAY_S)
         except UnusableKeys:
@@ -122,12 +122,12 @@ class Installation:
             time.sleep(0.05)
 
     def is_offline(self) -> bool:
-        """Whether it is ready, and says that its database is away."""
+        """True if it is ready, and says that its database is away."""
         status, said = self.gateway.probe("/readyz")
         return (status, said.get("notes")) == (200, [f"degraded: {OFFLINE}"])
 
     def waits_because(self, why: str) -> bool:
-        """Whether it is unready and refuses calls, and its log says why."""
+        """True if it is unready and refuses calls, and its log says why."""
         self.wait_until(lambda: why in self.gateway.log())
         unready = (503, {"status": "not ready", "troubles": [STARTING]})
         return self.gateway.probe("/readyz") == unready and self.call()[0] == 503

@@ -53,7 +53,7 @@ class Earnings(msgspec.Struct):
     _at_stake: float = 0.0
 
     def allows(self, stake: float, *, on_credit: bool) -> bool:
-        """Whether marks are sent that lose so much if they are never read.
+        """True if marks are sent that lose so much if they are never read.
 
         Args:
             stake: What they cost over sending the call without them.

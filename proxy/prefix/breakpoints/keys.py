@@ -48,7 +48,7 @@ def keyed(prompt: Prompt, policy: Policy, regime: Regime) -> Prompt:
 
 
 def is_explicit(prompt: Prompt, regime: Regime) -> bool:
-    """Whether a prompt that is sent switches the provider's own choice of breakpoints off."""
+    """True if a prompt that is sent switches the provider's own choice of breakpoints off."""
     raw = prompt.fields.get(_OPTIONS, b"")
     if regime.name != _MODAL or raw[:1] != b"{":
         return False
@@ -56,7 +56,7 @@ def is_explicit(prompt: Prompt, regime: Regime) -> bool:
 
 
 def needs_key(regime: str, provider: str) -> bool:
-    """Whether calls share a cache only where all of them carry the same key, however short."""
+    """True if calls share a cache only where all of them carry the same key, however short."""
     return not KEYED.isdisjoint({(regime, provider), (regime, "")})
 
 

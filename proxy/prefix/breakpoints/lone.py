@@ -1,4 +1,4 @@
-"""Whether a feature's conversations surely end with their first call: told late, taken back soon.
+"""True if a feature's conversations surely end with their first call: told late, taken back soon.
 
 Sending a first call so that nothing of it is stored saves a fifth of it where the conversation ends
 there, and costs four times that where it goes on. So it takes a long run of conversations that did
@@ -49,7 +49,7 @@ class LoneRun:
             self._young.remove(near)
 
     def holds(self, now: float) -> bool:
-        """Whether conversations surely end with their first call."""
+        """True if conversations surely end with their first call."""
         self._ripen(now)
         return self._run >= self._needed
 

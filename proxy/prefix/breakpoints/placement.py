@@ -121,7 +121,7 @@ def _wishes(policy: Policy, blocks: Sequence[Block], regime: Regime, ends: End) 
 
 
 def _end(blocks: Sequence[Block], tail: int) -> int:
-    """How many blocks stand before the messages that vary per call."""
+    """Number of blocks stand before the messages that vary per call."""
     if tail <= 0 or not blocks:
         return len(blocks)
     first = blocks[-1].message - tail + 1
@@ -129,7 +129,7 @@ def _end(blocks: Sequence[Block], tail: int) -> int:
 
 
 def _previous(blocks: Sequence[Block], end: int) -> int:
-    """How many blocks the previous call had: those before the latest answer; 0 for no answer."""
+    """Number of blocks the previous call had: those before the latest answer; 0 for no answer."""
     at = end
     while at and blocks[at - 1].role != ASSISTANT:
         at -= 1
@@ -176,7 +176,7 @@ def _last(blocks: Sequence[Block], end: int, slot: Slot, regime: Regime) -> int:
 
 
 def _takes(block: Block, regime: Regime) -> bool:
-    """Whether a mark can stand here; what the assistant said is marked at the very end only.
+    """True if a mark can stand here; what the assistant said is marked at the very end only.
 
     Its message may end in thinking or hold nothing but calls, which not every cache can mark.
     """
@@ -186,7 +186,7 @@ def _takes(block: Block, regime: Regime) -> bool:
 
 
 def _positions(blocks: Sequence[Block]) -> int:
-    """How many places these may be on the wire, at most in the common cases."""
+    """Number of places these may be on the wire, at most in the common cases."""
     return sum(_WIDE if block.role == ASSISTANT else 1 for block in blocks)
 
 
@@ -202,7 +202,7 @@ def _objection(wish: _Wish, ends: Sequence[int], regime: Regime, given: Mapping[
 
 
 def is_enough(tokens: int, regime: Regime) -> bool:
-    """Whether so many tokens, by estimate, may be as many as are cached."""
+    """True if so many tokens, by estimate, may be as many as are cached."""
     return tokens * _ROUGH >= regime.least
 
 

@@ -15,7 +15,7 @@ SEVERAL: Final = "*"
 
 
 class Arm(StrEnum):
-    """Whether a conversation is planned or, to compare, sent as it came."""
+    """True if a conversation is planned or, to compare, sent as it came."""
 
     TREATED = "treated"
     CONTROL = "control"

@@ -115,7 +115,7 @@ def policy(shape: Shape, uses: Uses, regime: Regime, road: Road) -> Policy:
 
 
 def back(repeats: Sequence[float], sizes: Sequence[int]) -> int:
-    """How many blocks at its end a conversation's mark leaves out, so that most is read of it.
+    """Number of blocks at its end a conversation's mark leaves out, so that most is read of it.
 
     Args:
         repeats: The share of later calls that repeat all but so many blocks, by how many.
@@ -198,7 +198,7 @@ def vetted(found: Policy, regime: Regime, before: Sequence[Opening], now: Openin
 
 
 def _are_all_new(before: Sequence[Opening], now: Opening) -> bool:
-    """Whether no two of many calls began alike, this one among them."""
+    """True if no two of many calls began alike, this one among them."""
     firsts = {now.first, *(each.first for each in before)}
     return len(before) >= _ALL_NEW and len(firsts) > len(before)
 

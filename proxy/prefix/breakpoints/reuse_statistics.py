@@ -245,7 +245,7 @@ class Habits:
 
     @property
     def moves(self) -> bool:
-        """Whether later calls hardly ever begin with what those before them sent, whatever its end.
+        """True if later calls hardly ever begin with what those before them sent, whatever its end.
 
         It takes nine calls to know.
         """
@@ -371,5 +371,5 @@ def _stage(before: int) -> int:
 
 
 def _chain(share: float) -> float:
-    """How many follow one another, if each is followed with this chance."""
+    """Number of follow one another, if each is followed with this chance."""
     return min(_LONGEST, share / (1.0 - share)) if share < 1.0 else _LONGEST

@@ -43,7 +43,7 @@ class Board(msgspec.Struct, frozen=True, kw_only=True):
     reach: int
 
     def finds(self, mark: int, entry: int) -> bool:
-        """Whether a lookup from a mark comes past an entry."""
+        """True if a lookup from a mark comes past an entry."""
         return entry <= mark < entry + self.reach
 
 
@@ -118,7 +118,7 @@ class Search:
                     heappush(heap, (-hope, looked, each))
 
     def _is_new(self, each: _Set) -> bool:
-        """Whether no set that goes on in the same way was as good."""
+        """True if no set that goes on in the same way was as good."""
         key = (each.start, len(each.chosen), each.found, each.lowest, each.own, each.hit)
         if self._seen.get(key, _NEVER) >= each.value:
             return False

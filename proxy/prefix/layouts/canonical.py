@@ -72,7 +72,7 @@ class _Tool(msgspec.Struct, frozen=True):
 
     @property
     def stops(self) -> bool:
-        """Whether it may carry a mark."""
+        """True if it may carry a mark."""
         return may_mark(self.whole)
 
     def sent(self, marks: Mapping[str, bytes], *, as_came: bool) -> bytes:
@@ -210,7 +210,7 @@ def _arranged(found: Sequence[_Tool], known: Sequence[str]) -> tuple[Sequence[_T
 
 
 def _same_before_each_mark(found: Sequence[_Tool], planned: Sequence[_Tool]) -> bool:
-    """Whether each place that carries a mark still ends the same set of tools."""
+    """True if each place that carries a mark still ends the same set of tools."""
     apart: set[int] = set()
     for was, now in zip(found, planned, strict=True):
         apart ^= {id(was)}

@@ -212,7 +212,7 @@ def _spoken(prompt: Prompt, number: int, wish: Wish) -> bytes:
 
 
 def _tailed(spoken: list[bytes], varying: Mapping[str, Sequence[Piece]], *, late: bool) -> int:
-    """How many messages at the end vary, once what varies is there."""
+    """Number of messages at the end vary, once what varies is there."""
     if not varying:
         return 0
     if late:

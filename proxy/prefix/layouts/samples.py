@@ -189,7 +189,7 @@ class Samples:
         return True
 
     def _takes(self, conversation: bytes, hour: int) -> bool:
-        """Whether a conversation that is not kept would be."""
+        """True if a conversation that is not kept would be."""
         if hour > self._hour or len(self._kept) < self._room:
             return True
         return (-hour, conversation) <= self._worst().rank
@@ -266,7 +266,7 @@ class Samples:
 
 
 def counted(samples: Sequence[Sample]) -> Mapping[bytes, int]:
-    """How many conversations each telling unit was seen in."""
+    """Number of conversations each telling unit was seen in."""
     found: dict[bytes, int] = {}
     for sample in samples:
         for mark in {u.print for v in sample.variants.values() for u in v if u.telling}:

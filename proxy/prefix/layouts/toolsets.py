@@ -1,4 +1,4 @@
-"""Whether the order in which a feature's calls list and spell their tools means anything.
+"""True if the order in which a feature's calls list and spell their tools means anything.
 
 A caller's own order is kept where it holds still: calls that list theirs alike share a prefix in no
 other. Where tools come shuffled, they go by name instead. Shuffled is told from neighbours: two
@@ -98,6 +98,6 @@ class Toolsets:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many names both lists begin with."""
+    """Number of names both lists begin with."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -59,5 +59,5 @@ _known = lru_cache(2048)(_split)
 
 
 def telling(unit: str) -> bool:
-    """Whether a unit is words enough to know a place by; a bullet or a fence is not."""
+    """True if a unit is words enough to know a place by; a bullet or a fence is not."""
     return _FOUR.match(unit) is not None

@@ -71,7 +71,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     talk: bytes
 
     def same(self, sent: Sent) -> bool:
-        """Whether the call goes on with this one's conversation."""
+        """True if the call goes on with this one's conversation."""
         return bool(sent.conversation) and self.conversation == sent.conversation
 
     @property
@@ -188,7 +188,7 @@ def _talk(sent: Sent, before: Trace) -> Change | None:
 
 
 def _dropped(ours: bytes, theirs: bytes) -> int:
-    """How many different prints are gone; the last may stand beyond what is kept of ours."""
+    """Number of different prints are gone; the last may stand beyond what is kept of ours."""
     here, there = frozenset(parted(ours)), parted(theirs)
     while there and len(ours) == PRINTS * SHORT and there[-1] not in here:
         there.pop()
@@ -207,7 +207,7 @@ def _first(ours: bytes, theirs: bytes) -> tuple[int, How] | None:
 
 
 def _same(ours: bytes, theirs: bytes) -> int:
-    """How many prints both lists begin with."""
+    """Number of prints both lists begin with."""
     high = min(len(ours), len(theirs)) // SHORT
     if ours[: high * SHORT] == theirs[: high * SHORT]:
         return high
@@ -228,7 +228,7 @@ def _how(ours_was_there: bool, theirs_is_here: bool) -> How:  # noqa: FBT001 - a
 
 
 def _room(texts: range) -> int:
-    """How many lines of each leading text are compared; ``PRINTS`` of them all, or one of each."""
+    """Number of lines of each leading text are compared; ``PRINTS`` of them all, or one of each."""
     return PRINTS // max(1, len(texts)) or 1
 
 

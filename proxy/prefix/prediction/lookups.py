@@ -24,12 +24,12 @@ BY_RULE: Final = 2
 
 
 def by_breakpoints(regime: Regime) -> bool:
-    """Whether what is stored ends at breakpoints; else the longest prefix seen is read."""
+    """True if what is stored ends at breakpoints; else the longest prefix seen is read."""
     return regime.takes_marks or regime.name == "prefix-unit"
 
 
 def longest(sent: Sent) -> range:
-    """How many blocks a prefix can have, all of them first."""
+    """Number of blocks a prefix can have, all of them first."""
     return range(len(sent.blocks), 0, -1)
 
 
@@ -43,7 +43,7 @@ def keys(sent: Sent, at: int) -> tuple[int, ...]:
 
 
 def looked_up(sent: Sent) -> Iterator[int]:
-    """How many blocks stand before each place where an entry is looked for."""
+    """Number of blocks stand before each place where an entry is looked for."""
     marks = _marks(sent)
     if sent.regime.name == "prefix-unit":
         yield from longest(sent)
@@ -59,7 +59,7 @@ def looked_up(sent: Sent) -> Iterator[int]:
 
 
 def writes(sent: Sent, known: int) -> Iterator[tuple[int, str, int]]:
-    """How many blocks stand before each breakpoint, its lifetime, and who writes it.
+    """Number of blocks stand before each breakpoint, its lifetime, and who writes it.
 
     Source: OpenAI, prompt caching guide, implicit mode (2026-09); DeepSeek, context caching
     (2026-11): the whole prompt, and what it shares with an earlier one.
@@ -85,7 +85,7 @@ def _marks(sent: Sent) -> list[int]:
 
 
 def _window(sent: Sent, mark: int) -> range:
-    """How many blocks stand before each place looked at from a mark, its own first.
+    """Number of blocks stand before each place looked at from a mark, its own first.
 
     Source: Anthropic, prompt caching, 20-block lookback (2026-08): consecutive tool results are
     one position; on Bedrock they are not.
@@ -122,7 +122,7 @@ def lives(regime: Regime, ttl: str) -> float:
 
 
 def stored_nothing(regime: Regime, usage: Usage | None) -> bool:
-    """Whether the provider says, by the bill for it, that nothing was stored or found."""
+    """True if the provider says, by the bill for it, that nothing was stored or found."""
     return bool(usage and regime.writes and not usage.written and not usage.cache_read)
 
 

@@ -220,12 +220,12 @@ class Chains:
             self._sent.put(point, used)
 
     def _known(self, sent: Sent) -> int:
-        """How many blocks of it were sent before."""
+        """Number of blocks of it were sent before."""
         points = sent.points
         return next((at for at in longest(sent) if points[at] in self._sent), 0)
 
     def _scale(self, sent: Sent, known: int) -> Scale:
-        """How many tokens its bytes are, by the longest prefix that was a whole prompt once."""
+        """Number of tokens its bytes are, by the longest prefix that was a whole prompt once."""
         points = sent.points
         for at in range(known, 0, -1):
             counted = self._counted.peek(points[at])

@@ -81,7 +81,7 @@ def ending(blocks: Sequence[Block]) -> Ending:
 
 
 def left(blocks: Sequence[Block], before: Sequence[Ending]) -> int:
-    """How many blocks at the end of an earlier call this one does not repeat.
+    """Number of blocks at the end of an earlier call this one does not repeat.
 
     Callers may take turns: it is compared with the call it repeats most of, the latest of such.
     ``MORE`` where it repeats no message of any, or leaves out more than are told apart.
@@ -98,7 +98,7 @@ def left(blocks: Sequence[Block], before: Sequence[Ending]) -> int:
 
 
 def _repeated(blocks: Sequence[Block], before: Ending) -> int:
-    """How many blocks of an earlier call this one begins with; 0 for fewer than are told apart."""
+    """Number of blocks of an earlier call this one begins with; 0 for fewer than are told apart."""
     at = before.begins
     if _hash(blocks[:at]) != before.head:
         return 0

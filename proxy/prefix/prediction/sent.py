@@ -49,7 +49,7 @@ class Lines(msgspec.Struct, frozen=True):
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """How many tokens a prompt's bytes are; what a provider counted of it before is exact.
+    """Number of tokens a prompt's bytes are; what a provider counted of it before is exact.
 
     Attributes:
         size: Bytes of the prompt.
@@ -166,7 +166,7 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def eligible(self) -> tuple[int, ...]:
-        """How many blocks stand before each message's end that may be an implicit breakpoint.
+        """Number of blocks stand before each message's end that may be an implicit breakpoint.
 
         Source: OpenAI, prompt caching guide, implicit mode (2026-09).
         """
@@ -191,18 +191,18 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return -(-self.size // BYTES_PER_TOKEN)
 
     def scale(self, counted_size: int = 0, counted: int = 0) -> Scale:
-        """How many tokens its bytes are, where so many of its first bytes were counted."""
+        """Number of tokens its bytes are, where so many of its first bytes were counted."""
         total = -(-self.size * counted // counted_size) if counted_size else self.estimate
         return Scale(size=self.size, total=total, counted_size=counted_size, counted=counted)
 
     @property
     def kept(self) -> int:
-        """How many blocks a later call may repeat."""
+        """Number of blocks a later call may repeat."""
         return max(0, len(self.blocks) - self.tail)
 
 
 def in_talk(block: Block) -> bool:
-    """Whether the block is part of the conversation, behind tools and leading texts."""
+    """True if the block is part of the conversation, behind tools and leading texts."""
     return block.slot is Slot.VARIABLE
 
 

@@ -31,7 +31,7 @@ class Unstored:
         self._until: Recent[int, float] = Recent(_MOST)
 
     def has(self, point: int, now: float) -> bool:
-        """Whether the prefix that ends here is known not to be stored."""
+        """True if the prefix that ends here is known not to be stored."""
         return (self._until.peek(point) or 0.0) > now
 
     def observe(self, sent: Sent, hit: int, scale: Scale, usage: Usage, now: float) -> bool:

@@ -65,11 +65,11 @@ class Chain(msgspec.Struct, frozen=True):
 
     @property
     def places(self) -> Iterator[int]:
-        """How many messages stand before each answer, from the latest answer to the first."""
+        """Number of messages stand before each answer, from the latest answer to the first."""
         return (begin for begin, _ in reversed(self.answers) if begin)
 
     def holds(self, value: bytes, length: int) -> bool:
-        """Whether it begins with so many messages that have this value."""
+        """True if it begins with so many messages that have this value."""
         return length < len(self.values) and self.values[length] == value
 
     def latest_answers(self) -> Iterator[bytes]:
@@ -77,7 +77,7 @@ class Chain(msgspec.Struct, frozen=True):
         return map(self._answer, self.answers[: -_LATEST - 1 : -1])
 
     def goes_on_from(self, whole: bytes, answer: bytes) -> bool:
-        """Whether it goes on from the call with this value, or answers this answer to it."""
+        """True if it goes on from the call with this value, or answers this answer to it."""
         return whole in self.values or answer in map(self._answer, self.answers[:-1])
 
     def shortened(self, place: int) -> Iterator[bytes]:

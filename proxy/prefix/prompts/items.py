@@ -65,12 +65,12 @@ _OUTPUT, _CONTENT = b'"output"', b'"content"'
 
 
 def is_items(fields: Mapping[str, bytes]) -> bool:
-    """Whether a body with these fields is one of the Responses API; it may have no input."""
+    """True if a body with these fields is one of the Responses API; it may have no input."""
     return "messages" not in fields and (INPUT in fields or _INSTRUCTIONS in fields)
 
 
 def is_stored(fields: Mapping[str, bytes]) -> bool:
-    """Whether its provider keeps the response, so that nothing in it may change its place."""
+    """True if its provider keeps the response, so that nothing in it may change its place."""
     return is_items(fields) and fields.get("store", _NULL).strip() != b"false"
 
 
@@ -190,7 +190,7 @@ def _message(item: bytes, *, goes_on: bool = False) -> bytes:
 
 
 def _may_mark(item: bytes, output: bytes) -> bool:
-    """Whether a tool's result can be said as a message, and back again."""
+    """True if a tool's result can be said as a message, and back again."""
     once = item.count(_OUTPUT) == 1 and _CONTENT not in item
     return once and _retyped(item, _BACK) is item and output[:1] in (b'"', b"[")
 

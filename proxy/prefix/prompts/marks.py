@@ -80,12 +80,12 @@ _life = msgspec.json.Decoder(_Life).decode
 
 
 def may_mark(raw: bytes) -> bool:
-    """Whether there can be a mark in this JSON; cheap, and true for words that look like one."""
+    """True if there can be a mark in this JSON; cheap, and true for words that look like one."""
     return b"cache_control" in raw or b"prompt_cache_breakpoint" in raw
 
 
 def takes(prompt: Prompt, block: Block, regime: Regime) -> bool:
-    """Whether a mark can be written at the end of this block and is not there already.
+    """True if a mark can be written at the end of this block and is not there already.
 
     Raises:
         Unplannable: If the message cannot be read.
@@ -176,7 +176,7 @@ def understood(found: Mapping[int, str], blocks: Sequence[Block], regime: Regime
 
 
 def spent(prompt: Prompt, regime: Regime) -> int:
-    """How many marks the caller uses of those a call may carry; 0 where marks mean nothing.
+    """Number of marks the caller uses of those a call may carry; 0 where marks mean nothing.
 
     On Anthropic's wire a tool message is one block, and so are its marks. On OpenAI's a mark of
     the whole body, on a tool or on what the assistant said is none.
@@ -270,7 +270,7 @@ def _kind(piece: bytes) -> str:
 
 
 def _silent(piece: bytes) -> bool:
-    """Whether it is a text without words; Anthropic refuses those and takes no mark there."""
+    """True if it is a text without words; Anthropic refuses those and takes no mark there."""
     words = text(piece)
     return words is not None and not words.strip()
 
@@ -312,7 +312,7 @@ def _lives_of_tool(tool: bytes) -> tuple[str, ...]:
 
 
 def _is_open(tool: bytes) -> bool:
-    """Whether a tool can carry a mark and has none."""
+    """True if a tool can carry a mark and has none."""
     return tool[:1] == b"{" and not _lives_of_tool(tool)
 
 

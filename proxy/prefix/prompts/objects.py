@@ -53,7 +53,7 @@ def listed(found: Iterable[bytes]) -> bytes:
 
 
 def is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:
-    """Whether an object holds these members and nothing more; no key stands twice or is escaped."""
+    """True if an object holds these members and nothing more; no key stands twice or is escaped."""
     return raw == written(found) or _is_exact(raw, found)
 
 

@@ -194,12 +194,12 @@ def read(message: bytes) -> Message:
 
 
 def leading(prompt: Prompt) -> int:
-    """How many messages stand before the conversation: those of system and developer."""
+    """Number of messages stand before the conversation: those of system and developer."""
     return led(read(raw).role for raw in prompt.messages)
 
 
 def led(roles: Iterable[str]) -> int:
-    """How many of these speak before the conversation begins, whose roles come in wire order."""
+    """Number of of these speak before the conversation begins, whose roles come in wire order."""
     return sum(1 for _ in takewhile(AUTHORITY.__contains__, roles))
 
 

@@ -24,7 +24,7 @@ def part(text: str) -> bytes:
 
 
 def plain(raw: bytes) -> bool:
-    """Whether a text part, or a JSON string, holds nothing but its words."""
+    """True if a text part, or a JSON string, holds nothing but its words."""
     return raw[:1] == b'"' or members(raw).keys() <= _PLAIN
 
 

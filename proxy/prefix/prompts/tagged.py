@@ -1,4 +1,4 @@
-"""Whether JSON may hold the tags that ``proxy.prefix.layouts.tags`` reads; cheap."""
+"""True if JSON may hold the tags that ``proxy.prefix.layouts.tags`` reads; cheap."""
 
 from typing import Final
 
@@ -8,5 +8,5 @@ _NAME: Final = b"tg:"
 
 
 def tagged(raw: bytes) -> bool:
-    """Whether a body, or a message, may hold tags."""
+    """True if a body, or a message, may hold tags."""
     return _NAME in raw and any(opening in raw for opening in _OPENS)

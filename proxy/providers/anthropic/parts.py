@@ -46,7 +46,7 @@ def texts(message: Message, at: str) -> list[Block]:
 
 
 def says(block: Block) -> bool:
-    """Whether it says anything: Anthropic refuses text blocks that hold only whitespace."""
+    """True if it says anything: Anthropic refuses text blocks that hold only whitespace."""
     return block["type"] != "text" or bool(block["text"].strip())
 
 

@@ -49,7 +49,7 @@ def _close(found: object) -> bool:
 
 
 def _is_object(schema: dict[str, Any]) -> bool:
-    """Whether values of this schema may be objects with named properties."""
+    """True if values of this schema may be objects with named properties."""
     kind = schema.get("type")
     return kind == "object" or (isinstance(kind, list) and "object" in kind)
 

@@ -37,7 +37,7 @@ class Thinking(msgspec.Struct, frozen=True):
 
     @property
     def is_on(self) -> bool:
-        """Whether the model was told to think, which rules out sampling and prefill."""
+        """True if the model was told to think, which rules out sampling and prefill."""
         return self.field is not None and self.field != _OFF
 
 
@@ -131,7 +131,7 @@ def _budgeted(budget: int, turns: list[Turn], notes: list[str], *, forced: bool)
 
 
 def _thoughtless(turns: list[Turn]) -> bool:
-    """Whether tools are being answered whose calls came without their thinking.
+    """True if tools are being answered whose calls came without their thinking.
 
     Such a turn must begin with thinking on models that are told a budget, and a client that drops
     unknown fields has lost it.

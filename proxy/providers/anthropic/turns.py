@@ -112,7 +112,7 @@ def _turn(found: list[Turn], role: _Speaker) -> Turn:
 
 
 def _may_stand(found: list[Turn], messages: list[Message], number: int) -> bool:
-    """Whether a system message here follows a user turn and is last or answered by the model."""
+    """True if a system message here follows a user turn and is last or answered by the model."""
     if not found or found[-1].role == "assistant":
         return False
     later = (message.role for message in messages[number + 1 :] if message.role not in _SYSTEM)
@@ -169,7 +169,7 @@ def _saying(content: Content | None) -> Content:
 
 
 def _is_thought(block: Block | Raw) -> bool:
-    """Whether it is one that no assistant message may end with."""
+    """True if it is one that no assistant message may end with."""
     return isinstance(block, Raw) and not is_compaction(block)
 
 

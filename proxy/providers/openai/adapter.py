@@ -186,7 +186,7 @@ def _split(run: bytes) -> list[bytes]:
 
 
 def _is_usage(event: bytes) -> bool:
-    """Whether this is the closing chunk: top-level usage, no choices and no error."""
+    """True if this is the closing chunk: top-level usage, no choices and no error."""
     if _USAGE.search(event) is None or _NO_CHOICES.search(event) is None:
         return False
     try:

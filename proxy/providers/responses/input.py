@@ -174,7 +174,7 @@ def _grouped(items: Iterable[object]) -> Iterator[Run]:
 
 
 def _is_alone(item: AnyItem) -> TypeGuard[Message | CallOutput]:
-    """Whether it is not the assistant's, and so a message by itself."""
+    """True if it is not the assistant's, and so a message by itself."""
     return isinstance(item, CallOutput) or (isinstance(item, Message) and item.role != "assistant")
 
 

@@ -30,7 +30,7 @@ class Opaque(msgspec.Struct, omit_defaults=True):
     reasoning_content: str = ""
 
     def __bool__(self) -> bool:
-        """Whether there is anything to carry."""
+        """True if there is anything to carry."""
         return bool(self.thinking_blocks or self.reasoning_content)
 
     def join(self, later: "Opaque", order: Order) -> None:

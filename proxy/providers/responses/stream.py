@@ -50,7 +50,7 @@ class Unfolding:
 
     @property
     def finished(self) -> bool:
-        """Whether the model has said why it stopped."""
+        """True if the model has said why it stopped."""
         return self._finish is not None
 
     def take(self, chunk: Chunk) -> Iterator[Event]:

@@ -24,7 +24,7 @@ class Breaker:
         self.failures = 0
 
     def admits(self, now: float) -> bool:
-        """Whether a post may go now, in seconds since the epoch."""
+        """True if a post may go now, in seconds since the epoch."""
         return now >= self._until
 
     def succeeded(self) -> None:

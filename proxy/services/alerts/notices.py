@@ -108,7 +108,7 @@ def why_not(url: str, find: Callable[[str], object | None] = find_spec) -> str:
 
 
 def _sent(url: str, notice: Notice, seconds: float) -> bool:
-    """Whether every service of the URL took the notice; blocks."""
+    """True if every service of the URL took the notice; blocks."""
     from apprise import NotifyFormat, NotifyType  # noqa: PLC0415 - an extra
 
     service = _service(url)

@@ -42,7 +42,7 @@ class _Past(msgspec.Struct):
 
 
 def is_compared(budget: Budget) -> bool:
-    """Whether the ledger knows what the budget counts."""
+    """True if the ledger knows what the budget counts."""
     return not budget.scope.startswith(LABEL)
 
 

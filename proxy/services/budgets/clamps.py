@@ -15,7 +15,7 @@ def endpoint(prepared: Prepared) -> str:
 
 
 def is_limitable(prepared: Prepared) -> bool:
-    """Whether the request's output limit can be lowered: it has one, or may be given one."""
+    """True if the request's output limit can be lowered: it has one, or may be given one."""
     names = LIMIT_FIELDS.get(endpoint(prepared), ())
     fields = read_fields(prepared.body)
     said = [value for name in names if (value := getattr(fields, name)) is not None]

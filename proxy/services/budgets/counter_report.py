@@ -116,5 +116,5 @@ async def _said(store: Reserving, names: dict[str, str], now: float) -> list[Row
 
 
 def _is_one(budget: Budget) -> bool:
-    """Whether the budget has one counter, and not one for everybody."""
+    """True if the budget has one counter, and not one for everybody."""
     return budget.of != EVERY or budget.scope == "organization"

@@ -28,7 +28,7 @@ class LocalQuota:
         return Claim(each.counter, min(wanted.worst, MOST), quota, True, each.ends)  # noqa: FBT003 - as it is
 
     def reserve(self, name: str, claims: Sequence[Claim], now: float) -> bool:
-        """Whether all claims are held."""
+        """True if all claims are held."""
         return not isinstance(self._reservations.reserve(name, claims, now, now + TTL), Refused)
 
     def settle(self, name: str, amounts: Mapping[str, int], now: float) -> None:

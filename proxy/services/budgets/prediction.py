@@ -93,7 +93,7 @@ class _Last(msgspec.Struct, frozen=True):
     prediction: Prediction
 
     def is_of(self, attempt: Attempt, prepared: Prepared, route: Route) -> bool:
-        """Whether it is of this very request."""
+        """True if it is of this very request."""
         is_same = self.prepared() is prepared and self.route is route
         return is_same and self.number == attempt.number
 
@@ -365,7 +365,7 @@ def _of_provider(models: Mapping[str, Model], provider: str) -> tuple[Model, ...
 
 
 def _generates(model: Model) -> bool:
-    """Whether it may have an output: where that costs nothing and prompts do, it gives vectors."""
+    """True if it may have an output: where that costs nothing and prompts do, it gives vectors."""
     tariff = model.routes[0].tariff
     sheet = tariff.periods[-1].sheets.get("") if tariff is not None and tariff.periods else None
     return sheet is None or sheet.rates.output != 0 or not sheet.rates.input

@@ -339,7 +339,7 @@ class Reconciler(Collector):
     async def _looked(
         self, *, is_empty: bool = False, begins: bool = False, restores: bool = False
     ) -> bool:
-        """Whether a look went well.
+        """True if a look went well.
 
         Args:
             is_empty: Whether the counters have no mark.

@@ -34,7 +34,7 @@ class OverBudget(CallerError):
 
     @property
     def is_worth_retrying(self) -> bool:
-        """Whether the very same call may succeed within a minute."""
+        """True if the very same call may succeed within a minute."""
         return self.retry_after is not None and self.retry_after <= _SOON
 
 
@@ -195,7 +195,7 @@ def away() -> Unready:
 
 
 def left(counted: Sequence[Counted], levels: Sequence[Level], now: float) -> dict[str, str]:
-    """How many requests and tokens are left this minute, of the tightest budget of each.
+    """Number of requests and tokens are left this minute, of the tightest budget of each.
 
     Source: OpenAI API reference, rate limits in headers (2026-11).
     """

@@ -106,7 +106,7 @@ def needs(
 
 
 def is_unseen(rule: Unpriced, call: Call, route: Route) -> bool:
-    """Whether a call whose price nobody knows is not to pass a limit of dollars, by its rule.
+    """True if a call whose price nobody knows is not to pass a limit of dollars, by its rule.
 
     What is known to cost nothing passes, and so does what only reads or deletes.
     """
@@ -136,7 +136,7 @@ def unseen(
 
 
 def _is_unseen_by(budget: Budget, wanted: Mapping[Unit, Need], call: Call, route: Route) -> bool:
-    """Whether nobody will know what a call used of a budget that minds it."""
+    """True if nobody will know what a call used of a budget that minds it."""
     if budget.unit is Unit.TOKENS:
         return call.is_background
     if budget.unit is Unit.REQUESTS:
@@ -164,7 +164,7 @@ def used(unit: Unit, receipt: Receipt) -> int:
 
 
 def _is_free(endpoint: str) -> bool:
-    """Whether nobody bills what is posted there; what could lead elsewhere is not."""
+    """True if nobody bills what is posted there; what could lead elsewhere is not."""
     return ".." not in endpoint and "%" not in endpoint and _FREE.fullmatch(endpoint) is not None
 
 
@@ -179,12 +179,12 @@ def _labels(body: bytes) -> Mapping[str, str]:
 
 
 def minds_loss(budget: Budget) -> bool:
-    """Whether calls do not just pass the budget while its counters are away or empty."""
+    """True if calls do not just pass the budget while its counters are away or empty."""
     return budget.hard and budget.on_loss is not OnLoss.OPEN
 
 
 def is_worth_asking(again: Claim, said: Refused) -> bool:
-    """Whether a claim fits by what was just told, or would fit at another time than was told."""
+    """True if a claim fits by what was just told, or would fit at another time than was told."""
     spent, held = said.level.spent, said.level.held
     fits_alone = spent + again.amount <= again.limit
     return held + spent + again.amount <= again.limit or fits_alone is (said.frees is None)

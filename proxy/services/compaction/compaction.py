@@ -107,7 +107,7 @@ class Folding:
         self.fold = notebook.fold
 
     def has_part(self, call: Call) -> bool:
-        """Whether compaction may have to do with the call: the call or its feature asks, or did."""
+        """True if compaction may have to do with the call: the call or its feature asks, or did."""
         place = (call.key.team, call.feature)
         if call.compaction or place in self._places:
             return True

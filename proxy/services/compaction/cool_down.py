@@ -44,9 +44,9 @@ class Rests:
         return is_all
 
     def feature(self, place: Place, now: float) -> bool:
-        """Whether a feature is left alone."""
+        """True if a feature is left alone."""
         return (self._features.peek(place) or 0.0) > now
 
     def conversation(self, name: bytes, now: float) -> bool:
-        """Whether a conversation is left alone."""
+        """True if a conversation is left alone."""
         return (self._talks.peek(name) or 0.0) > now

@@ -1,4 +1,4 @@
-"""How many features' compaction was stepped back, for Prometheus."""
+"""Number of features' compaction was stepped back, for Prometheus."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -52,7 +52,7 @@ class Sums(msgspec.Struct):
 
     @property
     def is_dearer(self) -> bool:
-        """Whether prompts became shorter and bills higher."""
+        """True if prompts became shorter and bills higher."""
         least = -_TOLERANCE * (self.paid + self.nanos)
         return self.folded >= _ENOUGH and self.tokens > 0 and self.nanos < min(least, 0)
 

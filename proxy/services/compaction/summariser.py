@@ -269,7 +269,7 @@ def _request(asked: _Question, model: str) -> tuple[Part, bytes]:
 
 
 def _counted(found: Believed) -> str:
-    """How many lines were not believed, by reason."""
+    """Number of lines were not believed, by reason."""
     rejected: Mapping[str, int] = {why.value: count for why, count in found.rejected.items()}
     return ", ".join(f"{count} {why}" for why, count in rejected.items())
 

@@ -30,7 +30,7 @@ _asked = msgspec.json.Decoder(_Asked).decode
 
 
 def thinks(body: bytes, route: Route) -> bool:
-    """Whether the answer may hold signed thinking; a body that cannot be read may ask for it."""
+    """True if the answer may hold signed thinking; a body that cannot be read may ask for it."""
     if route.upstream.kind != "anthropic":
         return False
     if "always_thinking" in route.traits:

@@ -54,7 +54,7 @@ class _Lane:
                 self.began = None
 
     def is_stuck(self, within: float) -> bool:
-        """Whether it works on one call for longer than that."""
+        """True if it works on one call for longer than that."""
         began = self.began
         return began is not None and monotonic() - began > within
 

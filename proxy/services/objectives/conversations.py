@@ -1,4 +1,4 @@
-"""Whether a call goes on with a conversation, and which; pure."""
+"""True if a call goes on with a conversation, and which; pure."""
 
 from hashlib import blake2b
 
@@ -7,12 +7,12 @@ from proxy.records.call import Call
 
 
 def is_bound(call: Call) -> bool:
-    """Whether only the upstream that keeps what came before can answer it."""
+    """True if only the upstream that keeps what came before can answer it."""
     return call.ask is not None and call.ask.needs_kept_state
 
 
 def is_new(call: Call) -> bool:
-    """Whether nothing of the call's conversation that it says itself was answered before.
+    """True if nothing of the call's conversation that it says itself was answered before.
 
     Where its form is not known, what looks like an answer counts as one: then it stays where it is.
     """

@@ -36,17 +36,17 @@ class Track(msgspec.Struct, frozen=True):
 
     @property
     def acts(self) -> bool:
-        """Whether calls are moved, and not only counted."""
+        """True if calls are moved, and not only counted."""
         return self.objective.enforce in _ACTING
 
     @property
     def is_hard(self) -> bool:
-        """Whether conversations under way are moved, too: what fails is lost where it is."""
+        """True if conversations under way are moved, too: what fails is lost where it is."""
         return self.objective.metric is Metric.ERRORS
 
     @property
     def is_cost(self) -> bool:
-        """Whether conversations under way are moved where that saves money."""
+        """True if conversations under way are moved where that saves money."""
         return self.objective.metric is Metric.COST
 
     def arm(self, level: int) -> str:

@@ -185,7 +185,7 @@ def _known_by(track: Track) -> tuple[str, ...]:
 
 
 def _is_of(alert: Alert, key: str) -> bool:
-    """Whether the alert tells of what is known by this."""
+    """True if the alert tells of what is known by this."""
     return alert.id == identity(key, f"{alert.began:.0f}")
 
 

@@ -214,13 +214,13 @@ class Wheel:
         )
 
     def _is_tried(self, opened: _Open) -> bool:
-        """Whether an objective waits for evidence of what was asked for, to come back to it."""
+        """True if an objective waits for evidence of what was asked for, to come back to it."""
         acting = (track.name for track in opened.tracks if track.acts)
         found = (self.standings.get(name) for name in acting)
         return any(each is not None and each.state in _TRYING for each in found)
 
     def _is_calm(self, opened: _Open) -> bool:
-        """Whether no objective moves calls now."""
+        """True if no objective moves calls now."""
         found = (self.standings.get(track.name) for track in opened.tracks)
         return all(each is None or each.state is State.HEALTHY for each in found)
 

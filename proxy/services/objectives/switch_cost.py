@@ -1,4 +1,4 @@
-"""Whether moving a conversation to another model saves money although its cache there is cold."""
+"""True if moving a conversation to another model saves money although its cache there is cold."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ _TYPICAL: Final = 250
 
 
 def pays(call: Call, here: Route, there: Route) -> bool:
-    """Whether already the conversation's next call is cheaper there, read anew, than here, read.
+    """True if already the conversation's next call is cheaper there, read anew, than here, read.
 
     How many calls it still has nobody knows, so no later one counts. Unknown prices never pay.
     """

@@ -74,7 +74,7 @@ class PlanningGuard:
         self._until: dict[Place, float] = {}
 
     def is_suspended(self, place: Place) -> bool:
-        """Whether the place passes through here, whatever the database says by now."""
+        """True if the place passes through here, whatever the database says by now."""
         until = self._until.get(place)
         if until is None or until > self._now():
             return until is not None

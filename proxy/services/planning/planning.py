@@ -379,7 +379,7 @@ class Planning:
 
 
 def _is_outdated(plan: Plan, layout: int) -> bool:
-    """Whether a conversation that begins now would begin with a newer layout than this plan's."""
+    """True if a conversation that begins now would begin with a newer layout than this plan's."""
     return plan.arm is Arm.TREATED and plan.layout < layout
 
 

@@ -62,7 +62,7 @@ class TopSeries(Generic[S]):
         yield from self._series.items()
 
     def _is_replaced(self, calls: int) -> bool:
-        """Whether so many calls take the place of the least used series, which ends then."""
+        """True if so many calls take the place of the least used series, which ends then."""
         if calls <= _REPLACED_AT * self._least:
             return False
         least = min(self._calls, key=self._calls.__getitem__)

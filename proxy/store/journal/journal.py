@@ -125,12 +125,12 @@ class Journal:
 
     @property
     def full(self) -> bool:
-        """Whether new calls must be refused, because their receipts could not be kept."""
+        """True if new calls must be refused, because their receipts could not be kept."""
         return self._waiting * 2 >= self._bounds.backlog
 
     @property
     def exhausted(self) -> bool:
-        """Whether the disk takes nothing and the reserve is used up."""
+        """True if the disk takes nothing and the reserve is used up."""
         return self._waiting > 0 and self._reserve is None
 
     @property
@@ -221,7 +221,7 @@ class Journal:
         return True
 
     def _reserved(self, framed: bytes) -> bool:
-        """Whether the line went to the reserve, which is appended to from now on."""
+        """True if the line went to the reserve, which is appended to from now on."""
         if self._reserve is None:
             return False
         self._retired.append(self._file)

@@ -48,7 +48,7 @@ class Reserving(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """Whether all processes count together."""
+        """True if all processes count together."""
         ...
 
     async def reserve(

@@ -39,7 +39,7 @@ class Counters(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """Whether all processes share it."""
+        """True if all processes share it."""
         ...
 
     async def add(self, increments: Mapping[Cell, Count]) -> None:

@@ -18,13 +18,13 @@ DRIFT: Final = 3600.0
 """Seconds from the store's own time within which a slot must begin to be counted at all."""
 
 MOST: Final = 2**24
-"""How many of a kind one increment adds at most."""
+"""Number of of a kind one increment adds at most."""
 
 MOST_KEYS: Final = 1000
-"""How many keys a slot counts, a read asks for, and a publication speaks of."""
+"""Number of keys a slot counts, a read asks for, and a publication speaks of."""
 
 MOST_CELLS: Final = 20_000
-"""How many increments one addition has at most, and for how many counts one read asks."""
+"""Number of increments one addition has at most, and for how many counts one read asks."""
 
 LONGEST_NAME: Final = 256
 """Bytes of the longest key, and of who leads."""
@@ -39,7 +39,7 @@ MOST_EPOCHS: Final = 2**52
 """The largest epoch. Epochs follow the time in milliseconds, so they end after 140,000 years."""
 
 Count = tuple[int, int]
-"""How many were good, and how many bad."""
+"""Number of were good, and how many bad."""
 
 Cell = tuple[str, int]
 """A key, and a slot's number."""
@@ -51,12 +51,12 @@ def slot(now: float) -> int:
 
 
 def is_taken(number: int, now: float) -> bool:
-    """Whether the slot is counted in at this time."""
+    """True if the slot is counted in at this time."""
     return abs(number * SLOT - now) <= DRIFT
 
 
 def is_kept(number: int, now: float) -> bool:
-    """Whether the slot is told of at this time."""
+    """True if the slot is told of at this time."""
     return (number + 1) * SLOT + KEPT > now and number * SLOT <= now + DRIFT
 
 

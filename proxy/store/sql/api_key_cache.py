@@ -88,7 +88,7 @@ class Keyring:
 
     @property
     def teams(self) -> int:
-        """How many teams have a key, as of the last refresh or the last key that was looked up."""
+        """Number of teams have a key, as of the last refresh or the last key that was looked up."""
         return self._teams
 
     @property
@@ -199,7 +199,7 @@ class Keyring:
         return None if row is None else _key(row)
 
     def _remember(self, row: Row[Any]) -> bool:
-        """Whether the row is new enough to be remembered; it is then."""
+        """True if the row is new enough to be remembered; it is then."""
         with self._lock:
             if row.changes < self._noticed:
                 return False

@@ -124,7 +124,7 @@ class Compactions:
 
     @staticmethod
     def _is_known(connection: Connection, place: tuple[str, str]) -> bool:
-        """Whether there is a row for the feature already."""
+        """True if there is a row for the feature already."""
         query = select(func.count()).select_from(schema.compactions).where(_at(place))
         return bool(connection.execute(query).scalar_one())
 

@@ -172,12 +172,12 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def changed(connection: Connection, statement: Delete | Update) -> int:
-    """How many rows the statement changed or deleted; it is executed once."""
+    """Number of rows the statement changed or deleted; it is executed once."""
     return connection.execute(statement).rowcount
 
 
 def dropped_unused(engine: Engine, table: Table, since: float, budget: float) -> int:
-    """How many rows of a table were deleted because nobody asked for them after ``since``.
+    """Number of rows of a table were deleted because nobody asked for them after ``since``.
 
     Args:
         engine: The database.

@@ -133,7 +133,7 @@ class Drain:
         return done
 
     def _drain_memory(self) -> bool:
-        """Whether all that the disk refused the journal is in the database."""
+        """True if all that the disk refused the journal is in the database."""
         while lines := self._journal.oldest_waiting(self._batch):
             if not self._keep(lines):
                 return False
@@ -141,7 +141,7 @@ class Drain:
         return True
 
     def _tried(self, path: Path, *, own: bool) -> bool:
-        """Whether a segment is drained, or another's to drain."""
+        """True if a segment is drained, or another's to drain."""
         try:
             return self._drain_own(path) if own else self._adopt(path)
         except FileNotFoundError:  # another process drained it
@@ -168,7 +168,7 @@ class Drain:
             return True
 
     def _drain(self, path: Path, file: BinaryIO, size: int, *, sealed: bool) -> bool:
-        """Whether the segment's first ``size`` bytes are all in the database."""
+        """True if the segment's first ``size`` bytes are all in the database."""
         while (end := self._ends.get(path, 0)) < size:
             pieces = segments.read(file, end, self._batch, sealed=sealed)
             if pieces.torn:

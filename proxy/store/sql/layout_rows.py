@@ -66,7 +66,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def at(table: Table, place: Place) -> ColumnElement[bool]:
-    """Whether a row is the place's."""
+    """True if a row is the place's."""
     columns = table.c
     return and_(
         columns.team == place.team,
@@ -138,7 +138,7 @@ def write(connection: Connection, place: Place, **values: object) -> Standing:
 
 
 def changes(connection: Connection) -> int:
-    """How many changes have been counted."""
+    """Number of changes have been counted."""
     query = select(schema.meta.c.number).where(schema.meta.c.name == LAYOUT_CHANGES)
     return int(connection.execute(query).scalar_one())
 

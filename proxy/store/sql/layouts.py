@@ -146,7 +146,7 @@ class Layouts:
             yield Hold(connection, place, self._mode)
 
     def _has_room(self, connection: Connection, place: Place) -> bool:
-        """Whether the place is known, or its team has few enough for one more."""
+        """True if the place is known, or its team has few enough for one more."""
         features = schema.features
         known = select(func.count()).where(rows.at(features, place))
         others = select(func.count()).where(features.c.team == place.team)

@@ -97,7 +97,7 @@ class Ledger:
             last, attempt = some[-1].call_id, some[-1].attempt
 
     def count_calls(self) -> int:
-        """How many calls the ledger holds, however many attempts each took."""
+        """Number of calls the ledger holds, however many attempts each took."""
         query = select(func.count()).where(schema.calls.c.final == 1)
         with reading(self._engine) as connection:
             return connection.execute(query).scalar_one()
@@ -152,7 +152,7 @@ class Ledger:
         return segments.peek(self._folder, call_id)
 
     def _delete(self, table: Table, floor: str, until: float) -> tuple[int, bool]:
-        """How many rows were deleted, and whether all below ``floor`` were."""
+        """Number of rows were deleted, and whether all below ``floor`` were."""
         call_id: Column[str] = table.c.call_id
         edge = select(call_id).where(call_id < floor).order_by(call_id).offset(_RANGE).limit(1)
         deleted = 0

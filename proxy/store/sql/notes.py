@@ -43,7 +43,7 @@ class Notes:
             connection.execute(_KEEP, values)
 
     def has(self, part: str) -> bool:
-        """Whether there are notes on a part, if only to say that none were worth keeping."""
+        """True if there are notes on a part, if only to say that none were worth keeping."""
         query = select(schema.notes.c.used).where(schema.notes.c.key == part)
         with reading(self._engine) as connection:
             return connection.execute(query).one_or_none() is not None
@@ -63,7 +63,7 @@ class Notes:
             return _decode(connection.execute(_CLAIM, values).scalar_one())
 
     def retain(self, since: float, budget: float) -> int:
-        """How many rows were deleted because nobody asked for them after ``since``.
+        """Number of rows were deleted because nobody asked for them after ``since``.
 
         Args:
             since: Seconds since the epoch.

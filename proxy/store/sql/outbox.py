@@ -194,7 +194,7 @@ class Outbox:
         return [resolved(alert, alert.expires or now) for alert in found]
 
     def retain(self, since: float) -> int:
-        """How many alerts were deleted that ended before ``since``, in seconds since the epoch."""
+        """Number of alerts were deleted that ended before ``since``, in seconds since the epoch."""
         alerts, gone = schema.alerts, 0
         old = select(alerts.c.id).where(alerts.c.ended < micros(since)).limit(_STEP)
         while True:
@@ -237,7 +237,7 @@ def _read(texts: Iterable[str]) -> list[Alert]:
 
 
 def _put(connection: Connection, alert: Alert, sinks: Mapping[str, Severity], due: float) -> bool:
-    """Whether the alert, in its phase, was news."""
+    """True if the alert, in its phase, was news."""
     row = {
         "id": alert.id,
         "text": _encode(alert).decode(),
@@ -337,7 +337,7 @@ def _prune(connection: Connection, most: int) -> None:
 
 
 def _drop(connection: Connection, some: Select[tuple[str]]) -> int:
-    """How many of these alerts were deleted, with all that sinks know of them."""
+    """Number of of these alerts were deleted, with all that sinks know of them."""
     alerts, outbox = schema.alerts, schema.outbox
     gone = list(connection.execute(some).scalars())
     connection.execute(delete(outbox).where(outbox.c.alert.in_(gone)))

@@ -71,7 +71,7 @@ class Plans:
             }
 
     def retain(self, since: float, budget: float) -> int:
-        """How many plans were deleted because nobody asked for them after ``since``.
+        """Number of plans were deleted because nobody asked for them after ``since``.
 
         Args:
             since: Seconds since the epoch.

@@ -41,7 +41,7 @@ class Hold:
         self.standing = self._standing()
 
     def is_open(self, now: float) -> bool:
-        """Whether a proposal for the place needs nobody to approve it."""
+        """True if a proposal for the place needs nobody to approve it."""
         is_ripe = not self.own.version or now - self.own.active_from >= _SETTLED
         return is_ripe and self.standing.mode is Mode.AUTO and not self.standing.suspended
 

@@ -75,7 +75,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def needed(self) -> int:
-        """How many more conversations the measured figure needs; 0 where it has enough.
+        """Number of more conversations the measured figure needs; 0 where it has enough.
 
         Until some were drawn into the control arm, it is taken to have its usual share.
         """

@@ -34,7 +34,7 @@ class Script(Protocol):
 
     @property
     def length(self) -> int:
-        """How many calls it makes."""
+        """Number of calls it makes."""
         ...
 
     def body(self, turn: int, at: datetime, answers: Sequence[Message | None]) -> dict[str, Any]:

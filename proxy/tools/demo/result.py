@@ -50,7 +50,7 @@ class Result:
 
     @property
     def is_sound(self) -> bool:
-        """Whether every call was answered and every answer is in the ledger."""
+        """True if every call was answered and every answer is in the ledger."""
         return not self.failed and not self.lacking
 
     def json(self) -> str:

@@ -165,7 +165,7 @@ def _listening(port: int) -> Iterator[socket.socket]:
 
 
 def _bound(listener: socket.socket, port: int) -> bool:
-    """Whether the port could be taken."""
+    """True if the port could be taken."""
     try:
         listener.bind((HOST, port))
     except OSError as error:

@@ -136,7 +136,7 @@ _body = msgspec.json.Decoder(_Body).decode
 
 
 def _length(body: bytes) -> int:
-    """How many messages a body has."""
+    """Number of messages a body has."""
     return len(_body(body).messages)
 
 

@@ -177,7 +177,7 @@ def _mended_reply(reply: bytes) -> bytes:
 
 
 def _written_out(message: Any) -> bool:  # noqa: ANN401 - JSON
-    """Whether the message had calls in short, ``{"function": name, "args": {…}}``; now it has none.
+    """True if the message had calls in short, ``{"function": name, "args": {…}}``; now it has none.
 
     AgentDojo's logs are so written, and no API would take them.
     """

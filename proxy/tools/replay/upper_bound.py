@@ -95,7 +95,7 @@ class Reach:
             self._ended.put(link.digest, (*before, found))
 
     def _goes_on(self, taken: Taken, until: float) -> bool:
-        """Whether an earlier call is a part of this one, but perhaps for its last few tokens."""
+        """True if an earlier call is a part of this one, but perhaps for its last few tokens."""
         heads: AbstractSet[bytes] = {piece.digest for piece in taken.heads}
         return any(one.at <= until and one.heads <= heads for one in self._ends(taken))
 
@@ -109,5 +109,5 @@ def _weight(ended: tuple[_Ended, ...]) -> int:
 
 
 def _is_kept(piece: Piece, kept: list[Seen], until: float) -> bool:
-    """Whether the piece was seen by then."""
+    """True if the piece was seen by then."""
     return any((at := seen.when(piece)) is not None and at <= until for seen in kept)

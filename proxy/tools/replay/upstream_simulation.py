@@ -170,5 +170,5 @@ class World:
 
 
 def _goes_on(before: CachedPrompt, after: CachedPrompt) -> bool:
-    """Whether a call holds more messages than one before it."""
+    """True if a call holds more messages than one before it."""
     return after.blocks[-1].message > before.blocks[-1].message

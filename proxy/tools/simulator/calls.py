@@ -118,7 +118,7 @@ def generated(lab: Lab, speech: Speech, given: Body, key: str, cues: Cues) -> Ac
 
 
 def counted(lab: Lab, speech: Speech, given: Body, key: str, cues: Cues) -> Act:
-    """How many tokens a prompt is, as Anthropic's count_tokens says."""
+    """Number of tokens a prompt is, as Anthropic's count_tokens says."""
     model = _model(lab, given, speech.wire)
     bounded = {"max_tokens": 1, **given}
     asked = _asked(speech, bounded, Context(lab.vocabulary, model, key))

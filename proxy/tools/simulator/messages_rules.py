@@ -107,7 +107,7 @@ def _check_turns(messages: Sequence[Json], model: Simulated, *, compacts: bool) 
 
 
 def _is_compaction(message: Json, place: int) -> bool:
-    """Whether the block at this place of a message stands for all before it."""
+    """True if the block at this place of a message stands for all before it."""
     said = _blocks(message["content"])
     return bool(said) and said[place].get("type") == "compaction"
 

@@ -67,11 +67,11 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_limit(self) -> bool:
-        """Whether it limits requests."""
+        """True if it limits requests."""
         return self.requests_per_minute is not None
 
     def holds(self, model: str, elapsed: float) -> bool:
-        """Whether calls to the model meet it so many seconds after the start."""
+        """True if calls to the model meet it so many seconds after the start."""
         is_now = self.at <= elapsed and (self.until is None or elapsed < self.until)
         return is_now and (not self.models or model in self.models)
 

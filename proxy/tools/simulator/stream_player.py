@@ -71,7 +71,7 @@ class Played(Response):
         scope.cancel()
 
     async def _play(self, send: Send) -> bool:
-        """Whether the connection is to be cut now."""
+        """True if the connection is to be cut now."""
         for step in self._steps:
             match step.kind:
                 case "wait":

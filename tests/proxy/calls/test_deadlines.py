@@ -35,7 +35,7 @@ async def watched(gone: Leaving, wait: Wait, seconds: float) -> None:
 
 
 def pending() -> int:
-    """How many timers and callbacks the loop still has."""
+    """Number of timers and callbacks the loop still has."""
     loop = asyncio.get_running_loop()
     timers = loop._scheduled  # type: ignore[attr-defined]
     return sum(not timer.cancelled() for timer in timers)

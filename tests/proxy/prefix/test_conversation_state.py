@@ -18,7 +18,7 @@ def opened(turns: int, opening: str) -> bytes:
 
 
 def sent_in_turn(process: Process, *openings: str, hint: str = "one") -> list[bool]:
-    """Whether each call of a conversation was marked, calls coming fast."""
+    """True if each call of a conversation was marked, calls coming fast."""
     return [sent(process, turn, each, hint) for turn, each in enumerate(openings)]
 
 
@@ -29,7 +29,7 @@ def sent(process: Process, turn: int, opening: str, hint: str) -> bool:
 
 
 def told(*openings: str, now: str, moves: bool = True) -> int:
-    """How many of a conversation's latest calls count."""
+    """Number of of a conversation's latest calls count."""
     process = Process(CLAUDE)
     talked, *calls = (
         process.planned(asked(opened(0, each))).evidence.sent for each in (now, *openings)

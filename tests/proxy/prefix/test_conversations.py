@@ -65,7 +65,7 @@ def names(found: Sequence[Planned], since: int = 0) -> set[bytes]:
 
 
 def are_apart(found: Sequence[Sequence[Planned]], since: int = 0) -> bool:
-    """Whether each is one conversation from a call on, and no two are the same."""
+    """True if each is one conversation from a call on, and no two are the same."""
     every = [names(each, since) for each in found]
     return all(len(each) == 1 for each in every) and len(set[bytes]().union(*every)) == len(every)
 

@@ -55,7 +55,7 @@ def missed(found: Planned) -> int:
 
 
 def behind(found: Planned) -> int:
-    """How many blocks stand behind the last mark."""
+    """Number of blocks stand behind the last mark."""
     sent = found.evidence.sent
     return len(sent.blocks) - 1 - max(sent.marks)
 

@@ -207,7 +207,7 @@ def test_receipts_kept_offline_are_in_the_database_once_the_store_is_online(
 
 
 async def _go_online(store: Store) -> bool:
-    """Whether somebody had to wait for the database; it is there afterwards."""
+    """True if somebody had to wait for the database; it is there afterwards."""
     async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(store.wait_until_online())
         await asyncio.sleep(0)

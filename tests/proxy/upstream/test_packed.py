@@ -96,7 +96,7 @@ def bomb(size: int) -> bytes:
 
 
 async def counted(pieces: Sequence[bytes]) -> tuple[int, str]:
-    """How many bytes are unpacked before the error, and what it says."""
+    """Number of bytes are unpacked before the error, and what it says."""
     opened, coming, size = packed("deflate"), list(pieces), 0
     assert opened is not None
 

@@ -39,7 +39,7 @@ def arms(draw):
 
 
 def is_breach(arm: Arm, *, is_new: bool = False) -> bool:
-    """Whether calls of a minute, or the last twenty, are over budget as what surrounds them is."""
+    """True if calls of a minute, or the last twenty, are over budget as what surrounds them is."""
     calls, seconds = arm.latest(10 if is_new else 20, 60)
     newest, _ = arm.latest(10)
     over = 0.05 if calls.n >= 50 and not is_new else 0.22

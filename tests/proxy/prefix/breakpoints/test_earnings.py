@@ -1,4 +1,4 @@
-"""Whether marks are sent: out of what others earned, out of next to nothing, or one at a time."""
+"""True if marks are sent: out of what others earned, out of next to nothing, or one at a time."""
 
 from hypothesis import given
 from hypothesis import strategies as st

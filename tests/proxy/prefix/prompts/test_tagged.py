@@ -1,4 +1,4 @@
-"""Whether there may be tags in JSON."""
+"""True if there may be tags in JSON."""
 
 import pytest
 

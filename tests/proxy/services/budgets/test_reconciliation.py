@@ -70,7 +70,7 @@ class Away(Losable):
         return self._reservations.levels([counter], 0.0)[0].spent
 
     async def passes(self, name: str) -> bool:
-        """Whether they are whole, to a reservation that asks for it."""
+        """True if they are whole, to a reservation that asks for it."""
         claim = Claim("passing", 0, 1, hard=True, ends=NOW)
         try:
             await self.reserve(name, [claim], NOW, NOW, only_whole=True)

@@ -1,4 +1,4 @@
-"""Whether a call goes on with a conversation, and which."""
+"""True if a call goes on with a conversation, and which."""
 
 import json
 from typing import Any
