@@ -3,13 +3,14 @@
 ::
 
     settle ─── tried for some eight seconds ─┬─ settled
-                                             └─ given up: the ledger knows what was used
+                                             └─ nobody waits for it any more
                                                   │
     release ──────────────────────────────────────┴─ tried every half second until it was heard
 
 Counters that stall may take up a reservation long after nobody waits for it any more, and then hold
-it for a minute. A reservation that was settled before it arrives holds nothing, so a release is not
-given up: one that was heard at last ends the hold, or keeps it from beginning.
+it for a minute. A reservation that was settled before it arrives holds nothing, so neither is given
+up: one that was heard at last ends the hold, or keeps it from beginning. It says what was used, for
+a hold that ended before the counters knew that would let others pass the limit.
 """
 
 import asyncio
@@ -17,19 +18,26 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from proxy.calls.ports import Tasks
 from proxy.store.redis.local_budget_store import Reserving, StoreLost
 
 _log = logging.getLogger("thriftgate.budgets")
 
-#: Seconds between the attempts to settle while counters are lost; the reconciler does the rest.
+#: Seconds between the attempts to settle while the call's next attempt may wait for it.
 _SETTLE_RETRY_DELAYS_S: Final = (0.2, 0.8, 2.0, 5.0)
-#: Seconds between two attempts to release while counters are lost.
-_RELEASE_EVERY_S: Final = 0.5
-#: Holds that wait for their release; beyond that the oldest is left to its end.
-_MAX_UNRELEASED: Final = 10_000
+#: Seconds between two attempts later, while counters are lost.
+_REPEAT_EVERY_S: Final = 0.5
+#: Reservations that wait for it; beyond that the oldest is left to its end and to the reconciler.
+_MAX_UNSETTLED: Final = 10_000
+
+
+class _Unsettled(NamedTuple):
+    """What a reservation came to, by counter, and when; None for one that came to nothing."""
+
+    amounts: Mapping[str, int]
+    ended: float | None
 
 
 class BackgroundSettlement:
@@ -48,8 +56,9 @@ class BackgroundSettlement:
         self._tasks = tasks
         self._now = now
         self._settling: dict[str, asyncio.Task[None]] = {}
-        self._unreleased: dict[str, Collection[str]] = {}
-        self._releasing: asyncio.Task[None] | None = None
+        self._unsettled: dict[str, _Unsettled] = {}
+        self._repeating: asyncio.Task[None] | None = None
+        self._is_drained = False
 
     def settle(self, name: str, amounts: Mapping[str, int], ended: float) -> None:
         """Settle a reservation, at once where this process made it ahead.
@@ -67,11 +76,7 @@ class BackgroundSettlement:
 
     def release(self, name: str, counters: Collection[str]) -> None:
         """Let nothing be held under this name, also where its reservation has yet to arrive."""
-        self._unreleased[name] = counters
-        if len(self._unreleased) > _MAX_UNRELEASED:
-            del self._unreleased[next(iter(self._unreleased))]
-        if self._releasing is None or self._releasing.done():
-            self._releasing = self._tasks.start(self._release_all)
+        self._repeat(name, _Unsettled(dict.fromkeys(counters, 0), None))
 
     async def wait_until_settled(self, name: str, timeout_s: float) -> None:
         """Wait until a reservation is settled, if it is being settled, but not longer than this."""
@@ -80,13 +85,12 @@ class BackgroundSettlement:
             await asyncio.wait({task}, timeout=timeout_s)
 
     async def drain(self) -> None:
-        """Wait until all that has ended is settled or given up, and released if that can be."""
+        """Wait until all that has ended is settled or released, where that can be at once."""
         while self._settling:
             await asyncio.wait(set(self._settling.values()))
-        if self._unreleased:
-            with suppress(StoreLost):
-                await self._release_waiting()
-            self._unreleased.clear()
+        self._is_drained = True
+        with suppress(StoreLost):
+            await self._settle_waiting()
 
     async def _settle(self, name: str, amounts: Mapping[str, int], ended: float) -> None:
         for wait in (*_SETTLE_RETRY_DELAYS_S, None):
@@ -94,29 +98,37 @@ class BackgroundSettlement:
                 await self._counters().settle(name, amounts, self._now(), ended)
             except StoreLost as error:
                 if wait is None:
-                    _log.warning("What %s used was not counted: %s", name, error)
-                    self.release(name, amounts.keys())
+                    _log.warning("What %s used is not counted yet: %s", name, error)
+                    self._repeat(name, _Unsettled(amounts, ended))
                 else:
                     await asyncio.sleep(wait)
             else:
                 return
 
-    async def _release_all(self) -> None:
-        """Release until nothing waits for it."""
+    def _repeat(self, name: str, unsettled: _Unsettled) -> None:
+        """Settle a reservation again and again until it was heard."""
+        self._unsettled[name] = unsettled
+        if len(self._unsettled) > _MAX_UNSETTLED:
+            del self._unsettled[next(iter(self._unsettled))]
+        if self._repeating is None or self._repeating.done():
+            self._repeating = self._tasks.start(self._repeat_all)
+
+    async def _repeat_all(self) -> None:
+        """Settle what waits for it until nothing does; once, where the gateway is at its end."""
         while True:
             with suppress(StoreLost):
-                await self._release_waiting()
-            if not self._unreleased:
+                await self._settle_waiting()
+            if not self._unsettled or self._is_drained:
                 return
-            await asyncio.sleep(_RELEASE_EVERY_S)
+            await asyncio.sleep(_REPEAT_EVERY_S)
 
-    async def _release_waiting(self) -> None:
-        """Release what waits for it, one after the other.
+    async def _settle_waiting(self) -> None:
+        """Settle what waits for it, one after the other.
 
         Raises:
             StoreLost: The counters are out of reach.
         """
-        while self._unreleased:
-            name, counters = next(iter(self._unreleased.items()))
-            await self._counters().settle(name, dict.fromkeys(counters, 0), self._now())
-            self._unreleased.pop(name, None)
+        while self._unsettled:
+            name, (amounts, ended) = next(iter(self._unsettled.items()))
+            await self._counters().settle(name, amounts, self._now(), ended)
+            self._unsettled.pop(name, None)

@@ -62,7 +62,7 @@ def test_nobody_waits_long_for_counters_that_are_lost():
     told(story)
 
 
-def test_a_settlement_that_is_given_up_leaves_what_was_used_to_the_ledger_and_holds_nothing():
+def test_a_settlement_that_counters_hear_late_counts_what_was_used_and_holds_nothing():
     async def story(scene: Scene) -> None:
         await scene.hold()
         scene.store.is_lost = True
@@ -71,7 +71,7 @@ def test_a_settlement_that_is_given_up_leaves_what_was_used_to_the_ledger_and_ho
         assert await scene.level() == Level(0, 60)
         scene.store.is_lost = False
         await asyncio.sleep(1)
-        assert await scene.level() == Level(0, 0)
+        assert await scene.level() == Level(25, 0)
         assert not await scene.store.settle("a", {"team": 25}, ticks())
 
     told(story)
@@ -134,5 +134,16 @@ def test_draining_settles_and_releases_what_it_can_and_waits_for_nothing_else():
         began = ticks()
         await scene.settlement.drain()
         assert ticks() < began + 1.0
+
+    told(story)
+
+
+def test_what_ends_after_draining_is_tried_once_and_keeps_no_task():
+    async def story(scene: Scene) -> None:
+        await scene.settlement.drain()
+        scene.store.is_lost = True
+        scene.settlement.release("a", ["team"])
+        await asyncio.sleep(OUTAGE_S)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
     told(story)
