@@ -26,7 +26,12 @@ def demo(
     """
     from rich.console import Console
 
-    from proxy.tools.demo import run
+    try:
+        from proxy.tools.demo import run
+    except ModuleNotFoundError as missing:
+        if missing.name != "openai":
+            raise
+        session.fail("The demo needs the package openai: pip install 'thriftgate[demo]'")
 
     logging.getLogger().setLevel(logging.ERROR)
     try:

@@ -150,3 +150,12 @@ def test_it_stays_up_for_the_printed_commands_until_ctrl_c() -> None:
     assert "x-thriftgate-cost-usd" in fetched
     assert "[simulated]" in fetched
     assert ended == os.EX_OK
+
+
+def test_without_its_extra_the_demo_says_what_to_install() -> None:
+    code = "import sys; sys.modules['openai'] = None; from proxy.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "demo", "--exit"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own
+
+    assert done.returncode == 1
+    assert "pip install 'thriftgate[demo]'" in done.stderr
