@@ -45,7 +45,7 @@ from proxy.services.compaction.compaction import Folding
 from proxy.services.compaction.figures import FoldFigures
 from proxy.services.compaction.summariser import Notebook, notebook
 from proxy.services.compaction.summary_request import through
-from proxy.services.objectives.level_health import LaneFigures, LaneNews
+from proxy.services.objectives.route_alerts import LaneFigures, LaneNews
 from proxy.services.objectives.router import Wheel
 from proxy.services.objectives.setup import steering
 from proxy.services.planning.planning import Planning
@@ -108,7 +108,7 @@ class Receipts:
             Unready: The database is away.
         """
         try:
-            return await self._store.ask(self._store.ledger.receipt, call_id, team)
+            return await self._store.ask(self._store.ledger.call_receipts, call_id, team)
         except SQLAlchemyError as error:
             raise Unready(
                 "The gateway cannot read the ledger just now; try again in a moment.",
@@ -126,7 +126,7 @@ class Capacity:
 
     def trouble(self) -> str:
         """Why no call can be taken; "" if one can."""
-        if self._journal.full or (self._journal.exhausted and self._drain.trouble):
+        if self._journal.is_full or (self._journal.is_exhausted and self._drain.trouble):
             return "The gateway cannot keep receipts just now, so it takes no calls."
         return ""
 
@@ -193,7 +193,7 @@ def _estimates() -> Estimates:
 def _close(opened: Store, grace: float) -> None:
     """Close the store, and log where receipts are that are not in the ledger yet."""
     drained = opened.close(grace)
-    if lost := opened.journal.lost:
+    if lost := opened.journal.lost_receipts:
         lines = quantity(lost, "receipt")
         _log.critical("%s could be kept nowhere else than in this log", lines)
     elif not drained:
@@ -246,8 +246,11 @@ async def _desk(
         folding = _folding(around)
         stack.enter_context(closing(folding))
         noting = notebook(around)
-        others = [each.settled for each in (entry, wheel, folding) if each is not None]
-        kept = Receipts(opened, telemetry, (*others, partial(_spent, lanes, ticks)))
+        others: list[Callable[[Receipt], None]] = []
+        others += [entry.settled] if entry is not None else []
+        others += [wheel.settled] if wheel is not None else []
+        others += [folding.settled, partial(_spent, lanes, ticks)]
+        kept = Receipts(opened, telemetry, others)
         planning = _planning(around)
         stack.enter_context(closing(planning))
         desk = Desk(

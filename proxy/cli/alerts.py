@@ -14,7 +14,7 @@ from proxy.cli.terminal import Terminal, grid, moment
 if TYPE_CHECKING:
     from proxy.services.alerts.configured_sinks import Outlet
     from proxy.settings import Settings
-    from proxy.store.sql.outbox import Letter
+    from proxy.store.sql.outbox import OutboxMessage
     from slo.alert import Alert
     from slo.promises.file import Promises
     from slo.promises.sinks import Sink
@@ -59,8 +59,8 @@ def alerts(
 
 def _show(terminal: Terminal) -> None:
     with terminal.store() as store:
-        found = store.outbox.open(_MOST)
-        letters = store.outbox.lately(_LATELY)
+        found = store.outbox.open_alerts(_MOST)
+        letters = store.outbox.last_messages(_LATELY)
     if found:
         table = grid("severity", "since", "alert", "id")
         for alert in found:
@@ -80,7 +80,7 @@ def _row(alert: Alert) -> tuple[str, ...]:
     return (alert.severity.value, moment(alert.began), alert.title, alert.id[:8])
 
 
-def _sending(letter: Letter) -> tuple[str, ...]:
+def _sending(letter: OutboxMessage) -> tuple[str, ...]:
     """A row of what a sink was told; what it would not take says why."""
     title = letter.alert.title
     if letter.why:
@@ -109,7 +109,7 @@ async def _sent(outlet: Outlet, now: float) -> None:
     It is as urgent as an alert has to be for the sink to be told of it.
     """
     from proxy.services.alerts.http_sender import Post
-    from proxy.store.sql.outbox import Letter
+    from proxy.store.sql.outbox import OutboxMessage
     from slo.alert import Alert
     from slo.alerting import Group
 
@@ -121,6 +121,6 @@ async def _sent(outlet: Outlet, now: float) -> None:
         mend="Nothing: somebody ran `thriftgate alerts test`.",
         began=now,
     )
-    letter = Letter(alert=alert, sink=outlet.sink.name)
+    letter = OutboxMessage(alert=alert, sink=outlet.sink.name)
     async with Post() as post:
         await post.send(outlet.url, outlet.message(Group((alert,)), [letter], now))

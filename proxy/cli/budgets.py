@@ -61,11 +61,11 @@ def budgets(
             terminal.say("There are no budgets. THRIFTGATE_PROMISES names the file they are in.")
             return
         with terminal.store() as store:
-            from proxy.store.redis.local_budget_store import StoreLost
+            from proxy.store.redis.local_budget_store import StoreUnavailable
 
             try:
                 shown = asyncio.run(_shown(promised, chosen, store, now))
-            except StoreLost as error:
+            except StoreUnavailable as error:
                 terminal.fail(f"The counters are away: {error}")
         if as_json:
             spoken = msgspec.json.encode({"budgets": [_json(each, now) for each in shown]})

@@ -9,7 +9,7 @@ from rich.text import Text
 from proxy.cli.terminal import Terminal, grid, moment, named
 from proxy.records.amounts import column, money, quantity
 from proxy.records.compaction_settings import Chosen, Setting
-from proxy.store.sql.compaction_receipts import FoldSum
+from proxy.store.sql.compaction_receipts import CompactionTotals
 
 _FIGURES: Final = ("calls", "sent shorter", "tokens saved", "net saved", "notes cost")
 
@@ -25,7 +25,7 @@ class Compacted(msgspec.Struct, frozen=True):
     team: str
     feature: str
     setting: Setting
-    sums: FoldSum | None
+    sums: CompactionTotals | None
 
     @property
     def is_stepped_back(self) -> bool:
@@ -54,7 +54,7 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
         return self.stepped_back / self.features if self.features else None
 
 
-def compacted(chosen: Chosen, sums: Sequence[FoldSum]) -> list[Compacted]:
+def compacted(chosen: Chosen, sums: Sequence[CompactionTotals]) -> list[Compacted]:
     """The features that there is something to tell of, in order."""
     called = {(each.team, each.feature): each for each in sums}
     back = {place for place, setting in chosen.features.items() if setting.stepped is not None}

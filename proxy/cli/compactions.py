@@ -14,7 +14,7 @@ from proxy.records.amounts import column
 if TYPE_CHECKING:
     from proxy.records.compaction_settings import Chosen, Setting
     from proxy.settings import Settings
-    from proxy.store.sql.compaction_receipts import FoldSum
+    from proxy.store.sql.compaction_receipts import CompactionTotals
 
 _Team = Annotated[str, typer.Argument(help="The team's name or id.")]
 _Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]
@@ -30,7 +30,7 @@ _FIGURES = (
     "lost untreated",
 )
 
-_Row: TypeAlias = "tuple[tuple[str, str], Setting, FoldSum | None]"
+_Row: TypeAlias = "tuple[tuple[str, str], Setting, CompactionTotals | None]"
 
 
 def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer:
@@ -70,7 +70,7 @@ class _Desk:
         with self._terminal.store() as store:
             names = self._terminal.names(store)
             found = _rows(
-                store.compactions.chosen(), store.foldings.sums(self._terminal.since(days))
+                store.compactions.chosen(), store.foldings.totals(self._terminal.since(days))
             )
         if as_json:
             from proxy.cli import documents
@@ -141,7 +141,7 @@ class _Desk:
         self._terminal.say(f"Again {_compacted(feature, mode)}.")
 
 
-def _rows(chosen: Chosen, sums: Sequence[FoldSum]) -> list[_Row]:
+def _rows(chosen: Chosen, sums: Sequence[CompactionTotals]) -> list[_Row]:
     """Each feature that has a setting or calls, in order."""
     called = {(each.team, each.feature): each for each in sums}
     places = sorted({*chosen.features, *called})
@@ -154,7 +154,7 @@ def _compacted(feature: str, mode: Mode) -> str:
     return f"feature {named(feature)} is compacted in mode {mode}"
 
 
-def _figures(found: FoldSum | None, saved: str) -> tuple[str, ...]:
+def _figures(found: CompactionTotals | None, saved: str) -> tuple[str, ...]:
     """The figures of a row, with what was saved as it is shown."""
     if found is None:
         return ("0", "0", "0", "0", "0", saved, "none", "none")

@@ -21,8 +21,8 @@ from proxy.prefix.layouts.layout import Layout, Move
 from proxy.records.compaction_settings import Setting
 from proxy.records.feature_mode import Place, Standing
 from proxy.records.receipt import dollars
-from proxy.store.sql.compaction_receipts import FoldSum
-from proxy.store.sql.layout_rows import Proposal, State
+from proxy.store.sql.compaction_receipts import CompactionTotals
+from proxy.store.sql.layout_rows import Proposal, ProposalState
 from proxy.store.sql.savings import Comparison, MissSum
 
 Document = dict[str, Any]
@@ -139,7 +139,7 @@ def _compacted(found: Total) -> Document:
 
 def compactions(
     days: int,
-    found: Iterable[tuple[tuple[str, str], Setting, FoldSum | None]],
+    found: Iterable[tuple[tuple[str, str], Setting, CompactionTotals | None]],
     names: Mapping[str, str],
     default: Mode,
 ) -> Document:
@@ -166,7 +166,7 @@ def compactions(
     }
 
 
-def _folded(found: FoldSum | None) -> Document:
+def _folded(found: CompactionTotals | None) -> Document:
     """What came of compaction; zeros where nothing was called."""
     if found is None:
         counts = ("calls", "folded", "trimmed", "resets", "tokens_saved")
@@ -255,7 +255,7 @@ def _comparison(found: Comparison, names: Mapping[str, str]) -> Document:
         "saved_usd": None if part is None else usd(saved(found.treated.cost, part.value)),
         "estimated_saved_usd": usd(found.estimate.nanos) if found.estimate else None,
         "estimated_saved_share": found.estimate.part if found.estimate else None,
-        "conversations_needed": found.needed,
+        "conversations_needed": found.missing_conversations,
         "finding": verdict.finding.value,
         "why": verdict.why,
     }
@@ -273,7 +273,7 @@ def _feature(
         "suspended_at": _moment(standing.suspended_at),
         "layout": standing.version or None,
         "active_from": _moment(standing.active_from),
-        "proposals": sum(each.state is State.PROPOSED for each in proposals),
+        "proposals": sum(each.state is ProposalState.PROPOSED for each in proposals),
     }
 
 

@@ -106,7 +106,7 @@ async def _serve(settings: Settings, listener: socket.socket, read: Snapshot) ->
         if running.failure:
             _refuse_start(running.failure)
     session.err.print("Thriftgate stopped.")
-    return 0 if opened is None else opened.journal.lost
+    return 0 if opened is None else opened.journal.lost_receipts
 
 
 async def _answer(

@@ -57,7 +57,7 @@ class _Desk:
                 for place in sorted(standings.places)
             ]
         from proxy.cli import documents
-        from proxy.store.sql.layout_rows import State
+        from proxy.store.sql.layout_rows import ProposalState
 
         if as_json:
             self._terminal.document(documents.features(found, names))
@@ -71,7 +71,7 @@ class _Desk:
                 place.family or "all",
                 f"{standing.mode}",
                 str(standing.version or "none"),
-                str(states.count(State.PROPOSED)),
+                str(states.count(ProposalState.PROPOSED)),
                 _state(standing),
             )
         if table.row_count:
@@ -94,7 +94,7 @@ class _Desk:
             proposals = store.layouts.proposals(place)
             names = self._terminal.names(store)
         from proxy.cli import documents
-        from proxy.store.sql.layout_rows import State
+        from proxy.store.sql.layout_rows import ProposalState
 
         if as_json:
             self._terminal.document(documents.feature(place, standing, proposals, names))
@@ -106,7 +106,7 @@ class _Desk:
         )
         for proposal in proposals:
             self._terminal.say(*_told(proposal))
-        waiting = [each.version for each in proposals if each.state is State.PROPOSED]
+        waiting = [each.version for each in proposals if each.state is ProposalState.PROPOSED]
         if waiting:
             approve = _command("approve", team, place, str(waiting[-1]))
             self._terminal.say(f"To apply what is proposed: {approve}.")
@@ -218,10 +218,10 @@ def _command(verb: str, team: str, place: Place, value: str) -> str:
 def _told(proposal: Proposal) -> Iterator[str]:
     """A version in lines: what became of it, and its moves."""
     from proxy.prefix.layouts.layout import Layout, story
-    from proxy.store.sql.layout_rows import State
+    from proxy.store.sql.layout_rows import ProposalState
 
     fate = f"proposed {moment(proposal.made)}"
-    if proposal.state is not State.PROPOSED:
+    if proposal.state is not ProposalState.PROPOSED:
         fate += f", {proposal.state} {moment(proposal.decided_at)}"
         fate += f" by {proposal.decided_by}" if proposal.decided_by else ""
     yield f"Version {proposal.version}: {fate}"

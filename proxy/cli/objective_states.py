@@ -67,11 +67,11 @@ def standings(terminal: Terminal, settings: Settings, objectives: Iterable[str])
         )
         return Standings(notes=(note,))
     with terminal.store() as store:
-        from proxy.store.redis.local_budget_store import StoreLost
+        from proxy.store.redis.local_budget_store import StoreUnavailable
 
         try:
             said = asyncio.run(_said(settings, store, terminal.now()))
-        except StoreLost as error:
+        except StoreUnavailable as error:
             return Standings(notes=(f"Where each stands is not known: {error}",))
     told = {name: found for name in objectives if (found := _read(said.get(name))) is not None}
     last = max((each.at for each in told.values()), default=None)

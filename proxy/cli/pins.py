@@ -91,8 +91,8 @@ def _add_listed(commands: typer.Typer, terminal: Terminal) -> None:
     ) -> None:
         """What is pinned now, and by whom."""
         with terminal.store() as store:
-            held = store.pins.held(terminal.now()).values()
-            found = store.pins.last(_LAST) if every else list(held)
+            held = store.pins.current_pins(terminal.now()).values()
+            found = store.pins.last_pins(_LAST) if every else list(held)
         if found:
             _show(terminal, found)
         else:

@@ -48,7 +48,7 @@ def savings(terminal: Terminal) -> Callable[..., None]:
             found = store.savings.compare(since)
             waiting = _waiting(store)
             places = compaction_tables.compacted(
-                store.compactions.chosen(), store.foldings.sums(since)
+                store.compactions.chosen(), store.foldings.totals(since)
             )
         if as_json:
             document = documents.savings(days, found, places, names)
@@ -147,7 +147,7 @@ def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
 
     verdict = found.verdict
     enough = verdict.finding is not Finding.NOT_ENOUGH
-    estimate, needed = found.estimate, found.needed
+    estimate, needed = found.estimate, found.missing_conversations
     more = f" (some {needed:,} more in all)" if needed else ""
     return (
         f"{found.treated.conversations:,}",
@@ -164,14 +164,14 @@ def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
 def _waiting(store: Store) -> list[tuple[Place, int, int]]:
     """The newest proposals that nobody has decided on, where planning may not move text yet."""
     from proxy.prefix.layouts.layout import Layout
-    from proxy.store.sql.layout_rows import State
+    from proxy.store.sql.layout_rows import ProposalState
 
     standings = store.layouts.standings()
     found = []
     for place in sorted(standings.places):
         proposals = store.layouts.proposals(place)
         latest = proposals[-1] if proposals else None
-        if latest is not None and latest.state is State.PROPOSED:
+        if latest is not None and latest.state is ProposalState.PROPOSED:
             layout = msgspec.json.decode(latest.moves, type=Layout)
             found.append((place, latest.version, sum(move.saving for move in layout.moves)))
     return found

@@ -22,7 +22,7 @@ from proxy.services.budgets.admission_gate import Entry
 from proxy.services.budgets.counters import counters
 from proxy.services.objectives.router import Wheel
 from proxy.services.telemetry.telemetry import Telemetry
-from proxy.store.redis.local_budget_store import Reserving
+from proxy.store.redis.local_budget_store import BudgetStore
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store
 
@@ -145,7 +145,7 @@ async def _admin(
 
 
 @asynccontextmanager
-async def _counters(around: Surroundings, entry: Entry | None) -> AsyncIterator[Reserving | None]:
+async def _counters(around: Surroundings, entry: Entry | None) -> AsyncIterator[BudgetStore | None]:
     """Where the pages ask for budgets: Redis by a connection of their own, or the process's."""
     if around.settings.promises is None or not around.settings.redis_url:
         yield None if entry is None else entry.counters

@@ -25,7 +25,7 @@ from proxy.services.budgets.accounts import Accounts
 from proxy.services.budgets.counter_report import Row, known, most_spent, said, unknown
 from proxy.services.objectives.objective_state import Track
 from proxy.services.objectives.router import Wheel
-from proxy.store.redis.local_budget_store import Reserving, StoreLost
+from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo import burn, window
@@ -150,7 +150,7 @@ class LiveBoard:
         budgets: Iterable[Budget],
         *,
         wheel: Wheel | None,
-        counters: Reserving | None,
+        counters: BudgetStore | None,
         now: Callable[[], float],
         patience: float = PATIENCE,
     ) -> None:
@@ -172,13 +172,13 @@ class LiveBoard:
         wheel, now = self._wheel, self._now()
         if wheel is None:
             return []
-        pins = await self._ask("pins", lambda: self._opened.pins.held(now))
+        pins = await self._ask("pins", lambda: self._opened.pins.current_pins(now))
         tracks = list(wheel.tracks.values())[:_PROMISES]
         return [_promise(each, wheel, pins, now) for each in tracks]
 
     async def stays(self) -> Sequence[Stay] | None:
         """See ``Board.stays``."""
-        return await self._ask("stays", lambda: self._opened.moved.stays(_STAYS))
+        return await self._ask("stays", lambda: self._opened.moved.reroutes(_STAYS))
 
     async def moved(self) -> Sequence[Moved] | None:
         """See ``Board.moved``."""
@@ -186,7 +186,7 @@ class LiveBoard:
 
     async def notices(self) -> Sequence[Notice] | None:
         """See ``Board.notices``."""
-        found = await self._ask("notices", lambda: self._opened.outbox.open(_NOTICES))
+        found = await self._ask("notices", lambda: self._opened.outbox.open_alerts(_NOTICES))
         if found is None:
             return None
         return [
@@ -250,7 +250,7 @@ class LiveBoard:
                 for budget, some in zip(budgets, found, strict=True):
                     rows.append(await said(store, budget, some, now))
                     await asyncio.sleep(0)  # counters of this process answer without a pause
-        except (StoreLost, TimeoutError):
+        except (StoreUnavailable, TimeoutError):
             return found
         return rows
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 from proxy.records.receipt import Receipt
-from proxy.store.journal.logged_receipts import MARKER, BadLine, receipt_in
-from proxy.store.sql.inserts import Unfit
+from proxy.store.journal.logged_receipts import MARKER, UnreadableReceipt, receipt_from_log
+from proxy.store.sql.inserts import UnfitBatch
 from proxy.store.store import Store
 
 #: Receipts that are booked at once, and bytes of a line that are read at most.
@@ -53,7 +53,7 @@ class ReceiptImport:
             where = f"{name}:{number}"
             try:
                 receipt = _receipt(line)
-            except BadLine as why:
+            except UnreadableReceipt as why:
                 self.found += 1
                 self._refuse(where, str(why))
                 continue
@@ -84,11 +84,11 @@ class ReceiptImport:
         waiting, self._waiting = self._waiting, []
         try:
             self.booked += self._store.book([receipt for _, receipt in waiting])
-        except Unfit:
+        except UnfitBatch:
             for where, receipt in waiting:
                 try:
                     self.booked += self._store.book([receipt])
-                except Unfit as why:
+                except UnfitBatch as why:
                     self._refuse(where, f"the database does not take it: {why}")
 
     def _refuse(self, where: str, why: str) -> None:
@@ -101,9 +101,9 @@ def _receipt(line: bytes) -> Receipt | None:
     """The receipt in a line of a log; None where it holds none."""
     if len(line) >= _LINE:
         if MARKER.encode() in line:
-            raise BadLine(f"it is longer than {_LINE:,} bytes")
+            raise UnreadableReceipt(f"it is longer than {_LINE:,} bytes")
         return None
-    return receipt_in(line.decode("utf8", "replace"))
+    return receipt_from_log(line.decode("utf8", "replace"))
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:

@@ -27,9 +27,9 @@ from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import decode, encode
 from proxy.store.sql import schema
 from proxy.store.sql.answers import Answers
-from proxy.store.sql.api_key_cache import Keyring
-from proxy.store.sql.compaction_receipts import Foldings
-from proxy.store.sql.compaction_settings import Foldboard
+from proxy.store.sql.api_key_cache import ApiKeyCache
+from proxy.store.sql.compaction_receipts import CompactionReceipts
+from proxy.store.sql.compaction_settings import CompactionSettingsCache
 from proxy.store.sql.compactions import Compactions
 from proxy.store.sql.database import (
     ConnectionGate,
@@ -37,22 +37,22 @@ from proxy.store.sql.database import (
     migrate,
     open_database,
     revision,
-    writing,
+    write_transaction,
 )
-from proxy.store.sql.fallback_rows import LastMoved
+from proxy.store.sql.fallback_rows import RecentFallbacks
 from proxy.store.sql.inserts import inserter
-from proxy.store.sql.journal_shipper import Drain
+from proxy.store.sql.journal_shipper import JournalShipper
 from proxy.store.sql.known_keys import KnownKeys
 from proxy.store.sql.layouts import Layouts
-from proxy.store.sql.ledger import Ledger
+from proxy.store.sql.ledger import ReceiptLedger
 from proxy.store.sql.notes import Notes
 from proxy.store.sql.outbox import Outbox
 from proxy.store.sql.pins import Pins
 from proxy.store.sql.plans import Plans
 from proxy.store.sql.reports import LedgerReports
 from proxy.store.sql.savings import Savings
-from proxy.store.sql.settings_cache import Noticeboard
-from proxy.store.sql.singleton_lock import alone
+from proxy.store.sql.settings_cache import LayoutSettingsCache
+from proxy.store.sql.singleton_lock import singleton_lock
 from proxy.store.sql.spendings import Spendings
 from proxy.store.sql.teams import Teams
 
@@ -81,8 +81,8 @@ class Store:
         self._online = asyncio.Event()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
         self.secret = secret or _secret(engine)
-        self.keyring = Keyring(engine, self._threads)
-        self.ledger = Ledger(engine, folder)
+        self.keyring = ApiKeyCache(engine, self._threads)
+        self.ledger = ReceiptLedger(engine, folder)
         self.reports = LedgerReports(engine)
         self.spendings = Spendings(engine)
         self.teams = Teams(engine)
@@ -91,16 +91,16 @@ class Store:
         self.outbox = Outbox(engine)
         self.pins = Pins(engine)
         self.layouts = Layouts(engine, mode=mode)
-        self.board = Noticeboard(self.layouts)
+        self.board = LayoutSettingsCache(self.layouts)
         self.compactions = Compactions(engine)
-        self.foldboard = Foldboard(self.compactions)
-        self.foldings = Foldings(engine)
+        self.foldboard = CompactionSettingsCache(self.compactions)
+        self.foldings = CompactionReceipts(engine)
         self.notes = Notes(engine)
         self.savings = Savings(engine)
-        self.moved = LastMoved(engine)
+        self.moved = RecentFallbacks(engine)
         self.journal = Journal(folder)
         self._insert = inserter(engine)
-        self.drain = Drain(self.journal, self._insert)
+        self.drain = JournalShipper(self.journal, self._insert)
 
     @classmethod
     def open(cls, url: str, folder: Path, mode: Mode = Mode.OBSERVE) -> Self:
@@ -191,9 +191,9 @@ class Store:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: question(*args, **kwargs))
 
-    def alone(self) -> AbstractContextManager[bool]:
+    def singleton_lock(self) -> AbstractContextManager[bool]:
         """A block that tells whether no other process on this database is in one; see ``alone``."""
-        return alone(self._engine)
+        return singleton_lock(self._engine)
 
     def trouble(self) -> list[str]:
         """What is wrong, in sentences; receipts are lost by none of it."""
@@ -268,6 +268,6 @@ def _secret(engine: Engine) -> bytes:
     """The installation's secret; the first process to start makes it."""
     make = text("INSERT INTO meta (name, secret) VALUES (:name, :secret) ON CONFLICT DO NOTHING")
     query = select(schema.meta.c.secret).where(schema.meta.c.name == _FACT)
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.execute(make, {"name": _FACT, "secret": token_bytes(32)})
         return bytes(connection.execute(query).scalar_one())

@@ -25,7 +25,7 @@ from proxy.services.budgets.counters import counters
 from proxy.services.budgets.local_quota import TTL
 from proxy.services.budgets.reconciliation import SETTLED
 from proxy.settings import Settings
-from proxy.store.redis.budget_store import Shared
+from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.store import Store
 from slo.budget import OnLoss
 from slo.reservations import Level
@@ -113,7 +113,7 @@ class Ledger:
 
     def spent(self) -> dict[str, int]:
         """Nano-dollars of each team."""
-        found = self.store.spendings.of("team", 0, 2e10)
+        found = self.store.spendings.from_rollups("team", 0, 2e10)
         return {team: each.nanos for team, each in found.items()}
 
     def levels(self, names: Sequence[str]) -> list[Level]:
@@ -123,7 +123,7 @@ class Ledger:
     async def counted(self, names: Sequence[str]) -> list[Level]:
         """The same, on a loop that runs."""
         asked = counters(self._settings, self.store)
-        assert isinstance(asked, Shared)
+        assert isinstance(asked, RedisBudgetStore)
         now = time.time()  # noqa: TID251 - the gateway's windows are the machine's
         try:
             found = [

@@ -19,10 +19,10 @@ from sqlalchemy import Connection, Engine
 from dashboards.reports import Part, Period
 from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import encode
-from proxy.store.sql.database import migrate, open_database, reading, writing
-from proxy.store.sql.inserts import inserter, rolled_up
-from proxy.store.sql.journal_shipper import Drain
-from proxy.store.sql.ledger import Ledger
+from proxy.store.sql.database import migrate, open_database, read_transaction, write_transaction
+from proxy.store.sql.inserts import inserter, rollup_statement
+from proxy.store.sql.journal_shipper import JournalShipper
+from proxy.store.sql.ledger import ReceiptLedger
 from proxy.store.sql.reports import LedgerReports
 from proxy.store.sql.rows import COLUMNS
 from tests.fakes.receipts import a_receipt
@@ -116,7 +116,7 @@ def main() -> None:
         engine = open_database(options.url or f"sqlite:///{folder}/ledger.db")
         migrate(engine)
         measure(engine, Path(folder))
-        with writing(engine) as connection:
+        with write_transaction(engine) as connection:
             connection.exec_driver_sql("DELETE FROM calls")
             connection.exec_driver_sql("DELETE FROM rollups")
         build(engine, options.rows)
@@ -128,10 +128,10 @@ def build(engine: Engine, rows: int) -> None:
     """Fill the ledger and say how long that took and how large it is."""
     began = time.perf_counter()
     for first in range(0, rows, STEP):
-        with writing(engine) as connection:
+        with write_transaction(engine) as connection:
             make(connection, first, min(first + STEP, rows), rows)
     took = time.perf_counter() - began
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         rollups = connection.exec_driver_sql("SELECT count(*) FROM rollups").scalar_one()
         size = connection.exec_driver_sql(SIZE[connection.dialect.name]).scalar_one()
     print(f"built {rows:,} calls and {rollups:,} rollups in {took:.0f} s, {size / 1e9:.2f} GB")
@@ -151,7 +151,7 @@ def make(connection: Connection, first: int, end: int, rows: int) -> None:
     statement = f"INSERT INTO calls ({', '.join(COLUMNS)}) {numbers} SELECT {values} FROM made"
     connection.exec_driver_sql(statement.replace("%", "%%") if kind == "postgresql" else statement)
     made = f"calls WHERE call_id >= '{call_id(first, rows)}' AND call_id < '{call_id(end, rows)}'"
-    connection.exec_driver_sql(rolled_up(made))
+    connection.exec_driver_sql(rollup_statement(made))
 
 
 def call_id(n: int, rows: int) -> str:
@@ -163,7 +163,7 @@ def call_id(n: int, rows: int) -> str:
 
 def ask(engine: Engine, rows: int, folder: Path) -> None:
     """Time what pages ask of the ledger: the best of three, and the first."""
-    reports, ledger = LedgerReports(engine), Ledger(engine, folder)
+    reports, ledger = LedgerReports(engine), ReceiptLedger(engine, folder)
     timed("a month's cost by team", lambda: reports.spend(MONTH))
     timed("the same by day", lambda: [reports.spend(day) for day in MONTH.days])
     timed("the same by team, feature, model", lambda: reports.spend(MONTH, SPLIT))
@@ -173,7 +173,7 @@ def ask(engine: Engine, rows: int, folder: Path) -> None:
     chance = random.Random(1)
     wanted = [chance.randrange(rows) for _ in range(1000)]
     took = seconds(
-        lambda: [ledger.receipt(call_id(n, rows), f"team_{n % TEAMS}")[0] for n in wanted]
+        lambda: [ledger.call_receipts(call_id(n, rows), f"team_{n % TEAMS}")[0] for n in wanted]
     )
     print(f"a receipt by its id: {took:.2f} ms")
 
@@ -195,14 +195,14 @@ def measure(engine: Engine, folder: Path) -> None:
     """Time what one receipt costs this process: append, and drain."""
     receipts = [a_receipt(n, call_id=f"call_{n:032x}") for n in range(MEASURED)]
     journal = Journal(folder / "journal")
-    drain = Drain(journal, inserter(engine))
+    drain = JournalShipper(journal, inserter(engine))
     journal.start()
     began = time.perf_counter()
     for receipt in receipts:
         journal.append(encode(receipt))
     append = (time.perf_counter() - began) / MEASURED * 1e6
     began, cpu = time.perf_counter(), time.process_time()
-    drain.sweep()
+    drain.ship_all()
     wall, cpu = time.perf_counter() - began, time.process_time() - cpu
     journal.close()
     print(

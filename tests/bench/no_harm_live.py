@@ -29,7 +29,7 @@ from proxy.catalog.entries import Model
 from proxy.errors import CallerError
 from proxy.settings import Settings
 from proxy.store.sql import schema
-from proxy.store.sql.database import writing
+from proxy.store.sql.database import write_transaction
 from proxy.store.sql.teams import KEY_LENGTH, token_hash
 from proxy.store.store import Store, open_store
 from proxy.tools.replay.vocabulary import Lines
@@ -201,7 +201,7 @@ def _caller(store: Store, name: str) -> str:
     now = {"created": 0}
     row = {"id": team, "name": name, "keeps_prompts": 0, **now}
     own = {"id": f"key_{name}", "team": team, "name": name, "hash": token_hash(key), **now}
-    with writing(store.teams._engine) as connection:
+    with write_transaction(store.teams._engine) as connection:
         connection.execute(insert(schema.teams).values(row))
         connection.execute(insert(schema.keys).values({**own, "hint": "", "feature": ""}))
     return key

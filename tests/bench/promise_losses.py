@@ -179,7 +179,7 @@ class Watched:
         load = Load(first.url, first.key, delivered=self.delivered)
         store = Store.open(first.database_url, first.folder / "beside")
         try:
-            alerts = store.outbox.open(100)
+            alerts = store.outbox.open_alerts(100)
         finally:
             store.close(5)
         return Loss(

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from proxy.services.budgets.reconciliation import Reconciler
-from proxy.store.redis.local_budget_store import Private
-from proxy.store.sql.database import writing
+from proxy.store.redis.local_budget_store import LocalBudgetStore
+from proxy.store.sql.database import write_transaction
 from proxy.store.store import Store
 from slo.budget import Budget, Unit
 from slo.window import Window
@@ -54,7 +54,7 @@ SETS: Final = {
 async def looks(opened: Store, budgets: list[Budget]) -> list[float]:
     """Seconds of each look, a minute apart."""
     took: list[float] = []
-    reconciler = Reconciler(budgets, Private(), opened, lambda: NOW + 60.0 * len(took))
+    reconciler = Reconciler(budgets, LocalBudgetStore(), opened, lambda: NOW + 60.0 * len(took))
     for each in range(_LOOKS):
         began = time.perf_counter()
         await reconciler.look(at_once=not each)
@@ -73,7 +73,7 @@ def main() -> None:
         for number in range(ledger.TEAMS):
             opened.teams.create(f"team {number}", now=NOW)
         ledger.build(opened._engine, options.rows)
-        with writing(opened._engine) as connection:
+        with write_transaction(opened._engine) as connection:
             connection.exec_driver_sql("UPDATE teams SET id = 'team_' || substr(name, 6)")
         for label, budgets in SETS.items():
             first, *others = asyncio.run(looks(opened, budgets))

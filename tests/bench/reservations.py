@@ -19,9 +19,9 @@ from proxy.calls.translation import prepare
 from proxy.records.timeline import Timeline
 from proxy.services.budgets.admission_gate import Entry
 from proxy.services.budgets.ceilings import Ceilings
-from proxy.store.redis.budget_store import Shared
+from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
-from proxy.store.redis.local_budget_store import Condition, Private, Reserving
+from proxy.store.redis.local_budget_store import BudgetStore, CountersCondition, LocalBudgetStore
 from slo.ceiling import Ceiling
 from slo.reservations import Claim, Granted
 from tests.fakes.admitted import ANSWERED
@@ -44,9 +44,9 @@ async def timed(work: Callable[[int], Awaitable[Any]], rounds: int) -> str:
     return f"{taken[rounds // 2] / 1e3:7.1f} {taken[rounds * 99 // 100] / 1e3:8.1f} µs"
 
 
-async def row(store: Reserving, label: str, counters: int, rounds: int) -> None:
+async def row(store: BudgetStore, label: str, counters: int, rounds: int) -> None:
     """Print what reserving and settling cost with so many counters."""
-    await store.turn(await store.condition(NOW), Condition.WHOLE, NOW)
+    await store.turn(await store.condition(NOW), CountersCondition.WHOLE, NOW)
     claims = [
         Claim(f"{counters}-{each}", 1000, _LIMIT, hard=True, ends=NOW) for each in range(counters)
     ]
@@ -83,13 +83,15 @@ async def leased_row(leased: LeasedCounters, counters: int, rounds: int) -> None
     print(f"leased, {counters} counters: reserve and settle {sorted(taken)[len(taken) // 2]}")
 
 
-async def call_row(store: Reserving, label: str, rounds: int, *, has_ceiling: bool = False) -> None:
+async def call_row(
+    store: BudgetStore, label: str, rounds: int, *, has_ceiling: bool = False
+) -> None:
     """Print what admitting and settling a call that counts in two budgets takes, all in all."""
     office = Office(budget(limit=_LIMIT), budget(name="c", scope="organization", limit=_LIMIT))
     office.admission.counters = store
     ceilings = Ceilings([Ceiling(name="c", limit=_LIMIT)], office.predictor)
     entry = Entry(ceilings if has_ceiling else None, office.admission)
-    await store.turn(await store.condition(NOW), Condition.WHOLE, NOW)
+    await store.turn(await store.condition(NOW), CountersCondition.WHOLE, NOW)
     seal, taken = Seal(b"secret"), []
     for number in range(rounds):
         attempt = office.attempt(number)
@@ -108,7 +110,7 @@ async def call_row(store: Reserving, label: str, rounds: int, *, has_ceiling: bo
     print(f"{label}, {what}, all in all: {p50:.1f} µs, the fastest tenth {p10:.1f}")
 
 
-async def burst(store: Reserving, label: str) -> None:
+async def burst(store: BudgetStore, label: str) -> None:
     """Print how long a thousand reservations at once take."""
     dime = Claim("burst", 10**8, 5 * 10**9, hard=True, ends=NOW)
     began = perf_counter_ns()
@@ -123,12 +125,12 @@ async def burst(store: Reserving, label: str) -> None:
 async def main(*, quick: bool) -> None:
     """Print all rows."""
     rounds = 300 if quick else 5000
-    private = Private()
+    private = LocalBudgetStore()
     for counters in (1, 4, 8):
         await row(private, "in-process", counters, rounds)
     await burst(private, "in-process")
     with prefix() as name:
-        shared = Shared(SERVER, "bench", prefix=name, deadline=10.0)
+        shared = RedisBudgetStore(SERVER, "bench", prefix=name, deadline=10.0)
         for counters in (1, 4, 8):
             await row(shared, "Redis", counters, rounds)
         print(f"Redis, PING: {await timed(lambda _: shared._redis.ping(), rounds)}")

@@ -14,7 +14,7 @@ from time import perf_counter_ns, process_time_ns
 from typing import Any, Final
 
 from proxy.store.redis.objective_state import slot
-from proxy.store.redis.objective_store import Together
+from proxy.store.redis.objective_store import RedisCounters
 from tests.fakes.redis_keys import SERVER, prefix
 
 _BEGUN: Final = 30
@@ -34,7 +34,7 @@ async def timed(work: Callable[[], Awaitable[Any]], rounds: int) -> str:
     return f"{p50:8.0f} {p99:8.0f} µs ({worked / rounds / 1e3:.0f} µs ours)"
 
 
-async def row(store: Together, keys: int, rounds: int) -> None:
+async def row(store: RedisCounters, keys: int, rounds: int) -> None:
     """Print what adding and reading so many keys costs."""
     seconds, _ = await store._redis.time()
     here = slot(seconds)
@@ -61,7 +61,7 @@ async def main(*, quick: bool) -> None:
     """Print all rows."""
     rounds = 50 if quick else 300
     with prefix() as name:
-        store = Together(SERVER, "bench", prefix=name, deadline=10.0)
+        store = RedisCounters(SERVER, "bench", prefix=name, deadline=10.0)
         print(f"PING: {await timed(store._redis.ping, rounds)}")
         for keys in (1, 20, 200):
             await row(store, keys, rounds)

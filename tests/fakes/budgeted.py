@@ -87,7 +87,9 @@ class Budgeted:
         """Nano-dollars of all calls in the ledger."""
         opened = self.gateway.store
         assert opened.drain.flush(20)
-        return sum(each.nanos for each in opened.spendings.of("organization", 0, 2e10).values())
+        return sum(
+            each.nanos for each in opened.spendings.from_rollups("organization", 0, 2e10).values()
+        )
 
 
 async def knock(url: str, key: str) -> int:

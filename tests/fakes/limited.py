@@ -12,7 +12,11 @@ from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
 from proxy.services.budgets.admission import Admission
 from proxy.services.budgets.prediction import Predictor
-from proxy.store.redis.local_budget_store import Condition, Private, StoreLost
+from proxy.store.redis.local_budget_store import (
+    CountersCondition,
+    LocalBudgetStore,
+    StoreUnavailable,
+)
 from slo.budget import Budget, Hold, Unit
 from slo.reservations import Claim, Granted, Level, Refused, Reservations
 from slo.window import Window
@@ -40,7 +44,7 @@ def budget(**fields: Any) -> Budget:
     )
 
 
-class Losable(Private):
+class Losable(LocalBudgetStore):
     """Counters that can be lost.
 
     Attributes:
@@ -66,11 +70,11 @@ class Losable(Private):
     def forget(self) -> None:
         """Lose everything."""
         self._reservations = Reservations()
-        self._condition = Condition.EMPTY
+        self._condition = CountersCondition.EMPTY
 
     def mend(self) -> None:
         """Be whole, as they are."""
-        self._condition = Condition.WHOLE
+        self._condition = CountersCondition.WHOLE
 
     def go_on(self) -> None:
         """Let the reservations arrive that got no answer."""
@@ -92,7 +96,7 @@ class Losable(Private):
         if self.stalls:
             self.stalls -= 1
             self._late.append((name, claims, now, until))
-            raise StoreLost("it does not answer")
+            raise StoreUnavailable("it does not answer")
         await asyncio.sleep(self.delay if only_whole else 0)
         return await super().reserve(name, claims, now, until, only_whole=only_whole)
 
@@ -127,7 +131,7 @@ class Losable(Private):
     async def _found(self) -> None:
         await asyncio.sleep(0)
         if self.is_lost:
-            raise StoreLost("it is away")
+            raise StoreUnavailable("it is away")
 
 
 class Office:

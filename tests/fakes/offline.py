@@ -22,7 +22,7 @@ def offline_store(folder: Path) -> tuple[Store, str]:
         confirmed_at=1.0,
         secret=before.secret,
         teams=1,
-        keys=msgspec.Raw(msgspec.json.encode(list(before.keyring.known().items()))),
+        keys=msgspec.Raw(msgspec.json.encode(list(before.keyring.cached_keys().items()))),
     )
     before.close(10)
     return Store.open_offline(url, folder / "journal", Mode.AUTO, known), key

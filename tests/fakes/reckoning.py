@@ -6,10 +6,10 @@ from datetime import date
 from sqlalchemy import func, select
 
 from dashboards.reports import Period
-from proxy.store.journal.segments import listed
+from proxy.store.journal.segments import list_segments
 from proxy.store.sql import schema
-from proxy.store.sql.database import open_database, reading
-from proxy.store.sql.ledger import Ledger
+from proxy.store.sql.database import open_database, read_transaction
+from proxy.store.sql.ledger import ReceiptLedger
 from proxy.store.sql.reports import LedgerReports
 from tests.fakes.load import Load
 from tests.fakes.served import Served
@@ -51,9 +51,9 @@ def reckoned(gateway: Served, load: Load) -> Reckoning:
     sums |= {name: func.coalesce(func.sum(calls[name]), 0) for name in ("list_nanos", "cost_nanos")}
     finals = select(calls.call_id).where(calls.final == 1).group_by(calls.call_id)
     try:
-        ledger = Ledger(engine, gateway.folder / "journal")
+        ledger = ReceiptLedger(engine, gateway.folder / "journal")
         (spend,) = LedgerReports(engine).spend(_EVER, ())
-        with reading(engine) as connection:
+        with read_transaction(engine) as connection:
             folded = connection.execute(select(*(sums[name].label(name) for name in sums))).one()
             twice = len(connection.execute(finals.having(func.count() > 1)).all())
         rolled = {"calls": spend.calls, "attempts": spend.attempts}
@@ -62,14 +62,14 @@ def reckoned(gateway: Served, load: Load) -> Reckoning:
         return Reckoning(
             delivered=len(load.delivered),
             kept=ledger.count_calls(),
-            lost=ledger.lacks(load.delivered),
+            lost=ledger.missing_calls(load.delivered),
             doubled=twice,
             adrift={
                 name: (int(getattr(folded, name)), rolled[name])
                 for name in sums
                 if int(getattr(folded, name)) != rolled[name]
             },
-            undrained=len(listed(gateway.folder / "journal")),
+            undrained=len(list_segments(gateway.folder / "journal")),
         )
     finally:
         engine.dispose()

@@ -7,10 +7,10 @@ from typing import Any, cast
 from sqlalchemy.exc import OperationalError
 
 from proxy.services.objectives.objective_state import Track, track
+from proxy.services.objectives.replica_sync import Steering
 from proxy.services.objectives.router import Wheel
-from proxy.services.objectives.steering import Steering
-from proxy.store.redis.local_budget_store import StoreLost
-from proxy.store.redis.local_objective_store import Alone, Counters
+from proxy.store.redis.local_budget_store import StoreUnavailable
+from proxy.store.redis.local_objective_store import LocalCounters, ObjectiveCounters
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Alert
@@ -50,7 +50,7 @@ class Losable:
             return found
 
         async def lost(*_: Any) -> Any:
-            raise StoreLost("it is away")
+            raise StoreUnavailable("it is away")
 
         return lost
 
@@ -71,13 +71,13 @@ class Kept:
             raise OperationalError("", {}, Exception("away"))
         return question(*args)
 
-    def held(self, now: float) -> Mapping[str, PinRow]:
+    def current_pins(self, now: float) -> Mapping[str, PinRow]:
         return {name: pin for name, pin in self.pinned.items() if pin.until > now}
 
-    def open(self, most: int) -> list[Alert]:
+    def open_alerts(self, most: int) -> list[Alert]:
         return [alert for alert in self.alerts.values() if alert.is_open][:most]
 
-    def ended(self, ids: list[str]) -> set[str]:
+    def ended_ids(self, ids: list[str]) -> set[str]:
         return {id_ for id_ in ids if id_ in self.alerts and not self.alerts[id_].is_open}
 
 
@@ -91,7 +91,7 @@ class Replica:
         self.wheel = Wheel(world.tracks, town())
         self.steering = Steering(
             self.wheel,
-            cast(Counters, self.counters),
+            cast(ObjectiveCounters, self.counters),
             opened=cast(Store, world.kept),
             now=lambda: world.now,
             say=self._say,
@@ -119,10 +119,10 @@ class Replica:
 class World:
     """Replicas that share counters, a store and a clock."""
 
-    def __init__(self, *objectives: Objective, counters: Counters | None = None) -> None:
+    def __init__(self, *objectives: Objective, counters: ObjectiveCounters | None = None) -> None:
         self.now = START
         self.tracks = tracks(*objectives)
-        self.counters: Counters = counters or Alone(lambda: self.now)
+        self.counters: ObjectiveCounters = counters or LocalCounters(lambda: self.now)
         self.kept = Kept()
 
     def replica(self, who: str) -> Replica:
@@ -130,7 +130,7 @@ class World:
 
     def forget(self) -> None:
         """The counters lose all they kept."""
-        self.counters = Alone(lambda: self.now)
+        self.counters = LocalCounters(lambda: self.now)
 
     async def goes_on(
         self, seconds: float, *replicas: Replica, good: int = 0, bad: int = 0, level: int = 0

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from proxy.store.redis.budget_store import Shared
+from proxy.store.redis.budget_store import RedisBudgetStore
 from slo.reservations import Claim, Granted
 from tests.fakes.redis_keys import SERVER
 
@@ -48,12 +48,16 @@ def tell(process: "subprocess.Popen[str]") -> None:
     process.stdin.flush()
 
 
-def opened(prefix: str, *, trusts_callers: bool = False) -> Shared:
+def opened(prefix: str, *, trusts_callers: bool = False) -> RedisBudgetStore:
     """The counters that the processes reserve from."""
-    return Shared(SERVER, ORGANIZATION, prefix=prefix, deadline=30.0, trusts_callers=trusts_callers)
+    return RedisBudgetStore(
+        SERVER, ORGANIZATION, prefix=prefix, deadline=30.0, trusts_callers=trusts_callers
+    )
 
 
-def asked(prefix: str, story: Callable[[Shared], Awaitable[Any]], *, trusts: bool = False) -> Any:
+def asked(
+    prefix: str, story: Callable[[RedisBudgetStore], Awaitable[Any]], *, trusts: bool = False
+) -> Any:
     """What the story returns of the counters that start with this prefix."""
 
     async def play() -> Any:

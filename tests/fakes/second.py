@@ -102,7 +102,7 @@ class Second:
         """What the ledger holds of a call."""
         store = self.gateway.store
         assert store.drain.flush(20)
-        return store.ledger.receipt(call_id, self.team)
+        return store.ledger.call_receipts(call_id, self.team)
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from proxy.store.redis.objective_store import Together
+from proxy.store.redis.objective_store import RedisCounters
 from tests.fakes.redis_keys import SERVER
 
 ORGANIZATION = "acme"
@@ -22,9 +22,9 @@ class Watch:
         return self.now
 
 
-def opened(prefix: str) -> Together:
+def opened(prefix: str) -> RedisCounters:
     """What the processes share."""
-    return Together(SERVER, ORGANIZATION, prefix=prefix, deadline=30.0)
+    return RedisCounters(SERVER, ORGANIZATION, prefix=prefix, deadline=30.0)
 
 
 @contextmanager

@@ -159,7 +159,7 @@ async def studio(folder: Path, recorded: Mapping[str, Tape]) -> AsyncIterator[St
             _, key = store.teams.create_key(team.id, "first", now=1_790_000_000.0)
 
             def receipts(call_id: str) -> Any:
-                return store.ledger.receipt(call_id, team.id)
+                return store.ledger.call_receipts(call_id, team.id)
 
             yield Studio(url=url, key=key, player=player, heard=player.heard, receipts=receipts)
             assert store.drain.flush(20)

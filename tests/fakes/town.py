@@ -85,7 +85,7 @@ class Town:
         store = self.gateway.store
         assert store.drain.flush(20)
         team = store.teams.all()[0]
-        return store.ledger.receipt(call_id, team.id)
+        return store.ledger.call_receipts(call_id, team.id)
 
     def all_receipts(self) -> list[Receipt]:
         """Everything the ledger holds, by call and attempt."""
@@ -95,7 +95,7 @@ class Town:
         with closing(sqlite3.connect(self.folder / "gateway" / "thriftgate.db")) as database:
             rows = database.execute("SELECT DISTINCT call_id FROM calls ORDER BY call_id")
             ids = [call_id for (call_id,) in rows]
-        return [one for call_id in ids for one in store.ledger.receipt(call_id, team.id)]
+        return [one for call_id in ids for one in store.ledger.call_receipts(call_id, team.id)]
 
     def of_feature(self, feature: str, calls: int = 1) -> list[Receipt]:
         """The receipts of a feature, once that many calls have ended."""

@@ -23,7 +23,7 @@ from proxy.records.feature_mode import Mode
 from proxy.records.receipt import Receipt
 from proxy.settings import Settings
 from proxy.store.sql import schema
-from proxy.store.sql.database import reading
+from proxy.store.sql.database import read_transaction
 from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import LabSettings, Simulated
 from proxy.tools.simulator.server import serving
@@ -109,15 +109,15 @@ class Virtual:
         """All that the ledger holds, by call and attempt."""
         store = self.gateway.store
         assert store.drain.flush(30)
-        with reading(store.ledger._engine) as connection:
+        with read_transaction(store.ledger._engine) as connection:
             ids = list(connection.execute(select(schema.calls.c.call_id).distinct()).scalars())
-        return [one for each in sorted(ids) for one in store.ledger.receipt(each, self.team)]
+        return [one for each in sorted(ids) for one in store.ledger.call_receipts(each, self.team)]
 
     def finals(self) -> dict[str, str]:
         """Why each call was moved, by its id, as its one final receipt says."""
         store, calls = self.gateway.store, schema.calls.c
         assert store.drain.flush(30)
-        with reading(store.ledger._engine) as connection:
+        with read_transaction(store.ledger._engine) as connection:
             rows = connection.execute(select(calls.call_id, calls.moved).where(calls.final)).all()
         found = {call: moved or "" for call, moved in rows}
         assert len(found) == len(rows)
@@ -125,7 +125,7 @@ class Virtual:
 
     def alerts(self) -> list[Alert]:
         """All that was told, in the order it began."""
-        with reading(self.gateway.store.outbox._engine) as connection:
+        with read_transaction(self.gateway.store.outbox._engine) as connection:
             texts = connection.execute(select(schema.alerts.c.text)).scalars()
             found = [msgspec.json.decode(text, type=Alert) for text in texts]
         return sorted(found, key=lambda alert: alert.began)

@@ -144,7 +144,7 @@ def test_leaving_drains_the_journal_and_ends_every_thread(settings):
     try:
         team = store.teams.all()[0].id
         for n in range(50):
-            assert len(store.ledger.receipt(a_receipt(n).call_id, team)) == 1
+            assert len(store.ledger.call_receipts(a_receipt(n).call_id, team)) == 1
     finally:
         assert store.close(5)
 
@@ -194,7 +194,7 @@ def test_old_receipts_are_dropped_while_it_runs(settings):
 def test_a_receipt_that_cannot_be_read_now_is_worth_a_retry(settings):
     class Away(Store):
         async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
-            if question == self.ledger.receipt:
+            if question == self.ledger.call_receipts:
                 raise OperationalError("SELECT", {}, OSError("away"))
             return await super().ask(question, *args, **kwargs)
 

@@ -103,7 +103,7 @@ def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspe
         town.lab.sleep = slow
         found = asyncio.run(evening(town, seed))
         town.costs()
-        spent = town.gateway.store.spendings.of_calls("user", 0, 2e10).by
+        spent = town.gateway.store.spendings.from_receipts("user", 0, 2e10).by
 
     most = max(each.nanos for each in spent.values())
     assert 0.95 * LIMIT < most <= LIMIT

@@ -86,7 +86,7 @@ def test_a_thousand_calls_to_four_processes_get_five_dollars_and_no_more(four):
     store = Store.open(gateways[0].database_url, gateways[0].folder / "journal")
     try:
         assert store.ledger.count_calls() == 1000
-        assert store.spendings.of("team", 0, 2e10)["acme"].nanos <= 5_000_000_000
+        assert store.spendings.from_rollups("team", 0, 2e10)["acme"].nanos <= 5_000_000_000
     finally:
         store.close(5)
 

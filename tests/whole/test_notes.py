@@ -83,7 +83,7 @@ async def worked(folder: Path, server: Server, calls: list[int]) -> list[str]:
                 parts += 1
                 await noted(settings.folder, parts)
         assert running.store.drain.flush(10)
-        (journeys,) = running.store.foldings.sums(0.0)
+        (journeys,) = running.store.foldings.totals(0.0)
         assert sorted(running.store.reports.features(team.id)) == [
             "journeys",
             "journeys/compaction",

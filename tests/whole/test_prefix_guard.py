@@ -86,7 +86,7 @@ def test_a_feature_made_dearer_passes_through_within_fifty_calls_and_people_are_
     place = Place(here.team, FEATURE, model.partition("-")[0])
     assert "more than the same calls" in suspension(here, place)
     store = here.gateway.store
-    (alert,) = in_time(lambda: store.outbox.open(10))
+    (alert,) = in_time(lambda: store.outbox.open_alerts(10))
     assert alert.kind == "planning"
     assert f"thriftgate layout resume {here.team} {FEATURE}" in alert.mend
 

@@ -9,7 +9,7 @@ import msgspec
 from proxy.services.alerts import alertmanager, notices, slack, webhook
 from proxy.services.alerts.http_sender import Message, Telling
 from proxy.services.alerts.notices import Notice
-from proxy.store.sql.outbox import Letter
+from proxy.store.sql.outbox import OutboxMessage
 from slo.alert import Alert, identity
 from slo.alerting import MOST, Group, repeated
 from slo.promises.sinks import Sink, SinkKind
@@ -39,7 +39,9 @@ class Outlet(msgspec.Struct, frozen=True):
         """Its name alone."""
         return f"Outlet({self.sink.name})"
 
-    def message(self, group: Group, letters: Sequence[Letter], at: float) -> Message | Notice:
+    def message(
+        self, group: Group, letters: Sequence[OutboxMessage], at: float
+    ) -> Message | Notice:
         """What the sink is told of a group.
 
         Args:

@@ -168,7 +168,7 @@ class Alerts:
         """Write down what was queued first; it stays queued if it cannot be."""
         batch = [self._waiting[n] for n in range(min(len(self._waiting), _BATCH))]
         due = together(self._now())
-        _logged(await self._opened.ask(self._outbox.put, batch, self._least, due))
+        _logged(await self._opened.ask(self._outbox.add, batch, self._least, due))
         for _ in batch:
             self._waiting.popleft()
 

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from proxy.services.alerts.breaker import Breaker, pause
 from proxy.services.alerts.configured_sinks import Outlet
 from proxy.services.alerts.http_sender import DEADLINE, NotTaken, Post
-from proxy.store.sql.outbox import Letter
+from proxy.store.sql.outbox import OutboxMessage
 from proxy.store.store import Store
 from slo.alerting import MOST, Group, grouped
 
@@ -68,7 +68,7 @@ class Teller:
         if not self._breaker.admits(began):
             return
         name = self._outlet.sink.name
-        letters = await self._opened.ask(self._outbox.due, name, began, MOST, LEASE)
+        letters = await self._opened.ask(self._outbox.claim_due, name, began, MOST, LEASE)
         left = {letter.alert.id: letter for letter in letters}
         for group in _groups(letters, self._outlet.most):
             if self._now() > began + LEASE - 2 * DEADLINE:
@@ -84,7 +84,7 @@ class Teller:
             for letter in told:
                 del left[letter.alert.id]
 
-    async def _sent(self, group: Group, letters: Sequence[Letter]) -> None:
+    async def _sent(self, group: Group, letters: Sequence[OutboxMessage]) -> None:
         """Tell the sink of a group.
 
         Raises:
@@ -94,16 +94,16 @@ class Teller:
         message = await ask(outlet.message, group, letters, self._now())
         await self._post.send(outlet.url, message)
         self._breaker.succeeded()
-        await ask(self._outbox.sent, letters, self._now(), outlet.again)
+        await ask(self._outbox.mark_sent, letters, self._now(), outlet.again)
 
-    async def _leave_alone(self, letters: Sequence[Letter], why: NotTaken) -> None:
+    async def _leave_alone(self, letters: Sequence[OutboxMessage], why: NotTaken) -> None:
         """Try again later, with all that is left: it is the sink's fault."""
         until = self._breaker.failed(self._now(), why.retry_after)
         if self._breaker.failures == 1:
             _log.warning("The sink `%s` is left alone for a while: %s", self._outlet.sink.name, why)
-        await self._opened.ask(self._outbox.failed, letters, str(why), until)
+        await self._opened.ask(self._outbox.mark_failed, letters, str(why), until)
 
-    async def _refused(self, letters: Sequence[Letter], why: NotTaken) -> None:
+    async def _refused(self, letters: Sequence[OutboxMessage], why: NotTaken) -> None:
         """Try again with each letter by itself, not for ever: it is the fault of what one says."""
         self._breaker.succeeded()
         now, name = self._now(), self._outlet.sink.name
@@ -112,10 +112,12 @@ class Teller:
             due = None if tries >= TRIES else now + pause(tries, f"{self._salt}/{letter.alert.id}")
             if due is None:
                 _log.error("The sink `%s` will not have %r: %s", name, letter.alert.title, why)
-            await self._opened.ask(self._outbox.failed, [letter], str(why), due, is_refused=True)
+            await self._opened.ask(
+                self._outbox.mark_failed, [letter], str(why), due, is_refused=True
+            )
 
 
-def _groups(letters: Sequence[Letter], most: int) -> list[Group]:
+def _groups(letters: Sequence[OutboxMessage], most: int) -> list[Group]:
     """The messages to send; what was refused before is sent by itself: it may be one's fault."""
     fresh = [letter.alert for letter in letters if not letter.tries]
     refused = [letter.alert for letter in letters if letter.tries]

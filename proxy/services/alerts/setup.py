@@ -16,7 +16,7 @@ from proxy.services.alerts.dispatch import Alerts
 from proxy.services.alerts.http_sender import Post
 from proxy.services.alerts.notifier import cause
 from proxy.settings import upstream_keys
-from proxy.store.sql.outbox import MOST
+from proxy.store.sql.outbox import MAX_ALERTS
 from proxy.store.store import Store
 from slo.alert import outdated, resolved
 from slo.budget import Budget
@@ -96,7 +96,7 @@ async def _review_once_online(
 async def _review(alerts: Alerts, budgets: Sequence[Budget], opened: Store, now: float) -> None:
     """End what is open about budgets that are promised no more."""
     try:
-        found = await opened.ask(opened.outbox.open, MOST)
+        found = await opened.ask(opened.outbox.open_alerts, MAX_ALERTS)
     except SQLAlchemyError as error:
         _log.warning("Open alerts stay as they are: %s", cause(error))
         return

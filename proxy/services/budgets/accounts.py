@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from proxy.store.sql.spendings import MOST, Listed, Spending, Spendings
+from proxy.store.sql.spendings import MAX_NAMES, NamedSpendings, Spending, Spendings
 from slo import window
 from slo.budget import EVERY, LABEL, Budget, Unit
 from slo.window import Window
@@ -55,7 +55,7 @@ class Accounts:
     def __init__(self, spendings: Spendings) -> None:
         self._spendings = spendings
         self._asked_for: tuple[float, float | None] = (float("-inf"), None)
-        self._read: dict[tuple[_Source, str, Window], Listed] = {}
+        self._read: dict[tuple[_Source, str, Window], NamedSpendings] = {}
         self._pasts: dict[tuple[_Source, str], _Past] = {}
 
     def of(self, budget: Budget, now: float, ended_before: float | None = None) -> Account:
@@ -85,7 +85,7 @@ class Accounts:
             found.is_whole,
         )
 
-    def _listed(self, source: _Source, scope: str, kind: Window) -> Listed:
+    def _listed(self, source: _Source, scope: str, kind: Window) -> NamedSpendings:
         now, ended_before = self._asked_for
         start, end = window.opens(kind, now), window.closes(kind, now)
         if kind is not Window.MONTH:
@@ -93,7 +93,7 @@ class Accounts:
         yesterday = window.opens(Window.DAY, now) - _DAY
         past = self._past(source, scope, start, max(start, yesterday))
         last = self._asked(source, scope, (past.end, end), ended_before)
-        return Listed(_sum(past.by, last.by), past.is_whole and last.is_whole)
+        return NamedSpendings(_sum(past.by, last.by), past.is_whole and last.is_whole)
 
     def _past(self, source: _Source, scope: str, start: float, until: float) -> _Past:
         past = self._pasts.get((source, scope))
@@ -107,10 +107,12 @@ class Accounts:
 
     def _asked(
         self, source: _Source, scope: str, times: tuple[float, float], ended_before: float | None
-    ) -> Listed:
+    ) -> NamedSpendings:
         if source == "rollups":
-            return Listed(self._spendings.of(scope, *times, ended_before), is_whole=True)
-        return self._spendings.of_calls(scope, *times, ended_before)
+            return NamedSpendings(
+                self._spendings.from_rollups(scope, *times, ended_before), is_whole=True
+            )
+        return self._spendings.from_receipts(scope, *times, ended_before)
 
 
 def _source(budget: Budget) -> _Source:
@@ -132,9 +134,9 @@ def _sum(some: dict[str, Spending], others: dict[str, Spending]) -> dict[str, Sp
             before.tokens + each.tokens,
             before.requests + each.requests,
         )
-    if len(found) <= MOST:
+    if len(found) <= MAX_NAMES:
         return found
-    return dict(nlargest(MOST, found.items(), key=lambda item: item[1].nanos))
+    return dict(nlargest(MAX_NAMES, found.items(), key=lambda item: item[1].nanos))
 
 
 def _amount(unit: Unit, spending: Spending) -> int:

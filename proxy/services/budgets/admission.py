@@ -46,7 +46,7 @@ from proxy.services.budgets.reservation_requests import (
     unseen,
     used,
 )
-from proxy.store.redis.local_budget_store import Emptied, Reserving, StoreLost
+from proxy.store.redis.local_budget_store import BudgetStore, CountersReset, StoreUnavailable
 from proxy.store.sql.spendings import ended_at
 from slo.alert import Alert
 from slo.alerting import Thresholds
@@ -130,7 +130,7 @@ class Admission:
     def __init__(
         self,
         budgets: Collection[Budget],
-        store: Reserving,
+        store: BudgetStore,
         *,
         predictor: Predictor,
         seal: Seal,
@@ -211,7 +211,7 @@ class Admission:
             try:
                 for key, each in list(self._open.items()):
                     await self._keep(key, each)
-            except StoreLost as error:
+            except StoreUnavailable as error:
                 _log.warning("What calls hold was not extended: %s", error)
 
     async def drained(self) -> None:
@@ -270,9 +270,9 @@ class Admission:
             return self._unseen(opened)
         try:
             levels = await self._asked_twice(opened)
-        except Emptied:
+        except CountersReset:
             return self._unseen(opened)
-        except StoreLost as error:
+        except StoreUnavailable as error:
             self._lost_until = self._now() + _PAUSE
             _log.warning("Budgets are not counted just now: %s", error)
             return self._unseen(opened)
@@ -289,7 +289,7 @@ class Admission:
         """What the counters say; a busy machine may miss one deadline, and it is held once."""
         try:
             return await self._asked(opened)
-        except StoreLost:
+        except StoreUnavailable:
             opened.is_uncertain = True
             return await self._asked(opened)
 

@@ -7,7 +7,7 @@ from proxy.calls.ports import Admitted, Elsewhere
 from proxy.calls.settlement import Attempt
 from proxy.providers.port import Prepared
 from proxy.records.receipt import Receipt
-from proxy.store.redis.local_budget_store import Reserving
+from proxy.store.redis.local_budget_store import BudgetStore
 
 
 class Ceilings(Protocol):
@@ -51,7 +51,7 @@ class Entry:
         self,
         ceilings: Ceilings | None,
         budgets: Budgets | None,
-        counters: Reserving | None = None,
+        counters: BudgetStore | None = None,
     ) -> None:
         self.counters = counters
         self._ceilings = ceilings

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from proxy.calls.ports import Tasks
-from proxy.store.redis.local_budget_store import Reserving, StoreLost
+from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
 
 _log = logging.getLogger("thriftgate.budgets")
 
@@ -50,7 +50,7 @@ class BackgroundSettlement:
     """
 
     def __init__(
-        self, counters: Callable[[], Reserving], tasks: Tasks, now: Callable[[], float]
+        self, counters: Callable[[], BudgetStore], tasks: Tasks, now: Callable[[], float]
     ) -> None:
         self._counters = counters
         self._tasks = tasks
@@ -89,14 +89,14 @@ class BackgroundSettlement:
         while self._settling:
             await asyncio.wait(set(self._settling.values()))
         self._is_drained = True
-        with suppress(StoreLost):
+        with suppress(StoreUnavailable):
             await self._settle_waiting()
 
     async def _settle(self, name: str, amounts: Mapping[str, int], ended: float) -> None:
         for wait in (*_SETTLE_RETRY_DELAYS_S, None):
             try:
                 await self._counters().settle(name, amounts, self._now(), ended)
-            except StoreLost as error:
+            except StoreUnavailable as error:
                 if wait is None:
                     _log.warning("What %s used is not counted yet: %s", name, error)
                     self._repeat(name, _Unsettled(amounts, ended))
@@ -116,7 +116,7 @@ class BackgroundSettlement:
     async def _repeat_all(self) -> None:
         """Settle what waits for it until nothing does; once, where the gateway is at its end."""
         while True:
-            with suppress(StoreLost):
+            with suppress(StoreUnavailable):
                 await self._settle_waiting()
             if not self._unsettled or self._is_drained:
                 return

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from proxy.services.budgets.accounts import Accounts, is_compared
-from proxy.store.redis.local_budget_store import Reserving
+from proxy.store.redis.local_budget_store import BudgetStore
 from slo.budget import EVERY, Budget, counter
 from slo.reservations import Level
 
@@ -54,7 +54,7 @@ def known(accounts: Accounts, budget: Budget, now: float, most: int | None = Non
     return rows or unknown(budget)
 
 
-async def said(store: Reserving, budget: Budget, rows: list[Row], now: float) -> list[Row]:
+async def said(store: BudgetStore, budget: Budget, rows: list[Row], now: float) -> list[Row]:
     """What the counters say of these; the rows as they are where they name nobody.
 
     Raises:
@@ -63,7 +63,7 @@ async def said(store: Reserving, budget: Budget, rows: list[Row], now: float) ->
     return await _said(store, _names(budget, rows, now), now) or rows
 
 
-async def counted(store: Reserving, budget: Budget, rows: list[Row], now: float) -> list[Row]:
+async def counted(store: BudgetStore, budget: Budget, rows: list[Row], now: float) -> list[Row]:
     """What the counters say of these, and of those that the ledger does not know.
 
     Counters that are this process's own cannot be asked whom they know besides. Of Redis all keys
@@ -72,18 +72,18 @@ async def counted(store: Reserving, budget: Budget, rows: list[Row], now: float)
     Raises:
         StoreLost: The counters are out of reach.
     """
-    from proxy.store.redis.budget_store import Shared  # noqa: PLC0415 - the same
+    from proxy.store.redis.budget_store import RedisBudgetStore  # noqa: PLC0415 - the same
     from proxy.store.redis.leased_counters import LeasedCounters  # noqa: PLC0415 - it imports Redis
 
     names = _names(budget, rows, now)
-    if isinstance(store, Shared | LeasedCounters) and not _is_one(budget):
+    if isinstance(store, RedisBudgetStore | LeasedCounters) and not _is_one(budget):
         start = counter(budget, "", now)
         for name in await store.named(start, _LOOKED_AT):
             names.setdefault(name, name.removeprefix(start))
     return await _said(store, names, now) or rows
 
 
-async def levels(store: Reserving, counters: list[str], now: float) -> list[Level]:
+async def levels(store: BudgetStore, counters: list[str], now: float) -> list[Level]:
     """What the counters say, asked in batches.
 
     Raises:
@@ -109,7 +109,7 @@ def _names(budget: Budget, rows: list[Row], now: float) -> dict[str, str]:
     }
 
 
-async def _said(store: Reserving, names: dict[str, str], now: float) -> list[Row]:
+async def _said(store: BudgetStore, names: dict[str, str], now: float) -> list[Row]:
     """What counters of these names say."""
     found = zip(names.values(), await levels(store, list(names), now), strict=True)
     return [Row(whose, level.spent, level.held) for whose, level in found]

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from proxy.settings import Settings
-from proxy.store.redis.local_budget_store import Private, Reserving, StoreLost
+from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore, StoreUnavailable
 
 if TYPE_CHECKING:
     from proxy.store.redis.leased_counters import LeasedCounters
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 _REACHED: Final = 1.0
 
 
-def counters(settings: Settings, opened: "Store") -> Reserving:
+def counters(settings: Settings, opened: "Store") -> BudgetStore:
     """Where budgets are counted.
 
     Raises:
         ValueError: If THRIFTGATE_REDIS_URL is none.
     """
     if not settings.redis_url:
-        return Private()
-    from proxy.store.redis.budget_store import Shared  # noqa: PLC0415 - it imports Redis
+        return LocalBudgetStore()
+    from proxy.store.redis.budget_store import RedisBudgetStore  # noqa: PLC0415 - it imports Redis
 
-    return Shared(settings.redis_url, blake2b(opened.secret, digest_size=8).hexdigest())
+    return RedisBudgetStore(settings.redis_url, blake2b(opened.secret, digest_size=8).hexdigest())
 
 
-def leased(store: Reserving, now: Callable[[], float]) -> "LeasedCounters | None":
+def leased(store: BudgetStore, now: Callable[[], float]) -> "LeasedCounters | None":
     """The same counters with leases, where they are Redis's; None where they are not.
 
     Args:
@@ -40,10 +40,10 @@ def leased(store: Reserving, now: Callable[[], float]) -> "LeasedCounters | None
     """
     if not store.is_shared:
         return None
-    from proxy.store.redis.budget_store import Shared  # noqa: PLC0415 - the same
+    from proxy.store.redis.budget_store import RedisBudgetStore  # noqa: PLC0415 - the same
     from proxy.store.redis.leased_counters import LeasedCounters  # noqa: PLC0415 - it imports Redis
 
-    return LeasedCounters(store, now) if isinstance(store, Shared) else None
+    return LeasedCounters(store, now) if isinstance(store, RedisBudgetStore) else None
 
 
 def check_counters(settings: Settings) -> None:
@@ -53,9 +53,9 @@ def check_counters(settings: Settings) -> None:
         ValueError: If THRIFTGATE_REDIS_URL is no such URL.
     """
     if settings.redis_url:
-        from proxy.store.redis.budget_store import Shared  # noqa: PLC0415 - it imports Redis
+        from proxy.store.redis.budget_store import RedisBudgetStore  # noqa: PLC0415 - it imports Redis
 
-        Shared(settings.redis_url, "check")
+        RedisBudgetStore(settings.redis_url, "check")
 
 
 async def away(settings: Settings) -> str:
@@ -66,12 +66,12 @@ async def away(settings: Settings) -> str:
     """
     if not settings.redis_url:
         return ""
-    from proxy.store.redis.objective_store import Together  # noqa: PLC0415 - it imports Redis
+    from proxy.store.redis.objective_store import RedisCounters  # noqa: PLC0415 - it imports Redis
 
-    shared = Together(settings.redis_url, "check", deadline=_REACHED)
+    shared = RedisCounters(settings.redis_url, "check", deadline=_REACHED)
     try:
         await shared.standings()
-    except StoreLost as error:
+    except StoreUnavailable as error:
         return str(error)
     finally:
         await shared.aclose()

@@ -28,7 +28,7 @@ from proxy.providers.port import Prepared
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.budgets import clamps
 from proxy.services.budgets.pricing import Alternative, Prediction, priced, served
-from proxy.store.sql.answers import Answer
+from proxy.store.sql.answers import PastAnswer
 from slo.hold import Need, Output, Quote, output
 from slo.lengths import Lengths
 
@@ -114,7 +114,7 @@ class Predictor:
         self._calls: OrderedDict[str, _Known] = OrderedDict()
         self._siblings: dict[str, tuple[Model, ...]] = {}
 
-    async def begin(self, last: Callable[[], Awaitable[Iterable[Answer]]]) -> None:
+    async def begin(self, last: Callable[[], Awaitable[Iterable[PastAnswer]]]) -> None:
         """Learn how long the answers were that the ledger holds; without it, nothing.
 
         Args:
@@ -341,7 +341,7 @@ def _cached(attempt: Attempt, tokens: int) -> int:
     return min(attempt.planned.evidence.expected.scaled(tokens).tokens, tokens)
 
 
-def _learned(answers: Iterable[Answer]) -> Lengths:
+def _learned(answers: Iterable[PastAnswer]) -> Lengths:
     """How long answers were, by team, feature and model, and by model."""
     lengths = Lengths()
     for each in answers:

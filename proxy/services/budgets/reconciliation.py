@@ -40,7 +40,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.services.budgets.accounts import Accounts, is_compared
-from proxy.store.redis.local_budget_store import Condition, Reserving, StoreLost
+from proxy.store.redis.local_budget_store import BudgetStore, CountersCondition, StoreUnavailable
 from proxy.store.store import Store
 from slo import alert
 from slo.budget import Budget, Unit, counter
@@ -70,7 +70,7 @@ _MISSED: Final = 5.0
 _SHARED: Final = 5.0
 #: Seconds that the ledger gets to take up what this process has written down for it.
 _FLUSH: Final = 5.0
-_LACKING: Final = (Condition.EMPTY, Condition.MENDING)
+_LACKING: Final = (CountersCondition.EMPTY, CountersCondition.REPAIRING)
 
 
 class _Behind(Exception):
@@ -109,7 +109,7 @@ class Reconciler(Collector):
     def __init__(
         self,
         budgets: Collection[Budget],
-        counters: Reserving,
+        counters: BudgetStore,
         opened: Store,
         now: Callable[[], float],
     ) -> None:
@@ -136,7 +136,7 @@ class Reconciler(Collector):
 
     async def begin(self) -> None:
         """Give counters that nobody has begun yet what the ledger knows."""
-        is_new = await self._stand() is Condition.EMPTY
+        is_new = await self._stand() is CountersCondition.EMPTY
         await self._looked(is_empty=is_new, restores=is_new)
 
     async def run(self) -> None:
@@ -147,13 +147,15 @@ class Reconciler(Collector):
 
     async def _watch(self) -> None:
         """Look when counters come back, are empty, or have not been looked at for long."""
-        before: Condition | None = Condition.WHOLE
+        before: CountersCondition | None = CountersCondition.WHOLE
         rest = SETTLED
         while True:
             await asyncio.sleep(_GLANCE)
             stand = await self._stand()
             rest -= _GLANCE
-            is_new = stand is Condition.EMPTY or (stand is not before and before not in _LACKING)
+            is_new = stand is CountersCondition.EMPTY or (
+                stand is not before and before not in _LACKING
+            )
             if stand is None and before is not None:
                 self._away_since = self._now()
             elif is_new and self._counters.is_shared:
@@ -163,18 +165,18 @@ class Reconciler(Collector):
             self._is_away = stand is None
             before = stand
 
-    def _note(self, stand: Condition | None, before: Condition | None) -> None:
+    def _note(self, stand: CountersCondition | None, before: CountersCondition | None) -> None:
         """Note whether the counters lost anything, now that their mark says another thing."""
         was_away = before is None and self._now() > self._away_since + _MISSED
         if stand in _LACKING or was_away:
             self._recovers, self._checkpoint = True, None
-            is_begun = stand is Condition.MENDING and not was_away
+            is_begun = stand is CountersCondition.REPAIRING and not was_away
             self._shares = CHECKPOINT_TTL_S if is_begun else _SHARED
 
-    async def _looked_at(self, stand: Condition | None) -> float:
+    async def _looked_at(self, stand: CountersCondition | None) -> float:
         """Compare, and restore what was lost; seconds until the next look."""
         self._is_lacking = stand in _LACKING
-        is_empty = stand is Condition.EMPTY
+        is_empty = stand is CountersCondition.EMPTY
         if stand is None or not (self._recovers or self._is_lacking):
             await self._looked()
             return SETTLED if stand is None else _EVERY
@@ -194,8 +196,8 @@ class Reconciler(Collector):
         """Say again and again of counters that are whole that they are."""
         while True:
             await asyncio.sleep(_RENEWED)
-            with suppress(StoreLost):
-                await self._turn(Condition.WHOLE, Condition.WHOLE)
+            with suppress(StoreUnavailable):
+                await self._turn(CountersCondition.WHOLE, CountersCondition.WHOLE)
 
     async def look(self, *, at_once: bool = False) -> None:
         """Compare now.
@@ -270,7 +272,7 @@ class Reconciler(Collector):
             for each in await self._opened.ask(self._read, now, None, new):
                 for batch in _batches(each.by):
                     await self._counters.lift(batch, self._now())
-        except (SQLAlchemyError, StoreLost, _Behind) as error:
+        except (SQLAlchemyError, StoreUnavailable, _Behind) as error:
             _log.warning("New budgets were not compared with the ledger yet: %s", error)
 
     def _read(
@@ -329,11 +331,11 @@ class Reconciler(Collector):
             amount = alert.amount(budget.unit, given)
             _log.log(level, "The budget %s was given %s that the ledger knows", budget.name, amount)
 
-    async def _stand(self) -> Condition | None:
+    async def _stand(self) -> CountersCondition | None:
         """What the counters' mark says; None while they are away."""
         try:
             return await self._counters.condition(self._now())
-        except StoreLost:
+        except StoreUnavailable:
             return None
 
     async def _looked(
@@ -348,7 +350,7 @@ class Reconciler(Collector):
         """
         try:
             if is_empty:
-                await self._turn(Condition.EMPTY, Condition.MENDING)
+                await self._turn(CountersCondition.EMPTY, CountersCondition.REPAIRING)
             if begins:
                 await self._begin_checkpoint()
             if restores:
@@ -358,13 +360,13 @@ class Reconciler(Collector):
             if restores and not at_once:
                 await self.restore()
             if restores:
-                await self._turn(Condition.MENDING, Condition.WHOLE)
-        except (SQLAlchemyError, StoreLost, _Behind) as error:
+                await self._turn(CountersCondition.REPAIRING, CountersCondition.WHOLE)
+        except (SQLAlchemyError, StoreUnavailable, _Behind) as error:
             _log.warning("Budgets were not compared with the ledger: %s", error)
             return False
         return True
 
-    async def _turn(self, before: Condition, after: Condition) -> None:
+    async def _turn(self, before: CountersCondition, after: CountersCondition) -> None:
         """Let the mark say something else, or the same for longer, if it still says that."""
         await self._counters.turn(before, after, self._now())
 

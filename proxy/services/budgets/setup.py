@@ -19,7 +19,7 @@ from proxy.services.budgets.ceilings import Ceilings
 from proxy.services.budgets.counters import counters, leased
 from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.reconciliation import Reconciler
-from proxy.store.redis.local_budget_store import Reserving, StoreLost
+from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
 from proxy.store.sql.database import reason
 from slo.promises.file import Promises
 
@@ -163,7 +163,7 @@ class _Limits:
             Refused: Another process has it.
         """
         with ExitStack() as block:
-            is_alone = block.enter_context(self._around.opened.alone())
+            is_alone = block.enter_context(self._around.opened.singleton_lock())
             if not (self._store.is_shared or is_alone or self._around.settings.private_budgets):
                 raise Refused(str(NotAlone()))
             self._stack.enter_context(block.pop_all())
@@ -199,16 +199,16 @@ class _Limits:
         self._around.tasks.start(partial(_close, self._admission))
 
 
-async def _keep_comparing(store: Reserving, around: Surroundings) -> None:
+async def _keep_comparing(store: BudgetStore, around: Surroundings) -> None:
     """Compare the clock with that of the counters now and then, for ever."""
     while True:
         await asyncio.sleep(_COMPARED_EVERY_S)
         await _compare_clock(store, around)
 
 
-async def _compare_clock(store: Reserving, around: Surroundings) -> None:
+async def _compare_clock(store: BudgetStore, around: Surroundings) -> None:
     """Let the gateway's clock know what the counters' clock says, if they can be asked."""
-    with suppress(StoreLost):
+    with suppress(StoreUnavailable):
         shared = await store.time()
         if shared is not None:
             around.compare_clock(shared)

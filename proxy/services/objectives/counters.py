@@ -5,20 +5,20 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from proxy.settings import Settings
-from proxy.store.redis.local_objective_store import Alone, Counters
+from proxy.store.redis.local_objective_store import LocalCounters, ObjectiveCounters
 
 if TYPE_CHECKING:
     from proxy.store.store import Store
 
 
-def counters(settings: Settings, opened: "Store", now: Callable[[], float]) -> Counters:
+def counters(settings: Settings, opened: "Store", now: Callable[[], float]) -> ObjectiveCounters:
     """What replicas share: Redis where the settings name one.
 
     Raises:
         ValueError: If THRIFTGATE_REDIS_URL is none.
     """
     if not settings.redis_url:
-        return Alone(now)
-    from proxy.store.redis.objective_store import Together  # noqa: PLC0415 - it imports Redis
+        return LocalCounters(now)
+    from proxy.store.redis.objective_store import RedisCounters  # noqa: PLC0415 - it imports Redis
 
-    return Together(settings.redis_url, blake2b(opened.secret, digest_size=8).hexdigest())
+    return RedisCounters(settings.redis_url, blake2b(opened.secret, digest_size=8).hexdigest())

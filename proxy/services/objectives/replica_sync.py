@@ -1,274 +1,311 @@
-"""What people are told of objectives: moves, burning budgets, floors that are missed; pure."""
+"""Steering: every second, counts go to all replicas, and where objectives stand comes back.
 
-from collections.abc import Container, Iterable, Mapping
-from typing import Literal
+::
+
+    wheel.tally ──▶ counters (Redis, or this process) ──▶ judge, in the replica that leads
+         ▲                                                      │ standings, under its epoch
+    wheel.standings ◀──────────── all replicas ◀────────────────┘
+
+Without its counters a replica keeps what it last heard for five minutes, frozen but for pins, and
+judges by its own counts after that: objectives fail open, unlike budgets.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import msgspec
+from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.records.amounts import quantity
-from proxy.services.objectives.judge import Judge
-from proxy.services.objectives.objective_state import Track
-from slo import burn
-from slo.alert import Alert, Severity, duration, identity, resolved
-from slo.controller.moves import Move
-from slo.controller.standing import State
-from slo.objective import BurnAlert, Enforce, Metric
+from proxy.catalog.catalog import Catalog
+from proxy.services.objectives.judge import Judge, Pinned
+from proxy.services.objectives.objective_alerts import News
+from proxy.services.objectives.objective_state import Told, Track
+from proxy.services.objectives.outage import Outage
+from proxy.services.objectives.router import Wheel
+from proxy.store.redis.local_budget_store import StoreUnavailable
+from proxy.store.redis.local_objective_store import ObjectiveCounters
+from proxy.store.redis.objective_state import MAX_CELLS, MAX_KEYS
+from proxy.store.redis.objective_state import MAX_INCREMENT as MOST_COUNTED
+from proxy.store.sql.outbox import MAX_ALERTS
+from proxy.store.store import Store
+from slo.alert import Alert
+from slo.controller.moves import Move, moves
+from slo.controller.pins import thawed
+from slo.controller.standing import Standing
+from slo.tally import slot_of
 
-_PERCENT = 100
+_log = logging.getLogger("thriftgate.objectives")
+
+#: Seconds between two rounds, and for which a leader leads without saying so again.
+_EVERY: Final = 1.0
+_LEASE: Final = 5.0
+#: Seconds between two looks at what burns, and at what people pinned.
+_NEWS_EVERY: Final = 10.0
+_PINS_EVERY: Final = 3.0
+#: Seconds for which what was heard last holds without counters.
+_HEARSAY: Final = 300.0
+#: Why what is not judged meanwhile is frozen, and what a standing says of that.
+_AWAY: Final = "its counters are away"
+_FROZEN: Final = f"Frozen: {_AWAY}"
+#: Seconds after which what was published before a restart is old.
+_OLD: Final = 600.0
+#: Slots that a leader reads again, for they may have grown, and those it reads to begin with.
+_AGAIN: Final = 2
+_BACK: Final = 60
+#: Moves that are told once it is known which alerts are open.
+_PENDING: Final = 1_000
+#: Seconds that the database has to answer.
+_PATIENCE: Final = 2.0
 
 
-class _Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is wrong with an objective now."""
+class Steering:
+    """Keeps one process's wheel in line with all others'.
 
-    kind: Literal["burn", "floor"]
-    severity: Severity
-    title: str
-    facts: tuple[tuple[str, str], ...]
-    mend: str = ""
+    Args:
+        wheel: Moves the calls of this process.
+        counters: What replicas share.
+        opened: The store, with what people pinned.
+        now: Seconds since the epoch.
+        say: Takes alerts.
+        who: A name no other replica has.
+    """
 
-
-class News:
-    """What is open of objectives, so that each thing is told when it begins and when it ends."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, Alert] = {}
-        self._before: dict[str, int] = {}
-        self._resumed = float("-inf")
+    def __init__(
+        self,
+        wheel: Wheel,
+        counters: ObjectiveCounters,
+        *,
+        opened: Store,
+        now: Callable[[], float],
+        say: Callable[[Alert], bool],
+        who: str,
+    ) -> None:
+        self._wheel = wheel
+        self._counters = counters
+        self._opened = opened
+        self._now = now
+        self._say = say
+        self._who = who
+        self._judge = Judge(wheel.tracks.values())
+        self._news = News()
+        self._seen: dict[tuple[str, int], tuple[int, int]] = {}
+        self._pins: dict[str, Pinned] = {}
+        self._pinned_at = self._told_at = float("-inf")
+        self._heard = now()
+        self._is_lost = self._leads = self._is_resumed = False
+        self._outage = Outage(wheel.tracks.values(), say)
+        self._untold: deque[tuple[Track, Move, int]] = deque(maxlen=_PENDING)
 
     @property
-    def open(self) -> list[str]:
-        """The ids of what this process told of, or goes on with, that has not ended."""
-        return [alert.id for alert in self._open.values()]
+    def _tracks(self) -> Mapping[str, Track]:
+        """The objectives, by name."""
+        return self._wheel.tracks
 
-    def resume(
-        self,
-        tracks: Iterable[Track],
-        told: Iterable[Alert],
-        ended: Container[str],
-        now: float,
-    ) -> list[Alert]:
-        """Go on from what was told and has not ended, by any process or before a restart.
+    def update(self, tracks: dict[str, Track], catalog: Catalog) -> None:
+        """Go by these objectives from now on.
 
-        What this process said itself holds until it is known to have ended: it may not be written
-        down yet. Of what several processes told, each by itself, the oldest goes on.
-
-        Args:
-            tracks: The objectives.
-            told: Alerts that are open, of any kind.
-            ended: The ids of those in ``open`` that ended.
-            now: The time. What burnt before does not end until there is evidence that it has.
-
-        Returns:
-            The ends of the others.
+        Those that stay go on from where they stand, and what was counted of them counts. Alerts
+        about those that are gone end.
         """
-        mine: dict[str, list[Alert]] = {}
-        for alert in told:
-            mine.setdefault(alert.subject, []).append(alert)
-        said, self._open = self._open, {}
-        over: list[Alert] = []
-        names = {key: track.name for track in tracks for key in _known_by(track)}
-        for key, name in names.items():
-            found = {each.id: each for each in mine.get(name, ()) if _is_of(each, key)}
-            if key in said and said[key].id not in ended:
-                found.setdefault(said[key].id, said[key])
-            ordered = sorted(found.values(), key=lambda each: each.began)
-            if ordered:
-                self._open[key] = ordered[0]
-            over += [resolved(each, now, "It goes on as another alert.") for each in ordered[1:]]
-        self._before = {key: value for key, value in self._before.items() if key in said}
-        self._resumed = now
-        return over
+        now = self._now()
+        gone = [each for name, each in self._tracks.items() if name not in tracks]
+        for alert in self._news.dropped(gone, now):
+            self._say(alert)
+        self._wheel.update(tracks, catalog)
+        self._judge.update(tracks.values(), now)
+        kept = self._wheel.standings
+        self._wheel.standings = {name: each for name, each in kept.items() if name in tracks}
 
-    def moved(self, track: Track, move: Move, calls: int) -> list[Alert]:
-        """What is to be told of a move: that it began, that it went on, or that all is as before.
+    async def run(self) -> None:
+        """Go on, for ever."""
+        while True:
+            await self.turn()
+            await asyncio.sleep(_EVERY)
 
-        Args:
-            track: The objective.
-            move: What it did.
-            calls: How many calls it moved since the process began.
+    async def turn(self) -> None:
+        """One round; never raises because something is away."""
+        now = self._now()
+        await self._look_at_pins(now)
+        fresh = _countable(self._wheel.tally.drained())
+        try:
+            if fresh:
+                await self._counters.add(fresh)
+            epoch = await self._counters.lead(self._who, _LEASE)
+            if epoch is None:
+                self._leads = False
+                self._hear(await self._counters.standings(), now)
+            else:
+                await self._lead(epoch, now)
+            self._heard = now
+            self._found(now)
+        except StoreUnavailable as error:
+            await self._alone(fresh, now, error)
+        self._wheel.forget(now)
+
+    async def _lead(self, epoch: int, now: float) -> None:
+        """Judge for all, and say how things stand."""
+        last = slot_of(now)
+        if self._leads:
+            await self._count(last, _AGAIN)
+        else:
+            _, told = await self._counters.standings()
+            heard = {name: each.standing for name, each in self._read(told) if now - each.at < _OLD}
+            # Counters that come back empty know less than we do.
+            self._judge.take({**_thawed(self._wheel.standings, now), **heard}, now)
+            self._judge.forget()
+            self._seen = {}
+            await self._count(last, _BACK)
+            self._leads, self._is_resumed, self._told_at = True, False, float("-inf")
+        if not self._is_resumed and now - self._told_at >= _NEWS_EVERY:
+            await self._resume(now)
+        self._judged(now)
+        said = {
+            name: msgspec.json.encode(Told(now, standing))
+            for name, standing in self._judge.standings.items()
+        }
+        if await self._counters.publish(epoch, said):
+            self._wheel.standings = dict(self._judge.standings)
+        else:
+            self._leads = False
+
+    async def _resume(self, now: float) -> None:
+        """Go on with the alerts that whoever led before left open.
+
+        While the database does not say which those are, nothing is told: it would be told twice.
         """
-        key = _move(track)
-        told = self._open.get(key)
-        if track.objective.enforce is Enforce.OBSERVE:
-            return []
-        if move.after is State.HEALTHY:
-            moved = calls - self._before.pop(key, calls)
-            done = f"{quantity(moved, 'call')} moved here; new ones go where they ask to."
-            return [] if told is None else [resolved(self._open.pop(key), move.at, done)]
-        is_pin = State.PINNED in (move.before, move.after)
-        if told is not None and move.level == move.level_before and not is_pin:
-            return []  # where calls go is what was told
-        self._before.setdefault(key, calls)
-        alert = _told(track, move, identity(key, f"{move.at:.0f}"))
-        if told is not None and (told.title, told.facts) == (alert.title, alert.facts):
-            return []  # whoever led before told of this very pin
-        self._open[key] = alert
-        on = f"It went on: {move.after.value}, rung {move.level}."
-        return [alert] if told is None else [resolved(told, move.at, on), alert]
+        outbox = self._opened.outbox
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                told = await self._opened.ask(outbox.open_alerts, MAX_ALERTS)
+                ended = await self._opened.ask(outbox.ended_ids, self._news.open)
+        except (SQLAlchemyError, TimeoutError) as error:
+            _log.warning("Which alerts are open is not known: %s", error)
+            self._told_at = now
+            return
+        self._is_resumed = True
+        self._outage.resume(told, now)
+        for alert in self._news.resume(self._tracks.values(), told, ended, now):
+            self._say(alert)
 
-    def dropped(self, tracks: Iterable[Track], now: float) -> list[Alert]:
-        """What is to be told of objectives that are gone: what was open about them is over."""
-        keys = [key for track in tracks for key in (_move(track), *_watched(track))]
-        done = "Its objective was taken back."
-        return [resolved(self._open.pop(key), now, done) for key in keys if key in self._open]
+    async def _count(self, last: int, back: int) -> None:
+        """Give the judge what was counted since the last time, in so many slots before the last."""
+        arms = self._judge.arms
+        found: dict[tuple[str, int], tuple[int, int]] = {}
+        step = min(MAX_KEYS, MAX_CELLS // (back + 1))
+        for at in range(0, len(arms), step):
+            found |= await self._counters.read(arms[at : at + step], last - back, last)
+        fresh = {}
+        for cell, (good, bad) in found.items():
+            had = self._seen.get(cell, (0, 0))
+            if (good, bad) != had:
+                fresh[cell] = (good - had[0], bad - had[1])
+        self._judge.count(fresh)
+        kept = {cell: count for cell, count in self._seen.items() if cell[1] >= last - _AGAIN}
+        self._seen = kept | dict(found)
 
-    def judged(
-        self, tracks: Iterable[Track], judge: Judge, costs: Mapping[str, int], now: float
-    ) -> list[Alert]:
-        """What began and what ended of budgets that burn, and of floors.
+    def _judged(self, now: float) -> None:
+        for track, move in self._judge.judge(self._pins, now):
+            _log.warning("%s is %s: %s", track.name, move.after.value, move.reason)
+            calls = sum(n for (name, _), n in self._wheel.moved.items() if name == track.name)
+            self._untold.append((track, move, calls))
+        if self._is_resumed:
+            self._tell(now)
 
-        Args:
-            tracks: The objectives.
-            judge: Knows how their calls went.
-            costs: What calls that missed each have cost, in nano-dollars, since the process began.
-            now: The time.
-        """
-        told: list[Alert] = []
-        for track in tracks:
-            if track.objective.enforce is Enforce.OBSERVE:
-                continue
-            standing, move = judge.standings.get(track.name), _move(track)
-            if move in self._open and standing is not None and standing.state is State.HEALTHY:
-                told.append(resolved(self._open.pop(move), now, "New calls go where they ask to."))
-            for key, each in _watched(track).items():
-                if each is None:
-                    finding = _floor(track, judge, now, is_open=key in self._open)
-                else:
-                    finding = _burn(track, each, judge, now)
-                if finding is None and now - self._resumed < _needed(each):
-                    continue  # nothing is known yet of the time before
-                told += self._changed(track, key, finding, costs.get(track.name, 0), now)
-        return told
+    def _tell(self, now: float) -> None:
+        """Tell people of moves, and now and then of what burns."""
+        while self._untold:
+            for alert in self._news.moved(*self._untold.popleft()):
+                self._say(alert)
+        if now - self._told_at >= _NEWS_EVERY:
+            self._told_at = now
+            costs = self._wheel.costs
+            for alert in self._news.judged(self._tracks.values(), self._judge, costs, now):
+                self._say(alert)
 
-    def _changed(
-        self, track: Track, key: str, finding: _Finding | None, cost: int, now: float
-    ) -> list[Alert]:
-        """What is to be told of one thing that is wrong now, or is not."""
-        if (key in self._open) == (finding is not None):
-            return []
-        if finding is None:
-            spent = max(cost - self._before.pop(key, 0), 0)
-            return [resolved(self._open.pop(key), now, cost_nanos=spent)]
-        alert = Alert(
-            id=identity(key, f"{now:.0f}"),
-            kind=finding.kind,
-            subject=track.name,
-            severity=finding.severity,
-            title=finding.title,
-            facts=finding.facts,
-            action="Its ladder moves calls." if track.acts else "Nothing: it only alerts.",
-            mend=finding.mend,
-            began=now,
-        )
-        self._open[key] = alert
-        self._before[key] = cost
-        return [alert]
+    def _hear(self, told: tuple[int, Mapping[str, bytes]], now: float) -> None:
+        """Take over how the leader says things stand; what is old is healthy."""
+        heard = {name: each.standing for name, each in self._read(told[1]) if now - each.at < _OLD}
+        for name, standing in heard.items():
+            before = self._wheel.standings.get(name) or Standing(since=now)
+            if moves(before, standing) is not None:
+                _log.warning("%s is %s: %s", name, standing.state.value, standing.reason)
+        self._wheel.standings = heard
+
+    def _read(self, told: Mapping[str, bytes]) -> list[tuple[str, Told]]:
+        """What can be read of it: another version of us may have said it."""
+        found = []
+        for name in told.keys() & self._tracks.keys():
+            try:
+                found.append((name, msgspec.json.decode(told[name], type=Told)))
+            except msgspec.DecodeError:
+                _log.warning("Where %s stands cannot be read; it is judged anew", name)
+        return found
+
+    async def _alone(
+        self, fresh: Mapping[tuple[str, int], tuple[int, int]], now: float, error: StoreUnavailable
+    ) -> None:
+        """Keep what was heard last for a while, and judge by our own counts after that."""
+        if not self._is_lost:
+            _log.warning("Objectives are kept as they stand, for a while: %s", error)
+            self._judge.take(self._wheel.standings, now)
+        self._is_lost, self._leads = True, False
+        self._outage.lost(now)
+        self._judge.count(fresh)
+        if now - self._heard < _HEARSAY:
+            for track, move in self._judge.hold(self._pins, now, _AWAY):
+                _log.warning("%s is %s: %s", track.name, move.after.value, move.reason)
+        else:
+            if not self._is_resumed and now - self._told_at >= _NEWS_EVERY:
+                await self._resume(now)
+            self._thaw(now)
+            self._judged(now)
+        self._wheel.standings = dict(self._judge.standings)
+
+    def _thaw(self, now: float) -> None:
+        """Let what is frozen for want of counters be judged by our own counts."""
+        if any(each.reason == _FROZEN for each in self._judge.standings.values()):
+            _log.warning("Objectives are judged by this process's own counts: %s", _AWAY)
+            self._judge.take(_thawed(self._judge.standings, now), now)
+
+    def _found(self, now: float) -> None:
+        """The counters answer, and all is as it was."""
+        if self._is_lost:
+            self._is_lost = False
+            _log.warning("Objectives are judged again by what all processes count")
+        self._outage.found(now)
+
+    async def _look_at_pins(self, now: float) -> None:
+        if now - self._pinned_at < _PINS_EVERY:
+            return
+        self._pinned_at = now
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                held = await self._opened.ask(self._opened.pins.current_pins, now)
+        except (SQLAlchemyError, TimeoutError):
+            return  # those that are known hold
+        self._pins = {
+            name: Pinned(level=pin.level, made=pin.made, until=pin.until, why=pin.why)
+            for name, pin in held.items()
+        }
 
 
-def _move(track: Track) -> str:
-    """What its moves are known by."""
-    return f"move/{track.name}"
-
-
-def _watched(track: Track) -> dict[str, BurnAlert | None]:
-    """What else is told of an objective, by what it is known by; None for its floor."""
-    found: dict[str, BurnAlert | None] = {
-        f"burn/{track.name}/{each.burn:g}/{each.over:g}": each
-        for each in burn.alerts(track.objective)
+def _thawed(standings: Mapping[str, Standing], now: float) -> dict[str, Standing]:
+    """The standings, those that froze for want of counters as they were before."""
+    return {
+        name: thawed(each, now) if each.reason == _FROZEN else each
+        for name, each in standings.items()
     }
-    return found | ({f"floor/{track.name}": None} if _has_floor(track) else {})
 
 
-def _known_by(track: Track) -> tuple[str, ...]:
-    """What all that is told of an objective is known by."""
-    return (_move(track), *_watched(track))
-
-
-def _is_of(alert: Alert, key: str) -> bool:
-    """True if the alert tells of what is known by this."""
-    return alert.id == identity(key, f"{alert.began:.0f}")
-
-
-def _has_floor(track: Track) -> bool:
-    return track.objective.metric is Metric.CACHE
-
-
-def _needed(each: BurnAlert | None) -> float:
-    """Seconds that have to be known for it to be over."""
-    return burn.CLEARED_OVER if each is None else burn.short(each)
-
-
-def _burn(track: Track, each: BurnAlert, judge: Judge, now: float) -> _Finding | None:
-    objective, known = track.objective, judge.known(now)
-    if known < burn.short(each):
-        return None
-    window = duration(min(each.over, known))
-    over = judge.counts(track, now, each.over)
-    lately = judge.counts(track, now, burn.short(each))
-    if not burn.burning(each, objective, over, lately):
-        return None
-    return _Finding(
-        kind="burn",
-        severity=each.severity,
-        title=f"{track.name} burns its error budget {each.burn:g} times too fast over {window}",
-        facts=(
-            ("burn", f"{burn.rate(over, objective):.1f} over {window}"),
-            ("missed", f"{over.bad} of {over.n}"),
-            ("allowed", f"{(1 - objective.target) * _PERCENT:.3g} %"),
-        ),
-    )
-
-
-def _floor(track: Track, judge: Judge, now: float, *, is_open: bool) -> _Finding | None:
-    objective = track.objective
-    hour = judge.counts(track, now, burn.MISSED_OVER)
-    is_cleared = burn.is_cleared(objective, judge.counts(track, now, burn.CLEARED_OVER))
-    # What was over well within the hour does not begin again for the rest of it.
-    is_wrong = not is_cleared and (is_open or burn.is_missed(objective, hour))
-    if not is_wrong:
-        return None
-    return _Finding(
-        kind="floor",
-        severity=Severity.TICKET,
-        title=f"{track.name} reads less from caches than its floor",
-        facts=(
-            ("read", f"{(1 - hour.share) * _PERCENT:.1f} % of {hour.n} eligible tokens an hour"),
-            ("floor", f"{objective.target * _PERCENT:.3g} %"),
-        ),
-        mend="`thriftgate misses` says why.",
-    )
-
-
-def _told(track: Track, move: Move, name: str) -> Alert:
-    """What is told of a move, as an alert of this id."""
-    return Alert(
-        id=name,
-        kind="move",
-        subject=track.name,
-        severity=Severity.TICKET if track.acts else Severity.NOTE,
-        title=_moved(track, move),
-        facts=(("state", move.after.value), ("why", move.reason)),
-        action=_done(track, move),
-        mend=_undone(track, move),
-        began=move.at,
-    )
-
-
-def _moved(track: Track, move: Move) -> str:
-    if not move.level:
-        return f"{track.name} is {move.after.value}"
-    return f"{track.name} is {move.after.value}, on rung {move.level}: {track.rung(move.level)}"
-
-
-def _undone(track: Track, move: Move) -> str:
-    if move.after is State.PINNED:
-        return f"`thriftgate objectives release {track.name}` lets it go by what is measured."
-    return f"`thriftgate objectives pin {track.name} 0 --for 1h` sends calls as they ask."
-
-
-def _done(track: Track, move: Move) -> str:
-    if not track.acts:
-        return "Nothing: it is not enforced. This is what would have been done."
-    if not move.level:
-        return "New conversations go where they ask to."
-    return f"New conversations go to {track.rung(move.level)}, but for those that try."
+def _countable(
+    fresh: Mapping[tuple[str, int], tuple[int, int]],
+) -> dict[tuple[str, int], tuple[int, int]]:
+    """What was counted, with what is more than can be added at once made less, in proportion."""
+    found = {}
+    for cell, (good, bad) in fresh.items():
+        over = max(-(-max(good, bad) // MOST_COUNTED), 1)
+        found[cell] = (good // over, bad // over)
+    return found

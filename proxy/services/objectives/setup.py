@@ -17,9 +17,9 @@ from proxy.records.amounts import quantity
 from proxy.services.objectives.counters import counters
 from proxy.services.objectives.figures import Figures
 from proxy.services.objectives.objective_state import track
+from proxy.services.objectives.replica_sync import Steering
 from proxy.services.objectives.router import Wheel
-from proxy.services.objectives.steering import Steering
-from proxy.store.redis.local_objective_store import Counters
+from proxy.store.redis.local_objective_store import ObjectiveCounters
 from slo.objective import Objective
 from slo.rungs import models
 
@@ -96,5 +96,5 @@ def meant(objective: Objective, known: Catalog) -> Objective:
     return msgspec.structs.replace(objective, ladder=ladder)
 
 
-async def _let_go(shared: Counters) -> None:
+async def _let_go(shared: ObjectiveCounters) -> None:
     await shared.aclose()

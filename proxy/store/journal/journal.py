@@ -25,8 +25,8 @@ from secrets import token_hex
 from typing import Final
 
 from proxy.store.journal import segments
-from proxy.store.journal.lines import frame, unframed
-from proxy.store.journal.logged_receipts import MARKER, logged
+from proxy.store.journal.lines import frame, strip_frame
+from proxy.store.journal.logged_receipts import MARKER, to_log_line
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class JournalLimits:
     """How much the journal holds, and for how long.
 
     Attributes:
@@ -65,10 +65,10 @@ class Journal:
     """An append-only record of receipts in a folder that several processes may share."""
 
     def __init__(
-        self, folder: Path, *, bounds: Bounds | None = None, disk: Disk | None = None
+        self, folder: Path, *, bounds: JournalLimits | None = None, disk: Disk | None = None
     ) -> None:
         self.folder = folder
-        self._bounds = bounds or Bounds()
+        self._bounds = bounds or JournalLimits()
         self._disk = disk or Disk()
         self._name = f"{os.getpid()}-{token_hex(4)}"
         self._count = 0
@@ -119,34 +119,34 @@ class Journal:
         return self._refusal or self._unsynced
 
     @property
-    def waiting(self) -> int:
+    def waiting_bytes(self) -> int:
         """Bytes in memory that the disk has not taken yet."""
         return self._waiting
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """True if new calls must be refused, because their receipts could not be kept."""
         return self._waiting * 2 >= self._bounds.backlog
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """True if the disk takes nothing and the reserve is used up."""
         return self._waiting > 0 and self._reserve is None
 
     @property
-    def lost(self) -> int:
+    def lost_receipts(self) -> int:
         """Receipts that stand in the log alone."""
         return self._lost
 
     @property
-    def spare(self) -> int:
+    def spare_bytes(self) -> int:
         """Bytes that are allocated behind the open segment's lines."""
         return 0 if self._room is None else self._room - self._size
 
     def oldest_waiting(self, most: int) -> list[bytes]:
         """Receipts in JSON that are in memory alone, oldest first; they stay there."""
         with self._lock:
-            return [unframed(framed) for framed in islice(self._backlog, most)]
+            return [strip_frame(framed) for framed in islice(self._backlog, most)]
 
     def forget_oldest(self, lines: Sequence[bytes]) -> None:
         """Drop receipts from memory that ``oldest_waiting`` gave and that are kept elsewhere now.
@@ -264,7 +264,7 @@ class Journal:
 
     def _log(self, framed: bytes) -> None:
         self._lost += 1
-        _log.critical("%s%s", MARKER, logged(framed))
+        _log.critical("%s%s", MARKER, to_log_line(framed))
 
     def _retry(self) -> None:
         while self._backlog:

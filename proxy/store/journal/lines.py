@@ -50,7 +50,7 @@ def frame(line: bytes) -> bytes:
     return b"\n%08x %b" % (crc32(line), line)
 
 
-def unframed(framed: bytes) -> bytes:
+def strip_frame(framed: bytes) -> bytes:
     """The receipt in JSON of a line as ``frame`` made it."""
     return framed[10:]
 

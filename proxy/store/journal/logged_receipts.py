@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from proxy.records.receipt import Receipt
-from proxy.store.journal.lines import decode, frame, unframe, unframed
+from proxy.store.journal.lines import decode, frame, strip_frame, unframe
 
 #: What the log says before a receipt.
 MARKER: Final = "a receipt is in no journal, only here: "
@@ -32,22 +32,22 @@ _MESSAGES: Final = ("log", "message", "msg", "MESSAGE", "line", "text", "textPay
 _PROMPT: Final = re.compile(r',"prompt":"(?:[^"\\]|\\.)*"')
 
 
-class BadLine(Exception):
+class UnreadableReceipt(Exception):
     """A line holds a receipt that cannot be read; says why."""
 
 
-def logged(framed: bytes) -> str:
+def to_log_line(framed: bytes) -> str:
     """A line of the journal for the log, behind ``MARKER``.
 
     It is without the prompt that it may hold, for logs are read by other people; and it is ASCII,
     whatever encoding the log has.
     """
-    line = _PROMPT.sub("", unframed(framed).decode())
+    line = _PROMPT.sub("", strip_frame(framed).decode())
     line = _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], line)
     return frame(line.encode())[1:].decode()
 
 
-def receipt_in(line: str) -> Receipt | None:
+def receipt_from_log(line: str) -> Receipt | None:
     """The receipt in a line of a log; None where the line is about something else.
 
     Raises:
@@ -60,7 +60,7 @@ def receipt_in(line: str) -> Receipt | None:
         held = msgspec.json.decode(line)
     except msgspec.DecodeError as error:
         if line.startswith('{"call_id":'):
-            raise BadLine(f"it is no whole JSON: {error}") from None
+            raise UnreadableReceipt(f"it is no whole JSON: {error}") from None
         return _told(line)
     if "call_id" in held and "outcome" in held:
         return _decoded(line.encode())
@@ -85,7 +85,7 @@ def _told(text: str) -> Receipt | None:
     piece = text.removeprefix(MARKER).encode("utf8", "replace")
     line = unframe(piece)
     if line is None:
-        raise BadLine("it is damaged or cut: its checksum does not fit")
+        raise UnreadableReceipt("it is damaged or cut: its checksum does not fit")
     return _decoded(line)
 
 
@@ -93,7 +93,7 @@ def _decoded(line: bytes) -> Receipt:
     try:
         receipt = decode(line)
     except msgspec.DecodeError as error:
-        raise BadLine(f"it is no receipt: {error}") from None
+        raise UnreadableReceipt(f"it is no receipt: {error}") from None
     if not _ID.fullmatch(receipt.call_id):
-        raise BadLine(f"{receipt.call_id[:60]!r} is no id of a call")
+        raise UnreadableReceipt(f"{receipt.call_id[:60]!r} is no id of a call")
     return receipt

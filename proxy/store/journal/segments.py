@@ -24,7 +24,7 @@ _READ = 1 << 18
 _PEEKED = 8
 
 
-class Pieces(NamedTuple):
+class SegmentLines(NamedTuple):
     """What was read of a segment.
 
     Attributes:
@@ -99,20 +99,20 @@ def remove_orphaned_reserves(folder: Path) -> None:
     One that could not be renamed may hold receipts: it becomes a segment.
     """
     for path in folder.glob("*" + _RESERVE):
-        with adopted(path) as file, suppress(OSError):
+        with lock_segment(path) as file, suppress(OSError):
             if file is not None and file.read(_PEEKED).strip(b"\0"):
                 take_into_use(path)
             elif file is not None:
                 path.unlink()
 
 
-def listed(folder: Path) -> list[Path]:
+def list_segments(folder: Path) -> list[Path]:
     """All segments in the folder, in no order that matters."""
     return sorted(folder.glob("*" + _SUFFIX))
 
 
 @contextmanager
-def adopted(path: Path) -> Iterator[BinaryIO | None]:
+def lock_segment(path: Path) -> Iterator[BinaryIO | None]:
     """The segment, locked for us while the block runs; None if it is another's, or gone."""
     try:
         file = path.open("rb")
@@ -128,7 +128,7 @@ def adopted(path: Path) -> Iterator[BinaryIO | None]:
         yield file if os.fstat(file.fileno()).st_nlink else None
 
 
-def read(file: BinaryIO, start: int, most: int, *, sealed: bool) -> Pieces:
+def read(file: BinaryIO, start: int, most: int, *, sealed: bool) -> SegmentLines:
     """Up to ``most`` receipts from ``start`` on; ``end`` stays at ``start`` when there are none.
 
     Args:
@@ -153,14 +153,14 @@ def read(file: BinaryIO, start: int, most: int, *, sealed: bool) -> Pieces:
         elif text:
             torn.append(text)
         end += len(written)
-    return Pieces(lines, end, torn)
+    return SegmentLines(lines, end, torn)
 
 
-def peek(folder: Path, call_id: str) -> list[Receipt]:
+def receipts_of_call(folder: Path, call_id: str) -> list[Receipt]:
     """The receipts of a call that lie in the newest segments; costs a read of those files."""
     wanted = call_id.encode()
     found: list[Receipt] = []
-    for path in sorted(listed(folder), key=_age)[:_PEEKED]:
+    for path in sorted(list_segments(folder), key=_age)[:_PEEKED]:
         try:
             text = path.read_bytes()
         except FileNotFoundError:

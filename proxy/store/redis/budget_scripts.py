@@ -5,7 +5,7 @@ Each is ``HEAD`` and one of the others.
 
 from typing import Final
 
-from proxy.store.redis.local_budget_store import Condition
+from proxy.store.redis.local_budget_store import CountersCondition
 from slo.leases import SHARE
 from slo.reservations import (
     CHECKPOINT_TTL_S,
@@ -26,7 +26,7 @@ _ROUNDS = 10  # of a hundred holds that are freed: a script must end soon
 HEAD: Final = f"""
 local KEPT, UNBOUND, MEMORY = {KEPT * 1000:.0f}, {UNBOUND * 1000:.0f}, {MEMORY * 1000:.0f}
 local REMEMBERED, ROUNDS = {REMEMBERED}, {_ROUNDS}
-local WHOLE, MARKED = '{Condition.WHOLE}', {MARKED * 1000:.0f}
+local WHOLE, MARKED = '{CountersCondition.WHOLE}', {MARKED * 1000:.0f}
 local call, settled, count = redis.call, KEYS[1], math.floor((#KEYS - 2) / 2)
 local mark = #KEYS % 2 == 1 and KEYS[#KEYS]
 

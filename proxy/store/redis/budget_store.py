@@ -37,12 +37,12 @@ from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
 from proxy.store.redis import budget_scripts as scripts
-from proxy.store.redis.local_budget_store import Condition, Emptied, StoreLost
-from proxy.store.redis.requests import client, let_go, patiently, tagged
+from proxy.store.redis.local_budget_store import CountersCondition, CountersReset, StoreUnavailable
+from proxy.store.redis.requests import answer_within, close_client, key_prefix, redis_client
 from slo.leases import Renewal, Report
 from slo.reservations import Claim, Granted, Level, Refused, distinct, within
 
-DEADLINE: Final = 0.1
+DEADLINE_S: Final = 0.1
 """Seconds after which a Redis that has not answered is lost."""
 
 _PATIENCE = 5  # deadlines that an operation takes at most, the wait for its turn included
@@ -51,7 +51,7 @@ _PAGE, _PAGES = 1000, 1000  # keys that are looked at in one step, and steps
 _PATTERN = re.compile(r"[*?\[\]\\^]")  # what means something else in Redis' patterns
 
 
-class Shared:
+class RedisBudgetStore:
     """Counters in Redis, of one organisation.
 
     Args:
@@ -76,16 +76,16 @@ class Shared:
         organization: str,
         *,
         prefix: str = "thriftgate",
-        deadline: float = DEADLINE,
+        deadline: float = DEADLINE_S,
         connections: int = 32,
         trusts_callers: bool = False,
     ) -> None:
-        self._keys = tagged(prefix, organization)
+        self._keys = key_prefix(prefix, organization)
         self._deadline = deadline
         self._trusts_callers = trusts_callers
         self._turns = asyncio.Semaphore(connections)
         self._losses = 0
-        self._redis = client(url, retries=1)
+        self._redis = redis_client(url, retries=1)
         self._reserve = self._redis.register_script(scripts.HEAD + scripts.RESERVE)
         self._settle = self._redis.register_script(scripts.HEAD + scripts.SETTLE)
         self._extend = self._redis.register_script(scripts.HEAD + scripts.EXTEND)
@@ -119,7 +119,7 @@ class Shared:
         words = (name, _ms(until - now), *asked)
         found = await self._run(self._reserve, counters, now, *words, marked=only_whole)
         if found[0] == _EMPTIED:
-            raise Emptied
+            raise CountersReset
         if found[0]:
             after = 1 + 2 * len(claims)
             return Granted(tuple(_levels(found[1:after])), tuple(found[after:]))
@@ -198,12 +198,12 @@ class Shared:
         found = await self._run(self._restore, list(amounts), now, *words, marked=True)
         return [int(each) for each in found]
 
-    async def condition(self, now: float) -> Condition:
+    async def condition(self, now: float) -> CountersCondition:
         """What the mark says."""
         found = await self._run(self._condition, (), now, marked=True)
-        return Condition(found.decode())
+        return CountersCondition(found.decode())
 
-    async def turn(self, before: Condition, after: Condition, now: float) -> bool:
+    async def turn(self, before: CountersCondition, after: CountersCondition, now: float) -> bool:
         """Let the mark say something else, or the same for longer; False if it says another."""
         return bool(await self._run(self._turn_mark, (), now, before, after, marked=True))
 
@@ -211,7 +211,7 @@ class Shared:
         """The time by Redis's clock, with half of what asking took."""
         began = asyncio.get_running_loop().time()
         async with self._turn():
-            seconds, micros = await patiently(self._redis.time(), self._deadline)
+            seconds, micros = await answer_within(self._redis.time(), self._deadline)
         asked = asyncio.get_running_loop().time() - began
         return float(int(seconds) + int(micros) / 1_000_000 + asked / 2)
 
@@ -231,7 +231,7 @@ class Shared:
         for _ in range(_PAGES):
             async with self._turn():
                 page = self._redis.scan(cursor, match=f"{sought}*", count=_PAGE)
-                cursor, keys = await patiently(page, self._deadline)
+                cursor, keys = await answer_within(page, self._deadline)
             found.update(key.removeprefix(start).decode(errors="replace") for key in keys)
             if not cursor or len(found) >= most:
                 break
@@ -239,7 +239,7 @@ class Shared:
 
     async def aclose(self) -> None:
         """Let go of all connections, and do not wait long for a Redis that does not answer."""
-        await let_go(self._redis)
+        await close_client(self._redis)
 
     async def _run(
         self,
@@ -261,7 +261,7 @@ class Shared:
             keys.append(f"{self._keys}mark")
         time = _ms(now) if self._trusts_callers else ""
         async with self._turn():
-            return await patiently(script(keys=keys, args=(time, *arguments)), self._deadline)
+            return await answer_within(script(keys=keys, args=(time, *arguments)), self._deadline)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -272,18 +272,18 @@ class Shared:
         """
         losses = self._losses
         try:
-            await patiently(self._turns.acquire(), self._deadline * (_PATIENCE - 1))
+            await answer_within(self._turns.acquire(), self._deadline * (_PATIENCE - 1))
         except TimeoutError as error:
-            raise StoreLost("too many operations wait for Redis") from error
+            raise StoreUnavailable("too many operations wait for Redis") from error
         try:
             if losses < self._losses:
-                raise StoreLost("Redis was lost while others waited for it")
+                raise StoreUnavailable("Redis was lost while others waited for it")
             yield
         except TimeoutError as error:
             self._losses += 1
-            raise StoreLost(f"Redis did not answer within {self._deadline} s") from error
+            raise StoreUnavailable(f"Redis did not answer within {self._deadline} s") from error
         except (RedisError, OSError) as error:
-            raise StoreLost(f"Redis cannot be asked: {error}") from error
+            raise StoreUnavailable(f"Redis cannot be asked: {error}") from error
         finally:
             self._turns.release()
 

@@ -15,8 +15,8 @@ from itertools import islice
 from secrets import token_hex
 from typing import Final
 
-from proxy.store.redis.budget_store import Shared
-from proxy.store.redis.local_budget_store import Condition, StoreLost
+from proxy.store.redis.budget_store import RedisBudgetStore
+from proxy.store.redis.local_budget_store import CountersCondition, StoreUnavailable
 from slo.leases import IDLE_S, Lease, Report
 from slo.reservations import Claim, Granted, Level, Refused, distinct
 
@@ -46,7 +46,7 @@ class LeasedCounters:
 
     def __init__(
         self,
-        shared: Shared,
+        shared: RedisBudgetStore,
         now: Callable[[], float],
         ticks: Callable[[], float] | None = None,
     ) -> None:
@@ -64,7 +64,7 @@ class LeasedCounters:
         """Renew the leases, for ever."""
         while True:
             await asyncio.sleep(REPORT_EVERY_S)
-            with suppress(StoreLost):
+            with suppress(StoreUnavailable):
                 await self.renew()
 
     async def renew(self, *, is_last: bool = False) -> None:
@@ -139,7 +139,7 @@ class LeasedCounters:
             return granted
         try:
             said = await self.shared.reserve(name, claims, now, until, only_whole=only_whole)
-        except StoreLost:  # it may be held all the same
+        except StoreUnavailable:  # it may be held all the same
             self._uncertain[name] = None
             if len(self._uncertain) > _MAX_CANDIDATES:
                 del self._uncertain[next(iter(self._uncertain))]
@@ -193,11 +193,11 @@ class LeasedCounters:
         """Let counters have spent this before a checkpoint, and what was settled later."""
         return await self.shared.restore(amounts, checkpoint, now)
 
-    async def condition(self, now: float) -> Condition:
+    async def condition(self, now: float) -> CountersCondition:
         """What the mark says."""
         return await self.shared.condition(now)
 
-    async def turn(self, before: Condition, after: Condition, now: float) -> bool:
+    async def turn(self, before: CountersCondition, after: CountersCondition, now: float) -> bool:
         """Let the mark say something else, or the same for longer; False if it says another."""
         return await self.shared.turn(before, after, now)
 
@@ -211,7 +211,7 @@ class LeasedCounters:
 
     async def aclose(self) -> None:
         """Give the leases back, and let go of all connections."""
-        with suppress(StoreLost):
+        with suppress(StoreUnavailable):
             for _ in range(2):  # what had no answer is said again first, then what came after it
                 await self.renew(is_last=True)
         await self.shared.aclose()

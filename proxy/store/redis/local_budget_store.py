@@ -16,7 +16,7 @@ from typing import Protocol
 from slo.reservations import Claim, Granted, Level, Refused, Reservations, distinct, within
 
 
-class StoreLost(Exception):
+class StoreUnavailable(Exception):
     """The counters did not answer within their deadline, or not at all.
 
     What was asked for may still have been done: a hold then goes at its end, and whatever is asked
@@ -24,19 +24,19 @@ class StoreLost(Exception):
     """
 
 
-class Emptied(Exception):
+class CountersReset(Exception):
     """The counters answer, but lack what the ledger knows; nothing is held."""
 
 
-class Condition(StrEnum):
+class CountersCondition(StrEnum):
     """What the counters' mark says of them all."""
 
     EMPTY = ""  # there is no mark: they have just begun, or have lost everything
-    MENDING = "mending"  # somebody has seen it, and is about to give them what they lack
+    REPAIRING = "mending"  # somebody has seen it, and is about to give them what they lack
     WHOLE = "whole"  # they were given what the ledger knows; to be said again every few seconds
 
 
-class Reserving(Protocol):
+class BudgetStore(Protocol):
     """Counters that calls reserve from before they are sent, and settle with afterwards.
 
     Every time is in seconds since 1970. A reservation has a name, which is unique to the attempt it
@@ -171,7 +171,7 @@ class Reserving(Protocol):
         """
         ...
 
-    async def condition(self, now: float) -> Condition:
+    async def condition(self, now: float) -> CountersCondition:
         """What the mark says.
 
         Raises:
@@ -179,7 +179,7 @@ class Reserving(Protocol):
         """
         ...
 
-    async def turn(self, before: Condition, after: Condition, now: float) -> bool:
+    async def turn(self, before: CountersCondition, after: CountersCondition, now: float) -> bool:
         """Let the mark say something else, or the same for longer; False if it says another thing.
 
         Nobody turns it to ``EMPTY``: that is what losing everything does.
@@ -202,14 +202,14 @@ class Reserving(Protocol):
         ...
 
 
-class Private:
+class LocalBudgetStore:
     """Counters that this process keeps for itself, and loses when it ends."""
 
     is_shared = False
 
     def __init__(self) -> None:
         self._reservations = Reservations()
-        self._condition = Condition.EMPTY
+        self._condition = CountersCondition.EMPTY
 
     async def reserve(
         self,
@@ -222,8 +222,8 @@ class Private:
     ) -> Granted | Refused:
         """Hold every claim until then, or none."""
         distinct(claims)
-        if only_whole and claims and self._condition is not Condition.WHOLE:
-            raise Emptied
+        if only_whole and claims and self._condition is not CountersCondition.WHOLE:
+            raise CountersReset
         return self._reservations.reserve(name, claims, now, until)
 
     async def settle(
@@ -264,14 +264,14 @@ class Private:
 
     async def restore(self, amounts: Mapping[str, int], checkpoint: int, now: float) -> list[int]:
         """Let counters have spent this before a checkpoint, and what was settled later."""
-        is_whole = self._condition is Condition.WHOLE
+        is_whole = self._condition is CountersCondition.WHOLE
         return self._reservations.restore(amounts, checkpoint, now, exactly=not is_whole)
 
-    async def condition(self, now: float) -> Condition:
+    async def condition(self, now: float) -> CountersCondition:
         """What the mark says."""
         return self._condition
 
-    async def turn(self, before: Condition, after: Condition, now: float) -> bool:
+    async def turn(self, before: CountersCondition, after: CountersCondition, now: float) -> bool:
         """Let the mark say something else; False if it says another thing than before."""
         if self._condition is not before:
             return False

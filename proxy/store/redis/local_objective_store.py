@@ -13,21 +13,21 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from proxy.store.redis.objective_state import (
-    LONGEST_LEASE,
-    MOST_KEYS,
+    MAX_KEYS,
+    MAX_LEASE_S,
     Cell,
     Count,
-    countable,
-    is_kept,
-    is_taken,
-    leasable,
-    numbered,
-    readable,
-    sayable,
+    accepts_slot,
+    check_epoch,
+    check_lease,
+    check_states,
+    nonzero_increments,
+    retains_slot,
+    slots_to_read,
 )
 
 
-class Counters(Protocol):
+class ObjectiveCounters(Protocol):
     """What replicas count, who of them leads, and what the leader says.
 
     Keys are words of the caller's, of at most ``LONGEST_NAME`` bytes. What has no sense or no
@@ -129,7 +129,7 @@ class _Lease(NamedTuple):
 _NOBODY: Final = _Lease("", float("-inf"))
 
 
-class Alone:
+class LocalCounters:
     """What this process keeps for itself, and loses when it ends.
 
     Args:
@@ -148,13 +148,15 @@ class Alone:
     async def add(self, increments: Mapping[Cell, Count]) -> None:
         """Add so many good and bad to each key's count in a slot."""
         now = self._clock()
-        for (key, number), (good, bad) in countable(increments).items():
-            if not is_taken(number, now):
+        for (key, number), (good, bad) in nonzero_increments(increments).items():
+            if not accepts_slot(number, now):
                 continue
             if number not in self._slots:
-                self._slots = {each: had for each, had in self._slots.items() if is_kept(each, now)}
+                self._slots = {
+                    each: had for each, had in self._slots.items() if retains_slot(each, now)
+                }
             counts = self._slots.setdefault(number, {})
-            if key in counts or len(counts) < MOST_KEYS:
+            if key in counts or len(counts) < MAX_KEYS:
                 before = counts.get(key, (0, 0))
                 counts[key] = (before[0] + good, before[1] + bad)
 
@@ -163,17 +165,17 @@ class Alone:
         now = self._clock()
         return {
             (key, number): count
-            for number in readable(keys, first, last)
-            if number in self._slots and is_kept(number, now)
+            for number in slots_to_read(keys, first, last)
+            if number in self._slots and retains_slot(number, now)
             for key in keys
             if (count := self._slots[number].get(key))
         }
 
     async def lead(self, who: str, seconds: float) -> int | None:
         """The epoch under which ``who`` leads from now on, None where somebody else leads."""
-        leasable(who, seconds)
+        check_lease(who, seconds)
         now = self._clock()
-        if now < self._lease.ends <= now + LONGEST_LEASE:
+        if now < self._lease.ends <= now + MAX_LEASE_S:
             if self._lease.who != who:
                 return None
         else:
@@ -183,8 +185,8 @@ class Alone:
 
     async def publish(self, epoch: int, standings: Mapping[str, bytes]) -> bool:
         """Say how things stand; what was said before is forgotten whole."""
-        numbered(epoch)
-        sayable(standings)
+        check_epoch(epoch)
+        check_states(standings)
         if epoch < self._epoch:
             return False
         if epoch > self._epoch:

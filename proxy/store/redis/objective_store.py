@@ -30,25 +30,25 @@ import msgspec
 from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
-from proxy.store.redis.local_budget_store import StoreLost
+from proxy.store.redis.local_budget_store import StoreUnavailable
 from proxy.store.redis.objective_state import (
-    DRIFT,
-    KEPT,
-    LONGEST_LEASE,
-    MOST_KEYS,
-    SLOT,
+    MAX_CLOCK_DRIFT_S,
+    MAX_KEYS,
+    MAX_LEASE_S,
+    RETENTION_S,
+    SLOT_S,
     Cell,
     Count,
-    countable,
-    is_kept,
-    leasable,
-    numbered,
-    readable,
-    sayable,
+    check_epoch,
+    check_lease,
+    check_states,
+    nonzero_increments,
+    retains_slot,
+    slots_to_read,
 )
-from proxy.store.redis.requests import client, let_go, patiently, tagged
+from proxy.store.redis.requests import answer_within, close_client, key_prefix, redis_client
 
-DEADLINE: Final = 0.5
+DEADLINE_S: Final = 0.5
 """Seconds after which a Redis that has not answered is lost; nobody's call waits for it."""
 
 _ADDED = 250  # increments of one script; see the module
@@ -57,8 +57,8 @@ _BAD: Final = 2**32
 
 # ARGV: now in ms or '', then the operation's own. Numbers stay below 2^53 wherever Lua counts.
 _HEAD: Final = f"""
-local SLOT, KEPT, DRIFT = {SLOT * 1000:.0f}, {KEPT * 1000:.0f}, {DRIFT * 1000:.0f}
-local LEASE, MOST = {LONGEST_LEASE * 1000:.0f}, {MOST_KEYS}
+local SLOT, KEPT, DRIFT = {SLOT_S * 1000:.0f}, {RETENTION_S * 1000:.0f}, {MAX_CLOCK_DRIFT_S * 1000:.0f}
+local LEASE, MOST = {MAX_LEASE_S * 1000:.0f}, {MAX_KEYS}
 local call = redis.call
 
 local function time()
@@ -131,7 +131,7 @@ return 1
 _Said = msgspec.msgpack.Decoder(dict[str, bytes])
 
 
-class Together:
+class RedisCounters:
     """What the replicas of one organisation share, in Redis.
 
     Args:
@@ -156,15 +156,15 @@ class Together:
         organization: str,
         *,
         prefix: str = "thriftgate",
-        deadline: float = DEADLINE,
+        deadline: float = DEADLINE_S,
         connections: int = 4,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self._keys = f"{tagged(prefix, organization)}steering:"
+        self._keys = f"{key_prefix(prefix, organization)}steering:"
         self._deadline = deadline
         self._clock = clock
         self._turns = asyncio.Semaphore(connections)
-        self._redis = client(url, retries=0)  # asked twice, Redis would add twice
+        self._redis = redis_client(url, retries=0)  # asked twice, Redis would add twice
         self._add = self._redis.register_script(_HEAD + _ADD)
         self._cells = self._redis.register_script(_HEAD + _CELLS)
         self._lead = self._redis.register_script(_HEAD + _LEAD)
@@ -172,7 +172,7 @@ class Together:
 
     async def add(self, increments: Mapping[Cell, Count]) -> None:
         """Add so many good and bad to each key's count in a slot."""
-        cells = list(countable(increments).items())
+        cells = list(nonzero_increments(increments).items())
 
         async def work() -> None:
             for at in range(0, len(cells), _ADDED):
@@ -193,7 +193,7 @@ class Together:
 
     async def read(self, keys: Collection[str], first: int, last: int) -> Mapping[Cell, Count]:
         """What all replicas counted in these slots, both ends included."""
-        slots = readable(keys, first, last)
+        slots = slots_to_read(keys, first, last)
         if not keys:
             return {}
         at_once = max(1, _READ // len(keys))
@@ -212,21 +212,21 @@ class Together:
         return {
             (key, number): (int(count) % _BAD, int(count) // _BAD)
             for number, counts in zip(slots, found, strict=True)
-            if is_kept(number, int(now) / 1000)
+            if retains_slot(number, int(now) / 1000)
             for key, count in zip(keys, counts.split(), strict=False)
             if count != b"0"
         }
 
     async def lead(self, who: str, seconds: float) -> int | None:
         """The epoch under which ``who`` leads from now on, None where somebody else leads."""
-        leasable(who, seconds)
+        check_lease(who, seconds)
         epoch: int | None = await self._ask(self._lead, ["lease"], who, _ms(seconds))
         return epoch
 
     async def publish(self, epoch: int, standings: Mapping[str, bytes]) -> bool:
         """Say how things stand; what was said before is forgotten whole."""
-        numbered(epoch)
-        sayable(standings)
+        check_epoch(epoch)
+        check_states(standings)
         said = msgspec.msgpack.encode(standings)
         return bool(await self._ask(self._publish, ["lease", "told"], epoch, said))
 
@@ -239,11 +239,11 @@ class Together:
         try:
             return int(epoch), _Said.decode(said)
         except ValueError as error:
-            raise StoreLost(f"{key} in Redis is nobody's standings: {error}") from error
+            raise StoreUnavailable(f"{key} in Redis is nobody's standings: {error}") from error
 
     async def aclose(self) -> None:
         """Let go of all connections, and do not wait long for a Redis that does not answer."""
-        await let_go(self._redis)
+        await close_client(self._redis)
 
     async def _ask(
         self, script: AsyncScript, keys: Sequence[str], *arguments: str | bytes | int
@@ -273,11 +273,11 @@ class Together:
                 return await work()
 
         try:
-            return await patiently(in_turn(), self._deadline)
+            return await answer_within(in_turn(), self._deadline)
         except TimeoutError as error:
-            raise StoreLost(f"Redis did not answer within {self._deadline} s") from error
+            raise StoreUnavailable(f"Redis did not answer within {self._deadline} s") from error
         except (RedisError, OSError) as error:
-            raise StoreLost(f"Redis cannot be asked: {error}") from error
+            raise StoreUnavailable(f"Redis cannot be asked: {error}") from error
 
 
 def _ms(seconds: float) -> int:

@@ -15,7 +15,7 @@ _LAST: Final = 1.0
 _STEPS = 4  # in which a deadline passes
 
 
-def tagged(prefix: str, organization: str) -> str:
+def key_prefix(prefix: str, organization: str) -> str:
     """How all keys of an organisation begin, with the one hash tag that keeps them on one node.
 
     Raises:
@@ -26,7 +26,7 @@ def tagged(prefix: str, organization: str) -> str:
     return f"{prefix}:{{{organization}}}:"
 
 
-def client(url: str, *, retries: int) -> Redis:
+def redis_client(url: str, *, retries: int) -> Redis:
     """A client that asks so many times more where a connection breaks; nothing is connected yet.
 
     Raises:
@@ -36,14 +36,14 @@ def client(url: str, *, retries: int) -> Redis:
     return Redis.from_pool(pool)
 
 
-async def let_go(redis: Redis) -> None:
+async def close_client(redis: Redis) -> None:
     """Let go of all connections, and do not wait long for a Redis that does not answer."""
     with suppress(RedisError, OSError, TimeoutError):
         async with asyncio.timeout(_LAST):
             await redis.aclose()
 
 
-async def patiently(answer: Awaitable[Any], deadline: float) -> Any:  # noqa: ANN401 - any answer
+async def answer_within(answer: Awaitable[Any], deadline: float) -> Any:  # noqa: ANN401 - any answer
     """The answer, if it comes within the deadline.
 
     The deadline passes in steps, each with a turn of the event loop: an answer that lies there

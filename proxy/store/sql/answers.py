@@ -7,15 +7,15 @@ from sqlalchemy import BigInteger, Engine, case, cast, func, select
 
 from proxy.records.receipt import Outcome
 from proxy.store.sql import schema
-from proxy.store.sql.database import reading
+from proxy.store.sql.database import read_transaction
 from slo.budget import EVERY
 from slo.ceiling import Ceiling
 
 #: Receipts that one question reads at most; the newest.
-MOST: Final = 20_000
+MAX_RECEIPTS: Final = 20_000
 
 
-class Answer(msgspec.Struct, frozen=True):
+class PastAnswer(msgspec.Struct, frozen=True):
     """One whole answer, whose usage its upstream told.
 
     Attributes:
@@ -35,7 +35,7 @@ class Answer(msgspec.Struct, frozen=True):
     notes: str
 
 
-class Kept(msgspec.Struct, frozen=True):
+class CeilingCompliance(msgspec.Struct, frozen=True):
     """How well a ceiling was kept by the calls it is over.
 
     Attributes:
@@ -57,7 +57,7 @@ class Answers:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def last(self, most: int = MOST) -> list[Answer]:
+    def last(self, most: int = MAX_RECEIPTS) -> list[PastAnswer]:
         """The answers among the last receipts, the newest last.
 
         Ids sort by time, so this walks the end of the primary key.
@@ -84,15 +84,15 @@ class Answers:
             )
             .order_by(ends.call_id, ends.attempt)
         )
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return [
-                Answer(team, feature, model, route, output + reasoning, notes)
+                PastAnswer(team, feature, model, route, output + reasoning, notes)
                 for team, feature, model, route, output, reasoning, notes in connection.execute(
                     query
                 )
             ]
 
-    def kept(self, ceiling: Ceiling, most: int = MOST) -> Kept:
+    def ceiling_compliance(self, ceiling: Ceiling, most: int = MAX_RECEIPTS) -> CeilingCompliance:
         """How well a ceiling was kept, by the last receipts of all; a call's attempts are one cost.
 
         Args:
@@ -124,5 +124,5 @@ class Answers:
             func.count().filter(calls.c.unknown > 0),
             func.max(nanos).filter(is_known),
         ).select_from(calls)
-        with reading(self._engine) as connection:
-            return Kept(*connection.execute(query).one())
+        with read_transaction(self._engine) as connection:
+            return CeilingCompliance(*connection.execute(query).one())

@@ -19,8 +19,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from proxy.errors import Unready
 from proxy.records.call import Key
 from proxy.store.sql import schema
-from proxy.store.sql.change_poller import Lookout
-from proxy.store.sql.database import reading
+from proxy.store.sql.change_poller import ChangePoller
+from proxy.store.sql.database import read_transaction
 from proxy.store.sql.teams import KEY_CHANGES, KEY_LENGTH, token_hash
 
 _BOUND = 10_000
@@ -28,7 +28,7 @@ _ASKED = 500
 _MOST_ASKS = 5
 
 
-class Keyring:
+class ApiKeyCache:
     """The keys of one database, cached.
 
     Args:
@@ -49,11 +49,11 @@ class Keyring:
         self._revision = 0
         self._names: dict[str, str] = {}
         self._lock = threading.Lock()
-        self._lookout = Lookout("keys", self._changed)
+        self._lookout = ChangePoller("keys", self._changed)
 
     def start(self) -> None:
         """Learn the keys there are, as far as they fit, and watch them change."""
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             rows = connection.execute(_KEYS.limit(self._bound)).all()
         for row in rows:
             self._remember(row)
@@ -101,7 +101,7 @@ class Keyring:
         """Differs once keys in memory have changed."""
         return self._revision
 
-    def known(self) -> dict[bytes, Key]:
+    def cached_keys(self) -> dict[bytes, Key]:
         """The keys in memory by the hashes of their secrets, the least recently used first."""
         with self._lock:
             return dict(self._known)
@@ -138,7 +138,7 @@ class Keyring:
 
     def refresh(self) -> None:
         """Learn what has changed; the thread does this every two seconds."""
-        self._lookout.look()
+        self._lookout.poll()
 
     def _changed(self) -> None:
         try:
@@ -158,12 +158,12 @@ class Keyring:
 
     def _count_changes(self) -> int:
         query = select(schema.meta.c.number).where(schema.meta.c.name == KEY_CHANGES)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return int(connection.execute(query).scalar_one())
 
     def _count_teams(self) -> int:
         query = select(func.count(schema.keys.c.team.distinct()))
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return int(connection.execute(query).scalar_one())
 
     def _relearn(self, changes: int) -> None:
@@ -173,7 +173,7 @@ class Keyring:
             hashes = list(self._known)
         for start in range(0, len(hashes), _ASKED):
             some = hashes[start : start + _ASKED]
-            with reading(self._engine) as connection:
+            with read_transaction(self._engine) as connection:
                 rows = connection.execute(_KEYS.where(schema.keys.c.hash.in_(some))).all()
             with self._lock:
                 for gone in {*some}.difference(row.hash for row in rows):
@@ -188,7 +188,7 @@ class Keyring:
         """The key from the database; asked again while an answer is older than what is known."""
         row: Row[Any] | None = None
         for _ in range(_MOST_ASKS):
-            with reading(self._engine) as connection:
+            with read_transaction(self._engine) as connection:
                 row = connection.execute(_KEYS.where(schema.keys.c.hash == hashed)).one_or_none()
             if row is None:
                 self._forget(hashed)

@@ -13,10 +13,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 _log = logging.getLogger(__name__)
 
-EVERY = 2.0
+POLL_INTERVAL_S = 2.0
 
 
-class Lookout:
+class ChangePoller:
     """Looks for changes until it is closed.
 
     Args:
@@ -29,7 +29,9 @@ class Lookout:
         trouble: Why changes are not noticed just now; None while they are.
     """
 
-    def __init__(self, what: str, look: Callable[[], None], *, every: float = EVERY) -> None:
+    def __init__(
+        self, what: str, look: Callable[[], None], *, every: float = POLL_INTERVAL_S
+    ) -> None:
         self._what = what
         self._look = look
         self._every = every
@@ -47,7 +49,7 @@ class Lookout:
         if self._thread.is_alive():
             self._thread.join(1)  # it may be waiting for a database that is away
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Look now; the thread does this every so often."""
         try:
             self._look()
@@ -68,7 +70,7 @@ class Lookout:
     def _tend(self) -> None:
         try:
             while not self._stop.wait(self._every):
-                self.look()
+                self.poll()
         finally:
             if not self._stop.is_set():
                 self.trouble = f"changes to {self._what} go unnoticed: looking for them failed"

@@ -20,12 +20,12 @@ from compaction.policy import Mode
 from proxy.records.compaction_result import NOTES, noting
 from proxy.records.receipt import Outcome
 from proxy.store.sql import schema
-from proxy.store.sql.database import reading
+from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.timestamps import micros
 
 
-class FoldSum(msgspec.Struct, frozen=True, kw_only=True):
+class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a feature's calls since a moment.
 
     Attributes:
@@ -71,13 +71,13 @@ class FoldSum(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.nanos is None else self.nanos - self.notes_nanos
 
 
-class Foldings:
+class CompactionReceipts:
     """Sums over one database; every method may block."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def sums(self, since: float) -> Sequence[FoldSum]:
+    def totals(self, since: float) -> Sequence[CompactionTotals]:
         """Each feature's sums since a moment, in seconds since the epoch."""
         calls = schema.calls.c
         is_shorter = calls.folded == 1
@@ -107,10 +107,10 @@ class Foldings:
             .group_by(calls.team, calls.feature)
             .order_by(calls.team, calls.feature)
         )
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             asked = _noted(connection, since)
             return [
-                FoldSum(
+                CompactionTotals(
                     notes_nanos=asked.get((row.team, noting(row.feature)), 0),
                     **row._mapping,  # noqa: SLF001
                 )

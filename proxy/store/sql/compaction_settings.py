@@ -1,21 +1,21 @@
 """What holds for every feature's compaction, in memory, at most some seconds old."""
 
 from proxy.records.compaction_settings import Chosen
-from proxy.store.sql.change_poller import EVERY, Lookout
+from proxy.store.sql.change_poller import POLL_INTERVAL_S, ChangePoller
 from proxy.store.sql.compactions import Compactions
 
 
-class Foldboard:
+class CompactionSettingsCache:
     """The settings of one database, cached.
 
     Attributes:
         chosen: What holds; replaced whole, so whoever holds one sees it unchanged.
     """
 
-    def __init__(self, compactions: Compactions, *, every: float = EVERY) -> None:
+    def __init__(self, compactions: Compactions, *, every: float = POLL_INTERVAL_S) -> None:
         self._compactions = compactions
         self.chosen = Chosen()
-        self._lookout = Lookout("compactions", self._changed, every=every)
+        self._lookout = ChangePoller("compactions", self._changed, every=every)
 
     def start(self) -> None:
         """Learn what holds, and watch it change."""
@@ -37,7 +37,7 @@ class Foldboard:
 
     def refresh(self) -> None:
         """Learn what has changed; the thread does this every two seconds."""
-        self._lookout.look()
+        self._lookout.poll()
 
     def _changed(self) -> None:
         if self._compactions.changes() != self.chosen.changes:

@@ -14,7 +14,7 @@ from sqlalchemy import text as sql
 from compaction.policy import Mode
 from proxy.records.compaction_settings import Chosen, Setting
 from proxy.store.sql import schema
-from proxy.store.sql.database import reading, writing
+from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros, seconds
 
 COMPACTION_CHANGES: Final = "compaction changes"
@@ -44,12 +44,12 @@ class Compactions:
 
     def changes(self) -> int:
         """How often what holds has changed."""
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return _changes(connection)
 
     def chosen(self) -> Chosen:
         """What holds everywhere now."""
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             # Counted first: a change that is made meanwhile is noticed by the next look.
             changes = _changes(connection)
             found = connection.execute(select(schema.compactions)).all()
@@ -89,7 +89,7 @@ class Compactions:
             why: What the proof found.
             now: Seconds since the epoch.
         """
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             if not self._has_room(connection, place):
                 return False
             hold = _Hold(connection, place)
@@ -100,7 +100,7 @@ class Compactions:
 
     def resume(self, place: tuple[str, str], by: str, now: float) -> bool:
         """Compact as it was chosen, and prove it afresh; False if it was not stepped back."""
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             if not self._is_known(connection, place):
                 return False
             hold = _Hold(connection, place)
@@ -112,7 +112,7 @@ class Compactions:
     @contextmanager
     def _holding(self, place: tuple[str, str]) -> "Iterator[_Hold]":
         """The feature, locked until what was decided about it is committed."""
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             yield _Hold(connection, place)
 
     def _has_room(self, connection: Connection, place: tuple[str, str]) -> bool:

@@ -147,7 +147,7 @@ def open_database(url: str) -> Engine:
 
 
 @contextmanager
-def reading(engine: Engine, *, is_snapshot: bool = False) -> Iterator[Connection]:
+def read_transaction(engine: Engine, *, is_snapshot: bool = False) -> Iterator[Connection]:
     """A transaction that only reads; as a snapshot, all its statements see the same rows.
 
     On SQLite every transaction is one.
@@ -161,7 +161,7 @@ def reading(engine: Engine, *, is_snapshot: bool = False) -> Iterator[Connection
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
+def write_transaction(engine: Engine) -> Iterator[Connection]:
     """A transaction that writes, committed at the end.
 
     On SQLite it takes the one write lock at once: a transaction that began by reading cannot
@@ -171,12 +171,12 @@ def writing(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def changed(connection: Connection, statement: Delete | Update) -> int:
+def count_changed_rows(connection: Connection, statement: Delete | Update) -> int:
     """Number of rows the statement changed or deleted; it is executed once."""
     return connection.execute(statement).rowcount
 
 
-def dropped_unused(engine: Engine, table: Table, since: float, budget: float) -> int:
+def delete_unused(engine: Engine, table: Table, since: float, budget: float) -> int:
     """Number of rows of a table were deleted because nobody asked for them after ``since``.
 
     Args:
@@ -192,8 +192,8 @@ def dropped_unused(engine: Engine, table: Table, since: float, budget: float) ->
     step = delete(table).where(key.in_(some), old)
     until, deleted = time.monotonic() + budget, 0
     while time.monotonic() < until:
-        with writing(engine) as connection:
-            gone = changed(connection, step)
+        with write_transaction(engine) as connection:
+            gone = count_changed_rows(connection, step)
         deleted += gone
         if not gone:
             break
@@ -222,7 +222,7 @@ def migrate(engine: Engine) -> None:
 
 def revision(engine: Engine) -> str | None:
     """The revision the tables are at; None where there are none yet."""
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         if not inspect(connection).has_table(_VERSION.name):
             return None
         return connection.execute(select(_VERSION.c.version_num)).scalar()
@@ -244,7 +244,7 @@ def _migrating(engine: Engine) -> "Iterator[Config]":
     """Alembic's settings, with a connection as ``migrations.env`` takes it."""
     config = _alembic()
     if engine.dialect.name == "sqlite":
-        with writing(engine) as connection:
+        with write_transaction(engine) as connection:
             config.attributes["connection"] = connection
             yield config
         return

@@ -9,14 +9,14 @@ from sqlalchemy.types import BigInteger
 
 from dashboards.board import Moved, Stay
 from proxy.store.sql import schema
-from proxy.store.sql.database import reading
+from proxy.store.sql.database import read_transaction
 from proxy.store.sql.timestamps import seconds
 from slo.alert import Alert
 
 #: How alerts of this kind are told from others without being read; a quote inside of a text would
 #: have a backslash before it.
 _MOVES: Final = '%"kind":"move"%'
-#: How ``proxy.services.objectives.replica_sync`` says on which level an objective stands, after its
+#: How ``objective_alerts`` says on which level an objective stands, after its
 #: name and state.
 _ON: Final = re.compile(r" is [a-z]+, on (?:rung|level) \d+: (?P<rung>.*)\Z")
 #: Seconds between the end of one stay and the beginning of the next that went on from it.
@@ -25,7 +25,7 @@ _GAP: Final = 1.0
 _decode = msgspec.json.Decoder(Alert).decode
 
 
-class LastMoved:
+class RecentFallbacks:
     """What was moved last, in one database; every method may block."""
 
     def __init__(self, engine: Engine) -> None:
@@ -36,15 +36,15 @@ class LastMoved:
 
         However many calls there are, so many entries of ``calls_moved`` are read.
         """
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return [_call(row) for row in connection.execute(_calls(most)).mappings()]
 
-    def stays(self, most: int) -> list[Stay]:
+    def reroutes(self, most: int) -> list[Stay]:
         """What the controller did last, the newest first."""
         alerts = schema.alerts.c
         query = select(alerts.text).where(alerts.text.like(_MOVES))
         newest = query.order_by(alerts.began.desc(), alerts.id).limit(most + 1)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             texts = list(connection.execute(newest).scalars())
         return _stays(_read(texts))[:most]
 

@@ -15,8 +15,8 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from proxy.records.receipt import Receipt
 from proxy.store.sql import schema
-from proxy.store.sql.database import writing
-from proxy.store.sql.rows import COLUMNS, row
+from proxy.store.sql.database import write_transaction
+from proxy.store.sql.rows import COLUMNS, row_from_receipt
 
 _SQLITE_ROWS = 100  # 50 variables each, of the 32,766 that SQLite allows in a statement
 _TOO_LARGE = "54"  # PostgreSQL's class of errors for what exceeds its limits, SQLSTATE appendix
@@ -25,7 +25,7 @@ Insert = Callable[[Sequence[Receipt]], None]
 """Puts receipts into the database; raises ``Unfit`` or SQLAlchemy's errors."""
 
 
-class Unfit(Exception):
+class UnfitBatch(Exception):
     """The database will never take this batch as it is."""
 
 
@@ -36,15 +36,15 @@ def inserter(engine: Engine) -> Insert:
     def insert(receipts: Sequence[Receipt]) -> None:
         try:
             # Sorted, so that two writers wait for each other in one order and never in a ring.
-            rows = sorted((row(each) for each in receipts), key=_key)
-            with writing(engine) as connection:
+            rows = sorted((row_from_receipt(each) for each in receipts), key=_key)
+            with write_transaction(engine) as connection:
                 put(connection, rows)
                 _keep_prompts(connection, receipts)
         except (DataError, IntegrityError, OverflowError) as error:
-            raise Unfit(str(error.__cause__ or error)) from error
+            raise UnfitBatch(str(error.__cause__ or error)) from error
         except DBAPIError as error:
             if str(getattr(error.orig, "sqlstate", "")).startswith(_TOO_LARGE):
-                raise Unfit(str(error.orig)) from error
+                raise UnfitBatch(str(error.orig)) from error
             raise
 
     return insert
@@ -89,7 +89,7 @@ def _added(name: str) -> str:
     return f"{name} = {old} + {new}"
 
 
-def rolled_up(source: str) -> str:
+def rollup_statement(source: str) -> str:
     """The statement that adds the calls in ``source`` to the rollups, in the order of their key."""
     return f"""
         INSERT INTO rollups ({_GROUP_NAMES}, {", ".join(SUMS)})
@@ -100,7 +100,7 @@ def rolled_up(source: str) -> str:
     """  # noqa: S608 - made of the schema's own names
 
 
-_SQLITE_ROLLUPS = rolled_up("calls WHERE rowid > ?")
+_SQLITE_ROLLUPS = rollup_statement("calls WHERE rowid > ?")
 
 
 def _sqlite(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -137,7 +137,7 @@ _POSTGRES = f"""
         ON CONFLICT DO NOTHING
         RETURNING *
     )
-    {rolled_up("new")}
+    {rollup_statement("new")}
 """  # noqa: S608 - as above
 
 

@@ -24,7 +24,7 @@ from proxy.records.receipt import Receipt
 from proxy.store.journal import segments
 from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import decode
-from proxy.store.sql.inserts import Insert, Unfit
+from proxy.store.sql.inserts import Insert, UnfitBatch
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ _REJECTED = "rejected.jsonl"
 _TORN = "torn.lines"
 
 
-class Drain:
+class JournalShipper:
     """Moves what any dead or living process journalled in the folder, as far as it is unlocked."""
 
     def __init__(
@@ -70,10 +70,10 @@ class Drain:
         return self._refusal or self._unread
 
     @property
-    def lag(self) -> int:
+    def lag_bytes(self) -> int:
         """Bytes of the journal that are not known to be in the database."""
-        lag = self._journal.waiting - self._journal.spare
-        for path in segments.listed(self._journal.folder):
+        lag = self._journal.waiting_bytes - self._journal.spare_bytes
+        for path in segments.list_segments(self._journal.folder):
             try:
                 lag += path.stat().st_size - self._ends.get(path, 0)
             except FileNotFoundError:
@@ -97,9 +97,9 @@ class Drain:
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(deadline)
-        return not self._thread.is_alive() and self.lag == 0
+        return not self._thread.is_alive() and self.lag_bytes == 0
 
-    def sweep(self) -> bool:
+    def ship_all(self) -> bool:
         """Drain all that is in the folder now; False if something could not be."""
         with self._sweeps:
             self._begun += 1
@@ -115,14 +115,14 @@ class Drain:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            self.sweep()
+            self.ship_all()
             self._wake.wait(self._pause)
             self._wake.clear()
-        self.sweep()
+        self.ship_all()
 
     def _drain_folder(self) -> bool:
         own = self._journal.segment
-        paths = segments.listed(self._journal.folder)
+        paths = segments.list_segments(self._journal.folder)
         self._ends = {path: self._ends[path] for path in paths if path in self._ends}
         done = True
         for path in paths:
@@ -158,7 +158,7 @@ class Drain:
 
     def _adopt(self, path: Path) -> bool:
         """Drain a segment nobody appends to any more, and delete it."""
-        with segments.adopted(path) as file:
+        with segments.lock_segment(path) as file:
             if file is None:
                 return True
             size = os.fstat(file.fileno()).st_size
@@ -187,7 +187,7 @@ class Drain:
     def _rest(self, lines: int) -> None:
         """Leave the core to calls after a batch, unless somebody waits or much is waiting."""
         is_awaited = threading.current_thread() is not self._thread or self._wake.is_set()
-        if not is_awaited and self.lag < _HURRY:
+        if not is_awaited and self.lag_bytes < _HURRY:
             self._wake.wait(lines / _GENTLE)
 
     def _keep(self, lines: Sequence[bytes]) -> bool:
@@ -216,7 +216,7 @@ class Drain:
         """Insert a batch; one that is unfit is halved until the line at fault stands alone."""
         try:
             self._insert(_receipts(lines))
-        except Unfit as error:
+        except UnfitBatch as error:
             if len(lines) == 1:
                 self._reject(lines[0], str(error))
                 return
@@ -241,4 +241,4 @@ def _receipts(lines: Sequence[bytes]) -> list[Receipt]:
     try:
         return [decode(line) for line in lines]
     except msgspec.DecodeError as error:
-        raise Unfit(str(error)) from error
+        raise UnfitBatch(str(error)) from error

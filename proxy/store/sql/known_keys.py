@@ -24,7 +24,7 @@ import msgspec
 from sqlalchemy import make_url
 
 from proxy.records.call import Key
-from proxy.store.sql.api_key_cache import Keyring
+from proxy.store.sql.api_key_cache import ApiKeyCache
 from slo.duration import spoken
 
 _log = logging.getLogger("thriftgate.store")
@@ -121,7 +121,7 @@ class KnownKeysFile:
         self._written_at = float("-inf")
         self._failure = ""
 
-    def refresh(self, keyring: Keyring, now: float) -> None:
+    def refresh(self, keyring: ApiKeyCache, now: float) -> None:
         """Replace the file if keys changed or a minute has passed; blocks.
 
         Where that fails, the log says so; a file that lacks changes, such as a revocation, goes.
@@ -137,7 +137,7 @@ class KnownKeysFile:
         if not is_changed and now - self._written_at < CONFIRM_INTERVAL_S:
             return
         if is_changed:
-            self._keys = _encode_keys(keyring.known())
+            self._keys = _encode_keys(keyring.cached_keys())
         self._written_revision, self._written_at = found, now
         try:
             self._write(keyring.teams, now)

@@ -37,7 +37,7 @@ _BEGUN = sql(
 )
 
 
-class State(StrEnum):
+class ProposalState(StrEnum):
     """What became of a proposal."""
 
     PROPOSED = "proposed"
@@ -59,13 +59,13 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     digest: str
     moves: str
-    state: State
+    state: ProposalState
     made: float
     decided_by: str
     decided_at: float
 
 
-def at(table: Table, place: Place) -> ColumnElement[bool]:
+def row_of(table: Table, place: Place) -> ColumnElement[bool]:
     """True if a row is the place's."""
     columns = table.c
     return and_(
@@ -80,7 +80,7 @@ def place_of(row: Row[Any]) -> Place:
     return Place(row.team, row.feature, row.family)
 
 
-def standing(row: Row[Any]) -> Standing:
+def settings_from_row(row: Row[Any]) -> Standing:
     """What a row of ``features`` says holds; with a mode nobody knows, prompts go as they came."""
     is_known = not row.mode or row.mode in _MODES
     found = _standing(row, row.mode if is_known else Mode.OFF)
@@ -105,82 +105,90 @@ def _standing(row: Row[Any], mode: str) -> Standing:
     )
 
 
-def proposal(row: Row[Any]) -> Proposal:
+def proposal_from_row(row: Row[Any]) -> Proposal:
     """The proposal in a row of ``layouts``."""
     return Proposal(
         version=row.version,
         digest=row.digest,
         moves=row.moves,
-        state=State(row.state),
+        state=ProposalState(row.state),
         made=seconds(row.made),
         decided_by=row.decided_by,
         decided_at=seconds(row.decided_at),
     )
 
 
-def locked(connection: Connection, place: Place) -> Standing:
+def lock_settings(connection: Connection, place: Place) -> Standing:
     """What holds at the place, which nobody else changes until the transaction ends."""
     connection.execute(_BEGUN, msgspec.structs.asdict(place))
-    query = select(schema.features).where(at(schema.features, place)).with_for_update()
-    return standing(connection.execute(query).one())
+    query = select(schema.features).where(row_of(schema.features, place)).with_for_update()
+    return settings_from_row(connection.execute(query).one())
 
 
-def write(connection: Connection, place: Place, **values: object) -> Standing:
+def write_settings(connection: Connection, place: Place, **values: object) -> Standing:
     """What holds at the locked place once the values are written; the change is counted.
 
     The count's row stays locked until the commit, so no number comes twice.
     """
     features, meta = schema.features, schema.meta
-    connection.execute(update(features).where(at(features, place)).values(**values))
+    connection.execute(update(features).where(row_of(features, place)).values(**values))
     count = update(meta).where(meta.c.name == LAYOUT_CHANGES).values(number=meta.c.number + 1)
     connection.execute(count)
-    return standing(connection.execute(select(features).where(at(features, place))).one())
+    return settings_from_row(
+        connection.execute(select(features).where(row_of(features, place))).one()
+    )
 
 
-def changes(connection: Connection) -> int:
+def count_changes(connection: Connection) -> int:
     """Number of changes have been counted."""
     query = select(schema.meta.c.number).where(schema.meta.c.name == LAYOUT_CHANGES)
     return int(connection.execute(query).scalar_one())
 
 
-def found(connection: Connection, place: Place, version: int) -> Proposal:
+def find_proposal(connection: Connection, place: Place, version: int) -> Proposal:
     """The version.
 
     Raises:
         ValueError: There is none.
     """
     layouts = schema.layouts
-    query = select(layouts).where(at(layouts, place), layouts.c.version == version)
+    query = select(layouts).where(row_of(layouts, place), layouts.c.version == version)
     row = connection.execute(query).one_or_none()
     if row is None:
         raise ValueError(f"no layout of this feature has the version {version}")
-    return proposal(row)
+    return proposal_from_row(row)
 
 
-def proposed(
+def ensure_proposal(
     connection: Connection, place: Place, digest: str, moves: str, micros: int
 ) -> Proposal:
     """The proposal with this digest at the locked place, made where there is none yet."""
     layouts = schema.layouts
-    known = select(layouts).where(at(layouts, place), layouts.c.digest == digest)
+    known = select(layouts).where(row_of(layouts, place), layouts.c.digest == digest)
     row = connection.execute(known).one_or_none()
     if row is None:
-        newest = select(func.coalesce(func.max(layouts.c.version), 0)).where(at(layouts, place))
+        newest = select(func.coalesce(func.max(layouts.c.version), 0)).where(row_of(layouts, place))
         version = connection.execute(newest).scalar_one() + 1
         _make(connection, place, version, digest=digest, moves=moves, made=micros)
-        return found(connection, place, version)
-    if row.state == State.PROPOSED.value:
-        same = and_(at(layouts, place), layouts.c.version == row.version)
+        return find_proposal(connection, place, version)
+    if row.state == ProposalState.PROPOSED.value:
+        same = and_(row_of(layouts, place), layouts.c.version == row.version)
         connection.execute(update(layouts).where(same).values(moves=moves))
-    return found(connection, place, row.version)
+    return find_proposal(connection, place, row.version)
 
 
-def judge(
-    connection: Connection, place: Place, version: int, state: State, *, by: str, micros: int
+def record_decision(
+    connection: Connection,
+    place: Place,
+    version: int,
+    state: ProposalState,
+    *,
+    by: str,
+    micros: int,
 ) -> None:
     """Note what was decided about a version."""
     layouts = schema.layouts
-    same = and_(at(layouts, place), layouts.c.version == version)
+    same = and_(row_of(layouts, place), layouts.c.version == version)
     values = {"state": state.value, "decided_by": by, "decided_at": micros}
     connection.execute(update(layouts).where(same).values(**values))
 
@@ -190,7 +198,7 @@ def last_approved(connection: Connection, place: Place) -> int:
     layouts = schema.layouts
     query = (
         select(layouts.c.version)
-        .where(at(layouts, place), layouts.c.state == State.APPROVED.value)
+        .where(row_of(layouts, place), layouts.c.state == ProposalState.APPROVED.value)
         .order_by(layouts.c.decided_at.desc(), layouts.c.version.desc())
         .limit(1)
     )
@@ -200,14 +208,14 @@ def last_approved(connection: Connection, place: Place) -> int:
 def _make(connection: Connection, place: Place, version: int, **values: object) -> None:
     """Insert a proposal and forget the oldest undecided ones."""
     layouts = schema.layouts
-    undecided = and_(at(layouts, place), layouts.c.state == State.PROPOSED.value)
+    undecided = and_(row_of(layouts, place), layouts.c.state == ProposalState.PROPOSED.value)
     newest_first = select(layouts.c.version).where(undecided).order_by(layouts.c.version.desc())
     surplus = connection.execute(newest_first.offset(_UNDECIDED - 1)).scalars().all()
     connection.execute(delete(layouts).where(undecided, layouts.c.version.in_(surplus)))
     row = {
         **msgspec.structs.asdict(place),
         "version": version,
-        "state": State.PROPOSED.value,
+        "state": ProposalState.PROPOSED.value,
         "decided_by": "",
         "decided_at": 0,
         **values,

@@ -18,9 +18,9 @@ from sqlalchemy import Connection, Engine, and_, func, or_, select
 from proxy.records.feature_mode import EVERY_FAMILY, Mode, Place, Standing, Standings
 from proxy.store.sql import layout_rows as rows
 from proxy.store.sql import schema
-from proxy.store.sql.database import reading, writing
-from proxy.store.sql.layout_rows import Proposal, State
-from proxy.store.sql.row_lock import Hold
+from proxy.store.sql.database import read_transaction, write_transaction
+from proxy.store.sql.layout_rows import Proposal, ProposalState
+from proxy.store.sql.row_lock import LockedSettings
 from proxy.store.sql.timestamps import micros
 
 AUTO: Final = "auto"
@@ -47,8 +47,8 @@ class Layouts:
 
     def changes(self) -> int:
         """How often what holds has changed."""
-        with reading(self._engine) as connection:
-            return rows.changes(connection)
+        with read_transaction(self._engine) as connection:
+            return rows.count_changes(connection)
 
     def standings(self) -> Standings:
         """What holds everywhere now."""
@@ -56,22 +56,22 @@ class Layouts:
         same = (features.c[name] == layouts.c[name] for name in ("team", "feature", "family"))
         in_use = or_(*(layouts.c.version == features.c[name] for name in ("version", "former")))
         query = select(layouts).join(features, and_(*same, in_use))
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             # Counted first: a change that is made meanwhile is noticed by the next look.
-            changes = rows.changes(connection)
+            changes = rows.count_changes(connection)
             found = connection.execute(select(features)).all()
             moves = {
                 (rows.place_of(row), row.version): row.moves for row in connection.execute(query)
             }
-        places = {rows.place_of(row): rows.standing(row) for row in found}
+        places = {rows.place_of(row): rows.settings_from_row(row) for row in found}
         return Standings(changes, places, moves, self._mode)
 
     def proposals(self, place: Place) -> Sequence[Proposal]:
         """Every version of the place's layout, oldest first."""
         layouts = schema.layouts
-        query = select(layouts).where(rows.at(layouts, place)).order_by(layouts.c.version)
-        with reading(self._engine) as connection:
-            return [rows.proposal(row) for row in connection.execute(query)]
+        query = select(layouts).where(rows.row_of(layouts, place)).order_by(layouts.c.version)
+        with read_transaction(self._engine) as connection:
+            return [rows.proposal_from_row(row) for row in connection.execute(query)]
 
     def propose(self, place: Place, digest: str, moves: str, now: float) -> Proposal | None:
         """The proposal as it stands now; None where the team has too many features for one more.
@@ -80,15 +80,15 @@ class Layouts:
         undecided, and only the newest undecided ones are kept. In ``auto`` mode it is approved at
         once, unless the layout that holds is younger than a day or the place is suspended.
         """
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             if not self._has_room(connection, place):
                 return None
-            hold = Hold(connection, place, self._mode)
-            found = rows.proposed(connection, place, digest, moves, micros(now))
-            if found.state is not State.PROPOSED or not hold.is_open(now):
+            hold = LockedSettings(connection, place, self._mode)
+            found = rows.ensure_proposal(connection, place, digest, moves, micros(now))
+            if found.state is not ProposalState.PROPOSED or not hold.is_open(now):
                 return found
             hold.approve(found.version, AUTO, now)
-            return rows.found(connection, place, found.version)
+            return rows.find_proposal(connection, place, found.version)
 
     def approve(self, place: Place, version: int, by: str, now: float) -> Standing:
         """What holds once the version is approved; a place that only observed applies from then.
@@ -113,9 +113,11 @@ class Layouts:
 
         All are locked before any is written: whoever else decides about one waits for no other.
         """
-        with writing(self._engine) as connection:
-            hold = Hold(connection, place, self._mode)
-            parts = [Hold(connection, each, self._mode) for each in _own(connection, place)]
+        with write_transaction(self._engine) as connection:
+            hold = LockedSettings(connection, place, self._mode)
+            parts = [
+                LockedSettings(connection, each, self._mode) for each in _own(connection, place)
+            ]
             for part in parts:
                 part.decide(by, now, mode="")
             return hold.decide(by, now, mode=mode.value)
@@ -140,15 +142,15 @@ class Layouts:
             return True
 
     @contextmanager
-    def _holding(self, place: Place) -> Iterator[Hold]:
+    def _holding(self, place: Place) -> Iterator[LockedSettings]:
         """The place, locked until what was decided about it is committed."""
-        with writing(self._engine) as connection:
-            yield Hold(connection, place, self._mode)
+        with write_transaction(self._engine) as connection:
+            yield LockedSettings(connection, place, self._mode)
 
     def _has_room(self, connection: Connection, place: Place) -> bool:
         """True if the place is known, or its team has few enough for one more."""
         features = schema.features
-        known = select(func.count()).where(rows.at(features, place))
+        known = select(func.count()).where(rows.row_of(features, place))
         others = select(func.count()).where(features.c.team == place.team)
         return bool(
             connection.execute(known).scalar_one()

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from proxy.records.receipt import Receipt
 from proxy.store.journal import segments
 from proxy.store.sql import rows, schema
-from proxy.store.sql.database import changed, reading, writing
+from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
 from proxy.store.sql.ids import id_floor
 
 _RANGE = 2_000
@@ -25,7 +25,7 @@ _RECEIPTS = select(schema.calls, schema.prompts.c.text).outerjoin(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retained:
+class RetentionResult:
     """What retention deleted, and whether nothing older is left."""
 
     calls: int
@@ -33,14 +33,14 @@ class Retained:
     done: bool
 
 
-class Ledger:
+class ReceiptLedger:
     """Receipts in the database, and those still in the journal's folder."""
 
     def __init__(self, engine: Engine, folder: Path) -> None:
         self._engine = engine
         self._folder = folder
 
-    def receipt(self, call_id: str, team: str) -> list[Receipt]:
+    def call_receipts(self, call_id: str, team: str) -> list[Receipt]:
         """The receipts of a team's call, first attempt first; none if the team made no such call.
 
         Raises:
@@ -70,7 +70,7 @@ class Ledger:
             raise away
         return [found[attempt] for attempt in sorted(found)]
 
-    def every(self, since: float, team: str = "") -> Iterator[Receipt]:
+    def receipts_since(self, since: float, team: str = "") -> Iterator[Receipt]:
         """The receipts of all calls since a moment, as they arrived; with kept prompts.
 
         They are read a few at a time, so that the database serves others in between.
@@ -86,9 +86,9 @@ class Ledger:
         last, attempt = id_floor(since), -1
         while True:
             later = or_(calls.call_id > last, and_(calls.call_id == last, calls.attempt > attempt))
-            with reading(self._engine) as connection:
+            with read_transaction(self._engine) as connection:
                 some = [
-                    rows.receipt(row[:-1], row[-1])
+                    rows.receipt_from_row(row[:-1], row[-1])
                     for row in connection.execute(query.where(later))
                 ]
             yield from some
@@ -99,24 +99,24 @@ class Ledger:
     def count_calls(self) -> int:
         """Number of calls the ledger holds, however many attempts each took."""
         query = select(func.count()).where(schema.calls.c.final == 1)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return connection.execute(query).scalar_one()
 
     def holds(self, receipts: Collection[Receipt]) -> set[tuple[str, int]]:
         """Call and attempt of those of the receipts that the ledger has."""
         table, found = schema.calls.c, set[tuple[str, int]]()
         rest = iter({receipt.call_id for receipt in receipts})
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             while some := list(islice(rest, _ASKED)):
                 query = select(table.call_id, table.attempt).where(table.call_id.in_(some))
                 found |= {(row.call_id, row.attempt) for row in connection.execute(query)}
         return found
 
-    def lacks(self, call_ids: Collection[str]) -> list[str]:
+    def missing_calls(self, call_ids: Collection[str]) -> list[str]:
         """Those of the calls that do not stand in the ledger exactly once, in order."""
         table, once = schema.calls.c, set[str]()
         rest = iter(call_ids)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             while some := list(islice(rest, _ASKED)):
                 query = (
                     select(table.call_id)
@@ -127,7 +127,7 @@ class Ledger:
                 once.update(connection.execute(query).scalars())
         return sorted(set(call_ids) - once)
 
-    def retain(self, since: float, budget: float) -> Retained:
+    def retain(self, since: float, budget: float) -> RetentionResult:
         """Delete the calls and prompts that arrived before ``since``; rollups stay.
 
         Ids sort by time, so each step deletes a short range at the start of the primary key, in
@@ -140,16 +140,16 @@ class Ledger:
         until = time.monotonic() + budget
         prompts, no_prompts = self._delete(schema.prompts, id_floor(since), until)
         calls, no_calls = self._delete(schema.calls, id_floor(since), until)
-        return Retained(calls=calls, prompts=prompts, done=no_prompts and no_calls)
+        return RetentionResult(calls=calls, prompts=prompts, done=no_prompts and no_calls)
 
     def _kept(self, call_id: str) -> list[Receipt]:
         calls = schema.calls.c
         query = _RECEIPTS.where(calls.call_id == call_id).order_by(calls.attempt)
-        with reading(self._engine) as connection:
-            return [rows.receipt(row[:-1], row[-1]) for row in connection.execute(query)]
+        with read_transaction(self._engine) as connection:
+            return [rows.receipt_from_row(row[:-1], row[-1]) for row in connection.execute(query)]
 
     def _journalled(self, call_id: str) -> list[Receipt]:
-        return segments.peek(self._folder, call_id)
+        return segments.receipts_of_call(self._folder, call_id)
 
     def _delete(self, table: Table, floor: str, until: float) -> tuple[int, bool]:
         """Number of rows were deleted, and whether all below ``floor`` were."""
@@ -157,9 +157,11 @@ class Ledger:
         edge = select(call_id).where(call_id < floor).order_by(call_id).offset(_RANGE).limit(1)
         deleted = 0
         while time.monotonic() < until:
-            with writing(self._engine) as connection:
+            with write_transaction(self._engine) as connection:
                 end = connection.execute(edge).scalar()
-                deleted += changed(connection, delete(table).where(call_id < (end or floor)))
+                deleted += count_changed_rows(
+                    connection, delete(table).where(call_id < (end or floor))
+                )
             if end is None:
                 return deleted, True
         return deleted, False

@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import Engine, select, text
 
 from proxy.store.sql import schema
-from proxy.store.sql.database import dropped_unused, reading, writing
+from proxy.store.sql.database import delete_unused, read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros
 
 _encode = msgspec.json.Encoder().encode
@@ -39,13 +39,13 @@ class Notes:
     def keep(self, part: str, lines: Sequence[str], now: float) -> None:
         """Keep notes on a part, unless there are some already."""
         values = {"key": part, "lines": _encode(lines).decode(), "used": micros(now)}
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             connection.execute(_KEEP, values)
 
     def has(self, part: str) -> bool:
         """True if there are notes on a part, if only to say that none were worth keeping."""
         query = select(schema.notes.c.used).where(schema.notes.c.key == part)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return connection.execute(query).one_or_none() is not None
 
     def claim(self, part: str, here: str, now: float) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class Notes:
             now: Seconds since the epoch.
         """
         values = {"here": here, "part": part, "used": micros(now)}
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             return _decode(connection.execute(_CLAIM, values).scalar_one())
 
     def retain(self, since: float, budget: float) -> int:
@@ -69,4 +69,4 @@ class Notes:
             since: Seconds since the epoch.
             budget: Seconds after which no further step begins.
         """
-        return dropped_unused(self._engine, schema.notes, since, budget)
+        return delete_unused(self._engine, schema.notes, since, budget)

@@ -32,14 +32,14 @@ from sqlalchemy import (
 )
 
 from proxy.store.sql import schema
-from proxy.store.sql.database import changed, reading, writing
+from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros, seconds
 from slo.alert import Alert, Severity, is_at_least, plain, resolved
 
 OPEN: Final = "open"
 RESOLVED: Final = "resolved"
 #: Alerts that are kept.
-MOST: Final = 10_000
+MAX_ALERTS: Final = 10_000
 _WHY: Final = 200
 _STEP: Final = 500
 
@@ -61,7 +61,7 @@ _ADDRESSED: Final = text(
 )
 
 
-class Letter(msgspec.Struct, frozen=True, kw_only=True):
+class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True):
     """What one sink is to be told, or was.
 
     Attributes:
@@ -94,11 +94,11 @@ class Outbox:
         most: Alerts that are kept; of more the oldest go, those that ended first.
     """
 
-    def __init__(self, engine: Engine, most: int = MOST) -> None:
+    def __init__(self, engine: Engine, most: int = MAX_ALERTS) -> None:
         self._engine = engine
         self._most = most
 
-    def put(
+    def add(
         self, alerts: Sequence[Alert], sinks: Mapping[str, Severity], due: float
     ) -> list[Alert]:
         """Keep alerts, and have sinks told of them; those of them that were news.
@@ -112,13 +112,13 @@ class Outbox:
             due: When, in seconds since the epoch.
         """
         in_turn = sorted(alerts, key=lambda alert: alert.id)  # two processes never cross
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             news = [alert for alert in in_turn if _put(connection, alert, sinks, due)]
             if news:
                 _prune(connection, self._most)
         return news
 
-    def due(self, sink: str, now: float, most: int, lease: float) -> list[Letter]:
+    def claim_due(self, sink: str, now: float, most: int, lease: float) -> list[OutboxMessage]:
         """What the sink is to be told now, the longest due first; nobody else gets it meanwhile.
 
         Args:
@@ -129,19 +129,19 @@ class Outbox:
         """
         outbox = schema.outbox
         is_due = and_(outbox.c.sink == sink, outbox.c.due <= micros(now))
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             if connection.execute(select(outbox.c.alert).where(is_due).limit(1)).first() is None:
                 return []
         some = select(outbox.c.alert).where(is_due).order_by(outbox.c.due).limit(most)
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             locked = some.with_for_update(skip_locked=True)
             taken = list(connection.execute(locked).scalars())
             is_mine = and_(outbox.c.sink == sink, outbox.c.alert.in_(taken))
             connection.execute(update(outbox).where(is_mine).values(due=micros(now + lease)))
             return _letters(connection, is_mine, most)
 
-    def sent(
-        self, letters: Sequence[Letter], now: float, again: Callable[[Alert], float | None]
+    def mark_sent(
+        self, letters: Sequence[OutboxMessage], now: float, again: Callable[[Alert], float | None]
     ) -> None:
         """Note that a sink took letters.
 
@@ -152,20 +152,25 @@ class Outbox:
             now: Seconds since the epoch.
             again: In how many seconds an alert is told again; None for never.
         """
-        by_due: dict[int | None, list[Letter]] = {}
+        by_due: dict[int | None, list[OutboxMessage]] = {}
         for letter in letters:
             later = again(letter.alert)
             due = None if later is None else micros(now + later)
             by_due.setdefault(due, []).append(letter)
         noted = {"sent": micros(now), "tries": 0, "why": ""}
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             _lock(connection, letters)
             for due, some in by_due.items():
                 _note(connection, some, {**noted, "due": due})
             _note_began(connection, letters, micros(now))
 
-    def failed(
-        self, letters: Sequence[Letter], why: str, due: float | None, *, is_refused: bool = False
+    def mark_failed(
+        self,
+        letters: Sequence[OutboxMessage],
+        why: str,
+        due: float | None,
+        *,
+        is_refused: bool = False,
     ) -> None:
         """Note that a sink did not take letters, and when to try again.
 
@@ -180,7 +185,7 @@ class Outbox:
             "tries": schema.outbox.c.tries + int(is_refused),
             "why": plain(why, _WHY),
         }
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             _lock(connection, letters)
             _note(connection, letters, noted)
 
@@ -189,7 +194,7 @@ class Outbox:
         alerts = schema.alerts.c
         over = and_(alerts.ended.is_(None), alerts.expires <= micros(now))
         query = select(alerts.text).where(over).order_by(alerts.expires).limit(_STEP)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             found = _read(connection.execute(query).scalars())
         return [resolved(alert, alert.expires or now) for alert in found]
 
@@ -198,30 +203,30 @@ class Outbox:
         alerts, gone = schema.alerts, 0
         old = select(alerts.c.id).where(alerts.c.ended < micros(since)).limit(_STEP)
         while True:
-            with writing(self._engine) as connection:
+            with write_transaction(self._engine) as connection:
                 step = _drop(connection, old)
             gone += step
             if step < _STEP:
                 return gone
 
-    def open(self, most: int) -> list[Alert]:
+    def open_alerts(self, most: int) -> list[Alert]:
         """The alerts that go on, the newest first."""
         alerts = schema.alerts.c
         query = select(alerts.text).where(alerts.ended.is_(None))
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             newest = query.order_by(alerts.began.desc()).limit(most)
             return _read(connection.execute(newest).scalars())
 
-    def ended(self, ids: Iterable[str]) -> set[str]:
+    def ended_ids(self, ids: Iterable[str]) -> set[str]:
         """Those of these alerts that ended; what was never written down did not."""
         alerts = schema.alerts.c
         query = select(alerts.id).where(alerts.id.in_(list(ids)), alerts.ended.is_not(None))
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return set(connection.execute(query).scalars())
 
-    def lately(self, most: int) -> list[Letter]:
+    def last_messages(self, most: int) -> list[OutboxMessage]:
         """What sinks were told last, and before that what they could not be told."""
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             lost = _letters(connection, schema.outbox.c.why != "", most)
             told = _letters(connection, schema.outbox.c.sent.is_not(None), most)
         return (lost + [letter for letter in told if not letter.why])[:most]
@@ -264,7 +269,7 @@ def _put(connection: Connection, alert: Alert, sinks: Mapping[str, Severity], du
     return True
 
 
-def _lock(connection: Connection, letters: Sequence[Letter]) -> None:
+def _lock(connection: Connection, letters: Sequence[OutboxMessage]) -> None:
     """Take the letters' rows in the order that ``put`` does, so that neither waits for the other.
 
     SQLite has one writer anyway.
@@ -275,7 +280,9 @@ def _lock(connection: Connection, letters: Sequence[Letter]) -> None:
     connection.execute(rows.with_for_update()).all()
 
 
-def _note(connection: Connection, letters: Sequence[Letter], noted: Mapping[str, object]) -> None:
+def _note(
+    connection: Connection, letters: Sequence[OutboxMessage], noted: Mapping[str, object]
+) -> None:
     """Set this of letters to one sink, unless their alerts have ended meanwhile."""
     outbox = schema.outbox
     for phase in (OPEN, RESOLVED):
@@ -289,7 +296,7 @@ def _note(connection: Connection, letters: Sequence[Letter], noted: Mapping[str,
             connection.execute(update(outbox).where(is_one).values(**noted))
 
 
-def _note_began(connection: Connection, letters: Sequence[Letter], now: int) -> None:
+def _note_began(connection: Connection, letters: Sequence[OutboxMessage], now: int) -> None:
     """Have the sink told now of what ended while it was told of the beginning."""
     outbox = schema.outbox
     named = [letter.alert.id for letter in letters if letter.phase == OPEN]
@@ -303,7 +310,7 @@ def _note_began(connection: Connection, letters: Sequence[Letter], now: int) -> 
         connection.execute(update(outbox).where(is_over).values(sent=now, due=now))
 
 
-def _letters(connection: Connection, where: ColumnElement[bool], most: int) -> list[Letter]:
+def _letters(connection: Connection, where: ColumnElement[bool], most: int) -> list[OutboxMessage]:
     """The letters of these rows, those sent last first."""
     outbox, alerts = schema.outbox, schema.alerts
     query = (
@@ -314,7 +321,7 @@ def _letters(connection: Connection, where: ColumnElement[bool], most: int) -> l
         .limit(most)
     )
     return [
-        Letter(
+        OutboxMessage(
             alert=alert,
             sink=row.sink,
             due=None if row.due is None else seconds(row.due),
@@ -341,4 +348,4 @@ def _drop(connection: Connection, some: Select[tuple[str]]) -> int:
     alerts, outbox = schema.alerts, schema.outbox
     gone = list(connection.execute(some).scalars())
     connection.execute(delete(outbox).where(outbox.c.alert.in_(gone)))
-    return changed(connection, delete(alerts).where(alerts.c.id.in_(gone)))
+    return count_changed_rows(connection, delete(alerts).where(alerts.c.id.in_(gone)))

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, RowMapping, delete, select, text, update
 
 from proxy.store.sql import schema
-from proxy.store.sql.database import changed, writing
+from proxy.store.sql.database import count_changed_rows, write_transaction
 from proxy.store.sql.timestamps import micros, seconds
 
 _SET: Final = text(
@@ -51,7 +51,7 @@ class Pins:
     def set(self, pin: PinRow) -> None:
         """Pin an objective; what was said of it before ends."""
         table = schema.pins
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             old = micros(max(pin.made - _KEPT, 0.0))
             connection.execute(delete(table).where(table.c.until < old))
             _end(connection, pin.objective, pin.made)
@@ -60,10 +60,10 @@ class Pins:
 
     def release(self, objective: str, now: float) -> bool:
         """Take the pin of an objective back, which ends now; False if there was none."""
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             return _end(connection, objective, now) > 0
 
-    def held(self, now: float) -> Mapping[str, PinRow]:
+    def current_pins(self, now: float) -> Mapping[str, PinRow]:
         """The pins that have not ended, by objective; of several of one, what was said last."""
         table = schema.pins
         query = select(table).where(table.c.until > micros(now)).order_by(table.c.made)
@@ -71,7 +71,7 @@ class Pins:
             rows = connection.execute(query.limit(_MOST)).mappings().all()
         return {row["objective"]: _pin(row) for row in rows}
 
-    def last(self, most: int) -> list[PinRow]:
+    def last_pins(self, most: int) -> list[PinRow]:
         """The pins that were set last, the newest first; those that ended are among them."""
         table = schema.pins
         query = select(table).order_by(table.c.made.desc(), table.c.objective).limit(most)
@@ -83,7 +83,7 @@ def _end(connection: Connection, objective: str, now: float) -> int:
     """End what is pinned of an objective; how many pins that were."""
     table, at = schema.pins, micros(now)
     held = (table.c.objective == objective) & (table.c.until > at)
-    return changed(connection, update(table).where(held).values(until=at))
+    return count_changed_rows(connection, update(table).where(held).values(until=at))
 
 
 def _pin(row: RowMapping) -> PinRow:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, Row, select, text, update
 
 from proxy.prefix.breakpoints.plan import SEVERAL, Plan, merged
 from proxy.store.sql import schema
-from proxy.store.sql.database import dropped_unused, reading, writing
+from proxy.store.sql.database import delete_unused, read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros
 
 _TOUCHED_EVERY = 43_200.0
@@ -45,7 +45,7 @@ class Plans:
 
         One that only names where the plan is kept is given together with that plan.
         """
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             rows = _rows(connection, conversations)
             found = {row.conversation: _decode(row.plan) for row in rows}
             named = {plan.conversation for plan in found.values()} - {"", SEVERAL, *found}
@@ -64,7 +64,7 @@ class Plans:
         Where there is none yet this one is kept. Of processes that add at once each gets all that
         was added before it, in that order.
         """
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             return {
                 conversation: _grown(connection, conversation, plan, now)
                 for conversation, plan in sorted(plans.items())
@@ -77,12 +77,12 @@ class Plans:
             since: Seconds since the epoch.
             budget: Seconds after which no further step begins.
         """
-        return dropped_unused(self._engine, schema.plans, since, budget)
+        return delete_unused(self._engine, schema.plans, since, budget)
 
     def _touch(self, conversations: Sequence[str], now: float) -> None:
         plans = schema.plans
         touch = update(plans).values(used=micros(now))
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             for one in sorted(conversations):  # locked in the order in which plans grow
                 connection.execute(touch.where(plans.c.conversation == one))
 

@@ -28,7 +28,7 @@ from dashboards.reports import (
 )
 from proxy.records.receipt import answering_model
 from proxy.store.sql import schema
-from proxy.store.sql.database import reading
+from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.inserts import SUMS
 from proxy.store.sql.timestamps import seconds
@@ -63,7 +63,7 @@ class LedgerReports:
         """See ``Reports.spend``."""
         read = _read(by)
         query = (_by_user if "user" in by else _query)(read, *period.bounds)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             rows = [row._asdict() for row in connection.execute(query) if row.attempts]
         if "model" not in by:
             return [_spend(read, row) for row in rows]
@@ -80,7 +80,7 @@ class LedgerReports:
         read, parts = _read(by), _shown(by)
         ttfts: dict[tuple[str, ...], array[int]] = defaultdict(lambda: array("q"))
         durations: dict[tuple[str, ...], array[int]] = defaultdict(lambda: array("q"))
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             rows = connection.execution_options(yield_per=_PAGE).execute(
                 _times(read, *period.bounds)
             )
@@ -104,7 +104,7 @@ class LedgerReports:
         """The features of all calls the team ever made, in order; "" for calls that named none."""
         table = schema.rollups.c
         query = select(table.feature).where(table.team == team).distinct().order_by(table.feature)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return list(connection.execute(query).scalars())
 
 

@@ -11,16 +11,16 @@ from sqlalchemy import Connection, or_, select
 from proxy.records.feature_mode import Mode, Place, Standing, Standings
 from proxy.store.sql import layout_rows as rows
 from proxy.store.sql import schema
-from proxy.store.sql.layout_rows import State
+from proxy.store.sql.layout_rows import ProposalState
 from proxy.store.sql.timestamps import micros
 
-DELAY: Final = 5.0
+APPROVAL_DELAY_S: Final = 5.0
 """Seconds until what was decided holds; processes look every two."""
 
 _SETTLED = 86_400.0  # seconds a layout is measured before another takes its place by itself
 
 
-class Hold:
+class LockedSettings:
     """A place that nobody else decides about until the transaction ends.
 
     Args:
@@ -37,7 +37,7 @@ class Hold:
         self._connection = connection
         self._place = place
         self._mode = mode
-        self.own = rows.locked(connection, place)
+        self.own = rows.lock_settings(connection, place)
         self.standing = self._standing()
 
     def is_open(self, now: float) -> bool:
@@ -51,8 +51,8 @@ class Hold:
         Raises:
             ValueError: There is no such version.
         """
-        rows.found(self._connection, self._place, version)
-        self._judge(version, State.APPROVED, by, now)
+        rows.find_proposal(self._connection, self._place, version)
+        self._judge(version, ProposalState.APPROVED, by, now)
         observes = self.standing.mode is Mode.OBSERVE
         mode = {"mode": Mode.APPLY.value} if observes else {}
         return self.decide(by, now, version=version, **mode)
@@ -65,13 +65,13 @@ class Hold:
         """
         if not self.own.version:
             raise ValueError("no layout is approved there, so there is none to roll back")
-        self._judge(self.own.version, State.ROLLED_BACK, by, now)
+        self._judge(self.own.version, ProposalState.ROLLED_BACK, by, now)
         before = rows.last_approved(self._connection, self._place)
         return self.decide(by, now, version=before)
 
     def decide(self, by: str, now: float, **values: object) -> Standing:
         """What holds once the values are decided; measuring begins anew with it."""
-        soon = micros(now + DELAY)
+        soon = micros(now + APPROVAL_DELAY_S)
         self._write(
             former=self.standing.layout(now),
             active_from=soon,
@@ -86,18 +86,20 @@ class Hold:
         """Have the place's prompts sent as they came."""
         self._write(suspended=reason or "suspended", suspended_at=micros(now))
 
-    def _judge(self, version: int, state: State, by: str, now: float) -> None:
-        rows.judge(self._connection, self._place, version, state, by=by, micros=micros(now))
+    def _judge(self, version: int, state: ProposalState, by: str, now: float) -> None:
+        rows.record_decision(
+            self._connection, self._place, version, state, by=by, micros=micros(now)
+        )
 
     def _write(self, **values: object) -> None:
-        self.own = rows.write(self._connection, self._place, **values)
+        self.own = rows.write_settings(self._connection, self._place, **values)
         self.standing = self._standing()
 
     def _standing(self) -> Standing:
         features, place = schema.features, self._place
         query = select(features).where(
-            or_(*(rows.at(features, each) for each in {place, place.whole}))
+            or_(*(rows.row_of(features, each) for each in {place, place.whole}))
         )
         found = self._connection.execute(query)
-        places = {rows.place_of(row): rows.standing(row) for row in found}
+        places = {rows.place_of(row): rows.settings_from_row(row) for row in found}
         return Standings(places=places, mode=self._mode).of(place)

@@ -27,7 +27,7 @@ _encode_notes = msgspec.json.Encoder().encode
 _decode_notes = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-def row(receipt: Receipt) -> tuple[Any, ...]:
+def row_from_receipt(receipt: Receipt) -> tuple[Any, ...]:
     """The values of a receipt in the order of ``COLUMNS``.
 
     Raises:
@@ -111,7 +111,7 @@ def _decided(receipt: Receipt) -> tuple[Any, ...]:
     )
 
 
-def receipt(values: Sequence[Any], prompt: str | None = None) -> Receipt:
+def receipt_from_row(values: Sequence[Any], prompt: str | None = None) -> Receipt:
     """The receipt in a row of ``COLUMNS``; seconds come back in whole microseconds."""
     named = dict(zip(COLUMNS, values, strict=True))
     tokens = {bucket: named.pop(bucket) for bucket in schema.BUCKETS}

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from proxy.prefix.breakpoints.plan import Arm
 from proxy.prefix.guard import Sample, Verdict, conversations_needed, verdict
 from proxy.store.sql import schema
-from proxy.store.sql.database import reading
+from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.timestamps import micros
 
@@ -74,7 +74,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     estimate: Estimate | None = None
 
     @property
-    def needed(self) -> int:
+    def missing_conversations(self) -> int:
         """Number of more conversations the measured figure needs; 0 where it has enough.
 
         Until some were drawn into the control arm, it is taken to have its usual share.
@@ -124,7 +124,7 @@ class Savings:
             feature: The feature, if it is to be one; "" is the feature of calls that name none.
         """
         query = _samples(_conversations(since, team, feature))
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return [
                 ArmSample(
                     team=row.team,
@@ -179,7 +179,7 @@ class Savings:
             )
             .group_by(calls.team, calls.feature)
         )
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return {
                 (row.team, row.feature): Estimate(row.calls, int(row.nanos), int(row.cost))
                 for row in connection.execute(query)
@@ -203,7 +203,7 @@ class Savings:
             .group_by(calls.team, calls.feature, calls.miss)
             .order_by(calls.team, calls.feature, nanos.desc().nulls_last(), calls.miss)
         )
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return [MissSum(**row._mapping) for row in connection.execute(query)]  # noqa: SLF001
 
 

@@ -8,24 +8,24 @@ import msgspec
 
 from proxy.prefix.layouts.layout import Layout
 from proxy.records.feature_mode import Place, Standings
-from proxy.store.sql.change_poller import EVERY, Lookout
+from proxy.store.sql.change_poller import POLL_INTERVAL_S, ChangePoller
 from proxy.store.sql.layout_rows import UNKNOWN_MODE
 from proxy.store.sql.layouts import Layouts
 
 _log = logging.getLogger("thriftgate.layouts")
 
 
-class Noticeboard:
+class LayoutSettingsCache:
     """The standings of one database, cached.
 
     Attributes:
         standings: What holds; replaced whole, so whoever holds one sees it unchanged.
     """
 
-    def __init__(self, layouts: Layouts, *, every: float = EVERY) -> None:
+    def __init__(self, layouts: Layouts, *, every: float = POLL_INTERVAL_S) -> None:
         self._layouts = layouts
         self.standings = Standings()
-        self._lookout = Lookout("layouts", self._changed, every=every)
+        self._lookout = ChangePoller("layouts", self._changed, every=every)
 
     def start(self) -> None:
         """Learn what holds, and watch it change."""
@@ -47,7 +47,7 @@ class Noticeboard:
 
     def refresh(self) -> None:
         """Learn what has changed; the thread does this every two seconds."""
-        self._lookout.look()
+        self._lookout.poll()
 
     def _changed(self) -> None:
         if self._layouts.changes() != self.standings.changes:

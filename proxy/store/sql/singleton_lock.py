@@ -16,7 +16,7 @@ _LEAVE: Final = text("SELECT pg_advisory_unlock(:lock, hashtext(current_schema()
 
 
 @contextmanager
-def alone(engine: Engine) -> Iterator[bool]:
+def singleton_lock(engine: Engine) -> Iterator[bool]:
     """True if no other process is in such a block on this database.
 
     On SQLite it is a lock on a file beside the database; on PostgreSQL an advisory lock of a

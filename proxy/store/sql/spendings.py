@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from proxy.records.receipt import Outcome, Receipt
 from proxy.store.sql import schema
-from proxy.store.sql.database import reading
+from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.timestamps import micros, seconds
 from slo.budget import EVERY
@@ -39,9 +39,9 @@ _READ = (
     *schema.BUCKETS,
 )
 #: Teams, keys, features and users that one budget is compared for, those that used most.
-MOST: Final = 5_000
+MAX_NAMES: Final = 5_000
 #: Receipts that one question reads; of more the first in time. SQLite takes a quarter of a second.
-MOST_CALLS: Final = 250_000
+MAX_CALLS: Final = 250_000
 
 
 class Spending(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class Spending(msgspec.Struct, frozen=True):
     requests: int = 0
 
 
-class Listed(msgspec.Struct, frozen=True):
+class NamedSpendings(msgspec.Struct, frozen=True):
     """What was used, by whose; where it is not whole, there was more than one question reads."""
 
     by: dict[str, Spending]
@@ -73,11 +73,11 @@ class Spendings:
         most_calls: How many receipts one question reads.
     """
 
-    def __init__(self, engine: Engine, most_calls: int = MOST_CALLS) -> None:
+    def __init__(self, engine: Engine, most_calls: int = MAX_CALLS) -> None:
         self._engine = engine
         self._most_calls = most_calls
 
-    def of(
+    def from_rollups(
         self, scope: str, start: float, end: float, ended_before: float | None = None
     ) -> dict[str, Spending]:
         """By the names that budgets of this scope know, from rollups.
@@ -103,7 +103,7 @@ class Spendings:
             table.c.quarter < int(end),
         )
         late: dict[str, Spending] = {}
-        with reading(self._engine, is_snapshot=ended_before is not None) as connection:
+        with read_transaction(self._engine, is_snapshot=ended_before is not None) as connection:
             found = {row.whose: Spending(row.nanos, row.n) for row in connection.execute(query)}
             if ended_before is not None:
                 since = max(start, ended_before - _LONGEST_S)
@@ -117,9 +117,9 @@ class Spendings:
             for whose, each in found.items()
         }
 
-    def of_calls(
+    def from_receipts(
         self, scope: str, start: float, end: float, ended_before: float | None = None
-    ) -> Listed:
+    ) -> NamedSpendings:
         """The same from receipts, which know requests, end users by their keyed hash, and minutes.
 
         Args:
@@ -129,9 +129,9 @@ class Spendings:
             ended_before: As for rollups.
         """
         wanted = true() if ended_before is None else _ended() < micros(ended_before)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             rows = self._calls(connection, scope, (start, end), wanted)
-        return Listed(
+        return NamedSpendings(
             {row.whose: Spending(row.nanos, row.n, row.sent) for row in rows},
             is_whole=not rows or rows[0].calls < self._most_calls,
         )
@@ -192,7 +192,7 @@ def _by(scope: str, source: FromClause) -> Select[Any] | None:
     query = select(*sums).select_from(source)
     if scope == "team":
         query = query.join(schema.teams, schema.teams.c.id == columns.team)
-    return query.group_by("whose").order_by(nanos.desc()).limit(MOST)
+    return query.group_by("whose").order_by(nanos.desc()).limit(MAX_NAMES)
 
 
 def _sum(column: ColumnElement[Any]) -> ColumnElement[int]:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from proxy.store.sql import schema
-from proxy.store.sql.database import changed, reading, writing
+from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros, seconds
 
 KEY_CHANGES = "key changes"
@@ -82,7 +82,7 @@ class Teams:
             "created": micros(now),
         }
         try:
-            with writing(self._engine) as connection:
+            with write_transaction(self._engine) as connection:
                 connection.execute(insert(schema.teams).values(values))
         except IntegrityError as error:
             raise ValueError(f"there is a team named {name!r} already") from error
@@ -116,7 +116,7 @@ class Teams:
             "created": micros(now),
         }
         try:
-            with writing(self._engine) as connection:
+            with write_transaction(self._engine) as connection:
                 connection.execute(insert(schema.keys).values(values))
                 _count(connection)
         except IntegrityError as error:
@@ -131,8 +131,8 @@ class Teams:
             .where(keys.c.id == key_id, keys.c.revoked_at.is_(None))
             .values(revoked_at=micros(now))
         )
-        with writing(self._engine) as connection:
-            revoked = changed(connection, close) == 1
+        with write_transaction(self._engine) as connection:
+            revoked = count_changed_rows(connection, close) == 1
             if revoked:
                 _count(connection)
         return revoked
@@ -141,8 +141,8 @@ class Teams:
         """Let a team opt in to storing prompt text, or out; False if there is no such team."""
         teams = schema.teams
         change = update(teams).where(teams.c.id == team).values(keeps_prompts=int(keeps))
-        with writing(self._engine) as connection:
-            found = changed(connection, change) == 1
+        with write_transaction(self._engine) as connection:
+            found = count_changed_rows(connection, change) == 1
             if found:
                 _count(connection)
         return found
@@ -150,7 +150,7 @@ class Teams:
     def all(self) -> Sequence[Team]:
         """All teams, by name."""
         query = select(schema.teams).order_by(schema.teams.c.name)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return [
                 Team(
                     id=row.id,
@@ -165,7 +165,7 @@ class Teams:
         """A team's keys, oldest first, revoked ones included."""
         keys = schema.keys
         query = select(keys).where(keys.c.team == team).order_by(keys.c.created, keys.c.id)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return [
                 KeyRecord(
                     id=row.id,

@@ -115,7 +115,7 @@ def of_store(
         total=tuple(store.reports.spend(period, ())),
         names=names,
         ledger_calls=store.ledger.count_calls(),
-        lacking=(*store.ledger.lacks(answered), *nameless),
+        lacking=(*store.ledger.missing_calls(answered), *nameless),
     )
 
 

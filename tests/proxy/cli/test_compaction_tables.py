@@ -1,13 +1,13 @@
 from compaction.policy import Mode
 from proxy.cli.compaction_tables import compacted, total
 from proxy.records.compaction_settings import Chosen, Setting
-from proxy.store.sql.compaction_receipts import FoldSum
+from proxy.store.sql.compaction_receipts import CompactionTotals
 
 BACK = Setting(mode=Mode.FACTS, stepped=Mode.TRIM, why="9 of 100 lost", stepped_at=9.0)
 
 
-def a_sum(feature: str, nanos: int | None, notes_nanos: int = 0) -> FoldSum:
-    return FoldSum(
+def a_sum(feature: str, nanos: int | None, notes_nanos: int = 0) -> CompactionTotals:
+    return CompactionTotals(
         team="t",
         feature=feature,
         calls=2,

@@ -4,7 +4,7 @@ from dashboards.reports import Percentiles, Period, Spend, Times
 from proxy.cli import documents
 from proxy.prefix.guard import Finding, Interval, Sample, Verdict
 from proxy.records.feature_mode import Mode, Place, Standing
-from proxy.store.sql.layout_rows import Proposal, State
+from proxy.store.sql.layout_rows import Proposal, ProposalState
 from proxy.store.sql.savings import Comparison, MissSum
 from slo.usage import Usage
 from tests.proxy.cli.test_layouts import MOVES, NOW
@@ -28,7 +28,7 @@ PROPOSAL = Proposal(
     version=1,
     digest="d",
     moves=MOVES,
-    state=State.PROPOSED,
+    state=ProposalState.PROPOSED,
     made=NOW,
     decided_by="",
     decided_at=0.0,
@@ -146,7 +146,7 @@ def test_a_feature_has_the_moves_of_each_version_null_where_they_cannot_be_read(
         version=2,
         digest="e",
         moves="{",
-        state=State.APPROVED,
+        state=ProposalState.APPROVED,
         made=NOW,
         decided_by="ann",
         decided_at=NOW,

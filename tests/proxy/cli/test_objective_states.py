@@ -13,7 +13,7 @@ from proxy.cli.objectives import objectives
 from proxy.services.objectives.counters import counters
 from proxy.services.objectives.objective_state import Told
 from proxy.settings import Settings
-from proxy.store.redis.objective_store import Together
+from proxy.store.redis.objective_store import RedisCounters
 from slo.controller.standing import Standing, State
 from slo.promises.file import Promises
 from tests.fakes.limited import NOW
@@ -37,7 +37,7 @@ def typed(tmp_path) -> Iterator[Typed]:
     store = made.open()
     shared = counters(SHARED, store, float)
     store.close(5)
-    assert isinstance(shared, Together)
+    assert isinstance(shared, RedisCounters)
     with suppress(redis.RedisError), redis.Redis.from_url(SERVER) as server:
         server.delete(f"{shared._keys}told", f"{shared._keys}lease")
 

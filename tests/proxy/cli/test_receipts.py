@@ -14,7 +14,7 @@ from proxy.records.receipt import Receipt
 from proxy.settings import Settings
 from proxy.store.journal.journal import Disk, Journal
 from proxy.store.journal.lines import encode, frame
-from proxy.store.journal.logged_receipts import MARKER, logged
+from proxy.store.journal.logged_receipts import MARKER, to_log_line
 from tests.fakes.receipts import START, a_receipt
 from tests.fakes.typed import Typed
 
@@ -40,7 +40,7 @@ def team(typed: Typed) -> str:
 
 
 def line(receipt: Receipt) -> str:
-    said = MARKER + logged(frame(encode(receipt)))
+    said = MARKER + to_log_line(frame(encode(receipt)))
     return f"2026-11-23 15:00:00,123 CRITICAL proxy.store.journal.journal {said}"
 
 
@@ -53,7 +53,7 @@ def written(tmp_path: Path, *lines: str) -> str:
 def ledger(typed: Typed) -> list[Receipt]:
     """All that the ledger holds."""
     store = typed.open()
-    found = list(store.ledger.every(0.0))
+    found = list(store.ledger.receipts_since(0.0))
     store.close(5)
     return found
 

@@ -92,7 +92,7 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
 def test_what_was_moved_is_told(store: Store) -> None:
     keep(store, a_receipt(1, moved="chat-ttft: rung 1"))
     move = an_alert(kind="move", title="chat-ttft is degraded, on rung 1: small")
-    store.outbox.put([move], {}, NOW)
+    store.outbox.add([move], {}, NOW)
 
     (call,) = asked(store, LiveBoard.moved) or ()
     (stay,) = asked(store, LiveBoard.stays) or ()
@@ -101,7 +101,7 @@ def test_what_was_moved_is_told(store: Store) -> None:
 
 
 def test_open_alerts_are_told_with_what_is_done_and_what_to_do(store: Store) -> None:
-    store.outbox.put([an_alert()], {}, NOW)
+    store.outbox.add([an_alert()], {}, NOW)
     (found,) = asked(store, LiveBoard.notices) or ()
 
     assert (found.severity, found.began) == (Severity.PAGE, an_alert().began)

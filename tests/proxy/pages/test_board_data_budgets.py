@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy.pages.board_data import LiveBoard
-from proxy.store.redis.local_budget_store import Private, Reserving, StoreLost
+from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore, StoreUnavailable
 from proxy.store.store import Store
 from slo.budget import Unit, counter
 from slo.reservations import Claim, Level
@@ -40,12 +40,12 @@ def test_counters_say_what_is_held(store: Store) -> None:
         await mine.reserve("r", [Claim(name, 7, LIMIT, hard=True, ends=NOW + 60)], NOW, NOW + 60)
         return await board.counters()
 
-    mine = Private()
+    mine = LocalBudgetStore()
     (found,) = asked(store, held, budget(), counters=mine)
     assert (found.spent, found.held) == (0, 7)
 
 
-class Away(Private):
+class Away(LocalBudgetStore):
     """Counters that nobody can ask, or that take their time over it."""
 
     def __init__(self, seconds: float | None = None) -> None:
@@ -54,13 +54,13 @@ class Away(Private):
 
     async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
         if self._seconds is None:
-            raise StoreLost("they are away")
+            raise StoreUnavailable("they are away")
         await asyncio.sleep(self._seconds)
         raise AssertionError
 
 
 @pytest.mark.parametrize("away", [Away(), Away(30.0)])
-def test_counters_that_are_away_leave_the_ledgers_word(store: Store, away: Reserving) -> None:
+def test_counters_that_are_away_leave_the_ledgers_word(store: Store, away: BudgetStore) -> None:
     spent_by(store, "acme")
     (found,) = asked(store, LiveBoard.counters, budget(), counters=away, patience=0.3) or ()
 
@@ -71,7 +71,12 @@ def test_counters_are_asked_also_where_the_ledger_is_away(store: Store, monkeypa
     monkeypatch.setattr("proxy.store.sql.spendings.Spendings.of", broken)
     everybodys, all_together = budget(name="each"), budget(name="all", scope="organization")
     found = asked(
-        store, LiveBoard.counters, everybodys, all_together, counters=Private(), patience=0.3
+        store,
+        LiveBoard.counters,
+        everybodys,
+        all_together,
+        counters=LocalBudgetStore(),
+        patience=0.3,
     )
 
     assert [(row.budget, row.whose, row.spent, row.held) for row in found or ()] == [
@@ -80,7 +85,7 @@ def test_counters_are_asked_also_where_the_ledger_is_away(store: Store, monkeypa
     ]
 
 
-class Counting(Private):
+class Counting(LocalBudgetStore):
     """Counters that remember how many were asked for."""
 
     def __init__(self) -> None:

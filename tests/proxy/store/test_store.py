@@ -16,9 +16,9 @@ from compaction.policy import Mode as Compaction
 from proxy.errors import Unready
 from proxy.records.feature_mode import Mode, Place
 from proxy.records.receipt import Receipt
-from proxy.store.journal.segments import listed
+from proxy.store.journal.segments import list_segments
 from proxy.store.sql import schema
-from proxy.store.sql.database import OtherInstallation, open_database, revision, writing
+from proxy.store.sql.database import OtherInstallation, open_database, revision, write_transaction
 from proxy.store.store import Store, check_database
 from tests.fakes.ledger import ledger_of, rollups_of
 from tests.fakes.offline import offline_store
@@ -53,10 +53,10 @@ def test_kill_9_at_full_speed_loses_no_delivered_receipt_and_doubles_none(
     delivered: list[str] = []
     for seconds in (0.3, 0.15):
         delivered += _run_and_kill(url, folder, seconds)
-    left_behind = len(listed(folder))
+    left_behind = len(list_segments(folder))
     store = Store.open(url, folder)
     flushed = store.drain.flush(60)
-    lacks = store.ledger.lacks(delivered)
+    lacks = store.ledger.missing_calls(delivered)
     ledger = ledger_of(engine)
     store.close(10)
 
@@ -66,7 +66,7 @@ def test_kill_9_at_full_speed_loses_no_delivered_receipt_and_doubles_none(
     assert lacks == []
     assert rollups_of(engine) == rolled_up(ledger)
     assert len(ledger) <= len(delivered) + 2  # each child may die between keeping and telling
-    assert listed(folder) == []
+    assert list_segments(folder) == []
 
 
 def _run_and_kill(url: str, folder: Path, seconds: float) -> list[str]:
@@ -101,7 +101,7 @@ def test_a_receipt_kept_is_found_by_its_team_at_once_and_in_the_reports_soon(
 
 async def _ask_for(store: Store) -> list[Receipt]:
     receipt = a_receipt(3)
-    return await store.ask(store.ledger.receipt, receipt.call_id, team=receipt.team)
+    return await store.ask(store.ledger.call_receipts, receipt.call_id, team=receipt.team)
 
 
 def test_the_secret_is_made_once(url: str, tmp_path: Path) -> None:
@@ -117,14 +117,14 @@ def test_the_secret_is_made_once(url: str, tmp_path: Path) -> None:
 def test_a_store_that_cannot_be_opened_leaves_no_thread_and_no_journal_behind(
     engine: Engine, url: str, tmp_path: Path
 ) -> None:
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.execute(delete(schema.meta).where(schema.meta.c.name == "compaction changes"))
     before = threading.active_count()
 
     with pytest.raises(NoResultFound):
         Store.open(url, tmp_path / "journal")
     assert threading.active_count() == before
-    assert [path.stat().st_size for path in listed(tmp_path / "journal")] in ([], [0])
+    assert [path.stat().st_size for path in list_segments(tmp_path / "journal")] in ([], [0])
 
 
 def test_a_key_revoked_by_one_process_closes_in_another_within_three_seconds(

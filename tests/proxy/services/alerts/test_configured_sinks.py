@@ -5,7 +5,7 @@ import pytest
 
 from proxy.services.alerts.configured_sinks import Outlet, outlets, variables
 from proxy.services.alerts.notices import notice
-from proxy.store.sql.outbox import Letter
+from proxy.store.sql.outbox import OutboxMessage
 from slo.alert import Severity, resolved
 from slo.alerting import Group
 from slo.promises.sinks import SinkKind
@@ -64,7 +64,7 @@ def test_an_outlet_shows_its_name_alone():
 
 def test_each_kind_is_told_in_its_own_way():
     alert = an_alert()
-    letter = Letter(alert=alert, sink="on-call")
+    letter = OutboxMessage(alert=alert, sink="on-call")
     told = [
         outlet(kind).message(Group((alert,)), [letter], NOW)
         for kind in (SinkKind.WEBHOOK, SinkKind.SLACK, SinkKind.ALERTMANAGER)
@@ -83,7 +83,7 @@ def test_a_service_of_apprise_is_told_by_a_notice_one_alert_at_a_time():
 
     assert lacking == []
     assert (made.url, made.most) == (known["URL"], 1)
-    letter = Letter(alert=alert, sink="on-call")
+    letter = OutboxMessage(alert=alert, sink="on-call")
     assert made.message(Group((alert,)), [letter], NOW) == notice(alert)
 
 
@@ -95,7 +95,7 @@ def test_a_url_that_apprise_does_not_understand_is_named_by_its_variable_alone()
 
 
 def test_what_is_sent_again_has_the_id_it_had_until_somebody_took_it():
-    letter = Letter(alert=an_alert(), sink="on-call")
+    letter = OutboxMessage(alert=an_alert(), sink="on-call")
     tried = msgspec.structs.replace(letter, tries=3, why="x", due=NOW)
     repeated = msgspec.structs.replace(letter, sent=NOW)
     over = msgspec.structs.replace(letter, alert=resolved(letter.alert, NOW))

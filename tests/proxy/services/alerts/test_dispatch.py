@@ -120,7 +120,7 @@ def test_alerts_wait_in_bounded_memory_while_the_database_is_away(play, caplog):
         assert alerts.dropped == 3
         flaky.is_away = False
         await alerts.tend()
-        assert len(room.store.outbox.open(QUEUED + 9)) == QUEUED
+        assert len(room.store.outbox.open_alerts(QUEUED + 9)) == QUEUED
 
     play(plan)
     assert caplog.text.count("Alert, page:") == 10 * QUEUED // 200
@@ -182,7 +182,7 @@ def test_what_is_queued_at_the_end_is_written_down(play):
         await asyncio.wait({running})
 
         assert running.cancelled()
-        assert [alert.subject for alert in room.store.outbox.open(9)] == ["chat-ttft"]
+        assert [alert.subject for alert in room.store.outbox.open_alerts(9)] == ["chat-ttft"]
 
     play(plan)
 
@@ -191,7 +191,7 @@ def test_running_it_tells_what_is_said(play):
     async def plan(room: Room) -> None:
         running = asyncio.get_running_loop().create_task(room.alerts.run())
         room.alerts.say(an_alert())
-        while not room.store.outbox.open(1):  # noqa: ASYNC110 - nobody says when
+        while not room.store.outbox.open_alerts(1):  # noqa: ASYNC110 - nobody says when
             await asyncio.sleep(0.01)
         room.now += TOGETHER
         async with asyncio.timeout(10):

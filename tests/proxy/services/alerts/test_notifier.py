@@ -152,7 +152,7 @@ def test_what_a_sink_refuses_is_sent_by_itself(play):
         await room.said(an_alert("a"), an_alert("b"))
         for _ in range(3):
             await room.after(60)
-        letters = await room.store.ask(room.store.outbox.lately, 9)
+        letters = await room.store.ask(room.store.outbox.last_messages, 9)
 
         assert [len(post) for post in room.subjects()] == [2, 1, 1, 1]
         assert [(each.tries, each.why) for each in letters] == [(0, ""), (0, "")]
@@ -165,7 +165,7 @@ def test_what_a_sink_refuses_for_ever_is_given_up(play, caplog):
         await room.said(an_alert())
         for _ in range(TRIES + 5):
             await room.after(600)
-        (letter,) = await room.store.ask(room.store.outbox.lately, 9)
+        (letter,) = await room.store.ask(room.store.outbox.last_messages, 9)
 
         assert len(room.got) == TRIES
         assert (letter.tries, letter.due, letter.why) == (TRIES, None, "it answered 400")
@@ -198,7 +198,7 @@ def test_a_process_that_dies_with_a_letter_leaves_it_to_another(play):
         await room.after(0)
         room.now += TOGETHER
         outbox = room.store.outbox
-        assert len(await room.store.ask(outbox.due, "on-call", room.now, 9, LEASE)) == 1
+        assert len(await room.store.ask(outbox.claim_due, "on-call", room.now, 9, LEASE)) == 1
         await room.after(LEASE - 1)
         assert room.got == []
         await room.after(1)

@@ -5,7 +5,7 @@ import msgspec
 from sqlalchemy import text
 
 from proxy.services.alerts.setup import alerting
-from proxy.store.sql.database import writing
+from proxy.store.sql.database import write_transaction
 from proxy.store.store import Store
 from slo import window
 from slo.alert import budget_alert
@@ -55,7 +55,7 @@ def test_what_was_open_about_a_budget_ends_once_its_limit_is_raised(store):
 
 
 def test_a_database_that_is_away_keeps_no_gateway_from_starting(store, caplog):
-    with writing(store._engine) as connection:
+    with write_transaction(store._engine) as connection:
         connection.execute(text("DROP TABLE alerts"))
     stood(store, budgets=())
 
@@ -68,14 +68,14 @@ def test_without_its_database_alerts_wait_for_it_and_are_reviewed_once_it_is_the
     opened, _ = offline_store(tmp_path)
     other = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "other")
     alert = budget_alert(DAY, "acme", 95, 960, NOW, window.closes(Window.DAY, NOW))
-    other.outbox.put([alert], {}, NOW)
+    other.outbox.add([alert], {}, NOW)
 
     async def run() -> None:
         async with asyncio.timeout(60), alerting((), opened, LoopTasks(), lambda: NOW, ()) as sent:
             await asyncio.sleep(0)
             is_away = "Open alerts stay" in caplog.text
             opened.go_online()
-            while await opened.ask(other.outbox.open, 9):
+            while await opened.ask(other.outbox.open_alerts, 9):
                 await asyncio.sleep(0.05)
                 await sent.tend()
         assert not is_away

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from proxy.services.budgets.accounts import Account, Accounts, is_compared
-from proxy.store.sql.spendings import MOST, Listed, Spending
+from proxy.store.sql.spendings import MAX_NAMES, NamedSpendings, Spending
 from slo.budget import Budget, Unit
 from slo.window import Window
 
@@ -34,10 +34,10 @@ class Booked:
 
     def of_calls(
         self, scope: str, start: float, end: float, ended_before: float | None = None
-    ) -> Listed:
+    ) -> NamedSpendings:
         self.asked["receipts", scope] += 1
         self.cut[start] = ended_before
-        return Listed(self._booked(start, end), self.is_whole)
+        return NamedSpendings(self._booked(start, end), self.is_whole)
 
     def _booked(self, start: float, end: float) -> dict[str, Spending]:
         self.days.update(range(int(start), int(min(end, NOW)), DAY))
@@ -144,9 +144,9 @@ def test_a_month_of_which_a_day_is_not_whole_never_is(booked, accounts):
 
 
 def test_of_a_month_no_more_names_are_kept_than_of_a_day(booked, accounts):
-    booked.users = MOST + 10
+    booked.users = MAX_NAMES + 10
 
-    assert len(accounts.of(budget(window=Window.MONTH), NOW).by) == MOST
+    assert len(accounts.of(budget(window=Window.MONTH), NOW).by) == MAX_NAMES
 
 
 def test_labels_stand_in_no_ledger():

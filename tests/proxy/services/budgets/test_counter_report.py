@@ -11,9 +11,9 @@ from redis import RedisError
 
 from proxy.services.budgets.accounts import Accounts
 from proxy.services.budgets.counter_report import Row, counted, known, most_spent, said, unknown
-from proxy.store.redis.budget_store import Shared
+from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
-from proxy.store.redis.local_budget_store import Private, Reserving, StoreLost
+from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore, StoreUnavailable
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.budget import Budget, Unit, counter
@@ -37,11 +37,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
     made.close(5)
 
 
-class Away(Private):
+class Away(LocalBudgetStore):
     """Counters that nobody can ask."""
 
     async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
-        raise StoreLost("they are away")
+        raise StoreUnavailable("they are away")
 
 
 def ledgers(store: Store, about: Budget) -> list[Row]:
@@ -91,7 +91,7 @@ def test_of_many_those_are_kept_of_whom_the_ledger_knows_most_to_be_spent(
     assert [row.spent for row in rows] == (spent if is_whole else [None, None])
 
 
-async def held(store: Reserving, about: Budget, *names: str) -> None:
+async def held(store: BudgetStore, about: Budget, *names: str) -> None:
     for name in names:
         claim = Claim(
             counter=counter(about, name, NOW), amount=7, limit=LIMIT, hard=True, ends=NOW + 60
@@ -101,7 +101,7 @@ async def held(store: Reserving, about: Budget, *names: str) -> None:
 
 def test_counters_know_what_is_held(store: Store) -> None:
     async def run() -> list[Row]:
-        mine = Private()
+        mine = LocalBudgetStore()
         await held(mine, budget(), "acme")
         return await counted(mine, budget(), [Row("acme", SPENT)], NOW)
 
@@ -111,7 +111,7 @@ def test_counters_know_what_is_held(store: Store) -> None:
 def test_counters_of_which_nobody_knows_whose_they_are_leave_what_is_known() -> None:
     rows = [Row("*", None)]
 
-    assert asyncio.run(counted(Private(), budget(), rows, NOW)) == rows
+    assert asyncio.run(counted(LocalBudgetStore(), budget(), rows, NOW)) == rows
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_counters_that_all_share_are_walked_for_whom_the_ledger_does_not_know_on
     ask: Callable[..., Awaitable[list[Row]]], rows: list[Row]
 ) -> None:
     async def run(name: str) -> list[Row]:
-        shared = Shared(SERVER, "acme", prefix=name)
+        shared = RedisBudgetStore(SERVER, "acme", prefix=name)
         try:
             await held(shared, budget(), "acme", "new")
             found = await ask(shared, budget(), [Row("acme", SPENT)], NOW)
@@ -143,11 +143,13 @@ def test_counters_that_all_share_are_walked_for_whom_the_ledger_does_not_know_on
 
 def test_of_a_budget_that_names_nobody_nothing_is_asked() -> None:
     assert unknown(budget(of="acme")) == [Row("acme", None)]
-    assert asyncio.run(said(Private(), budget(), unknown(budget()), NOW)) == [Row("*", None)]
+    assert asyncio.run(said(LocalBudgetStore(), budget(), unknown(budget()), NOW)) == [
+        Row("*", None)
+    ]
 
 
 def test_counters_that_are_away_say_so() -> None:
-    with pytest.raises(StoreLost):
+    with pytest.raises(StoreUnavailable):
         asyncio.run(counted(Away(), budget(), [Row("acme", SPENT)], NOW))
 
 

@@ -20,7 +20,7 @@ from proxy.records.receipt import Outcome
 from proxy.services.budgets.clamps import note
 from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.pricing import Alternative, Prediction
-from proxy.store.sql.answers import Answer
+from proxy.store.sql.answers import PastAnswer
 from slo.price import Period, Rates, Sheet, Tariff
 from slo.usage import Usage
 from tests.fakes.desk import ESTIMATE, FakeEstimator, call, catalog, route
@@ -272,15 +272,15 @@ def test_calls_that_never_settle_are_forgotten_after_many():
     assert len(predictor._calls) == 20_000
 
 
-def begun(predictor: Predictor, answers: Iterable[Answer]) -> None:
-    async def last() -> Iterable[Answer]:
+def begun(predictor: Predictor, answers: Iterable[PastAnswer]) -> None:
+    async def last() -> Iterable[PastAnswer]:
         return answers
 
     asyncio.run(predictor.begin(last))
 
 
-def an_answer(generated: int, notes: str = "[]", over: str = "one/m") -> Answer:
-    return Answer("team_1", "chat", "m", over, generated, notes)
+def an_answer(generated: int, notes: str = "[]", over: str = "one/m") -> PastAnswer:
+    return PastAnswer("team_1", "chat", "m", over, generated, notes)
 
 
 def test_a_restart_goes_on_from_the_ledger_until_more_is_learned():
@@ -304,7 +304,7 @@ def test_what_the_ledger_says_was_cut_off_was_longer():
 
 
 def test_without_the_ledger_it_begins_with_nothing(caplog):
-    async def last() -> Iterable[Answer]:
+    async def last() -> Iterable[PastAnswer]:
         raise OperationalError("select", {}, ValueError("away"))
 
     predictor = Predictor(FakeEstimator())

@@ -14,7 +14,7 @@ from proxy.records.receipt import Receipt
 from proxy.services.budgets.counter_report import levels
 from proxy.services.budgets.reconciliation import SETTLED, Reconciler
 from proxy.store.redis.budget_scripts import MARKED
-from proxy.store.redis.local_budget_store import Condition, Emptied, StoreLost
+from proxy.store.redis.local_budget_store import CountersCondition, CountersReset, StoreUnavailable
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.spendings import ended_at
 from proxy.store.store import Store
@@ -55,12 +55,12 @@ class Away(Losable):
         await self._found()
         return await super().restore(amounts, checkpoint, now)
 
-    async def condition(self, now: float) -> Condition:
+    async def condition(self, now: float) -> CountersCondition:
         if self.is_shared:
             await self._found()
         return await super().condition(now)
 
-    async def turn(self, before: Condition, after: Condition, now: float) -> bool:
+    async def turn(self, before: CountersCondition, after: CountersCondition, now: float) -> bool:
         if self.is_shared:
             await self._found()
         return await super().turn(before, after, now)
@@ -74,7 +74,7 @@ class Away(Losable):
         claim = Claim("passing", 0, 1, hard=True, ends=NOW)
         try:
             await self.reserve(name, [claim], NOW, NOW, only_whole=True)
-        except Emptied:
+        except CountersReset:
             return False
         return True
 
@@ -160,7 +160,7 @@ def test_a_process_that_begins_while_others_mend_does_not_call_the_counters_whol
         books.counters.is_shared = True
         books.passing()
         books.keep(7)
-        await books.counters.turn(Condition.EMPTY, Condition.MENDING, NOW)
+        await books.counters.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
         await books.reconciler.begin()
         assert not await books.counters.passes("begun")
 
@@ -225,7 +225,7 @@ def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_han
     async def story(books: Books) -> None:
         turns: list[float] = []
 
-        async def turn(before: Condition, after: Condition, now: float) -> bool:
+        async def turn(before: CountersCondition, after: CountersCondition, now: float) -> bool:
             turns.append(now)
             return await Away.turn(books.counters, before, after, now)
 
@@ -434,7 +434,7 @@ async def called(books: Books, number: int, heard: float, settles: float) -> Non
 
     async def settle() -> None:
         await asyncio.sleep(settles)
-        with suppress(StoreLost):
+        with suppress(StoreUnavailable):
             await books.counters.settle(f"call_{number}/0", {COUNTER: 10}, now(), ended_at(receipt))
 
     async with asyncio.TaskGroup() as both:
@@ -483,7 +483,7 @@ def test_a_checkpoint_that_could_not_be_begun_is_begun_later(made):
 
         async def begin_later(now: float, within: float) -> int:
             books.counters.begin_checkpoint = begin  # type: ignore[method-assign]
-            raise StoreLost("once more")
+            raise StoreUnavailable("once more")
 
         books.counters.begin_checkpoint = begin_later  # type: ignore[method-assign]
         books.counters.is_lost = False

@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 from proxy.configuration import Refused, Snapshot, read_policies
 from proxy.services.budgets.setup import NotAlone, standing
 from proxy.settings import Settings
-from proxy.store.sql.answers import MOST, Answer, Answers
+from proxy.store.sql.answers import MAX_RECEIPTS, Answers, PastAnswer
 from proxy.store.store import Store
 from tests.fakes.around import Heard, around
 from tests.fakes.desk import catalog
@@ -178,7 +178,7 @@ def test_budgets_in_redis_stand_without_the_database_and_take_their_lock_once_it
     other = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "other")
 
     def is_alone() -> bool:
-        with other.alone() as alone:
+        with other.singleton_lock() as alone:
             return alone
 
     async def run() -> None:
@@ -236,7 +236,7 @@ def test_what_the_ledger_holds_of_answers_is_learned_once_the_database_is_there(
     class Asked(Answers):
         """Notes that it was asked."""
 
-        def last(self, most: int = MOST) -> list[Answer]:
+        def last(self, most: int = MAX_RECEIPTS) -> list[PastAnswer]:
             found = super().last(most)
             loop.call_soon_threadsafe(asked.set)
             return found

@@ -1,225 +1,504 @@
-"""What people are told of objectives: each thing once when it begins, and once when it ends."""
+"""Replicas that judge and hear: one leads, another takes over, counters are lost and come back."""
 
+import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from proxy.services.objectives.judge import Judge
-from proxy.services.objectives.objective_state import Track, track
-from proxy.services.objectives.replica_sync import News
-from slo.alert import Severity
-from slo.controller.moves import Move
-from slo.controller.standing import Standing, State
-from slo.objective import BurnAlert, Enforce, Metric
-from tests.fakes.replicas_steered import START, objective
+from proxy.store.redis.objective_state import MAX_INCREMENT, MAX_KEYS
+from proxy.store.sql.pins import PinRow
+from slo.controller.standing import State
+from slo.objective import Enforce
+from tests.fakes.clock import played
+from tests.fakes.replicas_steered import START, Replica, World, objective, tracks
+from tests.fakes.steered import opened
+from tests.fakes.turmoil import town
 
-TRACK = track(objective(alerts=(BurnAlert(burn=6.0, over=1800.0),)))
-FLOOR = track(
-    objective(name="floor", metric=Metric.CACHE, target=0.7, under=None, enforce=Enforce.ALERT)
-)
+DOWN = (State.DEGRADED, 1)
+FROZEN = (State.FROZEN, 1)
+WELL = (State.HEALTHY, 0)
 
 
-def move(after: State, level: int = 0, at: float = START, before: int = 0) -> Move:
-    return Move(
-        before=State.HEALTHY, after=after, level_before=before, level=level, at=at, reason="why"
-    )
+def two(story: Any) -> None:
+    async def play() -> None:
+        world = World()
+        first, second = world.replica("first"), world.replica("second")
+        await world.goes_on(1, first, second)
+        await story(world, first, second)
+
+    played(play())
 
 
-class Story:
-    """News of one objective as its counts go on."""
-
-    def __init__(self, about: Track = TRACK) -> None:
-        self.track = about
-        self.news = News()
-        self.judge = Judge([about])
-        self.now = START
-        self.cost = 0
-
-    def goes_on(self, seconds: float, good: int = 0, bad: int = 0) -> list[Any]:
-        """Each ten seconds so many calls; what is told meanwhile."""
-        told = []
-        for _ in range(int(seconds // 10)):
-            self.now += 10.0
-            self.judge.count({(self.track.arm(0), int(self.now // 10)): (good, bad)})
-            self.cost += bad
-            told += self.news.judged(
-                [self.track], self.judge, {self.track.name: self.cost}, self.now
-            )
-        return told
+def pin(level: int, until: float, name: str = "chat-ttft") -> PinRow:
+    return PinRow(objective=name, level=level, until=until, why="a launch", made=START)
 
 
-def test_a_budget_that_burns_is_told_once_and_once_that_it_is_over():
-    story = Story()
-    assert story.goes_on(60, good=10) == []
-    (began,) = story.goes_on(600, good=1, bad=9)
-    (ended,) = story.goes_on(1800, good=100)
+def test_one_leads_and_the_other_hears_what_both_counted():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=3, bad=1)
 
-    assert (began.kind, began.severity, began.subject) == ("burn", Severity.PAGE, "chat-ttft")
-    assert began.is_open
-    assert (ended.id, ended.ended) == (began.id, pytest.approx(story.now, abs=1800))
-    assert ended.cost_nanos
-    assert "too fast" in began.title
+        assert first.state == second.state == DOWN
+        assert (first.steering._leads, second.steering._leads) == (True, False)
+        assert [alert.kind for alert in first.said].count("move") == 1
+        assert second.said == []
 
-
-def test_what_burns_again_is_another_alert():
-    story = Story()
-    first = story.goes_on(600, bad=9)
-    story.goes_on(3600, good=100)
-    again = story.goes_on(600, bad=999)
-
-    assert len({alert.id for alert in (*first, *again)}) == 2
+    two(story)
 
 
-def test_what_is_only_observed_is_told_nobody():
-    story = Story(track(objective(enforce=Enforce.OBSERVE)))
+def test_few_calls_of_each_are_enough_calls_of_both():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        for _ in range(12):
+            await world.goes_on(5, first, second)
+            first.answers(2, 1)
+            second.answers(2, 1)
+        await world.goes_on(2, first, second)
 
-    assert story.goes_on(600, bad=9) == []
-    assert story.news.moved(story.track, move(State.DEGRADED, 1), 0) == []
+        assert second.state == DOWN
 
-
-def test_a_floor_that_is_missed_is_told_until_it_is_well_above():
-    story = Story(FLOOR)
-    (began,) = story.goes_on(600, good=10_000, bad=90_000)
-    (ended,) = story.goes_on(1200, good=95_000, bad=5_000)
-
-    assert (began.kind, ended.id) == ("floor", began.id)
-    assert "floor" in began.title
-    assert dict(began.facts)["floor"] == "70 %"
+    two(story)
 
 
-def test_a_move_is_told_with_what_is_done_and_how_to_undo_it():
-    (told,) = News().moved(TRACK, move(State.DEGRADED, 2), 0)
+def test_when_the_leader_dies_another_goes_on_from_where_it_stood():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=1, bad=1)
+        began = first.wheel.standings["chat-ttft"].since
+        await world.goes_on(10, second)
 
-    assert told.title == "chat-ttft is degraded, on rung 2: small"
-    assert told.action == "New conversations go to small, but for those that try."
-    assert "objectives pin chat-ttft 0" in told.mend
-    assert told.severity is Severity.TICKET
+        assert second.steering._leads
+        assert second.state == DOWN
+        assert second.wheel.standings["chat-ttft"].since == began
+        assert second.said == []
 
-
-def test_a_move_that_is_not_enforced_is_a_note():
-    (told,) = News().moved(track(objective(enforce=Enforce.ALERT)), move(State.DEGRADED, 1), 0)
-
-    assert told.severity is Severity.NOTE
-    assert told.action.startswith("Nothing")
+    two(story)
 
 
-def test_moves_on_one_level_are_one_alert_that_ends_with_how_many_were_moved():
-    news = News()
-    told = [
-        *news.moved(TRACK, move(State.DEGRADED, 1), 10),
-        *news.moved(TRACK, move(State.RECOVERING, 1, START + 200, before=1), 20),
-        *news.moved(TRACK, move(State.DEGRADED, 1, START + 300, before=1), 25),
-        *news.moved(TRACK, move(State.HEALTHY, 0, START + 900, before=1), 35),
-    ]
+def test_who_takes_over_knows_what_was_counted_before():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(200, first, second, good=20)
+        await world.goes_on(6, second, good=20)
 
-    assert len({alert.id for alert in told}) == 1
-    assert [alert.is_open for alert in told] == [True, False]
-    assert told[-1].action == "25 calls moved here; new ones go where they ask to."
-    assert news.moved(TRACK, move(State.HEALTHY), 35) == []
+        assert second.steering._leads
+        assert second.steering._judge.counts(world.tracks["chat-ttft"], world.now, 300).good > 5_000
+
+    two(story)
 
 
-def test_a_move_to_another_level_ends_what_was_told_and_is_told_anew():
-    news = News()
-    news.moved(TRACK, move(State.DEGRADED, 1), 0)
+def test_a_leader_that_was_stopped_for_a_while_hears_who_leads_now():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(10, second)
+        await world.goes_on(60, second, good=1, bad=1)
+        await world.goes_on(1, first, second)
 
-    ended, begun = news.moved(TRACK, move(State.DEGRADED, 2, START + 200, before=1), 5)
+        assert (first.steering._leads, second.steering._leads) == (False, True)
+        assert first.state == DOWN
 
-    assert ended.action == "It went on: degraded, rung 2."
-    assert begun.title == "chat-ttft is degraded, on rung 2: small"
-    assert (ended.is_open, begun.is_open) == (False, True)
-    assert ended.id != begun.id
-
-
-def test_a_pin_to_what_is_asked_for_is_told():
-    (told,) = News().moved(TRACK, move(State.PINNED, 0), 0)
-
-    assert told.title == "chat-ttft is pinned"
-    assert told.action == "New conversations go where they ask to."
+    two(story)
 
 
-def test_another_process_goes_on_with_what_was_told():
-    story, heir = Story(), Story()
-    (burnt,) = story.goes_on(600, bad=9)
-    (moved,) = story.news.moved(TRACK, move(State.DEGRADED, 1), 0)
-    heir.now = story.now
-    heir.news.resume([TRACK], [burnt, moved], (), heir.now)
-    heir.judge.standings = {TRACK.name: Standing(state=State.DEGRADED, level=1, since=START)}
+def test_a_leader_that_leads_again_does_not_take_the_time_between_for_a_jump():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=1, bad=1)
+        await world.goes_on(100, second, good=1, bad=1)
+        await world.goes_on(10, first, good=1, bad=1)
 
-    assert heir.goes_on(140, good=10) == []  # nothing is known yet of the time before
-    (over,) = heir.goes_on(60, good=10)
-    assert (over.id, over.is_open) == (burnt.id, False)
-    (healthy,) = heir.news.moved(TRACK, move(State.HEALTHY, 0, heir.now), 3)
-    assert (healthy.id, healthy.is_open) == (moved.id, False)
+        assert first.steering._leads
+        assert first.state[0] is State.DEGRADED
+
+    two(story)
 
 
-def test_what_a_process_told_itself_holds_until_it_is_known_to_have_ended():
-    story = Story()
-    (burnt,) = story.goes_on(600, bad=9)
+def test_what_was_published_before_a_long_stop_is_healthy():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=1, bad=1)
+        world.now += 601
+        anew = world.replica("anew")
+        await anew.steering.turn()
+        assert anew.state == WELL
 
-    assert story.news.resume([TRACK], [], (), story.now) == []
-    assert story.news.open == [burnt.id]
-    assert story.goes_on(60, bad=9) == []  # it is not told again
-    assert story.news.resume([TRACK], [], {burnt.id}, story.now) == []
-    assert story.news.open == []
-
-
-def test_of_what_several_processes_told_the_oldest_goes_on_and_the_others_end():
-    older, newer = (News().moved(TRACK, move(State.DEGRADED, 1, START + n), 0)[0] for n in (0, 9))
-
-    (over,) = News().resume([TRACK], [newer, older], (), START + 60)
-    assert (over.id, over.ended, over.action) == (
-        newer.id,
-        START + 60,
-        "It goes on as another alert.",
-    )
+    two(story)
 
 
-def test_a_move_that_nobody_ended_ends_when_all_is_well():
-    story = Story()
-    (moved,) = story.news.moved(TRACK, move(State.DEGRADED, 1), 0)
-    anew = Story()
-    anew.news.resume([TRACK], [moved], (), anew.now)
-    anew.judge.standings = {TRACK.name: Standing(since=START)}
-    (ended,) = anew.goes_on(30, good=1)
+def test_counters_that_forgot_all_know_less_than_a_replica_does():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=1, bad=1)
+        world.forget()
+        await second.steering.turn()
 
-    assert (ended.id, ended.is_open) == (moved.id, False)
+        assert second.steering._leads
+        assert second.state == DOWN
 
-
-def test_others_alerts_are_none_of_ours():
-    story = Story()
-    (burnt,) = story.goes_on(600, bad=9)
-    heir = News()
-    heir.resume([FLOOR], [burnt], (), story.now)
-
-    assert heir._open == {}
+    two(story)
 
 
-@settings(max_examples=30, deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from([10, 60, 600, 1800]), st.integers(0, 50), st.integers(0, 50)),
-        max_size=6,
-    ),
-    st.sampled_from([TRACK, FLOOR]),
-)
-def test_whatever_happens_each_alert_begins_once_and_ends_once(phases, about):
-    story, told = Story(about), []
-    for seconds, good, bad in phases:
-        told += story.goes_on(seconds, good * 1000, bad * 1000)
+def test_a_restart_goes_on_where_it_was_and_ends_its_alerts():
+    async def play() -> None:
+        world = World()
+        first = world.replica("first")
+        await world.goes_on(60, first, good=1, bad=1)
+        began = [alert.id for alert in first.said]
+        world.now += 60
+        anew = world.replica("anew")
+        await world.goes_on(2, anew)
+        assert anew.state == DOWN
+        await world.goes_on(900, anew, good=20)
 
-    begun = [alert.id for alert in told if alert.is_open]
-    ended = [alert.id for alert in told if not alert.is_open]
-    assert len(set(begun)) == len(begun)
-    assert len(set(ended)) == len(ended)
-    assert set(ended) <= set(begun)
-    assert len(begun) - len(ended) == len(story.news._open)
+        assert anew.state == WELL
+        ended = [alert.id for alert in anew.said if not alert.is_open]
+        moves = [alert.id for alert in first.said if alert.kind == "move"]
+        assert {alert.id for alert in anew.said} <= set(began)
+        assert set(moves) <= set(ended)
+        assert len(ended) == len(set(ended))
+
+    played(play())
 
 
-def test_a_gateway_that_is_a_minute_old_says_nothing_of_three_days():
-    story = Story()
-    told = story.goes_on(900, bad=9)
+def test_without_counters_what_was_heard_holds_for_five_minutes_then_ones_own_counts_do():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=1, bad=1)
+        first.counters.is_lost = second.counters.is_lost = True
+        await world.goes_on(290, second, good=10)
+        assert second.state == FROZEN
+        assert second.wheel.standings["chat-ttft"].reason == "Frozen: its counters are away"
+        await world.goes_on(20, second, good=10)
+        assert second.state[0] is not State.FROZEN
+        await world.goes_on(580, second, good=10)
+        assert second.state == WELL
+        await world.goes_on(60, second, good=1, bad=9)
+        assert second.state == DOWN
 
-    assert told
-    assert not any(alert.title.endswith((" over 6 h", " over 3 d")) for alert in told)
+        first.counters.is_lost = second.counters.is_lost = False
+        await world.goes_on(2, second, first)
+        assert first.state == second.state
+
+    two(story)
+
+
+def test_a_replica_that_never_reached_its_counters_judges_by_itself():
+    async def play() -> None:
+        world = World()
+        alone = world.replica("alone")
+        alone.counters.is_lost = True
+        await world.goes_on(299, alone, good=1, bad=1)
+        assert alone.state == (State.FROZEN, 0)
+        await world.goes_on(10, alone, good=1, bad=1)
+        assert alone.state == DOWN
+
+    played(play())
+
+
+def test_pins_are_followed_without_counters():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=1, bad=1)
+        first.counters.is_lost = second.counters.is_lost = True
+        await world.goes_on(5, first, second)
+        world.kept.pinned = {"chat-ttft": pin(2, world.now + 500)}
+        await world.goes_on(5, first, second)
+        assert first.state == second.state == (State.PINNED, 2)
+        world.kept.pinned = {"chat-ttft": pin(0, world.now + 500)}
+        await world.goes_on(5, first, second)
+        assert second.state == (State.PINNED, 0)
+        world.kept.pinned = {}
+        await world.goes_on(5, first, second)
+        assert first.state == second.state == FROZEN  # on the level it had before the pins
+
+    two(story)
+
+
+def test_that_nothing_is_judged_without_counters_is_told_until_they_are_back(caplog):
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(30, first, second, good=9)
+        for times in (1, 2):
+            first.counters.is_lost = second.counters.is_lost = True
+            await world.goes_on(15, first, second)
+            assert first.state == second.state == (State.FROZEN, 0)
+            first.counters.is_lost = second.counters.is_lost = False
+            await world.goes_on(70, first, second, good=9)
+            assert first.state == second.state == WELL
+            assert [alert.is_open for alert in first.said] == [True, False] * times
+            assert first.said == second.said
+            assert len(world.kept.alerts) == times
+        assert caplog.text.count("judged again by what all processes count") == 4
+
+    two(story)
+
+
+@pytest.mark.parametrize("is_database_away", [False, True])
+@pytest.mark.parametrize("bad", [0, 3])
+def test_counters_that_stall_again_and_again_are_one_alert_of_all_objectives(bad, is_database_away):
+    async def play() -> None:
+        world = World(*(objective(name=name) for name in ("chat-ttft", "other", "third")))
+        replicas = [world.replica(str(n)) for n in range(4)]
+        await world.goes_on(60, *replicas, good=9, bad=bad)
+        before = set(world.kept.alerts)
+        for lost in [True, False] * 10:
+            world.kept.is_away = is_database_away and lost
+            for each in replicas:
+                each.counters.is_lost = lost
+            await world.goes_on(6, *replicas, good=9, bad=bad)
+        await world.goes_on(90, *replicas, good=9, bad=bad)
+
+        new = [alert for id_, alert in world.kept.alerts.items() if id_ not in before]
+        assert [(alert.kind, alert.is_open) for alert in new] == [("store", False)]
+
+    played(play())
+
+
+def test_a_leader_tells_nothing_until_it_knows_which_alerts_are_open():
+    async def play() -> None:
+        world = World()
+        first = world.replica("first")
+        await world.goes_on(600, first, good=1, bad=1)
+        told = set(world.kept.alerts)
+        assert len(told) > 1
+        world.kept.is_away = True
+        heir = world.replica("heir")
+        await world.goes_on(60, heir, good=1, bad=1)
+        assert (heir.steering._leads, heir.said) == (True, [])
+        world.kept.is_away = False
+        await world.goes_on(60, heir, good=1, bad=1)
+
+        assert set(world.kept.alerts) == told
+
+    played(play())
+
+
+def test_a_level_that_was_told_is_kept_without_telling_again():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=1, bad=1)
+        first.counters.is_lost = second.counters.is_lost = True
+        await world.goes_on(100, first, second, good=1, bad=1)
+        assert first.state == second.state == FROZEN
+        first.counters.is_lost = second.counters.is_lost = False
+        await world.goes_on(2, first, second, good=1, bad=1)
+        assert first.state == second.state == DOWN
+        moves = [alert for each in (first, second) for alert in each.said if alert.kind == "move"]
+        assert len(moves) == 1
+
+    two(story)
+
+
+def test_counters_that_come_back_empty_thaw_what_froze_without_them():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=1, bad=1)
+        began = first.wheel.standings["chat-ttft"].level
+        first.counters.is_lost = second.counters.is_lost = True
+        await world.goes_on(5, first, second)
+        world.forget()
+        first.counters.is_lost = second.counters.is_lost = False
+        await world.goes_on(1, first, second)
+        assert first.state == second.state == (State.DEGRADED, began)
+
+    two(story)
+
+
+def test_five_minutes_without_counters_end_the_freeze_and_not_the_alert():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(30, first, second, good=9)
+        second.counters.is_lost = True
+        await world.goes_on(299, second, good=9)
+        assert second.state == (State.FROZEN, 0)
+        await world.goes_on(3, second, good=9)
+        assert second.state == WELL
+        assert [(alert.kind, alert.is_open) for alert in second.said] == [("store", True)]
+
+    two(story)
+
+
+def test_a_clock_that_jumps_freezes_what_is_not_healthy_for_a_minute():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, good=1, bad=1)
+        world.now += 4000
+        await world.goes_on(3, first, good=1, bad=1)
+        assert first.state[0] in {State.FROZEN, State.HEALTHY}
+        world.now -= 4000
+        await world.goes_on(3, first, good=1, bad=1)
+        await world.goes_on(70, first, good=1, bad=1)
+        assert first.state[0] is not State.FROZEN
+
+    two(story)
+
+
+def test_a_pin_holds_in_every_replica_until_it_ends_or_is_released():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        world.kept.pinned = {"chat-ttft": pin(9, world.now + 100)}
+        await world.goes_on(5, first, second)
+        assert first.state == second.state == (State.PINNED, 2)  # there is no ninth
+        world.kept.pinned = {"chat-ttft": pin(0, world.now + 50)}
+        await world.goes_on(5, first, second)
+        assert second.state == (State.PINNED, 0)
+        await world.goes_on(60, first, second)
+        assert first.state == second.state == WELL
+
+    two(story)
+
+
+def test_a_pin_that_outlives_a_restart_is_told_once_and_began_when_it_was_set():
+    async def play() -> None:
+        world = World()
+        before = world.replica("before")
+        world.kept.pinned = {"chat-ttft": pin(1, world.now + 500)}
+        await world.goes_on(30, before)
+        world.forget()
+        after = world.replica("after")
+        await world.goes_on(60, after)
+
+        assert [alert.kind for alert in before.said] == ["move"]
+        assert (after.said, after.state) == ([], (State.PINNED, 1))
+        assert after.wheel.standings["chat-ttft"].since == START
+        world.kept.pinned = {}
+        await world.goes_on(5, after)
+        assert [(alert.id, alert.is_open) for alert in after.said] == [(before.said[0].id, False)]
+
+    played(play())
+
+
+def test_pins_that_cannot_be_read_hold_as_they_were():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        world.kept.pinned = {"chat-ttft": pin(1, world.now + 100)}
+        await world.goes_on(5, first)
+        world.kept.is_away = True
+        await world.goes_on(5, first)
+        world.kept.is_away, world.kept.is_slow = False, True
+        await world.goes_on(5, first)
+        assert first.state == (State.PINNED, 1)
+
+    two(story)
+
+
+def test_a_pin_of_an_objective_without_a_ladder_does_nothing():
+    async def play() -> None:
+        world = World(objective(ladder=(), enforce=Enforce.ALERT))
+        one = world.replica("one")
+        world.kept.pinned = {"chat-ttft": pin(3, world.now + 100), "unknown": pin(1, world.now + 9)}
+        await world.goes_on(5, one)
+        assert one.state == (State.PINNED, 0)
+
+    played(play())
+
+
+def test_without_its_database_a_new_leader_leads_all_the_same():
+    async def play() -> None:
+        world = World()
+        world.kept.is_away = True
+        one = world.replica("one")
+        await world.goes_on(60, one, good=1, bad=1)
+        assert one.state == DOWN
+
+    played(play())
+
+
+def test_what_another_version_published_is_judged_anew(caplog):
+    async def play() -> None:
+        world = World()
+        epoch = await world.counters.lead("another", 1.0)
+        assert epoch
+        await world.counters.publish(epoch, {"chat-ttft": b"{}", "gone": b"{}"})
+        one = world.replica("one")
+        await one.steering.turn()
+        assert one.state == WELL
+        assert "cannot be read" in caplog.text
+        await world.goes_on(3, one)
+        assert one.steering._leads
+
+    played(play())
+
+
+def test_more_objectives_than_can_be_read_at_once_are_read_in_parts():
+    async def play() -> None:
+        many = (objective(name=f"o{n}") for n in range(MAX_KEYS // 2))
+        world = World(*many)
+        one = world.replica("one")
+        assert len(one.steering._judge.arms) > MAX_KEYS
+        await world.goes_on(60, one, good=1, bad=1)
+        assert one.state == DOWN
+
+    played(play())
+
+
+def test_more_than_can_be_added_at_once_is_added_in_proportion():
+    async def play() -> None:
+        world = World()
+        one = world.replica("one")
+        one.answers(3 * MAX_INCREMENT, MAX_INCREMENT)
+        await world.goes_on(2, one)
+        counts = one.steering._judge.counts(world.tracks["chat-ttft"], world.now, 60)
+        assert counts.good == MAX_INCREMENT
+        assert counts.share == pytest.approx(0.25)
+
+    played(play())
+
+
+def test_what_a_leader_says_after_its_time_is_not_taken():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        epoch = await world.counters.lead("first", 5.0)
+        assert epoch
+
+        async def overtaken(who: str, seconds: float) -> int:
+            await world.counters.publish(epoch + 1, {})
+            return epoch
+
+        first.counters.__dict__["lead"] = overtaken
+        await first.steering.turn()
+        assert not first.steering._leads
+        assert (await world.counters.standings())[0] == epoch + 1
+
+    two(story)
+
+
+def test_it_turns_every_second():
+    async def play() -> None:
+        world = World()
+        one = world.replica("one")
+        task = asyncio.get_running_loop().create_task(one.steering.run())
+        await asyncio.sleep(2.5)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert one.steering._leads
+
+    played(play())
+
+
+def test_replicas_share_their_standings_through_redis(redis_prefix):
+    async def play() -> None:
+        together = opened(redis_prefix)
+        try:
+            seconds, _ = await together._redis.time()
+            world = World(counters=together)
+            world.now = float(seconds)
+            world.kept.pinned = {"chat-ttft": pin(1, world.now + 100)}
+            first, second = world.replica("first"), world.replica("second")
+            for each in (first, second):
+                each.answers(1, 1)
+                await each.steering.turn()
+            assert first.state == second.state == (State.PINNED, 1)
+            assert (first.steering._leads, second.steering._leads) == (True, False)
+            await first.steering.turn()
+            arm = world.tracks["chat-ttft"]
+            assert first.steering._judge.counts(arm, world.now, 60).n == 4
+        finally:
+            await together.aclose()
+
+    asyncio.run(play())
+
+
+def test_objectives_that_change_go_on_from_where_they_stand_and_alerts_of_gone_ones_end():
+    async def story(world: World, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=3, bad=1)
+        since = first.wheel.standings["chat-ttft"].since
+        counted = first.steering._judge.counts(world.tracks["chat-ttft"], world.now, 300).n
+        shorter = tracks(objective(under=0.4, ladder=("elsewhere",)))
+        for each in (first, second):
+            each.steering.update(shorter, town())
+        await world.goes_on(3, first, second, good=3, bad=1)
+
+        assert first.state == second.state == DOWN
+        assert first.wheel.standings["chat-ttft"].since == since
+        assert first.steering._judge.counts(shorter["chat-ttft"], world.now, 300).n > counted
+
+        first.steering.update({}, town())
+        assert first.wheel.standings == {}
+        assert [alert.is_open for alert in first.said if alert.kind == "move"] == [True, False]
+
+    two(story)

@@ -11,7 +11,7 @@ from proxy.app_context import Surroundings
 from proxy.services.objectives.figures import Figures
 from proxy.services.objectives.router import Wheel
 from proxy.services.objectives.setup import meant, steering
-from proxy.store.redis.local_objective_store import Alone
+from proxy.store.redis.local_objective_store import LocalCounters
 from tests.fakes.clock import played
 from tests.fakes.desk import FakeEstimator, LoopTasks
 from tests.fakes.redis_keys import SERVER
@@ -91,7 +91,7 @@ def test_where_there_is_redis_all_processes_are_judged_together(url, is_shared, 
     with caplog.at_level("INFO"):
         asyncio.run(play())
     assert ("in Redis, with all other processes" in caplog.text) is is_shared
-    assert Alone.is_shared is False
+    assert LocalCounters.is_shared is False
 
 
 def test_a_dated_snapshot_in_a_ladder_is_the_model_that_it_is_of():

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from proxy.store.journal.journal import Bounds, Disk, Journal
+from proxy.store.journal.journal import Disk, Journal, JournalLimits
 from proxy.store.journal.lines import frame
-from proxy.store.journal.segments import listed, read
+from proxy.store.journal.segments import list_segments, read
 
 
 class SickDisk:
@@ -52,7 +52,7 @@ def sick() -> SickDisk:
 def kept(folder: Path) -> tuple[list[bytes], int]:
     """All lines in the folder, and how many are torn."""
     lines, torn = [], 0
-    for path in listed(folder):
+    for path in list_segments(folder):
         with path.open("rb") as file:
             pieces = read(file, 0, 10_000, sealed=True)
         lines += pieces.lines
@@ -72,12 +72,12 @@ def test_a_line_is_in_the_file_as_soon_as_it_is_appended(tmp_path: Path) -> None
 
 
 def test_a_long_segment_is_followed_by_another_and_nothing_is_lost(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, bounds=Bounds(segment=40))
+    journal = Journal(tmp_path, bounds=JournalLimits(segment=40))
     for n in range(10):
         journal.append(b"line %d" % n)
         journal.sync()
 
-    assert len(listed(tmp_path)) > 3
+    assert len(list_segments(tmp_path)) > 3
     assert kept(tmp_path) == ([b"line %d" % n for n in range(10)], 0)
     journal.close()
 
@@ -134,13 +134,13 @@ def test_a_line_the_disk_took_a_part_of_is_written_again_whole(
 def test_on_a_full_disk_receipts_go_to_the_reserve_and_outlive_the_process(
     tmp_path: Path, sick: SickDisk
 ) -> None:
-    journal = Journal(tmp_path, disk=sick.disk, bounds=Bounds(reserve=4096))
+    journal = Journal(tmp_path, disk=sick.disk, bounds=JournalLimits(reserve=4096))
     journal.append(b"one")
     sick.is_full = True
     for n in range(9):
         journal.append(b"line %d" % n)
 
-    assert (journal.waiting, journal.full, journal.exhausted) == (0, False, False)
+    assert (journal.waiting_bytes, journal.is_full, journal.is_exhausted) == (0, False, False)
     assert journal.trouble == "the journal cannot write: No space left on device"
     assert kept(tmp_path) == ([b"one", *(b"line %d" % n for n in range(9))], 0)
     journal.close()
@@ -149,19 +149,19 @@ def test_on_a_full_disk_receipts_go_to_the_reserve_and_outlive_the_process(
 def test_when_the_reserve_is_used_up_the_journal_is_exhausted_until_there_is_room(
     tmp_path: Path, sick: SickDisk
 ) -> None:
-    journal = Journal(tmp_path, disk=sick.disk, bounds=Bounds(reserve=64))
+    journal = Journal(tmp_path, disk=sick.disk, bounds=JournalLimits(reserve=64))
     sick.is_full = True
     for n in range(4):
         journal.append(b"0123456789%05d" % n)  # 25 bytes framed
     journal.sync()
-    before = journal.exhausted, journal.waiting, journal.trouble
+    before = journal.is_exhausted, journal.waiting_bytes, journal.trouble
     sick.is_full = False
     late = time.monotonic() + 5
     while journal.trouble and time.monotonic() < late:
         journal.sync()
 
     assert before == (True, 50, "the journal cannot write: No space left on device")
-    assert (journal.exhausted, journal.waiting, journal.trouble) == (False, 0, None)
+    assert (journal.is_exhausted, journal.waiting_bytes, journal.trouble) == (False, 0, None)
     assert sorted(kept(tmp_path)[0]) == [b"0123456789%05d" % n for n in range(4)]
     journal.close()
 
@@ -189,8 +189,8 @@ def test_what_is_in_memory_alone_when_it_stops_is_written_to_the_log_whole(
     journal.append(b'{"call_id":"call_2"}')
     journal.close()
 
-    assert journal.log_waiting() == journal.lost == 2
-    assert journal.waiting == 0
+    assert journal.log_waiting() == journal.lost_receipts == 2
+    assert journal.waiting_bytes == 0
     assert '{"call_id":"call_1"}' in caplog.text
     assert '{"call_id":"call_2"}' in caplog.text
 
@@ -198,13 +198,13 @@ def test_what_is_in_memory_alone_when_it_stops_is_written_to_the_log_whole(
 def test_it_is_full_when_half_the_room_is_taken_and_the_log_gets_what_has_no_room_at_all(
     tmp_path: Path, sick: SickDisk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    journal = Journal(tmp_path, disk=sick.disk, bounds=Bounds(backlog=100))
+    journal = Journal(tmp_path, disk=sick.disk, bounds=JournalLimits(backlog=100))
     sick.refuses = True
     fullness = []
     with caplog.at_level(logging.CRITICAL):
         for n in range(6):
             journal.append(b"0123456789%05d" % n)  # 25 bytes framed
-            fullness.append(journal.full)
+            fullness.append(journal.is_full)
 
     assert fullness == [False, True, True, True, True, True]
     assert [record.getMessage()[-5:] for record in caplog.records] == ["00004", "00005"]
@@ -227,7 +227,7 @@ def test_a_sync_that_fails_is_told_and_tried_again(tmp_path: Path, sick: SickDis
 
 
 def test_without_a_new_segment_the_old_one_serves_on(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal", bounds=Bounds(segment=1))
+    journal = Journal(tmp_path / "journal", bounds=JournalLimits(segment=1))
     journal.append(b"one")
     (tmp_path / "journal").rename(tmp_path / "moved")
     journal.sync()
@@ -251,7 +251,7 @@ def test_a_line_appended_after_the_end_is_no_silent_loss(tmp_path: Path) -> None
 
 
 def test_the_thread_syncs_what_is_appended(tmp_path: Path, sick: SickDisk) -> None:
-    journal = Journal(tmp_path, disk=sick.disk, bounds=Bounds(unsynced=0.001))
+    journal = Journal(tmp_path, disk=sick.disk, bounds=JournalLimits(unsynced=0.001))
     journal.start()
     journal.append(b"one")
     deadline = time.monotonic() + 5
@@ -266,7 +266,7 @@ def test_the_thread_syncs_what_is_appended(tmp_path: Path, sick: SickDisk) -> No
 def test_the_last_resort_does_not_write_prompts_to_the_log(
     tmp_path: Path, sick: SickDisk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    journal = Journal(tmp_path, disk=sick.disk, bounds=Bounds(backlog=10))
+    journal = Journal(tmp_path, disk=sick.disk, bounds=JournalLimits(backlog=10))
     sick.refuses = True
     with caplog.at_level(logging.CRITICAL):
         journal.append(b'{"call_id":"call_1","prompt":"a \\"secret\\" plan","z":1}')

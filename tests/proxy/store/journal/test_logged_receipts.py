@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from proxy.cli.main import LOG_FORMAT
 from proxy.records.receipt import Receipt
 from proxy.store.journal.lines import encode, frame
-from proxy.store.journal.logged_receipts import MARKER, BadLine, logged, receipt_in
+from proxy.store.journal.logged_receipts import (
+    MARKER,
+    UnreadableReceipt,
+    receipt_from_log,
+    to_log_line,
+)
 from tests.fakes.receipts import a_receipt
 
 RECEIPT = a_receipt(1)
@@ -19,13 +24,13 @@ RECEIPT = a_receipt(1)
 
 def line(receipt: Receipt = RECEIPT, name: str = "proxy.store.journal.journal") -> str:
     """A line of the log as the gateway writes it."""
-    message = MARKER + logged(frame(encode(receipt)))
+    message = MARKER + to_log_line(frame(encode(receipt)))
     record = logging.LogRecord(name, logging.CRITICAL, "", 0, message, (), None)
     return logging.Formatter(LOG_FORMAT).format(record)
 
 
 def test_a_line_as_the_gateway_logs_it_holds_its_receipt() -> None:
-    assert receipt_in(line() + "\n") == RECEIPT
+    assert receipt_from_log(line() + "\n") == RECEIPT
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
@@ -37,18 +42,18 @@ def test_texts_of_callers_come_back_whole_from_a_line_of_plain_ascii(
         encode(receipt).decode()
     except UnicodeError:
         return
-    said = logged(frame(encode(receipt)))
+    said = to_log_line(frame(encode(receipt)))
 
     assert said.isascii()
     assert "\n" not in said
-    assert receipt_in(MARKER + said) == receipt
+    assert receipt_from_log(MARKER + said) == receipt
 
 
 def test_a_kept_prompt_is_not_logged_and_the_rest_is_whole() -> None:
     said = line(a_receipt(1, prompt='a "secret" plan\\'))
 
     assert "secret" not in said
-    assert receipt_in(said) == RECEIPT
+    assert receipt_from_log(said) == RECEIPT
 
 
 @pytest.mark.parametrize(
@@ -64,11 +69,11 @@ def test_a_kept_prompt_is_not_logged_and_the_rest_is_whole() -> None:
 def test_a_line_that_a_collector_wrapped_holds_its_receipt(
     collected: Callable[[str], str],
 ) -> None:
-    assert receipt_in(collected(line())) == RECEIPT
+    assert receipt_from_log(collected(line())) == RECEIPT
 
 
 def test_a_line_of_an_export_holds_its_receipt() -> None:
-    assert receipt_in(encode(RECEIPT).decode()) == RECEIPT
+    assert receipt_from_log(encode(RECEIPT).decode()) == RECEIPT
 
 
 @pytest.mark.parametrize(
@@ -84,18 +89,22 @@ def test_a_line_of_an_export_holds_its_receipt() -> None:
     ],
 )
 def test_a_line_about_something_else_holds_none(other: str) -> None:
-    assert receipt_in(other) is None
+    assert receipt_from_log(other) is None
 
 
 def test_what_a_caller_had_another_part_of_the_gateway_log_is_no_receipt() -> None:
-    forged = MARKER + logged(frame(encode(RECEIPT)))
+    forged = MARKER + to_log_line(frame(encode(RECEIPT)))
     wrapped = line().replace("a receipt is", f"an upstream said {line()}")
 
-    assert receipt_in(f"2026-11-23 15:00:00,123 WARNING thriftgate.upstreams {forged}") is None
-    assert receipt_in(f"2026-11-23 15:00:00,123 WARNING thriftgate.upstreams {line()}") is None
-    assert receipt_in(line(name="thriftgate.compaction")) is None
-    assert receipt_in(wrapped) is None
-    assert receipt_in(json.dumps({"feature": forged})) is None
+    assert (
+        receipt_from_log(f"2026-11-23 15:00:00,123 WARNING thriftgate.upstreams {forged}") is None
+    )
+    assert (
+        receipt_from_log(f"2026-11-23 15:00:00,123 WARNING thriftgate.upstreams {line()}") is None
+    )
+    assert receipt_from_log(line(name="thriftgate.compaction")) is None
+    assert receipt_from_log(wrapped) is None
+    assert receipt_from_log(json.dumps({"feature": forged})) is None
 
 
 @pytest.mark.parametrize(
@@ -106,10 +115,10 @@ def test_what_a_caller_had_another_part_of_the_gateway_log_is_no_receipt() -> No
         (line() + "}", "its checksum does not fit"),
         (encode(RECEIPT).decode()[:-5], "no whole JSON"),
         (encode(RECEIPT).decode().replace('"team":', '"teem":'), "missing required field `team`"),
-        (MARKER + logged(frame(b"[]")), "it is no receipt"),
+        (MARKER + to_log_line(frame(b"[]")), "it is no receipt"),
         (encode(a_receipt(1, call_id="call_1")).decode(), "'call_1' is no id of a call"),
     ],
 )
 def test_a_damaged_receipt_is_refused_with_the_reason(damaged: str, why: str) -> None:
-    with pytest.raises(BadLine, match=why):
-        receipt_in(damaged)
+    with pytest.raises(UnreadableReceipt, match=why):
+        receipt_from_log(damaged)

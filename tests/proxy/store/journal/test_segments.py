@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.store.journal.lines import encode, frame
-from proxy.store.journal.segments import adopted, create, listed, peek, read
+from proxy.store.journal.segments import create, list_segments, lock_segment, read, receipts_of_call
 from tests.fakes.receipts import a_receipt
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -90,31 +90,31 @@ def test_a_segment_being_appended_to_cannot_be_adopted_until_its_owner_lets_go(
 ) -> None:
     made = create(tmp_path, "1-a")
     assert made is not None
-    with adopted(made[1]) as file:
+    with lock_segment(made[1]) as file:
         before = file
     os.close(made[0])
-    with adopted(made[1]) as file:
+    with lock_segment(made[1]) as file:
         after = file
 
     assert before is None
     assert after is not None
-    assert listed(tmp_path) == [made[1]]
+    assert list_segments(tmp_path) == [made[1]]
 
 
 def test_a_segment_is_adopted_by_one_at_a_time(tmp_path: Path) -> None:
     path = a_segment(tmp_path, WHOLE)
-    with adopted(path) as first, adopted(path) as second:
+    with lock_segment(path) as first, lock_segment(path) as second:
         assert first is not None
         assert second is None
 
 
 def test_a_segment_that_is_gone_or_deleted_while_we_wait_is_not_adopted(tmp_path: Path) -> None:
     path = a_segment(tmp_path, WHOLE)
-    with adopted(path) as file:
+    with lock_segment(path) as file:
         assert file is not None
         path.unlink()
 
-    with adopted(path) as file:
+    with lock_segment(path) as file:
         assert file is None
 
 
@@ -122,15 +122,15 @@ def test_a_call_is_found_in_whatever_segment_it_lies(tmp_path: Path) -> None:
     a_segment(tmp_path, WHOLE, "1-a")
     a_segment(tmp_path, frame(encode(a_receipt(2, attempt=1))), "2-b")
 
-    found = peek(tmp_path, a_receipt(2).call_id)
+    found = receipts_of_call(tmp_path, a_receipt(2).call_id)
     assert sorted(found, key=lambda each: each.attempt) == [a_receipt(2), a_receipt(2, attempt=1)]
-    assert peek(tmp_path, "call_unheard_of") == []
+    assert receipts_of_call(tmp_path, "call_unheard_of") == []
 
 
 def test_a_call_named_in_another_calls_line_is_not_taken_for_it(tmp_path: Path) -> None:
     a_segment(tmp_path, frame(encode(a_receipt(1, upstream_id=a_receipt(2).call_id))))
 
-    assert peek(tmp_path, a_receipt(2).call_id) == []
+    assert receipts_of_call(tmp_path, a_receipt(2).call_id) == []
 
 
 def test_a_line_of_another_version_does_not_hide_the_rest(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_line_of_another_version_does_not_hide_the_rest(tmp_path: Path) -> Non
     strange = frame(f'{{"call_id": "{call}", "shape": "new"}}'.encode())
     a_segment(tmp_path, strange + WHOLE)
 
-    assert peek(tmp_path, call) == [a_receipt(2)]
+    assert receipts_of_call(tmp_path, call) == [a_receipt(2)]
 
 
 ADOPT_ALL = """
@@ -167,7 +167,7 @@ def test_one_who_looks_for_orphans_never_takes_a_segment_from_its_maker(tmp_path
         adopter.wait()
 
     kept = [each for each in made if each is not None]
-    assert listed(tmp_path) == sorted(path for _, path in kept)
+    assert list_segments(tmp_path) == sorted(path for _, path in kept)
     for file, path in kept:
         assert os.fstat(file).st_ino == path.stat().st_ino
         os.close(file)

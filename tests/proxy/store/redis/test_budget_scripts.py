@@ -9,8 +9,8 @@ from redis.asyncio import Redis
 from redis.crc import key_slot
 
 from proxy.store.redis.budget_scripts import MARKED
-from proxy.store.redis.budget_store import Shared
-from proxy.store.redis.local_budget_store import Condition, Emptied
+from proxy.store.redis.budget_store import RedisBudgetStore
+from proxy.store.redis.local_budget_store import CountersCondition, CountersReset
 from slo.leases import Lease
 from slo.reservations import KEPT, MEMORY, REMEMBERED, UNBOUND, Claim, Level
 from tests.fakes.redis_keys import SERVER
@@ -21,7 +21,7 @@ COUNTER: Final = CLAIM.counter
 
 
 def test_one_script_frees_a_thousand_holds_and_leaves_the_rest_to_the_next(redis_prefix):
-    async def story(store: Shared) -> None:
+    async def story(store: RedisBudgetStore) -> None:
         for number in range(1100):
             claim = Claim(COUNTER, 1, 2000, hard=True, ends=NOW)
             await store.reserve(f"dead-{number}", [claim], NOW, NOW + 10)
@@ -32,7 +32,7 @@ def test_one_script_frees_a_thousand_holds_and_leaves_the_rest_to_the_next(redis
     asked(redis_prefix, story, trusts=True)
 
 
-async def heard(store: Shared, work: Awaitable[Any]) -> Sequence[Sequence[str]]:
+async def heard(store: RedisBudgetStore, work: Awaitable[Any]) -> Sequence[Sequence[str]]:
     """The commands that Redis ran for the work: what was sent, then what its scripts called."""
     commands: list[list[str]] = []
     async with Redis.from_url(SERVER) as other, other.monitor() as monitor:
@@ -47,17 +47,17 @@ async def heard(store: Shared, work: Awaitable[Any]) -> Sequence[Sequence[str]]:
 
 
 def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_prefix):
-    async def story(store: Shared) -> None:
+    async def story(store: RedisBudgetStore) -> None:
         user = Claim("user:{odd}:name", 1, 10, hard=True, ends=NOW)
         counters = [CLAIM.counter, user.counter]
 
         async def work() -> None:
             for name in "abc":
                 await store.reserve(name, [CLAIM, user], NOW, NOW + (0 if name == "c" else 60))
-            with pytest.raises(Emptied):
+            with pytest.raises(CountersReset):
                 await store.reserve("e", [CLAIM], NOW, NOW + 60, only_whole=True)
-            await store.turn(Condition.EMPTY, Condition.WHOLE, NOW)
-            assert await store.condition(NOW) is Condition.WHOLE
+            await store.turn(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
+            assert await store.condition(NOW) is CountersCondition.WHOLE
             await store.reserve("e", [CLAIM, user], NOW, NOW + 60, only_whole=True)
             await store.extend("a", counters, NOW, NOW + 60)
             await store.settle("a", dict.fromkeys(counters, 3), NOW)
@@ -85,14 +85,14 @@ def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_pre
 
 
 def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
-    async def story(store: Shared) -> None:
+    async def story(store: RedisBudgetStore) -> None:
         seconds, _ = await store._redis.time()
         month = Claim("month", 1, 10, hard=True, ends=seconds + 1000.0)
         ended = Claim("ended", 1, 10, hard=True, ends=seconds - 1000.0)
         await store.reserve("a", [month, ended], NOW, NOW + 60)
         await store.settle("b", {"unknown": 1}, NOW)
         await store.lift({"lifted": 1}, NOW)
-        await store.turn(Condition.EMPTY, Condition.WHOLE, NOW)
+        await store.turn(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
 
         async def left(key: str) -> float:
             return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
@@ -114,31 +114,31 @@ def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
 
 
 def test_that_counters_are_being_mended_is_said_until_they_are(redis_prefix):
-    async def story(store: Shared) -> None:
-        await store.turn(Condition.EMPTY, Condition.MENDING, NOW)
+    async def story(store: RedisBudgetStore) -> None:
+        await store.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
         assert await left(store) == pytest.approx(UNBOUND, abs=120)
 
     asked(redis_prefix, story)
 
 
-async def left(store: Shared) -> float:
+async def left(store: RedisBudgetStore) -> float:
     """Seconds for which the mark is kept."""
     return float(await store._redis.pttl(f"{store._keys}mark")) / 1000
 
 
 def test_a_mark_that_is_made_anew_lasts_as_long_again(redis_prefix):
-    async def story(store: Shared) -> None:
-        await store.turn(Condition.EMPTY, Condition.WHOLE, NOW)
+    async def story(store: RedisBudgetStore) -> None:
+        await store.turn(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
         await store._redis.pexpire(f"{store._keys}mark", 1000)
-        assert await store.turn(Condition.WHOLE, Condition.WHOLE, NOW)
+        assert await store.turn(CountersCondition.WHOLE, CountersCondition.WHOLE, NOW)
         assert await left(store) == pytest.approx(MARKED, abs=5)
 
     asked(redis_prefix, story)
 
 
 def test_that_counters_are_whole_is_asked_in_the_same_round_trip(redis_prefix):
-    async def story(store: Shared) -> None:
-        await store.turn(Condition.EMPTY, Condition.WHOLE, NOW)
+    async def story(store: RedisBudgetStore) -> None:
+        await store.turn(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
         await store.reserve("a", [CLAIM], NOW, NOW + 60, only_whole=True)
 
         said = await heard(store, store.reserve("b", [CLAIM], NOW, NOW + 60, only_whole=True))
@@ -151,7 +151,7 @@ def test_that_counters_are_whole_is_asked_in_the_same_round_trip(redis_prefix):
 def test_only_so_many_settled_names_are_remembered(redis_prefix):
     many = "for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], i, 'old-' .. i) end"
 
-    async def story(store: Shared) -> None:
+    async def story(store: RedisBudgetStore) -> None:
         key = f"{store._keys}settled"
         await store._redis.eval(many, 1, key, str(REMEMBERED))
         assert await store.settle("new", {COUNTER: 1}, NOW)

@@ -8,9 +8,13 @@ from typing import Final
 import pytest
 import redis
 
-from proxy.store.redis.budget_store import DEADLINE, Shared
-from proxy.store.redis.local_budget_store import Condition, Private, StoreLost
-from proxy.store.redis.requests import patiently
+from proxy.store.redis.budget_store import DEADLINE_S, RedisBudgetStore
+from proxy.store.redis.local_budget_store import (
+    CountersCondition,
+    LocalBudgetStore,
+    StoreUnavailable,
+)
+from proxy.store.redis.requests import answer_within
 from slo.reservations import Claim, Granted, Level, Refused
 from tests.fakes.clock import InstantLoop, played
 from tests.fakes.redis_keys import SERVER
@@ -41,7 +45,7 @@ def test_the_holds_of_a_process_that_is_killed_free_themselves(redis_prefix):
         assert said(process) == "50"
         process.kill()
 
-    async def story(store: Shared) -> None:
+    async def story(store: RedisBudgetStore) -> None:
         before = await store.reserve("a", [CLAIM], NOW + 29.999, NOW + 60)
         assert before == Refused(0, Level(0, DOLLARS_5), NOW + 30, 50)
         after = await store.reserve("a", [CLAIM], NOW + 30, NOW + 60)
@@ -51,7 +55,7 @@ def test_the_holds_of_a_process_that_is_killed_free_themselves(redis_prefix):
 
 
 def test_redis_tells_the_time_and_callers_only_how_long(redis_prefix):
-    async def story(store: Shared) -> None:
+    async def story(store: RedisBudgetStore) -> None:
         whole = Claim("team", 100, 100, hard=True, ends=0.0)
         assert isinstance(await store.reserve("long", [whole], NOW, NOW + 60), Granted)
         refused = await store.reserve("b", [whole], 5 * NOW, 5 * NOW + 60)
@@ -68,33 +72,33 @@ def test_redis_tells_the_time_and_callers_only_how_long(redis_prefix):
 
 
 def test_only_one_kind_is_shared():
-    assert Private().is_shared is False
-    assert Shared.is_shared is True
+    assert LocalBudgetStore().is_shared is False
+    assert RedisBudgetStore.is_shared is True
 
 
 @pytest.mark.parametrize("name", ["", "a{b", "a}b"])
 def test_an_organization_that_would_break_the_hash_tag_is_refused(name):
     with pytest.raises(ValueError, match="hash tag"):
-        Shared(SERVER, name)
+        RedisBudgetStore(SERVER, name)
 
 
 def test_a_url_that_leads_nowhere_is_refused():
     with pytest.raises(ValueError, match="redis://"):
-        Shared("http://127.0.0.1", "acme")
+        RedisBudgetStore("http://127.0.0.1", "acme")
 
 
 def lost(port: int, times: int = 1) -> float:
     """Seconds until all of so many operations at once were told that Redis at the port is lost."""
 
     async def story() -> float:
-        store = Shared(f"redis://127.0.0.1:{port}/0", "acme")
+        store = RedisBudgetStore(f"redis://127.0.0.1:{port}/0", "acme")
         loop = asyncio.get_running_loop()
         began = loop.time()
         answers = await asyncio.gather(
             *(store.reserve(f"{each}", [CLAIM], NOW, NOW + 60) for each in range(times)),
             return_exceptions=True,
         )
-        assert [type(answer) for answer in answers] == [StoreLost] * times
+        assert [type(answer) for answer in answers] == [StoreUnavailable] * times
         ended = loop.time()
         await store.aclose()
         return ended - began
@@ -106,17 +110,17 @@ def test_a_redis_that_is_not_there_is_lost_at_once():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
-    assert lost(port) < DEADLINE
+    assert lost(port) < DEADLINE_S
 
 
 def test_a_redis_that_says_nothing_is_lost_at_the_deadline():
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
-        assert lost(silent.getsockname()[1]) == pytest.approx(DEADLINE)
+        assert lost(silent.getsockname()[1]) == pytest.approx(DEADLINE_S)
 
 
 def test_nobody_who_waits_for_a_turn_waits_for_a_lost_redis_again():
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
-        assert lost(silent.getsockname()[1], times=500) == pytest.approx(DEADLINE)
+        assert lost(silent.getsockname()[1], times=500) == pytest.approx(DEADLINE_S)
 
 
 def test_two_hundred_at_once_are_told_of_a_server_that_takes_them_and_says_nothing():
@@ -125,12 +129,14 @@ def test_two_hundred_at_once_are_told_of_a_server_that_takes_them_and_says_nothi
     async def story() -> tuple[list[float], int]:
         taken: list[asyncio.StreamWriter] = []
         server = await asyncio.start_server(lambda _, writer: taken.append(writer), "127.0.0.1", 0)
-        store = Shared(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0", "acme")
+        store = RedisBudgetStore(
+            f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0", "acme"
+        )
         loop = asyncio.get_running_loop()
 
         async def waited(number: int) -> float:
             began = loop.time()
-            with pytest.raises(StoreLost):
+            with pytest.raises(StoreUnavailable):
                 await store.reserve(f"{number}", [CLAIM], NOW, NOW + 60)
             return loop.time() - began
 
@@ -145,23 +151,23 @@ def test_two_hundred_at_once_are_told_of_a_server_that_takes_them_and_says_nothi
     seconds, connections = asyncio.run(story())
 
     assert connections <= 32
-    assert max(seconds) < 10 * DEADLINE  # a machine that is busy elsewhere takes its time, too
+    assert max(seconds) < 10 * DEADLINE_S  # a machine that is busy elsewhere takes its time, too
 
 
 def test_while_a_slow_redis_answers_others_nobody_waits_for_more_than_five_deadlines():
     async def story() -> list[float]:
-        store = Shared(SERVER, "acme", connections=1)
+        store = RedisBudgetStore(SERVER, "acme", connections=1)
         loop = asyncio.get_running_loop()
 
         async def slow(**_: object) -> list[int]:
-            await asyncio.sleep(0.9 * DEADLINE)
+            await asyncio.sleep(0.9 * DEADLINE_S)
             return [0]
 
         store._lift = slow  # type: ignore[assignment]
 
         async def waited() -> float:
             began = loop.time()
-            with suppress(StoreLost):
+            with suppress(StoreUnavailable):
                 await store.lift({COUNTER: 1}, NOW)
             return loop.time() - began
 
@@ -169,7 +175,7 @@ def test_while_a_slow_redis_answers_others_nobody_waits_for_more_than_five_deadl
         await store.aclose()
         return seconds
 
-    assert max(played(story())) <= 5 * DEADLINE
+    assert max(played(story())) <= 5 * DEADLINE_S
 
 
 def test_every_operation_says_that_redis_is_lost():
@@ -177,7 +183,7 @@ def test_every_operation_says_that_redis_is_lost():
         port = taken.getsockname()[1]
 
     async def story() -> None:
-        store = Shared(f"redis://127.0.0.1:{port}/0", "acme")
+        store = RedisBudgetStore(f"redis://127.0.0.1:{port}/0", "acme")
         for work in (
             store.reserve("a", [CLAIM], NOW, NOW + 60),
             store.settle("a", {COUNTER: 1}, NOW),
@@ -189,9 +195,9 @@ def test_every_operation_says_that_redis_is_lost():
             store.restore({COUNTER: 1}, 1, NOW),
             store.named("b", 5),
             store.condition(NOW),
-            store.turn(Condition.EMPTY, Condition.MENDING, NOW),
+            store.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW),
         ):
-            with pytest.raises(StoreLost):
+            with pytest.raises(StoreUnavailable):
                 await work
         await store.aclose()
 
@@ -200,12 +206,12 @@ def test_every_operation_says_that_redis_is_lost():
 
 def test_one_that_gets_no_turn_for_four_deadlines_is_told_so():
     async def story() -> None:
-        store = Shared(SERVER, "acme", connections=1)
+        store = RedisBudgetStore(SERVER, "acme", connections=1)
         await store._turns.acquire()
         began = asyncio.get_running_loop().time()
-        with pytest.raises(StoreLost, match="too many"):
+        with pytest.raises(StoreUnavailable, match="too many"):
             await store.levels([COUNTER], NOW)
-        assert asyncio.get_running_loop().time() - began == pytest.approx(4 * DEADLINE)
+        assert asyncio.get_running_loop().time() - began == pytest.approx(4 * DEADLINE_S)
         await store.aclose()
 
     played(story())
@@ -217,11 +223,11 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
     async def story() -> None:
         async with SlowWire.to(where.get("host", "127.0.0.1"), where.get("port", 6379)) as wire:
             url = f"redis://127.0.0.1:{wire.port}/{where.get('db', 0)}"
-            hasty = Shared(url, "acme", prefix=redis_prefix, deadline=1.0, connections=1)
+            hasty = RedisBudgetStore(url, "acme", prefix=redis_prefix, deadline=1.0, connections=1)
             assert await hasty.lift({COUNTER: 7}, NOW) == [0]
 
             wire.flows.clear()
-            with pytest.raises(StoreLost, match="within 1"):
+            with pytest.raises(StoreUnavailable, match="within 1"):
                 await hasty.reserve("a", [CLAIM], NOW, NOW + 60)
             await wire.stopped.wait()
             wire.flows.set()
@@ -245,23 +251,23 @@ def test_a_loop_that_was_busy_elsewhere_does_not_make_redis_late():
                 await asyncio.sleep(0)
             return "here"
 
-        found: str = await patiently(answer(), DEADLINE)
+        found: str = await answer_within(answer(), DEADLINE_S)
         return found
 
     assert played(story()) == "here"
 
 
 def test_what_redis_refuses_to_do_is_a_loss_too(redis_prefix):
-    async def story(store: Shared) -> None:
+    async def story(store: RedisBudgetStore) -> None:
         await store._redis.set(f"{redis_prefix}:{{acme}}:counter:{COUNTER}", "not a counter")
-        with pytest.raises(StoreLost, match="WRONGTYPE"):
+        with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
             await store.reserve("a", [CLAIM], NOW, NOW + 60)
 
     asked(redis_prefix, story)
 
 
 def test_counters_are_found_by_how_their_names_begin(redis_prefix):
-    async def story(store: Shared) -> None:
+    async def story(store: RedisBudgetStore) -> None:
         names = [f"b[1]/user/usd/2026-11/{each}" for each in ("ann", "b*b", "c/d", "ünïcode")]
         await store.lift(dict.fromkeys([*names, "b1/user/usd/2026-11/eve"], 1), NOW)
         await store.reserve("a", [CLAIM], NOW, NOW + 60)
@@ -277,8 +283,8 @@ def test_counters_are_found_by_how_their_names_begin(redis_prefix):
 
 
 def test_redis_says_what_time_it_is(redis_prefix):
-    async def story(store: Shared) -> None:
+    async def story(store: RedisBudgetStore) -> None:
         first, second = await store.time(), await store.time()
-        assert 1_700_000_000 < first <= second + DEADLINE
+        assert 1_700_000_000 < first <= second + DEADLINE_S
 
     asked(redis_prefix, story)

@@ -17,9 +17,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from proxy.store.redis.budget_store import Shared
+from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import TTL_S, LeasedCounters
-from proxy.store.redis.local_budget_store import Condition, StoreLost
+from proxy.store.redis.local_budget_store import CountersCondition, StoreUnavailable
 from slo.leases import FEWEST_CALLS, IDLE_S, SHARE, VALID_S, Renewal, Report
 from slo.reservations import Claim, Granted, Level, Refused
 from tests.fakes.redis_keys import SERVER
@@ -45,7 +45,7 @@ class Wire(Enum):
     LATE = "late"
 
 
-class Wired(Shared):
+class Wired(RedisBudgetStore):
     """Counters in Redis over a wire that can fail.
 
     Attributes:
@@ -87,10 +87,10 @@ class Wired(Shared):
         if self.wire is Wire.LATE:
             self.late.append(arrive)
         if self.wire in {Wire.LATE, Wire.UNSENT}:
-            raise StoreLost("the wire is cut")
+            raise StoreUnavailable("the wire is cut")
         found = await arrive(now)
         if self.wire is Wire.UNANSWERED:
-            raise StoreLost("the wire is cut")
+            raise StoreUnavailable("the wire is cut")
         return found
 
     async def arrive(self, which: int, now: float) -> None:
@@ -119,7 +119,7 @@ class Fleet:
 
     async def begin(self, *, is_whole: bool = True) -> None:
         if is_whole:
-            await self.processes[0].turn(Condition.EMPTY, Condition.WHOLE, self.now)
+            await self.processes[0].turn(CountersCondition.EMPTY, CountersCondition.WHOLE, self.now)
 
     async def call(
         self, which: int = 0, amount: int = COST, limit: int = LIMIT, counter: str = "team"
@@ -132,7 +132,7 @@ class Fleet:
         if said is None:
             try:
                 said = await process.reserve(name, claims, self.now, self.now + 60, only_whole=True)
-            except StoreLost:
+            except StoreUnavailable:
                 self.unreleased.append((which, name))
                 return None
         if not isinstance(said, Granted):
@@ -211,7 +211,7 @@ def test_calls_go_on_while_redis_stalls_and_no_longer_than_a_lease_is_valid(play
             name = await fleet.call()
             assert name is not None
             await fleet.end(0, name, 3)
-            with pytest.raises(StoreLost):
+            with pytest.raises(StoreUnavailable):
                 await fleet.processes[0].renew()
         fleet.now += 0.5
         assert await fleet.call() is None
@@ -280,7 +280,7 @@ def test_what_had_no_answer_and_what_came_after_it_are_reported_at_the_end(redis
             await fleet.end(1, name, 7)
             fleet.wires[1].wire = wire
             if wire is Wire.UNANSWERED:
-                with pytest.raises(StoreLost):
+                with pytest.raises(StoreUnavailable):
                     await fleet.processes[1].renew()
         await fleet.processes[1].aclose()
         found = await fleet.level()
@@ -318,7 +318,7 @@ def test_counters_that_lose_everything_know_within_a_report_what_calls_hold_and_
         assert await fleet.level() == Level(4, COST)
         assert fleet.processes[0].reserve_here("x", [claim()], fleet.now) is None
 
-        await fleet.processes[0].turn(Condition.EMPTY, Condition.WHOLE, fleet.now)
+        await fleet.processes[0].turn(CountersCondition.EMPTY, CountersCondition.WHOLE, fleet.now)
         await fleet.processes[0].renew()
         asked = fleet.wires[0].asked
         assert await fleet.call() is not None
@@ -360,7 +360,7 @@ def test_a_call_that_may_be_held_in_redis_is_not_held_in_a_lease_too(played):
         process = fleet.processes[0]
         claims = [claim()]
         fleet.wires[0].wire = Wire.UNANSWERED
-        with pytest.raises(StoreLost):
+        with pytest.raises(StoreUnavailable):
             await process.reserve("a", claims, fleet.now, fleet.now + 60)
         fleet.wires[0].wire = Wire.FINE
         await fleet.leased()
@@ -433,7 +433,7 @@ class LifeOfLeases(RuleBasedStateMachine):
         self.fleet.wires[which].wire = wire
         try:
             self.ask(self.fleet.processes[which].renew())
-        except StoreLost:
+        except StoreUnavailable:
             assert wire is not Wire.FINE
         self.fleet.wires[which].wire = Wire.FINE
 

@@ -17,8 +17,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from proxy.store.redis.budget_store import Shared
-from proxy.store.redis.local_budget_store import Condition, Emptied, Private, Reserving
+from proxy.store.redis.budget_store import RedisBudgetStore
+from proxy.store.redis.local_budget_store import (
+    BudgetStore,
+    CountersCondition,
+    CountersReset,
+    LocalBudgetStore,
+)
 from slo.reservations import MEMORY, MOST, Claim, Granted, Level, Refused, Reservations
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reserved import Books
@@ -27,17 +32,19 @@ NOW = 1_000_000.0
 LATER = NOW + 30
 NONE = Level(0, 0)
 
-Make = Callable[[], Reserving]
-Story = Callable[[Reserving], Awaitable[None]]
+Make = Callable[[], BudgetStore]
+Story = Callable[[BudgetStore], Awaitable[None]]
 
 
 @pytest.fixture(params=["private", "redis"])
 def make(request: pytest.FixtureRequest) -> Make:
     """Makes a store nobody has used yet, of each kind in turn."""
     if request.param == "private":
-        return Private
+        return LocalBudgetStore
     prefix: str = request.getfixturevalue("redis_prefix")
-    return lambda: Shared(SERVER, token_hex(4), prefix=prefix, deadline=30.0, trusts_callers=True)
+    return lambda: RedisBudgetStore(
+        SERVER, token_hex(4), prefix=prefix, deadline=30.0, trusts_callers=True
+    )
 
 
 @pytest.fixture
@@ -63,7 +70,7 @@ def claim(
 def test_a_thousand_reservations_of_ten_cents_against_five_dollars_admit_exactly_fifty(played):
     dime = claim(100_000_000, limit=5_000_000_000)
 
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         answers = await asyncio.gather(
             *(store.reserve(f"call-{number}", [dime], NOW, LATER) for number in range(1000))
         )
@@ -84,7 +91,7 @@ def test_a_thousand_reservations_of_ten_cents_against_five_dollars_admit_exactly
 
 
 def test_what_was_held_goes_and_what_was_spent_stays(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         assert await store.levels(["team"], NOW) == [NONE]
         assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(0, 60),), (1,))
         assert await store.settle("a", {"team": 25}, NOW)
@@ -94,7 +101,7 @@ def test_what_was_held_goes_and_what_was_spent_stays(played):
 
 
 def test_all_claims_are_held_or_none(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         both = [claim(60, "team"), claim(60, "user", limit=50)]
         assert await store.reserve("a", both, NOW, LATER) == Refused(1, NONE, None)
         assert await store.levels(["team", "user"], NOW) == [NONE, NONE]
@@ -103,7 +110,7 @@ def test_all_claims_are_held_or_none(played):
 
 
 def test_nothing_is_asked_of_nobody(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         assert await store.reserve("a", [], NOW, LATER) == Granted(())
         assert await store.settle("a", {}, NOW)
         assert await store.extend("a", [], NOW, LATER)
@@ -113,7 +120,7 @@ def test_nothing_is_asked_of_nobody(played):
 
 
 def test_one_that_is_used_up_is_named_before_one_that_others_hold(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(60, "team")], NOW, NOW + 5)
         await store.settle("b", {"user": 90}, NOW)
 
@@ -124,7 +131,7 @@ def test_one_that_is_used_up_is_named_before_one_that_others_hold(played):
 
 
 def test_of_several_that_others_hold_the_first_is_named_whichever_frees_first(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(60, "team")], NOW, NOW + 20)
         await store.reserve("b", [claim(70, "user")], NOW, NOW + 10)
 
@@ -136,7 +143,7 @@ def test_of_several_that_others_hold_the_first_is_named_whichever_frees_first(pl
 
 
 def test_of_several_that_are_used_up_the_first_is_named(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.settle("a", {"team": 90, "user": 95}, NOW)
 
         claims = [claim(20, "free"), claim(20, "team"), claim(20, "user")]
@@ -146,7 +153,7 @@ def test_of_several_that_are_used_up_the_first_is_named(played):
 
 
 def test_a_refusal_for_holds_alone_says_when_the_first_of_them_ends(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(40)], NOW, NOW + 20)
         await store.reserve("b", [claim(40)], NOW, NOW + 10)
 
@@ -157,7 +164,7 @@ def test_a_refusal_for_holds_alone_says_when_the_first_of_them_ends(played):
 
 
 def test_a_soft_claim_is_counted_and_never_refused(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         for name in "ab":
             await store.reserve(name, [claim(80, hard=False)], NOW, LATER)
 
@@ -167,7 +174,7 @@ def test_a_soft_claim_is_counted_and_never_refused(played):
 
 
 def test_a_hold_ends_by_itself_and_what_it_cost_is_added_all_the_same(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(60)], NOW, NOW + 10)
         assert await store.levels(["team"], NOW + 9.999) == [Level(0, 60)]
         assert await store.levels(["team"], NOW + 10) == [NONE]
@@ -179,7 +186,7 @@ def test_a_hold_ends_by_itself_and_what_it_cost_is_added_all_the_same(played):
 
 
 def test_how_many_hold_of_each_counter_is_told(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(40, "team")], NOW, LATER)
         await store.reserve("b", [claim(0, "team")], NOW, NOW + 5)
         both = [claim(9, "user"), claim(9, "team")]
@@ -194,7 +201,7 @@ def test_how_many_hold_of_each_counter_is_told(played):
 
 
 def test_holds_that_have_ended_make_room_at_once_however_many_they_are(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         for number in range(250):
             await store.reserve(f"dead-{number}", [claim(1, limit=250)], NOW, NOW + 10)
 
@@ -206,7 +213,7 @@ def test_holds_that_have_ended_make_room_at_once_however_many_they_are(played):
 
 
 def test_reserving_twice_under_one_name_holds_once(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(60)], NOW, LATER)
 
         assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(0, 60),), (1,))
@@ -215,7 +222,7 @@ def test_reserving_twice_under_one_name_holds_once(played):
 
 
 def test_a_name_that_is_held_in_the_next_window_too_is_held_once_in_the_long_one(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(9, "minute-1"), claim(9, "month")], NOW, LATER)
         await store.reserve("a", [claim(9, "minute-2"), claim(9, "month")], NOW, LATER)
 
@@ -226,7 +233,7 @@ def test_a_name_that_is_held_in_the_next_window_too_is_held_once_in_the_long_one
 
 
 def test_settling_twice_adds_once(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         assert await store.settle("a", {"team": 30}, NOW)
         assert not await store.settle("a", {"team": 30}, NOW)
         assert await store.levels(["team"], NOW) == [Level(30, 0)]
@@ -235,7 +242,7 @@ def test_settling_twice_adds_once(played):
 
 
 def test_a_reservation_that_arrives_after_it_was_settled_holds_nothing(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.settle("a", {"team": 30}, NOW)
 
         assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(30, 0),), (0,))
@@ -244,7 +251,7 @@ def test_a_reservation_that_arrives_after_it_was_settled_holds_nothing(played):
 
 
 def test_after_a_day_a_settled_name_is_forgotten(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.settle("a", {"team": 30}, NOW)
 
         nearly = NOW + MEMORY - 1
@@ -257,7 +264,7 @@ def test_after_a_day_a_settled_name_is_forgotten(played):
 
 
 def test_a_counter_that_settling_leaves_out_keeps_its_hold(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(60, "team"), claim(60, "user")], NOW, LATER)
         await store.settle("a", {"team": 5}, NOW)
 
@@ -267,7 +274,7 @@ def test_a_counter_that_settling_leaves_out_keeps_its_hold(played):
 
 
 def test_a_heartbeat_lets_a_hold_end_later_and_never_earlier(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(60)], NOW, NOW + 10)
         assert await store.extend("a", ["team"], NOW + 5, NOW + 20)
         assert await store.extend("a", ["team"], NOW + 6, NOW + 7)
@@ -279,7 +286,7 @@ def test_a_heartbeat_lets_a_hold_end_later_and_never_earlier(played):
 
 
 def test_a_heartbeat_that_comes_too_late_says_so(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(60)], NOW, NOW + 10)
 
         assert not await store.extend("a", ["team"], NOW + 10, LATER)
@@ -290,7 +297,7 @@ def test_a_heartbeat_that_comes_too_late_says_so(played):
 
 
 def test_a_heartbeat_extends_what_there_is_even_where_a_part_has_gone(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(60)], NOW, NOW + 10)
 
         assert not await store.extend("a", ["gone", "team"], NOW, NOW + 20)
@@ -300,7 +307,7 @@ def test_a_heartbeat_extends_what_there_is_even_where_a_part_has_gone(played):
 
 
 def test_what_was_spent_is_lifted_and_never_lowered_and_what_is_held_stays(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(60)], NOW, LATER)
         assert await store.lift({"team": 40, "user": 0}, NOW) == [0, 0]
         assert await store.lift({"team": 30, "user": 7}, NOW) == [40, 0]
@@ -311,7 +318,7 @@ def test_what_was_spent_is_lifted_and_never_lowered_and_what_is_held_stays(playe
 
 
 def test_lifting_twice_at_once_is_lifting_once_and_what_is_settled_later_is_added(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await asyncio.gather(*(store.lift({"team": 40}, NOW) for _ in range(20)))
         await store.settle("a", {"team": 2}, NOW)
         assert await store.levels(["team"], NOW) == [Level(42, 0)]
@@ -320,7 +327,7 @@ def test_lifting_twice_at_once_is_lifting_once_and_what_is_settled_later_is_adde
 
 
 def test_the_largest_amounts_are_exact(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         most = claim(MOST, limit=MOST)
         assert await store.reserve("a", [most], NOW, LATER) == Granted((Level(0, MOST),), (1,))
         over = await store.reserve("b", [claim(1, limit=MOST)], NOW, LATER)
@@ -335,7 +342,7 @@ def test_the_largest_amounts_are_exact(played):
 
 
 def test_an_amount_of_nothing_is_held_and_freed_like_any_other(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(0)], NOW, NOW + 10)
         await store.reserve("b", [claim(0)], NOW, NOW + 10)
         assert await store.settle("a", {"team": 0}, NOW)
@@ -345,7 +352,7 @@ def test_an_amount_of_nothing_is_held_and_freed_like_any_other(played):
 
 
 def test_what_makes_no_sense_is_refused_with_words(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         with pytest.raises(ValueError, match="same counter"):
             await store.reserve("a", [claim(1), claim(2)], NOW, LATER)
         with pytest.raises(ValueError, match="not between 0 and"):
@@ -359,19 +366,19 @@ def test_what_makes_no_sense_is_refused_with_words(played):
 
 
 def test_counters_that_have_just_begun_are_not_whole_until_somebody_says_so(played):
-    async def story(store: Reserving) -> None:
-        assert await store.condition(NOW) is Condition.EMPTY
-        with pytest.raises(Emptied):
+    async def story(store: BudgetStore) -> None:
+        assert await store.condition(NOW) is CountersCondition.EMPTY
+        with pytest.raises(CountersReset):
             await store.reserve("a", [claim(60)], NOW, LATER, only_whole=True)
         assert await store.levels(["team"], NOW) == [NONE]
 
-        assert await store.turn(Condition.EMPTY, Condition.MENDING, NOW)
+        assert await store.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
         await store.lift({"team": 40}, NOW)
-        with pytest.raises(Emptied):
+        with pytest.raises(CountersReset):
             await store.reserve("a", [claim(60)], NOW, LATER, only_whole=True)
 
-        assert await store.turn(Condition.MENDING, Condition.WHOLE, NOW)
-        assert await store.condition(NOW) is Condition.WHOLE
+        assert await store.turn(CountersCondition.REPAIRING, CountersCondition.WHOLE, NOW)
+        assert await store.condition(NOW) is CountersCondition.WHOLE
         said = await store.reserve("a", [claim(60)], NOW, LATER, only_whole=True)
         assert said == Granted((Level(40, 60),), (1,))
 
@@ -379,7 +386,7 @@ def test_counters_that_have_just_begun_are_not_whole_until_somebody_says_so(play
 
 
 def test_what_does_not_ask_for_whole_counters_is_counted_by_any(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(0, 60),), (1,))
         assert await store.reserve("b", [], NOW, LATER, only_whole=True) == Granted(())
 
@@ -387,24 +394,27 @@ def test_what_does_not_ask_for_whole_counters_is_counted_by_any(played):
 
 
 def test_a_mark_that_says_another_thing_is_not_turned(played):
-    async def story(store: Reserving) -> None:
-        for before in (Condition.MENDING, Condition.WHOLE):
-            assert not await store.turn(before, Condition.WHOLE, NOW)
-        assert await store.condition(NOW) is Condition.EMPTY
+    async def story(store: BudgetStore) -> None:
+        for before in (CountersCondition.REPAIRING, CountersCondition.WHOLE):
+            assert not await store.turn(before, CountersCondition.WHOLE, NOW)
+        assert await store.condition(NOW) is CountersCondition.EMPTY
         once = await asyncio.gather(
-            *(store.turn(Condition.EMPTY, Condition.MENDING, NOW) for _ in range(20))
+            *(
+                store.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
+                for _ in range(20)
+            )
         )
         assert sum(once) == 1
-        assert await store.turn(Condition.MENDING, Condition.WHOLE, NOW)
-        assert not await store.turn(Condition.EMPTY, Condition.MENDING, NOW)
-        assert await store.turn(Condition.WHOLE, Condition.WHOLE, NOW)
-        assert await store.condition(NOW) is Condition.WHOLE
+        assert await store.turn(CountersCondition.REPAIRING, CountersCondition.WHOLE, NOW)
+        assert not await store.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
+        assert await store.turn(CountersCondition.WHOLE, CountersCondition.WHOLE, NOW)
+        assert await store.condition(NOW) is CountersCondition.WHOLE
 
     played(story)
 
 
 def test_restoring_counts_what_ended_before_the_checkpoint_and_what_was_settled_later(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         point = await store.begin_checkpoint(NOW + 0.5, 5)
         assert point == NOW + 1
         await store.settle("before", {"team": 3}, NOW + 1, NOW + 0.999)
@@ -421,7 +431,7 @@ def test_restoring_counts_what_ended_before_the_checkpoint_and_what_was_settled_
 
 
 def test_restoring_twice_is_restoring_once_and_the_ledger_may_know_more_by_then(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         point = await store.begin_checkpoint(NOW, 5)
         await store.settle("a", {"team": 2}, NOW + 3)
         for amount in (40, 40, 47, 40):
@@ -432,14 +442,14 @@ def test_restoring_twice_is_restoring_once_and_the_ledger_may_know_more_by_then(
 
 
 def test_restoring_lowers_counters_that_are_not_whole_and_never_those_that_are(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         await store.lift({"team": 70}, NOW)
         point = await store.begin_checkpoint(NOW, 5)
-        await store.turn(Condition.EMPTY, Condition.MENDING, NOW)
+        await store.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
         await store.restore({"team": 60}, point, NOW + 12)
         assert await store.levels(["team"], NOW) == [Level(60, 0)]
 
-        await store.turn(Condition.MENDING, Condition.WHOLE, NOW + 12)
+        await store.turn(CountersCondition.REPAIRING, CountersCondition.WHOLE, NOW + 12)
         await store.lift({"team": 80}, NOW + 12)
         assert await store.restore({"team": 60}, point, NOW + 12) == [80]
         assert await store.levels(["team"], NOW + 12) == [Level(80, 0)]
@@ -450,7 +460,7 @@ def test_restoring_lowers_counters_that_are_not_whole_and_never_those_that_are(p
 
 
 def test_a_checkpoint_is_shared_for_a_moment_and_then_another_begins(played):
-    async def story(store: Reserving) -> None:
+    async def story(store: BudgetStore) -> None:
         first = await store.begin_checkpoint(NOW, 5)
         assert await store.begin_checkpoint(NOW + 6, 5) == first
         await store.settle("a", {"team": 5}, NOW + 6)
@@ -473,17 +483,17 @@ NAMES = st.sampled_from([f"call-{number}" for number in range(8)])
 AMOUNTS = st.dictionaries(st.sampled_from(COUNTERS), st.integers(0, 60), min_size=1)
 
 
-CONDITIONS = st.sampled_from(list(Condition))
+CONDITIONS = st.sampled_from(list(CountersCondition))
 
 
-async def emptied(store: Reserving) -> None:
+async def emptied(store: BudgetStore) -> None:
     """Let a store lose everything, as it does when it starts again."""
-    if isinstance(store, Shared):
+    if isinstance(store, RedisBudgetStore):
         names = [f"{part}:{counter}" for part in ("counter", "holds") for counter in COUNTERS]
         await store._redis.delete(*(f"{store._keys}{name}" for name in (*names, "settled", "mark")))
     else:
-        assert isinstance(store, Private)
-        store._reservations, store._condition = Reservations(), Condition.EMPTY
+        assert isinstance(store, LocalBudgetStore)
+        store._reservations, store._condition = Reservations(), CountersCondition.EMPTY
 
 
 class LifeOfCounters(RuleBasedStateMachine):
@@ -501,7 +511,7 @@ class LifeOfCounters(RuleBasedStateMachine):
         self._runner = asyncio.Runner()
         self.now = NOW
         self.books = Books()
-        self.condition = Condition.EMPTY
+        self.condition = CountersCondition.EMPTY
 
     def ask(self, work: Any) -> Any:
         return self._runner.run(work)
@@ -520,8 +530,8 @@ class LifeOfCounters(RuleBasedStateMachine):
         ]
         until = self.now + seconds
         asking = self.store.reserve(name, claims, self.now, until, only_whole=only_whole)
-        if only_whole and self.condition is not Condition.WHOLE:
-            with pytest.raises(Emptied):
+        if only_whole and self.condition is not CountersCondition.WHOLE:
+            with pytest.raises(CountersReset):
                 self.ask(asking)
             return
         said = self.ask(asking)
@@ -542,8 +552,11 @@ class LifeOfCounters(RuleBasedStateMachine):
     def wait(self, seconds: int) -> None:
         self.now += seconds
 
-    @rule(before=CONDITIONS, after=st.sampled_from([Condition.MENDING, Condition.WHOLE]))
-    def turn(self, before: Condition, after: Condition) -> None:
+    @rule(
+        before=CONDITIONS,
+        after=st.sampled_from([CountersCondition.REPAIRING, CountersCondition.WHOLE]),
+    )
+    def turn(self, before: CountersCondition, after: CountersCondition) -> None:
         is_so = self.condition is before
         assert self.ask(self.store.turn(before, after, self.now)) is is_so
         self.condition = after if is_so else self.condition
@@ -551,7 +564,7 @@ class LifeOfCounters(RuleBasedStateMachine):
     @rule()
     def lose_everything(self) -> None:
         self.ask(emptied(self.store))
-        self.books, self.condition = Books(), Condition.EMPTY
+        self.books, self.condition = Books(), CountersCondition.EMPTY
 
     @precondition(lambda self: self.books.holds)
     @rule()

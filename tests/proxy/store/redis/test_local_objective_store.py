@@ -9,32 +9,32 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.store.redis.local_objective_store import Alone, Counters
+from proxy.store.redis.local_objective_store import LocalCounters, ObjectiveCounters
 from proxy.store.redis.objective_state import (
-    DRIFT,
-    KEPT,
-    LONGEST_LEASE,
-    LONGEST_SAID,
-    MOST,
-    MOST_CELLS,
-    MOST_EPOCHS,
-    MOST_KEYS,
-    SLOT,
+    MAX_CELLS,
+    MAX_CLOCK_DRIFT_S,
+    MAX_EPOCH,
+    MAX_INCREMENT,
+    MAX_KEYS,
+    MAX_LEASE_S,
+    MAX_STATE_BYTES,
+    RETENTION_S,
+    SLOT_S,
 )
-from proxy.store.redis.objective_store import Together
+from proxy.store.redis.objective_store import RedisCounters
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.steered import Watch
 
 NOW = 1_790_000_000.0
-HERE = int(NOW // SLOT)
+HERE = int(NOW // SLOT_S)
 WEEK = 7 * 86_400.0
 
 
 class Pair(NamedTuple):
     """Two replicas' ways to the same state, and the time."""
 
-    one: Counters
-    other: Counters
+    one: ObjectiveCounters
+    other: ObjectiveCounters
     watch: Watch
 
 
@@ -49,7 +49,7 @@ def make(request: pytest.FixtureRequest) -> Make:
 
         def alone() -> Pair:
             watch = Watch(NOW)
-            store = Alone(watch)
+            store = LocalCounters(watch)
             return Pair(store, store, watch)
 
         return alone
@@ -58,14 +58,14 @@ def make(request: pytest.FixtureRequest) -> Make:
     def together() -> Pair:
         watch, name = Watch(NOW), token_hex(4)
         one, other = (
-            Together(SERVER, name, prefix=prefix, deadline=30.0, clock=watch) for _ in range(2)
+            RedisCounters(SERVER, name, prefix=prefix, deadline=30.0, clock=watch) for _ in range(2)
         )
         return Pair(one, other, watch)
 
     return together
 
 
-async def led(store: Counters, who: str, seconds: float = 5.0) -> int:
+async def led(store: ObjectiveCounters, who: str, seconds: float = 5.0) -> int:
     """The epoch under which this one leads."""
     epoch = await store.lead(who, seconds)
     assert epoch is not None
@@ -137,9 +137,11 @@ def test_nothing_added_is_nothing_told(played):
 def test_the_largest_counts_are_exact(played):
     async def story(pair: Pair) -> None:
         for _ in range(3):
-            await pair.one.add({("chat", HERE): (MOST, MOST)})
+            await pair.one.add({("chat", HERE): (MAX_INCREMENT, MAX_INCREMENT)})
 
-        assert await pair.one.read(["chat"], HERE, HERE) == {("chat", HERE): (3 * MOST, 3 * MOST)}
+        assert await pair.one.read(["chat"], HERE, HERE) == {
+            ("chat", HERE): (3 * MAX_INCREMENT, 3 * MAX_INCREMENT)
+        }
 
     played(story)
 
@@ -160,7 +162,7 @@ def test_more_than_one_script_takes_is_added_and_read_all_the_same(played):
 def test_a_slot_is_told_for_two_hours_after_its_end(played):
     async def story(pair: Pair) -> None:
         await pair.one.add({("chat", HERE): (1, 0)})
-        ends = (HERE + 1) * SLOT + KEPT
+        ends = (HERE + 1) * SLOT_S + RETENTION_S
 
         pair.watch.now = ends - 0.5
         assert await pair.one.read(["chat"], HERE, HERE) == {("chat", HERE): (1, 0)}
@@ -172,7 +174,7 @@ def test_a_slot_is_told_for_two_hours_after_its_end(played):
 
 def test_slots_an_hour_from_the_stores_own_time_are_not_counted(played):
     async def story(pair: Pair) -> None:
-        hour = int(DRIFT / SLOT)
+        hour = int(MAX_CLOCK_DRIFT_S / SLOT_S)
         near, far = (HERE - hour, HERE + hour), (HERE - hour - 1, HERE + hour + 1, 0, 10**15)
         for slot in near + far:
             await pair.one.add({("chat", slot): (1, 0)})
@@ -188,7 +190,7 @@ def test_slots_an_hour_from_the_stores_own_time_are_not_counted(played):
 def test_what_was_counted_before_the_clock_was_put_back_is_not_told(played):
     async def story(pair: Pair) -> None:
         await pair.one.add({("chat", HERE): (1, 0)})
-        pair.watch.now = NOW - DRIFT - SLOT
+        pair.watch.now = NOW - MAX_CLOCK_DRIFT_S - SLOT_S
         before = HERE - 361
         await pair.one.add({("chat", before): (2, 0)})
 
@@ -199,7 +201,7 @@ def test_what_was_counted_before_the_clock_was_put_back_is_not_told(played):
 
 def test_a_slot_counts_so_many_keys_and_no_more(played):
     async def story(pair: Pair) -> None:
-        keys = [f"key-{each}" for each in range(MOST_KEYS)]
+        keys = [f"key-{each}" for each in range(MAX_KEYS)]
         await pair.one.add({(key, HERE): (1, 0) for key in keys})
         await pair.one.add({("new", HERE): (1, 0), ("key-7", HERE): (1, 0)})
         await pair.one.add({("new", HERE + 1): (1, 0)})
@@ -356,29 +358,29 @@ def test_what_is_published_stays(played):
     played(story)
 
 
-BAD: dict[str, Callable[[Counters], Awaitable[Any]]] = {
+BAD: dict[str, Callable[[ObjectiveCounters], Awaitable[Any]]] = {
     "no name": lambda each: each.add({("", HERE): (1, 0)}),
     "a long name": lambda each: each.add({("é" * 129, HERE): (1, 0)}),
     "no Unicode": lambda each: each.add({("\ud800", HERE): (1, 0)}),
     "a slot before all": lambda each: each.add({("chat", -1): (1, 0)}),
     "less than none": lambda each: each.add({("chat", HERE): (1, -1)}),
-    "too many events": lambda each: each.add({("chat", HERE): (MOST + 1, 0)}),
+    "too many events": lambda each: each.add({("chat", HERE): (MAX_INCREMENT + 1, 0)}),
     "too many increments": lambda each: each.add(
-        {("chat", slot): (1, 0) for slot in range(MOST_CELLS + 1)}
+        {("chat", slot): (1, 0) for slot in range(MAX_CELLS + 1)}
     ),
-    "to read too many keys": lambda each: each.read(["chat"] * (MOST_KEYS + 1), HERE, HERE),
+    "to read too many keys": lambda each: each.read(["chat"] * (MAX_KEYS + 1), HERE, HERE),
     "to read too long a time": lambda each: each.read(["chat"], 0, HERE),
     "to read a long name": lambda each: each.read(["x" * 257], HERE, HERE),
     "a leader without a name": lambda each: each.lead("", 5.0),
     "a lease from the past": lambda each: each.lead("a", -1.0),
-    "a lease without an end": lambda each: each.lead("a", LONGEST_LEASE + 1),
+    "a lease without an end": lambda each: each.lead("a", MAX_LEASE_S + 1),
     "a lease of no number": lambda each: each.lead("a", float("nan")),
     "no epoch": lambda each: each.publish(0, {}),
-    "an epoch out of reach": lambda each: each.publish(MOST_EPOCHS + 1, {}),
-    "too much said": lambda each: each.publish(1, {"chat": b"x" * (LONGEST_SAID + 1)}),
+    "an epoch out of reach": lambda each: each.publish(MAX_EPOCH + 1, {}),
+    "too much said": lambda each: each.publish(1, {"chat": b"x" * (MAX_STATE_BYTES + 1)}),
     "a standing of nobody": lambda each: each.publish(1, {"": b"x"}),
     "too many standings": lambda each: each.publish(
-        1, {f"{at}": b"" for at in range(MOST_KEYS + 1)}
+        1, {f"{at}": b"" for at in range(MAX_KEYS + 1)}
     ),
 }
 
@@ -431,7 +433,7 @@ class Asking:
 def redis_pairs(redis_prefix: str) -> Make:
     def make() -> Pair:
         watch = Watch(NOW)
-        store = Together(SERVER, token_hex(6), prefix=redis_prefix, deadline=30.0, clock=watch)
+        store = RedisCounters(SERVER, token_hex(6), prefix=redis_prefix, deadline=30.0, clock=watch)
         return Pair(store, store, watch)
 
     return make
@@ -444,7 +446,7 @@ def redis_pairs(redis_prefix: str) -> Make:
 def test_whatever_happens_both_kinds_say_the_same(redis_pairs: Make, asked: list[Any]) -> None:
     async def story(pair: Pair) -> None:
         watch = Watch(NOW)
-        alone = Alone(watch)
+        alone = LocalCounters(watch)
         here, there = Asking(Pair(alone, alone, watch)), Asking(pair)
         for each in asked:
             assert await here.said(each) == await there.said(each)
@@ -453,5 +455,5 @@ def test_whatever_happens_both_kinds_say_the_same(redis_pairs: Make, asked: list
 
 
 def test_only_one_kind_is_shared() -> None:
-    assert Alone(Watch(NOW)).is_shared is False
-    assert Together.is_shared is True
+    assert LocalCounters(Watch(NOW)).is_shared is False
+    assert RedisCounters.is_shared is True

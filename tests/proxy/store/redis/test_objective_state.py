@@ -5,17 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.store.redis.objective_state import (
-    DRIFT,
-    KEPT,
-    MOST_CELLS,
-    MOST_KEYS,
-    SLOT,
-    countable,
-    is_kept,
-    is_taken,
-    named,
-    readable,
+    MAX_CELLS,
+    MAX_CLOCK_DRIFT_S,
+    MAX_KEYS,
+    RETENTION_S,
+    SLOT_S,
+    accepts_slot,
+    check_name,
+    nonzero_increments,
+    retains_slot,
     slot,
+    slots_to_read,
 )
 
 TIMES = st.floats(0, 1e10)
@@ -30,61 +30,61 @@ def test_a_slot_has_its_beginning_and_not_its_end(now, number):
 
 @given(TIMES)
 def test_the_slot_of_now_is_counted_in_and_told(now):
-    assert is_taken(slot(now), now)
-    assert is_kept(slot(now), now)
+    assert accepts_slot(slot(now), now)
+    assert retains_slot(slot(now), now)
 
 
 @given(TIMES, st.integers(0, 10**9))
 def test_what_is_counted_in_is_told(now, number):
-    assert is_kept(number, now) or not is_taken(number, now)
+    assert retains_slot(number, now) or not accepts_slot(number, now)
 
 
 @pytest.mark.parametrize(
     ("ago", "taken", "kept"),
     [
-        (-DRIFT - SLOT, False, False),
-        (-DRIFT, True, True),
-        (DRIFT, True, True),
-        (DRIFT + SLOT, False, True),
-        (KEPT, False, True),
-        (KEPT + SLOT, False, False),
+        (-MAX_CLOCK_DRIFT_S - SLOT_S, False, False),
+        (-MAX_CLOCK_DRIFT_S, True, True),
+        (MAX_CLOCK_DRIFT_S, True, True),
+        (MAX_CLOCK_DRIFT_S + SLOT_S, False, True),
+        (RETENTION_S, False, True),
+        (RETENTION_S + SLOT_S, False, False),
     ],
 )
 def test_a_slot_is_told_for_longer_than_it_is_counted_in(ago, taken, kept):
     now = 1_790_000_000.0
     number = slot(now - ago)
 
-    assert is_taken(number, now) is taken
-    assert is_kept(number, now) is kept
+    assert accepts_slot(number, now) is taken
+    assert retains_slot(number, now) is kept
 
 
 def test_at_most_so_many_slots_are_ever_kept():
     now = 1_790_000_000.0
-    kept = [each for each in range(slot(now) - 2000, slot(now) + 2000) if is_kept(each, now)]
+    kept = [each for each in range(slot(now) - 2000, slot(now) + 2000) if retains_slot(each, now)]
 
-    assert len(kept) == (KEPT + DRIFT) / SLOT + 1
+    assert len(kept) == (RETENTION_S + MAX_CLOCK_DRIFT_S) / SLOT_S + 1
 
 
 def test_increments_of_nothing_are_left_out():
-    assert countable({("a", 1): (0, 0), ("b", 1): (0, 1)}) == {("b", 1): (0, 1)}
+    assert nonzero_increments({("a", 1): (0, 0), ("b", 1): (0, 1)}) == {("b", 1): (0, 1)}
 
 
 def test_the_most_that_is_read_at_once_is_a_number_of_counts_whatever_their_shape():
-    keys = [f"{each}" for each in range(MOST_KEYS)]
+    keys = [f"{each}" for each in range(MAX_KEYS)]
 
-    assert readable(keys, 1, MOST_CELLS // MOST_KEYS) == range(1, MOST_CELLS // MOST_KEYS + 1)
-    assert len(readable(["a"], 1, MOST_CELLS)) == MOST_CELLS
+    assert slots_to_read(keys, 1, MAX_CELLS // MAX_KEYS) == range(1, MAX_CELLS // MAX_KEYS + 1)
+    assert len(slots_to_read(["a"], 1, MAX_CELLS)) == MAX_CELLS
     with pytest.raises(ValueError, match="20001 counts are more than 20000"):
-        readable(["a"], 0, MOST_CELLS)
+        slots_to_read(["a"], 0, MAX_CELLS)
     with pytest.raises(ValueError, match="1001 keys are more than 1000"):
-        readable([*keys, "one more"], 1, 1)
+        slots_to_read([*keys, "one more"], 1, 1)
 
 
 @given(st.text(max_size=300))
 def test_a_name_has_some_bytes_and_not_many(name):
     long = len(name.encode()) > 256
     if name and not long:
-        named(name)
+        check_name(name)
     else:
         with pytest.raises(ValueError, match="a name has 1 to 256 bytes"):
-            named(name)
+            check_name(name)

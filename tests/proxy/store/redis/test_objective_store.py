@@ -12,9 +12,9 @@ import redis
 from redis.asyncio import Redis
 from redis.crc import key_slot
 
-from proxy.store.redis.local_budget_store import StoreLost
-from proxy.store.redis.objective_state import DRIFT, KEPT, MOST_KEYS, SLOT
-from proxy.store.redis.objective_store import DEADLINE, Together
+from proxy.store.redis.local_budget_store import StoreUnavailable
+from proxy.store.redis.objective_state import MAX_CLOCK_DRIFT_S, MAX_KEYS, RETENTION_S, SLOT_S
+from proxy.store.redis.objective_store import DEADLINE_S, RedisCounters
 from tests.fakes.clock import played
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reservers import said, tell
@@ -25,7 +25,7 @@ HERE: Final = 179_000_000
 LEASE: Final = 0.5
 
 
-def asked(prefix: str, story: Callable[[Together], Awaitable[Any]]) -> Any:
+def asked(prefix: str, story: Callable[[RedisCounters], Awaitable[Any]]) -> Any:
     """What the story returns of the state whose keys start with this prefix."""
 
     async def play() -> Any:
@@ -38,7 +38,7 @@ def asked(prefix: str, story: Callable[[Together], Awaitable[Any]]) -> Any:
     return asyncio.run(play())
 
 
-async def follow(store: Together) -> int:
+async def follow(store: RedisCounters) -> int:
     """The epoch under which an heir leads, once whoever leads has stopped."""
     for _ in range(3000):
         epoch = await store.lead("heir", LEASE)
@@ -48,10 +48,10 @@ async def follow(store: Together) -> int:
     raise AssertionError("the lease never ended")
 
 
-async def slot_of(store: Together) -> int:
+async def slot_of(store: RedisCounters) -> int:
     """The slot that Redis's own time is in."""
     seconds, _ = await store._redis.time()
-    return int(seconds // SLOT)
+    return int(seconds // SLOT_S)
 
 
 def test_of_four_processes_that_race_one_leads_and_what_all_counted_is_one_count(redis_prefix):
@@ -64,7 +64,7 @@ def test_of_four_processes_that_race_one_leads_and_what_all_counted_is_one_count
             tell(process)
         second = [said(process) for process in processes]
 
-    async def story(store: Together) -> int:
+    async def story(store: RedisCounters) -> int:
         slot = await slot_of(store)
         found = await store.read(["calls"], slot - 30, slot)
         return sum(good for good, _ in found.values())
@@ -82,7 +82,7 @@ def test_a_leader_that_is_killed_is_followed_when_its_lease_ends_and_not_before(
         began = monotonic()
         process.kill()
 
-    async def story(store: Together) -> tuple[int, float]:
+    async def story(store: RedisCounters) -> tuple[int, float]:
         epoch = await follow(store)
         waited = monotonic() - began
         assert not await store.publish(doomed, {"chat": b"late"})
@@ -95,7 +95,7 @@ def test_a_leader_that_is_killed_is_followed_when_its_lease_ends_and_not_before(
 
 
 def test_a_lease_is_as_long_as_redis_says(redis_prefix):
-    async def story(store: Together) -> None:
+    async def story(store: RedisCounters) -> None:
         first = await store.lead("a", LEASE)
         second = await follow(store)
 
@@ -106,9 +106,9 @@ def test_a_lease_is_as_long_as_redis_says(redis_prefix):
 
 
 def test_redis_tells_which_slots_are_near(redis_prefix):
-    async def story(store: Together) -> None:
+    async def story(store: RedisCounters) -> None:
         here = await slot_of(store)
-        hour = int(DRIFT / SLOT)
+        hour = int(MAX_CLOCK_DRIFT_S / SLOT_S)
         await store.add({("chat", here + at): (1, 0) for at in (-hour - 2, 0, hour - 2, hour + 2)})
 
         assert await store.read(["chat"], here - 720, here + 720) == {
@@ -120,7 +120,7 @@ def test_redis_tells_which_slots_are_near(redis_prefix):
 
 
 def test_epochs_grow_even_where_redis_forgets_the_last(redis_prefix):
-    async def story(store: Together) -> None:
+    async def story(store: RedisCounters) -> None:
         first = await store.lead("a", 5.0)
         await store._redis.delete(f"{store._keys}lease")
         await asyncio.sleep(0.002)
@@ -135,7 +135,7 @@ def test_epochs_grow_even_where_redis_forgets_the_last(redis_prefix):
 
 
 def test_another_process_finds_what_was_published(redis_prefix):
-    async def speak(store: Together) -> int:
+    async def speak(store: RedisCounters) -> int:
         epoch = await store.lead("a", 5.0)
         assert epoch is not None
         await store.publish(epoch, {"chat": b"2"})
@@ -143,7 +143,7 @@ def test_another_process_finds_what_was_published(redis_prefix):
 
     epoch: int = asked(redis_prefix, speak)
 
-    async def hear(store: Together) -> None:
+    async def hear(store: RedisCounters) -> None:
         assert await store.standings() == (epoch, {"chat": b"2"})
 
     asked(redis_prefix, hear)
@@ -152,15 +152,15 @@ def test_another_process_finds_what_was_published(redis_prefix):
 @pytest.mark.parametrize("name", ["", "a{b", "a}b"])
 def test_an_organization_that_would_break_the_hash_tag_is_refused(name):
     with pytest.raises(ValueError, match="hash tag"):
-        Together(SERVER, name)
+        RedisCounters(SERVER, name)
 
 
 def test_a_url_that_leads_nowhere_is_refused():
     with pytest.raises(ValueError, match="redis://"):
-        Together("http://127.0.0.1", "acme")
+        RedisCounters("http://127.0.0.1", "acme")
 
 
-EVERY: Final[dict[str, Callable[[Together], Awaitable[Any]]]] = {
+EVERY: Final[dict[str, Callable[[RedisCounters], Awaitable[Any]]]] = {
     "add": lambda store: store.add({("chat", HERE): (1, 0)}),
     "read": lambda store: store.read(["chat"], HERE, HERE),
     "lead": lambda store: store.lead("a", 5.0),
@@ -169,15 +169,15 @@ EVERY: Final[dict[str, Callable[[Together], Awaitable[Any]]]] = {
 }
 
 
-def lost(port: int, work: Callable[[Together], Awaitable[Any]], times: int = 1) -> float:
+def lost(port: int, work: Callable[[RedisCounters], Awaitable[Any]], times: int = 1) -> float:
     """Seconds until all of so many operations at once were told that Redis at the port is lost."""
 
     async def story() -> float:
-        store = Together(f"redis://127.0.0.1:{port}/0", "acme")
+        store = RedisCounters(f"redis://127.0.0.1:{port}/0", "acme")
         loop = asyncio.get_running_loop()
         began = loop.time()
         answers = await asyncio.gather(*(work(store) for _ in range(times)), return_exceptions=True)
-        assert [type(answer) for answer in answers] == [StoreLost] * times
+        assert [type(answer) for answer in answers] == [StoreUnavailable] * times
         ended = loop.time()
         await store.aclose()
         return ended - began
@@ -190,19 +190,19 @@ def test_every_operation_says_at_once_that_redis_is_not_there(work):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
-    assert lost(port, work) < DEADLINE
+    assert lost(port, work) < DEADLINE_S
 
 
 @pytest.mark.parametrize("work", EVERY.values(), ids=EVERY)
 def test_every_operation_says_at_its_deadline_that_redis_says_nothing(work):
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
-        assert lost(silent.getsockname()[1], work) == pytest.approx(DEADLINE)
+        assert lost(silent.getsockname()[1], work) == pytest.approx(DEADLINE_S)
 
 
 def test_waiting_for_a_turn_is_within_the_deadline():
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         port = silent.getsockname()[1]
-        assert lost(port, EVERY["standings"], times=100) == pytest.approx(DEADLINE)
+        assert lost(port, EVERY["standings"], times=100) == pytest.approx(DEADLINE_S)
 
 
 def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
@@ -211,12 +211,12 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
     async def story() -> None:
         async with SlowWire.to(where.get("host", "127.0.0.1"), where.get("port", 6379)) as wire:
             url = f"redis://127.0.0.1:{wire.port}/{where.get('db', 0)}"
-            hasty = Together(url, "acme", prefix=redis_prefix, deadline=1.0, connections=1)
+            hasty = RedisCounters(url, "acme", prefix=redis_prefix, deadline=1.0, connections=1)
             slot = await slot_of(hasty)
             await hasty.add({("chat", slot): (1, 0)})
 
             wire.flows.clear()
-            with pytest.raises(StoreLost, match="within 1"):
+            with pytest.raises(StoreUnavailable, match="within 1"):
                 await hasty.add({("chat", slot): (1, 0)})
             await wire.stopped.wait()
             wire.flows.set()
@@ -229,7 +229,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
 
 
 def test_a_connection_that_was_cut_is_made_anew_and_nothing_is_added_twice(redis_prefix):
-    async def story(store: Together) -> None:
+    async def story(store: RedisCounters) -> None:
         slot = await slot_of(store)
         await store.add({("chat", slot): (1, 0)})
         await store._redis.connection_pool.disconnect()
@@ -248,24 +248,24 @@ def test_a_connection_that_was_cut_is_made_anew_and_nothing_is_added_twice(redis
     "said", [b"", b"\xff", b"\x93\x01\x02\x03", b"\x81\xa1a\x01"], ids=["none", "no", "list", "int"]
 )
 def test_what_is_nobodys_standings_is_a_loss(redis_prefix, said):
-    async def story(store: Together) -> None:
+    async def story(store: RedisCounters) -> None:
         await store._redis.hset(f"{store._keys}told", mapping={"epoch": 1, "said": said})
-        with pytest.raises(StoreLost, match="nobody's standings"):
+        with pytest.raises(StoreUnavailable, match="nobody's standings"):
             await store.standings()
 
     asked(redis_prefix, story)
 
 
 def test_what_redis_refuses_to_do_is_a_loss_too(redis_prefix):
-    async def story(store: Together) -> None:
+    async def story(store: RedisCounters) -> None:
         await store._redis.set(f"{store._keys}lease", "not a lease")
-        with pytest.raises(StoreLost, match="WRONGTYPE"):
+        with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
             await store.lead("a", 5.0)
 
     asked(redis_prefix, story)
 
 
-async def heard(store: Together, work: Awaitable[Any]) -> Sequence[Sequence[str]]:
+async def heard(store: RedisCounters, work: Awaitable[Any]) -> Sequence[Sequence[str]]:
     """The commands that Redis ran for the work: what was sent, then what its scripts called."""
     commands: list[list[str]] = []
     async with Redis.from_url(SERVER) as other, other.monitor() as monitor:
@@ -280,7 +280,7 @@ async def heard(store: Together, work: Awaitable[Any]) -> Sequence[Sequence[str]
 
 
 def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_prefix):
-    async def story(store: Together) -> None:
+    async def story(store: RedisCounters) -> None:
         here = await slot_of(store)
 
         async def work() -> None:
@@ -306,9 +306,9 @@ def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_pre
 
 
 def test_no_script_does_more_than_its_share(redis_prefix):
-    async def story(store: Together) -> None:
+    async def story(store: RedisCounters) -> None:
         here = await slot_of(store)
-        keys = [f"{each}" for each in range(MOST_KEYS)]
+        keys = [f"{each}" for each in range(MAX_KEYS)]
 
         async def work() -> None:
             await store.add({(key, here): (1, 1) for key in keys})
@@ -328,7 +328,7 @@ def test_no_script_does_more_than_its_share(redis_prefix):
 
 
 def test_slots_go_by_themselves_and_what_was_said_stays(redis_prefix):
-    async def story(store: Together) -> None:
+    async def story(store: RedisCounters) -> None:
         here = await slot_of(store)
         await store.add({("chat", here + at): (1, 0) for at in (-350, 0, 350)})
         epoch = await store.lead("a", 5.0)
@@ -339,9 +339,9 @@ def test_slots_go_by_themselves_and_what_was_said_stays(redis_prefix):
             return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
 
         for key, expected in {
-            f"slot:{here - 350}": KEPT - 3500 + SLOT,
-            f"slot:{here}": KEPT + SLOT,
-            f"slot:{here + 350}": KEPT + 3500 + SLOT,
+            f"slot:{here - 350}": RETENTION_S - 3500 + SLOT_S,
+            f"slot:{here}": RETENTION_S + SLOT_S,
+            f"slot:{here + 350}": RETENTION_S + 3500 + SLOT_S,
         }.items():
             assert expected - 120 < await left(key) <= expected + 1
         for key in ("lease", "told"):

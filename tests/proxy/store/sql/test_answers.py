@@ -1,7 +1,7 @@
 import pytest
 
 from proxy.records.receipt import Outcome
-from proxy.store.sql.answers import Answer, Answers, Kept
+from proxy.store.sql.answers import Answers, CeilingCompliance, PastAnswer
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.teams import Teams
 from slo.ceiling import Ceiling
@@ -26,8 +26,8 @@ def answers(engine):
 
 def test_whole_answers_are_told_the_newest_last(answers):
     assert answers.last() == [
-        Answer("team_1", "support", "model-1", "lab/model-1", 9, '["cut"]'),
-        Answer("team_0", "", "model-0", "lab/model-0", 9, "[]"),
+        PastAnswer("team_1", "support", "model-1", "lab/model-1", 9, '["cut"]'),
+        PastAnswer("team_0", "", "model-0", "lab/model-0", 9, "[]"),
     ]
 
 
@@ -39,10 +39,10 @@ def test_no_more_receipts_are_read_than_asked_for(answers):
 @pytest.mark.parametrize(
     ("fields", "kept"),
     [
-        ({}, Kept(4, 2, 1, 12)),
-        ({"team": "acme"}, Kept(2, 1, 1, 11)),
-        ({"feature": "b"}, Kept(1, 0, 0, 12)),
-        ({"team": "nobody"}, Kept(0, 0, 0, None)),
+        ({}, CeilingCompliance(4, 2, 1, 12)),
+        ({"team": "acme"}, CeilingCompliance(2, 1, 1, 11)),
+        ({"feature": "b"}, CeilingCompliance(1, 0, 0, 12)),
+        ({"team": "nobody"}, CeilingCompliance(0, 0, 0, None)),
     ],
 )
 def test_a_ceiling_is_compared_with_what_calls_cost(engine, fields, kept):
@@ -60,5 +60,5 @@ def test_a_ceiling_is_compared_with_what_calls_cost(engine, fields, kept):
         ]
     )
 
-    assert Answers(engine).kept(Ceiling(name="c", limit=10, **fields)) == kept
-    assert Answers(engine).kept(Ceiling(name="c", limit=10), most=1).calls == 1
+    assert Answers(engine).ceiling_compliance(Ceiling(name="c", limit=10, **fields)) == kept
+    assert Answers(engine).ceiling_compliance(Ceiling(name="c", limit=10), most=1).calls == 1

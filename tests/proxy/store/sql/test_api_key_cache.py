@@ -8,8 +8,8 @@ from sqlalchemy import Engine, delete
 from proxy.errors import Unready
 from proxy.records.call import Key
 from proxy.store.sql import schema
-from proxy.store.sql.api_key_cache import Keyring
-from proxy.store.sql.database import writing
+from proxy.store.sql.api_key_cache import ApiKeyCache
+from proxy.store.sql.database import write_transaction
 from proxy.store.sql.teams import Teams
 
 NOW = 1_790_000_000.0
@@ -27,8 +27,8 @@ def teams(engine: Engine) -> Teams:
 
 
 @pytest.fixture
-def keyring(engine: Engine, threads: ThreadPoolExecutor) -> Keyring:
-    return Keyring(engine, threads, bound=3)
+def keyring(engine: Engine, threads: ThreadPoolExecutor) -> ApiKeyCache:
+    return ApiKeyCache(engine, threads, bound=3)
 
 
 def a_key(teams: Teams, name: str) -> tuple[str, str]:
@@ -38,12 +38,12 @@ def a_key(teams: Teams, name: str) -> tuple[str, str]:
     return key.id, secret
 
 
-def look(keyring: Keyring, secret: str) -> Key | None:
+def look(keyring: ApiKeyCache, secret: str) -> Key | None:
     return asyncio.run(keyring.look(secret))
 
 
 def test_a_key_is_looked_up_once_and_found_in_memory_from_then_on(
-    keyring: Keyring, teams: Teams
+    keyring: ApiKeyCache, teams: Teams
 ) -> None:
     key_id, secret = a_key(teams, "support")
     before = keyring.find(secret)
@@ -57,7 +57,7 @@ def test_a_key_is_looked_up_once_and_found_in_memory_from_then_on(
     assert not looked.revoked
 
 
-def test_keys_there_at_the_start_need_no_look(keyring: Keyring, teams: Teams) -> None:
+def test_keys_there_at_the_start_need_no_look(keyring: ApiKeyCache, teams: Teams) -> None:
     key_id, secret = a_key(teams, "support")
     keyring.start()
     found = keyring.find(secret)
@@ -67,14 +67,14 @@ def test_keys_there_at_the_start_need_no_look(keyring: Keyring, teams: Teams) ->
     assert found.id == key_id
 
 
-def test_what_is_no_key_is_none(keyring: Keyring) -> None:
+def test_what_is_no_key_is_none(keyring: ApiKeyCache) -> None:
     assert look(keyring, "tg-" + "x" * 40) is None
     assert look(keyring, "sk-of-another-provider") is None
     assert look(keyring, "") is None
 
 
 def test_a_wrong_key_is_not_asked_for_again_before_the_next_refresh(
-    keyring: Keyring, engine: Engine
+    keyring: ApiKeyCache, engine: Engine
 ) -> None:
     wrong = "tg-" + "x" * 40
     look(keyring, wrong)
@@ -88,7 +88,7 @@ def test_a_wrong_key_is_not_asked_for_again_before_the_next_refresh(
 
 
 def test_a_revoked_key_is_known_as_revoked_after_the_next_refresh(
-    keyring: Keyring, teams: Teams
+    keyring: ApiKeyCache, teams: Teams
 ) -> None:
     key_id, secret = a_key(teams, "support")
     look(keyring, secret)
@@ -100,7 +100,7 @@ def test_a_revoked_key_is_known_as_revoked_after_the_next_refresh(
     assert key.revoked
 
 
-def test_a_team_that_opts_out_is_noticed_as_well(keyring: Keyring, teams: Teams) -> None:
+def test_a_team_that_opts_out_is_noticed_as_well(keyring: ApiKeyCache, teams: Teams) -> None:
     _, secret = a_key(teams, "support")
     key = look(keyring, secret)
     assert key is not None
@@ -113,7 +113,7 @@ def test_a_team_that_opts_out_is_noticed_as_well(keyring: Keyring, teams: Teams)
 
 
 def test_with_the_database_away_known_keys_hold_and_others_wait(
-    keyring: Keyring, teams: Teams, engine: Engine
+    keyring: ApiKeyCache, teams: Teams, engine: Engine
 ) -> None:
     _, known = a_key(teams, "support")
     key_id, unseen = a_key(teams, "coding")
@@ -139,7 +139,7 @@ def test_with_the_database_away_known_keys_hold_and_others_wait(
 
 
 def test_a_change_missed_while_the_database_fell_over_is_made_up_for(
-    keyring: Keyring, teams: Teams, engine: Engine
+    keyring: ApiKeyCache, teams: Teams, engine: Engine
 ) -> None:
     key_id, secret = a_key(teams, "support")
     look(keyring, secret)
@@ -155,7 +155,7 @@ def test_a_change_missed_while_the_database_fell_over_is_made_up_for(
 
 
 def test_while_nothing_changes_a_refresh_reads_one_number(
-    keyring: Keyring, teams: Teams, engine: Engine
+    keyring: ApiKeyCache, teams: Teams, engine: Engine
 ) -> None:
     _, secret = a_key(teams, "support")
     look(keyring, secret)
@@ -166,7 +166,7 @@ def test_while_nothing_changes_a_refresh_reads_one_number(
     assert keyring.trouble is None
 
 
-def test_the_keys_not_used_for_longest_are_forgotten(keyring: Keyring, teams: Teams) -> None:
+def test_the_keys_not_used_for_longest_are_forgotten(keyring: ApiKeyCache, teams: Teams) -> None:
     secrets = [a_key(teams, f"team {n}")[1] for n in range(4)]
     for secret in secrets[:3]:
         look(keyring, secret)
@@ -176,7 +176,7 @@ def test_the_keys_not_used_for_longest_are_forgotten(keyring: Keyring, teams: Te
     assert [keyring.find(secret) is not None for secret in secrets] == [True, False, True, True]
 
 
-def test_strings_known_to_be_no_key_take_bounded_room(keyring: Keyring) -> None:
+def test_strings_known_to_be_no_key_take_bounded_room(keyring: ApiKeyCache) -> None:
     for n in range(9):
         look(keyring, "tg-" + str(n) * 40)
 
@@ -184,7 +184,7 @@ def test_strings_known_to_be_no_key_take_bounded_room(keyring: Keyring) -> None:
 
 
 def test_an_answer_older_than_a_change_already_noticed_is_not_remembered(
-    keyring: Keyring, teams: Teams
+    keyring: ApiKeyCache, teams: Teams
 ) -> None:
     _, secret = a_key(teams, "support")
     keyring._noticed = 99
@@ -196,7 +196,7 @@ def test_an_answer_older_than_a_change_already_noticed_is_not_remembered(
 
 
 def test_it_knows_the_names_of_the_teams_whose_keys_it_knows(
-    keyring: Keyring, teams: Teams
+    keyring: ApiKeyCache, teams: Teams
 ) -> None:
     _, secret = a_key(teams, "support")
     key = look(keyring, secret)
@@ -211,10 +211,10 @@ def test_keys_of_an_earlier_start_are_found_without_the_database_and_others_wait
 ) -> None:
     key_id, secret = a_key(teams, "support")
     _, unseen = a_key(teams, "coding")
-    earlier = Keyring(engine, threads, bound=3)
+    earlier = ApiKeyCache(engine, threads, bound=3)
     look(earlier, secret)
-    later = Keyring(engine, threads, bound=3)
-    later.restore(earlier.known(), 2)
+    later = ApiKeyCache(engine, threads, bound=3)
+    later.restore(earlier.cached_keys(), 2)
     go_away(engine)
     found = later.find(secret)
 
@@ -224,20 +224,20 @@ def test_keys_of_an_earlier_start_are_found_without_the_database_and_others_wait
         look(later, unseen)
 
 
-def test_no_more_keys_are_restored_than_are_remembered(keyring: Keyring) -> None:
+def test_no_more_keys_are_restored_than_are_remembered(keyring: ApiKeyCache) -> None:
     key = Key(id="key_1", team="team_1", team_name="support")
     keyring.restore({bytes([n]): key for n in range(5)}, 1)
 
-    assert list(keyring.known()) == [bytes([n]) for n in (2, 3, 4)]
+    assert list(keyring.cached_keys()) == [bytes([n]) for n in (2, 3, 4)]
 
 
 def test_restored_keys_are_not_current_before_the_database_has_confirmed_them(
-    keyring: Keyring, teams: Teams, engine: Engine
+    keyring: ApiKeyCache, teams: Teams, engine: Engine
 ) -> None:
     key_id, secret = a_key(teams, "support")
     earlier = look(keyring, secret)
     assert earlier is not None
-    keyring.restore(keyring.known(), 1)
+    keyring.restore(keyring.cached_keys(), 1)
     before = (keyring.is_current, keyring.revision)
     teams.revoke(key_id, now=NOW)
     keyring.refresh()
@@ -253,13 +253,13 @@ def test_restored_keys_are_not_current_before_the_database_has_confirmed_them(
 
 
 def test_a_key_that_a_restored_database_lacks_is_forgotten(
-    keyring: Keyring, teams: Teams, engine: Engine
+    keyring: ApiKeyCache, teams: Teams, engine: Engine
 ) -> None:
     key_id, secret = a_key(teams, "support")
     _, other = a_key(teams, "coding")
     look(keyring, secret)
     look(keyring, other)
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.execute(delete(schema.keys).where(schema.keys.c.id == key_id))
     keyring.refresh()
 
@@ -276,5 +276,5 @@ def come_back(engine: Engine) -> None:
 
 
 def rename(engine: Engine, table: str, name: str) -> None:
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {name}")

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from proxy.store.sql.change_poller import Lookout
+from proxy.store.sql.change_poller import ChangePoller
 
 
 def away() -> None:
@@ -15,7 +15,7 @@ def away() -> None:
 
 def test_it_looks_again_and_again_until_it_is_closed():
     seen = threading.Semaphore(0)
-    lookout = Lookout("keys", seen.release, every=0.001)
+    lookout = ChangePoller("keys", seen.release, every=0.001)
     lookout.start()
 
     assert all(seen.acquire(timeout=10) for _ in range(3))
@@ -24,7 +24,7 @@ def test_it_looks_again_and_again_until_it_is_closed():
 
 
 def test_it_may_be_closed_before_it_began():
-    Lookout("keys", away).close()
+    ChangePoller("keys", away).close()
 
 
 def test_a_database_that_is_away_is_told_of_once_and_forgotten_when_it_is_back(caplog):
@@ -34,13 +34,13 @@ def test_a_database_that_is_away_is_told_of_once_and_forgotten_when_it_is_back(c
         if answers:
             raise answers.pop()
 
-    lookout = Lookout("keys", look)
-    lookout.look()
-    lookout.look()
+    lookout = ChangePoller("keys", look)
+    lookout.poll()
+    lookout.poll()
     assert lookout.trouble == "changes to keys go unnoticed: the database is away"
     assert len(caplog.records) == 1
 
-    lookout.look()
+    lookout.poll()
     assert lookout.trouble is None
 
 
@@ -56,15 +56,15 @@ def test_a_row_that_cannot_be_read_is_told_of_once_and_what_was_known_holds(capl
             raise found
         known[:] = [found]
 
-    lookout = Lookout("layouts", look)
+    lookout = ChangePoller("layouts", look)
     for _ in range(3):
-        lookout.look()
+        lookout.poll()
     assert known == [2]
     assert lookout.trouble == "changes to layouts go unnoticed: a row cannot be read"
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert str(unread) in caplog.text
 
-    lookout.look()
+    lookout.poll()
     assert known == [3]
     assert lookout.trouble is None
 
@@ -76,7 +76,7 @@ def test_the_thread_goes_on_after_a_row_that_it_cannot_read():
         seen.release()
         raise ValueError("of tomorrow")
 
-    lookout = Lookout("layouts", look, every=0.001)
+    lookout = ChangePoller("layouts", look, every=0.001)
     lookout.start()
 
     assert all(seen.acquire(timeout=10) for _ in range(3))
@@ -89,9 +89,9 @@ def test_another_reason_is_told_of_too(caplog):
     def look() -> None:
         raise answers.pop()
 
-    lookout = Lookout("keys", look)
-    lookout.look()
-    lookout.look()
+    lookout = ChangePoller("keys", look)
+    lookout.poll()
+    lookout.poll()
 
     assert len(caplog.records) == 2
     assert lookout.trouble == "changes to keys go unnoticed: a row cannot be read"
@@ -102,7 +102,7 @@ def test_a_mistake_ends_the_thread_and_the_trouble_stays(caplog):
     def look() -> None:
         raise KeyError("a mistake of ours")
 
-    lookout = Lookout("keys", look, every=0.001)
+    lookout = ChangePoller("keys", look, every=0.001)
     lookout.start()
     lookout._thread.join(10)
 

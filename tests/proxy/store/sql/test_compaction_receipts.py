@@ -1,7 +1,7 @@
 from sqlalchemy import Engine
 
 from proxy.records.receipt import Outcome, Receipt
-from proxy.store.sql.compaction_receipts import Foldings, FoldSum
+from proxy.store.sql.compaction_receipts import CompactionReceipts, CompactionTotals
 from proxy.store.sql.inserts import inserter
 from tests.fakes.receipts import START, a_receipt
 
@@ -30,10 +30,10 @@ def test_each_features_folds_are_summed(engine: Engine) -> None:
             a_receipt(5),
         ]
     )
-    found = Foldings(engine).sums(START)
+    found = CompactionReceipts(engine).totals(START)
 
     assert found == [
-        FoldSum(
+        CompactionTotals(
             team="t",
             feature="chat",
             calls=3,
@@ -46,7 +46,7 @@ def test_each_features_folds_are_summed(engine: Engine) -> None:
             lost=1,
             untreated_needed=4,
         ),
-        FoldSum(
+        CompactionTotals(
             team="t",
             feature="code",
             calls=1,
@@ -65,14 +65,14 @@ def test_each_features_folds_are_summed(engine: Engine) -> None:
 def test_what_no_upstream_took_saved_nothing(engine: Engine) -> None:
     failed = {"outcome": Outcome.FAILED, "status": 400, "usage": None, "compaction_nanos": None}
     inserter(engine)([folded(1), folded(2, reset=True, **failed)])
-    (found,) = Foldings(engine).sums(START)
+    (found,) = CompactionReceipts(engine).totals(START)
 
     assert (found.calls, found.folded, found.resets, found.tokens_saved) == (1, 1, 0, 600)
 
 
 def test_what_mode_trim_shortened_is_counted_apart(engine: Engine) -> None:
     inserter(engine)([folded(1), folded(2, compaction="trim"), folded(3, compaction="trim")])
-    (found,) = Foldings(engine).sums(START)
+    (found,) = CompactionReceipts(engine).totals(START)
 
     assert (found.calls, found.folded, found.trimmed) == (3, 1, 2)
     assert found.tokens_saved == 1_800
@@ -88,7 +88,7 @@ def test_a_call_that_no_fact_shortened_is_trimmed_whatever_its_mode_allows(engin
             folded(5, folded=False, compaction_why="control", compaction_nanos=None),
         ]
     )
-    (found,) = Foldings(engine).sums(START)
+    (found,) = CompactionReceipts(engine).totals(START)
 
     assert (found.calls, found.folded, found.trimmed) == (5, 2, 2)
     assert found.tokens_saved == 4 * 600
@@ -118,7 +118,7 @@ def test_what_notes_cost_is_told_beside_and_taken_off(engine: Engine) -> None:
             ),
         ]
     )
-    chat, other = Foldings(engine).sums(START)
+    chat, other = CompactionReceipts(engine).totals(START)
 
     assert (chat.nanos, chat.notes_nanos, chat.net_nanos) == (5, 3, 2)
     assert (other.nanos, other.notes_nanos, other.net_nanos) == (None, 9, None)
@@ -127,4 +127,4 @@ def test_what_notes_cost_is_told_beside_and_taken_off(engine: Engine) -> None:
 def test_what_was_before_is_not_counted(engine: Engine) -> None:
     inserter(engine)([folded(1)])
 
-    assert Foldings(engine).sums(START + 60) == []
+    assert CompactionReceipts(engine).totals(START + 60) == []

@@ -1,7 +1,7 @@
 from sqlalchemy import Engine
 
 from compaction.policy import Mode
-from proxy.store.sql.compaction_settings import Foldboard
+from proxy.store.sql.compaction_settings import CompactionSettingsCache
 from proxy.store.sql.compactions import Compactions
 
 NOW = 1_790_000_000.0
@@ -11,7 +11,7 @@ PLACE = ("team_1", "support")
 def test_what_holds_at_the_start_is_known_and_a_change_is_noticed(engine: Engine) -> None:
     compactions = Compactions(engine)
     compactions.choose(PLACE, Mode.FACTS, "ann", NOW)
-    board = Foldboard(compactions, every=60)
+    board = CompactionSettingsCache(compactions, every=60)
     board.start()
     first = board.chosen
     compactions.step_back(PLACE, Mode.TRIM, "lost", NOW)
@@ -29,7 +29,7 @@ def test_what_holds_at_the_start_is_known_and_a_change_is_noticed(engine: Engine
 def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
     compactions = Compactions(engine)
     compactions.choose(PLACE, Mode.FACTS, "ann", NOW)
-    board = Foldboard(compactions)
+    board = CompactionSettingsCache(compactions)
     board.refresh()
     with engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE meta RENAME TO away")

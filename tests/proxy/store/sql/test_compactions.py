@@ -5,7 +5,7 @@ from compaction.policy import Mode
 from proxy.records.compaction_settings import Setting
 from proxy.store.sql import schema
 from proxy.store.sql.compactions import Compactions
-from proxy.store.sql.database import writing
+from proxy.store.sql.database import write_transaction
 
 NOW = 1_790_000_000.0
 PLACE = ("team_1", "support")
@@ -87,7 +87,7 @@ def test_a_mode_that_this_version_does_not_know_is_off(
     compactions: Compactions, engine: Engine
 ) -> None:
     compactions.choose(PLACE, Mode.FACTS, "ann", NOW)
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.execute(update(schema.compactions).values(mode="bold"))
 
     assert compactions.chosen().of(*PLACE).mode is Mode.OFF

@@ -25,15 +25,15 @@ from proxy.store.sql.database import (
     TablesTooNew,
     _alembic,
     _migrating,
-    changed,
+    count_changed_rows,
     is_outage,
     migrate,
     newest_revision,
     open_database,
-    reading,
+    read_transaction,
     reason,
     revision,
-    writing,
+    write_transaction,
 )
 from proxy.store.sql.inserts import inserter
 from tests.fakes.ledger import ledger_of, rollups_of
@@ -71,7 +71,7 @@ def test_a_new_file_that_another_process_is_writing_is_waited_for(tmp_path: Path
     engine = open_database(f"sqlite:///{file}")
     ends.start()
 
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar()
 
     assert mode == "wal"
@@ -86,7 +86,7 @@ def test_nobody_else_may_read_the_file_its_log_or_its_index(tmp_path: Path) -> N
     file.touch(mode=0o644)
     engine = open_database(f"sqlite:///{file}")
     migrate(engine)
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.execute(delete(schema.calls))
         modes = {each.name: each.stat().st_mode & 0o777 for each in file.parent.iterdir()}
 
@@ -115,7 +115,7 @@ def test_calls_from_before_planning_are_kept_and_new_ones_stand_beside_them(
     before = [a_receipt(n) for n in range(5)]
     inserter(engine)([*before, a_receipt(5, conversation="ab", arm="treated", prompt="{}")])
     at(engine, "0001")
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         count = connection.exec_driver_sql("SELECT count(*) FROM calls").scalar_one()
     at(engine, "head")
     planned = a_receipt(6, conversation="ab", arm="control", miss="expired", miss_nanos=7)
@@ -202,7 +202,7 @@ def test_the_folder_of_a_sqlite_file_is_made_for_its_owner_only(tmp_path: Path) 
 def test_a_sqlite_commit_outlives_a_power_cut_and_readers_do_not_wait_for_writers(
     migrated_sqlite: Engine,
 ) -> None:
-    with writing(migrated_sqlite) as writer, reading(migrated_sqlite) as reader:
+    with write_transaction(migrated_sqlite) as writer, read_transaction(migrated_sqlite) as reader:
         writer.exec_driver_sql("INSERT INTO meta (name) VALUES ('x')")
         seen = reader.exec_driver_sql("SELECT count(*) FROM meta WHERE name = 'x'").scalar_one()
         pragmas = [
@@ -216,25 +216,27 @@ def test_a_sqlite_commit_outlives_a_power_cut_and_readers_do_not_wait_for_writer
 
 def test_a_transaction_that_fails_leaves_nothing(engine: Engine) -> None:
     def fail() -> None:
-        with writing(engine) as connection:
+        with write_transaction(engine) as connection:
             connection.exec_driver_sql("INSERT INTO meta (name) VALUES ('x')")
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
 
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         query = "SELECT count(*) FROM meta WHERE name = 'x'"
         assert connection.exec_driver_sql(query).scalar_one() == 0
 
 
 def test_rows_that_were_changed_or_deleted_are_counted(engine: Engine) -> None:
     meta = schema.meta
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.execute(insert(meta), [{"name": name, "number": 0} for name in "xyz"])
-        two = changed(connection, update(meta).where(meta.c.name.in_(["x", "y"])).values(number=1))
-        one = changed(connection, delete(meta).where(meta.c.name == "z"))
-        none = changed(connection, delete(meta).where(meta.c.name == "z"))
+        two = count_changed_rows(
+            connection, update(meta).where(meta.c.name.in_(["x", "y"])).values(number=1)
+        )
+        one = count_changed_rows(connection, delete(meta).where(meta.c.name == "z"))
+        none = count_changed_rows(connection, delete(meta).where(meta.c.name == "z"))
 
     assert (two, one, none) == (2, 1, 0)
 
@@ -244,11 +246,11 @@ def test_an_index_that_was_broken_off_is_built_anew_and_limits_leave_with_the_mi
 ) -> None:
     engine = open_database(postgres)
     at(engine, "0006")
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.exec_driver_sql("CREATE INDEX calls_moved ON calls (attempt)")
     migrate(engine)
 
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'calls_moved'"
         built = connection.exec_driver_sql(f"{query} AND schemaname = current_schema()")
         assert "(call_id)" in built.scalar_one()
@@ -263,12 +265,12 @@ def test_an_index_that_was_broken_off_is_built_anew_and_limits_leave_with_the_mi
 def test_a_migration_that_fails_on_postgresql_leaves_those_before_it(postgres: str) -> None:
     engine = open_database(postgres)
     at(engine, "0003")
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.exec_driver_sql("CREATE TABLE compactions (x integer)")
     with pytest.raises(ProgrammingError, match="compactions"):
         migrate(engine)
     before = revision(engine)
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.exec_driver_sql("DROP TABLE compactions")
     migrate(engine)
 
@@ -283,7 +285,7 @@ def test_the_newest_revision_told_by_file_names_is_the_one_alembic_finds() -> No
 def test_tables_that_a_newer_version_has_migrated_are_refused_and_left_as_they_are(
     engine: Engine,
 ) -> None:
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
     with pytest.raises(TablesTooNew, match=r"revision 9999, .* revisions up to 0010"):

@@ -6,10 +6,10 @@ from sqlalchemy import Engine
 
 from dashboards.board import Stay
 from proxy.records.receipt import Outcome, Receipt
+from proxy.services.objectives.objective_alerts import News
 from proxy.services.objectives.objective_state import Track, track
-from proxy.services.objectives.replica_sync import News
-from proxy.store.sql.database import reading
-from proxy.store.sql.fallback_rows import LastMoved, _calls
+from proxy.store.sql.database import read_transaction
+from proxy.store.sql.fallback_rows import RecentFallbacks, _calls
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.outbox import Outbox
 from proxy.store.sql.teams import Teams
@@ -24,8 +24,8 @@ HEALTHY, DEGRADED, PINNED = State.HEALTHY, State.DEGRADED, State.PINNED
 
 
 @pytest.fixture
-def moved(engine: Engine) -> LastMoved:
-    return LastMoved(engine)
+def moved(engine: Engine) -> RecentFallbacks:
+    return RecentFallbacks(engine)
 
 
 def keep(engine: Engine, *receipts: Receipt) -> None:
@@ -85,7 +85,7 @@ def test_a_call_that_what_it_asked_for_answered_in_the_end_was_not_moved(engine,
 def test_moved_calls_are_found_by_their_index_however_many_others_there_are(engine) -> None:
     explain = "EXPLAIN QUERY PLAN " if engine.dialect.name == "sqlite" else "EXPLAIN "
     told = str(_calls(50).compile(engine, compile_kwargs={"literal_binds": True}))
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection.exec_driver_sql("SET LOCAL enable_seqscan = off")  # of tables this small
         plan = "\n".join(map(str, connection.exec_driver_sql(explain + told)))
@@ -126,7 +126,7 @@ def told(engine: Engine, track: Track, *steps: tuple[State, int]) -> None:
     """Keep the alerts that these steps make."""
     news, outbox = News(), Outbox(engine)
     for move in moves(*steps):
-        outbox.put(news.moved(track, move, 0), {}, move.at)
+        outbox.add(news.moved(track, move, 0), {}, move.at)
 
 
 def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, moved) -> None:
@@ -147,7 +147,7 @@ def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, move
 
 def test_a_stay_that_was_told_by_levels_still_knows_its_rung(engine, moved) -> None:
     said = "chat is degraded, on level 1: small"
-    Outbox(engine).put([an_alert(kind="move", title=said)], {}, START)
+    Outbox(engine).add([an_alert(kind="move", title=said)], {}, START)
 
     assert [each.rung for each in moved.stays(10)] == ["small"]
 
@@ -169,7 +169,7 @@ def test_the_oldest_stay_that_is_told_still_knows_where_it_came_from(engine, mov
 
 def test_other_alerts_are_no_stays_whatever_they_say(engine, moved) -> None:
     quoted = an_alert(kind="burn", severity=Severity.PAGE, title='"kind":"move"', subject='"')
-    Outbox(engine).put([quoted], {}, START)
+    Outbox(engine).add([quoted], {}, START)
 
     assert moved.stays(10) == []
 

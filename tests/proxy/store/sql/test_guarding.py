@@ -8,7 +8,7 @@ from proxy.records.receipt import Receipt
 from proxy.store.sql.guarding import Suspension, suspend_harmful
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.layouts import Layouts
-from proxy.store.sql.row_lock import DELAY
+from proxy.store.sql.row_lock import APPROVAL_DELAY_S
 from proxy.store.sql.savings import Savings
 from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt
@@ -65,7 +65,7 @@ def test_what_was_resumed_is_measured_from_then_on(savings: Savings, layouts: La
 
     assert suspend_harmful(savings, layouts, START, NOW + 1) == []
     assert suspend_harmful(savings, layouts, START, NOW + 60) == []
-    assert layouts.standings().of(HARMED).measured_from == NOW + DELAY
+    assert layouts.standings().of(HARMED).measured_from == NOW + APPROVAL_DELAY_S
 
 
 def test_a_decision_on_one_family_starts_the_measuring_of_its_feature(

@@ -11,12 +11,12 @@ from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import OperationalError
 
 from proxy.records.receipt import Receipt
-from proxy.store.journal.journal import Bounds, Disk, Journal
+from proxy.store.journal.journal import Disk, Journal, JournalLimits
 from proxy.store.journal.lines import encode, frame
-from proxy.store.journal.segments import listed
-from proxy.store.sql.database import migrate, open_database, writing
+from proxy.store.journal.segments import list_segments
+from proxy.store.sql.database import migrate, open_database, write_transaction
 from proxy.store.sql.inserts import Insert, inserter
-from proxy.store.sql.journal_shipper import Drain
+from proxy.store.sql.journal_shipper import JournalShipper
 from tests.fakes.ledger import ledger_of, rollups_of
 from tests.fakes.receipts import a_receipt, rolled_up
 from tests.fakes.wire_cut import WireCut
@@ -27,14 +27,14 @@ LINES = [encode(receipt) for receipt in RECEIPTS]
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    journal = Journal(tmp_path / "journal", bounds=Bounds(segment=4000))
+    journal = Journal(tmp_path / "journal", bounds=JournalLimits(segment=4000))
     yield journal
     journal.close()
 
 
 @pytest.fixture
-def drain(journal: Journal, engine: Engine) -> Iterator[Drain]:
-    drain = Drain(journal, inserter(engine), batch=7, pause=0.01)
+def drain(journal: Journal, engine: Engine) -> Iterator[JournalShipper]:
+    drain = JournalShipper(journal, inserter(engine), batch=7, pause=0.01)
     yield drain
     drain.close(10)
 
@@ -53,52 +53,52 @@ def orphan(journal: Journal, content: bytes, name: str = "999-dead-000001") -> P
 
 
 def test_receipts_of_all_segments_reach_the_ledger_and_only_the_open_one_stays(
-    journal: Journal, drain: Drain, engine: Engine
+    journal: Journal, drain: JournalShipper, engine: Engine
 ) -> None:
     append(journal, LINES)
-    segments = len(listed(journal.folder))
-    lag = drain.lag
-    drained = drain.sweep()
+    segments = len(list_segments(journal.folder))
+    lag = drain.lag_bytes
+    drained = drain.ship_all()
 
     assert segments > 4
     assert lag > sum(map(len, LINES))
     assert drained
     assert ledger_of(engine) == RECEIPTS
     assert rollups_of(engine) == rolled_up(RECEIPTS)
-    assert listed(journal.folder) == [journal.segment]
-    assert drain.lag == 0
+    assert list_segments(journal.folder) == [journal.segment]
+    assert drain.lag_bytes == 0
 
 
 def test_it_goes_on_in_the_open_segment_where_it_stopped(
-    journal: Journal, drain: Drain, engine: Engine
+    journal: Journal, drain: JournalShipper, engine: Engine
 ) -> None:
     for line in LINES[:5]:
         journal.append(line)
-        drain.sweep()
+        drain.ship_all()
 
     assert ledger_of(engine) == RECEIPTS[:5]
-    assert drain.lag == 0
+    assert drain.lag_bytes == 0
 
 
 def test_the_segments_of_a_dead_process_are_adopted(
-    journal: Journal, drain: Drain, engine: Engine
+    journal: Journal, drain: JournalShipper, engine: Engine
 ) -> None:
     path = orphan(journal, b"".join(map(frame, LINES)))
-    drain.sweep()
+    drain.ship_all()
 
     assert ledger_of(engine) == RECEIPTS
     assert not path.exists()
 
 
 def test_the_segment_of_another_living_process_is_left_alone(
-    journal: Journal, drain: Drain, engine: Engine
+    journal: Journal, drain: JournalShipper, engine: Engine
 ) -> None:
     another = Journal(journal.folder)
     another.append(LINES[0])
-    done = drain.sweep()
+    done = drain.ship_all()
     before = ledger_of(engine)
     another.close()
-    drain.sweep()
+    drain.ship_all()
 
     assert done
     assert before == []
@@ -106,12 +106,12 @@ def test_the_segment_of_another_living_process_is_left_alone(
 
 
 def test_a_torn_line_costs_nothing_but_itself(
-    journal: Journal, drain: Drain, engine: Engine, caplog: pytest.LogCaptureFixture
+    journal: Journal, drain: JournalShipper, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     torn = frame(LINES[1])[:-9]
     orphan(journal, frame(LINES[0]) + torn + b"".join(map(frame, LINES[2:])) + frame(LINES[0])[:30])
     with caplog.at_level(logging.WARNING):
-        drain.sweep()
+        drain.ship_all()
 
     assert ledger_of(engine) == [RECEIPTS[0], *RECEIPTS[2:]]
     assert sum("torn" in record.getMessage() for record in caplog.records) == 2
@@ -120,13 +120,13 @@ def test_a_torn_line_costs_nothing_but_itself(
 
 
 def test_what_the_database_never_takes_is_set_aside_loudly_and_holds_nothing_up(
-    journal: Journal, drain: Drain, engine: Engine, caplog: pytest.LogCaptureFixture
+    journal: Journal, drain: JournalShipper, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     absurd = encode(a_receipt(99, cost_nanos=2**62))
     strange = b'{"no": "receipt"}'
     append(journal, [*LINES[:9], absurd, *LINES[9:20], strange, *LINES[20:]])
     with caplog.at_level(logging.ERROR):
-        drained = drain.sweep()
+        drained = drain.ship_all()
 
     assert drained
     assert ledger_of(engine) == RECEIPTS
@@ -155,7 +155,7 @@ class Deadlocking:
 def test_deadlocks_are_tried_again_even_where_the_work_was_done(
     journal: Journal, engine: Engine
 ) -> None:
-    drain = Drain(journal, Deadlocking(inserter(engine), 3), pause=0.01)
+    drain = JournalShipper(journal, Deadlocking(inserter(engine), 3), pause=0.01)
     append(journal, LINES)
     drain.start()
 
@@ -166,7 +166,7 @@ def test_deadlocks_are_tried_again_even_where_the_work_was_done(
 
 
 def test_a_database_that_cannot_take_receipts_now_gets_them_later(
-    journal: Journal, drain: Drain, engine: Engine
+    journal: Journal, drain: JournalShipper, engine: Engine
 ) -> None:
     rename(engine, "calls", "away")
     drain.start()
@@ -184,7 +184,7 @@ def test_a_database_that_cannot_take_receipts_now_gets_them_later(
 
 
 def rename(engine: Engine, table: str, name: str) -> None:
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {name}")
 
 
@@ -198,7 +198,7 @@ def test_a_server_that_goes_away_and_comes_back_needs_no_restart(
         )
         migrate(engine)
         journal = Journal(tmp_path)
-        drain = Drain(journal, inserter(engine), pause=0.01)
+        drain = JournalShipper(journal, inserter(engine), pause=0.01)
         drain.start()
         append(journal, LINES[:10])
         before = drain.flush(10)
@@ -224,10 +224,10 @@ def test_drains_that_share_a_folder_and_its_copies_count_each_receipt_once(
     """Four processes' worth of drains; each folder holds all receipts, in another order."""
     drains = []
     for seed in range(4):
-        journal = Journal(tmp_path / f"journal{seed % 2}", bounds=Bounds(segment=3000))
+        journal = Journal(tmp_path / f"journal{seed % 2}", bounds=JournalLimits(segment=3000))
         append(journal, random.Random(seed).sample(LINES, len(LINES)))  # noqa: S311 - an order
         own = open_database(url)
-        drains.append((Drain(journal, inserter(own), batch=5, pause=0.01), journal, own))
+        drains.append((JournalShipper(journal, inserter(own), batch=5, pause=0.01), journal, own))
     for drain, _, _ in drains:
         drain.start()
     flushed = [drain.flush(20) for drain, _, _ in drains]
@@ -248,20 +248,20 @@ def test_what_the_disk_refuses_goes_straight_to_the_database(
         raise OSError(errno.ENOSPC, "full")
 
     journal = Journal(tmp_path / "journal", disk=Disk(write=refuse))
-    drain = Drain(journal, inserter(migrated_sqlite), batch=7)
+    drain = JournalShipper(journal, inserter(migrated_sqlite), batch=7)
     append(journal, LINES)
-    waiting = drain.lag
-    drained = drain.sweep()
+    waiting = drain.lag_bytes
+    drained = drain.ship_all()
 
     assert waiting == sum(len(frame(line)) for line in LINES)
-    assert (drained, drain.lag) == (True, 0)
+    assert (drained, drain.lag_bytes) == (True, 0)
     assert ledger_of(migrated_sqlite) == RECEIPTS
     journal.close()
     assert journal.log_waiting() == 0
 
 
 def test_told_to_stop_it_drains_what_is_there_and_leaves_no_file(
-    journal: Journal, drain: Drain, engine: Engine
+    journal: Journal, drain: JournalShipper, engine: Engine
 ) -> None:
     drain.start()
     append(journal, LINES)
@@ -269,11 +269,11 @@ def test_told_to_stop_it_drains_what_is_there_and_leaves_no_file(
 
     assert drain.close(10)
     assert ledger_of(engine) == RECEIPTS
-    assert listed(journal.folder) == []
+    assert list_segments(journal.folder) == []
 
 
 def test_told_to_stop_with_the_database_away_it_leaves_the_journal_as_it_is(
-    journal: Journal, drain: Drain, engine: Engine
+    journal: Journal, drain: JournalShipper, engine: Engine
 ) -> None:
     append(journal, LINES)
     rename(engine, "calls", "away")
@@ -281,21 +281,21 @@ def test_told_to_stop_with_the_database_away_it_leaves_the_journal_as_it_is(
     journal.close()
 
     assert not drain.close(10)
-    assert drain.lag > 0
+    assert drain.lag_bytes > 0
 
 
 def test_a_segment_that_cannot_be_read_is_trouble_and_does_not_hold_up_the_others(
-    journal: Journal, drain: Drain, engine: Engine
+    journal: Journal, drain: JournalShipper, engine: Engine
 ) -> None:
     (journal.folder / "000.segment").mkdir()
     append(journal, LINES[:1])
-    drained = drain.sweep()
+    drained = drain.ship_all()
 
     assert not drained
     assert drain.trouble is not None
     assert ledger_of(engine) == RECEIPTS[:1]
     (journal.folder / "000.segment").rmdir()
-    assert drain.sweep()
+    assert drain.ship_all()
     assert drain.trouble is None
 
 
@@ -304,7 +304,7 @@ def test_a_drain_whose_thread_died_says_so(journal: Journal) -> None:
     def broken(receipts: Sequence[Receipt]) -> None:
         raise SystemExit
 
-    drain = Drain(journal, broken, pause=0.01)
+    drain = JournalShipper(journal, broken, pause=0.01)
     append(journal, LINES[:1])
     drain.start()
     flushed = drain.flush(0.1)
@@ -318,7 +318,7 @@ def test_a_rush_is_drained_at_leisure_until_somebody_waits(tmp_path: Path) -> No
     journal = Journal(tmp_path)
     for n in range(1000):
         journal.append(encode(a_receipt(n)))
-    drain = Drain(journal, taken, batch=10)
+    drain = JournalShipper(journal, taken, batch=10)
     started = time.monotonic()
     drain.start()
     assert drain.flush(20)

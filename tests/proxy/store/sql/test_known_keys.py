@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from proxy.store.sql import known_keys
-from proxy.store.sql.api_key_cache import Keyring
+from proxy.store.sql.api_key_cache import ApiKeyCache
 from proxy.store.sql.known_keys import (
     CONFIRM_INTERVAL_S,
     FILE_NAME,
@@ -33,10 +33,10 @@ def teams(migrated_sqlite: Engine) -> Teams:
 
 
 @pytest.fixture
-def keyring(migrated_sqlite: Engine) -> Iterator[Keyring]:
+def keyring(migrated_sqlite: Engine) -> Iterator[ApiKeyCache]:
     """A keyring that is refreshed by hand."""
     with ThreadPoolExecutor(1) as threads:
-        yield Keyring(migrated_sqlite, threads)
+        yield ApiKeyCache(migrated_sqlite, threads)
 
 
 @pytest.fixture
@@ -51,13 +51,13 @@ def a_key(teams: Teams, name: str) -> tuple[str, str]:
     return key.id, secret
 
 
-def start(keyring: Keyring) -> None:
+def start(keyring: ApiKeyCache) -> None:
     keyring.start()
     keyring.close()
     keyring.refresh()
 
 
-def written(path: Path, keyring: Keyring, now: float = NOW) -> KnownKeysFile:
+def written(path: Path, keyring: ApiKeyCache, now: float = NOW) -> KnownKeysFile:
     file = KnownKeysFile(path, URL, SECRET)
     file.refresh(keyring, now)
     return file
@@ -73,19 +73,19 @@ def refusal(path: Path, url: str = URL, now: float = NOW) -> str:
     return str(unusable.value)
 
 
-def test_what_was_known_is_read_again(path: Path, teams: Teams, keyring: Keyring) -> None:
+def test_what_was_known_is_read_again(path: Path, teams: Teams, keyring: ApiKeyCache) -> None:
     secrets = [a_key(teams, name)[1] for name in ("support", "coding")]
     start(keyring)
     written(path, keyring)
     known = read(path)
 
     assert (known.secret, known.teams, known.confirmed_at) == (SECRET, 2, NOW)
-    assert known.by_hash() == keyring.known()
+    assert known.by_hash() == keyring.cached_keys()
     assert set(known.by_hash()) == set(map(token_hash, secrets))
 
 
 def test_the_file_is_its_owner_s_alone_and_holds_hashes_of_keys_and_no_password(
-    path: Path, teams: Teams, keyring: Keyring
+    path: Path, teams: Teams, keyring: ApiKeyCache
 ) -> None:
     _, secret = a_key(teams, "support")
     start(keyring)
@@ -98,7 +98,7 @@ def test_the_file_is_its_owner_s_alone_and_holds_hashes_of_keys_and_no_password(
 
 
 def test_nothing_is_written_of_keys_that_the_database_has_not_confirmed(
-    path: Path, teams: Teams, keyring: Keyring
+    path: Path, teams: Teams, keyring: ApiKeyCache
 ) -> None:
     a_key(teams, "support")
     keyring.start()
@@ -108,7 +108,7 @@ def test_nothing_is_written_of_keys_that_the_database_has_not_confirmed(
     assert not path.exists()
 
 
-def test_a_revocation_is_written_at_once(path: Path, teams: Teams, keyring: Keyring) -> None:
+def test_a_revocation_is_written_at_once(path: Path, teams: Teams, keyring: ApiKeyCache) -> None:
     key, secret = a_key(teams, "support")
     start(keyring)
     file = written(path, keyring)
@@ -120,7 +120,7 @@ def test_a_revocation_is_written_at_once(path: Path, teams: Teams, keyring: Keyr
 
 
 def test_while_nothing_changes_the_confirmation_is_written_once_a_minute(
-    path: Path, teams: Teams, keyring: Keyring
+    path: Path, teams: Teams, keyring: ApiKeyCache
 ) -> None:
     a_key(teams, "support")
     start(keyring)
@@ -134,21 +134,21 @@ def test_while_nothing_changes_the_confirmation_is_written_once_a_minute(
 
 
 def test_thousands_of_keys_are_read_again_in_the_order_of_their_use(
-    path: Path, teams: Teams, keyring: Keyring
+    path: Path, teams: Teams, keyring: ApiKeyCache
 ) -> None:
     a_key(teams, "support")
     start(keyring)
-    (key,) = keyring.known().values()
+    (key,) = keyring.cached_keys().values()
     many = {token_hash(f"{n}"): msgspec.structs.replace(key, id=f"key_{n}") for n in range(1_001)}
     keyring.restore(many, 1)
     written(path, keyring)
 
-    assert list(read(path).by_hash()) == list(keyring.known())
+    assert list(read(path).by_hash()) == list(keyring.cached_keys())
     assert len(read(path).by_hash()) == 1_002
 
 
 def test_keys_are_served_up_to_the_age_that_is_set(
-    path: Path, teams: Teams, keyring: Keyring
+    path: Path, teams: Teams, keyring: ApiKeyCache
 ) -> None:
     a_key(teams, "support")
     start(keyring)
@@ -160,7 +160,7 @@ def test_keys_are_served_up_to_the_age_that_is_set(
 
 
 def test_keys_from_the_future_are_refused_as_their_age_is_not_known(
-    path: Path, teams: Teams, keyring: Keyring
+    path: Path, teams: Teams, keyring: ApiKeyCache
 ) -> None:
     a_key(teams, "support")
     start(keyring)
@@ -171,7 +171,7 @@ def test_keys_from_the_future_are_refused_as_their_age_is_not_known(
 
 
 def test_a_new_password_leaves_the_database_the_same_and_another_schema_does_not(
-    path: Path, teams: Teams, keyring: Keyring
+    path: Path, teams: Teams, keyring: ApiKeyCache
 ) -> None:
     a_key(teams, "support")
     start(keyring)
@@ -184,7 +184,7 @@ def test_a_new_password_leaves_the_database_the_same_and_another_schema_does_not
         assert refusal(path, other) == "they are those of another database"
 
 
-def test_a_damaged_file_is_refused(path: Path, teams: Teams, keyring: Keyring) -> None:
+def test_a_damaged_file_is_refused(path: Path, teams: Teams, keyring: ApiKeyCache) -> None:
     a_key(teams, "support")
     start(keyring)
     written(path, keyring)
@@ -219,12 +219,12 @@ def test_a_file_that_is_not_there_or_no_file_is_refused(path: Path) -> None:
 
 
 def test_a_file_that_cannot_follow_a_change_is_removed_and_the_log_says_so_once(
-    path: Path, teams: Teams, keyring: Keyring, caplog: pytest.LogCaptureFixture
+    path: Path, teams: Teams, keyring: ApiKeyCache, caplog: pytest.LogCaptureFixture
 ) -> None:
     a_key(teams, "support")
     start(keyring)
     file = written(path, keyring)
-    (key,) = keyring.known().values()
+    (key,) = keyring.cached_keys().values()
     keyring.restore({b"huge": msgspec.structs.replace(key, team_name="b" * MAX_BYTES)}, 2)
     for later in (1.0, 2.0, CONFIRM_INTERVAL_S + 1):
         file.refresh(keyring, NOW + later)
@@ -235,7 +235,7 @@ def test_a_file_that_cannot_follow_a_change_is_removed_and_the_log_says_so_once(
 
 
 def test_what_a_process_left_that_was_killed_while_it_wrote_is_removed(
-    path: Path, teams: Teams, keyring: Keyring
+    path: Path, teams: Teams, keyring: ApiKeyCache
 ) -> None:
     a_key(teams, "support")
     start(keyring)

@@ -5,9 +5,9 @@ from sqlalchemy import Engine
 
 from proxy.records.feature_mode import Mode, Place, Standings
 from proxy.store.sql.database import open_database
-from proxy.store.sql.layout_rows import State
+from proxy.store.sql.layout_rows import ProposalState
 from proxy.store.sql.layouts import Layouts
-from proxy.store.sql.row_lock import DELAY
+from proxy.store.sql.row_lock import APPROVAL_DELAY_S
 
 NOW = 1_790_000_000.0
 DAY = 86_400.0
@@ -39,7 +39,7 @@ def test_proposals_are_numbered_and_wait_for_a_decision(layouts: Layouts) -> Non
     assert second is not None
     assert other is not None
     assert (first.version, second.version, other.version) == (1, 2, 1)
-    assert (first.state, first.made, first.decided_by) == (State.PROPOSED, NOW, "")
+    assert (first.state, first.made, first.decided_by) == (ProposalState.PROPOSED, NOW, "")
     assert layouts.proposals(PLACE) == [first, second]
     assert version(layouts, NOW + 99) == 0
 
@@ -61,7 +61,7 @@ def test_what_was_approved_is_not_rewritten_by_a_later_proposal(layouts: Layouts
     again = layouts.propose(PLACE, "d1", '["90 calls"]', NOW + 60)
 
     assert again is not None
-    assert again.state is State.APPROVED
+    assert again.state is ProposalState.APPROVED
     assert (again.decided_by, again.decided_at) == ("ann", NOW)
     assert again.moves == '["20 calls"]'
 
@@ -76,11 +76,14 @@ def test_what_was_approved_holds_some_seconds_later_and_is_in_the_snapshot(
 
     assert standing.mode is Mode.APPLY
     assert (standing.changed_by, standing.changed_at) == ("ann", NOW)
-    assert standing.active_from == standing.measured_from == NOW + DELAY
+    assert standing.active_from == standing.measured_from == NOW + APPROVAL_DELAY_S
     assert snapshot.of(PLACE) == standing
     assert snapshot.moves == {(PLACE, 1): '["a"]'}
     assert snapshot.changes == layouts.changes() > before
-    assert (version(layouts, NOW + DELAY - 0.1), version(layouts, NOW + DELAY)) == (0, 1)
+    assert (
+        version(layouts, NOW + APPROVAL_DELAY_S - 0.1),
+        version(layouts, NOW + APPROVAL_DELAY_S),
+    ) == (0, 1)
 
 
 def test_an_approval_leaves_other_modes_alone(layouts: Layouts) -> None:
@@ -120,7 +123,7 @@ def test_a_rollback_brings_back_the_layout_before_and_then_none(layouts: Layouts
     assert after_one == (2, 1)
     assert (version(layouts, NOW + 244), version(layouts, NOW + 245)) == (1, 0)
     states = [(each.state, each.decided_by) for each in layouts.proposals(PLACE)]
-    assert states == [(State.ROLLED_BACK, "bob")] * 2
+    assert states == [(ProposalState.ROLLED_BACK, "bob")] * 2
     with pytest.raises(ValueError, match="none to roll back"):
         layouts.rollback(PLACE, "bob", NOW + 300)
 
@@ -130,7 +133,7 @@ def test_in_auto_mode_a_proposal_approves_itself(layouts: Layouts) -> None:
     found = layouts.propose(PLACE, "d1", "[]", NOW + 60)
 
     assert found is not None
-    assert (found.state, found.decided_by) == (State.APPROVED, "auto")
+    assert (found.state, found.decided_by) == (ProposalState.APPROVED, "auto")
     assert version(layouts, NOW + 65) == 1
 
 
@@ -139,9 +142,9 @@ def test_features_without_a_mode_have_the_one_that_was_set(engine: Engine) -> No
     found = layouts.propose(PLACE, "d1", "[]", NOW)
 
     assert found is not None
-    assert (found.state, found.decided_by) == (State.APPROVED, "auto")
+    assert (found.state, found.decided_by) == (ProposalState.APPROVED, "auto")
     assert layouts.standings().of(PLACE).mode is Mode.AUTO
-    assert version(layouts, NOW + DELAY) == 1
+    assert version(layouts, NOW + APPROVAL_DELAY_S) == 1
 
 
 def test_a_mode_that_was_chosen_goes_before_the_one_that_was_set(engine: Engine) -> None:
@@ -150,7 +153,7 @@ def test_a_mode_that_was_chosen_goes_before_the_one_that_was_set(engine: Engine)
     found = layouts.propose(PLACE, "d1", "[]", NOW)
 
     assert found is not None
-    assert found.state is State.PROPOSED
+    assert found.state is ProposalState.PROPOSED
     assert layouts.standings().of(PLACE).mode is Mode.OBSERVE
 
 
@@ -168,11 +171,11 @@ def test_a_layout_is_measured_for_a_day_before_the_next_approves_itself(layouts:
     layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
     layouts.propose(PLACE, "d1", "[]", NOW)
     early = layouts.propose(PLACE, "d2", "[]", NOW + 3600)
-    late = layouts.propose(PLACE, "d2", "[]", NOW + DELAY + DAY)
+    late = layouts.propose(PLACE, "d2", "[]", NOW + APPROVAL_DELAY_S + DAY)
 
     assert early is not None
     assert late is not None
-    assert (early.state, late.state) == (State.PROPOSED, State.APPROVED)
+    assert (early.state, late.state) == (ProposalState.PROPOSED, ProposalState.APPROVED)
 
 
 def test_what_was_rolled_back_does_not_come_again_by_itself(layouts: Layouts) -> None:
@@ -182,7 +185,7 @@ def test_what_was_rolled_back_does_not_come_again_by_itself(layouts: Layouts) ->
     again = layouts.propose(PLACE, "d1", "[]", NOW + 9 * DAY)
 
     assert again is not None
-    assert again.state is State.ROLLED_BACK
+    assert again.state is ProposalState.ROLLED_BACK
     assert version(layouts, NOW + 10 * DAY) == 0
     layouts.approve(PLACE, 1, "ann", NOW + 10 * DAY)
     assert version(layouts, NOW + 11 * DAY) == 1
@@ -211,7 +214,7 @@ def test_a_suspended_feature_approves_nothing_by_itself(layouts: Layouts) -> Non
     found = layouts.propose(PLACE, "d1", "[]", NOW)
 
     assert found is not None
-    assert found.state is State.PROPOSED
+    assert found.state is ProposalState.PROPOSED
 
 
 def test_undecided_proposals_take_bounded_room_and_decided_ones_stay(layouts: Layouts) -> None:

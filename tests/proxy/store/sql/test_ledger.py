@@ -7,7 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from proxy.store.journal.lines import encode, frame
 from proxy.store.sql.database import open_database
 from proxy.store.sql.inserts import inserter
-from proxy.store.sql.ledger import Ledger
+from proxy.store.sql.ledger import ReceiptLedger
 from tests.fakes.ledger import ledger_of, rollups_of
 from tests.fakes.receipts import START, a_receipt, rolled_up
 
@@ -17,8 +17,8 @@ CALL, TEAM = ANSWERED.call_id, ANSWERED.team
 
 
 @pytest.fixture
-def ledger(engine: Engine, tmp_path: Path) -> Ledger:
-    return Ledger(engine, tmp_path)
+def ledger(engine: Engine, tmp_path: Path) -> ReceiptLedger:
+    return ReceiptLedger(engine, tmp_path)
 
 
 def journalled(folder: Path, *lines: bytes) -> None:
@@ -26,46 +26,48 @@ def journalled(folder: Path, *lines: bytes) -> None:
 
 
 def test_a_team_finds_its_call_with_all_attempts_and_the_prompt_it_keeps(
-    engine: Engine, ledger: Ledger
+    engine: Engine, ledger: ReceiptLedger
 ) -> None:
     inserter(engine)([ANSWERED, FAILED, a_receipt(5)])
 
     kept = [FAILED, ANSWERED]
-    assert [each.attempt for each in ledger.receipt(CALL, TEAM)] == [0, 1]
-    assert ledger.receipt(CALL, TEAM)[1] == kept[1]
+    assert [each.attempt for each in ledger.call_receipts(CALL, TEAM)] == [0, 1]
+    assert ledger.call_receipts(CALL, TEAM)[1] == kept[1]
 
 
-def test_another_team_finds_nothing(engine: Engine, ledger: Ledger, tmp_path: Path) -> None:
+def test_another_team_finds_nothing(engine: Engine, ledger: ReceiptLedger, tmp_path: Path) -> None:
     inserter(engine)([ANSWERED])
     journalled(tmp_path, encode(a_receipt(6)))
 
-    assert ledger.receipt(CALL, "team_1") == []
-    assert ledger.receipt(a_receipt(6).call_id, "team_1") == []
+    assert ledger.call_receipts(CALL, "team_1") == []
+    assert ledger.call_receipts(a_receipt(6).call_id, "team_1") == []
 
 
 def test_a_call_still_in_the_journal_is_found(
-    engine: Engine, ledger: Ledger, tmp_path: Path
+    engine: Engine, ledger: ReceiptLedger, tmp_path: Path
 ) -> None:
     inserter(engine)([FAILED])
     journalled(tmp_path, encode(FAILED), encode(ANSWERED))
 
-    assert ledger.receipt(CALL, TEAM) == [FAILED, ANSWERED]
+    assert ledger.call_receipts(CALL, TEAM) == [FAILED, ANSWERED]
 
 
 def test_with_the_database_away_the_journal_answers_for_what_it_has(
     url: str, tmp_path: Path
 ) -> None:
     never_migrated = open_database(url)
-    ledger = Ledger(never_migrated, tmp_path)
+    ledger = ReceiptLedger(never_migrated, tmp_path)
     journalled(tmp_path, encode(FAILED), encode(ANSWERED))
 
-    assert ledger.receipt(CALL, TEAM) == [FAILED, ANSWERED]
+    assert ledger.call_receipts(CALL, TEAM) == [FAILED, ANSWERED]
     with pytest.raises(SQLAlchemyError):
-        ledger.receipt("call_unheard_of", TEAM)
+        ledger.call_receipts("call_unheard_of", TEAM)
     never_migrated.dispose()
 
 
-def test_whoever_runs_the_gateway_finds_anybodys_call(engine: Engine, ledger: Ledger) -> None:
+def test_whoever_runs_the_gateway_finds_anybodys_call(
+    engine: Engine, ledger: ReceiptLedger
+) -> None:
     inserter(engine)([ANSWERED, FAILED])
 
     assert [each.attempt for each in ledger.attempts(CALL)] == [0, 1]
@@ -73,22 +75,22 @@ def test_whoever_runs_the_gateway_finds_anybodys_call(engine: Engine, ledger: Le
 
 
 def test_calls_are_counted_once_however_many_attempts_they_took(
-    engine: Engine, ledger: Ledger
+    engine: Engine, ledger: ReceiptLedger
 ) -> None:
     inserter(engine)([FAILED, ANSWERED, a_receipt(5)])
 
     assert ledger.count_calls() == 2
 
 
-def test_it_names_the_calls_it_lacks(engine: Engine, ledger: Ledger) -> None:
+def test_it_names_the_calls_it_lacks(engine: Engine, ledger: ReceiptLedger) -> None:
     inserter(engine)([FAILED, *(a_receipt(n) for n in range(10, 1000))])
     asked = [a_receipt(n).call_id for n in range(10, 1001)]
 
-    assert ledger.lacks([*asked, CALL]) == [CALL, a_receipt(1000).call_id]
+    assert ledger.missing_calls([*asked, CALL]) == [CALL, a_receipt(1000).call_id]
 
 
 def test_retention_deletes_older_calls_and_prompts_and_leaves_the_rollups(
-    engine: Engine, ledger: Ledger
+    engine: Engine, ledger: ReceiptLedger
 ) -> None:
     receipts = [a_receipt(n, prompt="{}" if n % 3 else None) for n in range(5000)]
     inserter(engine)(receipts)
@@ -100,7 +102,9 @@ def test_retention_deletes_older_calls_and_prompts_and_leaves_the_rollups(
     assert rollups_of(engine) == before == rolled_up(receipts)
 
 
-def test_retention_without_time_does_nothing_and_says_so(engine: Engine, ledger: Ledger) -> None:
+def test_retention_without_time_does_nothing_and_says_so(
+    engine: Engine, ledger: ReceiptLedger
+) -> None:
     inserter(engine)([a_receipt(1)])
 
     assert ledger.retain(START + 99, budget=0).done is False
@@ -108,7 +112,7 @@ def test_retention_without_time_does_nothing_and_says_so(engine: Engine, ledger:
 
 
 def test_attempts_that_the_ledger_has_are_told_from_those_it_lacks(
-    engine: Engine, ledger: Ledger
+    engine: Engine, ledger: ReceiptLedger
 ) -> None:
     inserter(engine)([ANSWERED, a_receipt(5)])
 

@@ -9,12 +9,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from sqlalchemy import Engine
 
 from proxy.records.receipt import Receipt
-from proxy.store.journal.journal import Bounds, Journal
+from proxy.store.journal.journal import Journal, JournalLimits
 from proxy.store.journal.lines import encode, frame
-from proxy.store.journal.segments import listed
-from proxy.store.sql.database import writing
+from proxy.store.journal.segments import list_segments
+from proxy.store.sql.database import write_transaction
 from proxy.store.sql.inserts import inserter
-from proxy.store.sql.journal_shipper import Drain
+from proxy.store.sql.journal_shipper import JournalShipper
 from tests.fakes.ledger import ledger_of, rollups_of
 from tests.fakes.receipts import a_receipt, rolled_up
 
@@ -29,14 +29,14 @@ class LifeOfALedger(RuleBasedStateMachine):
         self.engine = engine
         self.folder = folder / token_hex(4)
         self.appended: dict[str, Receipt] = {}
-        with writing(engine) as connection:
+        with write_transaction(engine) as connection:
             connection.exec_driver_sql("DELETE FROM calls")
             connection.exec_driver_sql("DELETE FROM rollups")
         self.begin()
 
     def begin(self) -> None:
-        self.journal = Journal(self.folder, bounds=Bounds(segment=2000))
-        self.drain = Drain(self.journal, inserter(self.engine), batch=3)
+        self.journal = Journal(self.folder, bounds=JournalLimits(segment=2000))
+        self.drain = JournalShipper(self.journal, inserter(self.engine), batch=3)
 
     @rule(numbers=NUMBERS)
     def append(self, numbers: list[int]) -> None:
@@ -69,10 +69,10 @@ class LifeOfALedger(RuleBasedStateMachine):
 
     @rule()
     def drain_all(self) -> None:
-        assert self.drain.sweep()
-        assert self.drain.lag == 0
+        assert self.drain.ship_all()
+        assert self.drain.lag_bytes == 0
         assert ledger_of(self.engine) == [self.appended[each] for each in sorted(self.appended)]
-        assert listed(self.folder) == [self.journal.segment]
+        assert list_segments(self.folder) == [self.journal.segment]
 
     @invariant()
     def the_rollups_are_the_sums_of_the_calls(self) -> None:

@@ -4,8 +4,8 @@ import pytest
 from sqlalchemy import Engine, func, select, update
 
 from proxy.store.sql import schema
-from proxy.store.sql.database import open_database, reading, writing
-from proxy.store.sql.outbox import Letter, Outbox
+from proxy.store.sql.database import open_database, read_transaction, write_transaction
+from proxy.store.sql.outbox import Outbox, OutboxMessage
 from slo.alert import Alert, Severity, resolved
 from tests.fakes.alerts import NOW, POISON, an_alert
 
@@ -19,8 +19,10 @@ def outbox(engine: Engine) -> Outbox:
     return Outbox(engine)
 
 
-def due(outbox: Outbox, sink: str = "slack", now: float = NOW, most: int = 100) -> list[Letter]:
-    return outbox.due(sink, now, most, LEASE)
+def due(
+    outbox: Outbox, sink: str = "slack", now: float = NOW, most: int = 100
+) -> list[OutboxMessage]:
+    return outbox.claim_due(sink, now, most, LEASE)
 
 
 def never(alert: Alert) -> None:
@@ -30,14 +32,14 @@ def never(alert: Alert) -> None:
 def test_what_was_put_is_due_once_for_each_sink_it_is_urgent_enough_for(outbox: Outbox) -> None:
     page, note = an_alert("a"), an_alert("b", severity=Severity.NOTE)
 
-    assert {each.id for each in outbox.put([page, note], BOTH, NOW)} == {page.id, note.id}
+    assert {each.id for each in outbox.add([page, note], BOTH, NOW)} == {page.id, note.id}
     assert [letter.alert for letter in due(outbox)] == [page]
     assert {letter.alert.id for letter in due(outbox, "hook")} == {page.id, note.id}
     assert due(outbox, "nobody") == []
 
 
 def test_nothing_is_due_before_its_time(outbox: Outbox) -> None:
-    outbox.put([an_alert()], TICKETS, NOW + 30)
+    outbox.add([an_alert()], TICKETS, NOW + 30)
 
     assert due(outbox, now=NOW + 29) == []
     assert len(due(outbox, now=NOW + 30)) == 1
@@ -46,21 +48,21 @@ def test_nothing_is_due_before_its_time(outbox: Outbox) -> None:
 def test_the_same_said_twice_is_news_once(outbox: Outbox) -> None:
     alert, over = an_alert(), resolved(an_alert(), NOW + 9)
 
-    assert outbox.put([alert, alert], TICKETS, NOW) == [alert]
-    assert outbox.put([alert], TICKETS, NOW) == []
-    assert outbox.put([over], TICKETS, NOW) == [over]
-    assert outbox.put([over, alert], TICKETS, NOW) == []
+    assert outbox.add([alert, alert], TICKETS, NOW) == [alert]
+    assert outbox.add([alert], TICKETS, NOW) == []
+    assert outbox.add([over], TICKETS, NOW) == [over]
+    assert outbox.add([over, alert], TICKETS, NOW) == []
 
 
 def test_any_text_is_kept(outbox: Outbox) -> None:
     alert = an_alert(POISON, title=POISON, action=POISON, facts=((POISON, POISON),))
-    outbox.put([alert], TICKETS, NOW)
+    outbox.add([alert], TICKETS, NOW)
 
     assert [letter.alert for letter in due(outbox)] == [alert]
 
 
 def test_a_letter_that_nobody_confirmed_is_due_again_after_its_lease(outbox: Outbox) -> None:
-    outbox.put([an_alert()], TICKETS, NOW)
+    outbox.add([an_alert()], TICKETS, NOW)
 
     assert len(due(outbox)) == 1
     assert due(outbox, now=NOW + LEASE - 1) == []
@@ -68,8 +70,8 @@ def test_a_letter_that_nobody_confirmed_is_due_again_after_its_lease(outbox: Out
 
 
 def test_a_letter_that_was_sent_is_not_due_unless_it_is_told_again(outbox: Outbox) -> None:
-    outbox.put([an_alert("once"), an_alert("again")], TICKETS, NOW)
-    outbox.sent(due(outbox), NOW + 1, lambda alert: 3600 if alert.subject == "again" else None)
+    outbox.add([an_alert("once"), an_alert("again")], TICKETS, NOW)
+    outbox.mark_sent(due(outbox), NOW + 1, lambda alert: 3600 if alert.subject == "again" else None)
 
     assert due(outbox, now=NOW + 3600) == []
     (letter,) = due(outbox, now=NOW + 3601)
@@ -78,8 +80,8 @@ def test_a_letter_that_was_sent_is_not_due_unless_it_is_told_again(outbox: Outbo
 
 
 def test_a_letter_that_failed_is_due_when_it_was_said(outbox: Outbox) -> None:
-    outbox.put([an_alert()], TICKETS, NOW)
-    outbox.failed(due(outbox), "it answered 500", NOW + 7)
+    outbox.add([an_alert()], TICKETS, NOW)
+    outbox.mark_failed(due(outbox), "it answered 500", NOW + 7)
 
     assert due(outbox, now=NOW + 6) == []
     (letter,) = due(outbox, now=NOW + 7)
@@ -87,42 +89,42 @@ def test_a_letter_that_failed_is_due_when_it_was_said(outbox: Outbox) -> None:
 
 
 def test_refusals_are_counted_and_a_letter_can_be_given_up(outbox: Outbox) -> None:
-    outbox.put([an_alert()], TICKETS, NOW)
-    outbox.failed(due(outbox), "it answered 400", NOW, is_refused=True)
+    outbox.add([an_alert()], TICKETS, NOW)
+    outbox.mark_failed(due(outbox), "it answered 400", NOW, is_refused=True)
     (letter,) = due(outbox)
     assert letter.tries == 1
-    outbox.failed([letter], "it answered 400", None, is_refused=True)
+    outbox.mark_failed([letter], "it answered 400", None, is_refused=True)
 
     assert due(outbox, now=NOW + 1e8) == []
-    assert [(each.tries, each.due) for each in outbox.lately(9)] == [(2, None)]
+    assert [(each.tries, each.due) for each in outbox.last_messages(9)] == [(2, None)]
 
 
 def test_an_end_is_told_after_the_beginning(outbox: Outbox) -> None:
     over = resolved(an_alert(), NOW + 60, "It moved back", 5)
-    outbox.put([an_alert()], TICKETS, NOW)
-    outbox.sent(due(outbox), NOW, never)
-    outbox.put([over], TICKETS, NOW + 60)
+    outbox.add([an_alert()], TICKETS, NOW)
+    outbox.mark_sent(due(outbox), NOW, never)
+    outbox.add([over], TICKETS, NOW + 60)
 
     assert [letter.alert for letter in due(outbox, now=NOW + 60)] == [over]
 
 
 def test_an_end_that_comes_while_the_beginning_is_told_is_not_lost(outbox: Outbox) -> None:
     over = resolved(an_alert(), NOW + 1)
-    outbox.put([an_alert()], TICKETS, NOW)
+    outbox.add([an_alert()], TICKETS, NOW)
     underway = due(outbox)
-    outbox.put([over], TICKETS, NOW + 1)
-    outbox.sent(underway, NOW + 2, never)
-    outbox.failed(underway, "late", None)
+    outbox.add([over], TICKETS, NOW + 1)
+    outbox.mark_sent(underway, NOW + 2, never)
+    outbox.mark_failed(underway, "late", None)
 
     assert [letter.alert for letter in due(outbox, now=NOW + 2)] == [over]
 
 
 def test_an_end_is_told_only_to_sinks_that_took_the_beginning(outbox: Outbox) -> None:
     over = resolved(an_alert(), NOW + 60)
-    outbox.put([an_alert()], BOTH, NOW)
-    outbox.sent(due(outbox, "hook"), NOW, never)
-    outbox.failed(due(outbox), "away", NOW + 9)
-    outbox.put([over], BOTH, NOW + 60)
+    outbox.add([an_alert()], BOTH, NOW)
+    outbox.mark_sent(due(outbox, "hook"), NOW, never)
+    outbox.mark_failed(due(outbox), "away", NOW + 9)
+    outbox.add([over], BOTH, NOW + 60)
 
     assert [letter.alert for letter in due(outbox, "hook", NOW + 60)] == [over]
     assert due(outbox, now=NOW + 1e6) == []
@@ -131,33 +133,33 @@ def test_an_end_is_told_only_to_sinks_that_took_the_beginning(outbox: Outbox) ->
 def test_nobody_is_told_of_what_ended_before_it_was_told(outbox: Outbox) -> None:
     news = [an_alert(), resolved(an_alert(), NOW + 1), resolved(an_alert("never said"), NOW)]
 
-    assert len(outbox.put(news, TICKETS, NOW)) == 3
+    assert len(outbox.add(news, TICKETS, NOW)) == 3
     assert due(outbox, now=NOW + 1e6) == []
 
 
 def test_an_end_while_the_beginning_is_refused_is_told_nobody(outbox: Outbox) -> None:
-    outbox.put([an_alert()], TICKETS, NOW)
+    outbox.add([an_alert()], TICKETS, NOW)
     underway = due(outbox)
-    outbox.put([resolved(an_alert(), NOW + 1)], TICKETS, NOW + 1)
-    outbox.failed(underway, "it answered 400", NOW + 9, is_refused=True)
+    outbox.add([resolved(an_alert(), NOW + 1)], TICKETS, NOW + 1)
+    outbox.mark_failed(underway, "it answered 400", NOW + 9, is_refused=True)
 
     assert due(outbox, now=NOW + 1e6) == []
 
 
 def test_an_end_reaches_sinks_that_the_process_that_tells_it_does_not_know(outbox: Outbox) -> None:
     over = resolved(an_alert(), NOW + 1)
-    outbox.put([an_alert()], TICKETS, NOW)
-    outbox.sent(due(outbox), NOW, never)
-    outbox.put([over], {}, NOW + 1)
+    outbox.add([an_alert()], TICKETS, NOW)
+    outbox.mark_sent(due(outbox), NOW, never)
+    outbox.add([over], {}, NOW + 1)
     (letter,) = due(outbox, now=NOW + 1)
-    outbox.sent([letter], NOW + 1, never)
+    outbox.mark_sent([letter], NOW + 1, never)
 
     assert letter.alert == over
     assert due(outbox, now=NOW + 1e8) == []
 
 
 def test_processes_that_look_at_once_share_what_is_due(url: str, outbox: Outbox) -> None:
-    outbox.put([an_alert(f"s{n}") for n in range(40)], TICKETS, NOW)
+    outbox.add([an_alert(f"s{n}") for n in range(40)], TICKETS, NOW)
 
     def take(_: int) -> list[str]:
         own = open_database(url)
@@ -177,7 +179,7 @@ def test_processes_that_put_the_same_at_once_tell_it_once(url: str, outbox: Outb
 
     def put(turn: int) -> int:
         own = open_database(url)
-        news = Outbox(own).put(alerts[:: 1 if turn % 2 else -1], TICKETS, NOW)
+        news = Outbox(own).add(alerts[:: 1 if turn % 2 else -1], TICKETS, NOW)
         own.dispose()
         return len(news)
 
@@ -187,8 +189,8 @@ def test_processes_that_put_the_same_at_once_tell_it_once(url: str, outbox: Outb
 
 
 def test_no_more_is_given_than_was_asked_for_the_longest_due_first(outbox: Outbox) -> None:
-    outbox.put([an_alert("late")], TICKETS, NOW - 1)
-    outbox.put([an_alert("early")], TICKETS, NOW - 9)
+    outbox.add([an_alert("late")], TICKETS, NOW - 1)
+    outbox.add([an_alert("early")], TICKETS, NOW - 9)
 
     assert [each.alert.subject for each in due(outbox, most=1)] == ["early"]
     assert [each.alert.subject for each in due(outbox, most=9)] == ["late"]
@@ -196,36 +198,36 @@ def test_no_more_is_given_than_was_asked_for_the_longest_due_first(outbox: Outbo
 
 def test_what_comes_to_its_own_end_is_told_as_it_ended_then(outbox: Outbox) -> None:
     ends = an_alert("month", expires=NOW + 10)
-    outbox.put([ends, an_alert("open")], TICKETS, NOW)
+    outbox.add([ends, an_alert("open")], TICKETS, NOW)
 
     assert outbox.expire(NOW + 9) == []
     assert outbox.expire(NOW + 60) == [resolved(ends, NOW + 10)]
-    outbox.put(outbox.expire(NOW + 60), TICKETS, NOW + 60)
+    outbox.add(outbox.expire(NOW + 60), TICKETS, NOW + 60)
     assert outbox.expire(NOW + 60) == []
 
 
 def test_of_some_alerts_those_are_known_that_ended(outbox: Outbox) -> None:
     alerts = [an_alert("open"), an_alert("over"), an_alert("never said")]
-    outbox.put([*alerts[:2], resolved(alerts[1], NOW)], TICKETS, NOW)
+    outbox.add([*alerts[:2], resolved(alerts[1], NOW)], TICKETS, NOW)
 
-    assert outbox.ended(alert.id for alert in alerts) == {alerts[1].id}
-    assert outbox.ended([]) == set()
+    assert outbox.ended_ids(alert.id for alert in alerts) == {alerts[1].id}
+    assert outbox.ended_ids([]) == set()
 
 
 def test_what_a_newer_version_wrote_is_left_to_it(outbox: Outbox, engine: Engine) -> None:
-    outbox.put([an_alert("new", expires=NOW), an_alert("old", expires=NOW)], TICKETS, NOW)
+    outbox.add([an_alert("new", expires=NOW), an_alert("old", expires=NOW)], TICKETS, NOW)
     unread = update(schema.alerts).where(schema.alerts.c.id == an_alert("new").id)
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.execute(unread.values(text='{"severity":"doom"}'))
 
     assert [letter.alert.subject for letter in due(outbox)] == ["old"]
-    assert [alert.subject for alert in outbox.open(9)] == ["old"]
+    assert [alert.subject for alert in outbox.open_alerts(9)] == ["old"]
     assert [alert.subject for alert in outbox.expire(NOW)] == ["old"]
 
 
 def test_what_ended_long_ago_is_forgotten(outbox: Outbox, engine: Engine) -> None:
     old = resolved(an_alert("old"), NOW)
-    outbox.put([old, an_alert("open"), resolved(an_alert("new"), NOW + 99)], TICKETS, NOW)
+    outbox.add([old, an_alert("open"), resolved(an_alert("new"), NOW + 99)], TICKETS, NOW)
 
     assert outbox.retain(NOW + 50) == 1
     assert outbox.retain(NOW + 50) == 0
@@ -233,32 +235,32 @@ def test_what_ended_long_ago_is_forgotten(outbox: Outbox, engine: Engine) -> Non
 
 
 def test_much_that_ended_long_ago_is_forgotten_step_by_step(outbox: Outbox) -> None:
-    outbox.put([resolved(an_alert(f"s{n}"), NOW) for n in range(501)], {}, NOW)
+    outbox.add([resolved(an_alert(f"s{n}"), NOW) for n in range(501)], {}, NOW)
 
     assert outbox.retain(NOW + 50) == 501
 
 
 def test_a_flood_takes_bounded_room_and_what_ended_goes_first(engine: Engine) -> None:
     outbox = Outbox(engine, most=3)
-    outbox.put([an_alert("older", began=NOW - 99), an_alert("open")], TICKETS, NOW)
+    outbox.add([an_alert("older", began=NOW - 99), an_alert("open")], TICKETS, NOW)
     for n in range(5):
-        outbox.put([resolved(an_alert(f"s{n}", began=NOW + n), NOW + n)], TICKETS, NOW)
+        outbox.add([resolved(an_alert(f"s{n}", began=NOW + n), NOW + n)], TICKETS, NOW)
 
-    assert {alert.subject for alert in outbox.open(9)} == {"older", "open"}
+    assert {alert.subject for alert in outbox.open_alerts(9)} == {"older", "open"}
     assert rows(engine) == (3, 2)
-    outbox.put([an_alert(f"o{n}", began=NOW + n) for n in range(5)], TICKETS, NOW)
-    assert {alert.subject for alert in outbox.open(9)} == {"o2", "o3", "o4"}
+    outbox.add([an_alert(f"o{n}", began=NOW + n) for n in range(5)], TICKETS, NOW)
+    assert {alert.subject for alert in outbox.open_alerts(9)} == {"o2", "o3", "o4"}
 
 
 def test_what_is_open_and_what_was_told_is_shown_the_newest_first(outbox: Outbox) -> None:
-    outbox.put([an_alert("a"), an_alert("b", began=NOW + 5)], BOTH, NOW)
-    outbox.put([resolved(an_alert("c"), NOW)], TICKETS, NOW)
-    assert [alert.subject for alert in outbox.open(9)] == ["b", "a"]
-    assert outbox.lately(9) == []
+    outbox.add([an_alert("a"), an_alert("b", began=NOW + 5)], BOTH, NOW)
+    outbox.add([resolved(an_alert("c"), NOW)], TICKETS, NOW)
+    assert [alert.subject for alert in outbox.open_alerts(9)] == ["b", "a"]
+    assert outbox.last_messages(9) == []
 
-    outbox.sent(due(outbox), NOW, never)
-    outbox.failed(due(outbox, "hook"), "away", NOW + 9)
-    assert [(each.alert.subject, each.sink, each.why) for each in outbox.lately(3)] == [
+    outbox.mark_sent(due(outbox), NOW, never)
+    outbox.mark_failed(due(outbox, "hook"), "away", NOW + 9)
+    assert [(each.alert.subject, each.sink, each.why) for each in outbox.last_messages(3)] == [
         ("b", "hook", "away"),
         ("a", "hook", "away"),
         ("b", "slack", ""),
@@ -266,7 +268,7 @@ def test_what_is_open_and_what_was_told_is_shown_the_newest_first(outbox: Outbox
 
 
 def rows(engine: Engine) -> tuple[int, int]:
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         alerts = connection.execute(select(func.count()).select_from(schema.alerts))
         letters = connection.execute(select(func.count()).select_from(schema.outbox))
         return alerts.scalar_one(), letters.scalar_one()

@@ -5,7 +5,7 @@ from sqlalchemy import Engine, select
 
 from proxy.prefix.breakpoints.plan import SEVERAL, Arm, Plan, Policy, merged
 from proxy.store.sql import schema
-from proxy.store.sql.database import open_database, reading
+from proxy.store.sql.database import open_database, read_transaction
 from proxy.store.sql.plans import Plans
 
 NOW = 1_790_000_000.0
@@ -29,7 +29,7 @@ def grow(plans: Plans, plan: Plan, now: float = NOW, name: str = ID) -> Plan:
 
 
 def used(engine: Engine) -> list[int]:
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         return list(connection.execute(select(schema.plans.c.used)).scalars())
 
 

@@ -6,9 +6,9 @@ from sqlalchemy import Connection, Engine, event
 
 from proxy.records.feature_mode import Mode, Place, Standing
 from proxy.store.sql import layout_rows as rows
-from proxy.store.sql.database import writing
+from proxy.store.sql.database import write_transaction
 from proxy.store.sql.layouts import Layouts
-from proxy.store.sql.row_lock import DELAY, Hold
+from proxy.store.sql.row_lock import APPROVAL_DELAY_S, LockedSettings
 
 NOW = 1_790_000_000.0
 DAY = 86_400.0
@@ -17,17 +17,17 @@ PLACE = Place("team_1", "support", "claude")
 
 @pytest.fixture
 def connection(engine: Engine) -> Iterator[Connection]:
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         yield connection
 
 
-def held(connection: Connection, place: Place = PLACE, mode: Mode = Mode.OBSERVE) -> Hold:
-    return Hold(connection, place, mode)
+def held(connection: Connection, place: Place = PLACE, mode: Mode = Mode.OBSERVE) -> LockedSettings:
+    return LockedSettings(connection, place, mode)
 
 
 def proposed(connection: Connection, *digests: str) -> None:
     for digest in digests:
-        rows.proposed(connection, PLACE, digest, "[]", 0)
+        rows.ensure_proposal(connection, PLACE, digest, "[]", 0)
 
 
 def test_a_place_nobody_decided_about_goes_by_the_mode_that_was_set(connection) -> None:
@@ -56,7 +56,11 @@ def test_what_is_decided_is_known_to_whoever_decides_next(connection) -> None:
     back = hold.rollback("cid", NOW + 120)
 
     assert (first.version, first.former, first.mode) == (1, 0, Mode.APPLY)
-    assert (second.version, second.former, second.active_from) == (2, 1, NOW + 60 + DELAY)
+    assert (second.version, second.former, second.active_from) == (
+        2,
+        1,
+        NOW + 60 + APPROVAL_DELAY_S,
+    )
     assert (back.version, back.former, back.changed_by) == (1, 2, "cid")
     assert hold.standing == back == held(connection).standing
 
@@ -66,8 +70,8 @@ def test_a_layout_is_measured_for_a_day_before_the_place_is_open_to_another(conn
     hold = held(connection, mode=Mode.AUTO)
     hold.approve(1, "ann", NOW)
 
-    assert not hold.is_open(NOW + DELAY + DAY - 1)
-    assert hold.is_open(NOW + DELAY + DAY)
+    assert not hold.is_open(NOW + APPROVAL_DELAY_S + DAY - 1)
+    assert hold.is_open(NOW + APPROVAL_DELAY_S + DAY)
 
 
 def test_what_is_not_there_is_neither_approved_nor_rolled_back(connection) -> None:
@@ -96,7 +100,7 @@ def test_every_decision_locks_its_place_once(engine: Engine) -> None:
 
 def test_those_who_decide_at_once_take_turns(engine: Engine) -> None:
     def decide(n: int) -> None:
-        with writing(engine) as connection:
+        with write_transaction(engine) as connection:
             hold = held(connection)
             hold.decide("ann", NOW, version=hold.own.version + 1)
 

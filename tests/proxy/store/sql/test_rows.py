@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from proxy.records.receipt import Outcome, Receipt
 from proxy.store.sql import schema
-from proxy.store.sql.rows import COLUMNS, receipt, row
+from proxy.store.sql.rows import COLUMNS, receipt_from_row, row_from_receipt
 from slo.usage import Usage
 from tests.fakes.receipts import a_receipt
 
@@ -58,7 +58,7 @@ RECEIPTS = st.builds(
 
 @given(RECEIPTS)
 def test_a_receipt_comes_back_from_its_row(before: Receipt) -> None:
-    after = receipt(row(before), before.prompt)
+    after = receipt_from_row(row_from_receipt(before), before.prompt)
 
     assert after.started == pytest.approx(before.started, abs=1e-6)
     assert _timeless(after) == _timeless(before)
@@ -74,11 +74,11 @@ def _timeless(some: Receipt) -> dict[str, object]:
 
 
 def test_a_row_has_a_value_for_every_column() -> None:
-    assert len(row(a_receipt())) == len(COLUMNS) == len(schema.calls.columns)
+    assert len(row_from_receipt(a_receipt())) == len(COLUMNS) == len(schema.calls.columns)
 
 
 def test_what_planning_does_not_say_is_null() -> None:
-    said = dict(zip(COLUMNS, row(a_receipt()), strict=True))
+    said = dict(zip(COLUMNS, row_from_receipt(a_receipt()), strict=True))
 
     assert {said[name] for name in ("conversation", "arm", "layout", "miss", "miss_detail")} == {
         None
@@ -103,4 +103,4 @@ def test_the_buckets_stand_in_the_order_of_usage() -> None:
 )
 def test_a_number_no_call_can_reach_is_refused(absurd: dict[str, Any]) -> None:
     with pytest.raises(OverflowError):
-        row(a_receipt(**absurd))
+        row_from_receipt(a_receipt(**absurd))

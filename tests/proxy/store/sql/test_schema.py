@@ -6,11 +6,11 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine, create_engine
 
 from proxy.store.sql import schema
-from proxy.store.sql.database import reading
+from proxy.store.sql.database import read_transaction
 
 
 def test_the_migrations_end_in_the_schema(engine: Engine) -> None:
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         context = MigrationContext.configure(connection)
         differences = compare_metadata(context, schema.metadata)
 

@@ -6,10 +6,10 @@ from sqlalchemy import Engine, update
 
 from proxy.records.feature_mode import Mode, Place
 from proxy.store.sql import schema
-from proxy.store.sql.database import writing
-from proxy.store.sql.layout_rows import UNKNOWN_MODE, write
+from proxy.store.sql.database import write_transaction
+from proxy.store.sql.layout_rows import UNKNOWN_MODE, write_settings
 from proxy.store.sql.layouts import Layouts
-from proxy.store.sql.settings_cache import Noticeboard
+from proxy.store.sql.settings_cache import LayoutSettingsCache
 from proxy.store.store import Store
 
 NOW = 1_790_000_000.0
@@ -19,7 +19,7 @@ PLACE = Place("team_1", "support")
 def test_what_holds_at_the_start_is_known_and_a_change_is_noticed(engine: Engine) -> None:
     layouts = Layouts(engine)
     layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
-    board = Noticeboard(layouts, every=60)
+    board = LayoutSettingsCache(layouts, every=60)
     board.start()
     first = board.standings
     layouts.switch(PLACE, Mode.OFF, "ann", NOW)
@@ -36,7 +36,7 @@ def test_what_holds_at_the_start_is_known_and_a_change_is_noticed(engine: Engine
 def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
     layouts = Layouts(engine)
     layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
-    board = Noticeboard(layouts)
+    board = LayoutSettingsCache(layouts)
     board.refresh()
     rename(engine, "meta", "away")
     for _ in range(2):
@@ -66,17 +66,17 @@ def test_what_one_process_decides_another_hears_of_before_it_holds(tmp_path: Pat
 
 
 def rename(engine: Engine, table: str, name: str) -> None:
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {name}")
 
 
 def test_with_a_mode_of_a_later_version_the_last_known_holds(engine: Engine) -> None:
     layouts = Layouts(engine)
-    board = Noticeboard(layouts)
+    board = LayoutSettingsCache(layouts)
     layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
     board.refresh()
-    with writing(engine) as connection:
-        write(connection, PLACE, changed_by="bob")
+    with write_transaction(engine) as connection:
+        write_settings(connection, PLACE, changed_by="bob")
         connection.execute(update(schema.features).values(mode="of tomorrow"))
     board.refresh()
 
@@ -92,9 +92,9 @@ def test_a_row_that_cannot_be_read_is_told_with_its_mend_and_stops_nothing(
     family = Place(PLACE.team, PLACE.feature, "gpt")
     layouts.propose(family, "digest", "{broken", NOW)
     layouts.approve(family, 1, "ann", NOW)
-    with writing(engine) as connection:
-        write(connection, PLACE, mode="bold")
-    board = Noticeboard(layouts, every=60)
+    with write_transaction(engine) as connection:
+        write_settings(connection, PLACE, mode="bold")
+    board = LayoutSettingsCache(layouts, every=60)
     board.start()
     board.close()
 

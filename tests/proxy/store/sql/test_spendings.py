@@ -6,7 +6,7 @@ import pytest
 from proxy.records.receipt import Outcome
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.inserts import inserter
-from proxy.store.sql.spendings import Listed, Spending, Spendings, ended_at
+from proxy.store.sql.spendings import NamedSpendings, Spending, Spendings, ended_at
 from proxy.store.sql.teams import Teams
 from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt
@@ -54,8 +54,8 @@ def test_what_has_no_known_price_costs_nothing(engine):
     team = Teams(engine).create("acme", now=START).id
     inserter(engine)([a_receipt(0, team=team, cost_nanos=None, list_nanos=None)])
 
-    assert Spendings(engine).of("key", DAY, DAY + 86_400)["key_0"].nanos == 0
-    assert Spendings(engine).of_calls("user", DAY, DAY + 86_400).by["5f" * 16].nanos == 0
+    assert Spendings(engine).from_rollups("key", DAY, DAY + 86_400)["key_0"].nanos == 0
+    assert Spendings(engine).from_receipts("user", DAY, DAY + 86_400).by["5f" * 16].nanos == 0
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_what_has_no_known_price_costs_nothing(engine):
     ],
 )
 def test_receipts_know_requests_and_users_too(spendings, scope, found):
-    assert spendings.of_calls(scope, DAY, DAY + 86_400) == Listed(found, is_whole=True)
+    assert spendings.of_calls(scope, DAY, DAY + 86_400) == NamedSpendings(found, is_whole=True)
 
 
 def test_receipts_are_told_to_the_millisecond(spendings):
     assert spendings.of_calls("key", START, START + 0.999).by["k"].requests == 1
     assert spendings.of_calls("key", START + 1, START + 3).by == {"k": Spending(3, 30, 2)}
-    assert spendings.of_calls("key", START + 60, START + 120) == Listed({}, is_whole=True)
+    assert spendings.of_calls("key", START + 60, START + 120) == NamedSpendings({}, is_whole=True)
 
 
 def test_a_request_is_a_call_that_was_sent_however_many_attempts_it_took(engine):
@@ -90,15 +90,15 @@ def test_a_request_is_a_call_that_was_sent_however_many_attempts_it_took(engine)
         ]
     )
 
-    assert Spendings(engine).of_calls("key", DAY, DAY + 86_400).by["key_0"].requests == 2
+    assert Spendings(engine).from_receipts("key", DAY, DAY + 86_400).by["key_0"].requests == 2
 
 
 def test_of_more_receipts_than_one_question_reads_the_first_are_told_and_that_there_are_more(
     spendings, engine
 ):
-    few = Spendings(engine, most_calls=3).of_calls("key", DAY, DAY + 86_400)
+    few = Spendings(engine, most_calls=3).from_receipts("key", DAY, DAY + 86_400)
 
-    assert few == Listed({"k": Spending(3, 45, 3)}, is_whole=False)
+    assert few == NamedSpendings({"k": Spending(3, 45, 3)}, is_whole=False)
 
 
 @pytest.mark.parametrize(("before", "nanos"), [(START + 2.5, 1), (START + 2.500001, 1 + 2)])
@@ -131,5 +131,5 @@ def test_what_was_used_before_an_end_is_told_of_one_moment(engine):
     team = Teams(engine).create("acme", now=START).id
     inserter(engine)([a_receipt(0, team=team, cost_nanos=5)])
 
-    assert Overtaken(engine).of("key", DAY, DAY + 86_400, START + 2)["key_0"].nanos == 5
-    assert Spendings(engine).of("key", DAY, DAY + 86_400)["key_0"].nanos == 12
+    assert Overtaken(engine).from_rollups("key", DAY, DAY + 86_400, START + 2)["key_0"].nanos == 5
+    assert Spendings(engine).from_rollups("key", DAY, DAY + 86_400)["key_0"].nanos == 12

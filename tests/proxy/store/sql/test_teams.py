@@ -2,7 +2,7 @@ import pytest
 from sqlalchemy import Engine
 
 from proxy.store.sql import schema
-from proxy.store.sql.database import reading
+from proxy.store.sql.database import read_transaction
 from proxy.store.sql.teams import KEY_LENGTH, Teams, token_hash
 
 NOW = 1_790_000_000.25
@@ -35,7 +35,7 @@ def test_a_keys_secret_is_told_once_and_stored_nowhere(engine: Engine, teams: Te
     assert len(secret) == KEY_LENGTH == 43
     assert key.hint == secret[-4:]
     assert teams.keys(team.id) == [key]
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         row = connection.execute(schema.keys.select()).one()
     assert bytes(row.hash) == token_hash(secret)
     assert secret[3:-4] not in str(row)

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from proxy.calls.route_health import Lanes
 from proxy.configuration import Snapshot
-from proxy.services.objectives.level_health import LaneFigures, LaneNews
+from proxy.services.objectives.route_alerts import LaneFigures, LaneNews
 from slo.alert import Alert
 from slo.promises.file import Promises
 from tests.fakes.desk import catalog, route

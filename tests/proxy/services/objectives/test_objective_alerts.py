@@ -1,0 +1,225 @@
+"""What people are told of objectives: each thing once when it begins, and once when it ends."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.services.objectives.judge import Judge
+from proxy.services.objectives.objective_alerts import News
+from proxy.services.objectives.objective_state import Track, track
+from slo.alert import Severity
+from slo.controller.moves import Move
+from slo.controller.standing import Standing, State
+from slo.objective import BurnAlert, Enforce, Metric
+from tests.fakes.replicas_steered import START, objective
+
+TRACK = track(objective(alerts=(BurnAlert(burn=6.0, over=1800.0),)))
+FLOOR = track(
+    objective(name="floor", metric=Metric.CACHE, target=0.7, under=None, enforce=Enforce.ALERT)
+)
+
+
+def move(after: State, level: int = 0, at: float = START, before: int = 0) -> Move:
+    return Move(
+        before=State.HEALTHY, after=after, level_before=before, level=level, at=at, reason="why"
+    )
+
+
+class Story:
+    """News of one objective as its counts go on."""
+
+    def __init__(self, about: Track = TRACK) -> None:
+        self.track = about
+        self.news = News()
+        self.judge = Judge([about])
+        self.now = START
+        self.cost = 0
+
+    def goes_on(self, seconds: float, good: int = 0, bad: int = 0) -> list[Any]:
+        """Each ten seconds so many calls; what is told meanwhile."""
+        told = []
+        for _ in range(int(seconds // 10)):
+            self.now += 10.0
+            self.judge.count({(self.track.arm(0), int(self.now // 10)): (good, bad)})
+            self.cost += bad
+            told += self.news.judged(
+                [self.track], self.judge, {self.track.name: self.cost}, self.now
+            )
+        return told
+
+
+def test_a_budget_that_burns_is_told_once_and_once_that_it_is_over():
+    story = Story()
+    assert story.goes_on(60, good=10) == []
+    (began,) = story.goes_on(600, good=1, bad=9)
+    (ended,) = story.goes_on(1800, good=100)
+
+    assert (began.kind, began.severity, began.subject) == ("burn", Severity.PAGE, "chat-ttft")
+    assert began.is_open
+    assert (ended.id, ended.ended) == (began.id, pytest.approx(story.now, abs=1800))
+    assert ended.cost_nanos
+    assert "too fast" in began.title
+
+
+def test_what_burns_again_is_another_alert():
+    story = Story()
+    first = story.goes_on(600, bad=9)
+    story.goes_on(3600, good=100)
+    again = story.goes_on(600, bad=999)
+
+    assert len({alert.id for alert in (*first, *again)}) == 2
+
+
+def test_what_is_only_observed_is_told_nobody():
+    story = Story(track(objective(enforce=Enforce.OBSERVE)))
+
+    assert story.goes_on(600, bad=9) == []
+    assert story.news.moved(story.track, move(State.DEGRADED, 1), 0) == []
+
+
+def test_a_floor_that_is_missed_is_told_until_it_is_well_above():
+    story = Story(FLOOR)
+    (began,) = story.goes_on(600, good=10_000, bad=90_000)
+    (ended,) = story.goes_on(1200, good=95_000, bad=5_000)
+
+    assert (began.kind, ended.id) == ("floor", began.id)
+    assert "floor" in began.title
+    assert dict(began.facts)["floor"] == "70 %"
+
+
+def test_a_move_is_told_with_what_is_done_and_how_to_undo_it():
+    (told,) = News().moved(TRACK, move(State.DEGRADED, 2), 0)
+
+    assert told.title == "chat-ttft is degraded, on rung 2: small"
+    assert told.action == "New conversations go to small, but for those that try."
+    assert "objectives pin chat-ttft 0" in told.mend
+    assert told.severity is Severity.TICKET
+
+
+def test_a_move_that_is_not_enforced_is_a_note():
+    (told,) = News().moved(track(objective(enforce=Enforce.ALERT)), move(State.DEGRADED, 1), 0)
+
+    assert told.severity is Severity.NOTE
+    assert told.action.startswith("Nothing")
+
+
+def test_moves_on_one_level_are_one_alert_that_ends_with_how_many_were_moved():
+    news = News()
+    told = [
+        *news.moved(TRACK, move(State.DEGRADED, 1), 10),
+        *news.moved(TRACK, move(State.RECOVERING, 1, START + 200, before=1), 20),
+        *news.moved(TRACK, move(State.DEGRADED, 1, START + 300, before=1), 25),
+        *news.moved(TRACK, move(State.HEALTHY, 0, START + 900, before=1), 35),
+    ]
+
+    assert len({alert.id for alert in told}) == 1
+    assert [alert.is_open for alert in told] == [True, False]
+    assert told[-1].action == "25 calls moved here; new ones go where they ask to."
+    assert news.moved(TRACK, move(State.HEALTHY), 35) == []
+
+
+def test_a_move_to_another_level_ends_what_was_told_and_is_told_anew():
+    news = News()
+    news.moved(TRACK, move(State.DEGRADED, 1), 0)
+
+    ended, begun = news.moved(TRACK, move(State.DEGRADED, 2, START + 200, before=1), 5)
+
+    assert ended.action == "It went on: degraded, rung 2."
+    assert begun.title == "chat-ttft is degraded, on rung 2: small"
+    assert (ended.is_open, begun.is_open) == (False, True)
+    assert ended.id != begun.id
+
+
+def test_a_pin_to_what_is_asked_for_is_told():
+    (told,) = News().moved(TRACK, move(State.PINNED, 0), 0)
+
+    assert told.title == "chat-ttft is pinned"
+    assert told.action == "New conversations go where they ask to."
+
+
+def test_another_process_goes_on_with_what_was_told():
+    story, heir = Story(), Story()
+    (burnt,) = story.goes_on(600, bad=9)
+    (moved,) = story.news.moved(TRACK, move(State.DEGRADED, 1), 0)
+    heir.now = story.now
+    heir.news.resume([TRACK], [burnt, moved], (), heir.now)
+    heir.judge.standings = {TRACK.name: Standing(state=State.DEGRADED, level=1, since=START)}
+
+    assert heir.goes_on(140, good=10) == []  # nothing is known yet of the time before
+    (over,) = heir.goes_on(60, good=10)
+    assert (over.id, over.is_open) == (burnt.id, False)
+    (healthy,) = heir.news.moved(TRACK, move(State.HEALTHY, 0, heir.now), 3)
+    assert (healthy.id, healthy.is_open) == (moved.id, False)
+
+
+def test_what_a_process_told_itself_holds_until_it_is_known_to_have_ended():
+    story = Story()
+    (burnt,) = story.goes_on(600, bad=9)
+
+    assert story.news.resume([TRACK], [], (), story.now) == []
+    assert story.news.open == [burnt.id]
+    assert story.goes_on(60, bad=9) == []  # it is not told again
+    assert story.news.resume([TRACK], [], {burnt.id}, story.now) == []
+    assert story.news.open == []
+
+
+def test_of_what_several_processes_told_the_oldest_goes_on_and_the_others_end():
+    older, newer = (News().moved(TRACK, move(State.DEGRADED, 1, START + n), 0)[0] for n in (0, 9))
+
+    (over,) = News().resume([TRACK], [newer, older], (), START + 60)
+    assert (over.id, over.ended, over.action) == (
+        newer.id,
+        START + 60,
+        "It goes on as another alert.",
+    )
+
+
+def test_a_move_that_nobody_ended_ends_when_all_is_well():
+    story = Story()
+    (moved,) = story.news.moved(TRACK, move(State.DEGRADED, 1), 0)
+    anew = Story()
+    anew.news.resume([TRACK], [moved], (), anew.now)
+    anew.judge.standings = {TRACK.name: Standing(since=START)}
+    (ended,) = anew.goes_on(30, good=1)
+
+    assert (ended.id, ended.is_open) == (moved.id, False)
+
+
+def test_others_alerts_are_none_of_ours():
+    story = Story()
+    (burnt,) = story.goes_on(600, bad=9)
+    heir = News()
+    heir.resume([FLOOR], [burnt], (), story.now)
+
+    assert heir._open == {}
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([10, 60, 600, 1800]), st.integers(0, 50), st.integers(0, 50)),
+        max_size=6,
+    ),
+    st.sampled_from([TRACK, FLOOR]),
+)
+def test_whatever_happens_each_alert_begins_once_and_ends_once(phases, about):
+    story, told = Story(about), []
+    for seconds, good, bad in phases:
+        told += story.goes_on(seconds, good * 1000, bad * 1000)
+
+    begun = [alert.id for alert in told if alert.is_open]
+    ended = [alert.id for alert in told if not alert.is_open]
+    assert len(set(begun)) == len(begun)
+    assert len(set(ended)) == len(ended)
+    assert set(ended) <= set(begun)
+    assert len(begun) - len(ended) == len(story.news._open)
+
+
+def test_a_gateway_that_is_a_minute_old_says_nothing_of_three_days():
+    story = Story()
+    told = story.goes_on(900, bad=9)
+
+    assert told
+    assert not any(alert.title.endswith((" over 6 h", " over 3 d")) for alert in told)
