@@ -12,10 +12,10 @@ from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from dashboards import words
+from dashboards import formatting
 from dashboards.board import Counter, Moved, Notice, Promise, Stay, Told
 
-#: What templates call of ``words``.
+#: What templates call of ``formatting``.
 _WORDS: Final = (
     *("clock", "ending", "feature", "machine", "money", "paid"),
     *("rung", "share", "span", "standing", "used", "whose"),
@@ -76,6 +76,6 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     for name in _WORDS:
-        made.filters[name] = getattr(words, name)
+        made.filters[name] = getattr(formatting, name)
     made.globals["home"] = HOME
     return made

@@ -12,7 +12,7 @@ from proxy.configuration import Prepare
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.alert import Alert
-from slo.promises.file import Promises
+from slo.policies.file import Policies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Surroundings:
     """
 
     settings: Settings
-    promises: Promises
+    promises: Policies
     catalog: Catalog
     opened: Store
     estimator: Estimator

@@ -17,9 +17,9 @@ from proxy.catalog.load import load
 from proxy.catalog.problems import BadCatalog
 from proxy.catalog.source import decoded, parse
 from proxy.settings import Settings, upstream_keys
-from slo.promises.file import Promises, models, read
-from slo.promises.table import BadPromises, Mistake, Place, mistake
-from slo.rungs import WORDS
+from slo.ladder_levels import RESERVED_LEVELS
+from slo.policies.file import Policies, models, read
+from slo.policies.table import InvalidPolicies, LocatedValue, PolicyMistake, make_mistake
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """
 
     catalog: Catalog
-    policies: Promises
+    policies: Policies
     upstreams_with_keys: Collection[str] = ()
 
 
@@ -63,7 +63,7 @@ def read_catalog(settings: Settings) -> Catalog:
     return known.passing_to(upstreams_with_keys(known) if settings.pass_unlisted_models else ())
 
 
-def read_policies(settings: Settings, known: Catalog | None = None) -> Promises:
+def read_policies(settings: Settings, known: Catalog | None = None) -> Policies:
     """The policies of the file that the settings name; empty ones where they name none.
 
     Args:
@@ -71,22 +71,22 @@ def read_policies(settings: Settings, known: Catalog | None = None) -> Promises:
         known: The models that calls may be rerouted to; None for whichever the file names.
 
     Raises:
-        BadPromises: With every mistake found.
+        InvalidPolicies: With every mistake found.
         OSError: If the file cannot be read.
     """
     if settings.promises is None:
-        return Promises()
+        return Policies()
     raw, file = settings.promises.read_bytes(), str(settings.promises)
     try:
         top = parse(decoded(raw, file), file)
     except BadCatalog as bad:
-        raise BadPromises(
-            Mistake(file=each.file, line=each.line, where="", what=each.what, mend=each.mend)
+        raise InvalidPolicies(
+            PolicyMistake(file=each.file, line=each.line, where="", what=each.what, fix=each.mend)
             for each in bad.problems
         ) from None
     found = read(top)
     if known is not None and (unknown := list(_unknown_models(top, known))):
-        raise BadPromises(unknown)
+        raise InvalidPolicies(unknown)
     return found
 
 
@@ -95,7 +95,7 @@ def read_snapshot(settings: Settings) -> Snapshot:
 
     Raises:
         BadCatalog: With every problem found.
-        BadPromises: With every mistake found.
+        InvalidPolicies: With every mistake found.
         OSError: If a file cannot be read.
     """
     known = read_catalog(settings)
@@ -110,12 +110,14 @@ def upstreams_with_keys(known: Catalog) -> frozenset[str]:
     )
 
 
-def _unknown_models(top: Place, known: Catalog) -> Iterator[Mistake]:
+def _unknown_models(top: LocatedValue, known: Catalog) -> Iterator[PolicyMistake]:
     """A mistake for each model that policies name and the catalog lacks."""
     for where, place in models(top):
         name = place.value
         if known.find(name) is None:
-            others = known.models if where.startswith("ceilings.") else [*known.models, *WORDS]
+            others = (
+                known.models if where.startswith("ceilings.") else [*known.models, *RESERVED_LEVELS]
+            )
             close = get_close_matches(name, others, n=1)
             mend = f"did you mean {close[0]}?" if close else _UNKNOWN
-            yield mistake(place, where, f"names {name}, which the catalog has not", mend)
+            yield make_mistake(place, where, f"names {name}, which the catalog has not", mend)

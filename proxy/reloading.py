@@ -25,7 +25,7 @@ from proxy.catalog.problems import BadCatalog, report
 from proxy.configuration import Prepare, Refused, Snapshot, read_snapshot
 from proxy.records.amounts import quantity
 from proxy.settings import Settings
-from slo.promises.table import BadPromises
+from slo.policies.table import InvalidPolicies
 
 _log = logging.getLogger("thriftgate.reload")
 
@@ -94,7 +94,7 @@ class Reloader(Collector):
         try:
             snapshot = await asyncio.to_thread(read_snapshot, self._settings)
             commits = [await prepare(snapshot) for prepare in self._rooms]
-        except (BadCatalog, BadPromises, Refused, OSError, SQLAlchemyError) as error:
+        except (BadCatalog, InvalidPolicies, Refused, OSError, SQLAlchemyError) as error:
             self._failed(report(error.problems) if isinstance(error, BadCatalog) else str(error))
             return False
         for commit in commits:

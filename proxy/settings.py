@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, V
 
 from compaction.policy import Mode as Compaction
 from proxy.records.feature_mode import Mode
-from slo.duration import seconds
+from slo.duration import parse_duration
 
 PREFIX = "THRIFTGATE_"
 
@@ -65,7 +65,7 @@ def _duration(said: object) -> object:
     """The duration in a text; nothing at all for ``off``."""
     if not isinstance(said, str):
         return said
-    found = 0.0 if said.strip().lower() in {"", "off"} else seconds(said.strip())
+    found = 0.0 if said.strip().lower() in {"", "off"} else parse_duration(said.strip())
     if found is None:
         raise ValueError("no duration")
     return timedelta(seconds=found)

@@ -16,12 +16,12 @@ from slo import window
 from slo.budget import Budget, Unit, counter
 
 NANOS: Final = 1_000_000_000
-_SUBJECT: Final = 160
-_TITLE: Final = 200
-_TEXT: Final = 400
-_NAME: Final = 40
-_FACTS: Final = 16
-_MARK: Final = 8
+_MAX_SUBJECT_CHARS: Final = 160
+_MAX_TITLE_CHARS: Final = 200
+_MAX_TEXT_CHARS: Final = 400
+_MAX_NAME_CHARS: Final = 40
+_MAX_FACTS: Final = 16
+_MARK_HEX_DIGITS: Final = 8
 
 
 class Severity(StrEnum):
@@ -74,13 +74,16 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         """Bound every text; before that, name the alert by what was said in full."""
         cleaned = {
-            "id": self.id or identity(self.kind, self.subject, self.severity, f"{self.began:.3f}"),
-            "kind": plain(self.kind, _NAME),
-            "subject": plain(self.subject, _SUBJECT),
-            "title": plain(self.title, _TITLE),
-            "facts": tuple((plain(n, _NAME), plain(v, _SUBJECT)) for n, v in self.facts[:_FACTS]),
-            "action": plain(self.action, _TEXT),
-            "mend": plain(self.mend, _TEXT),
+            "id": self.id or stable_id(self.kind, self.subject, self.severity, f"{self.began:.3f}"),
+            "kind": single_line(self.kind, _MAX_NAME_CHARS),
+            "subject": single_line(self.subject, _MAX_SUBJECT_CHARS),
+            "title": single_line(self.title, _MAX_TITLE_CHARS),
+            "facts": tuple(
+                (single_line(n, _MAX_NAME_CHARS), single_line(v, _MAX_SUBJECT_CHARS))
+                for n, v in self.facts[:_MAX_FACTS]
+            ),
+            "action": single_line(self.action, _MAX_TEXT_CHARS),
+            "mend": single_line(self.mend, _MAX_TEXT_CHARS),
         }
         for name, text in cleaned.items():
             msgspec.structs.force_setattr(self, name, text)
@@ -91,13 +94,13 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.ended is None
 
 
-def identity(*parts: str) -> str:
+def stable_id(*parts: str) -> str:
     """An id of 32 hexadecimal digits; different parts never share one."""
     told = msgspec.json.encode([part.encode(errors="surrogatepass") for part in parts])
     return sha256(told).hexdigest()[:32]
 
 
-def plain(text: str, most: int) -> str:
+def single_line(text: str, most: int) -> str:
     """A text on one line, of ``most`` characters at most, without any that do not print.
 
     Controls, line ends, marks of direction and halves of characters become spaces, and spaces in a
@@ -113,7 +116,9 @@ def is_at_least(severity: Severity, least: Severity) -> bool:
     return _RANKS[severity] <= _RANKS[least]
 
 
-def resolved(alert: Alert, at: float, action: str = "", cost_nanos: int | None = None) -> Alert:
+def resolve_alert(
+    alert: Alert, at: float, action: str = "", cost_nanos: int | None = None
+) -> Alert:
     """The alert as it ended.
 
     Args:
@@ -128,7 +133,7 @@ def resolved(alert: Alert, at: float, action: str = "", cost_nanos: int | None =
     )
 
 
-def threshold(budget: Budget, before_spent: int, after_spent: int) -> int | None:
+def reached_threshold(budget: Budget, before_spent: int, after_spent: int) -> int | None:
     """The highest of the budget's percents that was reached in between; None if none was."""
     reached = [
         percent
@@ -154,20 +159,20 @@ def budget_alert(
         now: When, in seconds since the epoch.
         ends: When the counter's window does.
     """
-    named = _named(budget, whose)
+    named = _budget_title(budget, whose)
     counted = counter(budget, whose, ends - 1)
     return Alert(
-        id=_mark(budget) + identity(counted, str(percent))[_MARK:],
+        id=_mark(budget) + stable_id(counted, str(percent))[_MARK_HEX_DIGITS:],
         kind="budget",
         subject=named,
         severity=_severity(budget, percent),
         title=f"{percent} % of the budget {named} is spent",
         facts=(
-            ("limit", f"{amount(budget.unit, budget.limit)} a {budget.window.value}"),
-            ("spent", f"{amount(budget.unit, spent)}, {spent * 100 // budget.limit} %"),
-            ("left", amount(budget.unit, max(budget.limit - spent, 0))),
-            ("window", window.name(budget.window, ends - 1)),
-            ("starts anew", moment(ends)),
+            ("limit", f"{format_amount(budget.unit, budget.limit)} a {budget.window.value}"),
+            ("spent", f"{format_amount(budget.unit, spent)}, {spent * 100 // budget.limit} %"),
+            ("left", format_amount(budget.unit, max(budget.limit - spent, 0))),
+            ("window", window.window_name(budget.window, ends - 1)),
+            ("starts anew", format_time(ends)),
         ),
         action=_action(budget, spent),
         mend=f"Raise `limit` of `{budget.name}` in the file of promises, or spend less until then.",
@@ -176,7 +181,7 @@ def budget_alert(
     )
 
 
-def outdated(alerts: Iterable[Alert], budgets: Iterable[Budget]) -> list[Alert]:
+def outdated_alerts(alerts: Iterable[Alert], budgets: Iterable[Budget]) -> list[Alert]:
     """The open alerts about budgets that are promised no more, or with another limit.
 
     Args:
@@ -187,11 +192,11 @@ def outdated(alerts: Iterable[Alert], budgets: Iterable[Budget]) -> list[Alert]:
     return [
         alert
         for alert in alerts
-        if alert.kind == "budget" and alert.is_open and alert.id[:_MARK] not in marks
+        if alert.kind == "budget" and alert.is_open and alert.id[:_MARK_HEX_DIGITS] not in marks
     ]
 
 
-def amount(unit: Unit, of: int) -> str:
+def format_amount(unit: Unit, of: int) -> str:
     """So much of a unit, as people read it; dollars in full."""
     if unit is not Unit.USD:
         return f"{of:,} {unit.value.removesuffix('s') if of == 1 else unit.value}"
@@ -199,12 +204,12 @@ def amount(unit: Unit, of: int) -> str:
     return f"{sign}${whole:,}" + f".{part:09d}".rstrip("0").rstrip(".")
 
 
-def moment(at: float) -> str:
+def format_time(at: float) -> str:
     """A time to the minute, in UTC."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def duration(seconds: float) -> str:
+def format_rough_duration(seconds: float) -> str:
     """A time span in the two largest units that say something: ``2 d 3 h``, ``4 min``, ``7 s``."""
     left = max(int(seconds), 0)
     told: list[str] = []
@@ -215,16 +220,16 @@ def duration(seconds: float) -> str:
     return " ".join(told[:2]) or "0 s"
 
 
-def lines(alert: Alert) -> list[str]:
+def alert_lines(alert: Alert) -> list[str]:
     """What is to be said below an alert's title, a line each: facts, time, cost, action, mend."""
     told = [f"{name}: {value}" for name, value in alert.facts]
     if alert.ended is None:
-        told.append(f"since: {moment(alert.began)}")
+        told.append(f"since: {format_time(alert.began)}")
     else:
-        span = duration(alert.ended - alert.began)
-        told.append(f"lasted: {span}, until {moment(alert.ended)}")
+        span = format_rough_duration(alert.ended - alert.began)
+        told.append(f"lasted: {span}, until {format_time(alert.ended)}")
     if alert.cost_nanos is not None:
-        told.append(f"cost: {amount(Unit.USD, alert.cost_nanos)}")
+        told.append(f"cost: {format_amount(Unit.USD, alert.cost_nanos)}")
     if alert.action:
         told.append(f"done: {alert.action}")
     if alert.mend and alert.ended is None:
@@ -235,7 +240,7 @@ def lines(alert: Alert) -> list[str]:
 def _mark(budget: Budget) -> str:
     """What the ids of all alerts about a budget begin with, as long as it limits the same."""
     parts = (budget.name, budget.scope, budget.of, budget.unit, budget.window, str(budget.limit))
-    return identity(*parts)[:_MARK]
+    return stable_id(*parts)[:_MARK_HEX_DIGITS]
 
 
 def _severity(budget: Budget, percent: int) -> Severity:
@@ -244,7 +249,7 @@ def _severity(budget: Budget, percent: int) -> Severity:
     return Severity.PAGE if budget.hard and percent >= 95 else Severity.TICKET
 
 
-def _named(budget: Budget, whose: str) -> str:
+def _budget_title(budget: Budget, whose: str) -> str:
     scope = budget.scope.removeprefix("label:")
     if scope == "organization":
         return f"{budget.name} of the organization"

@@ -6,25 +6,25 @@ from typing import Final
 
 import msgspec
 
-from slo.alert import Alert, Severity, budget_alert, threshold
+from slo.alert import Alert, Severity, budget_alert, reached_threshold
 from slo.budget import Budget
 from slo.reservations import Level
 from slo.window import Window
 
 #: Seconds in which alerts that come together are told together.
-TOGETHER: Final = 30.0
-_HOURS: Final = 3_600.0
-_REPEATED: Final = 4 * _HOURS
-_DAILY: Final = 24 * _HOURS
+GROUPING_SLOT_S: Final = 30.0
+_HOUR_S: Final = 3_600.0
+_REPEAT_INTERVAL_S: Final = 4 * _HOUR_S
+_DAILY_REPEAT_S: Final = 24 * _HOUR_S
 #: Alerts in one message.
-MOST: Final = 200
+MAX_ALERTS_PER_MESSAGE: Final = 200
 #: Counters whose thresholds are remembered.
-_COUNTERS: Final = 20_000
+_MAX_REMEMBERED_COUNTERS: Final = 20_000
 _ORDER: Final = list(Severity)
 _NEVER: Final = 2**63
 
 
-class Group(msgspec.Struct, frozen=True):
+class AlertGroup(msgspec.Struct, frozen=True):
     """Alerts that one message tells of: all of one kind, all open or all ended.
 
     Attributes:
@@ -44,12 +44,12 @@ class Group(msgspec.Struct, frozen=True):
         return self.alerts[0].is_open
 
 
-def together(now: float, seconds: float = TOGETHER) -> float:
+def grouping_time(now: float, seconds: float = GROUPING_SLOT_S) -> float:
     """When what is said now is told: at the end of its slot, the same in every process."""
     return now // seconds * seconds + seconds
 
 
-def grouped(alerts: Iterable[Alert], most: int = MOST) -> list[Group]:
+def group_alerts(alerts: Iterable[Alert], most: int = MAX_ALERTS_PER_MESSAGE) -> list[AlertGroup]:
     """The alerts in messages, the most urgent first; one that is given twice is told once.
 
     Args:
@@ -62,11 +62,11 @@ def grouped(alerts: Iterable[Alert], most: int = MOST) -> list[Group]:
     found = []
     for part in parts.values():
         ordered = sorted(part.values(), key=_urgency)
-        found += [Group(tuple(ordered[n : n + most])) for n in range(0, len(ordered), most)]
+        found += [AlertGroup(tuple(ordered[n : n + most])) for n in range(0, len(ordered), most)]
     return sorted(found, key=lambda group: _urgency(group.alerts[0]))
 
 
-def repeated(alert: Alert) -> float | None:
+def repeat_interval_s(alert: Alert) -> float | None:
     """Seconds after which an alert that stays open is told again; None for never.
 
     A page about a budget, which may stay open for weeks, is told daily, and what nobody has to act
@@ -75,11 +75,11 @@ def repeated(alert: Alert) -> float | None:
     if not alert.is_open or alert.severity is Severity.NOTE:
         return None
     if alert.kind != "budget":
-        return _REPEATED
-    return _DAILY if alert.severity is Severity.PAGE else None
+        return _REPEAT_INTERVAL_S
+    return _DAILY_REPEAT_S if alert.severity is Severity.PAGE else None
 
 
-class _Told(msgspec.Struct):
+class _NotifiedCounter(msgspec.Struct):
     """How far a counter was told of: what was spent then, and what the next threshold is."""
 
     limit: int
@@ -87,18 +87,18 @@ class _Told(msgspec.Struct):
     next: int
 
 
-class Thresholds:
+class ThresholdWatch:
     """Watches what is spent of budgets; each threshold is told of once in a window.
 
     What is forgotten, here or with the process, is told of again with the same id. Budgets of a
     minute are rates, which are not told of: they are over before anybody reads it.
     """
 
-    def __init__(self, most: int = _COUNTERS) -> None:
+    def __init__(self, most: int = _MAX_REMEMBERED_COUNTERS) -> None:
         self._most = most
-        self._told: OrderedDict[str, _Told] = OrderedDict()
+        self._told: OrderedDict[str, _NotifiedCounter] = OrderedDict()
 
-    def crossed(
+    def crossed_threshold_alert(
         self, budget: Budget, whose: str, counter: str, level: Level, ends: float, now: float
     ) -> Alert | None:
         """What is to be told now that a counter stands there; None for nothing, as nearly always.
@@ -117,16 +117,16 @@ class Thresholds:
             return None
         told = self._told.get(counter)
         if told is None or told.limit != budget.limit:
-            told = self._remembered(counter, _Told(budget.limit, 0, _next(budget, 0)))
+            told = self._remember(counter, _NotifiedCounter(budget.limit, 0, _next(budget, 0)))
         spent = level.spent
         if spent < told.next:
             return None
-        percent = threshold(budget, told.spent, spent)
+        percent = reached_threshold(budget, told.spent, spent)
         told.spent, told.next = spent, _next(budget, spent)
         self._told.move_to_end(counter)
         return None if percent is None else budget_alert(budget, whose, percent, spent, now, ends)
 
-    def _remembered(self, counter: str, told: _Told) -> _Told:
+    def _remember(self, counter: str, told: _NotifiedCounter) -> _NotifiedCounter:
         self._told[counter] = told
         if len(self._told) > self._most:
             self._told.popitem(last=False)

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from slo.share import Share
+from slo.windowed_ratio import WindowedRatio
 
 IN_A_ROW: Final = 5
 """Failures without a success between them that open a breaker; Envoy's consecutive_5xx."""
@@ -63,7 +63,7 @@ class Breaker:
     __slots__ = ("_changed", "_in_a_row", "_probe", "_recent", "_until", "_wait", "ejections")
 
     def __init__(self) -> None:
-        self._recent = Share(SPAN)
+        self._recent = WindowedRatio(SPAN)
         self._in_a_row = 0
         self._changed = _NEVER
         self._wait = 0.0
@@ -163,7 +163,7 @@ class Breaker:
         self._until = self._probe = None
         self._changed = now
         self._in_a_row = 0
-        self._recent.forget()
+        self._recent.reset()
 
     def _rewound(self, until: float, now: float) -> float:
         """Until when it is open; every time is where a clock that went back still reaches it."""

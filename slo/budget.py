@@ -142,7 +142,7 @@ def counter(budget: Budget, whose: str, at: float) -> str:
     """
     if len(whose) > _LONGEST or not whose.isprintable():
         whose = f"sha256:{sha256(whose.encode(errors='surrogatepass')).hexdigest()}"
-    counted_in = window.name(budget.window, at)
+    counted_in = window.window_name(budget.window, at)
     return f"{budget.name}/{budget.scope}/{budget.unit}/{counted_in}/{whose}"
 
 

@@ -17,7 +17,7 @@ from typing import Final
 from slo.alert import Severity
 from slo.objective import BurnAlert, Metric, Objective
 from slo.tally import Counts
-from slo.wilson import lower, upper
+from slo.wilson import lower_bound, upper_bound
 
 #: Fewer events say nothing; one or two bad ones are no incident.
 FEW: Final = 20
@@ -111,7 +111,7 @@ def is_beyond_chance(counts: Counts, objective: Objective) -> bool:
     """
     if counts.n < FEW or counts.bad < FEWEST_BAD:
         return False
-    return lower(counts.bad, counts.n) > 1 - objective.target
+    return lower_bound(counts.bad, counts.n) > 1 - objective.target
 
 
 def is_missed(objective: Objective, hour: Counts, calls: int | None = None) -> bool:
@@ -124,7 +124,7 @@ def is_missed(objective: Objective, hour: Counts, calls: int | None = None) -> b
             length would be: never fewer than there were, so that it is told sooner, not later.
     """
     read, counted = _calls(objective, hour, calls)
-    return counted >= FEW and upper(read, counted) < objective.target
+    return counted >= FEW and upper_bound(read, counted) < objective.target
 
 
 def is_cleared(objective: Objective, quarter: Counts, calls: int | None = None) -> bool:
@@ -136,7 +136,7 @@ def is_cleared(objective: Objective, quarter: Counts, calls: int | None = None) 
         calls: Of how many calls they are, as above.
     """
     read, counted = _calls(objective, quarter, calls)
-    return counted >= FEW and lower(read, counted) >= clear(objective)
+    return counted >= FEW and lower_bound(read, counted) >= clear(objective)
 
 
 def _calls(objective: Objective, counts: Counts, calls: int | None) -> tuple[float, float]:

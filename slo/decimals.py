@@ -9,7 +9,7 @@ _AROUND: Final = re.compile(r"[$€£+_\s]|(?i:usd|eur)")
 _THOUSANDS: Final = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 
 
-def plain(said: object) -> str:
+def normalize_decimal(said: object) -> str:
     """The same with a point alone; a single comma that parts no thousands stands for one."""
     text = _AROUND.sub("", str(said)[:40])
     if _THOUSANDS.fullmatch(text):

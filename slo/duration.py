@@ -15,7 +15,7 @@ _UNITS: Final = {
 _WRITTEN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d)", re.ASCII)
 
 
-def seconds(text: str) -> float | None:
+def parse_duration(text: str) -> float | None:
     """How long that is; None of what is no such text.
 
     It is a number of up to nine digits, and as many decimals, and one unit.
@@ -26,7 +26,7 @@ def seconds(text: str) -> float | None:
     return float(Decimal(found[1]) * _UNITS[found[2]])
 
 
-def spoken(duration: float) -> str:
+def format_duration(duration: float) -> str:
     """The shortest text of which ``seconds`` makes this, to the nanosecond; ``0s`` of nothing.
 
     Args:

@@ -8,7 +8,7 @@ import statistics
 from collections import deque
 from typing import Final
 
-from slo.share import Share
+from slo.windowed_ratio import WindowedRatio
 
 SPAN: Final = 300.0
 """Seconds in which calls, hedges and what they cost are counted."""
@@ -98,8 +98,8 @@ class HedgeBudget:
     __slots__ = ("_cost", "_hedges", "_percent", "_percent_of_cost")
 
     def __init__(self, percent: int = PERCENT, percent_of_cost: int = PERCENT_OF_COST) -> None:
-        self._hedges = Share(SPAN)
-        self._cost = Share(SPAN)
+        self._hedges = WindowedRatio(SPAN)
+        self._cost = WindowedRatio(SPAN)
         self._percent = percent
         self._percent_of_cost = percent_of_cost
 
@@ -122,11 +122,11 @@ class HedgeBudget:
             now: The time.
         """
         hedges, cost = self._hedges, self._cost
-        hedges.turn(now)
+        hedges.expire(now)
         if (hedges.part + 1) * 100 > hedges.whole * self._percent:
             return False
         if predicted:
-            cost.turn(now)
+            cost.expire(now)
             if (max(cost.part, 0) + predicted) * 100 > cost.whole * self._percent_of_cost:
                 return False
             cost.add(0, predicted, now)

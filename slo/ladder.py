@@ -9,16 +9,16 @@ import msgspec
 TOOLS = "tools"
 SCHEMA = "schema"
 VISION = "vision"
-"""The names of what a rung can do, as in its ``Offers.can``."""
+"""The names of what a rung can do, as in its ``Capabilities.can``."""
 
-_MEANT = {
+_FEATURE_TEXTS = {
     TOOLS: "use tools",
     SCHEMA: "answer by a JSON schema",
     VISION: "read images",
 }
 
-#: The names of what a request may ask for, as in ``Wants.needs``, and what each means.
-_NEEDS = {
+#: The names of what a request may ask for, as in ``CallRequirements.needs``, and what each means.
+_PARAMETER_TEXTS = {
     "choices": "give several answers (n)",
     "logprobs": "tell log probabilities (logprobs)",
     "audio": "speak (modalities, audio)",
@@ -31,7 +31,7 @@ _NEEDS = {
 }
 
 
-class Wants(msgspec.Struct, frozen=True, kw_only=True):
+class CallRequirements(msgspec.Struct, frozen=True, kw_only=True):
     """What a call needs of whatever answers it.
 
     Attributes:
@@ -53,7 +53,7 @@ class Wants(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
 
 
-class Offers(msgspec.Struct, frozen=True, kw_only=True):
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What a rung can do.
 
     Attributes:
@@ -71,14 +71,14 @@ class Offers(msgspec.Struct, frozen=True, kw_only=True):
     takes: frozenset[str] = frozenset()
 
 
-def unfit(wants: Wants, offers: Offers) -> str:
+def missing_capability(wants: CallRequirements, offers: Capabilities) -> str:
     """Why the rung cannot answer the call, in one short sentence; "" if it can."""
     if wants.region and wants.region != offers.region:
         return "It is not bound to the region that the call is bound to."
-    return _incapable(wants, offers) or _too_small(wants, offers)
+    return _missing_feature(wants, offers) or _missing_size(wants, offers)
 
 
-def worth_moving(
+def is_switch_worthwhile(
     cost_here_nanos: int | None,
     cost_there_cold_nanos: int | None,
     *,
@@ -107,19 +107,19 @@ def worth_moving(
     return there < calls * cost_here_nanos
 
 
-def _incapable(wants: Wants, offers: Offers) -> str:
+def _missing_feature(wants: CallRequirements, offers: Capabilities) -> str:
     """What the call needs to be done and the rung cannot, or is not known to."""
     needs = {TOOLS: wants.tools, SCHEMA: wants.schema, VISION: wants.vision}
     for name, needed in needs.items():
         if needed and offers.can is None:
-            return f"Nobody said whether it can {_MEANT[name]}."
+            return f"Nobody said whether it can {_FEATURE_TEXTS[name]}."
         if needed and offers.can is not None and name not in offers.can:
-            return f"It cannot {_MEANT[name]}."
+            return f"It cannot {_FEATURE_TEXTS[name]}."
     lacking = next((name for name in wants.needs if name not in offers.takes), None)
-    return f"It cannot {_NEEDS[lacking]}." if lacking is not None else ""
+    return f"It cannot {_PARAMETER_TEXTS[lacking]}." if lacking is not None else ""
 
 
-def _too_small(wants: Wants, offers: Offers) -> str:
+def _missing_size(wants: CallRequirements, offers: Capabilities) -> str:
     """Which size the call needs and the rung has not, or is not known to have."""
     if offers.window is None:
         return "Nobody said how long its window is."

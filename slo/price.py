@@ -235,7 +235,7 @@ def pricing(usage: Usage, tariff: Tariff, at: float, terms: Terms = STANDARD) ->
         numerator, denominator = factor.numerator, _MILLION * factor.denominator
     off = tariff.discount
     return Pricing(
-        rates=sheet.rates_for(usage.prompt) if sheet.steps else sheet.rates,
+        rates=sheet.rates_for(usage.prompt_tokens) if sheet.steps else sheet.rates,
         numerator=numerator,
         denominator=denominator,
         effective_numerator=numerator * (off.denominator - off.numerator),

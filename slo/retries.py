@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from slo.share import Share
+from slo.windowed_ratio import WindowedRatio
 
 SPAN: Final = 10.0
 """Seconds in which calls and retries are counted."""
@@ -29,7 +29,7 @@ class RetryBudget:
     __slots__ = ("_least", "_percent", "_retries")
 
     def __init__(self, percent: int = PERCENT, least: int = LEAST) -> None:
-        self._retries = Share(SPAN)
+        self._retries = WindowedRatio(SPAN)
         self._percent = percent
         self._least = least
 
@@ -44,7 +44,7 @@ class RetryBudget:
     def may(self, now: float) -> bool:
         """True if a retry may go now; if so it is counted."""
         retries = self._retries
-        retries.turn(now)
+        retries.expire(now)
         if retries.part >= max(self._least, retries.whole * self._percent // 100):
             return False
         retries.add(0, 1, now)

@@ -29,16 +29,16 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reasoning: int = 0
 
     @property
-    def prompt(self) -> int:
+    def prompt_tokens(self) -> int:
         """All prompt tokens, however they were served."""
-        return self.input + self.cache_read + self.written
+        return self.input + self.cache_read + self.cache_write_tokens
 
     @property
-    def written(self) -> int:
+    def cache_write_tokens(self) -> int:
         """Prompt tokens stored in a cache, for however long."""
         return self.write_5m + self.write_30m + self.write_1h + self.write_12h
 
     @property
-    def generated(self) -> int:
+    def generated_tokens(self) -> int:
         """All generated tokens, reasoning included."""
         return self.output + self.reasoning

@@ -13,7 +13,7 @@ Z: Final = 1.6448536269514722
 _Z2: Final = Z * Z
 
 
-def lower(bad: float, n: float) -> float:
+def lower_bound(bad: float, n: float) -> float:
     """The share that the true one is hardly below; 0.0 where nothing was counted, or nothing bad.
 
     Args:
@@ -31,7 +31,7 @@ def lower(bad: float, n: float) -> float:
     return max((bad + _Z2 / 2 - spread) / (n + _Z2), 0.0)
 
 
-def upper(bad: float, n: float) -> float:
+def upper_bound(bad: float, n: float) -> float:
     """The share that the true one is hardly above; 1.0 where nothing was counted, or all is bad.
 
     Args:
@@ -41,4 +41,4 @@ def upper(bad: float, n: float) -> float:
     Raises:
         ValueError: If there are more bad than were counted, or less than none.
     """
-    return 1.0 - lower(n - bad, n)
+    return 1.0 - lower_bound(n - bad, n)

@@ -23,7 +23,7 @@ class Window(StrEnum):
     MONTH = "month"
 
 
-def opens(window: Window, at: float) -> float:
+def window_start(window: Window, at: float) -> float:
     """When the window that this time is in began; the beginning itself is in it.
 
     Args:
@@ -36,7 +36,7 @@ def opens(window: Window, at: float) -> float:
     return _month(floor(at))[0]
 
 
-def closes(window: Window, at: float) -> float:
+def window_end(window: Window, at: float) -> float:
     """When the window that this time is in ends, which is when the next begins."""
     seconds = _SECONDS.get(window)
     if seconds is not None:
@@ -44,7 +44,7 @@ def closes(window: Window, at: float) -> float:
     return _month(floor(at))[1]
 
 
-def name(window: Window, at: float) -> str:
+def window_name(window: Window, at: float) -> str:
     """The window that this time is in: ``2026-11-22T13:05``, ``…T13``, ``2026-11-22``, ``2026-11``.
 
     Names of one kind sort by time, and no two windows share one.

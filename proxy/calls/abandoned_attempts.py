@@ -39,7 +39,7 @@ def settle_abandoned(
     if not may_be_billed(attempt, reason, heard):
         return attempt, usage
     tokens = expected_output(line, attempt)
-    if tokens <= usage.generated:
+    if tokens <= usage.generated_tokens:
         return attempt, usage
     note = f"abandoned: {tokens} output tokens are counted, for its upstream may have gone on"
     settled = msgspec.structs.replace(usage, output=tokens - usage.reasoning)

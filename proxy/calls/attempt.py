@@ -201,7 +201,7 @@ class Opening:
             return
         usage = self.answer.meter.usage if self.answer is not None else None
         usage = usage or crude(self.attempt.sent, "")
-        lane.leave(self.ttft, usage.prompt - usage.cache_read, now, ok=went(failure))
+        lane.leave(self.ttft, usage.prompt_tokens - usage.cache_read, now, ok=went(failure))
 
     def _fits(self, model: str) -> bool:
         """True if a model can answer the call."""

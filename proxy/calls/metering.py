@@ -215,7 +215,7 @@ class Meter:
         Such a usage is a placeholder, as good as missing: estimate instead.
         """
         usage = self.usage
-        if usage is None or (usage.generated and usage.prompt):
+        if usage is None or (usage.generated_tokens and usage.prompt_tokens):
             return False
         return any(True for _ in self._pieces())
 

@@ -16,8 +16,8 @@ import msgspec
 from proxy.catalog.entries import Model, Route
 from proxy.providers.substitution import accepted_traits
 from proxy.records.call import Call
-from slo.ladder import Offers, Wants
-from slo.ladder import unfit as lacking
+from slo.ladder import CallRequirements, Capabilities
+from slo.ladder import missing_capability as lacking
 
 #: Bytes of a body for each token of its prompt, about: what turns out to be longer is refused by
 #: its upstream, and goes on from there.
@@ -55,7 +55,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
         output: Tokens it wants at most; 0 where it does not say.
         is_answered: Whether something of its conversation was answered before.
         first: 16 bytes that stand for the user's first message.
-        needs: What it asks for that cannot be said in other words, as ``Wants`` has it.
+        needs: What it asks for that cannot be said in other words, as ``CallRequirements`` has it.
     """
 
     tools: bool
@@ -153,7 +153,7 @@ def said(call: Call) -> Said:
     return _read.short(call.body) if len(call.body) < _LONG else _read.long(call)
 
 
-def wants(call: Call, region: str = "") -> Wants:
+def wants(call: Call, region: str = "") -> CallRequirements:
     """What the call needs; where its texts look like more, more.
 
     Args:
@@ -161,7 +161,7 @@ def wants(call: Call, region: str = "") -> Wants:
         region: Where it is to be processed; "" for anywhere.
     """
     found = said(call)
-    return Wants(
+    return CallRequirements(
         tools=found.tools,
         schema=found.schema,
         vision=found.vision,
@@ -179,7 +179,7 @@ def unfit(call: Call, model: Model, region: str = "") -> str:
     return amiss(wants(call, region), model)
 
 
-def amiss(wanted: Wants, model: Model) -> str:
+def amiss(wanted: CallRequirements, model: Model) -> str:
     """What every route of the model lacks of what is wanted; "" if one lacks nothing."""
     found = ""
     for route in model.routes:
@@ -190,9 +190,9 @@ def amiss(wanted: Wants, model: Model) -> str:
     return found
 
 
-def offers(route: Route) -> Offers:
+def offers(route: Route) -> Capabilities:
     """What a route has."""
-    return Offers(
+    return Capabilities(
         can=route.can,
         window=route.window,
         max_output=route.max_output,

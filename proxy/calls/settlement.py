@@ -176,7 +176,7 @@ def _told(attempt: Attempt, end: End) -> dict[str, Any]:
         why = planned.reason or planned.why
         return {"unplanned_why": why} if why else {}
     expected, miss = planned.evidence.expected, end.miss
-    total = end.usage.prompt if end.usage is not None else 0
+    total = end.usage.prompt_tokens if end.usage is not None else 0
     told: dict[str, Any] = {
         "conversation": planned.draft.conversation.hex(),
         "arm": planned.plan.arm.value,

@@ -19,7 +19,7 @@ from proxy.tokens.counter import Counter
 from proxy.tokens.ratios import Ratios
 from proxy.tokens.vocabulary import is_published
 from proxy.tokens.wholeness import is_plain, is_whole
-from slo.lengths import Lengths
+from slo.output_length_model import OutputLengthModel
 from slo.usage import Usage
 
 #: Seconds one estimate may take before lengths have to do.
@@ -51,7 +51,7 @@ class Estimates:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="estimates")
         self._counter = Counter()
         self._ratios = Ratios()
-        self._lengths = Lengths()
+        self._lengths = OutputLengthModel()
         self._seen: Tally[str] = Tally()
         self._waiting = 0
         self._room = BoundedSemaphore(_MOST_COMPARED)
@@ -78,15 +78,15 @@ class Estimates:
     def learn(self, call: Call, route: Route, usage: Usage) -> None:
         """Note the answer's length; compare the counts of a prompt, for a sample of calls."""
         model = route.model or call.model
-        self._lengths.add(_kind(call, model), usage.generated)
-        self._lengths.add(_kind(call, _ANY_MODEL), usage.generated)
+        self._lengths.add(_kind(call, model), usage.generated_tokens)
+        self._lengths.add(_kind(call, _ANY_MODEL), usage.generated_tokens)
         if len(self._seen) > _MOST_MODELS:
             self._seen.clear()
         self._seen[model] += 1
         seen = self._seen[model]
         is_due = (seen <= _FIRST or seen % _ONE_IN == 0) and self._waiting < _FIRST
         if is_due and self._room.acquire(blocking=False):
-            comparison = self._worker.submit(self._compare, call, model, usage.prompt)
+            comparison = self._worker.submit(self._compare, call, model, usage.prompt_tokens)
             comparison.add_done_callback(lambda _: self._room.release())
 
     def usual_output(self, call: Call, route: Route) -> int | None:
@@ -139,8 +139,8 @@ def _by_length(call: Call, meter: Meter | None) -> Usage:
 
 def _merged(said: Usage | None, counted: Usage) -> Usage:
     """What was said of the prompt, if anything, with the larger count of the generation."""
-    if said is None or not said.prompt:
+    if said is None or not said.prompt_tokens:
         return counted
-    if said.generated >= counted.output:
+    if said.generated_tokens >= counted.output:
         return said
     return msgspec.structs.replace(said, output=counted.output - said.reasoning)

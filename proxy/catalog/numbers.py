@@ -8,7 +8,7 @@ from fractions import Fraction
 from proxy.catalog.fields import spoken
 from proxy.catalog.problems import Problem
 from proxy.catalog.source import Node
-from slo.decimals import plain
+from slo.decimals import normalize_decimal
 from slo.price import Window
 
 _NANOS = 1_000_000_000
@@ -36,7 +36,7 @@ def factor(node: Node, problems: list[Problem]) -> Fraction | None:
 
 def _suggestion(value: object) -> str:
     """The value as it should be written, where that can be told; else an example."""
-    meant = plain(value)
+    meant = normalize_decimal(value)
     return f'"{meant}"' if _DECIMAL.fullmatch(meant) else '"2.50"'
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from proxy.settings import Settings
     from proxy.store.sql.outbox import OutboxMessage
     from slo.alert import Alert
-    from slo.promises.file import Promises
-    from slo.promises.sinks import Sink
+    from slo.policies.file import Policies
+    from slo.policies.sinks import Sink
 
 _MOST: Final = 50
 _LATELY: Final = 20
@@ -26,7 +26,7 @@ _LATELY: Final = 20
 def alerts(
     terminal: Terminal,
     settings: Callable[[], Settings],
-    promises: Callable[[Settings], Promises],
+    promises: Callable[[Settings], Policies],
 ) -> typer.Typer:
     """The group of commands; by itself it shows alerts."""
     commands = typer.Typer(help="What is wrong now, and who was told.")
@@ -111,7 +111,7 @@ async def _sent(outlet: Outlet, now: float) -> None:
     from proxy.services.alerts.http_sender import Post
     from proxy.store.sql.outbox import OutboxMessage
     from slo.alert import Alert
-    from slo.alerting import Group
+    from slo.alerting import AlertGroup
 
     alert = Alert(
         kind="test",
@@ -123,4 +123,4 @@ async def _sent(outlet: Outlet, now: float) -> None:
     )
     letter = OutboxMessage(alert=alert, sink=outlet.sink.name)
     async with Post() as post:
-        await post.send(outlet.url, outlet.message(Group((alert,)), [letter], now))
+        await post.send(outlet.url, outlet.message(AlertGroup((alert,)), [letter], now))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from proxy.services.budgets.counter_report import Row
     from proxy.settings import Settings
     from proxy.store.store import Store
-    from slo.promises.file import Promises
+    from slo.policies.file import Policies
 
 #: Counters of one budget that are shown, those of which most is spent.
 MOST: Final = 20
@@ -39,7 +39,7 @@ class _Shown(NamedTuple):
 def budgets(
     terminal: Terminal,
     settings: Callable[[], Settings],
-    promises: Callable[[Settings], Promises],
+    promises: Callable[[Settings], Policies],
 ) -> Callable[..., None]:
     """The command that shows budgets."""
 
@@ -124,7 +124,7 @@ def _cells(budget: Budget, row: Row, now: float, places: Sequence[int]) -> tuple
         budget.name,
         budget.scope,
         named(row.whose) if row.whose.isprintable() else ascii(row.whose),
-        window.name(budget.window, now),
+        window.window_name(budget.window, now),
         "yes" if budget.hard else "no",
         *said,
     )
@@ -150,7 +150,7 @@ def _json(shown: _Shown, now: float) -> dict[str, Any]:
         "name": budget.name,
         "scope": budget.scope,
         "unit": budget.unit,
-        "window": window.name(budget.window, now),
+        "window": window.window_name(budget.window, now),
         "hard": budget.hard,
         "limit": _exact(budget, budget.limit),
         "counters": rows,

@@ -16,7 +16,7 @@ from proxy.records.amounts import quantity
 if TYPE_CHECKING:
     from proxy.catalog.catalog import Catalog
     from proxy.settings import Settings
-    from slo.promises.file import Promises
+    from slo.policies.file import Policies
 
 _AWAY: Final = "THRIFTGATE_REDIS_URL names a Redis that is away, and budgets may refuse calls"
 _log = logging.getLogger("thriftgate")
@@ -55,7 +55,7 @@ def check() -> None:
     session.out.print(f"Settings and catalog are sound: {told}.", soft_wrap=True)
 
 
-def _notes(settings: Settings, known: Catalog, policies: Promises) -> Iterator[str]:
+def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[str]:
     """What is sound and may not do what was meant, in sentences."""
     from proxy.api.serving import descriptor_limit
     from proxy.cli.storage_checks import crowded, few_descriptors
@@ -73,7 +73,7 @@ def _notes(settings: Settings, known: Catalog, policies: Promises) -> Iterator[s
     yield from _known_keys_notes(settings, policies)
 
 
-async def warn(settings: Settings, known: Catalog, policies: Promises) -> None:
+async def warn(settings: Settings, known: Catalog, policies: Policies) -> None:
     """Log what ``check`` would note of Redis, the model that takes notes, and known keys."""
     from proxy.cli.warnings import unnoted
     from proxy.services.budgets.counters import away
@@ -100,7 +100,7 @@ def keyed(known: Catalog) -> tuple[list[str], list[str]]:
     return having, lacking
 
 
-def counted(policies: Promises) -> str:
+def counted(policies: Policies) -> str:
     """Number of policies of each kind there are, as ``2 budgets, 1 objective``."""
     counts = {
         "budget": policies.budgets,
@@ -112,7 +112,7 @@ def counted(policies: Promises) -> str:
     return ", ".join(found) or "none"
 
 
-def _known_keys_notes(settings: Settings, policies: Promises) -> list[str]:
+def _known_keys_notes(settings: Settings, policies: Policies) -> list[str]:
     """A note where known keys are to be served and never are; [] where all is well."""
     from proxy.cli.warnings import known_keys_obstacle
 

@@ -137,7 +137,7 @@ def _named(file: Path) -> str:
 
 def _show(terminal: Terminal, found: "Trial", came: int, model: str) -> None:
     """Show a person what came of it."""
-    from proxy.cli.findings import head
+    from proxy.cli.dry_run_report import head
 
     terminal.say(*head(found, came))
     if found.facts:
@@ -153,7 +153,7 @@ def _show(terminal: Terminal, found: "Trial", came: int, model: str) -> None:
 
 def _facts(facts: "tuple[Fact, ...]") -> Iterator[str]:
     """The facts by kind, in the order in which kinds first come; some of each."""
-    from proxy.cli.findings import plain
+    from proxy.cli.dry_run_report import plain
 
     order = {kind: at for at, kind in enumerate(dict.fromkeys(fact.kind for fact in facts))}
     for kind, group in groupby(
@@ -170,7 +170,7 @@ def _facts(facts: "tuple[Fact, ...]") -> Iterator[str]:
 
 def _table(terminal: Terminal, found: "Trial", model: str) -> None:
     """The messages, of many the first and the last."""
-    from proxy.cli.findings import plain
+    from proxy.cli.dry_run_report import plain
     from proxy.tokens.counter import Counter
 
     counter, total = Counter(), len(found.messages)
@@ -226,7 +226,7 @@ def _said(raw: bytes) -> tuple[str, str]:
 def _lost(lost: tuple[str, ...]) -> str:
     if not lost:
         return "Lost: no id, amount, date or path of the folded messages."
-    from proxy.cli.findings import plain
+    from proxy.cli.dry_run_report import plain
 
     shown = ", ".join(plain(each, _VALUE) for each in lost[:_LOST])
     more = f" and {len(lost) - _LOST:,} more" if len(lost) > _LOST else ""

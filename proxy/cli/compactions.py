@@ -73,9 +73,9 @@ class _Desk:
                 store.compactions.chosen(), store.foldings.totals(self._terminal.since(days))
             )
         if as_json:
-            from proxy.cli import documents
+            from proxy.cli import json_documents
 
-            self._terminal.document(documents.compactions(days, found, names, default))
+            self._terminal.document(json_documents.compactions(days, found, names, default))
             return
         if not found:
             self._terminal.say(f"No feature has a mode of its own; every one has {default}.")

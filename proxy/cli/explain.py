@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from compaction.policy import Mode
-from proxy.cli.reasons import FOLDS, UNPLANNED, words
+from proxy.cli.compaction_reasons import FOLDS, UNPLANNED, words
 from proxy.cli.terminal import Terminal, moment, named
 from proxy.prefix.explain.explanations import story
 from proxy.prefix.explain.reasons import Miss, Reason

@@ -40,7 +40,7 @@ from proxy.store.sql.known_keys import (
 )
 from proxy.store.sql.startup import is_available, open_when_available
 from proxy.store.store import Store, check_database, open_known_store, open_store
-from slo.promises.file import Promises
+from slo.policies.file import Policies
 
 _log = logging.getLogger("thriftgate")
 
@@ -53,7 +53,7 @@ _MEANWHILE: Final = (
 )
 
 
-def run_gateway(settings: Settings, known: Catalog, policies: Promises) -> None:
+def run_gateway(settings: Settings, known: Catalog, policies: Policies) -> None:
     """Take calls until told to stop; ends the command where that fails or loses receipts."""
     for why in few_descriptors(serving.raise_descriptor_limit(), settings.max_calls):
         _log.warning("%s", why)
@@ -123,7 +123,7 @@ async def _answer(
         await running.answer(gateway.app)
 
 
-async def _open(settings: Settings, running: "_RunningServer", policies: Promises) -> Store:
+async def _open(settings: Settings, running: "_RunningServer", policies: Policies) -> Store:
     """The store, once its database is available; meanwhile the server refuses calls.
 
     While the database is away the store is offline, where known keys may be served.
@@ -144,7 +144,7 @@ async def _open(settings: Settings, running: "_RunningServer", policies: Promise
         return await open_when_available(partial(open_store, settings), wait)
 
 
-def _known_keys(settings: Settings, policies: Promises) -> tuple[KnownKeys | None, str]:
+def _known_keys(settings: Settings, policies: Policies) -> tuple[KnownKeys | None, str]:
     """The keys to serve while the database is away, or why there are none; "" if none should."""
     max_age = settings.known_keys_max_age_s
     if not max_age:

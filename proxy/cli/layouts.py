@@ -56,11 +56,11 @@ class _Desk:
                 (place, standings.of(place), store.layouts.proposals(place))
                 for place in sorted(standings.places)
             ]
-        from proxy.cli import documents
+        from proxy.cli import json_documents
         from proxy.store.sql.layout_rows import ProposalState
 
         if as_json:
-            self._terminal.document(documents.features(found, names))
+            self._terminal.document(json_documents.features(found, names))
             return
         table = grid("team", "feature", "family", "mode", "layout", "proposals", "state")
         for place, standing, proposals in found:
@@ -93,11 +93,11 @@ class _Desk:
             standing = standings.of(place)
             proposals = store.layouts.proposals(place)
             names = self._terminal.names(store)
-        from proxy.cli import documents
+        from proxy.cli import json_documents
         from proxy.store.sql.layout_rows import ProposalState
 
         if as_json:
-            self._terminal.document(documents.feature(place, standing, proposals, names))
+            self._terminal.document(json_documents.feature(place, standing, proposals, names))
             return
         self._terminal.say(
             f"Feature {named(feature)} of team {team}, {_on(place)}: {_state(standing)}.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from slo.alert import moment
+from slo.alert import format_time
 
 if TYPE_CHECKING:
     from proxy.cli.terminal import Terminal
@@ -41,7 +41,7 @@ class Standings(NamedTuple):
         if told is None:
             return _UNKNOWN
         standing = told.standing
-        return (standing.state, str(standing.level), moment(standing.since), standing.reason)
+        return (standing.state, str(standing.level), format_time(standing.since), standing.reason)
 
     def document(self, objective: str) -> dict[str, Any] | None:
         """The same for scripts, times in seconds since the epoch; None where it is not known."""
@@ -78,7 +78,7 @@ def standings(terminal: Terminal, settings: Settings, objectives: Iterable[str])
     if last is None:
         return Standings(notes=("No gateway has said yet where they stand.",))
     if terminal.now() - last > _OLD:
-        return Standings(told, (f"No gateway has said anything since {moment(last)}.",))
+        return Standings(told, (f"No gateway has said anything since {format_time(last)}.",))
     return Standings(told)
 
 

@@ -17,7 +17,7 @@ from proxy.cli.terminal import AsJson, Terminal, grid, named
 if TYPE_CHECKING:
     from proxy.settings import Settings
     from slo.objective import Objective
-    from slo.promises.file import Promises
+    from slo.policies.file import Policies
 
 
 class Format(StrEnum):
@@ -37,7 +37,7 @@ _Format = Annotated[
 def objectives(
     terminal: Terminal,
     settings: Callable[[], Settings],
-    promises: Callable[[Settings], Promises],
+    promises: Callable[[Settings], Policies],
 ) -> typer.Typer:
     """The group of commands; by itself it shows objectives."""
     commands = typer.Typer(help="What is promised of calls, and the same in others' formats.")
@@ -67,7 +67,7 @@ def objectives(
         """
         from proxy.cli.objective_yaml import read_documents
         from slo.openslo.reading import read
-        from slo.promises.written import written
+        from slo.policies.toml_writer import objectives_toml
 
         found = read(read_documents(terminal, file))
         if found.refused:
@@ -76,7 +76,7 @@ def objectives(
             terminal.fail(f"There is no SLO in {file}.")
         for each in found.passed_over:
             terminal.out.print(f"# Passed over: {each}", soft_wrap=True)
-        terminal.out.print(written(found.objectives), soft_wrap=True, end="")
+        terminal.out.print(objectives_toml(found.objectives), soft_wrap=True, end="")
 
     pins.add(commands, terminal, settings, promises)
     return commands
@@ -126,9 +126,9 @@ def _measured(objective: Objective) -> str:
 def _target(objective: Objective) -> str:
     from slo.burn import clear
     from slo.objective import Metric
-    from slo.promises.written import target
+    from slo.policies.toml_writer import target_text
 
-    share = target(objective).strip('"')
+    share = target_text(objective).strip('"')
     if objective.metric is Metric.CACHE:
         return f"at least {share}, again from {clear(objective):g}"
     return f"at most {share}" if objective.metric is Metric.ERRORS else f"{share}%"
@@ -136,7 +136,7 @@ def _target(objective: Objective) -> str:
 
 def _document(objective: Objective) -> dict[str, Any]:
     from slo.burn import alerts
-    from slo.duration import spoken
+    from slo.duration import format_duration
     from slo.openslo.documents import what
 
     return {
@@ -150,7 +150,7 @@ def _document(objective: Objective) -> dict[str, Any]:
         "enforce": objective.enforce,
         "ladder": objective.ladder,
         "alerts": [
-            {"burn": each.burn, "over": spoken(each.over), "severity": each.severity}
+            {"burn": each.burn, "over": format_duration(each.over), "severity": each.severity}
             for each in alerts(objective)
         ],
     }
@@ -158,11 +158,11 @@ def _document(objective: Objective) -> dict[str, Any]:
 
 def _text(every: tuple[Objective, ...], form: Format) -> str:
     if form is Format.TOML:
-        from slo.promises.written import written
+        from slo.policies.toml_writer import objectives_toml
 
-        return written(every)
+        return objectives_toml(every)
     from proxy.cli.objective_yaml import dump
     from slo.openslo.documents import documents
-    from slo.rules import rules
+    from slo.prometheus_rules import rules
 
     return dump([rules(every)] if form is Format.PROMETHEUS else documents(every))

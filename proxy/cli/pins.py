@@ -9,15 +9,15 @@ import typer
 from rich.text import Text
 
 from proxy.cli.terminal import Terminal, grid
-from slo.alert import moment
-from slo.duration import seconds
+from slo.alert import format_time
+from slo.duration import parse_duration
 from slo.objective import alone
 
 if TYPE_CHECKING:
     from proxy.settings import Settings
     from proxy.store.sql.pins import PinRow
     from slo.objective import Objective
-    from slo.promises.file import Promises
+    from slo.policies.file import Policies
 
 _LONGEST: Final = 30 * 86_400.0
 _WHY: Final = 200
@@ -32,7 +32,7 @@ def add(
     commands: typer.Typer,
     terminal: Terminal,
     settings: Callable[[], Settings],
-    promises: Callable[[Settings], Promises],
+    promises: Callable[[Settings], Policies],
 ) -> None:
     """Give the group of commands about objectives those about pins."""
     _add_listed(commands, terminal)
@@ -67,7 +67,7 @@ def add(
             )
         whose = f", {only}," if (only := alone(objective.calls)) else ""
         where = f"rung {level} ({_rungs(objective)[level]})"
-        terminal.say(f"{name} is pinned to {where}{whose} until {moment(now + lasts)}.")
+        terminal.say(f"{name} is pinned to {where}{whose} until {format_time(now + lasts)}.")
 
     @commands.command("release")
     def released(name: _Name) -> None:
@@ -102,12 +102,12 @@ def _add_listed(commands: typer.Typer, terminal: Terminal) -> None:
 def _show(terminal: Terminal, pins: Iterable[PinRow]) -> None:
     table = grid("objective", "rung", "until", "set", "by", "why", right=("rung",))
     for pin in pins:
-        what = (pin.objective, str(pin.level), moment(pin.until), moment(pin.made))
+        what = (pin.objective, str(pin.level), format_time(pin.until), format_time(pin.made))
         table.add_row(*map(Text, (*what, pin.who or "?", pin.why)))
     terminal.show(table)
 
 
-def _found(terminal: Terminal, promised: Promises, name: str) -> Objective:
+def _found(terminal: Terminal, promised: Policies, name: str) -> Objective:
     for each in promised.objectives:
         if each.name == name:
             return each
@@ -132,7 +132,7 @@ def _rungs(objective: Objective) -> tuple[str, ...]:
 
 
 def _span(terminal: Terminal, text: str) -> float:
-    lasts = seconds(text)
+    lasts = parse_duration(text)
     if lasts is None or not 0 < lasts <= _LONGEST:
         return terminal.fail(f"--for {text}: write a time up to 30 days, such as 30m, 4h or 2d.")
     return lasts

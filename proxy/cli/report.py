@@ -56,9 +56,9 @@ def report(terminal: Terminal) -> Callable[..., None]:
             total = opened.reports.spend(period, ())
             times = opened.reports.times(period, ("team", *parts))
         if as_json:
-            from proxy.cli import documents
+            from proxy.cli import json_documents
 
-            terminal.document(documents.report(period, rows, total, names, parts, times))
+            terminal.document(json_documents.report(period, rows, total, names, parts, times))
         elif not rows:
             terminal.say(f"No calls in the last {quantity(days, 'day')}.")
         else:

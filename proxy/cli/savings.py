@@ -42,7 +42,7 @@ def savings(terminal: Terminal) -> Callable[..., None]:
         """
         since = terminal.since(days)
         with terminal.store() as store:
-            from proxy.cli import compaction_tables, documents
+            from proxy.cli import compaction_tables, json_documents
 
             names = terminal.names(store)
             found = store.savings.compare(since)
@@ -51,8 +51,8 @@ def savings(terminal: Terminal) -> Callable[..., None]:
                 store.compactions.chosen(), store.foldings.totals(since)
             )
         if as_json:
-            document = documents.savings(days, found, places, names)
-            terminal.document(document | {"proposed": documents.proposed(waiting, names)})
+            document = json_documents.savings(days, found, places, names)
+            terminal.document(document | {"proposed": json_documents.proposed(waiting, names)})
             return
         if found:
             _show(terminal, found, names)
@@ -100,10 +100,10 @@ def misses(terminal: Terminal) -> Callable[..., None]:
             names = terminal.names(store)
             wanted = None if team is None else terminal.team(store, team)
             found = _dearest(store.savings.misses(terminal.since(days), team=wanted))
-        from proxy.cli import documents
+        from proxy.cli import json_documents
 
         if as_json:
-            terminal.document(documents.misses(days, found, names))
+            terminal.document(json_documents.misses(days, found, names))
             return
         if not found:
             known = f"in the last {quantity(days, 'day')}, as far as is known"
@@ -114,7 +114,7 @@ def misses(terminal: Terminal) -> Callable[..., None]:
             table.add_row(*map(Text, (names.get(each.team, each.team), *_miss(each, cost))))
         terminal.show(table)
         for reason in dict.fromkeys(each.reason for each in found):
-            if mend := documents.mend(reason):
+            if mend := json_documents.mend(reason):
                 terminal.say(f"{reason}: {mend}")
 
     return misses_command
@@ -195,10 +195,10 @@ def _rate(sample: Sample) -> str:
 
 def _saved_nanos(found: Comparison) -> int | None:
     """What the treated calls would have cost more in 1e-9 US dollars; an estimate."""
-    from proxy.cli import documents
+    from proxy.cli import json_documents
 
     saving = found.verdict.saving
-    return None if saving is None else documents.saved(found.treated.cost, saving.value)
+    return None if saving is None else json_documents.saved(found.treated.cost, saving.value)
 
 
 def _miss(found: MissSum, cost: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from proxy.catalog.catalog import Catalog
     from proxy.settings import Settings
     from proxy.store.store import Store
-    from slo.promises.file import Promises
+    from slo.policies.file import Policies
 
 # Names that people chose are printed, and none of them is markup.
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
@@ -58,10 +58,10 @@ def shipped_catalog() -> Catalog:
     return read_catalog(read({}))
 
 
-def policies(chosen: Settings, known: Catalog | None = None) -> Promises:
+def policies(chosen: Settings, known: Catalog | None = None) -> Policies:
     """The policies that the settings name, their models checked against a catalog if given."""
     from proxy.configuration import read_policies
-    from slo.promises.table import BadPromises
+    from slo.policies.table import InvalidPolicies
 
     try:
         if chosen.redis_url:
@@ -69,7 +69,7 @@ def policies(chosen: Settings, known: Catalog | None = None) -> Promises:
 
             check_counters(chosen)
         return read_policies(chosen, known)
-    except BadPromises as bad:
+    except InvalidPolicies as bad:
         fail(str(bad))
     except ValueError as error:
         fail(f"THRIFTGATE_REDIS_URL: {error}")

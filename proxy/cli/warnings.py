@@ -9,15 +9,15 @@ from compaction.policy import Mode
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.settings import Settings
-from slo import rungs
+from slo import ladder_levels
 from slo.budget import EVERY
-from slo.promises.file import Promises
+from slo.policies.file import Policies
 
 #: Models that a note names.
 _NAMED: Final = 10
 
 
-def doubts(promises: Promises, known: Catalog, teams: Collection[str] | None) -> list[str]:
+def doubts(promises: Policies, known: Catalog, teams: Collection[str] | None) -> list[str]:
     """What promises say that nothing can come of as things are, in sentences; [] for nothing.
 
     Args:
@@ -51,7 +51,7 @@ def unasked(settings: Settings, mode: Mode) -> list[str]:
     return [f"facts+model is as facts without a model that takes notes: {why}"]
 
 
-def known_keys_obstacle(settings: Settings, policies: Promises) -> str:
+def known_keys_obstacle(settings: Settings, policies: Policies) -> str:
     """Why known keys are not served while the database is away; "" where they are, or need not."""
     if not settings.serve_known_keys:
         return ""
@@ -129,22 +129,23 @@ def _is_unpriced(model: Model) -> bool:
     return sold and all(route.tariff is None for route in model.routes)
 
 
-def _nowhere(promises: Promises, known: Catalog) -> Iterator[str]:
+def _nowhere(promises: Policies, known: Catalog) -> Iterator[str]:
     """Ladders that lead to other routes where no model has any."""
     if any(len(model.routes) > 1 for model in known.models.values()):
         return
     for each in promises.objectives:
-        if rungs.ELSEWHERE in each.ladder:
+        if ladder_levels.ELSEWHERE in each.ladder:
             yield (
                 f'objectives.{each.name}.ladder: no model has a second route, so "elsewhere"'
                 " moves no call; give one `routes` in the catalog"
             )
 
 
-def _unsaid(promises: Promises, known: Catalog) -> Iterator[str]:
+def _unsaid(promises: Policies, known: Catalog) -> Iterator[str]:
     """Models to which calls are to go, of which nobody said whether they can take them."""
     found = {
-        f"objectives.{each.name}.ladder": rungs.models(each) for each in promises.objectives
+        f"objectives.{each.name}.ladder": ladder_levels.model_levels(each)
+        for each in promises.objectives
     } | {f"ceilings.{each.name}.cheaper": each.cheaper for each in promises.ceilings}
     for where, names in found.items():
         for name in names:
@@ -164,7 +165,7 @@ def _lacks(model: Model) -> Iterator[str]:
         yield f"the `max_output` of {name}, so it takes none that limit their output"
 
 
-def _nobodys(promises: Promises, teams: Collection[str] | None) -> Iterator[str]:
+def _nobodys(promises: Policies, teams: Collection[str] | None) -> Iterator[str]:
     """What is promised of teams that do not exist."""
     named: list[tuple[str, str]] = [
         *((f"budgets.{b.name}.of", b.of) for b in promises.budgets if b.scope == "team"),

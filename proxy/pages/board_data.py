@@ -29,9 +29,9 @@ from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo import burn, window
-from slo.alert import amount
+from slo.alert import format_amount
 from slo.budget import Budget, Unit
-from slo.controller.standing import Standing, State
+from slo.controller.state import Standing, State
 from slo.objective import Metric, alone
 from slo.openslo.documents import what
 from slo.tally import Counts
@@ -311,7 +311,7 @@ def _counter(budget: Budget, row: Row, now: float) -> Counter:
         budget=budget.name,
         scope=budget.scope,
         whose=row.whose,
-        window=window.name(budget.window, now),
+        window=window.window_name(budget.window, now),
         unit=budget.unit,
         limit=budget.limit,
         is_hard=budget.hard,
@@ -331,7 +331,7 @@ def _facts(receipt: Receipt) -> list[tuple[str, str]]:
             used = msgspec.structs.asdict(value).items()
             found += [(f"usage.{bucket}", f"{n:,}") for bucket, n in used if n]
         elif field.name.endswith("_nanos"):
-            found.append((f"{field.name.removesuffix('nanos')}usd", amount(Unit.USD, value)))
+            found.append((f"{field.name.removesuffix('nanos')}usd", format_amount(Unit.USD, value)))
         else:
             found.append((field.name, _said(field.name, value)))
     if receipt.spent is None:

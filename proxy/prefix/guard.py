@@ -164,7 +164,7 @@ def verdict(treated: Sample, control: Sample) -> Verdict:
 
 
 def conversations_needed(treated: Sample, control: Sample, share: float) -> int:
-    """Number of more conversations a comparison needs, in both arms together; 0 where it has enough.
+    """Number of conversations a comparison still needs, in both arms together; 0 for enough.
 
     Args:
         treated: What the one arm took.

@@ -38,7 +38,7 @@ def observation(planned: Planned, usage: Usage | None, talk: Talk) -> Observatio
     """
     draft, evidence = planned.draft, planned.evidence
     sent, expected = evidence.sent, evidence.expected
-    total = usage.prompt if usage is not None else sent.estimate
+    total = usage.prompt_tokens if usage is not None else sent.estimate
     known = expected.scaled(total).known
     counts = is_enough(total, sent.regime)
     gap = max(0.0, evidence.now - talk.latest) if talk.calls else 0.0
@@ -77,7 +77,7 @@ def _reads(evidence: Evidence, usage: Usage | None) -> Reads | None:
     sent = evidence.sent
     if usage is None or not sent.regime.takes_marks or not evidence.expected.tokens:
         return None
-    expected = evidence.expected.scaled(usage.prompt)
+    expected = evidence.expected.scaled(usage.prompt_tokens)
     enough = usage.cache_read * 10 >= expected.tokens * 9
     talk = sent.ends[sent.stretches.talk.start]
     return Reads(in_talk=expected.tokens > expected.scale.tokens_of(talk), came_true=enough)

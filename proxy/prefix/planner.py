@@ -225,7 +225,7 @@ class Planner:
         draft, evidence = planned.draft, planned.evidence
         sent, now = evidence.sent, evidence.now
         if usage is not None:
-            expected = evidence.expected.scaled(usage.prompt)
+            expected = evidence.expected.scaled(usage.prompt_tokens)
             if self._unstored.observe(sent, expected.hit, expected.scale, usage, now):
                 self._unmodified.doubt(planned.place)
         self._chains.note(sent, usage, now)

@@ -80,10 +80,10 @@ def compared(planned: Planned, usage: Usage) -> Compared:
     sent, direct = planned.evidence.sent, planned.direct
     if direct is None:
         return Compared(usage, usage)
-    expected = expected_usage(sent, planned.evidence.expected, usage.prompt)
+    expected = expected_usage(sent, planned.evidence.expected, usage.prompt_tokens)
     if _is_refused(usage, expected, sent.regime):
         return Compared(usage, usage)
-    total = usage.prompt * direct.sent.size // max(1, sent.size)
+    total = usage.prompt_tokens * direct.sent.size // max(1, sent.size)
     return Compared(expected, expected_usage(direct.sent, direct.expected, total))
 
 
@@ -165,7 +165,7 @@ class Unmodified:
         if prompt_cost(marked, sent.regime) < prompt_cost(unmodified, sent.regime):
             return next(self._numbers)
         surcharge = _surcharge(marked, unmodified, sent.regime)
-        if not marked.written and not marked.cache_read:
+        if not marked.cache_write_tokens and not marked.cache_read:
             # By estimate it is too short to be stored; if it is not, all of it is written.
             surcharge = sent.estimate * (float(min(sent.regime.writes.values())) - 1.0)
         stake = max(0.0, surcharge) * _price(way)
@@ -220,7 +220,7 @@ class Unmodified:
             return
         marked = usage
         if not trial.is_live:
-            marked = expected_usage(trial.sent, trial.expected, usage.prompt)
+            marked = expected_usage(trial.sent, trial.expected, usage.prompt_tokens)
         self._trials.note(trial.sent, marked, planned.evidence.now)
         saved, floor = direct - prompt_cost(marked, sent.regime), -inf
         if trial.number:
@@ -251,7 +251,9 @@ class Unmodified:
 
 def _is_refused(usage: Usage, expected: Usage, regime: Regime) -> bool:
     """True if the provider stored and found nothing where there was something to store or find."""
-    return stored_nothing(regime, usage) and bool(expected.written or expected.cache_read)
+    return stored_nothing(regime, usage) and bool(
+        expected.cache_write_tokens or expected.cache_read
+    )
 
 
 def _price(way: Way) -> float:

@@ -156,11 +156,13 @@ def as_it_came(fold: Fold, usage: Usage) -> Usage:
     Tokens are scaled to what the provider counted.
     """
     before, after = fold.before or 0, fold.after or 0
-    more = usage.prompt * (before - after) // after if after else 0
+    more = usage.prompt_tokens * (before - after) // after if after else 0
     if fold.reset and fold.is_warm:
-        return Usage(cache_read=usage.prompt + more, output=usage.output, reasoning=usage.reasoning)
+        return Usage(
+            cache_read=usage.prompt_tokens + more, output=usage.output, reasoning=usage.reasoning
+        )
     # Nothing read of a short prompt is no sign that nothing would have been of a longer one.
-    is_read = usage.cache_read or (fold.is_warm and usage.prompt < _LEAST)
+    is_read = usage.cache_read or (fold.is_warm and usage.prompt_tokens < _LEAST)
     bucket = "cache_read" if is_read else _cold(usage)
     return msgspec.structs.replace(usage, **{bucket: getattr(usage, bucket) + more})
 

@@ -12,8 +12,8 @@ percent, see ``slo.wilson``. What the rules are as they are for, each measured w
   for a p95). They may be of ten minutes; the last ten of them show that it is still so. Two calls a
   minute can degrade like that.
 - Level 0 is good again when two minutes of canaries are, and 40 of them at least. That so many come
-  is what ``slo.controller.share`` is for; where they are rare they are of the time that it takes,
-  and not at once of five minutes, which reach into the incident for three more. Where all
+  is what ``slo.controller.canary_share`` is for; where they are rare they are of the time that it
+  takes, and not at once of five minutes, which reach into the incident for three more. Where all
   calls go to level 0 and are not 40 in ten minutes, 20 do: what two a minute degrade comes back.
 - A share that canaries had already is not held anew: the ramp goes on from it.
 - Levels are judged side by side, each by its own recent calls. The dwell delays a recovery, not
@@ -33,9 +33,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from slo import wilson
+from slo.controller.canary_share import canary_share, is_lately_bad, next_share, ramp_share
 from slo.controller.pins import unpinned
-from slo.controller.share import canary_share, is_lately_bad, next_share, ramp_share
-from slo.controller.standing import CANARY, LONG, LONGEST, SHORT, Arm, Rules, Standing, State
+from slo.controller.state import CANARY, LONG, LONGEST, SHORT, Arm, Rules, Standing, State
 from slo.tally import Counts
 
 _NOTHING: Final = Arm()
@@ -208,7 +208,7 @@ def _is_surely_over(calls: Counts, rules: Rules, *, is_new: bool = False) -> boo
     """True if so many were bad that it is hardly chance; never of fewer calls than the least."""
     least = rules.few if is_new else rules.least
     budget = rules.gross if is_new or calls.n < rules.trip_least else rules.budget
-    return calls.n >= least and wilson.lower(calls.bad, calls.n) > budget
+    return calls.n >= least and wilson.lower_bound(calls.bad, calls.n) > budget
 
 
 def _is_within(calls: Counts, rules: Rules) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from slo.controller.standing import Rules, Standing, State
+from slo.controller.state import Rules, Standing, State
 
 LONGEST: Final = 200
 """Characters of a reason that somebody gives."""

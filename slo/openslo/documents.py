@@ -32,10 +32,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from slo.burn import MISSED_OVER
-from slo.duration import spoken
+from slo.duration import format_duration
+from slo.ladder_levels import REQUESTED
 from slo.objective import EVERY, BurnAlert, Enforce, Metric, Objective
-from slo.promises.written import dollars, target
-from slo.rungs import REQUESTED
+from slo.policies.toml_writer import dollars_text, target_text
 
 API_VERSION: Final = "openslo/v1"
 #: Before the names of our annotations.
@@ -53,14 +53,14 @@ def documents(objectives: Iterable[Objective]) -> list[dict[str, Any]]:
 
 def what(objective: Objective) -> str:
     """What is promised, in a few words: ``p95 of ttft within 500ms``."""
-    share = target(objective).strip('"')
+    share = target_text(objective).strip('"')
     if objective.metric is Metric.CACHE:
         return f"cache reads {share} of input tokens"
     if objective.metric is Metric.ERRORS:
         return f"at most {share} errors"
     if objective.under_nanos is not None:
-        return f"p{share} of cost within ${dollars(objective.under_nanos)}"
-    return f"p{share} of {objective.metric} within {spoken(objective.under or 0.0)}"
+        return f"p{share} of cost within ${dollars_text(objective.under_nanos)}"
+    return f"p{share} of {objective.metric} within {format_duration(objective.under or 0.0)}"
 
 
 def escaped(rung: str) -> str:
@@ -77,7 +77,7 @@ def _document(objective: Objective) -> dict[str, Any]:
     is_cache = objective.metric is Metric.CACHE
     wanted: dict[str, Any] = {"displayName": what(objective), "target": objective.target}
     if is_cache:
-        wanted["timeSliceWindow"] = spoken(MISSED_OVER)
+        wanted["timeSliceWindow"] = format_duration(MISSED_OVER)
     spec: dict[str, Any] = {
         "service": objective.feature if objective.feature not in {"", EVERY} else SOURCE,
         "indicator": _indicator(objective),
@@ -122,7 +122,7 @@ def _indicator(objective: Objective) -> dict[str, Any]:
     if objective.under is not None:
         good["le"] = objective.under
     if objective.under_nanos is not None:
-        good["le"] = dollars(objective.under_nanos)
+        good["le"] = dollars_text(objective.under_nanos)
     ratio = {"counter": True, "good": _source(good), "total": _source(total)}
     return {"metadata": {"name": objective.name}, "spec": {"ratioMetric": ratio}}
 
@@ -133,7 +133,7 @@ def _source(measured: dict[str, Any]) -> dict[str, Any]:
 
 def _policy(name: str, alert: BurnAlert) -> dict[str, Any]:
     burn = {"kind": "burnrate", "op": "gte", "threshold": alert.burn}
-    burn["lookbackWindow"] = spoken(alert.over)
+    burn["lookbackWindow"] = format_duration(alert.over)
     condition = {
         "kind": "AlertCondition",
         "metadata": {"name": name},

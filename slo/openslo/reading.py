@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-from slo.duration import seconds
-from slo.flaws import flaws
+from slo.duration import parse_duration
+from slo.ladder_levels import REQUESTED, effective_ladder, is_name
 from slo.objective import EVERY, BurnAlert, Calls, Enforce, Metric, Objective
+from slo.objective_validation import validate_objective
 from slo.openslo.documents import API_VERSION, PREFIX, SOURCE, WINDOW, unescaped
 from slo.openslo.shapes import (
     Condition,
@@ -28,8 +29,7 @@ from slo.openslo.shapes import (
     converted,
     line,
 )
-from slo.promises.table import advice, dollars, spoken
-from slo.rungs import REQUESTED, is_name, meant
+from slo.policies.table import describe_value, nanos_of_dollars, suggestion
 
 #: Documents read at once.
 _MOST: Final = 1_000
@@ -77,9 +77,9 @@ class _Reader:
         made = _made(document.metadata, measured, _share(spec.objectives[0]))
         alerts = [self._alert(policy, name) for policy in spec.alert_policies]
         made = msgspec.structs.replace(made, alerts=tuple(alerts))
-        found = flaws(made)
+        found = validate_objective(made)
         if found:
-            raise Unsound("; ".join(f"{each.key} {each.what}: {each.mend}" for each in found))
+            raise Unsound("; ".join(f"{each.key} {each.what}: {each.fix}" for each in found))
         return made
 
     def _measured(self, spec: Spec) -> Measured:
@@ -89,7 +89,9 @@ class _Reader:
         ratio = converted(indicator.spec, Indicator).ratio_metric
         source = ratio.good.metric_source
         if source.type != SOURCE:
-            told = f"is measured by {spoken(source.type)}, and only what passes here is judged"
+            told = (
+                f"is measured by {describe_value(source.type)}, and only what passes here is judged"
+            )
             raise Unsound(f"{told}: write a metricSource of type {SOURCE}")
         return converted(source.spec, Measured)
 
@@ -97,10 +99,10 @@ class _Reader:
         conditions = converted(self._own("AlertPolicy", policy).spec, Policy).conditions
         condition = converted(self._own("AlertCondition", conditions[0]).spec, Condition)
         burn = condition.condition
-        over = seconds(burn.lookback_window)
+        over = parse_duration(burn.lookback_window)
         if over is None:
-            raise Unsound(f"lookbackWindow is {spoken(burn.lookback_window)}: write 30m")
-        if seconds(burn.alert_after) != 0:
+            raise Unsound(f"lookbackWindow is {describe_value(burn.lookback_window)}: write 30m")
+        if parse_duration(burn.alert_after) != 0:
             self.passed_over.append(
                 f"SLO {name}: alertAfter; the last twelfth of the window is looked at."
             )
@@ -118,7 +120,7 @@ class _Reader:
     def _named(self, kind: str, name: object) -> Document:
         found = self.known.get((kind, name)) if isinstance(name, str) else None
         if found is None:
-            raise Unsound(f"needs the {kind} {spoken(name)}: give its document, too")
+            raise Unsound(f"needs the {kind} {describe_value(name)}: give its document, too")
         return found
 
 
@@ -154,7 +156,7 @@ def read(documents: Sequence[object]) -> Reading:
 def _sorted(document: Document, reader: _Reader, slos: list[Document]) -> None:
     kind, name = document.kind, document.metadata.name
     if document.api_version != API_VERSION:
-        told = spoken(document.api_version)
+        told = describe_value(document.api_version)
         raise Unsound(f"has the apiVersion {told}: write {API_VERSION}")
     if kind == "SLO":
         slos.append(document)
@@ -168,7 +170,9 @@ def _made(metadata: Metadata, measured: Measured, target: float) -> Objective:
     said = metadata.annotations
     for key in said:
         if key.startswith(PREFIX) and key not in _ANNOTATIONS:
-            raise Unsound(f"has the annotation {spoken(key)}: {advice(key, _ANNOTATIONS)}")
+            raise Unsound(
+                f"has the annotation {describe_value(key)}: {suggestion(key, _ANNOTATIONS)}"
+            )
     metric = measured.sli
     enforce = _enforce(said.get(f"{PREFIX}enforce", Enforce.ALERT))
     default = Calls.STREAMS if metric is Metric.TTFT else Calls.ALL
@@ -184,13 +188,13 @@ def _made(metadata: Metadata, measured: Measured, target: float) -> Objective:
         clear=_clear(said.get(f"{PREFIX}clear")),
         min_prompt=measured.min_prompt,
         enforce=enforce,
-        ladder=meant(enforce, _ladder(said.get(f"{PREFIX}ladder", ""))),
+        ladder=effective_ladder(enforce, _ladder(said.get(f"{PREFIX}ladder", ""))),
     )
 
 
 def _enforce(said: str) -> Enforce:
     if said not in list(Enforce):
-        raise Unsound(f"is enforced by {spoken(said)}: {advice(said, list(Enforce))}")
+        raise Unsound(f"is enforced by {describe_value(said)}: {suggestion(said, list(Enforce))}")
     return Enforce(said)
 
 
@@ -215,12 +219,12 @@ def _ladder(said: str) -> tuple[str, ...]:
 
 def _under(said: float | str | None) -> float | None:
     if isinstance(said, str):
-        raise Unsound(f"has the limit {spoken(said)}: write le in seconds, such as 0.5")
+        raise Unsound(f"has the limit {describe_value(said)}: write le in seconds, such as 0.5")
     return None if said is None else round(said, 9)
 
 
 def _nanos(said: float | str | None) -> int | None:
-    exact = dollars(said)
+    exact = nanos_of_dollars(said)
     if exact is None:
         raise Unsound('has no limit in dollars: write le: "0.05"')
     return exact
@@ -230,7 +234,7 @@ def _clear(said: str | None) -> float | None:
     try:
         return None if said is None else float(said)
     except ValueError:
-        raise Unsound(f"clears at {spoken(said)}: write a share such as 0.73") from None
+        raise Unsound(f"clears at {describe_value(said)}: write a share such as 0.73") from None
 
 
 def _share(said: Target) -> float:

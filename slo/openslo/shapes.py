@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from slo.alert import Severity
 from slo.objective import Calls, Metric
-from slo.promises.table import NAME
+from slo.policies.table import NAME_PATTERN
 
 _LONGEST = 200
 T = TypeVar("T")
@@ -21,7 +21,7 @@ class Unsound(Exception):
 class Metadata(msgspec.Struct, frozen=True):
     """Whose name others refer to."""
 
-    name: Annotated[str, Meta(pattern=f"^{NAME.pattern}$")]
+    name: Annotated[str, Meta(pattern=f"^{NAME_PATTERN.pattern}$")]
     labels: dict[str, str | list[str]] = {}
     annotations: dict[str, str] = {}
 

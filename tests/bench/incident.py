@@ -23,10 +23,10 @@ from random import Random
 from statistics import fmean
 from typing import Protocol
 
+from slo.controller.canary_share import level_for
 from slo.controller.evaluate import evaluate
-from slo.controller.moves import Move, moves
-from slo.controller.share import level_for
-from slo.controller.standing import Rules, Standing, State, arm
+from slo.controller.state import Rules, Standing, State, arm
+from slo.controller.transitions import Move, moves
 from slo.tally import Tally
 
 HOUR = 3600.0

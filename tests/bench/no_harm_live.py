@@ -223,7 +223,7 @@ def _sides(upstream: Lab, known: Catalog, models: Sequence[str]) -> Mapping[str,
 def _side(charged: Sequence[tuple[Usage, int]]) -> Side:
     return Side(
         dollars=sum(nanos for _, nanos in charged) / 1e9,
-        prompt=sum(usage.prompt for usage, _ in charged),
+        prompt=sum(usage.prompt_tokens for usage, _ in charged),
         read=sum(usage.cache_read for usage, _ in charged),
-        written=sum(usage.written for usage, _ in charged),
+        written=sum(usage.cache_write_tokens for usage, _ in charged),
     )

@@ -16,7 +16,7 @@ from proxy.tools.replay.lines import Line
 from proxy.tools.replay.planning import Planning
 from proxy.tools.replay.prompts import Reading
 from proxy.tools.replay.run import replay
-from proxy.tools.replay.sums import Row
+from proxy.tools.replay.variant_totals import Row
 from proxy.tools.replay.vocabulary import Lines
 from proxy.tools.simulator.rendering import Vocabulary
 from tests.fakes.workloads import TimedCall, Workload

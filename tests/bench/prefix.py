@@ -43,7 +43,7 @@ class Row:
     @property
     def hit_rate(self) -> float:
         """Cache-read tokens ÷ input tokens."""
-        return self.usage.cache_read / self.usage.prompt
+        return self.usage.cache_read / self.usage.prompt_tokens
 
 
 def rows(
@@ -128,7 +128,10 @@ def main() -> None:
                 MODELS[row.regime],
                 row.way,
                 f"{row.hit_rate:.1%}",
-                *(f"{tokens:,}" for tokens in (used.prompt, used.cache_read, used.written)),
+                *(
+                    f"{tokens:,}"
+                    for tokens in (used.prompt_tokens, used.cache_read, used.cache_write_tokens)
+                ),
                 f"{row.dollars:.2f}",
             )
             print("| " + " | ".join(cells) + " |", flush=True)

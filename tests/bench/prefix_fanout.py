@@ -51,7 +51,7 @@ class Fan:
     @property
     def writers(self) -> int:
         """Calls that wrote most of their prompt."""
-        return sum(2 * used.written > used.prompt for used in self.charged)
+        return sum(2 * used.cache_write_tokens > used.prompt_tokens for used in self.charged)
 
     @property
     def held(self) -> int:
@@ -131,10 +131,10 @@ def main() -> None:
             for way in WAYS:
                 fan = fanned(here, regime, way, options.calls, options.sections)
                 read = sum(used.cache_read for used in fan.charged)
-                written = sum(used.written for used in fan.charged)
+                written = sum(used.cache_write_tokens for used in fan.charged)
                 print(
-                    f"| {regime} | {way} | {fan.charged[0].prompt:,} | {fan.writers} | {fan.held} "
-                    f"| {read:,} | {written:,} | {fan.dollars:.4f} | {median(fan.firsts):.2f} |",
+                    f"| {regime} | {way} | {fan.charged[0].prompt_tokens:,} | {fan.writers} "
+                    f"| {fan.held} | {read:,} | {written:,} | {fan.dollars:.4f} | {median(fan.firsts):.2f} |",
                     flush=True,
                 )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from proxy.services.alerts.configured_sinks import Outlet, outlets
 from slo.alert import Alert, Severity
-from slo.promises.sinks import Sink, SinkKind
+from slo.policies.sinks import Sink, SinkKind
 from tests.fakes.server import Got, Server
 
 NOW = 1_790_000_000.0

@@ -9,7 +9,7 @@ from proxy.services.alerts.dispatch import Alerts
 from proxy.services.alerts.http_sender import Post
 from proxy.store.store import Store
 from slo.alert import Alert, Severity
-from slo.alerting import TOGETHER
+from slo.alerting import GROUPING_SLOT_S
 from tests.fakes.alerts import NOW, an_outlet, posted
 from tests.fakes.server import Got, Server, Step, head, serving
 
@@ -46,7 +46,7 @@ class Room:
         for alert in alerts:
             assert self.alerts.say(alert)
         await self.after(0)
-        await self.after(TOGETHER)
+        await self.after(GROUPING_SLOT_S)
 
     @property
     def got(self) -> list[Got]:

@@ -11,7 +11,7 @@ from proxy.services.objectives.router import Wheel
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.budget import Budget
-from slo.controller.standing import Standing
+from slo.controller.state import Standing
 from slo.objective import Objective
 from tests.fakes.limited import NOW
 from tests.fakes.receipts import a_receipt

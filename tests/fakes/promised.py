@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from slo import rungs
+from slo import ladder_levels
 from slo.alert import Severity
 from slo.burn import HIGHEST, LONGEST, SHORTEST, largest
 from slo.objective import BurnAlert, Calls, Ended, Enforce, Metric, Objective
@@ -101,8 +101,8 @@ def _alerts(target: float) -> st.SearchStrategy[BurnAlert]:
 def _ladders(draw: st.DrawFn, enforce: Enforce) -> tuple[str, ...]:
     names = TEXTS.filter(lambda name: name not in {"requested", "elsewhere", "cache-only", "shed"})
     models = draw(st.lists(names, max_size=4, unique=True))
-    first = draw(st.sampled_from([[], [rungs.ELSEWHERE]]))
-    cached = draw(st.sampled_from([[], [rungs.CACHE_ONLY]]))
+    first = draw(st.sampled_from([[], [ladder_levels.ELSEWHERE]]))
+    cached = draw(st.sampled_from([[], [ladder_levels.CACHE_ONLY]]))
     is_shed = enforce is Enforce.SHED or draw(st.booleans())
-    ladder = (*first, *models, *cached, *([rungs.SHED] if is_shed else []))
-    return ladder or ((rungs.ELSEWHERE,) if enforce is Enforce.DEGRADE else ())
+    ladder = (*first, *models, *cached, *([ladder_levels.SHED] if is_shed else []))
+    return ladder or ((ladder_levels.ELSEWHERE,) if enforce is Enforce.DEGRADE else ())

@@ -14,7 +14,7 @@ from proxy.store.redis.local_objective_store import LocalCounters, ObjectiveCoun
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Alert
-from slo.controller.standing import State
+from slo.controller.state import State
 from slo.objective import Enforce, Metric, Objective
 from tests.fakes.turmoil import town
 

@@ -8,7 +8,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.configuration import read_policies
 from proxy.settings import Settings
-from slo.promises.table import BadPromises
+from slo.policies.table import InvalidPolicies
 from tests.fakes.desk import route
 
 ONE = """
@@ -27,9 +27,9 @@ def chosen(folder: Path, text: str = ONE) -> Settings:
 
 
 def test_mistakes_in_policies_name_their_lines(tmp_path):
-    with pytest.raises(BadPromises, match=r"promises\.toml:7: budgets\.day\.limit"):
+    with pytest.raises(InvalidPolicies, match=r"promises\.toml:7: budgets\.day\.limit"):
         read_policies(chosen(tmp_path, ONE.replace('"5"', '"0"')))
-    with pytest.raises(BadPromises, match=r"promises\.toml:1: is not TOML"):
+    with pytest.raises(InvalidPolicies, match=r"promises\.toml:1: is not TOML"):
         read_policies(chosen(tmp_path, "[[budgets]"))
 
 
@@ -65,7 +65,7 @@ def test_models_that_the_catalog_lacks_are_named_with_line_and_fix(tmp_path):
     known = Catalog(
         models={"small": Model(id="small", routes=(route(),))}, upstreams={}, default=route()
     )
-    with pytest.raises(BadPromises) as bad:
+    with pytest.raises(InvalidPolicies) as bad:
         read_policies(found, known)
 
     file, o = found.promises, "objectives.o.ladder"

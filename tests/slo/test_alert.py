@@ -6,22 +6,22 @@ from hypothesis import strategies as st
 from slo import window
 from slo.alert import (
     Severity,
-    amount,
+    alert_lines,
     budget_alert,
-    duration,
-    identity,
+    format_amount,
+    format_rough_duration,
     is_at_least,
-    lines,
-    outdated,
-    plain,
-    resolved,
-    threshold,
+    outdated_alerts,
+    reached_threshold,
+    resolve_alert,
+    single_line,
+    stable_id,
 )
 from slo.budget import Budget, Unit
 from slo.window import Window
 from tests.fakes.alerts import NOW, POISON, an_alert
 
-ENDS = window.closes(Window.MONTH, NOW)
+ENDS = window.window_end(Window.MONTH, NOW)
 MONTH = Budget(
     name="assistants-month",
     scope="team",
@@ -94,7 +94,7 @@ def test_an_alert_has_one_id_in_every_process_and_after_a_restart():
 
 
 def test_another_threshold_window_limit_or_owner_is_another_alert():
-    later = budget_alert(MONTH, "acme", 95, 1, NOW, window.closes(Window.MONTH, ENDS))
+    later = budget_alert(MONTH, "acme", 95, 1, NOW, window.window_end(Window.MONTH, ENDS))
     raised = told(changed(limit=MONTH.limit * 2))
     ids = {each.id for each in (told(), told(percent=80), later, raised, told(whose="other"))}
 
@@ -103,10 +103,10 @@ def test_another_threshold_window_limit_or_owner_is_another_alert():
 
 def test_an_alert_about_a_budget_that_is_promised_no_more_is_outdated():
     soft = changed(hard=False, alerts=(10,))
-    alerts = [told(), an_alert(), resolved(told(percent=80), NOW)]
+    alerts = [told(), an_alert(), resolve_alert(told(percent=80), NOW)]
 
-    assert outdated(alerts, [soft]) == []
-    assert outdated(alerts, [changed(limit=1)]) == outdated(alerts, []) == [told()]
+    assert outdated_alerts(alerts, [soft]) == []
+    assert outdated_alerts(alerts, [changed(limit=1)]) == outdated_alerts(alerts, []) == [told()]
 
 
 def test_two_names_that_look_alike_are_two_alerts():
@@ -132,14 +132,14 @@ def test_two_names_that_look_alike_are_two_alerts():
 def test_the_highest_percent_that_was_reached_counts(before, after, percent):
     budget = changed(unit=Unit.REQUESTS, limit=100)
 
-    assert threshold(budget, before, after) == percent
+    assert reached_threshold(budget, before, after) == percent
 
 
 @given(st.integers(0, 10**12), st.lists(st.integers(0, 10**11), max_size=20))
 def test_no_percent_is_reached_twice_on_the_way_up(start, steps):
     found, spent = [], 0
     for step in [start, *steps]:
-        percent = threshold(MONTH, spent, spent + step)
+        percent = reached_threshold(MONTH, spent, spent + step)
         found += [percent] if percent else []
         spent += step
 
@@ -165,22 +165,22 @@ def test_callers_text_stays_on_one_line_and_is_bounded():
 
 @given(st.text(st.characters(exclude_categories=())), st.integers(1, 50))
 def test_plain_text_prints_fits_and_stays_plain(text, most):
-    once = plain(text, most)
+    once = single_line(text, most)
 
     assert once.isprintable()
     assert len(once) <= most
-    assert plain(once, most) == once
+    assert single_line(once, most) == once
 
 
 def test_an_alert_survives_being_written_down():
-    alert = resolved(an_alert(POISON), NOW + 60, "It moved back", 5)
+    alert = resolve_alert(an_alert(POISON), NOW + 60, "It moved back", 5)
 
     assert msgspec.json.decode(msgspec.json.encode(alert), type=type(alert)) == alert
 
 
 def test_an_id_tells_parts_apart():
-    assert identity("ab", "c") != identity("a", "bc")
-    assert identity("\ud800") != identity("\ud801")
+    assert stable_id("ab", "c") != stable_id("a", "bc")
+    assert stable_id("\ud800") != stable_id("\ud801")
 
 
 def test_severities_have_an_order():
@@ -192,10 +192,10 @@ def test_severities_have_an_order():
 
 def test_what_ended_says_how_long_it_was_what_it_cost_and_what_was_done():
     alert = an_alert()
-    over = resolved(alert, NOW + 7_500, "12 % of chat ran on small", 3_200_000_000)
+    over = resolve_alert(alert, NOW + 7_500, "12 % of chat ran on small", 3_200_000_000)
 
     assert (over.id, over.is_open) == (alert.id, False)
-    assert lines(over) == [
+    assert alert_lines(over) == [
         "burn: 7.2",
         "budget left: 41 %",
         "lasted: 2 h 5 min, until 2026-09-21 16:18 UTC",
@@ -205,18 +205,18 @@ def test_what_ended_says_how_long_it_was_what_it_cost_and_what_was_done():
 
 
 def test_an_end_before_the_beginning_is_the_beginning_and_what_was_told_stays():
-    over = resolved(an_alert(cost_nanos=7), NOW - 1)
+    over = resolve_alert(an_alert(cost_nanos=7), NOW - 1)
 
     assert (over.ended, over.cost_nanos, over.action) == (NOW, 7, an_alert().action)
 
 
 def test_an_open_alert_says_since_when_and_what_to_do():
-    assert lines(an_alert())[2:] == [
+    assert alert_lines(an_alert())[2:] == [
         "since: 2026-09-21 14:13 UTC",
         "done: 12 % of chat moved to small since 14:02",
         "to do: Pin it",
     ]
-    assert lines(an_alert(action="", mend=""))[-1].startswith("since")
+    assert alert_lines(an_alert(action="", mend=""))[-1].startswith("since")
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_an_open_alert_says_since_when_and_what_to_do():
     ],
 )
 def test_amounts_are_said_in_full(unit, of, said):
-    assert amount(unit, of) == said
+    assert format_amount(unit, of) == said
 
 
 @pytest.mark.parametrize(
@@ -236,4 +236,4 @@ def test_amounts_are_said_in_full(unit, of, said):
     [(0, "0 s"), (-5, "0 s"), (7.9, "7 s"), (3_600, "1 h"), (93_784, "1 d 2 h")],
 )
 def test_spans_are_said_in_their_two_largest_units(seconds, said):
-    assert duration(seconds) == said
+    assert format_rough_duration(seconds) == said

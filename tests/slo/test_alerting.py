@@ -3,8 +3,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo import window
-from slo.alert import Severity, resolved
-from slo.alerting import MOST, Thresholds, grouped, repeated, together
+from slo.alert import Severity, resolve_alert
+from slo.alerting import (
+    MAX_ALERTS_PER_MESSAGE,
+    ThresholdWatch,
+    group_alerts,
+    grouping_time,
+    repeat_interval_s,
+)
 from slo.budget import Budget, Unit, counter
 from slo.reservations import Level
 from slo.window import Window
@@ -13,16 +19,18 @@ from tests.fakes.alerts import NOW, an_alert
 DAY = Budget(name="day", scope="team", unit=Unit.REQUESTS, window=Window.DAY, limit=1_000)
 
 
-def watched(watch: Thresholds, spent: int, budget: Budget = DAY, whose: str = "acme", at=NOW):
+def watched(watch: ThresholdWatch, spent: int, budget: Budget = DAY, whose: str = "acme", at=NOW):
     """The id of the alert that a counter's level leads to; None for none."""
-    ends = window.closes(budget.window, at)
+    ends = window.window_end(budget.window, at)
     level = Level(spent, 10**9)
-    alert = watch.crossed(budget, whose, counter(budget, whose, at), level, ends, at)
+    alert = watch.crossed_threshold_alert(
+        budget, whose, counter(budget, whose, at), level, ends, at
+    )
     return alert and alert.title.partition(" of")[0]
 
 
 def test_each_threshold_is_told_once_in_a_window():
-    watch = Thresholds()
+    watch = ThresholdWatch()
 
     assert [watched(watch, spent) for spent in (1, 499, 500, 501, 799, 800, 950, 2000)] == [
         None, None, "50 %", None, None, "80 %", "95 %", None,
@@ -31,21 +39,21 @@ def test_each_threshold_is_told_once_in_a_window():
 
 
 def test_of_thresholds_that_are_passed_at_once_the_highest_is_told():
-    assert watched(Thresholds(), 990) == "95 %"
+    assert watched(ThresholdWatch(), 990) == "95 %"
 
 
 def test_what_is_held_is_not_spent():
-    assert watched(Thresholds(), 0) is None
+    assert watched(ThresholdWatch(), 0) is None
 
 
 def test_each_team_has_thresholds_of_its_own():
-    watch = Thresholds()
+    watch = ThresholdWatch()
 
     assert watched(watch, 500) == watched(watch, 500, whose="other") == "50 %"
 
 
 def test_a_limit_that_is_raised_is_told_about_anew():
-    watch = Thresholds()
+    watch = ThresholdWatch()
     raised = msgspec.structs.replace(DAY, limit=2_000)
 
     assert watched(watch, 960) == "95 %"
@@ -55,17 +63,17 @@ def test_a_limit_that_is_raised_is_told_about_anew():
 
 def test_rates_and_budgets_without_thresholds_are_not_told_about():
     for fields in ({"window": Window.MINUTE}, {"alerts": ()}):
-        assert watched(Thresholds(), 999, msgspec.structs.replace(DAY, **fields)) is None
+        assert watched(ThresholdWatch(), 999, msgspec.structs.replace(DAY, **fields)) is None
 
 
 def test_a_watch_that_forgot_tells_the_same_alert_again():
-    watch = Thresholds(most=2)
-    ends, named = window.closes(Window.DAY, NOW), counter(DAY, "acme", NOW)
+    watch = ThresholdWatch(most=2)
+    ends, named = window.window_end(Window.DAY, NOW), counter(DAY, "acme", NOW)
     level = Level(500, 0)
-    first = watch.crossed(DAY, "acme", named, level, ends, NOW)
+    first = watch.crossed_threshold_alert(DAY, "acme", named, level, ends, NOW)
     for whose in "abc":
         watched(watch, 1, whose=whose)
-    again = watch.crossed(DAY, "acme", named, level, ends, NOW)
+    again = watch.crossed_threshold_alert(DAY, "acme", named, level, ends, NOW)
 
     assert first is not None
     assert again is not None
@@ -75,7 +83,7 @@ def test_a_watch_that_forgot_tells_the_same_alert_again():
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=60), st.integers(1, 97))
 def test_a_watch_tells_what_was_reached_and_nothing_twice(steps, limit):
-    budget, watch, spent, found = msgspec.structs.replace(DAY, limit=limit), Thresholds(), 0, []
+    budget, watch, spent, found = msgspec.structs.replace(DAY, limit=limit), ThresholdWatch(), 0, []
     for step in steps:
         spent += step
         found.append(watched(watch, spent, budget))
@@ -89,15 +97,15 @@ def test_a_watch_tells_what_was_reached_and_nothing_twice(steps, limit):
 def test_what_is_said_in_one_slot_is_told_together_whoever_says_it():
     start = 1_790_000_010.0  # of a slot of thirty seconds
 
-    assert together(start) == together(start + 29.9) == start + 30
-    assert together(start + 30) == start + 60
+    assert grouping_time(start) == grouping_time(start + 29.9) == start + 30
+    assert grouping_time(start + 30) == start + 60
 
 
 def test_alerts_of_a_kind_and_phase_share_a_message_the_most_urgent_first():
     note = an_alert("a", severity=Severity.NOTE, began=NOW - 9)
-    page, over = an_alert("b"), resolved(an_alert("c"), NOW + 5)
+    page, over = an_alert("b"), resolve_alert(an_alert("c"), NOW + 5)
     floor = an_alert("d", kind="floor", severity=Severity.TICKET)
-    groups = grouped([floor, note, over, page, page])
+    groups = group_alerts([floor, note, over, page, page])
 
     assert [[each.subject for each in group.alerts] for group in groups] == [
         ["b", "a"], ["c"], ["d"],
@@ -110,18 +118,18 @@ def test_alerts_of_a_kind_and_phase_share_a_message_the_most_urgent_first():
 
 
 def test_a_message_holds_a_bounded_number_of_alerts():
-    groups = grouped(an_alert(f"s{n}") for n in range(MOST + 1))
+    groups = group_alerts(an_alert(f"s{n}") for n in range(MAX_ALERTS_PER_MESSAGE + 1))
 
-    assert [len(group.alerts) for group in groups] == [MOST, 1]
-    assert grouped([]) == []
+    assert [len(group.alerts) for group in groups] == [MAX_ALERTS_PER_MESSAGE, 1]
+    assert group_alerts([]) == []
 
 
 def test_what_stays_open_is_told_again_after_four_hours():
-    assert repeated(an_alert()) == 4 * 3600
-    assert repeated(resolved(an_alert(), NOW)) is None
-    assert repeated(an_alert(severity=Severity.NOTE)) is None
+    assert repeat_interval_s(an_alert()) == 4 * 3600
+    assert repeat_interval_s(resolve_alert(an_alert(), NOW)) is None
+    assert repeat_interval_s(an_alert(severity=Severity.NOTE)) is None
 
 
 def test_a_budget_that_stays_spent_for_weeks_is_told_daily_if_it_is_a_page():
-    assert repeated(an_alert(kind="budget")) == 86_400
-    assert repeated(an_alert(kind="budget", severity=Severity.TICKET)) is None
+    assert repeat_interval_s(an_alert(kind="budget")) == 86_400
+    assert repeat_interval_s(an_alert(kind="budget", severity=Severity.TICKET)) is None

@@ -1,6 +1,6 @@
 import pytest
 
-from slo.decimals import plain
+from slo.decimals import normalize_decimal
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ from slo.decimals import plain
     ],
 )
 def test_a_decimal_is_said_with_a_point_and_never_a_hundred_times_larger(said, meant):
-    assert plain(said) == meant
+    assert normalize_decimal(said) == meant

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.duration import seconds, spoken
+from slo.duration import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from slo.duration import seconds, spoken
     ],
 )
 def test_a_duration_is_a_number_and_a_unit(text: str, long: float) -> None:
-    assert seconds(text) == long
+    assert parse_duration(text) == long
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_a_duration_is_a_number_and_a_unit(text: str, long: float) -> None:
     ["", "5", "s", "5 s", "-1s", "1e3s", "1m30s", "1w", ".5s", "5S", "1234567890s", "5s\n", "٣s"],
 )
 def test_what_is_none_is_none(text: str) -> None:
-    assert seconds(text) is None
+    assert parse_duration(text) is None
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ def test_what_is_none_is_none(text: str) -> None:
     ],
 )
 def test_it_is_told_in_the_longest_unit_in_which_it_is_whole(long: float, text: str) -> None:
-    assert spoken(long) == text
+    assert format_duration(long) == text
 
 
 @given(st.integers(0, 10**15).map(lambda nanos: round(nanos / 10**9, 9)))
 def test_what_is_told_is_what_was_meant(long: float) -> None:
-    assert seconds(spoken(long)) == long
+    assert parse_duration(format_duration(long)) == long
 
 
 @given(st.integers(0, 10**8))
 def test_whole_seconds_too_however_many(long: int) -> None:
-    assert seconds(spoken(long)) == long
+    assert parse_duration(format_duration(long)) == long

@@ -2,68 +2,102 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.ladder import SCHEMA, TOOLS, VISION, Offers, Wants, unfit, worth_moving
+from slo.ladder import (
+    SCHEMA,
+    TOOLS,
+    VISION,
+    CallRequirements,
+    Capabilities,
+    is_switch_worthwhile,
+    missing_capability,
+)
 
 NANOS = st.integers(0, 10**12)
 ALL = frozenset({TOOLS, SCHEMA, VISION})
-ROOMY = Offers(can=ALL, window=100_000, max_output=8_000, region="eu")
-EVERYTHING = Wants(tools=True, schema=True, vision=True, tokens=90_000, output=8_000, region="eu")
+ROOMY = Capabilities(can=ALL, window=100_000, max_output=8_000, region="eu")
+EVERYTHING = CallRequirements(
+    tools=True, schema=True, vision=True, tokens=90_000, output=8_000, region="eu"
+)
 
 
 def test_a_rung_that_offers_all_a_call_wants_fits():
-    assert unfit(EVERYTHING, ROOMY) == ""
+    assert missing_capability(EVERYTHING, ROOMY) == ""
 
 
 def test_a_rung_nobody_said_anything_of_but_its_window_fits_a_plain_call():
-    assert unfit(Wants(tokens=1000), Offers(window=1000)) == ""
+    assert missing_capability(CallRequirements(tokens=1000), Capabilities(window=1000)) == ""
 
 
 @pytest.mark.parametrize(
     ("wants", "offers", "why"),
     [
-        (Wants(tools=True), Offers(can=ALL - {TOOLS}, window=9), "It cannot use tools."),
         (
-            Wants(schema=True),
-            Offers(can=ALL - {SCHEMA}, window=9),
+            CallRequirements(tools=True),
+            Capabilities(can=ALL - {TOOLS}, window=9),
+            "It cannot use tools.",
+        ),
+        (
+            CallRequirements(schema=True),
+            Capabilities(can=ALL - {SCHEMA}, window=9),
             "It cannot answer by a JSON schema.",
         ),
-        (Wants(vision=True), Offers(can=ALL - {VISION}, window=9), "It cannot read images."),
-        (Wants(tools=True), Offers(window=9), "Nobody said whether it can use tools."),
-        (Wants(vision=True), Offers(window=9), "Nobody said whether it can read images."),
-        (Wants(tokens=10), Offers(window=9), "Its window of 9 tokens is too small."),
         (
-            Wants(tokens=5, output=5),
-            Offers(window=9, max_output=9),
+            CallRequirements(vision=True),
+            Capabilities(can=ALL - {VISION}, window=9),
+            "It cannot read images.",
+        ),
+        (
+            CallRequirements(tools=True),
+            Capabilities(window=9),
+            "Nobody said whether it can use tools.",
+        ),
+        (
+            CallRequirements(vision=True),
+            Capabilities(window=9),
+            "Nobody said whether it can read images.",
+        ),
+        (
+            CallRequirements(tokens=10),
+            Capabilities(window=9),
             "Its window of 9 tokens is too small.",
         ),
-        (Wants(tokens=1), Offers(), "Nobody said how long its window is."),
         (
-            Wants(tokens=1, output=5),
-            Offers(window=9, max_output=4),
+            CallRequirements(tokens=5, output=5),
+            Capabilities(window=9, max_output=9),
+            "Its window of 9 tokens is too small.",
+        ),
+        (CallRequirements(tokens=1), Capabilities(), "Nobody said how long its window is."),
+        (
+            CallRequirements(tokens=1, output=5),
+            Capabilities(window=9, max_output=4),
             "Its answers have at most 4 tokens.",
         ),
-        (Wants(output=5), Offers(window=9), "Nobody said how long its answers may be."),
         (
-            Wants(region="eu"),
-            Offers(window=9),
+            CallRequirements(output=5),
+            Capabilities(window=9),
+            "Nobody said how long its answers may be.",
+        ),
+        (
+            CallRequirements(region="eu"),
+            Capabilities(window=9),
             "It is not bound to the region that the call is bound to.",
         ),
         (
-            Wants(region="eu"),
-            Offers(window=9, region="us"),
+            CallRequirements(region="eu"),
+            Capabilities(window=9, region="us"),
             "It is not bound to the region that the call is bound to.",
         ),
     ],
 )
 def test_a_rung_that_lacks_or_may_lack_what_a_call_wants_says_what(wants, offers, why):
-    assert unfit(wants, offers) == why
+    assert missing_capability(wants, offers) == why
 
 
 @given(st.data())
 def test_nothing_that_fits_ceases_to_where_more_is_offered_or_less_is_wanted(data):
     wants = data.draw(
         st.builds(
-            Wants,
+            CallRequirements,
             tools=st.booleans(),
             schema=st.booleans(),
             vision=st.booleans(),
@@ -74,34 +108,36 @@ def test_nothing_that_fits_ceases_to_where_more_is_offered_or_less_is_wanted(dat
     )
     offers = data.draw(
         st.builds(
-            Offers,
+            Capabilities,
             can=st.one_of(st.none(), st.frozensets(st.sampled_from(sorted(ALL)))),
             window=st.one_of(st.none(), st.integers(1, 99)),
             max_output=st.one_of(st.none(), st.integers(1, 9)),
             region=st.sampled_from(["", "eu", "us"]),
         )
     )
-    if unfit(wants, offers) == "":
-        more = Offers(can=ALL, window=(offers.window or 0) + 1, max_output=10, region=offers.region)
-        assert unfit(wants, more) == ""
-        assert unfit(Wants(), offers) == ""
+    if missing_capability(wants, offers) == "":
+        more = Capabilities(
+            can=ALL, window=(offers.window or 0) + 1, max_output=10, region=offers.region
+        )
+        assert missing_capability(wants, more) == ""
+        assert missing_capability(CallRequirements(), offers) == ""
 
 
 def test_moving_is_worth_it_if_it_saves_more_than_the_cold_cache_costs():
-    assert worth_moving(100, 99)
-    assert not worth_moving(100, 100)
-    assert not worth_moving(100, 250, cost_there_warm_nanos=10, calls=2)
-    assert worth_moving(100, 250, cost_there_warm_nanos=10, calls=3)
+    assert is_switch_worthwhile(100, 99)
+    assert not is_switch_worthwhile(100, 100)
+    assert not is_switch_worthwhile(100, 250, cost_there_warm_nanos=10, calls=2)
+    assert is_switch_worthwhile(100, 250, cost_there_warm_nanos=10, calls=3)
 
 
 @pytest.mark.parametrize(
     ("here", "cold", "warm", "calls"), [(None, 1, 1, 1), (9, None, 1, 1), (9, 1, None, 2)]
 )
 def test_where_a_price_is_unknown_moving_is_not_worth_it(here, cold, warm, calls):
-    assert not worth_moving(here, cold, cost_there_warm_nanos=warm, calls=calls)
+    assert not is_switch_worthwhile(here, cold, cost_there_warm_nanos=warm, calls=calls)
 
 
 @given(NANOS, NANOS, NANOS, st.integers(1, 50))
 def test_moving_never_makes_the_rest_of_a_conversation_dearer(here, cold, warm, calls):
-    if worth_moving(here, cold, cost_there_warm_nanos=warm, calls=calls):
+    if is_switch_worthwhile(here, cold, cost_there_warm_nanos=warm, calls=calls):
         assert cold + warm * (calls - 1) < here * calls

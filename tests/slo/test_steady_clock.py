@@ -43,7 +43,7 @@ def test_time_and_windows_never_go_back_whatever_clocks_do(taken, is_shared):
     clocks = Clocks()
     if is_shared:
         clocks.steady.compare(START)
-    last, names = START, {kind: window.name(kind, START) for kind in Window}
+    last, names = START, {kind: window.window_name(kind, START) for kind in Window}
     for passes, leap, off in taken:
         clocks.wall += leap
         if off is not None and is_shared:
@@ -51,8 +51,8 @@ def test_time_and_windows_never_go_back_whatever_clocks_do(taken, is_shared):
         now = clocks.go(passes)
         assert now >= last + (1 - SLEW) * passes - 1e-6
         for kind in Window:
-            assert window.name(kind, now) >= names[kind]
-            names[kind] = window.name(kind, now)
+            assert window.window_name(kind, now) >= names[kind]
+            names[kind] = window.window_name(kind, now)
         last = now
 
 
@@ -75,7 +75,7 @@ def test_what_is_spent_is_neither_lost_nor_counted_again_by_leaps(taken):
     for number, (passes, leap) in enumerate(taken):
         clocks.wall += leap
         now = clocks.go(passes)
-        name, ends = window.name(Window.DAY, now), window.closes(Window.DAY, now)
+        name, ends = window.window_name(Window.DAY, now), window.window_end(Window.DAY, now)
         claim = Claim(name, 10, 100, hard=True, ends=ends)
         said = counters.reserve(str(number), [claim], now, now + 60)
         assert isinstance(said, Granted) is (spent.get(name, 0) + 10 <= 100)

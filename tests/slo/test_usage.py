@@ -14,16 +14,16 @@ usages = st.fixed_dictionaries({}, optional=dict.fromkeys(BUCKETS, st.integers(0
 def test_every_token_stands_in_one_bucket_of_prompt_or_answer(buckets):
     usage = Usage(**buckets)
 
-    assert usage.prompt + usage.generated == sum(buckets.values())
+    assert usage.prompt_tokens + usage.generated_tokens == sum(buckets.values())
 
 
 @pytest.mark.parametrize("bucket", BUCKETS)
 def test_each_bucket_counts_where_its_name_says(bucket):
     usage = Usage(**{bucket: 7})
 
-    assert usage.prompt == (7 if bucket in PROMPT else 0)
-    assert usage.written == (7 if bucket.startswith("write_") else 0)
-    assert usage.generated == (0 if bucket in PROMPT else 7)
+    assert usage.prompt_tokens == (7 if bucket in PROMPT else 0)
+    assert usage.cache_write_tokens == (7 if bucket.startswith("write_") else 0)
+    assert usage.generated_tokens == (0 if bucket in PROMPT else 7)
 
 
 @given(usages)

@@ -4,28 +4,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.wilson import lower, upper
+from slo.wilson import lower_bound, upper_bound
 
 COUNTS = st.integers(1, 10**9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 Z = 1.6448536269514722
 
 
 def test_nothing_counted_says_nothing() -> None:
-    assert (lower(0, 0), upper(0, 0)) == (0.0, 1.0)
+    assert (lower_bound(0, 0), upper_bound(0, 0)) == (0.0, 1.0)
 
 
 @given(st.integers(1, 10**9))
 def test_all_and_none_are_at_the_ends(n: int) -> None:
-    assert lower(0, n) == 0.0
-    assert upper(n, n) == 1.0
-    assert lower(n, n) < 1.0
-    assert upper(0, n) > 0.0
+    assert lower_bound(0, n) == 0.0
+    assert upper_bound(n, n) == 1.0
+    assert lower_bound(n, n) < 1.0
+    assert upper_bound(0, n) > 0.0
 
 
 @given(COUNTS)
 def test_the_share_counted_lies_between_its_bounds(counts: tuple[int, int]) -> None:
     bad, n = counts
-    assert 0.0 <= lower(bad, n) <= bad / n <= upper(bad, n) <= 1.0
+    assert 0.0 <= lower_bound(bad, n) <= bad / n <= upper_bound(bad, n) <= 1.0
 
 
 @given(COUNTS)
@@ -33,7 +33,7 @@ def test_each_bound_is_a_share_from_which_the_count_is_z_deviations_away(
     counts: tuple[int, int],
 ) -> None:
     bad, n = counts
-    for bound, ends in ((lower(bad, n), 0), (upper(bad, n), n)):
+    for bound, ends in ((lower_bound(bad, n), 0), (upper_bound(bad, n), n)):
         if bad != ends:
             away = abs(bad / n - bound)
             assert away == pytest.approx(Z * sqrt(bound * (1 - bound) / n), rel=1e-5, abs=1e-12)
@@ -42,27 +42,27 @@ def test_each_bound_is_a_share_from_which_the_count_is_z_deviations_away(
 @given(COUNTS)
 def test_more_that_is_bad_raises_both_bounds(counts: tuple[int, int]) -> None:
     bad, n = counts
-    assert lower(bad, n + 1) <= lower(bad + 1, n + 1)
-    assert upper(bad, n + 1) <= upper(bad + 1, n + 1)
+    assert lower_bound(bad, n + 1) <= lower_bound(bad + 1, n + 1)
+    assert upper_bound(bad, n + 1) <= upper_bound(bad + 1, n + 1)
 
 
 @pytest.mark.parametrize(
     ("bad", "n"), [(3, 20), (6, 50), (9, 100), (16, 200), (34, 500), (62, 1000)]
 )
 def test_so_many_bad_are_more_than_5_percent_and_one_less_need_not_be(bad: int, n: int) -> None:
-    assert lower(bad, n) > 0.05
-    assert lower(bad - 1, n) <= 0.05
+    assert lower_bound(bad, n) > 0.05
+    assert lower_bound(bad - 1, n) <= 0.05
 
 
 @pytest.mark.parametrize(("bad", "n"), [(1, 100), (4, 200), (16, 500)])
 def test_so_few_bad_are_less_than_5_percent_and_one_more_need_not_be(bad: int, n: int) -> None:
-    assert upper(bad, n) < 0.05
-    assert upper(bad + 1, n) >= 0.05
+    assert upper_bound(bad, n) < 0.05
+    assert upper_bound(bad + 1, n) >= 0.05
 
 
 @pytest.mark.parametrize(("bad", "n"), [(2, 1), (-1, 1), (0, -1)])
 def test_what_is_no_share_is_refused(bad: int, n: int) -> None:
     with pytest.raises(ValueError, match="no share"):
-        lower(bad, n)
+        lower_bound(bad, n)
     with pytest.raises(ValueError, match="no share"):
-        upper(bad, n)
+        upper_bound(bad, n)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.window import Window, closes, name, opens
+from slo.window import Window, window_end, window_name, window_start
 
 TIMES = st.floats(min_value=0, max_value=4e9)
 WINDOWS = st.sampled_from(Window)
@@ -27,30 +27,30 @@ def test_a_window_opens_closes_and_is_named_by_the_calendar_of_utc(
     window: Window, opening: tuple[int, ...], closing: tuple[int, ...], called: str
 ) -> None:
     at = seconds(2026, 11, 22, 13, 5, 59) + 0.5
-    assert opens(window, at) == seconds(*opening)
-    assert closes(window, at) == seconds(*closing)
-    assert name(window, at) == called
+    assert window_start(window, at) == seconds(*opening)
+    assert window_end(window, at) == seconds(*closing)
+    assert window_name(window, at) == called
 
 
 def test_months_are_as_long_as_they_are_and_december_leads_to_january() -> None:
     leap_day = seconds(2028, 2, 29, 12)
-    assert closes(Window.MONTH, leap_day) - opens(Window.MONTH, leap_day) == 29 * 86_400
-    assert closes(Window.MONTH, seconds(2026, 12, 31, 23)) == seconds(2027, 1, 1)
+    assert window_end(Window.MONTH, leap_day) - window_start(Window.MONTH, leap_day) == 29 * 86_400
+    assert window_end(Window.MONTH, seconds(2026, 12, 31, 23)) == seconds(2027, 1, 1)
 
 
 @given(WINDOWS, TIMES)
 def test_windows_meet_without_a_gap_and_each_has_one_name(window: Window, at: float) -> None:
-    opening, closing = opens(window, at), closes(window, at)
+    opening, closing = window_start(window, at), window_end(window, at)
     assert opening <= at < closing
-    assert opens(window, opening) == opening
-    assert opens(window, closing) == closing
-    assert name(window, opening) == name(window, at) != name(window, closing)
+    assert window_start(window, opening) == opening
+    assert window_start(window, closing) == closing
+    assert window_name(window, opening) == window_name(window, at) != window_name(window, closing)
 
 
 @given(WINDOWS, TIMES, TIMES)
 def test_names_sort_as_the_times_they_name(window: Window, one: float, other: float) -> None:
     earlier, later = sorted((one, other))
-    assert name(window, earlier) <= name(window, later)
+    assert window_name(window, earlier) <= window_name(window, later)
 
 
 @pytest.mark.parametrize("window", Window)
@@ -58,5 +58,5 @@ def test_the_last_instant_of_a_window_is_not_rounded_into_the_next(window: Windo
     midnight = seconds(2026, 12, 1)
     last = midnight - 2.5e-7
     assert last < midnight
-    assert closes(window, last) == midnight
-    assert name(window, last) < name(window, midnight)
+    assert window_end(window, last) == midnight
+    assert window_name(window, last) < window_name(window, midnight)

@@ -86,7 +86,7 @@ def test_a_conversation_is_answered_folded_from_its_first_call_to_its_last(
     assert last.tokens_after is not None
     assert last.tokens_after * 2 < last.tokens_before
     assert last.usage is not None
-    assert last.usage.prompt < last.tokens_before
+    assert last.usage.prompt_tokens < last.tokens_before
     assert len({each.conversation for each in kept} - {""}) == 1
     assert 0 < sum(each.reset for each in kept) < 8
     assert sum(each.compaction_nanos or 0 for each in kept) > 0

@@ -176,13 +176,13 @@ def test_an_estimate_is_what_the_upstream_charged_or_what_was_delivered(
         counted, charged = one.final.usage, one.exchanges[-1].usage
         delivered = len(here.lab.vocabulary.ids(one.said))
 
-        assert counted.prompt > 0, one.case
-        assert charged is None or abs(counted.prompt - charged.prompt) <= 2, one.case
-        assert counted.generated >= delivered - 3, one.case
+        assert counted.prompt_tokens > 0, one.case
+        assert charged is None or abs(counted.prompt_tokens - charged.prompt_tokens) <= 2, one.case
+        assert counted.generated_tokens >= delivered - 3, one.case
         is_abandoned = "left" in one.got or "upstream_timeout" in one.got
         assert ("abandoned: " in "".join(one.final.notes)) == is_abandoned, one.case
         is_part = is_abandoned or any(word in one.got for word in ("cut", "malformed"))
-        assert is_part or counted.generated <= delivered + 3, one.case
+        assert is_part or counted.generated_tokens <= delivered + 3, one.case
 
 
 def test_an_answer_that_is_whole_says_what_the_upstream_said(met: dict[Case, Met]) -> None:

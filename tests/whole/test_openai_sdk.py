@@ -36,8 +36,8 @@ def test_a_chat_is_answered_metered_and_kept(here: Town, sdk: Sdk, model: str) -
     assert answer.choices[0].finish_reason == "stop"
     assert answer.model == model
     assert receipt.usage == last(here).usage
-    assert answer.usage.prompt_tokens == used(receipt).prompt
-    assert answer.usage.completion_tokens == used(receipt).generated
+    assert answer.usage.prompt_tokens == used(receipt).prompt_tokens
+    assert answer.usage.completion_tokens == used(receipt).generated_tokens
     assert (receipt.feature, receipt.model, receipt.outcome) == (
         "greeter",
         model,
@@ -46,7 +46,10 @@ def test_a_chat_is_answered_metered_and_kept(here: Town, sdk: Sdk, model: str) -
     assert raw.headers["x-thriftgate-model"] == model
     assert raw.headers["x-thriftgate-cached-tokens"] == "0"
     assert float(raw.headers["x-thriftgate-overhead-ms"]) >= 0
-    assert receipt.cost_nanos == used(receipt).prompt * 1000 + used(receipt).generated * 4000
+    assert (
+        receipt.cost_nanos
+        == used(receipt).prompt_tokens * 1000 + used(receipt).generated_tokens * 4000
+    )
     assert float(raw.headers["x-thriftgate-cost-usd"]) == pytest.approx(dollars(receipt))
 
 
@@ -82,8 +85,8 @@ def test_a_stream_with_include_usage_has_one_chunk_without_choices(
     assert [len(chunk.choices) for chunk in chunks].count(0) == 1
     assert not chunks[-1].choices
     assert usage is not None
-    assert chunks[-1].usage.prompt_tokens == usage.prompt
-    assert chunks[-1].usage.completion_tokens == usage.generated
+    assert chunks[-1].usage.prompt_tokens == usage.prompt_tokens
+    assert chunks[-1].usage.completion_tokens == usage.generated_tokens
 
 
 def test_the_stream_helper_puts_a_chat_together(here: Town, sdk: Sdk, model: str) -> None:

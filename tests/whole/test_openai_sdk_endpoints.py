@@ -19,8 +19,8 @@ def test_a_response_is_created(here: Town, sdk: Sdk, model: str) -> None:
     assert answer.status == "completed"
     assert answer.output_text
     assert receipt.usage == last(here).usage
-    assert answer.usage.input_tokens == used(receipt).prompt
-    assert answer.usage.output_tokens == used(receipt).generated
+    assert answer.usage.input_tokens == used(receipt).prompt_tokens
+    assert answer.usage.output_tokens == used(receipt).generated_tokens
     assert receipt.endpoint == "responses"
 
 

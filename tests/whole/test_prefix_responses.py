@@ -73,7 +73,7 @@ def test_rules_before_one_varying_question_are_read_from_the_second_call_on(
     rules = len(here.lab.vocabulary.ids(RULES))
     assert charged[0].cache_read == 0
     assert all(each.cache_read >= rules for each in charged[1:])
-    assert sum(each.written for each in charged) < 1.5 * charged[0].prompt
+    assert sum(each.cache_write_tokens for each in charged) < 1.5 * charged[0].prompt_tokens
 
 
 def test_as_sent_none_of_them_is(here: Hourglass):
@@ -96,7 +96,7 @@ def test_a_conversation_with_tools_reads_what_it_sent(here: Hourglass, model: st
         tools = [{"type": "function", "name": name, "parameters": {}} for name in names]
         fields: dict[str, Any] = {"tools": tools, "instructions": "Be kind.", "store": stored}
         charged, answer = asked(here, model=model, input=items, **fields)
-        reads.append(charged.cache_read / charged.prompt)
+        reads.append(charged.cache_read / charged.prompt_tokens)
         items += answer.json()["output"]
         call = {"type": "function_call", "call_id": f"call_{turn}", "name": "a", "arguments": "{}"}
         result = {

@@ -53,7 +53,7 @@ def served(
 
 def cost(charged: list[Usage]) -> float:
     """In prices of a fresh token: what is written costs a quarter more, what is read a tenth."""
-    return sum(one.input + 1.25 * one.written + 0.1 * one.cache_read for one in charged)
+    return sum(one.input + 1.25 * one.cache_write_tokens + 0.1 * one.cache_read for one in charged)
 
 
 @pytest.mark.parametrize("regime", sorted(MODELS))
@@ -72,4 +72,4 @@ def test_what_never_comes_again_is_soon_not_paid_for(here: Hourglass, regime: st
 
     assert cost(planned) <= 1.02 * cost(alone)
     if regime == "openai-breakpoint":
-        assert [one.written for one in planned[8:]] == [0] * 16
+        assert [one.cache_write_tokens for one in planned[8:]] == [0] * 16

@@ -50,7 +50,7 @@ def test_as_sent_nothing_is_read_and_all_of_it_is_written_with_every_call(here: 
     charged = asked(here, Mode.OFF)
 
     assert [used.cache_read for used in charged] == [0] * CALLS
-    assert all(used.write_30m > 0.99 * used.prompt for used in charged)
+    assert all(used.write_30m > 0.99 * used.prompt_tokens for used in charged)
 
 
 @pytest.mark.parametrize("mode", MARKING)
@@ -69,9 +69,9 @@ def test_planned_the_stable_part_is_written_once(here: Hourglass, mode: Mode) ->
     """The question is written too, as it is directly: nobody knows yet that none goes on."""
     first, *others = asked(here, mode)
 
-    assert first.written <= first.prompt
-    assert all(used.written <= used.prompt - stable(here) for used in others)
-    assert sum(used.written for used in others) < 0.12 * first.written
+    assert first.cache_write_tokens <= first.prompt_tokens
+    assert all(used.cache_write_tokens <= used.prompt_tokens - stable(here) for used in others)
+    assert sum(used.cache_write_tokens for used in others) < 0.12 * first.cache_write_tokens
 
 
 @pytest.mark.parametrize("mode", MARKING)

@@ -149,8 +149,8 @@ def test_what_the_provider_did_not_say_is_estimated(played: list[Played]) -> Non
 
     for one in unsaid:
         assert one.receipt.usage is not None
-        assert one.receipt.usage.prompt > 0
-        assert one.receipt.usage.generated > 0
+        assert one.receipt.usage.prompt_tokens > 0
+        assert one.receipt.usage.generated_tokens > 0
 
 
 @dataclass(frozen=True)

@@ -117,8 +117,8 @@ def test_a_caller_who_leaves_a_stream_pays_for_what_came(
 
     assert (receipt.outcome, receipt.estimated) == (Outcome.HUNG_UP, True)
     assert receipt.usage is not None
-    assert receipt.usage.prompt > 0
-    assert receipt.usage.generated >= here.lab.exchanges[-1].delivered > 0
+    assert receipt.usage.prompt_tokens > 0
+    assert receipt.usage.generated_tokens >= here.lab.exchanges[-1].delivered > 0
     assert here.lab.exchanges[-1].hung_up
 
 

@@ -67,8 +67,8 @@ def story(miss: Miss | None, expected: int | None, usage: Usage | None) -> list[
     """
     if usage is None:
         return []
-    share = f", {100 * usage.cache_read / usage.prompt:.0f} %" if usage.prompt else ""
-    lines = [f"Read from the cache: {usage.cache_read:,} of {usage.prompt:,} tokens{share}."]
+    share = f", {100 * usage.cache_read / usage.prompt_tokens:.0f} %" if usage.prompt_tokens else ""
+    lines = [f"Read from the cache: {usage.cache_read:,} of {usage.prompt_tokens:,} tokens{share}."]
     if expected is not None:
         could = f"{expected:,} tokens" if expected else "none"
         lines.append(f"To be expected, as the prompt was sent: {could}.")

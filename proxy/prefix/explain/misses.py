@@ -46,7 +46,7 @@ def miss(
         shown: The prompt that was sent, only where its team keeps prompts: its words may then
             stand in the detail.
     """
-    total = usage.prompt
+    total = usage.prompt_tokens
     if not evidence.sent.regime.name or not total:
         return claimed(told, usage, rates)
     expected = evidence.expected.scaled(total)
@@ -122,8 +122,8 @@ def lost_nanos(tokens: int, usage: Usage, rates: Rates | None) -> int | None:
         if count and rate is None:
             return None
         spent += count * (rate or 0)
-    written = min(tokens, usage.written)
-    paid = spent * written / usage.written if written else Fraction(0)
+    written = min(tokens, usage.cache_write_tokens)
+    paid = spent * written / usage.cache_write_tokens if written else Fraction(0)
     if tokens > written:
         if rates.input is None:
             return None
@@ -133,7 +133,7 @@ def lost_nanos(tokens: int, usage: Usage, rates: Rates | None) -> int | None:
 
 def _at_most(lost: int, usage: Usage) -> int:
     """No more tokens than were not read."""
-    return min(lost, usage.prompt - usage.cache_read)
+    return min(lost, usage.prompt_tokens - usage.cache_read)
 
 
 def _could(evidence: Evidence, expected: Expected, total: int) -> int:

@@ -123,7 +123,7 @@ def lives(regime: Regime, ttl: str) -> float:
 
 def stored_nothing(regime: Regime, usage: Usage | None) -> bool:
     """True if the provider says, by the bill for it, that nothing was stored or found."""
-    return bool(usage and regime.writes and not usage.written and not usage.cache_read)
+    return bool(usage and regime.writes and not usage.cache_write_tokens and not usage.cache_read)
 
 
 def readable(sent: Sent, tokens: int, total: int) -> int:

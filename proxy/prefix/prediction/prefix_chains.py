@@ -201,7 +201,7 @@ class Chains:
         self._count(sent, now)
         known = self._known(sent)
         scale = self._scale(sent, known)
-        scale = scale.of(usage.prompt) if usage is not None else scale
+        scale = scale.of(usage.prompt_tokens) if usage is not None else scale
         if by_breakpoints(sent.regime) and not stored_nothing(sent.regime, usage):
             self._store(sent, known, scale, now)
         if usage is not None and sent.kept:

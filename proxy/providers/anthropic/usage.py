@@ -40,9 +40,9 @@ def chat_usage(found: Mapping[str, Any]) -> dict[str, Any] | None:
     if usage is None:
         return None
     return {
-        "prompt_tokens": usage.prompt,
-        "completion_tokens": usage.generated,
-        "total_tokens": usage.prompt + usage.generated,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.generated_tokens,
+        "total_tokens": usage.prompt_tokens + usage.generated_tokens,
         "prompt_tokens_details": {
             "cached_tokens": usage.cache_read,
             "cache_write_tokens": usage.write_5m + usage.write_1h,
@@ -90,13 +90,13 @@ def _thinking(found: Mapping[str, Any]) -> int:
 
 def _with_thinking(usage: Usage, thinking: int) -> Usage:
     """The usage with at least this much of what was generated called reasoning."""
-    reasoning = min(max(thinking, usage.reasoning), usage.generated)
+    reasoning = min(max(thinking, usage.reasoning), usage.generated_tokens)
     return Usage(
         input=usage.input,
         cache_read=usage.cache_read,
         write_5m=usage.write_5m,
         write_1h=usage.write_1h,
-        output=usage.generated - reasoning,
+        output=usage.generated_tokens - reasoning,
         reasoning=reasoning,
     )
 

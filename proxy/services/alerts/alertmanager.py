@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.services.alerts.http_sender import Message, Telling, stamp
-from slo.alert import Alert, lines
+from slo.alert import Alert, alert_lines
 
 #: Seconds between two tellings of an open alert.
 AGAIN: Final = 60.0
@@ -44,7 +44,7 @@ def _told(alert: Alert, at: float) -> dict[str, Any]:
             "subject": alert.subject,
             "alert": alert.id,
         },
-        "annotations": {"summary": alert.title, "description": "\n".join(lines(alert))},
+        "annotations": {"summary": alert.title, "description": "\n".join(alert_lines(alert))},
         "startsAt": stamp(alert.began),
         "endsAt": stamp(at + _LASTS if alert.ended is None else alert.ended),
     }

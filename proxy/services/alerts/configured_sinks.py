@@ -10,9 +10,9 @@ from proxy.services.alerts import alertmanager, notices, slack, webhook
 from proxy.services.alerts.http_sender import Message, Telling
 from proxy.services.alerts.notices import Notice
 from proxy.store.sql.outbox import OutboxMessage
-from slo.alert import Alert, identity
-from slo.alerting import MOST, Group, repeated
-from slo.promises.sinks import Sink, SinkKind
+from slo.alert import Alert, stable_id
+from slo.alerting import MAX_ALERTS_PER_MESSAGE, AlertGroup, repeat_interval_s
+from slo.policies.sinks import Sink, SinkKind
 
 _MESSAGES: Final[Mapping[SinkKind, Callable[[Telling], Message | Notice]]] = {
     SinkKind.WEBHOOK: webhook.message,
@@ -40,7 +40,7 @@ class Outlet(msgspec.Struct, frozen=True):
         return f"Outlet({self.sink.name})"
 
     def message(
-        self, group: Group, letters: Sequence[OutboxMessage], at: float
+        self, group: AlertGroup, letters: Sequence[OutboxMessage], at: float
     ) -> Message | Notice:
         """What the sink is told of a group.
 
@@ -51,20 +51,20 @@ class Outlet(msgspec.Struct, frozen=True):
         """
         # Until somebody takes it, what is sent again goes by the same id.
         tellings = sorted(f"{each.alert.id} {each.phase} {each.sent}" for each in letters)
-        named = identity(self.sink.name, *tellings)
+        named = stable_id(self.sink.name, *tellings)
         telling = Telling(group=group, id=named, at=at, secret=self.secret)
         return _MESSAGES[self.sink.kind](telling)
 
     @property
     def most(self) -> int:
         """Alerts in one message; services close each alert by itself, so they get one each."""
-        return 1 if self.sink.kind is SinkKind.APPRISE else MOST
+        return 1 if self.sink.kind is SinkKind.APPRISE else MAX_ALERTS_PER_MESSAGE
 
     def again(self, alert: Alert) -> float | None:
         """In how many seconds the sink is told of the alert again; None for never."""
         if self.sink.kind is SinkKind.ALERTMANAGER:
             return alertmanager.AGAIN if alert.is_open else None
-        return repeated(alert)
+        return repeat_interval_s(alert)
 
 
 def outlets(sinks: Iterable[Sink], known: Mapping[str, str]) -> tuple[list[Outlet], list[str]]:

@@ -25,7 +25,7 @@ from proxy.services.alerts.notifier import EVERY, Teller, cause
 from proxy.store.sql.outbox import RESOLVED
 from proxy.store.store import Store
 from slo.alert import Alert, Severity
-from slo.alerting import grouped, together
+from slo.alerting import group_alerts, grouping_time
 
 _log = logging.getLogger("thriftgate.alerts")
 
@@ -167,7 +167,7 @@ class Alerts:
     async def _written(self) -> None:
         """Write down what was queued first; it stays queued if it cannot be."""
         batch = [self._waiting[n] for n in range(min(len(self._waiting), _BATCH))]
-        due = together(self._now())
+        due = grouping_time(self._now())
         _logged(await self._opened.ask(self._outbox.add, batch, self._least, due))
         for _ in batch:
             self._waiting.popleft()
@@ -184,7 +184,7 @@ class Alerts:
 
 def _logged(news: Sequence[Alert]) -> None:
     """Say in the log what is new, the most urgent first; of many alerts not each."""
-    told = [alert for group in grouped(news) for alert in group.alerts]
+    told = [alert for group in group_alerts(news) for alert in group.alerts]
     for alert in told[:_LOGGED]:
         level = logging.INFO if alert.severity is Severity.NOTE else logging.WARNING
         phase = alert.severity.value if alert.is_open else RESOLVED

@@ -16,7 +16,7 @@ import httpx2
 import msgspec
 
 from proxy.services.alerts.notices import Notice, Notices
-from slo.alerting import Group
+from slo.alerting import AlertGroup
 
 #: Seconds that one post may take.
 DEADLINE: Final = 10.0
@@ -43,7 +43,7 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
         secret: The sink's; "" where it has none.
     """
 
-    group: Group
+    group: AlertGroup
     id: str
     at: float
     secret: str = ""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from slo.alert import Alert, Severity, lines
+from slo.alert import Alert, Severity, alert_lines
 
 if TYPE_CHECKING:
     from apprise import Apprise
@@ -90,7 +90,7 @@ def notice(alert: Alert) -> Notice:
     ended = ["Resolved."] if not alert.is_open else []
     return Notice(
         title=_plain(alert.title),
-        body=_plain("\n".join([*ended, *lines(alert)])),
+        body=_plain("\n".join([*ended, *alert_lines(alert)])),
         kind=_KINDS[alert.severity] if alert.is_open else "success",
     )
 

@@ -16,7 +16,7 @@ from proxy.services.alerts.configured_sinks import Outlet
 from proxy.services.alerts.http_sender import DEADLINE, NotTaken, Post
 from proxy.store.sql.outbox import OutboxMessage
 from proxy.store.store import Store
-from slo.alerting import MOST, Group, grouped
+from slo.alerting import MAX_ALERTS_PER_MESSAGE, AlertGroup, group_alerts
 
 _log = logging.getLogger("thriftgate.alerts")
 
@@ -68,7 +68,9 @@ class Teller:
         if not self._breaker.admits(began):
             return
         name = self._outlet.sink.name
-        letters = await self._opened.ask(self._outbox.claim_due, name, began, MOST, LEASE)
+        letters = await self._opened.ask(
+            self._outbox.claim_due, name, began, MAX_ALERTS_PER_MESSAGE, LEASE
+        )
         left = {letter.alert.id: letter for letter in letters}
         for group in _groups(letters, self._outlet.most):
             if self._now() > began + LEASE - 2 * DEADLINE:
@@ -84,7 +86,7 @@ class Teller:
             for letter in told:
                 del left[letter.alert.id]
 
-    async def _sent(self, group: Group, letters: Sequence[OutboxMessage]) -> None:
+    async def _sent(self, group: AlertGroup, letters: Sequence[OutboxMessage]) -> None:
         """Tell the sink of a group.
 
         Raises:
@@ -117,11 +119,11 @@ class Teller:
             )
 
 
-def _groups(letters: Sequence[OutboxMessage], most: int) -> list[Group]:
+def _groups(letters: Sequence[OutboxMessage], most: int) -> list[AlertGroup]:
     """The messages to send; what was refused before is sent by itself: it may be one's fault."""
     fresh = [letter.alert for letter in letters if not letter.tries]
     refused = [letter.alert for letter in letters if letter.tries]
-    return [*grouped(fresh, most), *(Group((alert,)) for alert in refused)]
+    return [*group_alerts(fresh, most), *(AlertGroup((alert,)) for alert in refused)]
 
 
 def cause(error: Exception) -> str:

@@ -18,9 +18,9 @@ from proxy.services.alerts.notifier import cause
 from proxy.settings import upstream_keys
 from proxy.store.sql.outbox import MAX_ALERTS
 from proxy.store.store import Store
-from slo.alert import outdated, resolved
+from slo.alert import outdated_alerts, resolve_alert
 from slo.budget import Budget
-from slo.promises.sinks import Sink
+from slo.policies.sinks import Sink
 
 _log = logging.getLogger("thriftgate.alerts")
 
@@ -100,5 +100,5 @@ async def _review(alerts: Alerts, budgets: Sequence[Budget], opened: Store, now:
     except SQLAlchemyError as error:
         _log.warning("Open alerts stay as they are: %s", cause(error))
         return
-    for alert in outdated(found, budgets):
-        alerts.say(resolved(alert, now, "Its budget was changed or taken back."))
+    for alert in outdated_alerts(found, budgets):
+        alerts.say(resolve_alert(alert, now, "Its budget was changed or taken back."))

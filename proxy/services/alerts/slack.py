@@ -12,8 +12,8 @@ import msgspec
 
 from proxy.records.amounts import quantity
 from proxy.services.alerts.http_sender import Message, Telling
-from slo.alert import Alert, lines
-from slo.alerting import Group
+from slo.alert import Alert, alert_lines
+from slo.alerting import AlertGroup
 
 #: Alerts told in full; of the others it says how many there are.
 SHOWN: Final = 10
@@ -52,7 +52,7 @@ def escaped(text: str) -> str:
     return plain.replace("@", "@\u200b")
 
 
-def _heading(group: Group) -> str:
+def _heading(group: AlertGroup) -> str:
     count = len(group.alerts)
     if not group.is_open:
         return "Resolved:" if count == 1 else f"Resolved: {quantity(count, 'alert')}"
@@ -61,7 +61,7 @@ def _heading(group: Group) -> str:
 
 
 def _told(alert: Alert) -> list[str]:
-    return [f"*{escaped(alert.title)}*", *map(escaped, lines(alert))]
+    return [f"*{escaped(alert.title)}*", *map(escaped, alert_lines(alert))]
 
 
 def _section(*told: str) -> dict[str, Any]:

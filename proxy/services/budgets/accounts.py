@@ -87,10 +87,10 @@ class Accounts:
 
     def _listed(self, source: _Source, scope: str, kind: Window) -> NamedSpendings:
         now, ended_before = self._asked_for
-        start, end = window.opens(kind, now), window.closes(kind, now)
+        start, end = window.window_start(kind, now), window.window_end(kind, now)
         if kind is not Window.MONTH:
             return self._asked(source, scope, (start, end), ended_before)
-        yesterday = window.opens(Window.DAY, now) - _DAY
+        yesterday = window.window_start(Window.DAY, now) - _DAY
         past = self._past(source, scope, start, max(start, yesterday))
         last = self._asked(source, scope, (past.end, end), ended_before)
         return NamedSpendings(_sum(past.by, last.by), past.is_whole and last.is_whole)

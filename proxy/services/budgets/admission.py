@@ -49,9 +49,9 @@ from proxy.services.budgets.reservation_requests import (
 from proxy.store.redis.local_budget_store import BudgetStore, CountersReset, StoreUnavailable
 from proxy.store.sql.spendings import ended_at
 from slo.alert import Alert
-from slo.alerting import Thresholds
+from slo.alerting import ThresholdWatch
 from slo.budget import Budget, OnLoss, Unit
-from slo.hold import Need, Output, Seen
+from slo.reservation_sizing import CounterView, OutputBounds, UsageBounds
 from slo.reservations import Claim, Granted, Level
 
 _log = logging.getLogger("thriftgate.budgets")
@@ -89,9 +89,9 @@ class _Open(msgspec.Struct):
     attempt: Attempt
     route: Route
     counted: Sequence[Counted]
-    wanted: Mapping[Unit, Need]
+    wanted: Mapping[Unit, UsageBounds]
     tokens: int
-    output: Output | None = None
+    output: OutputBounds | None = None
     sent: bool = False
     holds_worst: bool = True
     is_uncertain: bool = False
@@ -104,11 +104,11 @@ class _Heard(msgspec.Struct, frozen=True):
     running: int
     at: float
 
-    def seen(self, now: float) -> Seen:
+    def seen(self, now: float) -> CounterView:
         """How the counter stands; of what was heard long ago only what was spent is still so."""
         if now - self.at > _FRESH:
-            return Seen(spent=self.level.spent)
-        return Seen(spent=self.level.spent, held=self.level.held, running=self.running)
+            return CounterView(spent=self.level.spent)
+        return CounterView(spent=self.level.spent, held=self.level.held, running=self.running)
 
 
 class Admission:
@@ -144,7 +144,7 @@ class Admission:
         self._settlement = BackgroundSettlement(lambda: self.counters, tasks, now)
         self._now = now
         self.say: Callable[[Alert], object] | None = None
-        self._thresholds = Thresholds()
+        self._thresholds = ThresholdWatch()
         self._open: dict[tuple[str, int], _Open] = {}
         self._heard: OrderedDict[str, _Heard] = OrderedDict()
         self._lost_until = float("-inf")
@@ -245,12 +245,12 @@ class Admission:
         name = f"{call.id}/{attempt.number}"
         return _Open(name, attempt, route, found.counted, wanted, tokens, output)
 
-    def _cheapest(self, opened: _Open, each: Counted, seen: Seen) -> Alternative | None:
+    def _cheapest(self, opened: _Open, each: Counted, seen: CounterView) -> Alternative | None:
         """The cheapest model with which the attempt would fit into what is left of dollars."""
         if each.budget.unit is not Unit.USD or not opened.tokens:
             return None
 
-        def cost_of(need: Need) -> int | None:
+        def cost_of(need: UsageBounds) -> int | None:
             asked = claim(each, need, seen)
             return asked.amount if seen.spent + seen.held + asked.amount <= asked.limit else None
 
@@ -318,7 +318,7 @@ class Admission:
 
     def _claim(self, each: Counted, opened: _Open, now: float) -> Claim:
         heard = self._heard.get(each.counter)
-        seen = heard.seen(now) if heard is not None else Seen()
+        seen = heard.seen(now) if heard is not None else CounterView()
         return claim(each, opened.wanted[each.budget.unit], seen)
 
     def _heard_of(
@@ -339,7 +339,7 @@ class Admission:
         self._heard.move_to_end(each.counter)
         if len(self._heard) > _HEARD:
             self._heard.popitem(last=False)
-        alert = self._thresholds.crossed(
+        alert = self._thresholds.crossed_threshold_alert(
             each.budget, each.whose, each.counter, heard.level, each.ends, heard.at
         )
         if alert is not None and self.say is not None:

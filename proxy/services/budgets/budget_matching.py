@@ -73,7 +73,7 @@ class BudgetMatcher:
         who = subject(call, self._seal, labelled=self._has_labels)
         found = counted(self._budgets, who, call)
         windows = {each.budget.window for each in found}
-        opened = [window.opens(each, call.arrived) for each in windows]
+        opened = [window.window_start(each, call.arrived) for each in windows]
         return Match(
             counted=found,
             units=frozenset(each.budget.unit for each in found),

@@ -16,7 +16,7 @@ from proxy.services.budgets.pricing import Prediction, Priced, priced, served
 from proxy.services.budgets.refusals import Excess, OverBudget, over_ceiling, unpriced
 from proxy.services.budgets.reservation_requests import is_unseen
 from slo.ceiling import Ceiling, Clamp, Decision, Exceeds, Fits, Offer, Predicted, decided, least
-from slo.hold import Need
+from slo.reservation_sizing import UsageBounds
 
 
 class Case:
@@ -82,7 +82,7 @@ class Case:
         needs = self._prediction.allowance.needs
         alone = offer.clamp and msgspec.structs.replace(offer.clamp, least=needs)
 
-        def cost_of(need: Need) -> int | None:
+        def cost_of(need: UsageBounds) -> int | None:
             worst = self._spent + need.worst
             return worst if worst <= ceiling.limit else None
 

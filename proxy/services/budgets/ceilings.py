@@ -32,7 +32,7 @@ from proxy.services.budgets import clamps
 from proxy.services.budgets.ceiling_evaluation import Case
 from proxy.services.budgets.prediction import Predictor
 from slo.ceiling import Ceiling, Cheaper, Clamped, Decision, Exceeds, Fits, Refused
-from slo.honesty import Honesty
+from slo.prediction_accuracy import PredictionAccuracy
 
 #: Teams' features of which it is remembered which ceilings they have.
 _REMEMBERED: Final = 4096
@@ -71,7 +71,7 @@ class Ceilings(Collector):
         self._ceilings: tuple[Ceiling, ...] = ()
         self._applying: dict[tuple[str, str], tuple[Ceiling, ...]] = {}
         self._open: OrderedDict[str, _Open] = OrderedDict()
-        self._honesty: dict[str, Honesty] = {}
+        self._honesty: dict[str, PredictionAccuracy] = {}
         self._decisions: Counter[tuple[str, type[Decision]]] = Counter()
         self.update(ceilings)
 
@@ -81,7 +81,8 @@ class Ceilings(Collector):
         self._ceilings = tuple(sorted(meant, key=lambda each: each.limit))
         self._applying.clear()
         self._honesty = {
-            each.name: self._honesty.get(each.name) or Honesty() for each in self._ceilings
+            each.name: self._honesty.get(each.name) or PredictionAccuracy()
+            for each in self._ceilings
         }
 
     async def checked(
@@ -124,9 +125,9 @@ class Ceilings(Collector):
             if opened.has_used:
                 for ceiling in opened.ceilings:
                     if (honesty := self._honesty.get(ceiling.name)) is not None:
-                        honesty.note(opened.spent, opened.predicted, ceiling.limit)
+                        honesty.record(opened.spent, opened.predicted, ceiling.limit)
 
-    def honesty(self, ceiling: str) -> Honesty:
+    def honesty(self, ceiling: str) -> PredictionAccuracy:
         """What came of the calls of the ceiling of this name.
 
         Raises:
@@ -161,7 +162,7 @@ class Ceilings(Collector):
             ):
                 calls.add_metric([name, label], count)
             for part in _PARTS:
-                if (error := honesty.error(part)) is not None:
+                if (error := honesty.error_quantile(part)) is not None:
                     errors.add_metric([name, f"{100 * part:g}"], error)
         yield from (decisions, calls, errors)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from proxy.services.budgets.reservation_requests import Counted
-from slo.hold import Need
+from slo.reservation_sizing import UsageBounds
 from slo.reservations import MOST, Claim, Level, Refused, Reservations
 
 #: Seconds that a hold outlives the last sign of its call.
@@ -20,7 +20,7 @@ class LocalQuota:
         self._reservations = Reservations()
         self._quotas: dict[str, int] = {}
 
-    def claim(self, each: Counted, wanted: Need, level: Level | None) -> Claim:
+    def claim(self, each: Counted, wanted: UsageBounds, level: Level | None) -> Claim:
         """The call's claim on this process's part of what was left when last heard."""
         limit = each.budget.limit
         free = limit if level is None else max(limit - level.spent - level.held, 0)

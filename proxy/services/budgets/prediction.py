@@ -29,8 +29,8 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.services.budgets import clamps
 from proxy.services.budgets.pricing import Alternative, Prediction, priced, served
 from proxy.store.sql.answers import PastAnswer
-from slo.hold import Need, Output, Quote, output
-from slo.lengths import Lengths
+from slo.output_length_model import OutputLengthModel
+from slo.reservation_sizing import OutputBounds, PriceQuote, UsageBounds, output_bounds
 
 _log = logging.getLogger("thriftgate.budgets")
 
@@ -109,8 +109,8 @@ class Predictor:
     def __init__(self, estimator: Estimator, catalog: Catalog | None = None) -> None:
         self._estimator = estimator
         self._catalog = catalog
-        self._lengths = Lengths()
-        self._before = Lengths()
+        self._lengths = OutputLengthModel()
+        self._before = OutputLengthModel()
         self._calls: OrderedDict[str, _Known] = OrderedDict()
         self._siblings: dict[str, tuple[Model, ...]] = {}
 
@@ -150,7 +150,7 @@ class Predictor:
             return last.prediction
         tokens = self._guess(attempt, model, known, exactly=exactly)
         if tokens is None:
-            tokens = (await self._estimator.usage(call, route, None)).prompt
+            tokens = (await self._estimator.usage(call, route, None)).prompt_tokens
             known.tokens[model, len(call.body)] = tokens
         allowed = allowance(prepared.body, clamps.endpoint(prepared), route)
         kind = _kind(attempt, route, allowed.total, known)
@@ -161,7 +161,7 @@ class Predictor:
             allowance=allowed,
             output=self._output(kind.name, allowed.total),
             usual=self._usual(kind.name, allowed.total) if exactly else None,
-            quote=Quote(tariff=route.tariff, at=call.arrived, terms=terms(attempt, "", {})),
+            quote=PriceQuote(tariff=route.tariff, at=call.arrived, terms=terms(attempt, "", {})),
         )
         known.last = _Last(attempt.number, ref(prepared), route, found)
         return found
@@ -191,7 +191,7 @@ class Predictor:
             allowance=allowed,
             output=self._output(kind, allowed.total),
             usual=self._usual(kind, allowed.total),
-            quote=Quote(tariff=route.tariff, at=call.arrived, terms=terms(moved, "", {})),
+            quote=PriceQuote(tariff=route.tariff, at=call.arrived, terms=terms(moved, "", {})),
         )
 
     def model(self, name: str) -> Model | None:
@@ -202,7 +202,7 @@ class Predictor:
         self,
         attempt: Attempt,
         tokens: int,
-        cost_of: Callable[[Need], int | None],
+        cost_of: Callable[[UsageBounds], int | None],
         fits: Callable[[str], bool] = lambda _: True,
         others: Iterable[str] = (),
     ) -> Alternative | None:
@@ -238,8 +238,8 @@ class Predictor:
             return
         if receipt.outcome is Outcome.ANSWERED:
             # What was cut off by a clamp is taken to be as long as it might have been.
-            is_cut = usage.generated >= kind.sent < kind.asked
-            length = kind.asked if is_cut else usage.generated
+            is_cut = usage.generated_tokens >= kind.sent < kind.asked
+            length = kind.asked if is_cut else usage.generated_tokens
             self._lengths.add(kind.name, length)
             self._lengths.add(_anyones(kind.name), length)
 
@@ -261,14 +261,14 @@ class Predictor:
             return None
         return -(-len(body) // (4 if body.isascii() else 2))
 
-    def _learned(self, name: Name) -> tuple[Lengths, Name]:
+    def _learned(self, name: Name) -> tuple[OutputLengthModel, Name]:
         """Where something is learned of a kind, and under which name: now, or before the start."""
         before = name[:-1]
-        if not self._lengths.knows(name) and self._before.knows(before):
+        if not self._lengths.is_learned(name) and self._before.is_learned(before):
             return self._before, before
         return self._lengths, name
 
-    def _output(self, name: Name, limit: int) -> Output:
+    def _output(self, name: Name, limit: int) -> OutputBounds:
         """What such a call may generate within a limit.
 
         Where nothing is learned of the kind it is a guess by all others' calls to its model.
@@ -278,13 +278,13 @@ class Predictor:
             return found
         found = self._known_output(_anyones(name), limit)
         if found is None:
-            return output(None, limit)
+            return output_bounds(None, limit)
         return msgspec.structs.replace(found, is_guessed=found.likely < limit)
 
-    def _known_output(self, name: Name, limit: int) -> Output | None:
+    def _known_output(self, name: Name, limit: int) -> OutputBounds | None:
         """What is learned of a kind, now or before the start; None where little is."""
-        found = self._lengths.known_output(name, limit)
-        return found or self._before.known_output(name[:-1], limit)
+        found = self._lengths.known_output_bounds(name, limit)
+        return found or self._before.known_output_bounds(name[:-1], limit)
 
     def _usual(self, name: Name, limit: int) -> int | None:
         """What nine of ten such calls generate within a limit; None where little is learned.
@@ -292,7 +292,7 @@ class Predictor:
         What is not learned of the kind is taken of all others' calls to its model.
         """
         lengths, kind = self._learned(name)
-        if not lengths.knows(kind):
+        if not lengths.is_learned(kind):
             lengths, kind = self._learned(_anyones(name))
         found = lengths.quantile(kind, _MOSTLY)
         return None if found is None else min(found, limit)
@@ -341,9 +341,9 @@ def _cached(attempt: Attempt, tokens: int) -> int:
     return min(attempt.planned.evidence.expected.scaled(tokens).tokens, tokens)
 
 
-def _learned(answers: Iterable[PastAnswer]) -> Lengths:
+def _learned(answers: Iterable[PastAnswer]) -> OutputLengthModel:
     """How long answers were, by team, feature and model, and by model."""
-    lengths = Lengths()
+    lengths = OutputLengthModel()
     for each in answers:
         model = each.route.partition("/")[2].partition("#")[0] or each.model
         limit = noted(each.notes)

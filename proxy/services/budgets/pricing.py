@@ -5,8 +5,8 @@ import msgspec
 from proxy.calls.output_limits import Allowance
 from proxy.catalog.entries import Route
 from slo.budget import Unit
-from slo.hold import Need, Output, Quote, need
 from slo.price import cost
+from slo.reservation_sizing import OutputBounds, PriceQuote, UsageBounds, usage_bounds
 from slo.usage import Usage
 
 
@@ -25,9 +25,9 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     cached: int = 0
     allowance: Allowance
-    output: Output
+    output: OutputBounds
     usual: int | None = None
-    quote: Quote
+    quote: PriceQuote
 
 
 class Priced(msgspec.Struct, frozen=True):
@@ -40,8 +40,8 @@ class Priced(msgspec.Struct, frozen=True):
     """
 
     prompt: Usage
-    quote: Quote
-    need: Need
+    quote: PriceQuote
+    need: UsageBounds
 
     def at(self, generated: int) -> int:
         """Nano-dollars with so many tokens generated; it never falls."""
@@ -97,7 +97,7 @@ def priced(
     """
     tokens, cached = prediction.tokens, prediction.cached if warm else 0
     for prompt in (billed(tokens, route, body, cached), Usage(input=tokens)):
-        found = need(Unit.USD, prompt, prediction.output, prediction.quote)
+        found = usage_bounds(Unit.USD, prompt, prediction.output, prediction.quote)
         if found is not None:
             return Priced(prompt, prediction.quote, found)
     return None

@@ -328,7 +328,7 @@ class Reconciler(Collector):
         """Log that counters were given something."""
         if given:
             level = logging.WARNING if self._counters.is_shared else logging.INFO
-            amount = alert.amount(budget.unit, given)
+            amount = alert.format_amount(budget.unit, given)
             _log.log(level, "The budget %s was given %s that the ledger knows", budget.name, amount)
 
     async def _stand(self) -> CountersCondition | None:

@@ -14,13 +14,20 @@ from proxy.records.receipt import Outcome, Receipt
 from slo import budget as budgets
 from slo import window
 from slo.budget import Budget, Budgets, OnLoss, Subject, Unit, Unpriced
-from slo.hold import Need, Output, Quote, Seen, asked, need
+from slo.reservation_sizing import (
+    CounterView,
+    OutputBounds,
+    PriceQuote,
+    UsageBounds,
+    size_reservation,
+    usage_bounds,
+)
 from slo.reservations import MOST, Claim, Refused
 from slo.usage import Usage
 
 #: Of what nobody can tell in advance something is held all the same: of what is used up it gets
 #: nothing.
-UNKNOWN: Final = Need(sure=1, typical=1, likely=1, worst=1)
+UNKNOWN: Final = UsageBounds(sure=1, typical=1, likely=1, worst=1)
 #: Endpoints of which can be told what a call may use; of all others only what it did.
 PREDICTED: Final = GENERATING | {"responses/compact"}
 #: Endpoints that cost nothing by themselves. Source: OpenAI, pricing and API reference (2026-11).
@@ -84,7 +91,7 @@ def counted(limits: Budgets, subject: Subject, call: Call) -> list[Counted]:
             budget,
             whose,
             budgets.counter(budget, whose, at),
-            window.closes(budget.window, at),
+            window.window_end(budget.window, at),
         )
         for budget, whose in limits.applying(subject)
         if is_paid or budget.unit is Unit.REQUESTS
@@ -92,15 +99,17 @@ def counted(limits: Budgets, subject: Subject, call: Call) -> list[Counted]:
 
 
 def needs(
-    units: Iterable[Unit], call: Call, prompt: Usage, output: Output, quote: Quote
-) -> dict[Unit, Need]:
+    units: Iterable[Unit], call: Call, prompt: Usage, output: OutputBounds, quote: PriceQuote
+) -> dict[Unit, UsageBounds]:
     """What the call may use of each unit; ``UNKNOWN`` of what nobody can tell."""
     found = {}
     for unit in units:
         known = None
         if unit is Unit.REQUESTS or call.endpoint in PREDICTED:
-            plain = Usage(input=prompt.prompt)
-            known = need(unit, prompt, output, quote) or need(unit, plain, output, quote)
+            plain = Usage(input=prompt.prompt_tokens)
+            known = usage_bounds(unit, prompt, output, quote) or usage_bounds(
+                unit, plain, output, quote
+            )
         found[unit] = known or UNKNOWN
     return found
 
@@ -117,7 +126,7 @@ def is_unseen(rule: Unpriced, call: Call, route: Route) -> bool:
 
 
 def unseen(
-    counted: Iterable[Counted], wanted: Mapping[Unit, Need], call: Call, route: Route
+    counted: Iterable[Counted], wanted: Mapping[Unit, UsageBounds], call: Call, route: Route
 ) -> Counted | None:
     """The first hard budget that a call is not to pass, as nobody will know what it used.
 
@@ -135,7 +144,9 @@ def unseen(
     return None
 
 
-def _is_unseen_by(budget: Budget, wanted: Mapping[Unit, Need], call: Call, route: Route) -> bool:
+def _is_unseen_by(
+    budget: Budget, wanted: Mapping[Unit, UsageBounds], call: Call, route: Route
+) -> bool:
     """True if nobody will know what a call used of a budget that minds it."""
     if budget.unit is Unit.TOKENS:
         return call.is_background
@@ -146,9 +157,9 @@ def _is_unseen_by(budget: Budget, wanted: Mapping[Unit, Need], call: Call, route
     return is_unknown and is_unseen(budget.unpriced, call, route)
 
 
-def claim(each: Counted, wanted: Need, seen: Seen) -> Claim:
+def claim(each: Counted, wanted: UsageBounds, seen: CounterView) -> Claim:
     """What the call claims of a budget, by what was last heard of its counter."""
-    found = asked(each.budget, wanted, seen)
+    found = size_reservation(each.budget, wanted, seen)
     amount, limit = min(found.amount, MOST), found.limit
     return Claim(each.counter, amount, limit, each.budget.hard, each.ends)
 
@@ -160,7 +171,7 @@ def used(unit: Unit, receipt: Receipt) -> int:
     if unit is Unit.USD:
         return min(receipt.cost_nanos or 0, MOST)
     usage = receipt.usage or Usage()
-    return min(usage.prompt + usage.generated, MOST)
+    return min(usage.prompt_tokens + usage.generated_tokens, MOST)
 
 
 def _is_free(endpoint: str) -> bool:

@@ -21,7 +21,7 @@ from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.reconciliation import Reconciler
 from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
 from proxy.store.sql.database import reason
-from slo.promises.file import Promises
+from slo.policies.file import Policies
 
 _log = logging.getLogger("thriftgate.budgets")
 
@@ -128,7 +128,7 @@ class _Limits:
             await self._reconciler.begin()
         return partial(self._commit, snapshot)
 
-    def _defer(self, policies: Promises) -> None:
+    def _defer(self, policies: Policies) -> None:
         """Defer what needs the database, which is away since the gateway started.
 
         Raises:

@@ -5,7 +5,7 @@ from typing import Final
 
 from compaction.policy import Mode
 from proxy.services.compaction.live_quality import WINDOW, Place, Sums
-from slo.alert import Alert, Severity, amount, identity
+from slo.alert import Alert, Severity, format_amount, stable_id
 from slo.budget import Unit
 
 _DAY: Final = 86_400
@@ -32,7 +32,7 @@ def dearer(place: Place, sums: Sums, now: float) -> Alert:
     named = _named(place)
     day = str(int(now // _DAY))
     return Alert(
-        id=identity("compaction", "dearer", *place, day),
+        id=stable_id("compaction", "dearer", *place, day),
         kind="compaction",
         subject=named,
         severity=Severity.TICKET,
@@ -40,7 +40,7 @@ def dearer(place: Place, sums: Sums, now: float) -> Alert:
         facts=(
             ("calls folded", f"{sums.folded:,}"),
             ("tokens not sent", f"{sums.tokens:,}"),
-            ("saved", amount(Unit.USD, sums.nanos)),
+            ("saved", format_amount(Unit.USD, sums.nanos)),
         ),
         action="Nothing: what was folded stays so.",
         mend=(

@@ -7,7 +7,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from proxy.services.objectives.router import Wheel
-from slo.controller.standing import State
+from slo.controller.state import State
 
 
 class Figures(Collector):

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from proxy.services.objectives.objective_state import Track
 from slo.controller.evaluate import evaluate
-from slo.controller.moves import Move, moves
 from slo.controller.pins import frozen, pinned, thawed, unpinned
-from slo.controller.standing import Standing, State, arm
+from slo.controller.state import Standing, State, arm
+from slo.controller.transitions import Move, moves
 from slo.tally import SLOT, Counts, Tally
 
 #: How many times as long as those of the short memory the slots of the long one are.

@@ -9,9 +9,9 @@ from proxy.records.amounts import quantity
 from proxy.services.objectives.judge import Judge
 from proxy.services.objectives.objective_state import Track
 from slo import burn
-from slo.alert import Alert, Severity, duration, identity, resolved
-from slo.controller.moves import Move
-from slo.controller.standing import State
+from slo.alert import Alert, Severity, format_rough_duration, resolve_alert, stable_id
+from slo.controller.state import State
+from slo.controller.transitions import Move
 from slo.objective import BurnAlert, Enforce, Metric
 
 _PERCENT = 100
@@ -74,7 +74,9 @@ class News:
             ordered = sorted(found.values(), key=lambda each: each.began)
             if ordered:
                 self._open[key] = ordered[0]
-            over += [resolved(each, now, "It goes on as another alert.") for each in ordered[1:]]
+            over += [
+                resolve_alert(each, now, "It goes on as another alert.") for each in ordered[1:]
+            ]
         self._before = {key: value for key, value in self._before.items() if key in said}
         self._resumed = now
         return over
@@ -94,23 +96,23 @@ class News:
         if move.after is State.HEALTHY:
             moved = calls - self._before.pop(key, calls)
             done = f"{quantity(moved, 'call')} moved here; new ones go where they ask to."
-            return [] if told is None else [resolved(self._open.pop(key), move.at, done)]
+            return [] if told is None else [resolve_alert(self._open.pop(key), move.at, done)]
         is_pin = State.PINNED in (move.before, move.after)
         if told is not None and move.level == move.level_before and not is_pin:
             return []  # where calls go is what was told
         self._before.setdefault(key, calls)
-        alert = _told(track, move, identity(key, f"{move.at:.0f}"))
+        alert = _told(track, move, stable_id(key, f"{move.at:.0f}"))
         if told is not None and (told.title, told.facts) == (alert.title, alert.facts):
             return []  # whoever led before told of this very pin
         self._open[key] = alert
         on = f"It went on: {move.after.value}, rung {move.level}."
-        return [alert] if told is None else [resolved(told, move.at, on), alert]
+        return [alert] if told is None else [resolve_alert(told, move.at, on), alert]
 
     def dropped(self, tracks: Iterable[Track], now: float) -> list[Alert]:
         """What is to be told of objectives that are gone: what was open about them is over."""
         keys = [key for track in tracks for key in (_move(track), *_watched(track))]
         done = "Its objective was taken back."
-        return [resolved(self._open.pop(key), now, done) for key in keys if key in self._open]
+        return [resolve_alert(self._open.pop(key), now, done) for key in keys if key in self._open]
 
     def judged(
         self, tracks: Iterable[Track], judge: Judge, costs: Mapping[str, int], now: float
@@ -129,7 +131,9 @@ class News:
                 continue
             standing, move = judge.standings.get(track.name), _move(track)
             if move in self._open and standing is not None and standing.state is State.HEALTHY:
-                told.append(resolved(self._open.pop(move), now, "New calls go where they ask to."))
+                told.append(
+                    resolve_alert(self._open.pop(move), now, "New calls go where they ask to.")
+                )
             for key, each in _watched(track).items():
                 if each is None:
                     finding = _floor(track, judge, now, is_open=key in self._open)
@@ -148,9 +152,9 @@ class News:
             return []
         if finding is None:
             spent = max(cost - self._before.pop(key, 0), 0)
-            return [resolved(self._open.pop(key), now, cost_nanos=spent)]
+            return [resolve_alert(self._open.pop(key), now, cost_nanos=spent)]
         alert = Alert(
-            id=identity(key, f"{now:.0f}"),
+            id=stable_id(key, f"{now:.0f}"),
             kind=finding.kind,
             subject=track.name,
             severity=finding.severity,
@@ -186,7 +190,7 @@ def _known_by(track: Track) -> tuple[str, ...]:
 
 def _is_of(alert: Alert, key: str) -> bool:
     """True if the alert tells of what is known by this."""
-    return alert.id == identity(key, f"{alert.began:.0f}")
+    return alert.id == stable_id(key, f"{alert.began:.0f}")
 
 
 def _has_floor(track: Track) -> bool:
@@ -202,7 +206,7 @@ def _burn(track: Track, each: BurnAlert, judge: Judge, now: float) -> _Finding |
     objective, known = track.objective, judge.known(now)
     if known < burn.short(each):
         return None
-    window = duration(min(each.over, known))
+    window = format_rough_duration(min(each.over, known))
     over = judge.counts(track, now, each.over)
     lately = judge.counts(track, now, burn.short(each))
     if not burn.burning(each, objective, over, lately):

@@ -9,7 +9,7 @@ where one must not move the other. What fails on one route is its breaker's busi
 import msgspec
 
 from slo.burn import largest
-from slo.controller.standing import Rules, Standing
+from slo.controller.state import Rules, Standing
 from slo.objective import Enforce, Metric, Objective
 
 #: Rungs that are no model's name.

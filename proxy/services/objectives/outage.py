@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from proxy.services.objectives.objective_state import Track
-from slo.alert import Alert, Severity, identity, resolved
+from slo.alert import Alert, Severity, resolve_alert, stable_id
 from slo.objective import Enforce
 
 _KIND: Final = "store"
@@ -51,13 +51,13 @@ class Outage:
         if self._since is None or abs(now - self._last) < _WELL:
             return
         if self._told is not None:
-            self._say(resolved(self._told, self._last, "All processes judge together again."))
+            self._say(resolve_alert(self._told, self._last, "All processes judge together again."))
         self._since = self._told = None
 
     def _alert(self, began: float) -> Alert:
         acts = any(track.acts for track in self._tracks)
         return Alert(
-            id=identity(_KIND, f"{began // _WELL:.0f}"),
+            id=stable_id(_KIND, f"{began // _WELL:.0f}"),
             kind=_KIND,
             subject="objectives",
             severity=Severity.TICKET if acts else Severity.NOTE,

@@ -32,9 +32,9 @@ from proxy.store.redis.objective_state import MAX_INCREMENT as MOST_COUNTED
 from proxy.store.sql.outbox import MAX_ALERTS
 from proxy.store.store import Store
 from slo.alert import Alert
-from slo.controller.moves import Move, moves
 from slo.controller.pins import thawed
-from slo.controller.standing import Standing
+from slo.controller.state import Standing
+from slo.controller.transitions import Move, moves
 from slo.tally import slot_of
 
 _log = logging.getLogger("thriftgate.objectives")

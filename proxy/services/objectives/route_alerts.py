@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from proxy.calls.route_health import Lanes
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Snapshot
-from slo.alert import Alert, Severity, identity, resolved
+from slo.alert import Alert, Severity, resolve_alert, stable_id
 from slo.breaker import State
 
 #: Seconds between two looks.
@@ -101,7 +101,7 @@ class LaneNews:
                     self._say(alert)
             elif name in self._open and now - self._well.setdefault(name, now) >= _WELL:
                 ended = self._well.pop(name)
-                self._say(resolved(self._open.pop(name), ended))
+                self._say(resolve_alert(self._open.pop(name), ended))
 
 
 def _failing(name: str, catalog: Catalog, now: float) -> Alert:
@@ -121,7 +121,7 @@ def _failing(name: str, catalog: Catalog, now: float) -> Alert:
         action = "All calls are still sent there, and each fails as long as the route does."
         mend = f"{mend} Another route, or `fallbacks` in the catalog, would answer meanwhile."
     return Alert(
-        id=identity("route", name, f"{now:.0f}"),
+        id=stable_id("route", name, f"{now:.0f}"),
         kind="move",
         subject=f"route {name}",
         severity=Severity.TICKET,

@@ -23,9 +23,9 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.services.objectives.conversations import draw, is_bound, is_new, named
 from proxy.services.objectives.objective_state import CACHE_ONLY, ELSEWHERE, SHED, Track
 from proxy.services.objectives.switch_cost import pays
-from slo.controller.share import level_for
-from slo.controller.standing import Standing, State
-from slo.ladder import Wants
+from slo.controller.canary_share import level_for
+from slo.controller.state import Standing, State
+from slo.ladder import CallRequirements
 from slo.objective import Ended, Metric, Objectives, judged
 from slo.tally import Tally
 
@@ -334,7 +334,7 @@ def _at_last(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
     return tuple(msgspec.structs.replace(each, is_last_resort=True) for each in choices)
 
 
-def _wants(call: Call, asked: tuple[Choice, ...]) -> Wants:
+def _wants(call: Call, asked: tuple[Choice, ...]) -> CallRequirements:
     """What the call needs, where it is bound to the region of what it asks for."""
     return wants(call, asked[0].route.upstream.region)
 
@@ -362,7 +362,7 @@ def _ended(opened: _Open, receipt: Receipt) -> Ended:
         failed=receipt.outcome in {Outcome.FAILED, Outcome.BROKEN},
         hung_up=receipt.outcome is Outcome.HUNG_UP,
         cost_nanos=opened.nanos,
-        prompt_tokens=usage.prompt if usage is not None else 0,
+        prompt_tokens=usage.prompt_tokens if usage is not None else 0,
         cache_read=usage.cache_read if usage is not None else 0,
         first_turn=opened.is_first,
         generated=receipt.outcome is not Outcome.REFUSED,

@@ -20,8 +20,8 @@ from proxy.services.objectives.objective_state import track
 from proxy.services.objectives.replica_sync import Steering
 from proxy.services.objectives.router import Wheel
 from proxy.store.redis.local_objective_store import ObjectiveCounters
+from slo.ladder_levels import model_levels
 from slo.objective import Objective
-from slo.rungs import models
 
 _log = logging.getLogger("thriftgate.objectives")
 _ALONE: Final = "in this process alone"
@@ -77,7 +77,7 @@ class _Objectives:
         known = snapshot.catalog
         tracks = {each.name: track(meant(each, known)) for each in snapshot.policies.objectives}
         for each in tracks.values():
-            unknown = [name for name in models(each.objective) if name not in known.models]
+            unknown = [name for name in model_levels(each.objective) if name not in known.models]
             for name in unknown:
                 _log.warning("%s: its rung %r is no model of the catalog: skipped", each.name, name)
         self._works.update(tracks, known)
@@ -90,7 +90,7 @@ class _Objectives:
 
 def meant(objective: Objective, known: Catalog) -> Objective:
     """The objective, its ladder's dated snapshots as the models that they are of."""
-    found = {name: known.find(name) for name in models(objective)}
+    found = {name: known.find(name) for name in model_levels(objective)}
     named = {name: model.id for name, model in found.items() if model is not None}
     ladder = tuple(named.get(rung, rung) for rung in objective.ladder)
     return msgspec.structs.replace(objective, ladder=ladder)

@@ -4,7 +4,7 @@ from typing import Final
 
 from proxy.catalog.entries import Route
 from proxy.records.call import Call
-from slo.ladder import worth_moving
+from slo.ladder import is_switch_worthwhile
 from slo.price import STANDARD, cost
 from slo.usage import Usage
 
@@ -22,7 +22,7 @@ def pays(call: Call, here: Route, there: Route) -> bool:
     tokens = len(call.body) // _BYTES
     warm = Usage(cache_read=tokens, output=_TYPICAL)
     cold = Usage(input=tokens, output=_TYPICAL)
-    return worth_moving(_nanos(here, warm, call.arrived), _nanos(there, cold, call.arrived))
+    return is_switch_worthwhile(_nanos(here, warm, call.arrived), _nanos(there, cold, call.arrived))
 
 
 def _nanos(route: Route, usage: Usage, at: float) -> int | None:

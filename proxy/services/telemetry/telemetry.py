@@ -93,7 +93,7 @@ class Traffic:
         if usage is not None:
             self.input += usage.input
             self.cache_read += usage.cache_read
-            self.cache_write += usage.written
+            self.cache_write += usage.cache_write_tokens
             self.output += usage.output
             self.reasoning += usage.reasoning
 

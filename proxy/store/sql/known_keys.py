@@ -25,7 +25,7 @@ from sqlalchemy import make_url
 
 from proxy.records.call import Key
 from proxy.store.sql.api_key_cache import ApiKeyCache
-from slo.duration import spoken
+from slo.duration import format_duration
 
 _log = logging.getLogger("thriftgate.store")
 
@@ -98,7 +98,7 @@ def read_known_keys(path: Path, url: str, now: float, max_age: float) -> KnownKe
     if age < -_CLOCK_TOLERANCE_S:
         raise UnusableKeys("they were written in the future by this machine's clock")
     if age > max_age:
-        old, limit = spoken(round(age)), spoken(max_age)
+        old, limit = format_duration(round(age)), format_duration(max_age)
         raise UnusableKeys(f"the database confirmed them {old} ago, and they may be {limit} old")
     return known
 

@@ -34,7 +34,7 @@ from sqlalchemy import (
 from proxy.store.sql import schema
 from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros, seconds
-from slo.alert import Alert, Severity, is_at_least, plain, resolved
+from slo.alert import Alert, Severity, is_at_least, resolve_alert, single_line
 
 OPEN: Final = "open"
 RESOLVED: Final = "resolved"
@@ -183,7 +183,7 @@ class Outbox:
         noted = {
             "due": None if due is None else micros(due),
             "tries": schema.outbox.c.tries + int(is_refused),
-            "why": plain(why, _WHY),
+            "why": single_line(why, _WHY),
         }
         with write_transaction(self._engine) as connection:
             _lock(connection, letters)
@@ -196,7 +196,7 @@ class Outbox:
         query = select(alerts.text).where(over).order_by(alerts.expires).limit(_STEP)
         with read_transaction(self._engine) as connection:
             found = _read(connection.execute(query).scalars())
-        return [resolved(alert, alert.expires or now) for alert in found]
+        return [resolve_alert(alert, alert.expires or now) for alert in found]
 
     def retain(self, since: float) -> int:
         """Number of alerts were deleted that ended before ``since``, in seconds since the epoch."""

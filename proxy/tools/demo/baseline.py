@@ -112,7 +112,7 @@ def _played(
         variant.served(usage)
         found = None if tariff is None else cost(usage, tariff, at)
         nanos = None if found is None else found.effective_nanos
-        yield each.planned.team, Sum(usage.prompt, usage.cache_read, nanos)
+        yield each.planned.team, Sum(usage.prompt_tokens, usage.cache_read, nanos)
 
 
 def _line(sent: Sent) -> Line:

@@ -155,16 +155,16 @@ def total(sums: Mapping[str, Sum], teams: Iterable[str]) -> Sum:
 
 def ledgered(row: Spend) -> Sum:
     """A row of the ledger beside which sums of other ways can be shown."""
-    return Sum(row.usage.prompt, row.usage.cache_read, row.cost_nanos)
+    return Sum(row.usage.prompt_tokens, row.usage.cache_read, row.cost_nanos)
 
 
 def _account(row: Spend) -> dict[str, Any]:
     return {
         "calls": row.calls,
-        "input_tokens": row.usage.prompt,
+        "input_tokens": row.usage.prompt_tokens,
         "cached_tokens": row.usage.cache_read,
         "hit_rate": round(ledgered(row).hit_rate, 4),
-        "output_tokens": row.usage.generated,
+        "output_tokens": row.usage.generated_tokens,
         "cost_usd": _usd(row.cost_nanos),
         "unpriced": row.unpriced,
     }

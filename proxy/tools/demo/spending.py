@@ -78,7 +78,7 @@ def spending(
 
 def hit_rate(usage: Usage) -> float:
     """Cache-read tokens ÷ input tokens; 0 where there were none."""
-    return usage.cache_read / usage.prompt if usage.prompt else 0.0
+    return usage.cache_read / usage.prompt_tokens if usage.prompt_tokens else 0.0
 
 
 class _Spending:
@@ -126,10 +126,10 @@ def _figures(row: Spend, scale: _Scale) -> dict[str, str]:
     return {
         "calls": f"{row.calls:,}",
         **({"errors": f"{row.errors:,}"} if row.errors else {}),
-        "input tokens": f"{row.usage.prompt:,}",
+        "input tokens": f"{row.usage.prompt_tokens:,}",
         "cached": f"{row.usage.cache_read:,}",
         "hit rate": f"{hit_rate(row.usage):.1%}",
-        "output": f"{row.usage.generated:,}",
+        "output": f"{row.usage.generated_tokens:,}",
         "cost USD": cell(row.cost_nanos, scale.cost),
         **({"unpriced": f"{row.unpriced:,}"} if row.unpriced else {}),
     }

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-from proxy.tools.replay.units import Piece
+from proxy.tools.replay.prompt_units import Piece
 
 #: Which part is forgotten at once.
 _PART: Final = 16

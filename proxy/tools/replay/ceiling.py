@@ -16,8 +16,8 @@ from typing import Final
 from proxy.caches.port import CachedPrompt
 from proxy.tools.replay.cache_limits import Seen
 from proxy.tools.replay.line_limits import Bounds
-from proxy.tools.replay.openings import Openings
-from proxy.tools.replay.units import Piece, Taken, Units
+from proxy.tools.replay.prompt_starts import Openings
+from proxy.tools.replay.prompt_units import Piece, Taken, Units
 
 _ONCE: Final = 0.0
 _AGAIN: Final = 1.0

@@ -122,7 +122,7 @@ def line(raw: bytes) -> Line:
         feature=row.feature or "",
         body=body,
         reply=reply,
-        generated=None if row.usage is None else row.usage.generated,
+        generated=None if row.usage is None else row.usage.generated_tokens,
     )
 
 

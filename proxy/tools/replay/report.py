@@ -13,8 +13,8 @@ from proxy.tools.replay.compaction import Folded, Folding
 from proxy.tools.replay.prompts import Reading
 from proxy.tools.replay.run import Outcome
 from proxy.tools.replay.source import Source
-from proxy.tools.replay.sums import Misses, Row
 from proxy.tools.replay.unmoved_text import Unmoved
+from proxy.tools.replay.variant_totals import Misses, Row
 
 #: What the rows and columns of a table are.
 LEGEND: Final = (

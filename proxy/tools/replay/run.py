@@ -11,11 +11,11 @@ from proxy.records.request_fields import replaced
 from proxy.tools.replay.ceiling import Ceiling
 from proxy.tools.replay.line_limits import bounds
 from proxy.tools.replay.lines import Line
+from proxy.tools.replay.prompt_units import Units
 from proxy.tools.replay.prompts import Reading, Unsayable
-from proxy.tools.replay.sums import Row, Sums, placed
-from proxy.tools.replay.units import Units
 from proxy.tools.replay.upper_bound import Reach
 from proxy.tools.replay.upstream_simulation import Sent, World
+from proxy.tools.replay.variant_totals import Row, Sums, placed
 from proxy.tools.replay.variants import AsSent, Variant
 from proxy.tools.replay.vocabulary import Lines
 from slo.price import Tariff, cost

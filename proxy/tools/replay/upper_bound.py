@@ -21,8 +21,8 @@ from typing import Final, NamedTuple
 from proxy.caches.port import CachedPrompt, Served
 from proxy.prefix.prompts.recent import Recent
 from proxy.tools.replay.cache_limits import Seen
-from proxy.tools.replay.openings import Openings
-from proxy.tools.replay.units import Piece, Taken, Units
+from proxy.tools.replay.prompt_starts import Openings
+from proxy.tools.replay.prompt_units import Piece, Taken, Units
 
 #: Different openings kept for one end of a conversation; beyond, any opening counts as one.
 _OPENINGS: Final = 16

@@ -8,8 +8,8 @@ from proxy.caches.port import Cache, CachedPrompt, Served
 from proxy.prefix.explain.reasons import Reason
 from proxy.tools.replay.cache_limits import Seen
 from proxy.tools.replay.line_limits import Bounds
-from proxy.tools.replay.sums import Missed
-from proxy.tools.replay.units import beginnings, place
+from proxy.tools.replay.prompt_units import beginnings, place
+from proxy.tools.replay.variant_totals import Missed
 from proxy.tools.simulator.models import Simulated
 from proxy.tools.simulator.upstream import cache_of
 

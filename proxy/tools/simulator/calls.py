@@ -130,7 +130,7 @@ def vectors(lab: Lab, given: Body, cues: Cues) -> Act:
     model = _model(lab, given, "openai")
     answer, usage = embedded(given, model, lab.vocabulary)
     _charge(lab, "openai", usage)
-    wait = (model.ttft + model.per_1k * usage.prompt / 1000) * _scale(lab, cues)
+    wait = (model.ttft + model.per_1k * usage.prompt_tokens / 1000) * _scale(lab, cues)
     return _whole(lab, answer, cues, usage, _Timing(wait, _nothing, _nothing))
 
 
@@ -229,7 +229,7 @@ def _charge(lab: Lab, wire: WireName, usage: Usage) -> None:
 
     Source: OpenAI and Anthropic, rate limits and cached tokens (2026-08).
     """
-    counted = usage.prompt - (usage.cache_read if wire == "anthropic" else 0)
+    counted = usage.prompt_tokens - (usage.cache_read if wire == "anthropic" else 0)
     now = lab.clock()
     wait = lab.requests.take(1, now) or lab.tokens.take(counted, now)
     if wait:
@@ -239,9 +239,9 @@ def _charge(lab: Lab, wire: WireName, usage: Usage) -> None:
 def _seconds(told: Told) -> float:
     """Simulated seconds until the first byte: prefill, hidden reasoning, all of a JSON answer."""
     model, usage = told.model, told.usage
-    uncached = usage.prompt - usage.cache_read
+    uncached = usage.prompt_tokens - usage.cache_read
     before = 0 if told.asked.shows_reasoning else usage.reasoning
-    tokens = before if told.asked.stream else usage.generated
+    tokens = before if told.asked.stream else usage.generated_tokens
     return model.ttft + model.per_1k * uncached / 1000 + model.itl * tokens
 
 

@@ -11,8 +11,8 @@ import msgspec
 from proxy.tools.simulator.chat_bodies import asked
 from proxy.tools.simulator.replies import Called, Reply
 from proxy.tools.simulator.scripted_reply import Speech, Told
+from proxy.tools.simulator.simulated_text import pieces
 from proxy.tools.simulator.streams import Event, Json
-from proxy.tools.simulator.words import pieces
 from slo.usage import Usage
 
 _FINISH = {
@@ -31,11 +31,11 @@ def counts(usage: Usage, *, units: bool) -> Json:
         usage: What is charged.
         units: Whether to add DeepSeek's hit and miss counts.
     """
-    written = usage.prompt - usage.input - usage.cache_read
+    written = usage.prompt_tokens - usage.input - usage.cache_read
     told: Json = {
-        "prompt_tokens": usage.prompt,
-        "completion_tokens": usage.generated,
-        "total_tokens": usage.prompt + usage.generated,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.generated_tokens,
+        "total_tokens": usage.prompt_tokens + usage.generated_tokens,
         "prompt_tokens_details": {
             "cached_tokens": usage.cache_read,
             "cache_write_tokens": written,
@@ -50,7 +50,7 @@ def counts(usage: Usage, *, units: bool) -> Json:
     }
     if units:
         told["prompt_cache_hit_tokens"] = usage.cache_read
-        told["prompt_cache_miss_tokens"] = usage.prompt - usage.cache_read
+        told["prompt_cache_miss_tokens"] = usage.prompt_tokens - usage.cache_read
     return told
 
 

@@ -15,8 +15,8 @@ from proxy.tools.simulator.refusals import Refusal
 from proxy.tools.simulator.rendering import Part, Rendering
 from proxy.tools.simulator.replies import Asked
 from proxy.tools.simulator.scripted_reply import Context, Speech, Told
+from proxy.tools.simulator.simulated_text import pieces
 from proxy.tools.simulator.streams import Event, Json
-from proxy.tools.simulator.words import pieces
 from slo.usage import Usage
 
 _USUAL_BOUND = 16

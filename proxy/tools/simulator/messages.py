@@ -11,8 +11,8 @@ import orjson
 from proxy.tools.simulator.messages_bodies import asked
 from proxy.tools.simulator.replies import Called, Reply, signature
 from proxy.tools.simulator.scripted_reply import Speech, Told
+from proxy.tools.simulator.simulated_text import pieces
 from proxy.tools.simulator.streams import Event, Json
-from proxy.tools.simulator.words import pieces
 from slo.usage import Usage
 
 _STOP = {
@@ -42,7 +42,7 @@ def counts(usage: Usage) -> Json:
             "ephemeral_5m_input_tokens": usage.write_5m,
             "ephemeral_1h_input_tokens": usage.write_1h,
         },
-        "output_tokens": usage.generated,
+        "output_tokens": usage.generated_tokens,
         "service_tier": "standard",
     }
     if usage.reasoning:

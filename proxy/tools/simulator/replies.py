@@ -13,7 +13,7 @@ from proxy.caches.port import CachedPrompt
 from proxy.tools.simulator.fault_directives import Cues, unspoken
 from proxy.tools.simulator.rendering import Vocabulary, call_text
 from proxy.tools.simulator.samples import sample
-from proxy.tools.simulator.words import dice, prose, refusal
+from proxy.tools.simulator.simulated_text import dice, prose, refusal
 
 Finish = Literal["stop", "sequence", "length", "tools", "refusal"]
 

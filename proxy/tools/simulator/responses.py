@@ -10,8 +10,8 @@ import msgspec
 from proxy.tools.simulator.replies import Called, Reply, signature
 from proxy.tools.simulator.responses_bodies import asked
 from proxy.tools.simulator.scripted_reply import Speech, Told
+from proxy.tools.simulator.simulated_text import pieces
 from proxy.tools.simulator.streams import Event, Json
-from proxy.tools.simulator.words import pieces
 from slo.usage import Usage
 
 
@@ -39,18 +39,18 @@ def output(told: Told) -> list[Json]:
 def counts(usage: Usage) -> Json:
     """Usage as Responses tells it: all prompt tokens in one figure, the cached ones among them."""
     return {
-        "input_tokens": usage.prompt,
+        "input_tokens": usage.prompt_tokens,
         "input_tokens_details": {
             "cached_tokens": usage.cache_read,
-            "cache_write_tokens": usage.prompt - usage.input - usage.cache_read,
+            "cache_write_tokens": usage.prompt_tokens - usage.input - usage.cache_read,
             "cache_write_tokens_details": {
                 "ttl_30m_tokens": usage.write_30m,
                 "ttl_12h_tokens": usage.write_12h,
             },
         },
-        "output_tokens": usage.generated,
+        "output_tokens": usage.generated_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning},
-        "total_tokens": usage.prompt + usage.generated,
+        "total_tokens": usage.prompt_tokens + usage.generated_tokens,
     }
 
 

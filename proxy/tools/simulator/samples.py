@@ -11,7 +11,7 @@ from math import ceil, floor
 from random import Random
 from typing import Any
 
-from proxy.tools.simulator.words import MARK
+from proxy.tools.simulator.simulated_text import MARK
 
 _FORMATS = {
     "date-time": "2026-11-21T12:00:00Z",

@@ -26,8 +26,8 @@ from proxy.catalog.source import Node, parse
 from proxy.tools.simulator.fault_directives import NAMES, Cues
 from proxy.tools.simulator.fault_directives import parse as parse_cues
 from proxy.tools.simulator.limits import Allowance
-from slo.duration import seconds
-from slo.duration import spoken as duration
+from slo.duration import format_duration as duration
+from slo.duration import parse_duration
 
 _KEYS: Final = ("at", "for", "models", "slow", "fault", "share", "requests_per_minute")
 
@@ -165,7 +165,7 @@ def _duration(fields: Fields, key: str) -> float | None:
     text = fields.get(key, str)
     if text is None:
         return None
-    found = seconds(text)
+    found = parse_duration(text)
     if found is None:
         mend = 'write a duration, such as "90s" or "10m"'
         fields.problems.append(fields.nodes[key].problem(f'is "{text}"', mend))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import orjson
 
 from proxy.tools.simulator.fault_directives import Cues
-from proxy.tools.simulator.words import dice
+from proxy.tools.simulator.simulated_text import dice
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ from proxy.records.receipt import Outcome
 from proxy.services.objectives.objective_state import track
 from proxy.services.objectives.router import NotServed, Wheel
 from slo.breaker import State as Breaking
-from slo.controller.standing import Standing, State
+from slo.controller.state import Standing, State
 from slo.objective import Enforce, Metric, Objective
 from tests.fakes.clock import InstantLoop, ticks
 from tests.fakes.turmoil import PLAYS, Asked, Fate, Turmoil, is_told, town

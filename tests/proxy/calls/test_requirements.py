@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proxy.calls.requirements import amiss, offers, said, unfit, wants
 from proxy.catalog.entries import Model, Upstream
 from proxy.providers.substitution import accepted_traits
-from slo.ladder import SCHEMA, TOOLS, VISION, Offers, Wants
+from slo.ladder import SCHEMA, TOOLS, VISION, CallRequirements, Capabilities
 from tests.fakes.desk import call, route
 
 
@@ -21,49 +21,61 @@ def model(*abilities: str, window: int | None = 8_000, output: int | None = 1_00
 @pytest.mark.parametrize(
     ("body", "needed"),
     [
-        (b"{}", Wants()),
-        (b'{"tools":[{"type":"function"}]}', Wants(tools=True)),
-        (b'{"functions":[{}]}', Wants(tools=True, needs=("functions",))),
-        (b'{"n":2,"logprobs":true,"stop":"x"}', Wants(needs=("choices", "logprobs", "stop"))),
-        (b'{"n":1,"logprobs":false,"top_logprobs":0,"stop":null}', Wants()),
-        (b'{"modalities":["text","audio"],"audio":{"voice":"x"}}', Wants(needs=("audio",))),
-        (b'{"web_search_options":{}}', Wants(needs=("web_search",))),
-        (b'{"tool_choice":"required"}', Wants(needs=("forced_tools",))),
-        (b'{"tool_choice":"auto"}', Wants()),
+        (b"{}", CallRequirements()),
+        (b'{"tools":[{"type":"function"}]}', CallRequirements(tools=True)),
+        (b'{"functions":[{}]}', CallRequirements(tools=True, needs=("functions",))),
+        (
+            b'{"n":2,"logprobs":true,"stop":"x"}',
+            CallRequirements(needs=("choices", "logprobs", "stop")),
+        ),
+        (b'{"n":1,"logprobs":false,"top_logprobs":0,"stop":null}', CallRequirements()),
+        (
+            b'{"modalities":["text","audio"],"audio":{"voice":"x"}}',
+            CallRequirements(needs=("audio",)),
+        ),
+        (b'{"web_search_options":{}}', CallRequirements(needs=("web_search",))),
+        (b'{"tool_choice":"required"}', CallRequirements(needs=("forced_tools",))),
+        (b'{"tool_choice":"auto"}', CallRequirements()),
         (
             b'{"tools":[{"type":"function"},{"type":"custom"},{"type":"web_search"}]}',
-            Wants(tools=True, needs=("custom_tools", "hosted_tools")),
+            CallRequirements(tools=True, needs=("custom_tools", "hosted_tools")),
         ),
-        (b'{"tools":[],"functions":null}', Wants()),
-        (b'{"response_format":{"type":"json_schema","json_schema":{}}}', Wants(schema=True)),
-        (b'{"response_format":{"type":"json_object"}}', Wants()),
-        (b'{"response_format":"json_schema"}', Wants()),
-        (b'{"text":{"format":{"schema":{},"type":"json_schema"}}}', Wants(schema=True)),
-        (b'{"text":{"format":{"type":"text"}}}', Wants()),
-        (b'{"messages":[{"content":[{"type":"image_url"}]}]}', Wants(vision=True)),
-        (b'{"input":[{"content":[{"type":"input_file"}]}]}', Wants(vision=True)),
-        (b'{"input":[{"type":"input_image"}]}', Wants(vision=True)),
-        (b'{"input":[{"output":[{"type":"input_image"}]}]}', Wants(vision=True)),
-        (b'{"messages":[{"content":"an \\"image_url\\" of \\"type\\""}]}', Wants()),
-        (b'{"messages":[{"content":[{"type":"text","text":"x"}]}]}', Wants()),
-        (b'{"messages":[{"content":["what is this"]}]}', Wants(vision=True)),
-        (b'{"messages":["image_url"]}', Wants(vision=True)),
-        (b'{"messages":"text","tools":[{}]}', Wants(tools=True)),
-        (b'{"tools":"' + b"x" * 20_000 + b'"}', Wants(tools=True)),
-        (b'{"text":{"format":[1]}}', Wants()),
-        (b'{"text":[1],"response_format":{"type":{"a":1}}}', Wants()),
-        (b'{"max_tokens":10}', Wants(output=10)),
-        (b'{"max_tokens":10,"max_completion_tokens":20}', Wants(output=20)),
-        (b'{"max_output_tokens":30,"max_tokens":"many"}', Wants(output=30)),
-        (b'{"max_output_tokens":40,"max_tokens":' + b"9" * 5_000 + b"}", Wants(output=40)),
-        (b"\xff\x00", Wants()),
-        (b"[1]", Wants()),
+        (b'{"tools":[],"functions":null}', CallRequirements()),
+        (
+            b'{"response_format":{"type":"json_schema","json_schema":{}}}',
+            CallRequirements(schema=True),
+        ),
+        (b'{"response_format":{"type":"json_object"}}', CallRequirements()),
+        (b'{"response_format":"json_schema"}', CallRequirements()),
+        (b'{"text":{"format":{"schema":{},"type":"json_schema"}}}', CallRequirements(schema=True)),
+        (b'{"text":{"format":{"type":"text"}}}', CallRequirements()),
+        (b'{"messages":[{"content":[{"type":"image_url"}]}]}', CallRequirements(vision=True)),
+        (b'{"input":[{"content":[{"type":"input_file"}]}]}', CallRequirements(vision=True)),
+        (b'{"input":[{"type":"input_image"}]}', CallRequirements(vision=True)),
+        (b'{"input":[{"output":[{"type":"input_image"}]}]}', CallRequirements(vision=True)),
+        (b'{"messages":[{"content":"an \\"image_url\\" of \\"type\\""}]}', CallRequirements()),
+        (b'{"messages":[{"content":[{"type":"text","text":"x"}]}]}', CallRequirements()),
+        (b'{"messages":[{"content":["what is this"]}]}', CallRequirements(vision=True)),
+        (b'{"messages":["image_url"]}', CallRequirements(vision=True)),
+        (b'{"messages":"text","tools":[{}]}', CallRequirements(tools=True)),
+        (b'{"tools":"' + b"x" * 20_000 + b'"}', CallRequirements(tools=True)),
+        (b'{"text":{"format":[1]}}', CallRequirements()),
+        (b'{"text":[1],"response_format":{"type":{"a":1}}}', CallRequirements()),
+        (b'{"max_tokens":10}', CallRequirements(output=10)),
+        (b'{"max_tokens":10,"max_completion_tokens":20}', CallRequirements(output=20)),
+        (b'{"max_output_tokens":30,"max_tokens":"many"}', CallRequirements(output=30)),
+        (
+            b'{"max_output_tokens":40,"max_tokens":' + b"9" * 5_000 + b"}",
+            CallRequirements(output=40),
+        ),
+        (b"\xff\x00", CallRequirements()),
+        (b"[1]", CallRequirements()),
     ],
 )
 def test_what_a_call_needs_is_read_from_its_body(body, needed):
     found = wants(call(body, ask=None))
 
-    assert found == Wants(
+    assert found == CallRequirements(
         tools=needed.tools,
         schema=needed.schema,
         vision=needed.vision,
@@ -175,7 +187,7 @@ def test_one_route_that_can_is_enough():
 
 def test_a_model_elsewhere_is_unfit_for_what_is_bound_to_a_region():
     assert unfit(call(b'{"model":"m"}'), model(), "eu")
-    assert amiss(Wants(tokens=9_000), model())
+    assert amiss(CallRequirements(tokens=9_000), model())
 
 
 @pytest.mark.parametrize(
@@ -193,7 +205,7 @@ def test_what_a_route_offers_is_its_own_and_its_upstreams():
     )
     made = route("one", upstream=upstream, window=5, max_output=2, can=frozenset({TOOLS}))
 
-    assert offers(made) == Offers(
+    assert offers(made) == Capabilities(
         can=frozenset({TOOLS}),
         window=5,
         max_output=2,

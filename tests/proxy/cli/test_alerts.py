@@ -5,9 +5,9 @@ import pytest
 
 from proxy.cli.alerts import alerts
 from proxy.settings import Settings
-from slo.alert import Severity, resolved
-from slo.promises.file import Promises
-from slo.promises.sinks import SinkKind
+from slo.alert import Severity, resolve_alert
+from slo.policies.file import Policies
+from slo.policies.sinks import SinkKind
 from tests.fakes.alerts import NOW, POISON, a_sink, an_alert, posted
 from tests.fakes.server import Server, head, serving
 from tests.fakes.standing import standing
@@ -17,7 +17,7 @@ HOOK = a_sink(name="hook", url_env="A_TEST_S_URL", secret_env="A_TEST_S_SECRET")
 
 
 def showing(*sinks):
-    promised = Promises(sinks=sinks)
+    promised = Policies(sinks=sinks)
     return lambda terminal: alerts(terminal, Settings, lambda _: promised)
 
 
@@ -58,7 +58,7 @@ def test_what_is_wrong_and_what_was_told_is_shown(typed):
     least = {"hook": HOOK.at_least}
     outbox.put([an_alert(), an_alert("over")], least, NOW)
     outbox.sent(outbox.due("hook", NOW, 9, 60), NOW, lambda _: None)
-    outbox.put([resolved(an_alert("over"), NOW)], least, NOW)
+    outbox.put([resolve_alert(an_alert("over"), NOW)], least, NOW)
     outbox.sent(outbox.due("hook", NOW, 9, 60), NOW, lambda _: None)
     outbox.put([an_alert(POISON, title=f"poison {POISON}")], least, NOW)
     outbox.failed(outbox.due("hook", NOW, 9, 60), "it answered 500", NOW + 9)

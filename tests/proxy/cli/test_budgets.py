@@ -12,7 +12,7 @@ from proxy.services.budgets.counters import counters
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.budget import Budget, Unit, counter
-from slo.promises.file import Promises
+from slo.policies.file import Policies
 from slo.reservations import Claim
 from slo.window import Window
 from tests.fakes.limited import NOW, budget
@@ -29,7 +29,7 @@ def showing(
     return lambda terminal: budgets(
         terminal,
         lambda: settings or Settings(),
-        lambda _: Promises(budgets=promised),
+        lambda _: Policies(budgets=promised),
     )
 
 

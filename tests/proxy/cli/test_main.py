@@ -433,7 +433,7 @@ HEAVY = {
 WORK = {
     "compaction.fold", "proxy.services", "proxy.app", "proxy.configuration", "proxy.tools.demo",
     "proxy.tools.simulator", "proxy.prefix.planner", "proxy.api.serving",
-    "proxy.calls.settlement", "proxy.store", "proxy.providers", "slo.openslo", "slo.promises",
+    "proxy.calls.settlement", "proxy.store", "proxy.providers", "slo.openslo", "slo.policies",
 }  # fmt: skip
 #: Each command typed as in ``typed``, but in a process that has imported none of what it needs;
 #: what it has imported when it ends is the last line.
@@ -489,7 +489,7 @@ def test_a_command_that_is_refused_has_imported_nothing_that_does_work(words, co
 def test_a_command_that_needs_the_catalog_imports_only_what_reads_it(command, code, tmp_path):
     settings = {} if code == 2 else {"promises": str(tmp_path / "none.toml")}
 
-    assert imported(*command, code=code, **settings) == {"proxy.configuration", "slo.promises"}
+    assert imported(*command, code=code, **settings) == {"proxy.configuration", "slo.policies"}
 
 
 @pytest.mark.parametrize("words", [("key", "list"), ("report",), ("budgets",), ("alerts",)])

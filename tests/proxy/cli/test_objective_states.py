@@ -14,8 +14,8 @@ from proxy.services.objectives.counters import counters
 from proxy.services.objectives.objective_state import Told
 from proxy.settings import Settings
 from proxy.store.redis.objective_store import RedisCounters
-from slo.controller.standing import Standing, State
-from slo.promises.file import Promises
+from slo.controller.state import Standing, State
+from slo.policies.file import Policies
 from tests.fakes.limited import NOW
 from tests.fakes.promised import objective
 from tests.fakes.redis_keys import SERVER
@@ -26,7 +26,7 @@ DEGRADED = Standing(state=State.DEGRADED, level=2, since=NOW - 60, reason="31 of
 
 
 def group(terminal, settings=SHARED):
-    promised = Promises(objectives=(objective(name="chat"), objective(name="mail")))
+    promised = Policies(objectives=(objective(name="chat"), objective(name="mail")))
     return objectives(terminal, lambda: settings, lambda _: promised)
 
 

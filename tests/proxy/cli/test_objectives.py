@@ -14,9 +14,9 @@ from slo.burn import alerts
 from slo.objective import BurnAlert, Calls, Enforce, Metric, Objective
 from slo.openslo.documents import documents
 from slo.openslo.reading import read
-from slo.promises import file as promises_file
-from slo.promises.file import Promises
-from slo.rules import rules
+from slo.policies import file as promises_file
+from slo.policies.file import Policies
+from slo.prometheus_rules import rules
 from tests.fakes.limited import NOW
 from tests.fakes.promised import objective
 from tests.fakes.typed import Typed
@@ -38,7 +38,7 @@ EVERY = (CHAT, ERRORS, FLOOR, COST)
 
 
 def showing(*promised: Objective) -> Callable[[Terminal], typer.Typer]:
-    return lambda terminal: objectives(terminal, Settings, lambda _: Promises(objectives=promised))
+    return lambda terminal: objectives(terminal, Settings, lambda _: Policies(objectives=promised))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from proxy.cli.objectives import objectives
 from proxy.cli.terminal import Terminal
 from proxy.settings import Settings
 from slo.objective import Calls, Enforce, Metric, Objective
-from slo.promises.file import Promises
+from slo.policies.file import Policies
 from tests.fakes.limited import NOW
 from tests.fakes.promised import objective
 from tests.fakes.typed import Typed
@@ -26,7 +26,7 @@ CHAT = objective(
 
 def of(objective: Objective) -> Callable[[Terminal], typer.Typer]:
     return lambda terminal: objectives(
-        terminal, Settings, lambda _: Promises(objectives=(objective,))
+        terminal, Settings, lambda _: Policies(objectives=(objective,))
     )
 
 

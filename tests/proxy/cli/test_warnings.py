@@ -10,7 +10,7 @@ from proxy.cli.warnings import assumptions, doubts, known_keys_obstacle, teams, 
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.ceiling import Ceiling
-from slo.promises.file import Promises
+from slo.policies.file import Policies
 from tests.fakes.desk import route
 from tests.fakes.limited import budget
 from tests.fakes.promised import objective
@@ -26,7 +26,7 @@ def catalog(**models: tuple[Route, ...]) -> Catalog:
 
 
 def test_a_ladder_leads_nowhere_where_no_model_has_two_routes():
-    promises = Promises(objectives=(objective(ladder=("elsewhere", "shed")), objective(name="p")))
+    promises = Policies(objectives=(objective(ladder=("elsewhere", "shed")), objective(name="p")))
 
     assert doubts(promises, catalog(m=(KNOWN,)), None) == [
         (
@@ -42,17 +42,17 @@ def test_models_that_are_sold_at_no_known_price_are_listed_once():
     own = replace(KNOWN, tariff=None)
     many = {f"m{n}": (sold,) for n in range(12)}
 
-    (found,) = doubts(Promises(), catalog(dear=(KNOWN, sold), own=(own,), **many), None)
+    (found,) = doubts(Policies(), catalog(dear=(KNOWN, sold), own=(own,), **many), None)
     assert found == (
         "no price is known of m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 2 more: what their calls"
         " cost is unknown, and hard budgets of dollars refuse them; write `price` in the catalog"
     )
-    (found,) = doubts(Promises(), catalog(m=(sold,)), None)
+    (found,) = doubts(Policies(), catalog(m=(sold,)), None)
     assert found.startswith("no price is known of m: ")
 
 
 def test_a_model_of_which_little_is_said_takes_few_calls():
-    promises = Promises(
+    promises = Policies(
         objectives=(objective(ladder=("elsewhere", "small-2026-01-31", "none", "shed")),),
         ceilings=(Ceiling(name="c", limit=1, cheaper=("small",)),),
     )
@@ -79,7 +79,7 @@ def test_a_model_of_which_little_is_said_takes_few_calls():
 
 
 def test_what_is_promised_of_a_team_that_does_not_exist_is_told():
-    promises = Promises(
+    promises = Policies(
         budgets=(
             budget(of="acmee"),
             budget(name="every"),
@@ -176,7 +176,7 @@ POSTGRES = "postgresql://db/ledger"
 def test_known_keys_are_not_served_where_that_is_not_needed_or_budgets_are_at_risk(
     fields, has_budgets, why
 ):
-    policies = Promises(budgets=(budget(),) if has_budgets else ())
+    policies = Policies(budgets=(budget(),) if has_budgets else ())
     found = known_keys_obstacle(Settings(**fields), policies)
 
     assert why in found if why else found == ""

@@ -12,7 +12,7 @@ from proxy.records.receipt import Outcome
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Severity
-from slo.controller.standing import Standing, State
+from slo.controller.state import Standing, State
 from slo.objective import Calls, Enforce, Metric
 from slo.usage import Usage
 from tests.fakes.alerts import an_alert

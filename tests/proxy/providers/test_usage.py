@@ -207,7 +207,7 @@ def test_no_bucket_is_ever_negative_and_the_prompt_is_the_prompt(found: dict[str
         assert min(usage.output, usage.reasoning) >= 0
         prompt = found.get("prompt_tokens")
         if isinstance(prompt, int) and prompt >= 0:
-            assert usage.prompt == prompt
+            assert usage.prompt_tokens == prompt
 
 
 def test_what_is_said_later_replaces_what_it_names_and_null_names_nothing() -> None:

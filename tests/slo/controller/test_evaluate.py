@@ -3,7 +3,7 @@ from msgspec.structs import replace
 
 from slo.controller.evaluate import evaluate
 from slo.controller.pins import frozen, pinned
-from slo.controller.standing import Arm, Rules, Standing, State
+from slo.controller.state import Arm, Rules, Standing, State
 from slo.tally import Counts
 
 NOW = 1_000_000.0

@@ -6,11 +6,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec import json
 
 from slo import wilson
+from slo.controller.canary_share import level_for
 from slo.controller.evaluate import evaluate
-from slo.controller.moves import moves
 from slo.controller.pins import frozen, pinned, thawed, unpinned
-from slo.controller.share import level_for
-from slo.controller.standing import Arm, Rules, Standing, State
+from slo.controller.state import Arm, Rules, Standing, State
+from slo.controller.transitions import moves
 from slo.tally import Counts
 
 BEGAN = 1_000_000.0
@@ -108,7 +108,7 @@ class Looked(RuleBasedStateMachine):
                 assert after.level == before.level
                 assert canaries(primary, before).share <= 0.05
                 minute = primary.within(60)
-                assert minute.n < 50 or wilson.lower(minute.bad, minute.n) <= 0.05
+                assert minute.n < 50 or wilson.lower_bound(minute.bad, minute.n) <= 0.05
             case State.RECOVERING, State.DEGRADED:
                 assert after.level == before.level
                 assert after.relapses == before.relapses + 1

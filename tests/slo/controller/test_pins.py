@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slo.controller.canary_share import level_for
 from slo.controller.pins import LONGEST, frozen, pinned, thawed, unpinned
-from slo.controller.share import level_for
-from slo.controller.standing import Rules, Standing, State
+from slo.controller.state import Rules, Standing, State
 
 NOW = 1_000_000.0
 RULES = Rules(target=0.95, rungs=2)

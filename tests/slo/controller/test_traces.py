@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from msgspec import json
 
 from slo.controller.evaluate import evaluate
-from slo.controller.moves import moves
 from slo.controller.pins import frozen, thawed
-from slo.controller.standing import Rules, Standing, State, arm
+from slo.controller.state import Rules, Standing, State, arm
+from slo.controller.transitions import moves
 from slo.tally import Tally
 
 EPOCH = 1_800_000_000.0

@@ -17,7 +17,7 @@ def call(tokens: int = 1_100, regime=ANTHROPIC) -> Sent:
 
 
 def observed(unstored: Unstored, sent: Sent, usage: Usage, hit: int = 0) -> bool:
-    return unstored.observe(sent, hit, sent.scale().of(usage.prompt), usage, 0.0)
+    return unstored.observe(sent, hit, sent.scale().of(usage.prompt_tokens), usage, 0.0)
 
 
 def test_a_marked_prefix_near_the_least_that_was_not_stored_is_known():

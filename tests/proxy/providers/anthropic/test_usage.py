@@ -128,10 +128,10 @@ def test_the_buckets_add_up_to_what_was_said(found: dict[str, Any]) -> None:
     usage = messages_usage(found)
 
     assert usage is not None
-    assert usage.prompt == (
+    assert usage.prompt_tokens == (
         found["input_tokens"]
         + found["cache_read_input_tokens"]
         + found["cache_creation_input_tokens"]
     )
-    assert usage.generated == found["output_tokens"]
+    assert usage.generated_tokens == found["output_tokens"]
     assert min(usage.write_5m, usage.write_1h, usage.output, usage.reasoning) >= 0

@@ -4,13 +4,13 @@ import pytest
 
 from proxy.services.alerts.alertmanager import address, message
 from proxy.services.alerts.http_sender import Telling
-from slo.alert import resolved
-from slo.alerting import Group
+from slo.alert import resolve_alert
+from slo.alerting import AlertGroup
 from tests.fakes.alerts import NOW, an_alert
 
 
 def told(*alerts, secret=""):
-    sent = message(Telling(group=Group(alerts), id="e1", at=NOW + 600, secret=secret))
+    sent = message(Telling(group=AlertGroup(alerts), id="e1", at=NOW + 600, secret=secret))
     return json.loads(sent.body), sent.headers
 
 
@@ -30,14 +30,14 @@ def test_labels_say_which_alert_it_is_and_no_values():
 def test_an_alert_keeps_its_labels_while_its_facts_change_and_when_it_ends():
     first, _ = told(an_alert())
     later, _ = told(an_alert(facts=(("burn", "9"),), title="other"))
-    over, _ = told(resolved(an_alert(), NOW + 500))
+    over, _ = told(resolve_alert(an_alert(), NOW + 500))
 
     assert first[0]["labels"] == later[0]["labels"] == over[0]["labels"]
 
 
 def test_an_open_alert_lasts_until_it_is_told_again_and_one_that_ended_says_when():
     (alert,), _ = told(an_alert())
-    (over,), _ = told(resolved(an_alert(), NOW + 500))
+    (over,), _ = told(resolve_alert(an_alert(), NOW + 500))
 
     assert (alert["startsAt"], alert["endsAt"]) == (
         "2026-09-21T14:13:20.000Z",

@@ -6,9 +6,9 @@ import pytest
 from proxy.services.alerts.configured_sinks import Outlet, outlets, variables
 from proxy.services.alerts.notices import notice
 from proxy.store.sql.outbox import OutboxMessage
-from slo.alert import Severity, resolved
-from slo.alerting import Group
-from slo.promises.sinks import SinkKind
+from slo.alert import Severity, resolve_alert
+from slo.alerting import AlertGroup
+from slo.policies.sinks import SinkKind
 from tests.fakes.alerts import NOW, SECRET, a_sink, an_alert
 
 URL = "https://hooks.example/T0/xyzzy"
@@ -21,7 +21,7 @@ def outlet(kind=SinkKind.WEBHOOK, **fields):
 
 
 def event(letter, at=NOW):
-    body = outlet().message(Group((letter.alert,)), [letter], at).body
+    body = outlet().message(AlertGroup((letter.alert,)), [letter], at).body
     return json.loads(body)["id"]
 
 
@@ -66,7 +66,7 @@ def test_each_kind_is_told_in_its_own_way():
     alert = an_alert()
     letter = OutboxMessage(alert=alert, sink="on-call")
     told = [
-        outlet(kind).message(Group((alert,)), [letter], NOW)
+        outlet(kind).message(AlertGroup((alert,)), [letter], NOW)
         for kind in (SinkKind.WEBHOOK, SinkKind.SLACK, SinkKind.ALERTMANAGER)
     ]
     bodies = [json.loads(each.body) for each in told]
@@ -84,7 +84,7 @@ def test_a_service_of_apprise_is_told_by_a_notice_one_alert_at_a_time():
     assert lacking == []
     assert (made.url, made.most) == (known["URL"], 1)
     letter = OutboxMessage(alert=alert, sink="on-call")
-    assert made.message(Group((alert,)), [letter], NOW) == notice(alert)
+    assert made.message(AlertGroup((alert,)), [letter], NOW) == notice(alert)
 
 
 def test_a_url_that_apprise_does_not_understand_is_named_by_its_variable_alone():
@@ -98,7 +98,7 @@ def test_what_is_sent_again_has_the_id_it_had_until_somebody_took_it():
     letter = OutboxMessage(alert=an_alert(), sink="on-call")
     tried = msgspec.structs.replace(letter, tries=3, why="x", due=NOW)
     repeated = msgspec.structs.replace(letter, sent=NOW)
-    over = msgspec.structs.replace(letter, alert=resolved(letter.alert, NOW))
+    over = msgspec.structs.replace(letter, alert=resolve_alert(letter.alert, NOW))
 
     assert event(letter) == event(tried, NOW + 60)
     assert len({event(letter), event(repeated), event(over)}) == 3
@@ -108,6 +108,6 @@ def test_only_alertmanager_is_told_every_minute():
     note = an_alert(severity=Severity.NOTE)
 
     assert outlet(SinkKind.ALERTMANAGER).again(note) == 60
-    assert outlet(SinkKind.ALERTMANAGER).again(resolved(note, NOW)) is None
+    assert outlet(SinkKind.ALERTMANAGER).again(resolve_alert(note, NOW)) is None
     assert outlet().again(note) is None
     assert outlet(SinkKind.SLACK).again(an_alert()) == 4 * 3600

@@ -10,7 +10,7 @@ from proxy.services.alerts.notifier import LEASE
 from proxy.store.store import Store
 from slo import window
 from slo.alert import Severity
-from slo.alerting import TOGETHER, Thresholds
+from slo.alerting import GROUPING_SLOT_S, ThresholdWatch
 from slo.budget import Budget, Unit, counter
 from slo.reservations import Level
 from slo.window import Window
@@ -36,12 +36,14 @@ def test_the_same_said_again_here_or_by_another_process_is_told_once(play):
 
 def test_a_threshold_that_was_told_before_a_restart_is_not_told_after_it(play):
     day = Budget(name="day", scope="team", unit=Unit.REQUESTS, window=Window.DAY, limit=100)
-    ends, name = window.closes(Window.DAY, NOW), counter(day, "acme", NOW)
+    ends, name = window.window_end(Window.DAY, NOW), counter(day, "acme", NOW)
 
     async def plan(room: Room) -> None:
         for spent in (80, 81, 95):
-            watch = Thresholds()
-            alert = watch.crossed(day, "acme", name, Level(spent, 0), ends, room.now)
+            watch = ThresholdWatch()
+            alert = watch.crossed_threshold_alert(
+                day, "acme", name, Level(spent, 0), ends, room.now
+            )
             room.alerts = room.beside(an_outlet(room.server))
             await room.said(*([alert] if alert else []))
 
@@ -64,7 +66,7 @@ def test_what_expires_ends_by_itself(play):
         await room.said(an_alert(expires=NOW + 100))
         await room.after(100)
         await room.after(1)
-        await room.after(TOGETHER)
+        await room.after(GROUPING_SLOT_S)
 
         assert room.types() == ["open", "resolved"]
         assert posted(room.got[1])["data"]["alerts"][0]["seconds"] == 100
@@ -193,7 +195,7 @@ def test_running_it_tells_what_is_said(play):
         room.alerts.say(an_alert())
         while not room.store.outbox.open_alerts(1):  # noqa: ASYNC110 - nobody says when
             await asyncio.sleep(0.01)
-        room.now += TOGETHER
+        room.now += GROUPING_SLOT_S
         async with asyncio.timeout(10):
             await room.server.asked.wait()
         running.cancel()

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from proxy.services.alerts.notices import Notice, Notices, notice, why_not
-from slo.alert import Severity, resolved
+from slo.alert import Severity, resolve_alert
 from tests.fakes.alerts import NOW, an_alert, posted
 from tests.fakes.server import CLOSE, WAIT, Server, head, serving
 
@@ -105,7 +105,7 @@ def test_without_the_library_the_extra_is_named():
 )
 def test_an_alert_is_as_urgent_as_it_is_and_its_end_a_success_of_the_same_title(severity, kind):
     alert = an_alert(severity=severity)
-    begun, ended = notice(alert), notice(resolved(alert, NOW + 60))
+    begun, ended = notice(alert), notice(resolve_alert(alert, NOW + 60))
 
     assert (begun.kind, ended.kind) == (kind, "success")
     assert begun.title == ended.title == alert.title

@@ -6,9 +6,9 @@ import pytest
 from proxy.services.alerts.configured_sinks import outlets
 from proxy.services.alerts.http_sender import Post
 from proxy.services.alerts.notifier import LEASE, TRIES
-from slo.alert import Severity, resolved
-from slo.alerting import TOGETHER
-from slo.promises.sinks import SinkKind
+from slo.alert import Severity, resolve_alert
+from slo.alerting import GROUPING_SLOT_S
+from slo.policies.sinks import SinkKind
 from tests.fakes.alerts import NOW, SECRET, a_sink, an_alert, an_outlet, posted
 from tests.fakes.dispatching import FAILS, OK, REFUSES, Room
 from tests.fakes.server import RESET, head
@@ -91,7 +91,7 @@ def test_a_sink_s_wish_to_be_left_alone_is_granted(play):
 def test_an_end_is_told_with_its_duration_cost_and_what_was_done(play):
     async def plan(room: Room) -> None:
         await room.said(an_alert())
-        over = resolved(an_alert(), NOW + 600, "It moved back", 3_000_000_000)
+        over = resolve_alert(an_alert(), NOW + 600, "It moved back", 3_000_000_000)
         await room.said(over)
         (alert,) = posted(room.got[1])["data"]["alerts"]
 
@@ -119,7 +119,7 @@ def test_a_service_is_told_of_each_alert_by_itself_and_of_its_end_by_the_same_ti
         (outlet,), _ = outlets([a_sink(SinkKind.APPRISE, at_least=Severity.NOTE)], url)
         room.alerts = room.beside(outlet)
         await room.said(an_alert("a"), an_alert("b"))
-        await room.said(resolved(an_alert("a"), NOW + 60))
+        await room.said(resolve_alert(an_alert("a"), NOW + 60))
         told = [(each["type"], each["title"]) for each in map(posted, room.got)]
 
         begun = [("failure", f"{name} burns its error budget") for name in "ab"]
@@ -135,7 +135,7 @@ def test_alertmanager_is_told_every_minute_and_at_last_of_the_end(play):
         await room.said(an_alert())
         for _ in range(3):
             await room.after(60)
-        await room.said(resolved(an_alert(), room.now))
+        await room.said(resolve_alert(an_alert(), room.now))
         await room.after(3600)
         bodies = [posted(got)[0] for got in room.got]
 
@@ -196,7 +196,7 @@ def test_a_process_that_dies_with_a_letter_leaves_it_to_another(play):
     async def plan(room: Room) -> None:
         room.alerts.say(an_alert())
         await room.after(0)
-        room.now += TOGETHER
+        room.now += GROUPING_SLOT_S
         outbox = room.store.outbox
         assert len(await room.store.ask(outbox.claim_due, "on-call", room.now, 9, LEASE)) == 1
         await room.after(LEASE - 1)

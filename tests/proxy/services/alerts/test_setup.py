@@ -44,7 +44,7 @@ def test_a_sink_whose_address_is_unknown_is_told_of_in_the_log(store, caplog):
 
 
 def test_what_was_open_about_a_budget_ends_once_its_limit_is_raised(store):
-    alert = budget_alert(DAY, "acme", 95, 960, NOW, window.closes(Window.DAY, NOW))
+    alert = budget_alert(DAY, "acme", 95, 960, NOW, window.window_end(Window.DAY, NOW))
     raised = msgspec.structs.replace(DAY, limit=2_000)
     stood(store, alert, an_alert())
     stood(store, budgets=(DAY, raised))
@@ -67,7 +67,7 @@ def test_without_its_database_alerts_wait_for_it_and_are_reviewed_once_it_is_the
 ):
     opened, _ = offline_store(tmp_path)
     other = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "other")
-    alert = budget_alert(DAY, "acme", 95, 960, NOW, window.closes(Window.DAY, NOW))
+    alert = budget_alert(DAY, "acme", 95, 960, NOW, window.window_end(Window.DAY, NOW))
     other.outbox.add([alert], {}, NOW)
 
     async def run() -> None:

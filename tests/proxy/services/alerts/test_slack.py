@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from proxy.services.alerts.http_sender import Telling
 from proxy.services.alerts.slack import SHOWN, escaped, message
-from slo.alert import Severity, resolved
-from slo.alerting import Group
+from slo.alert import Severity, resolve_alert
+from slo.alerting import AlertGroup
 from tests.fakes.alerts import NOW, POISON, an_alert
 
 
 def told(*alerts):
-    sent = message(Telling(group=Group(alerts), id="e1", at=NOW))
+    sent = message(Telling(group=AlertGroup(alerts), id="e1", at=NOW))
     assert sent.headers == {"content-type": "application/json"}
     return json.loads(sent.body)
 
@@ -36,7 +36,7 @@ def test_an_alert_is_told_with_facts_what_was_done_and_what_to_do():
 
 
 def test_what_ended_says_how_long_it_was_what_it_cost_and_what_was_done():
-    said = texts(resolved(an_alert(), NOW + 125, cost_nanos=2_000_000_000))
+    said = texts(resolve_alert(an_alert(), NOW + 125, cost_nanos=2_000_000_000))
 
     assert said[0] == "Resolved:"
     assert "lasted: 2 min 5 s" in said[1]
@@ -51,7 +51,7 @@ def test_many_alerts_are_one_message_of_bounded_size():
     assert said[0] == "Ticket: 13 alerts"
     assert len(said) == 1 + SHOWN + 1
     assert said[-1].startswith("and 3 more")
-    assert texts(*[resolved(each, NOW) for each in many])[0] == "Resolved: 13 alerts"
+    assert texts(*[resolve_alert(each, NOW) for each in many])[0] == "Resolved: 13 alerts"
 
 
 def test_names_make_no_mentions_links_or_lines():

@@ -3,13 +3,13 @@ import json
 
 from proxy.services.alerts.http_sender import Telling
 from proxy.services.alerts.webhook import message, signature
-from slo.alert import resolved
-from slo.alerting import Group
+from slo.alert import resolve_alert
+from slo.alerting import AlertGroup
 from tests.fakes.alerts import NOW, POISON, SECRET, an_alert
 
 
 def told(*alerts):
-    return message(Telling(group=Group(alerts), id="e1", at=NOW + 0.5, secret=SECRET))
+    return message(Telling(group=AlertGroup(alerts), id="e1", at=NOW + 0.5, secret=SECRET))
 
 
 def test_it_is_a_cloud_event_of_all_alerts():
@@ -42,7 +42,7 @@ def test_it_is_a_cloud_event_of_all_alerts():
 
 
 def test_what_ended_says_how_long_it_was_and_what_it_cost():
-    body = json.loads(told(resolved(an_alert(), NOW + 90.5, cost_nanos=1_200_000_000)).body)
+    body = json.loads(told(resolve_alert(an_alert(), NOW + 90.5, cost_nanos=1_200_000_000)).body)
     (alert,) = body["data"]["alerts"]
 
     assert body["type"] == "thriftgate.alerts.resolved"

@@ -41,7 +41,7 @@ class Leaping(Office):
         return attempt
 
     async def used(self, kind: Window) -> Level:
-        return await self.level(f"b/team/usd/{window.name(kind, self.now())}/acme")
+        return await self.level(f"b/team/usd/{window.window_name(kind, self.now())}/acme")
 
 
 def full() -> Budget:

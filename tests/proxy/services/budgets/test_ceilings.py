@@ -336,7 +336,7 @@ def test_what_calls_cost_is_compared_with_the_ceiling_and_with_what_was_predicte
     honesty = hall.ceilings.honesty("c")
 
     assert (honesty.calls, honesty.within) == (3, 2)
-    assert honesty.error(0.5) == pytest.approx(1, rel=0.03)
+    assert honesty.error_quantile(0.5) == pytest.approx(1, rel=0.03)
     figures = hall.figures()
     assert figures["thriftgate_ceiling_calls_total c yes"] == 2
     assert figures["thriftgate_ceiling_calls_total c no"] == 1
@@ -349,7 +349,7 @@ def test_a_clamped_call_is_predicted_as_it_is_clamped():
     hall.checked(hall.attempt())
     hall.end(1, HALF)
 
-    assert hall.ceilings.honesty("c").error(0.5) == pytest.approx(1, rel=0.03)
+    assert hall.ceilings.honesty("c").error_quantile(0.5) == pytest.approx(1, rel=0.03)
 
 
 def test_attempts_of_a_call_are_one_cost():

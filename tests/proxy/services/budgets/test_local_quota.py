@@ -4,11 +4,11 @@ import pytest
 
 from proxy.services.budgets.local_quota import TTL, LocalQuota
 from proxy.services.budgets.reservation_requests import Counted
-from slo.hold import Need
+from slo.reservation_sizing import UsageBounds
 from slo.reservations import Level
 from tests.fakes.limited import NOW, budget
 
-NEED = Need(sure=1, typical=5, likely=7, worst=10)
+NEED = UsageBounds(sure=1, typical=5, likely=7, worst=10)
 COUNTED = Counted(budget(limit=1000), "acme", "b/acme", NOW + 3600)
 
 

@@ -84,8 +84,8 @@ def test_a_small_prompt_is_guessed_by_its_length_and_counted_once_where_that_is_
     predictor = Predictor(estimator)
 
     assert predicted(predictor, attempt()).tokens == 14
-    assert predicted(predictor, attempt(), exactly=True).tokens == ESTIMATE.prompt
-    assert predicted(predictor, attempt()).tokens == ESTIMATE.prompt
+    assert predicted(predictor, attempt(), exactly=True).tokens == ESTIMATE.prompt_tokens
+    assert predicted(predictor, attempt()).tokens == ESTIMATE.prompt_tokens
     assert len(estimator.delivered) == 1
 
 
@@ -99,7 +99,7 @@ def test_a_request_is_predicted_once_for_ceilings_and_budgets_and_anew_where_it_
         assert await predictor.predicted(asked, prepared, ROUTE) is first
         assert await predictor.predicted(asked, clamped, ROUTE) is not first
         counted = await predictor.predicted(asked, prepared, ROUTE, exactly=True)
-        assert counted.tokens == ESTIMATE.prompt
+        assert counted.tokens == ESTIMATE.prompt_tokens
         assert await predictor.predicted(asked, prepared, ROUTE) is counted
         assert await predictor.predicted(asked, prepared, named("two/m")) is not counted
         last = await predictor.predicted(asked, prepared, ROUTE)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from proxy.calls.output_limits import Allowance
 from proxy.services.budgets.pricing import Prediction, Priced, billed, priced, served
-from slo.hold import Output, Quote
 from slo.price import Period, Rates, Sheet, Tariff
+from slo.reservation_sizing import OutputBounds, PriceQuote
 from slo.usage import Usage
 from tests.fakes.desk import TARIFF, route
 from tests.fakes.limited import NOW
@@ -19,8 +19,8 @@ def prediction(tokens: int, cached: int = 0, tariff: Tariff | None = TARIFF) -> 
         tokens=tokens,
         cached=cached,
         allowance=Allowance(each=100),
-        output=Output(typical=10, likely=20, worst=100),
-        quote=Quote(tariff=tariff, at=NOW),
+        output=OutputBounds(typical=10, likely=20, worst=100),
+        quote=PriceQuote(tariff=tariff, at=NOW),
     )
 
 
@@ -56,7 +56,7 @@ def test_a_prompt_is_taken_to_be_billed_in_the_dearest_way(regime, body, usage):
 def test_what_is_read_from_a_cache_is_not_written_too(regime, body):
     found = billed(9, route(regime=regime), body, cached=4)
 
-    assert (found.cache_read, found.prompt) == (4, 9)
+    assert (found.cache_read, found.prompt_tokens) == (4, 9)
 
 
 def test_a_warm_prompt_is_cheaper_than_a_cold_one():
@@ -86,7 +86,7 @@ def test_without_a_price_nobody_knows_what_it_costs():
 def test_without_a_price_for_more_the_worst_case_stands_in():
     need = worth(priced(prediction(10), route(), b"")).need
 
-    assert Priced(Usage(input=10), Quote(tariff=None, at=NOW), need).at(5) == need.worst
+    assert Priced(Usage(input=10), PriceQuote(tariff=None, at=NOW), need).at(5) == need.worst
 
 
 @pytest.mark.parametrize(

@@ -316,7 +316,7 @@ def test_tokens_are_compared_too(made):
         assert usage is not None
         await books.reconciler.begin()
         assert await books.level("b/team/tokens/2026-09-21/acme") == Level(
-            usage.prompt + usage.generated, 0
+            usage.prompt_tokens + usage.generated_tokens, 0
         )
 
     asyncio.run(story(made(budget(unit=Unit.TOKENS))))

@@ -15,7 +15,7 @@ from proxy.services.budgets.reservation_requests import (
     used,
 )
 from slo.budget import Budgets, Hold, Unit, Unpriced
-from slo.hold import Need, Output, Quote, Seen
+from slo.reservation_sizing import CounterView, OutputBounds, PriceQuote, UsageBounds
 from slo.reservations import MOST
 from slo.usage import Usage
 from slo.window import Window
@@ -24,7 +24,7 @@ from tests.fakes.limited import BODY, NOW, budget
 from tests.fakes.receipts import a_receipt
 
 SEAL = Seal(b"secret")
-NEED = Need(sure=0, typical=10, likely=20, worst=100)
+NEED = UsageBounds(sure=0, typical=10, likely=20, worst=100)
 
 
 def counting(**fields: object) -> Counted:
@@ -62,24 +62,24 @@ def test_the_window_is_that_of_the_calls_arrival():
 
 
 def test_of_what_nobody_can_tell_a_little_is_needed():
-    output = Output(typical=1, likely=2, worst=3)
+    output = OutputBounds(typical=1, likely=2, worst=3)
     found = needs(
         [Unit.USD, Unit.TOKENS, Unit.REQUESTS],
         call(BODY),
         Usage(input=5),
         output,
-        Quote(tariff=None, at=NOW),
+        PriceQuote(tariff=None, at=NOW),
     )
 
     assert found[Unit.USD].worst == 1
-    assert found[Unit.TOKENS] == Need(sure=5, typical=6, likely=7, worst=8)
+    assert found[Unit.TOKENS] == UsageBounds(sure=5, typical=6, likely=7, worst=8)
     assert found[Unit.REQUESTS].worst == 1
 
 
 @pytest.mark.parametrize(("endpoint", "worst"), [("responses/compact", 8), ("images/edits", 1)])
 def test_what_a_compaction_may_use_is_told_and_what_a_picture_may_is_not(endpoint, worst):
-    output = Output(typical=1, likely=2, worst=3)
-    quote = Quote(tariff=None, at=NOW)
+    output = OutputBounds(typical=1, likely=2, worst=3)
+    quote = PriceQuote(tariff=None, at=NOW)
 
     found = needs([Unit.TOKENS], call(BODY, endpoint), Usage(input=5), output, quote)
 
@@ -87,8 +87,8 @@ def test_what_a_compaction_may_use_is_told_and_what_a_picture_may_is_not(endpoin
 
 
 def test_a_write_whose_price_is_unknown_is_priced_as_a_prompt():
-    output = Output(typical=0, likely=0, worst=0)
-    quote = Quote(tariff=TARIFF, at=NOW)
+    output = OutputBounds(typical=0, likely=0, worst=0)
+    quote = PriceQuote(tariff=TARIFF, at=NOW)
 
     found = needs([Unit.USD], call(BODY), Usage(write_1h=5), output, quote)
 
@@ -96,7 +96,7 @@ def test_a_write_whose_price_is_unknown_is_priced_as_a_prompt():
 
 
 def test_while_there_is_room_the_likely_is_claimed_beside_room_for_the_rest():
-    seen = Seen(spent=100, held=200, running=10)
+    seen = CounterView(spent=100, held=200, running=10)
     found = claim(counting(limit=10_000, hold=Hold.P95), NEED, seen)
 
     assert found.amount == 20
@@ -104,17 +104,17 @@ def test_while_there_is_room_the_likely_is_claimed_beside_room_for_the_rest():
 
 
 def test_near_the_limit_the_worst_is_claimed():
-    assert claim(counting(limit=150, hold=Hold.P95), NEED, Seen(spent=100)).amount == 100
+    assert claim(counting(limit=150, hold=Hold.P95), NEED, CounterView(spent=100)).amount == 100
 
 
 def test_no_more_is_claimed_than_can_be_counted():
-    huge = Need(sure=0, typical=0, likely=0, worst=2 * MOST)
+    huge = UsageBounds(sure=0, typical=0, likely=0, worst=2 * MOST)
 
-    assert claim(counting(limit=MOST), huge, Seen()).amount == MOST
+    assert claim(counting(limit=MOST), huge, CounterView()).amount == MOST
 
 
 def test_a_soft_budget_refuses_nothing():
-    found = claim(counting(limit=1, hard=False), NEED, Seen())
+    found = claim(counting(limit=1, hard=False), NEED, CounterView())
 
     assert (found.amount, found.hard) == (20, False)
 

@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from proxy.services.objectives.figures import Figures
 from proxy.services.objectives.router import Wheel
-from slo.controller.standing import Standing, State
+from slo.controller.state import Standing, State
 from tests.fakes.replicas_steered import objective, tracks
 from tests.fakes.turmoil import town
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from proxy.services.objectives.judge import Judge, Pinned
 from proxy.services.objectives.objective_state import Track, track
-from slo.controller.moves import Move
-from slo.controller.standing import Standing, State
+from slo.controller.state import Standing, State
+from slo.controller.transitions import Move
 from slo.objective import Enforce
 from tests.fakes.replicas_steered import START, objective
 

@@ -10,8 +10,8 @@ from proxy.services.objectives.judge import Judge
 from proxy.services.objectives.objective_alerts import News
 from proxy.services.objectives.objective_state import Track, track
 from slo.alert import Severity
-from slo.controller.moves import Move
-from slo.controller.standing import Standing, State
+from slo.controller.state import Standing, State
+from slo.controller.transitions import Move
 from slo.objective import BurnAlert, Enforce, Metric
 from tests.fakes.replicas_steered import START, objective
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from proxy.services.objectives.objective_state import Told, track
-from slo.controller.standing import Standing, State
+from slo.controller.state import Standing, State
 from slo.objective import Enforce, Metric
 from tests.fakes.replicas_steered import objective
 

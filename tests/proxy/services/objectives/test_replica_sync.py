@@ -8,7 +8,7 @@ import pytest
 
 from proxy.store.redis.objective_state import MAX_INCREMENT, MAX_KEYS
 from proxy.store.sql.pins import PinRow
-from slo.controller.standing import State
+from slo.controller.state import State
 from slo.objective import Enforce
 from tests.fakes.clock import played
 from tests.fakes.replicas_steered import START, Replica, World, objective, tracks

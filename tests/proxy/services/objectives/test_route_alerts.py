@@ -7,7 +7,7 @@ from proxy.calls.route_health import Lanes
 from proxy.configuration import Snapshot
 from proxy.services.objectives.route_alerts import LaneFigures, LaneNews
 from slo.alert import Alert
-from slo.promises.file import Promises
+from slo.policies.file import Policies
 from tests.fakes.desk import catalog, route
 from tests.fakes.upstream import broken
 
@@ -111,7 +111,7 @@ def test_of_an_only_route_with_fallbacks_the_alert_says_who_answers():
 
 def test_another_catalog_holds_for_the_alerts_to_come():
     watched = Watched()
-    new = Snapshot(catalog(watched.one, route("two")), Promises())
+    new = Snapshot(catalog(watched.one, route("two")), Policies())
     asyncio.run(watched.news.prepare(new))()
     watched.after(5, *[broken()] * 5)
 

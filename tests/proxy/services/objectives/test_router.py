@@ -13,7 +13,7 @@ from proxy.calls.route_choice import Choice, Decision, asked
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.objectives.router import NotServed, Wheel
-from slo.controller.standing import Standing, State
+from slo.controller.state import Standing, State
 from slo.objective import Calls, Enforce, Metric, Objective
 from slo.price import Period, Rates, Sheet, Tariff
 from slo.usage import Usage

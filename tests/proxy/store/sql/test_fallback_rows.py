@@ -14,8 +14,8 @@ from proxy.store.sql.inserts import inserter
 from proxy.store.sql.outbox import Outbox
 from proxy.store.sql.teams import Teams
 from slo.alert import Severity
-from slo.controller.moves import Move
-from slo.controller.standing import State
+from slo.controller.state import State
+from slo.controller.transitions import Move
 from slo.objective import Enforce, Metric, Objective
 from tests.fakes.alerts import an_alert
 from tests.fakes.receipts import START, a_receipt

@@ -6,7 +6,7 @@ from sqlalchemy import Engine, func, select, update
 from proxy.store.sql import schema
 from proxy.store.sql.database import open_database, read_transaction, write_transaction
 from proxy.store.sql.outbox import Outbox, OutboxMessage
-from slo.alert import Alert, Severity, resolved
+from slo.alert import Alert, Severity, resolve_alert
 from tests.fakes.alerts import NOW, POISON, an_alert
 
 TICKETS = {"slack": Severity.TICKET}
@@ -46,7 +46,7 @@ def test_nothing_is_due_before_its_time(outbox: Outbox) -> None:
 
 
 def test_the_same_said_twice_is_news_once(outbox: Outbox) -> None:
-    alert, over = an_alert(), resolved(an_alert(), NOW + 9)
+    alert, over = an_alert(), resolve_alert(an_alert(), NOW + 9)
 
     assert outbox.add([alert, alert], TICKETS, NOW) == [alert]
     assert outbox.add([alert], TICKETS, NOW) == []
@@ -100,7 +100,7 @@ def test_refusals_are_counted_and_a_letter_can_be_given_up(outbox: Outbox) -> No
 
 
 def test_an_end_is_told_after_the_beginning(outbox: Outbox) -> None:
-    over = resolved(an_alert(), NOW + 60, "It moved back", 5)
+    over = resolve_alert(an_alert(), NOW + 60, "It moved back", 5)
     outbox.add([an_alert()], TICKETS, NOW)
     outbox.mark_sent(due(outbox), NOW, never)
     outbox.add([over], TICKETS, NOW + 60)
@@ -109,7 +109,7 @@ def test_an_end_is_told_after_the_beginning(outbox: Outbox) -> None:
 
 
 def test_an_end_that_comes_while_the_beginning_is_told_is_not_lost(outbox: Outbox) -> None:
-    over = resolved(an_alert(), NOW + 1)
+    over = resolve_alert(an_alert(), NOW + 1)
     outbox.add([an_alert()], TICKETS, NOW)
     underway = due(outbox)
     outbox.add([over], TICKETS, NOW + 1)
@@ -120,7 +120,7 @@ def test_an_end_that_comes_while_the_beginning_is_told_is_not_lost(outbox: Outbo
 
 
 def test_an_end_is_told_only_to_sinks_that_took_the_beginning(outbox: Outbox) -> None:
-    over = resolved(an_alert(), NOW + 60)
+    over = resolve_alert(an_alert(), NOW + 60)
     outbox.add([an_alert()], BOTH, NOW)
     outbox.mark_sent(due(outbox, "hook"), NOW, never)
     outbox.mark_failed(due(outbox), "away", NOW + 9)
@@ -131,7 +131,11 @@ def test_an_end_is_told_only_to_sinks_that_took_the_beginning(outbox: Outbox) ->
 
 
 def test_nobody_is_told_of_what_ended_before_it_was_told(outbox: Outbox) -> None:
-    news = [an_alert(), resolved(an_alert(), NOW + 1), resolved(an_alert("never said"), NOW)]
+    news = [
+        an_alert(),
+        resolve_alert(an_alert(), NOW + 1),
+        resolve_alert(an_alert("never said"), NOW),
+    ]
 
     assert len(outbox.add(news, TICKETS, NOW)) == 3
     assert due(outbox, now=NOW + 1e6) == []
@@ -140,14 +144,14 @@ def test_nobody_is_told_of_what_ended_before_it_was_told(outbox: Outbox) -> None
 def test_an_end_while_the_beginning_is_refused_is_told_nobody(outbox: Outbox) -> None:
     outbox.add([an_alert()], TICKETS, NOW)
     underway = due(outbox)
-    outbox.add([resolved(an_alert(), NOW + 1)], TICKETS, NOW + 1)
+    outbox.add([resolve_alert(an_alert(), NOW + 1)], TICKETS, NOW + 1)
     outbox.mark_failed(underway, "it answered 400", NOW + 9, is_refused=True)
 
     assert due(outbox, now=NOW + 1e6) == []
 
 
 def test_an_end_reaches_sinks_that_the_process_that_tells_it_does_not_know(outbox: Outbox) -> None:
-    over = resolved(an_alert(), NOW + 1)
+    over = resolve_alert(an_alert(), NOW + 1)
     outbox.add([an_alert()], TICKETS, NOW)
     outbox.mark_sent(due(outbox), NOW, never)
     outbox.add([over], {}, NOW + 1)
@@ -201,14 +205,14 @@ def test_what_comes_to_its_own_end_is_told_as_it_ended_then(outbox: Outbox) -> N
     outbox.add([ends, an_alert("open")], TICKETS, NOW)
 
     assert outbox.expire(NOW + 9) == []
-    assert outbox.expire(NOW + 60) == [resolved(ends, NOW + 10)]
+    assert outbox.expire(NOW + 60) == [resolve_alert(ends, NOW + 10)]
     outbox.add(outbox.expire(NOW + 60), TICKETS, NOW + 60)
     assert outbox.expire(NOW + 60) == []
 
 
 def test_of_some_alerts_those_are_known_that_ended(outbox: Outbox) -> None:
     alerts = [an_alert("open"), an_alert("over"), an_alert("never said")]
-    outbox.add([*alerts[:2], resolved(alerts[1], NOW)], TICKETS, NOW)
+    outbox.add([*alerts[:2], resolve_alert(alerts[1], NOW)], TICKETS, NOW)
 
     assert outbox.ended_ids(alert.id for alert in alerts) == {alerts[1].id}
     assert outbox.ended_ids([]) == set()
@@ -226,8 +230,8 @@ def test_what_a_newer_version_wrote_is_left_to_it(outbox: Outbox, engine: Engine
 
 
 def test_what_ended_long_ago_is_forgotten(outbox: Outbox, engine: Engine) -> None:
-    old = resolved(an_alert("old"), NOW)
-    outbox.add([old, an_alert("open"), resolved(an_alert("new"), NOW + 99)], TICKETS, NOW)
+    old = resolve_alert(an_alert("old"), NOW)
+    outbox.add([old, an_alert("open"), resolve_alert(an_alert("new"), NOW + 99)], TICKETS, NOW)
 
     assert outbox.retain(NOW + 50) == 1
     assert outbox.retain(NOW + 50) == 0
@@ -235,7 +239,7 @@ def test_what_ended_long_ago_is_forgotten(outbox: Outbox, engine: Engine) -> Non
 
 
 def test_much_that_ended_long_ago_is_forgotten_step_by_step(outbox: Outbox) -> None:
-    outbox.add([resolved(an_alert(f"s{n}"), NOW) for n in range(501)], {}, NOW)
+    outbox.add([resolve_alert(an_alert(f"s{n}"), NOW) for n in range(501)], {}, NOW)
 
     assert outbox.retain(NOW + 50) == 501
 
@@ -244,7 +248,7 @@ def test_a_flood_takes_bounded_room_and_what_ended_goes_first(engine: Engine) ->
     outbox = Outbox(engine, most=3)
     outbox.add([an_alert("older", began=NOW - 99), an_alert("open")], TICKETS, NOW)
     for n in range(5):
-        outbox.add([resolved(an_alert(f"s{n}", began=NOW + n), NOW + n)], TICKETS, NOW)
+        outbox.add([resolve_alert(an_alert(f"s{n}", began=NOW + n), NOW + n)], TICKETS, NOW)
 
     assert {alert.subject for alert in outbox.open_alerts(9)} == {"older", "open"}
     assert rows(engine) == (3, 2)
@@ -254,7 +258,7 @@ def test_a_flood_takes_bounded_room_and_what_ended_goes_first(engine: Engine) ->
 
 def test_what_is_open_and_what_was_told_is_shown_the_newest_first(outbox: Outbox) -> None:
     outbox.add([an_alert("a"), an_alert("b", began=NOW + 5)], BOTH, NOW)
-    outbox.add([resolved(an_alert("c"), NOW)], TICKETS, NOW)
+    outbox.add([resolve_alert(an_alert("c"), NOW)], TICKETS, NOW)
     assert [alert.subject for alert in outbox.open_alerts(9)] == ["b", "a"]
     assert outbox.last_messages(9) == []
 

@@ -44,7 +44,7 @@ def test_days_add_up_to_their_month(reports: Reports) -> None:
     assert len(days) == 30
     assert sum(day.calls for day in days) == month.calls
     assert sum(day.cost_nanos or 0 for day in days) == month.cost_nanos
-    assert sum(day.usage.prompt for day in days) == month.usage.prompt
+    assert sum(day.usage.prompt_tokens for day in days) == month.usage.prompt_tokens
 
 
 def test_a_call_belongs_to_the_day_it_has_there(engine: Engine, reports: Reports) -> None:
@@ -167,7 +167,9 @@ def test_keys_and_users_have_rows_of_their_own_and_add_up(engine: Engine) -> Non
     assert [(row.user, row.cost_nanos) for row in by_user] == [
         (f"user{user}", sum(range(user, 60, 5))) for user in (4, 3, 2, 1, 0)
     ]
-    assert sum(row.usage.prompt for row in by_user) == sum(row.usage.prompt for row in by_key)
+    assert sum(row.usage.prompt_tokens for row in by_user) == sum(
+        row.usage.prompt_tokens for row in by_key
+    )
 
 
 def test_a_report_by_user_leaves_out_what_was_before_and_after(engine: Engine) -> None:

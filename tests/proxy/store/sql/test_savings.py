@@ -40,7 +40,7 @@ def by_hand(receipts: Iterable[Receipt]) -> Sample:
     return sampled(
         Sums(
             cost=sum(each.cost_nanos or 0 for each in calls),
-            tokens=sum(each.usage.prompt for each in calls if each.usage),
+            tokens=sum(each.usage.prompt_tokens for each in calls if each.usage),
             reads=sum(each.usage.cache_read for each in calls if each.usage),
         )
         for calls in conversations.values()

@@ -53,9 +53,9 @@ def test_the_ledger_says_what_the_sdk_was_told(played: tuple[Result, str]) -> No
     result, _ = played
     (total,) = result.total
 
-    assert total.usage.prompt == sum(sent.input for sent in result.sent)
+    assert total.usage.prompt_tokens == sum(sent.input for sent in result.sent)
     assert total.usage.cache_read == sum(sent.cached for sent in result.sent)
-    assert total.usage.generated == sum(sent.output for sent in result.sent)
+    assert total.usage.generated_tokens == sum(sent.output for sent in result.sent)
     assert total.cost_nanos
     assert not total.unpriced
     assert not total.estimated
@@ -65,7 +65,9 @@ def test_other_ways_are_reckoned_from_the_same_calls(played: tuple[Result, str])
     result, text = played
     (total,) = result.total
 
-    assert sum(each.prompt for each in result.otherwise.direct.values()) == total.usage.prompt
+    assert (
+        sum(each.prompt for each in result.otherwise.direct.values()) == total.usage.prompt_tokens
+    )
     assert "directly" in text
 
 

@@ -1,7 +1,7 @@
 """What was sent before."""
 
 from proxy.tools.replay.cache_limits import Seen
-from proxy.tools.replay.units import Piece
+from proxy.tools.replay.prompt_units import Piece
 
 A, B, C = (Piece(name, 10) for name in (b"a", b"b", b"c"))
 

@@ -2,7 +2,7 @@
 
 from proxy.tools.replay.ceiling import Ceiling
 from proxy.tools.replay.line_limits import Bounds
-from proxy.tools.replay.units import Units
+from proxy.tools.replay.prompt_units import Units
 from tests.proxy.tools.replay.scene import RULES, assistant, body, reading, system, tool, user
 
 

@@ -11,8 +11,8 @@ from proxy.tools.replay.compaction import Folded
 from proxy.tools.replay.report import Beside, remarks, table, told
 from proxy.tools.replay.run import Outcome, replay
 from proxy.tools.replay.source import Bad, Source
-from proxy.tools.replay.sums import Misses, Row
 from proxy.tools.replay.unmoved_text import Unmoved
+from proxy.tools.replay.variant_totals import Misses, Row
 from tests.proxy.tools.replay.scene import RULES, dialogue, reading, system, timed
 
 ROW = Row(

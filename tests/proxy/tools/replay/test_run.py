@@ -9,7 +9,7 @@ import pytest
 from proxy.records.request_fields import replaced
 from proxy.tools.replay.lines import Line
 from proxy.tools.replay.run import Outcome, replay
-from proxy.tools.replay.sums import Row
+from proxy.tools.replay.variant_totals import Row
 from slo.usage import Usage
 from tests.proxy.tools.replay.scene import (
     RULES,

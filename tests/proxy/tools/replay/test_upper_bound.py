@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from proxy.caches.port import Block, CachedPrompt
 from proxy.caches.prefix_unit import PrefixUnits, Rules
-from proxy.tools.replay.units import Units
+from proxy.tools.replay.prompt_units import Units
 from proxy.tools.replay.upper_bound import Reach
 
 Tokens = tuple[int, ...]

@@ -92,7 +92,7 @@ def test_the_first_token_waits_for_what_is_not_cached(scene: Scene) -> None:
     model = MODELS["gpt-6.1-sol"]
     first = scene.lab.exchanges[0].usage
     assert first is not None
-    assert waits[0] == pytest.approx(model.ttft + model.per_1k * first.prompt / 1000)
+    assert waits[0] == pytest.approx(model.ttft + model.per_1k * first.prompt_tokens / 1000)
     assert model.ttft < waits[1] < waits[0] / 1.2
 
 
@@ -199,10 +199,10 @@ def test_usage_adds_up_and_is_what_is_recorded(scene: Scene) -> None:
     recorded = scene.lab.exchanges[-1].usage
 
     assert recorded is not None
-    assert usage["prompt_tokens"] == recorded.prompt
-    assert usage["completion_tokens"] == recorded.generated
+    assert usage["prompt_tokens"] == recorded.prompt_tokens
+    assert usage["completion_tokens"] == recorded.generated_tokens
     assert usage["completion_tokens_details"]["reasoning_tokens"] == recorded.reasoning == 64
-    assert usage["total_tokens"] == recorded.prompt + recorded.generated
+    assert usage["total_tokens"] == recorded.prompt_tokens + recorded.generated_tokens
 
 
 def test_completion_tokens_are_those_of_the_text(scene: Scene) -> None:
@@ -481,7 +481,7 @@ def test_a_json_answer_can_hold_no_usage_or_nothing(scene: Scene) -> None:
     assert scene.chat(cues="zero-usage").json()["usage"]["prompt_tokens"] == 0
     recorded = scene.lab.exchanges[-1].usage
     assert recorded is not None
-    assert recorded.prompt > 0
+    assert recorded.prompt_tokens > 0
 
 
 @pytest.mark.parametrize("cues", ["malformed", "short"])

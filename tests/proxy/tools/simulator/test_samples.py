@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.tools.simulator.samples import sample
-from proxy.tools.simulator.words import dice
+from proxy.tools.simulator.simulated_text import dice
 
 
 def drawn(schema: dict[str, Any]) -> Any:

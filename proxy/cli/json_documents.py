@@ -1,0 +1,319 @@
+"""What commands answer with ``--json``: one document each, whose names stay.
+
+Money is US dollars as a decimal text, with every digit that is known; null where no price is.
+Moments are ISO 8601 in UTC. Rates are parts of one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from compaction.policy import Mode
+from dashboards.reports import Part, Period, Spend, Times
+from proxy.cli.compaction_tables import Compacted, Total, total
+from proxy.prefix.explain.explanations import MENDS
+from proxy.prefix.guard import Sample
+from proxy.prefix.layouts.layout import Layout, Move
+from proxy.records.compaction_settings import Setting
+from proxy.records.feature_mode import Place, Standing
+from proxy.records.receipt import dollars
+from proxy.store.sql.compaction_receipts import CompactionTotals
+from proxy.store.sql.layout_rows import Proposal, ProposalState
+from proxy.store.sql.savings import Comparison, MissSum
+
+Document = dict[str, Any]
+
+#: By the reason's text: the ledger may hold one of another version.
+_MENDS = {reason.value: mend for reason, mend in MENDS.items()}
+
+
+def usd(nanos: int | None) -> str | None:
+    """Nano-dollars as US dollars in full; None for what is not known."""
+    if nanos is None:
+        return None
+    return f"-{dollars(-nanos)}" if nanos < 0 else dollars(nanos)
+
+
+def mend(reason: str) -> str:
+    """What helps against misses of that reason; "" for a reason of another version."""
+    return _MENDS.get(reason, "")
+
+
+def report(
+    period: Period,
+    rows: Iterable[Spend],
+    total: Iterable[Spend],
+    names: Mapping[str, str],
+    parts: Sequence[Part],
+    times: Mapping[tuple[str, ...], Times] = MappingProxyType({}),
+) -> Document:
+    """What was spent in a period, by team and those parts, and in all: null without calls.
+
+    Args:
+        period: Which.
+        rows: By team and those parts.
+        total: The row of all teams; none without calls.
+        names: The teams' names by id.
+        parts: What the rows are split by besides the team.
+        times: How long calls took, by the values of team and parts, and of all by ().
+    """
+    return {
+        "first": period.first.isoformat(),
+        "end": period.end.isoformat(),
+        "zone": period.zone,
+        "rows": [
+            _owner(row.team or "", names)
+            | {part: getattr(row, part) for part in parts}
+            | _spend(row)
+            | _times(times.get(row.values(("team", *parts))))
+            for row in rows
+        ],
+        "total": next((_spend(row) | _times(times.get(())) for row in total), None),
+    }
+
+
+def misses(days: int, found: Iterable[MissSum], names: Mapping[str, str]) -> Document:
+    """Why caches were missed, by feature and reason."""
+    return {
+        "days": days,
+        "misses": [
+            _owner(each.team, names)
+            | {
+                "feature": each.feature,
+                "reason": each.reason,
+                "calls": each.calls,
+                "tokens": each.tokens,
+                "cost_usd": usd(each.nanos),
+                "example": each.example,
+                "mend": mend(each.reason),
+            }
+            for each in found
+        ],
+    }
+
+
+def savings(
+    days: int, found: Iterable[Comparison], places: Sequence[Compacted], names: Mapping[str, str]
+) -> Document:
+    """What planning saved, by feature, and what compaction did, by feature and in all."""
+    return {
+        "days": days,
+        "savings": [_comparison(each, names) for each in found],
+        "compaction": [
+            _owner(each.team, names)
+            | {"feature": each.feature, "stepped_back": each.setting.why}
+            | _folded(each.sums)
+            for each in places
+        ],
+        "compaction_total": _compacted(total(places)),
+    }
+
+
+def proposed(waiting: Iterable[tuple[Place, int, int]], names: Mapping[str, str]) -> list[Document]:
+    """What layouts that wait for approval should save, in US dollars per 1,000 calls."""
+    return [
+        _owner(place.team, names)
+        | {
+            "feature": place.feature,
+            "family": place.family,
+            "version": version,
+            "saves_usd_per_1k": usd(nanos),
+        }
+        for place, version, nanos in waiting
+    ]
+
+
+def _compacted(found: Total) -> Document:
+    return {
+        "saved_usd": usd(found.nanos),
+        "notes_usd": usd(found.notes_nanos),
+        "features": found.features,
+        "stepped_back": found.stepped_back,
+        "stepped_back_share": found.share,
+    }
+
+
+def compactions(
+    days: int,
+    found: Iterable[tuple[tuple[str, str], Setting, CompactionTotals | None]],
+    names: Mapping[str, str],
+    default: Mode,
+) -> Document:
+    """What holds for features' compaction, and what came of it in some days."""
+    return {
+        "days": days,
+        "default_mode": default.value,
+        "compactions": [
+            _owner(place[0], names)
+            | {
+                "feature": place[1],
+                "mode": setting.in_force(default).value,
+                "chosen_mode": setting.mode.value if setting.mode is not None else None,
+                "keep_turns": setting.keep_turns,
+                "target_tokens": setting.target,
+                "stepped_back": setting.why,
+                "stepped_back_at": _moment(setting.stepped_at),
+                "changed_by": setting.changed_by,
+                "changed_at": _moment(setting.changed_at),
+            }
+            | _folded(each)
+            for place, setting, each in found
+        ],
+    }
+
+
+def _folded(found: CompactionTotals | None) -> Document:
+    """What came of compaction; zeros where nothing was called."""
+    if found is None:
+        counts = ("calls", "folded", "trimmed", "resets", "tokens_saved")
+        return dict.fromkeys(counts, 0) | dict.fromkeys(
+            ("saved_usd", "notes_usd", "lost_share", "untreated_lost_share")
+        )
+    return {
+        "calls": found.calls,
+        "folded": found.folded,
+        "trimmed": found.trimmed,
+        "resets": found.resets,
+        "tokens_saved": found.tokens_saved,
+        "saved_usd": usd(found.net_nanos),
+        "notes_usd": usd(found.notes_nanos),
+        "lost_share": _rate(found.lost, found.needed),
+        "untreated_lost_share": _rate(found.untreated_lost, found.untreated_needed),
+    }
+
+
+def features(
+    found: Iterable[tuple[Place, Standing, Sequence[Proposal]]], names: Mapping[str, str]
+) -> Document:
+    """What holds for features that have a mode, a layout or a proposal."""
+    return {"features": [_feature(*each, names) for each in found]}
+
+
+def feature(
+    place: Place, standing: Standing, proposals: Sequence[Proposal], names: Mapping[str, str]
+) -> Document:
+    """What holds for one feature, and each version of its layout."""
+    return {
+        **_feature(place, standing, proposals, names),
+        "versions": [_version(each) for each in proposals],
+    }
+
+
+def saved(cost: int, part: float) -> int:
+    """What calls that cost so much would have cost more, in nano-dollars: whole cents, estimated.
+
+    Args:
+        cost: In nano-dollars.
+        part: What was saved of the cost without planning, from below 0 to below 1.
+    """
+    return round(cost * part / (1 - part) / 1e7) * 10_000_000
+
+
+def _owner(team: str, names: Mapping[str, str]) -> Document:
+    return {"team": names.get(team, team), "team_id": team}
+
+
+def _spend(row: Spend) -> Document:
+    usage = row.usage
+    return {
+        "calls": row.calls,
+        "errors": row.errors,
+        "input_tokens": usage.prompt_tokens,
+        "cached_tokens": usage.cache_read,
+        "hit_rate": _rate(usage.cache_read, usage.prompt_tokens),
+        "output_tokens": usage.generated_tokens,
+        "cost_usd": usd(row.cost_nanos),
+        "cost_per_1k_calls_usd": usd(row.nanos_per_1k_calls),
+        "list_cost_usd": usd(row.list_nanos),
+        "unpriced": row.unpriced,
+    }
+
+
+def _times(found: Times | None) -> Document:
+    """Seconds of the newest calls, and how many these are; null where none was timed."""
+    times = found or Times()
+    return {
+        "timed_calls": times.calls,
+        "ttft_s": asdict(times.ttft),
+        "duration_s": asdict(times.duration),
+    }
+
+
+def _comparison(found: Comparison, names: Mapping[str, str]) -> Document:
+    verdict, part = found.verdict, found.verdict.saving
+    return _owner(found.team, names) | {
+        "feature": found.feature,
+        "planned_conversations": found.treated.conversations,
+        "control_conversations": found.control.conversations,
+        "saved_per_token": None if part is None else msgspec.structs.asdict(part),
+        "hit_rate": _hit_rate(found.treated),
+        "control_hit_rate": _hit_rate(found.control),
+        "saved_usd": None if part is None else usd(saved(found.treated.cost, part.value)),
+        "estimated_saved_usd": usd(found.estimate.nanos) if found.estimate else None,
+        "estimated_saved_share": found.estimate.part if found.estimate else None,
+        "conversations_needed": found.missing_conversations,
+        "finding": verdict.finding.value,
+        "why": verdict.why,
+    }
+
+
+def _feature(
+    place: Place, standing: Standing, proposals: Sequence[Proposal], names: Mapping[str, str]
+) -> Document:
+    return _owner(place.team, names) | {
+        "feature": place.feature,
+        "family": place.family,
+        "mode": standing.mode,
+        "is_off": standing.is_off,
+        "suspended": standing.suspended,
+        "suspended_at": _moment(standing.suspended_at),
+        "layout": standing.version or None,
+        "active_from": _moment(standing.active_from),
+        "proposals": sum(each.state is ProposalState.PROPOSED for each in proposals),
+    }
+
+
+def _version(found: Proposal) -> Document:
+    """A version; its moves are null where this version of the gateway cannot read them."""
+    try:
+        moves = [_move(each) for each in msgspec.json.decode(found.moves, type=Layout).moves]
+    except msgspec.DecodeError:
+        moves = None
+    return {
+        "version": found.version,
+        "state": found.state.value,
+        "proposed_at": _moment(found.made),
+        "decided_at": _moment(found.decided_at),
+        "decided_by": found.decided_by,
+        "moves": moves,
+    }
+
+
+def _move(found: Move) -> Document:
+    return {
+        "label": found.label,
+        "shows": found.shows,
+        "slot": found.slot.value,
+        "values": found.values,
+        "calls": found.calls,
+        "conversations": found.conversations,
+        "saves_usd_per_1k_calls": usd(found.saving),
+    }
+
+
+def _hit_rate(sample: Sample) -> float | None:
+    return _rate(sample.reads, sample.tokens)
+
+
+def _rate(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _moment(seconds: float) -> str | None:
+    if not seconds:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

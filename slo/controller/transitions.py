@@ -1,0 +1,39 @@
+"""Moves: what changed between two standings, for alerts, headers and the list of what happened."""
+
+import msgspec
+
+from slo.controller.state import Standing, State
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of state or level. Shares are no moves.
+
+    Attributes:
+        before: The state it left.
+        after: The state it is in; the same if only the level changed.
+        level_before: The level it left.
+        level: The level it is on.
+        at: When, in seconds since 1970.
+        reason: Why, in one sentence of ASCII.
+    """
+
+    before: State
+    after: State
+    level_before: int
+    level: int
+    at: float
+    reason: str
+
+
+def moves(before: Standing, after: Standing) -> Move | None:
+    """The move from one standing to the other; None where state and level are the same."""
+    if (before.state, before.level) == (after.state, after.level):
+        return None
+    return Move(
+        before=before.state,
+        after=after.state,
+        level_before=before.level,
+        level=after.level,
+        at=after.since,
+        reason=after.reason,
+    )

@@ -1,0 +1,155 @@
+"""What makes an objective unsound: what could never be missed, kept or told of."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from slo import ladder_levels
+from slo.burn import HIGHEST, LONGEST, SHORTEST, TOLERANCE, alerts, clear, largest
+from slo.objective import BurnAlert, Enforce, Metric, Objective
+from slo.reservations import MOST
+
+#: Targets that can be shown to be missed: of less than one event in 100,000 nothing is known soon.
+_LEAST, _MOST = 0.01, 0.99999
+_DAY = 86_400.0
+_TARGETS = {Metric.ERRORS: "at_most", Metric.CACHE: "floor"}
+
+
+class ObjectiveProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is unsound.
+
+    Attributes:
+        key: The entry at fault, as files of promises name it.
+        what: What is wrong, as the rest of a sentence about it.
+        mend: What to do about it, as an imperative.
+    """
+
+    key: str
+    what: str
+    fix: str
+
+
+def validate_objective(objective: Objective) -> tuple[ObjectiveProblem, ...]:
+    """Everything that is unsound; () for an objective that can be kept watch over."""
+    found = [flaw for check in _CHECKS for flaw in check(objective)]
+    if not any(flaw.key == target_key(objective.metric) for flaw in found):
+        found += [flaw for alert in objective.alerts for flaw in alert_problem(alert, objective)]
+        found += _floor_problem(objective)
+    return tuple(found)
+
+
+def target_key(metric: Metric) -> str:
+    """What files of promises call the target of this metric: ``p``, ``at_most`` or ``floor``."""
+    return _TARGETS.get(metric, "p")
+
+
+def alert_problem(alert: BurnAlert, objective: Objective) -> list[ObjectiveProblem]:
+    """Why this alert could never come, or always would; its keys are ``burn`` and ``over``.
+
+    Args:
+        alert: It need not be one of the objective's.
+        objective: One with a sound target.
+    """
+    most = largest(objective.target)
+    told = f"write a burn from 1 to {most:.6g}"
+    found = []
+    if not alert.burn <= most + TOLERANCE:
+        what = (
+            f"is {alert.burn:g}, which can never come: where a share of {objective.target:.6g}"
+            f" is wanted, the largest possible burn is {most:.6g}"
+        )
+        usual = alerts(msgspec.structs.replace(objective, alerts=()))
+        named = ", ".join(f"{each.burn:g}" for each in usual)
+        found.append(ObjectiveProblem(key="burn", what=what, fix=f"{told}; usual are {named}"))
+    elif alert.burn < 1:
+        what = f"is {alert.burn:g}, which comes while the objective is kept"
+        found.append(ObjectiveProblem(key="burn", what=what, fix=told))
+    if not SHORTEST <= alert.over <= LONGEST or alert.over % 60:
+        what = "is no time that is counted"
+        mend = 'write whole minutes, from "2m" to "3d"'
+        found.append(ObjectiveProblem(key="over", what=what, fix=mend))
+    return found
+
+
+def _target_problem(objective: Objective) -> list[ObjectiveProblem]:
+    key = target_key(objective.metric)
+    least, most = _LEAST, HIGHEST if objective.metric is Metric.CACHE else _MOST
+    if objective.target <= 0:
+        what = "is kept whatever happens"
+    elif objective.target >= 1:
+        what = "leaves nothing to go wrong, so one bad event breaks it for good"
+    elif not least <= objective.target <= most:
+        what = "is nearer to nothing or to all than can be counted"
+    else:
+        return []
+    low, high = (1 - most, 1 - least) if key == "at_most" else (least, most)
+    percents = "" if key == "floor" else " percent"
+    scale = 1 if key == "floor" else 100
+    mend = f"write from {low * scale:.6g} to {high * scale:.6g}{percents}"
+    return [ObjectiveProblem(key=key, what=what, fix=mend)]
+
+
+def _limit_problem(objective: Objective) -> list[ObjectiveProblem]:
+    metric, under, nanos = objective.metric, objective.under, objective.under_nanos
+    mend = 'write under = "500ms" for a time, under = "0.05" for dollars'
+    has = (under is not None, nanos is not None)
+    if has != (metric in {Metric.TTFT, Metric.TOTAL}, metric is Metric.COST):
+        what = "is no limit of this metric" if any(has) else "is missing"
+        return [ObjectiveProblem(key="under", what=what, fix=mend)]
+    if under is not None and not 0 < under <= _DAY:
+        return [ObjectiveProblem(key="under", what="is above a day, or nothing", fix=mend)]
+    if nanos is not None and not 1 <= nanos <= MOST:
+        return [
+            ObjectiveProblem(key="under", what="is beyond what is counted, or nothing", fix=mend)
+        ]
+    return []
+
+
+def _cache_problem(objective: Objective) -> list[ObjectiveProblem]:
+    """What is wrong with what only a cache has, or has not."""
+    if objective.metric is not Metric.CACHE:
+        mend = 'leave it out, or write metric = "cache"'
+        what = "is of a cache alone"
+        return (
+            [ObjectiveProblem(key="clear", what=what, fix=mend)]
+            if objective.clear is not None
+            else []
+        )
+    found = []
+    if objective.min_prompt < 1:
+        found.append(ObjectiveProblem(key="min_prompt", what="is no length", fix="write 1 or more"))
+    if objective.enforce in {Enforce.DEGRADE, Enforce.SHED}:
+        what = "would change the model, whose cache then knows even less"
+        found.append(ObjectiveProblem(key="enforce", what=what, fix='write enforce = "alert"'))
+    if objective.alerts:
+        what = "speaks of burns, and a floor has no error budget to burn"
+        found.append(ObjectiveProblem(key="alert_at", what=what, fix="leave it out"))
+    return found
+
+
+def _floor_problem(objective: Objective) -> list[ObjectiveProblem]:
+    if objective.metric is not Metric.CACHE:
+        return []
+    edge = clear(objective)
+    if not objective.target < edge:
+        what = "is not above the floor, which would be missed and kept at once"
+        return [
+            ObjectiveProblem(key="clear", what=what, fix=f"write more than {objective.target:g}")
+        ]
+    if edge > HIGHEST:
+        what = "is more than calls can show, so the floor would never be kept again"
+        return [ObjectiveProblem(key="clear", what=what, fix=f"write at most {HIGHEST:g}")]
+    return []
+
+
+def _ladder_problem(objective: Objective) -> list[ObjectiveProblem]:
+    found = ladder_levels.ladder_problem(objective.enforce, objective.ladder)
+    return [ObjectiveProblem(key="ladder", what=found[0], fix=found[1])] if found else []
+
+
+_CHECKS: tuple[Callable[[Objective], list[ObjectiveProblem]], ...] = (
+    _target_problem,
+    _limit_problem,
+    _cache_problem,
+    _ladder_problem,
+)

@@ -1,0 +1,94 @@
+"""How long answers are, learned of each kind of call; kinds used least recently are forgotten."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from math import ceil
+
+from slo.quantile_sketch import QuantileSketch
+from slo.reservation_sizing import MIN_LENGTH_SAMPLES, OutputBounds, output_bounds
+from slo.reservations import MOST
+
+#: Lengths of one kind after which those before count half, so that what is learned stays new.
+_MAX_SAMPLES = 4096
+#: Lengths after which quantiles are worked out anew.
+_REFRESH_EVERY_SAMPLES = 16
+
+
+class _LearnedLengths:
+    """The lengths of one kind, and what they said when last asked."""
+
+    __slots__ = ("added", "said", "since", "spread")
+
+    def __init__(self) -> None:
+        self.spread = QuantileSketch()
+        self.added = 0
+        self.since = 0
+        self.said: OutputBounds | None = None
+
+    def add(self, length: int) -> None:
+        self.spread.add(length)
+        self.added += 1
+        self.since += 1
+        if self.added >= _MAX_SAMPLES:
+            halves = {key: times // 2 for key, times in self.spread.counts.items() if times > 1}
+            self.spread = QuantileSketch(halves)
+            self.added = self.spread.count
+
+    def output_bounds(self) -> OutputBounds:
+        is_young = self.added < 4 * _REFRESH_EVERY_SAMPLES
+        if self.said is None or self.since >= (1 if is_young else _REFRESH_EVERY_SAMPLES):
+            self.said, self.since = output_bounds(self.spread, MOST), 0
+        return self.said
+
+
+class OutputLengthModel:
+    """What is learned of each kind of call.
+
+    Args:
+        most: How many kinds are remembered.
+    """
+
+    def __init__(self, most: int = 2048) -> None:
+        self._most = most
+        self._kinds: OrderedDict[Hashable, _LearnedLengths] = OrderedDict()
+
+    def add(self, kind: Hashable, length: int) -> None:
+        """Note that a call of this kind generated so many tokens."""
+        learned = self._kinds.get(kind)
+        if learned is None:
+            learned = self._kinds[kind] = _LearnedLengths()
+            if len(self._kinds) > self._most:
+                self._kinds.popitem(last=False)
+        else:
+            self._kinds.move_to_end(kind)
+        learned.add(length)
+
+    def output_bounds(self, kind: Hashable, limit: int) -> OutputBounds:
+        """What a call of this kind may generate; a guess where little is learned.
+
+        Args:
+            kind: Whatever calls of like length have in common.
+            limit: The most that may be generated.
+        """
+        return self.known_output_bounds(kind, limit) or output_bounds(None, limit)
+
+    def known_output_bounds(self, kind: Hashable, limit: int) -> OutputBounds | None:
+        """The same; None where little is learned."""
+        learned = self._kinds.get(kind)
+        if learned is None or learned.added < MIN_LENGTH_SAMPLES:
+            return None
+        said = learned.output_bounds()
+        return OutputBounds(
+            typical=min(said.typical, limit), likely=min(said.likely, limit), worst=limit
+        )
+
+    def quantile(self, kind: Hashable, part: float) -> int | None:
+        """What this part of the calls of a kind generates at most; None where little is learned."""
+        if not self.is_learned(kind):
+            return None
+        return ceil(self._kinds[kind].spread.quantile(part))
+
+    def is_learned(self, kind: Hashable) -> bool:
+        """True if enough is learned of a kind to say how long its answers are."""
+        learned = self._kinds.get(kind)
+        return learned is not None and learned.added >= MIN_LENGTH_SAMPLES

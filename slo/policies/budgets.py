@@ -1,0 +1,149 @@
+"""The budgets of a file of promises.
+
+::
+
+[[budgets]]
+name = "assistants-month"
+scope = "team"           # organization, team, key, feature, user, label:NAME
+of = "assistants"        # "*", the default: every team has its own; "": calls that name none
+unit = "usd"             # usd, tokens, requests
+window = "month"         # minute, hour, day, month
+limit = "500"            # dollars, as a "string", never rounded; tokens and requests are whole
+hard = true              # the default; false only counts and alerts
+hold = "p95"             # the default; or worst
+on_loss = "closed"       # open, local_quota, closed; closed where hard, else open
+unpriced = "own"         # the default; what becomes of calls whose price nobody knows, of hard
+                         # dollars: refuse, allow, or allow where the upstream asks for no key
+alerts = [50, 80, 95]    # the default
+"""
+
+from slo.budget import EVERY, LABEL, SCOPES, Budget, Hold, OnLoss, Unit, Unpriced
+from slo.decimals import normalize_decimal
+from slo.policies.table import (
+    DOLLARS_PATTERN,
+    NAME_PATTERN,
+    NANOS_PER_DOLLAR,
+    TableReader,
+    describe_value,
+    nanos_of_dollars,
+    suggestion,
+    whole_number,
+)
+from slo.reservations import MOST
+from slo.window import Window
+
+_MAX_ALERTS = 10
+#: What a table of a budget may say.
+KEYS = (
+    "name", "scope", "of", "unit", "window", "limit", "hard", "hold", "on_loss", "unpriced",
+    "alerts",
+)  # fmt: skip
+
+
+def budget(table: TableReader) -> Budget:
+    """The budget of a table, with stand-ins where it has mistakes."""
+    scope = _scope(table)
+    unit = table.choice("unit", Unit)
+    hard = table.flag("hard", default=True)
+    return Budget(
+        name=table.name("assistants-month"),
+        scope=scope,
+        of=_of(table, scope),
+        unit=unit or Unit.REQUESTS,
+        window=table.choice("window", Window) or Window.MONTH,
+        limit=_limit(table, unit),
+        hard=hard,
+        hold=_hold(table, unit),
+        on_loss=_on_loss(table, hard=hard),
+        unpriced=_unpriced(table, unit, hard=hard),
+        alerts=_alerts(table),
+    )
+
+
+def _scope(table: TableReader) -> str:
+    known = (*SCOPES, f"{LABEL}NAME")
+    if "scope" not in table.entries:
+        table.add_mistake("scope", "is missing", f"write one of {', '.join(known)}")
+    scope = table.text("scope", "team")
+    if scope is None or scope in SCOPES:
+        return scope or ""
+    if not scope.startswith(LABEL):
+        table.add_mistake("scope", f"is {describe_value(scope)}", suggestion(scope, known))
+    elif not NAME_PATTERN.fullmatch(scope.removeprefix(LABEL)):
+        table.add_mistake(
+            "scope", f"is {describe_value(scope)}", f'name the label: "{LABEL}project"'
+        )
+    return scope
+
+
+def _of(table: TableReader, scope: str) -> str:
+    of = table.text("of", EVERY)
+    if of is None:
+        return EVERY
+    if scope == "organization" and of != EVERY:
+        table.add_mistake("of", "picks one organization, and there is one", "leave it out")
+    if scope in {"team", "key"} and not of:
+        table.add_mistake("of", f"is empty, and every call has a {scope}", 'write a name, or "*"')
+    return of
+
+
+def _limit(table: TableReader, unit: Unit | None) -> int:
+    """In nano-dollars, tokens or requests; 1 where it is wrong, or its unit is."""
+    if "limit" not in table.entries:
+        table.add_mistake(
+            "limit", "is missing", 'write limit = "500" for dollars, 500 for all else'
+        )
+        return 1
+    if unit is None:
+        return 1
+    value = table.entries["limit"].value
+    exact = nanos_of_dollars(value) if unit is Unit.USD else whole_number(value)
+    if exact is None:
+        table.add_mistake("limit", f"is {describe_value(value)}", _limit_fix(value, unit))
+    elif not 1 <= exact <= MOST:
+        most = f"{MOST // NANOS_PER_DOLLAR:,} dollars" if unit is Unit.USD else f"{MOST:,}"
+        table.add_mistake(
+            "limit", f"is {describe_value(value)}", f"write more than 0, and at most {most}"
+        )
+    return exact or 1
+
+
+def _limit_fix(value: object, unit: Unit) -> str:
+    if unit is not Unit.USD:
+        return "write a whole number"
+    meant = normalize_decimal(value)
+    example = f'"{meant}"' if DOLLARS_PATTERN.fullmatch(meant) else '"500"'
+    return f"write dollars of at most 9 decimals as a string: {example}"
+
+
+def _hold(table: TableReader, unit: Unit | None) -> Hold:
+    if unit is Unit.REQUESTS and "hold" in table.entries:
+        table.add_mistake("hold", "says nothing of requests, which count 1 each", "leave it out")
+    return table.choice("hold", Hold, Hold.P95) or Hold.P95
+
+
+def _on_loss(table: TableReader, *, hard: bool) -> OnLoss:
+    default = OnLoss.CLOSED if hard else OnLoss.OPEN
+    said = table.choice("on_loss", OnLoss, default) or default
+    if not hard and said is not OnLoss.OPEN:
+        mend = "write hard = true, or leave on_loss out"
+        table.add_mistake("on_loss", "refuses calls, and the budget is not hard", mend)
+    return said
+
+
+def _unpriced(table: TableReader, unit: Unit | None, *, hard: bool) -> Unpriced:
+    if "unpriced" in table.entries and (unit in {Unit.TOKENS, Unit.REQUESTS} or not hard):
+        table.add_mistake("unpriced", "says nothing but of hard dollars", "leave it out")
+    return table.choice("unpriced", Unpriced, Unpriced.OWN) or Unpriced.OWN
+
+
+def _alerts(table: TableReader) -> tuple[int, ...]:
+    if "alerts" not in table.entries:
+        return (50, 80, 95)
+    said = [whole_number(place.value) for place in table.array("alerts")]
+    percents = [percent for percent in said if percent is not None and 1 <= percent <= 100]
+    is_sound = len(percents) == len(said) <= _MAX_ALERTS and percents == sorted(set(percents))
+    if not is_sound:
+        mend = f"write up to {_MAX_ALERTS} percents from 1 to 100, ascending: [50, 80, 95]"
+        table.add_mistake("alerts", "is no list of percents", mend)
+    return tuple(percents)

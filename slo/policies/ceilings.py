@@ -1,0 +1,115 @@
+"""The cost ceilings of a file of promises.
+
+::
+
+[[ceilings]]
+name = "suggestions"
+team = "*"                               # the default: every team's calls
+feature = "suggestions"                  # "*", the default; "": calls that name none
+limit = "0.01"                           # dollars a call, as a "string", never rounded
+on_exceed = ["clamp", "cheaper", "refuse"]  # the default, in this order; [] only measures
+cheaper = ["gpt-5.4-mini"]               # models to go to, in this order
+unpriced = "own"                         # the default; or refuse, allow: as of budgets
+"""
+
+from slo.budget import EVERY, Unpriced
+from slo.ceiling import Ceiling, Step
+from slo.decimals import normalize_decimal
+from slo.policies.table import (
+    DOLLARS_PATTERN,
+    NANOS_PER_DOLLAR,
+    TableReader,
+    describe_value,
+    nanos_of_dollars,
+    suggestion,
+)
+from slo.reservations import MOST
+
+_MAX_MODELS = 10
+_EXAMPLE = '"0.05"'
+#: What a table of a ceiling may say.
+KEYS = ("name", "team", "feature", "limit", "on_exceed", "cheaper", "unpriced")
+
+
+def ceiling(table: TableReader) -> Ceiling:
+    """The ceiling of a table, with stand-ins where it has mistakes."""
+    steps = _steps(table)
+    return Ceiling(
+        name=table.name("suggestions"),
+        team=_team(table),
+        feature=_feature(table),
+        limit=_limit(table),
+        on_exceed=steps,
+        cheaper=_cheaper(table, steps),
+        unpriced=table.choice("unpriced", Unpriced, Unpriced.OWN) or Unpriced.OWN,
+    )
+
+
+def _team(table: TableReader) -> str:
+    team = table.text("team", EVERY)
+    if team == "":
+        table.add_mistake("team", "is empty, and every call has a team", 'write a name, or "*"')
+    return EVERY if team is None else team
+
+
+def _feature(table: TableReader) -> str:
+    feature = table.text("feature", EVERY)
+    return EVERY if feature is None else feature
+
+
+def _limit(table: TableReader) -> int:
+    """In nano-dollars; 1 where it is wrong."""
+    if "limit" not in table.entries:
+        table.add_mistake("limit", "is missing", f"write limit = {_EXAMPLE} for five cents a call")
+        return 1
+    value = table.entries["limit"].value
+    exact = nanos_of_dollars(value)
+    if exact is None:
+        meant = normalize_decimal(value)
+        example = f'"{meant}"' if DOLLARS_PATTERN.fullmatch(meant) else _EXAMPLE
+        mend = f"write dollars of at most 9 decimals as a string: {example}"
+        table.add_mistake("limit", f"is {describe_value(value)}", mend)
+    elif not 1 <= exact <= MOST:
+        most = f"{MOST // NANOS_PER_DOLLAR:,} dollars"
+        table.add_mistake(
+            "limit", f"is {describe_value(value)}", f"write more than 0, and at most {most}"
+        )
+    return exact or 1
+
+
+def _steps(table: TableReader) -> tuple[Step, ...]:
+    """What is to be done, in order."""
+    if "on_exceed" not in table.entries:
+        return tuple(Step)
+    known = list(Step)
+    steps: list[Step] = []
+    for place in table.array("on_exceed"):
+        said = place.value
+        if not isinstance(said, str) or said not in known:
+            mend = suggestion(said, known) if isinstance(said, str) else f'write "{known[0]}"'
+            table.add_mistake("on_exceed", f"holds {describe_value(said)}", mend)
+        elif said in steps:
+            table.add_mistake("on_exceed", f"holds {said} twice", "take one out")
+        else:
+            steps.append(Step(said))
+    if Step.REFUSE in steps[:-1]:
+        table.add_mistake("on_exceed", "goes on after refuse", "let refuse be the last")
+    return tuple(steps)
+
+
+def _cheaper(table: TableReader, steps: tuple[Step, ...]) -> tuple[str, ...]:
+    """The models to go to."""
+    if "cheaper" not in table.entries:
+        if Step.CHEAPER in steps and "on_exceed" in table.entries:
+            mend = 'write cheaper = ["gpt-5.4-mini"], or others'
+            table.add_mistake("cheaper", "is missing, and on_exceed says cheaper", mend)
+        return ()
+    said = [place.value for place in table.array("cheaper")]
+    names = [name for name in said if isinstance(name, str) and 0 < len(name) <= 256]
+    if not len(set(names)) == len(said) <= _MAX_MODELS:
+        mend = f"write up to {_MAX_MODELS} names of models, each once"
+        table.add_mistake("cheaper", "is no list of models", mend)
+    if Step.CHEAPER not in steps:
+        mend = 'write "cheaper" in on_exceed too, or leave it out'
+        table.add_mistake("cheaper", "is never used: on_exceed does not say cheaper", mend)
+    return tuple(names)

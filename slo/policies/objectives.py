@@ -1,0 +1,237 @@
+"""The objectives of a file of promises.
+
+::
+
+[[objectives]]
+name = "chat-ttft"
+team = "*"               # the default: every team; or one's name
+feature = "chat"         # "*", the default: every feature; "": calls that name none
+metric = "ttft"          # ttft, total, errors, cost, cache
+p = 95                   # so many percent of the calls
+under = "500ms"          # at or under this: "500ms", "2s", "1m"; of cost it is dollars: "0.05"
+calls = "streams"        # all, streams, whole; of ttft streams is the default, of all else all
+enforce = "degrade"      # observe, alert, degrade, shed; alert is the default
+ladder = ["elsewhere", "gpt-small", "shed"]    # what calls get instead, see slo.ladder_levels
+alert_at = [{ burn = 6, over = "30m", severity = "page" }]    # the usual ones without, see slo.burn
+
+[[objectives]]
+name = "answers"
+metric = "errors"
+at_most = "1%"
+
+[[objectives]]
+name = "cache-floor"
+metric = "cache"
+floor = 0.70             # the share of input tokens that is read from caches
+clear = 0.73             # the floor and 0.03, the default: from here on it is kept again
+min_prompt = 1024        # the default; shorter prompts do not count
+"""
+
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from slo.alert import Severity
+from slo.duration import parse_duration
+from slo.ladder_levels import ELSEWHERE, SHED, effective_ladder, is_name
+from slo.objective import EVERY, BurnAlert, Calls, Enforce, Metric, Objective
+from slo.objective_validation import alert_problem, target_key, validate_objective
+from slo.policies.table import TableReader, describe_value, nanos_of_dollars
+from slo.reservations import MOST
+
+_COMMON = ("name", "team", "feature", "calls", "metric", "enforce", "ladder")
+_TIMED = frozenset({"p", "under", "alert_at"})
+#: What a metric has of its own.
+_OWN = {
+    Metric.TTFT: _TIMED,
+    Metric.TOTAL: _TIMED,
+    Metric.COST: _TIMED,
+    Metric.ERRORS: frozenset({"at_most", "alert_at"}),
+    Metric.CACHE: frozenset({"floor", "clear", "min_prompt"}),
+}
+#: What a table of an objective may say.
+KEYS = (*_COMMON, "p", "under", "at_most", "floor", "clear", "min_prompt", "alert_at")
+_ALERT_KEYS = ("burn", "over", "severity")
+_EXAMPLES = {"p": "p = 95", "at_most": 'at_most = "1%"', "floor": "floor = 0.70"}
+_MAX_ALERTS = 10
+#: Stand-ins, each of them sound with whatever else is said.
+_SHARE, _FLOOR, _SECONDS, _NANOS, _BURN = 0.99999, 0.01, 600.0, 1, 1.0
+
+
+def objective(table: TableReader) -> Objective:
+    """The objective of a table, with stand-ins where it has mistakes."""
+    metric = table.choice("metric", Metric)
+    common = _common(table, metric)
+    if metric is None:
+        return common
+    for key in table.entries:
+        if key in KEYS and key not in _OWN[metric] and key not in _COMMON:
+            table.add_mistake(key, f"says nothing of {metric}", "leave it out")
+    made = _with_metric_fields(table, metric, common)
+    found = validate_objective(made)
+    for flaw in found:
+        table.add_mistake(flaw.key, flaw.what, flaw.fix)
+    if metric is Metric.CACHE or any(flaw.key == target_key(metric) for flaw in found):
+        return made
+    return replace(made, alerts=_alerts(table, made))
+
+
+def _common(table: TableReader, metric: Metric | None) -> Objective:
+    """What every objective has; the rest are stand-ins."""
+    default = Calls.STREAMS if metric is Metric.TTFT else Calls.ALL
+    enforce = table.choice("enforce", Enforce, Enforce.ALERT) or Enforce.ALERT
+    return Objective(
+        name=table.name("chat-ttft"),
+        team=_team(table),
+        feature=_named(table.text("feature", EVERY)),
+        calls=table.choice("calls", Calls, default) or default,
+        metric=Metric.ERRORS,
+        target=_SHARE,
+        enforce=enforce,
+        ladder=effective_ladder(enforce, _ladder(table)),
+    )
+
+
+def _with_metric_fields(table: TableReader, metric: Metric, common: Objective) -> Objective:
+    """The objective with what its metric has of its own."""
+    made = replace(common, metric=metric, target=_target(table, target_key(metric)))
+    if metric is Metric.CACHE:
+        return replace(made, clear=_clear(table), min_prompt=_min_prompt(table))
+    if metric is Metric.COST:
+        return replace(made, under_nanos=_nanos(table))
+    if metric is Metric.ERRORS:
+        return made
+    return replace(made, under=_seconds(table, "under", "500ms"))
+
+
+def _team(table: TableReader) -> str:
+    team = _named(table.text("team", EVERY))
+    if not team:
+        table.add_mistake("team", "is empty, and every call has a team", 'write a name, or "*"')
+    return team
+
+
+def _named(said: str | None) -> str:
+    return EVERY if said is None else said
+
+
+def _target(table: TableReader, key: str) -> float:
+    """The share of good events; a stand-in where the file has none that is a number."""
+    if key not in table.entries:
+        table.add_mistake(key, "is missing", f"write {_EXAMPLES[key]}")
+        share = None
+    else:
+        share = _share(table, key, of=100 if key == "p" else 1)
+    if share is None:
+        return _FLOOR if key == "floor" else _SHARE
+    return float(1 - share if key == "at_most" else share)
+
+
+def _clear(table: TableReader) -> float | None:
+    share = _share(table, "clear") if "clear" in table.entries else None
+    return None if share is None else float(share)
+
+
+def _share(table: TableReader, key: str, of: int = 1) -> Decimal | None:
+    """A number as a part of this; ``1%`` is 0.01 of 1."""
+    value = table.entries[key].value
+    is_percent = isinstance(value, str) and value.endswith("%")
+    number = _number(value[:-1] if is_percent else value, told=is_percent)
+    if number is None:
+        table.add_mistake(
+            key, f"is {describe_value(value)}", f"write {_EXAMPLES.get(key, f'{key} = 0.73')}"
+        )
+        return None
+    return number / (100 if is_percent else of)
+
+
+def _number(value: object, *, told: bool = False) -> Decimal | None:
+    """A number that is not beyond all measure; None of anything else.
+
+    Args:
+        value: What TOML says.
+        told: Whether it is the text of one.
+    """
+    if isinstance(value, bool) or not isinstance(value, str if told else int | float | Decimal):
+        return None
+    try:
+        number = Decimal(str(value))
+    except ArithmeticError:
+        return None
+    return number if number.is_finite() and abs(number) <= 10**6 else None
+
+
+def _seconds(table: TableReader, key: str, example: str) -> float:
+    """A duration; a stand-in where the file has none."""
+    if key not in table.entries:
+        table.add_mistake(key, "is missing", f'write {key} = "{example}"')
+        return _SECONDS
+    value = table.entries[key].value
+    found = parse_duration(value) if isinstance(value, str) else None
+    if found is None:
+        mend = f'write a number and ms, s, m, h or d: {key} = "{example}"'
+        table.add_mistake(key, f"is {describe_value(value)}", mend)
+    return _SECONDS if found is None else found
+
+
+def _nanos(table: TableReader) -> int:
+    """Dollars in nano-dollars; a stand-in where the file has none."""
+    if "under" not in table.entries:
+        table.add_mistake("under", "is missing", 'write dollars as a string: under = "0.05"')
+        return _NANOS
+    value = table.entries["under"].value
+    exact = nanos_of_dollars(value)
+    if exact is None or not 1 <= exact <= MOST:
+        mend = 'write dollars above 0 of at most 9 decimals as a string: under = "0.05"'
+        table.add_mistake("under", f"is {describe_value(value)}", mend)
+        return _NANOS
+    return exact
+
+
+def _min_prompt(table: TableReader) -> int:
+    if "min_prompt" not in table.entries:
+        return 1024
+    said = table.whole_number("min_prompt")
+    if said is None or not 1 <= said <= MOST:
+        value = table.entries["min_prompt"].value
+        table.add_mistake("min_prompt", f"is {describe_value(value)}", "write tokens, 1 or more")
+        return 1024
+    return said
+
+
+def _ladder(table: TableReader) -> tuple[str, ...]:
+    rungs = [place.value for place in table.array("ladder")]
+    if all(isinstance(rung, str) and is_name(rung) for rung in rungs):
+        is_array = "ladder" not in table.entries or isinstance(table.entries["ladder"].value, list)
+        return tuple(rungs) if is_array else (ELSEWHERE, SHED)
+    table.add_mistake("ladder", "has a rung without a name", 'write "elsewhere", models, "shed"')
+    return ELSEWHERE, SHED
+
+
+def _alerts(table: TableReader, made: Objective) -> tuple[BurnAlert, ...]:
+    said = table.tables("alert_at", _ALERT_KEYS)
+    if len(said) > _MAX_ALERTS:
+        table.add_mistake("alert_at", f"has over {_MAX_ALERTS} alerts", "leave some out")
+    return tuple(_alert(each, made) for each in said[:_MAX_ALERTS])
+
+
+def _alert(table: TableReader, made: Objective) -> BurnAlert:
+    alert = BurnAlert(
+        burn=_burn(table),
+        over=_seconds(table, "over", "30m"),
+        severity=table.choice("severity", Severity, Severity.PAGE) or Severity.PAGE,
+    )
+    for flaw in alert_problem(alert, made):
+        table.add_mistake(flaw.key, flaw.what, flaw.fix)
+    return alert
+
+
+def _burn(table: TableReader) -> float:
+    if "burn" not in table.entries:
+        table.add_mistake("burn", "is missing", "write burn = 6")
+        return _BURN
+    value = table.entries["burn"].value
+    number = _number(value)
+    if number is None:
+        table.add_mistake("burn", f"is {describe_value(value)}", "write a number: burn = 6")
+    return _BURN if number is None else float(number)

@@ -1,0 +1,82 @@
+"""Objectives as the text of a file of promises, which reads as the same objectives again."""
+
+import json
+from collections.abc import Iterable
+from decimal import Decimal
+
+from slo.duration import format_duration
+from slo.objective import EVERY, BurnAlert, Calls, Enforce, Metric, Objective
+from slo.objective_validation import target_key
+from slo.policies.table import NANOS_PER_DOLLAR
+
+
+def objectives_toml(objectives: Iterable[Objective]) -> str:
+    """The tables of these objectives, without what goes without saying; "" of none."""
+    return "\n".join(_table(each) for each in objectives)
+
+
+def target_text(objective: Objective) -> str:
+    """The target as files of promises say it: ``95``, ``"1%"`` or ``0.7``."""
+    share = Decimal(repr(objective.target))
+    key = target_key(objective.metric)
+    if key == "floor":
+        return f"{share.normalize():f}"
+    percents = f"{(1 - share if key == 'at_most' else share).normalize() * 100:f}"
+    percents = percents.rstrip("0").rstrip(".") if "." in percents else percents
+    return percents if key == "p" else f'"{percents}%"'
+
+
+def dollars_text(nanos: int) -> str:
+    """Nano-dollars as dollars, in full: ``0.05``."""
+    whole, part = divmod(nanos, NANOS_PER_DOLLAR)
+    return f"{whole}.{part:09d}".rstrip("0").rstrip(".")
+
+
+def _table(objective: Objective) -> str:
+    lines = [
+        f"{key} = {value}" for key, value in _toml_fields(objective).items() if value is not None
+    ]
+    return "\n".join(["[[objectives]]", *lines, ""])
+
+
+def _toml_fields(objective: Objective) -> dict[str, str | None]:
+    is_ttft = objective.metric is Metric.TTFT
+    return {
+        "name": _text(objective.name),
+        "team": _unless(objective.team, EVERY),
+        "feature": _unless(objective.feature, EVERY),
+        "metric": _text(objective.metric),
+        target_key(objective.metric): target_text(objective),
+        "under": _under(objective),
+        "clear": None if objective.clear is None else repr(objective.clear),
+        "min_prompt": None if objective.min_prompt == 1024 else str(objective.min_prompt),
+        "calls": _unless(objective.calls, Calls.STREAMS if is_ttft else Calls.ALL),
+        "enforce": _unless(objective.enforce, Enforce.ALERT),
+        "ladder": _array(map(_text, objective.ladder)),
+        "alert_at": _array(map(_alert, objective.alerts)),
+    }
+
+
+def _under(objective: Objective) -> str | None:
+    if objective.under_nanos is not None:
+        return _text(dollars_text(objective.under_nanos))
+    return None if objective.under is None else _text(format_duration(objective.under))
+
+
+def _alert(alert: BurnAlert) -> str:
+    over, severity = _text(format_duration(alert.over)), _text(alert.severity)
+    return f"{{ burn = {alert.burn!r}, over = {over}, severity = {severity} }}"
+
+
+def _array(items: Iterable[str]) -> str | None:
+    told = ", ".join(items)
+    return f"[{told}]" if told else None
+
+
+def _unless(said: str, default: str) -> str | None:
+    return None if said == default else _text(said)
+
+
+def _text(said: str) -> str:
+    """A TOML string; JSON's escapes are some of TOML's, which wants one more escaped."""
+    return json.dumps(str(said), ensure_ascii=False).replace("\x7f", "\\u007f")

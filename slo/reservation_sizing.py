@@ -1,0 +1,201 @@
+"""How much of a budget is held for a call while it runs, in place of what nobody knows yet.
+
+Holding what each call can cost at most makes a budget useless to many calls at once: two hundred of
+them hold more than all of it before anything is spent. Holding what 19 of 20 calls stay below
+refuses little, but the twentieth call may cost more, and the last dollars of a hard limit need room
+for it. So a call's likely cost is held while what is free covers such surprises; where it does not,
+the worst case is held, and what the calls that run may need besides must be free. No call holds
+more than it can cost: what must be free is not held, so that nothing locks what is not spent.
+
+Surprises do not come together. The calls that run hold, together, more than they will cost, and
+that surplus grows with their number, which the counter tells, faster than the sum of their costs
+varies. It must cover, with what is free, one worst case and three standard deviations. The
+deviation is not learned but is the largest that costs of this mean and this worst case can have:
+sqrt(mean (worst - mean)) per call (Bhatia and Davis, 2000). Asking instead for twice the worst case
+of every call that runs would hold a tight budget with many calls to worst cases from the first call
+on.
+
+This bounds chance, not change: outputs that from one moment on are all long, against everything
+learned, may pass a limit by what the calls that then run had not held. ``Hold.WORST`` is for the
+budgets to which not even that may happen.
+
+Of calls of which nothing is learned a length is guessed. A guess may be wrong for all of them, so
+it is held only while half of the limit is free; beyond that the worst case is, until some twenty
+answers have said more. Those that start together on a wrong guess may pass a limit in the same way.
+"""
+
+from math import ceil, isqrt
+
+import msgspec
+
+from slo.budget import Budget, Hold, Unit
+from slo.price import STANDARD, Tariff, Terms, pricing
+from slo.quantile_sketch import QuantileSketch
+from slo.usage import Usage
+
+#: Answers to be seen before their lengths say anything of one in twenty.
+MIN_LENGTH_SAMPLES = 20
+_LIKELY_QUANTILE = 0.95
+_STANDARD_DEVIATIONS = 3
+#: The part of a limit up to which a guess is held.
+_MAX_GUESS_DIVISOR = 2
+
+
+class OutputBounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Number of tokens a call may generate.
+
+    Attributes:
+        typical: On average.
+        likely: What 19 calls of 20 stay at or below.
+        worst: The output limit.
+        is_guessed: Whether it is what calls of another kind generate.
+    """
+
+    typical: int
+    likely: int
+    worst: int
+    is_guessed: bool = False
+
+
+class PriceQuote(msgspec.Struct, frozen=True, kw_only=True):
+    """At what prices a call would be made.
+
+    Attributes:
+        tariff: The route's; None where they are unknown.
+        at: When it is admitted, in seconds since the epoch.
+        terms: On what terms it will be served.
+    """
+
+    tariff: Tariff | None
+    at: float
+    terms: Terms = STANDARD
+
+
+class UsageBounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a call may use of a unit: ``sure`` at least, then as ``OutputBounds`` says."""
+
+    sure: int
+    typical: int
+    likely: int
+    worst: int
+    is_guessed: bool = False
+
+
+class CounterView(msgspec.Struct, frozen=True, kw_only=True):
+    """How a counter stood: what was spent, what was held besides, and for how many calls."""
+
+    spent: int = 0
+    held: int = 0
+    running: int = 0
+
+
+class ReservationRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """How much to hold for a call, and how much may be spent and held at once with it."""
+
+    amount: int
+    limit: int
+
+
+def output_bounds(lengths: QuantileSketch | None, limit: int) -> OutputBounds:
+    """What may be generated within this limit; all of it where little is learned.
+
+    Args:
+        lengths: How many tokens such calls generated; None where nothing is learned.
+        limit: The most that may be generated.
+    """
+    if lengths is None or lengths.count < MIN_LENGTH_SAMPLES:
+        return OutputBounds(typical=limit, likely=limit, worst=limit)
+    return OutputBounds(
+        typical=min(ceil(lengths.mean()), limit),
+        likely=min(ceil(lengths.quantile(_LIKELY_QUANTILE)), limit),
+        worst=limit,
+    )
+
+
+def usage_bounds(
+    unit: Unit, prompt: Usage, output: OutputBounds, quote: PriceQuote
+) -> UsageBounds | None:
+    """What a call may use of this unit; None for dollars at an unknown price.
+
+    Args:
+        unit: What is counted.
+        prompt: The prompt as it will be billed: read from a cache only what is known to be warm.
+        output: What may be generated.
+        quote: At what prices.
+    """
+    if unit is Unit.REQUESTS:
+        return UsageBounds(sure=1, typical=1, likely=1, worst=1)
+    lengths = (0, output.typical, output.likely, output.worst)
+    guessed = output.is_guessed
+    if unit is Unit.TOKENS:
+        return _bounds_of([prompt.prompt_tokens + length for length in lengths], is_guessed=guessed)
+    if quote.tariff is None:
+        return None
+    prices = pricing(prompt, quote.tariff, quote.at, quote.terms)
+    nanos = prices.effective_nanos(prompt, lengths) if prices is not None else None
+    return None if nanos is None else _bounds_of(nanos, is_guessed=guessed)
+
+
+def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> ReservationRequest:
+    """How much to hold of the budget for a call, and within what; never more than its worst case.
+
+    What the calls that run may need besides is not held but left free: it is taken off the limit.
+    So a store holds, in one step, what fits by what it finds, and what was ``seen`` late makes
+    nobody hold more than a call can cost.
+
+    Args:
+        budget: Which.
+        need: What the call may use of the budget's unit.
+        seen: How the counter stood when last heard.
+    """
+    limit = budget.limit
+    if not budget.hard:
+        return ReservationRequest(amount=need.likely, limit=limit)
+    if budget.hold is Hold.WORST:
+        return ReservationRequest(amount=need.worst, limit=limit)
+    beside = required_headroom(budget, need, seen) - need.likely
+    within = min(limit - beside, limit // _MAX_GUESS_DIVISOR if need.is_guessed else limit)
+    if seen.spent + seen.held + need.likely <= within:
+        return ReservationRequest(amount=need.likely, limit=within)
+    spare = limit - seen.spent - need.worst
+    beside = min(_surprise_margin(need, _max_running_calls(need, seen)), spare)
+    return ReservationRequest(amount=need.worst, limit=limit - max(beside, 0))
+
+
+def required_headroom(budget: Budget, need: UsageBounds, seen: CounterView) -> int:
+    """How much must be free for a call of which the likely use is held; that at least.
+
+    The calls that run are taken to be like this one: as many as hold something, but not more than
+    what is held pays for. With none it is the worst case. It is never more than what will be free
+    once they have ended, so that who is refused for them is told to come back.
+
+    Args:
+        budget: Which.
+        need: What the call may use of the budget's unit.
+        seen: How the counter stood when last heard.
+    """
+    if need.likely == 0:
+        return need.worst
+    surprise = _surprise_margin(need, _max_running_calls(need, seen) + 1)
+    return min(
+        need.likely + max(surprise, 0), max(budget.limit - seen.spent, need.worst, need.likely)
+    )
+
+
+def _max_running_calls(need: UsageBounds, seen: CounterView) -> int:
+    """Number of calls like this one run, at most."""
+    return min(seen.running, -(-seen.held // need.likely)) if need.likely else seen.running
+
+
+def _surprise_margin(need: UsageBounds, calls: int) -> int:
+    """What so many calls may need beside what they hold, where that is what is likely."""
+    mean, reach = need.typical - need.sure, need.worst - need.typical
+    most = min(reach + _STANDARD_DEVIATIONS * isqrt(calls * mean * reach), calls * reach)
+    return most - calls * (need.likely - need.typical)
+
+
+def _bounds_of(amounts: list[int], *, is_guessed: bool) -> UsageBounds:
+    sure, typical, likely, worst = amounts
+    return UsageBounds(
+        sure=sure, typical=typical, likely=likely, worst=worst, is_guessed=is_guessed
+    )

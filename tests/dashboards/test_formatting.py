@@ -1,0 +1,93 @@
+import pytest
+
+from dashboards import formatting
+from slo.budget import Unit
+from tests.fakes.board import a_moved, a_promise
+
+
+def test_a_time_is_told_to_the_second_in_utc():
+    assert formatting.clock(1_790_000_000.9) == "2026-09-21 14:13:20"
+    assert formatting.machine(1_790_000_000.9) == "2026-09-21T14:13:20Z"
+
+
+def test_a_span_has_the_two_largest_units():
+    assert formatting.span(7_265) == "2 h 1 min"
+
+
+@pytest.mark.parametrize(
+    ("nanos", "said"),
+    [
+        (None, "?"),
+        (0, "$0"),
+        (1, "$0.000000001"),
+        (999, "$0.000000999"),
+        (1_234_567, "$0.001235"),
+        (-1_234_567, "-$0.001235"),
+        (1_500_000_000, "$1.5"),
+        (1_234_567_891_234_567, "$1,234,567.891235"),
+    ],
+)
+def test_money_is_told_as_close_as_anybody_reads(nanos, said):
+    assert formatting.money(nanos) == said
+
+
+def test_what_is_used_of_a_budget_is_told_in_its_unit():
+    assert formatting.used(1_500_000_000, Unit.USD) == "$1.5"
+    assert formatting.used(12_345, Unit.TOKENS) == "12,345"
+    assert formatting.used(None, Unit.REQUESTS) == "?"
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "said"), [(1, 3, "33.3 %"), (None, 3, "?"), (1, 0, "?"), (4, 2, "200.0 %")]
+)
+def test_a_share_is_told_in_percent(part, whole, said):
+    assert formatting.share(part, whole) == said
+
+
+def test_what_has_no_name_is_told_what_it_is():
+    assert [formatting.feature(name) for name in ("*", "", "chat")] == [
+        "every feature",
+        "(none)",
+        "chat",
+    ]
+    assert [formatting.whose(name) for name in ("*", "", "acme")] == [
+        "everyone",
+        "(nobody named)",
+        "acme",
+    ]
+    assert [formatting.rung(name) for name in ("", "small")] == ["as asked", "small"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error", "said"),
+    [
+        ("answered", "", ""),
+        ("refused", "budget_exceeded", "refused: budget_exceeded"),
+        ("failed", "", "failed"),
+        ("broken", "upstream_stalled", "broke off: upstream_stalled"),
+        ("hung_up", "", "the caller left"),
+    ],
+)
+def test_how_a_moved_call_ended_is_told_where_nothing_answered_it(outcome, error, said):
+    assert formatting.ending(a_moved(outcome=outcome, error=error)) == said
+
+
+def test_what_nobody_has_a_price_for_is_not_free():
+    assert (formatting.paid(None), formatting.paid(0)) == ("no known price", "$0")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"burn": 1.0}, "within its error budget"),
+        ({"burn": 1.5}, "not surely missed"),
+        ({"burn": None}, "not surely missed"),  # a floor has no error budget
+        ({"counted": 0}, ""),
+        ({"why": "The pin to rung 1 has ended."}, "The pin to rung 1 has ended."),
+        ({"state": "pinned"}, ""),
+    ],
+)
+def test_what_is_healthy_says_what_of_it_may_be_missed(fields, said):
+    healthy = {"state": "healthy", "level": 0, "why": ""}
+
+    assert formatting.standing(a_promise(**(healthy | fields))) == said

@@ -1,0 +1,152 @@
+from typing import Any
+
+import pytest
+
+from proxy.cli.dry_run import Trial
+from proxy.cli.dry_run_report import head, plain
+
+
+def found(**fields: Any) -> Trial:
+    given: dict[str, Any] = {
+        "messages": (),
+        "facts": (),
+        "tokens_before": 12_000,
+        "tokens_after": 12_000,
+        "folded": False,
+        "reason": "does_not_pay",
+        "changed": False,
+        "folded_messages": 0,
+        "mode": "facts",
+        "model": "any",
+        "break_even": None,
+        "segments": (),
+        "lost": (),
+        "keep_turns": 3,
+        "target": 0,
+        "target_missed": None,
+        "kept_tokens": None,
+        "calls": 60,
+        "since_call": None,
+        "faults": (),
+        "gateway": None,
+    }
+    return Trial(**given | fields)
+
+
+FOLDED = {
+    "folded": True,
+    "changed": True,
+    "folded_messages": 175,
+    "tokens_after": 3_000,
+    "since_call": 60,
+    "kept_tokens": 2_410,
+}
+
+
+def told(**fields: Any) -> list[str]:
+    return list(head(found(**fields), 182))
+
+
+def test_a_fold_that_does_not_pay_yet_says_what_it_would_take() -> None:
+    assert told(break_even=2.5) == [
+        "any: 12,000 → 12,000 tokens, tools included.",
+        ("Not folded: it may end before a fold is paid back. It would be sent as it came."),
+        (
+            "A fold now would pay itself back in 2.5 calls. Nobody knows how many will follow, so"
+            " it is done once about 75 were made, 30 times as many; 60 were made."
+        ),
+    ]
+
+
+def test_where_calls_enough_were_made_earlier_folds_are_owed() -> None:
+    said = told(**FOLDED | {"since_call": 9, "calls": 80}, break_even=2.5)
+
+    assert said[2].startswith("Another fold now would pay itself back in 2.5 calls.")
+    assert said[2].endswith("80 were made, but earlier folds have to be paid back too.")
+
+
+def test_a_fold_of_now_is_told_with_its_reason_and_its_price() -> None:
+    said = told(**FOLDED, reason="pays", break_even=1.5)
+
+    assert said[0].endswith("(−75.0%), tools included.")  # noqa: RUF001
+    assert said[1] == (
+        "Folded: facts stand for 175 of 182 messages;"
+        " enough calls are to be expected for the fold to pay."
+    )
+    assert said[2] == (
+        "The fold pays itself back in 1.5 calls, this one included; 60 were made so far."
+    )
+
+
+def test_why_no_more_is_folded_is_told_apart_from_a_fold_of_an_earlier_call() -> None:
+    said = told(**FOLDED | {"since_call": 41}, reason="no_progress", break_even=7.25)
+
+    assert said[1].startswith(
+        "Folded: facts stand for 175 of 182 messages since call 41 of 60; nothing more is folded"
+        " now: a fold would take away less than"
+    )
+    assert said[2] == "Another fold now would pay itself back in 7.2 calls, this one included."
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        (
+            FOLDED | {"reason": "forced"},
+            "by 590: system text, tools and the last 3 turns alone weigh 2,410.",
+        ),
+        (
+            FOLDED | {"reason": "forced", "keep_turns": 1, "kept_tokens": 500},
+            "by 590: system text, tools and the last turn weigh 500, and the facts 2,500.",
+        ),
+        (
+            FOLDED | {"since_call": 2},
+            "by 590: system text, tools and what came after the fold alone weigh 2,410.",
+        ),
+        ({}, "by 590: nothing was folded."),
+    ],
+)
+def test_a_target_that_was_missed_is_told_with_what_stands_in_its_way(
+    fields: dict[str, Any], line: str
+) -> None:
+    said = told(**fields, target=2_400, target_missed=590)
+
+    assert said[-1] == f"The target of 2,400 tokens was missed {line}"
+
+
+def test_what_is_wrong_with_the_conversation_itself_is_named_and_bounded() -> None:
+    wrong = tuple(f"messages[{n}] is wrong" for n in range(5))
+    said = told(reason="invalid", faults=wrong)[1]
+
+    assert said.startswith(
+        "Not folded: it is invalid as it came: messages[0] is wrong; messages[1]"
+    )
+    assert said.endswith("; and 2 more. It would be sent as it came.")
+    assert told(reason="invalid", faults=wrong[:1])[1].endswith(
+        ": messages[0] is wrong. It would be sent as it came."
+    )
+
+
+def test_trim_is_told_in_its_own_words() -> None:
+    trim = {"mode": "trim", "reason": "nothing_to_fold"}
+
+    assert told(**trim, changed=True)[1] == (
+        "Trimmed: tool results are said shorter, without loss. Not folded: trim goes no further."
+    )
+    assert "no tool result is" in told(**trim)[1]
+    assert "asks for a summary" in told(mode="trim", reason="client")[1]
+
+
+def test_a_model_that_the_gateway_leaves_alone_is_told_last() -> None:
+    assert told(gateway="thinks")[-1].startswith("The gateway would leave it alone all the same: ")
+
+
+def test_one_call_is_one() -> None:
+    assert told(**FOLDED | {"calls": 1, "since_call": 1}, reason="forced", break_even=1.0)[
+        2
+    ].endswith("; 1 was made so far.")
+
+
+def test_a_text_is_shown_on_one_short_line_without_what_moves_a_cursor() -> None:
+    assert plain("a\x1b[0m\n  b", 20) == "a�[0m b"
+    assert plain("long " * 9, 10) == "long long…"

@@ -1,0 +1,265 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.catalog.problems import BadCatalog
+from proxy.catalog.source import parse
+from slo.budget import Budget, Hold, OnLoss, Unit, Unpriced
+from slo.policies.file import Policies, read
+from slo.policies.table import MAX_ENTRIES, MAX_MISTAKES_SHOWN, InvalidPolicies, PolicyMistake
+from slo.window import Window
+
+SHORT = '[[budgets]]\nname = "b"\nscope = "team"\nunit = "usd"\nwindow = "month"\nlimit = "500"\n'
+
+
+def promised(text: str) -> Policies:
+    return read(parse(text, "promises.toml"))
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(InvalidPolicies) as bad:
+        promised(text)
+    return str(bad.value).split("\n")
+
+
+def with_(**lines: str) -> str:
+    """The short file with these entries in place of its own, or added; "" takes one out."""
+    text = SHORT
+    for key, value in lines.items():
+        line = f"{key} = {value}\n" if value else ""
+        text, found = re.subn(rf"(?m)^{key} = .*\n", line, text)
+        text += "" if found else line
+    return text
+
+
+def test_a_whole_budget_is_read_as_it_is_written() -> None:
+    text = """
+    [[budgets]]
+    name = "assistants-month"
+    scope = "label:project"
+    of = "search"
+    unit = "usd"
+    window = "hour"
+    limit = "12.50"
+    hard = true
+    hold = "worst"
+    on_loss = "local_quota"
+    alerts = [10, 100]
+    """
+    assert promised(text).budgets == (
+        Budget(
+            name="assistants-month",
+            scope="label:project",
+            of="search",
+            unit=Unit.USD,
+            window=Window.HOUR,
+            limit=12_500_000_000,
+            hard=True,
+            hold=Hold.WORST,
+            on_loss=OnLoss.LOCAL_QUOTA,
+            alerts=(10, 100),
+        ),
+    )
+
+
+def test_a_short_budget_is_everyone_s_hard_and_closed_on_loss() -> None:
+    (budget,) = promised(SHORT).budgets
+    assert (budget.of, budget.hard, budget.hold) == ("*", True, Hold.P95)
+    assert (budget.on_loss, budget.alerts) == (OnLoss.CLOSED, (50, 80, 95))
+    assert budget.limit == 500_000_000_000
+
+
+def test_a_soft_budget_lets_calls_pass_on_loss() -> None:
+    (budget,) = promised(with_(hard="false")).budgets
+    assert (budget.hard, budget.on_loss) == (False, OnLoss.OPEN)
+
+
+def test_budgets_keep_their_order_and_no_file_is_no_promise() -> None:
+    names = [budget.name for budget in promised(SHORT + with_(name='"a"')).budgets]
+    assert names == ["b", "a"]
+    assert promised("") == Policies()
+
+
+@pytest.mark.parametrize(
+    ("unit", "written", "limit"),
+    [
+        ("usd", "500", 500_000_000_000),
+        ("usd", '"0.000000001"', 1),
+        ("usd", '"9007199.254740991"', 2**53 - 1),
+        ("tokens", "1_000_000", 1_000_000),
+        ("requests", "60", 60),
+    ],
+)
+def test_a_limit_is_exact(unit: str, written: str, limit: int) -> None:
+    (budget,) = promised(with_(unit=f'"{unit}"', limit=written)).budgets
+    assert budget.limit == limit
+
+
+def test_calls_that_name_no_feature_can_have_a_budget_of_their_own() -> None:
+    (budget,) = promised(with_(scope='"feature"', of='""')).budgets
+    assert budget.of == ""
+
+
+MEND_NAME = "write up to 64 letters, digits, dots, dashes or underscores"
+MEND_ALERTS = "write up to 10 percents from 1 to 100, ascending: [50, 80, 95]"
+MEND_DOLLARS = "write dollars of at most 9 decimals as a string:"
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "line", "said"),
+    [
+        ("name", "", 1, 'budgets[0].name: is missing; write name = "assistants-month", or another'),
+        ("name", '"a b"', 2, f'budgets[0].name: is the string "a b"; {MEND_NAME}'),
+        ("name", "3", 2, 'budgets[0].name: is 3; write name = "assistants-month"'),
+        ("scope", '"teem"', 3, 'budgets.b.scope: is the string "teem"; did you mean team?'),
+        (
+            "scope",
+            '"label:"',
+            3,
+            'budgets.b.scope: is the string "label:"; name the label: "label:project"',
+        ),
+        ("scope", "[]", 3, 'budgets.b.scope: is an array; write scope = "team"'),
+        (
+            "scope",
+            '"organization"\nof = "acme"',
+            4,
+            "budgets.b.of: picks one organization, and there is one; leave it out",
+        ),
+        ("of", '""', 7, 'budgets.b.of: is empty, and every call has a team; write a name, or "*"'),
+        ("of", "{}", 7, 'budgets.b.of: is a table; write of = "*"'),
+        ("of", f'"{"x" * 257}"', 7, "budgets.b.of: is too long; write 256 characters at most"),
+        ("unit", "", 1, "budgets.b.unit: is missing; write one of usd, tokens, requests"),
+        (
+            "unit",
+            '"euros"',
+            4,
+            'budgets.b.unit: is the string "euros"; known are: usd, tokens, requests',
+        ),
+        ("window", '"week"', 5, 'budgets.b.window: is the string "week"; known are: minute, hour'),
+        ("limit", "", 1, 'budgets.b.limit: is missing; write limit = "500" for dollars'),
+        ("limit", "12.50", 6, f'budgets.b.limit: is 12.50; {MEND_DOLLARS} "12.50"'),
+        ("limit", '"$1,000"', 6, f'budgets.b.limit: is the string "$1,000"; {MEND_DOLLARS} "1000"'),
+        ("limit", '"0.0000000001"', 6, 'budgets.b.limit: is the string "0.0000000001"; write dol'),
+        ("limit", "0", 6, "budgets.b.limit: is 0; write more than 0, and at most 9,007,199 dollar"),
+        ("limit", "true", 6, f'budgets.b.limit: is true; {MEND_DOLLARS} "500"'),
+        (
+            "limit",
+            '"9007199.254740992"',
+            6,
+            'budgets.b.limit: is the string "9007199.254740992"; write more than 0',
+        ),
+        ("hard", '"yes"', 7, 'budgets.b.hard: is the string "yes"; write true or false'),
+        ("hold", '"p59"', 7, 'budgets.b.hold: is the string "p59"; did you mean p95?'),
+        (
+            "on_loss",
+            '"shut"',
+            7,
+            'budgets.b.on_loss: is the string "shut"; known are: open, local_quota, closed',
+        ),
+        ("alerts", "[80, 50]", 7, f"budgets.b.alerts: is no list of percents; {MEND_ALERTS}"),
+        ("alerts", "[101]", 7, f"budgets.b.alerts: is no list of percents; {MEND_ALERTS}"),
+        ("alerts", "[true]", 7, f"budgets.b.alerts: is no list of percents; {MEND_ALERTS}"),
+        ("alerts", "50", 7, "budgets.b.alerts: is 50; write an [ array ]"),
+        ("limits", "5", 7, "budgets.b.limits: is not known; did you mean limit?"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_its_mend(
+    key: str, written: str, line: int, said: str
+) -> None:
+    (told,) = mistakes(with_(**{key: written}))
+    assert told.startswith(f"promises.toml:{line}: {said}")
+
+
+def test_a_limit_of_tokens_is_a_whole_number_of_more_than_0() -> None:
+    for written, said in (
+        ('"60"', "write a whole number"),
+        ("-1", "write more than 0, and at mos"),
+    ):
+        (told,) = mistakes(with_(unit='"tokens"', limit=written))
+        assert f"; {said}" in told
+
+
+def test_what_makes_no_sense_together_is_a_mistake() -> None:
+    (loss,) = mistakes(with_(hard="false", on_loss='"closed"'))
+    assert "on_loss: refuses calls, and the budget is not hard; write hard = true" in loss
+    (hold,) = mistakes(with_(unit='"requests"', limit="60", hold='"worst"'))
+    assert "hold: says nothing of requests, which count 1 each; leave it out" in hold
+
+
+def test_what_becomes_of_calls_without_a_price_is_said_of_hard_dollars_alone() -> None:
+    assert promised(SHORT).budgets[0].unpriced is Unpriced.OWN
+    assert promised(with_(unpriced='"refuse"')).budgets[0].unpriced is Unpriced.REFUSE
+    for others in ({"hard": "false"}, {"unit": '"tokens"', "limit": "60"}):
+        (told,) = mistakes(with_(unpriced='"allow"', **others))
+        assert "unpriced: says nothing but of hard dollars; leave it out" in told
+
+
+def test_a_name_that_is_used_twice_is_a_mistake_of_the_second() -> None:
+    (told,) = mistakes(SHORT + "\n" + SHORT)
+    assert told.startswith("promises.toml:9: budgets.b.name: names a second budget; ")
+
+
+def test_every_mistake_of_a_file_is_told_by_line() -> None:
+    told = mistakes('budget = 3\n[[budgets]]\nhard = 1\n[[budgets]]\nname = "b"\n')
+    lines = [int(each.split(":")[1]) for each in told]
+    assert lines == sorted(lines)
+    assert told[0] == "promises.toml:1: budget: is not known; did you mean budgets?"
+    missing = {each.split(": ")[1] for each in told if "is missing" in each}
+    assert {"budgets[0].name", "budgets[0].scope", "budgets.b.limit"} <= missing
+    assert len(missing) == 9
+
+
+@pytest.mark.parametrize("text", ["budgets = 3", "budgets = [3]", "[budgets]\na = 1"])
+def test_what_is_no_list_of_tables_is_said_to_be_none(text: str) -> None:
+    told = mistakes(text)
+    assert re.match(r"promises.toml:\d: budgets(\[0\])?: is (3|a table); write", told[0])
+
+
+def test_a_text_that_is_no_toml_is_for_who_parses_it() -> None:
+    with pytest.raises(BadCatalog, match=r"promises.toml:2: is not TOML"):
+        promised("[[budgets]]\nname = \n")
+
+
+def test_a_file_is_bounded_and_so_is_what_is_told_of_it() -> None:
+    many = "".join(with_(name=f'"b{i}"') for i in range(MAX_ENTRIES + 1))
+    (told,) = mistakes(many)
+    assert told == "promises.toml:6001: budgets: are over 1,000; merge some"
+    several = mistakes("[[budgets]]\n" * 200)
+    assert len(several) == MAX_MISTAKES_SHOWN + 1
+    assert several[-1] == f"and {200 * 5 - MAX_MISTAKES_SHOWN} more"
+    (told_once,) = mistakes(with_(scope='"' + "x" * 200 + '"'))
+    assert len(told_once) < 200
+
+
+KEYS = st.sampled_from(
+    ["name", "scope", "of", "unit", "window", "limit", "hard", "hold", "on_loss", "alerts", "x"]
+)
+VALUES = st.one_of(
+    st.integers(-5, 5).map(str),
+    st.sampled_from(
+        ["true", "2.5", "[]", "{}", "[50]", "[[]]", "1979-05-27", "nan", "inf", "07:32:00"]
+    ),
+    st.sampled_from(["a", "team", "label:a", "usd", "month", "p95", "open", "*", "", "1.5"]).map(
+        lambda text: f'"{text}"'
+    ),
+)
+
+
+@given(st.lists(st.dictionaries(KEYS, VALUES, max_size=11), max_size=3))
+def test_any_file_is_either_read_or_told_its_mistakes(tables: list[dict[str, str]]) -> None:
+    text = "".join(
+        "[[budgets]]\n" + "".join(f"{key} = {value}\n" for key, value in table.items())
+        for table in tables
+    )
+    found: tuple[Budget, ...] = ()
+    told: tuple[PolicyMistake, ...] = ()
+    try:
+        found = promised(text).budgets
+    except InvalidPolicies as bad:
+        told = bad.mistakes
+    assert len(found) == (0 if told else len(tables))
+    assert all(budget.limit >= 1 and budget.name for budget in found)
+    assert all(1 <= mistake.line <= text.count("\n") + 1 for mistake in told)
+    assert all(mistake.where and mistake.fix for mistake in told)

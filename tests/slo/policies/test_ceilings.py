@@ -1,0 +1,158 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.catalog.source import parse
+from slo.budget import Unpriced
+from slo.ceiling import Ceiling, Step
+from slo.policies.file import Policies, read
+from slo.policies.table import InvalidPolicies
+
+SHORT = '[[ceilings]]\nname = "c"\nlimit = "0.05"\n'
+
+
+def promised(text: str) -> Policies:
+    return read(parse(text, "promises.toml"))
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(InvalidPolicies) as bad:
+        promised(text)
+    return str(bad.value).split("\n")
+
+
+def with_(**lines: str) -> str:
+    """The short file with these entries in place of its own, or added; "" takes one out."""
+    text = SHORT
+    for key, value in lines.items():
+        line = f"{key} = {value}\n" if value else ""
+        text, found = re.subn(rf"(?m)^{key} = .*\n", line, text)
+        text += "" if found else line
+    return text
+
+
+def test_a_whole_ceiling_is_read_as_it_is_written():
+    text = """
+    [[ceilings]]
+    name = "suggestions"
+    team = "acme"
+    feature = "suggest"
+    limit = "0.01"
+    on_exceed = ["cheaper", "refuse"]
+    cheaper = ["a", "b"]
+    unpriced = "allow"
+    """
+    assert promised(text).ceilings == (
+        Ceiling(
+            name="suggestions",
+            team="acme",
+            feature="suggest",
+            limit=10_000_000,
+            on_exceed=(Step.CHEAPER, Step.REFUSE),
+            cheaper=("a", "b"),
+            unpriced=Unpriced.ALLOW,
+        ),
+    )
+
+
+def test_a_short_ceiling_is_over_every_call_and_takes_every_step():
+    (found,) = promised(SHORT).ceilings
+
+    assert (found.team, found.feature, found.cheaper) == ("*", "*", ())
+    assert found.on_exceed == (Step.CLAMP, Step.CHEAPER, Step.REFUSE)
+    assert (found.limit, found.unpriced) == (50_000_000, Unpriced.OWN)
+
+
+def test_a_ceiling_may_only_measure_and_be_over_calls_that_name_no_feature():
+    (found,) = promised(with_(on_exceed="[]", feature='""')).ceilings
+
+    assert (found.on_exceed, found.feature) == ((), "")
+
+
+MEND = "write dollars of at most 9 decimals as a string:"
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "line", "said"),
+    [
+        ("name", "", 1, 'ceilings[0].name: is missing; write name = "suggestions", or another'),
+        ("team", '""', 4, "ceilings.c.team: is empty, and every call has a team; write a name"),
+        ("team", "3", 4, 'ceilings.c.team: is 3; write team = "*"'),
+        ("feature", "[]", 4, 'ceilings.c.feature: is an array; write feature = "*"'),
+        ("limit", "", 1, 'ceilings.c.limit: is missing; write limit = "0.05" for five cents a'),
+        ("limit", "0.05", 3, f'ceilings.c.limit: is 0.05; {MEND} "0.05"'),
+        ("limit", '"$3"', 3, f'ceilings.c.limit: is the string "$3"; {MEND} "3"'),
+        ("limit", '"x"', 3, f'ceilings.c.limit: is the string "x"; {MEND} "0.05"'),
+        ("limit", "0", 3, "ceilings.c.limit: is 0; write more than 0, and at most 9,007,199 dol"),
+        ("on_exceed", '"clamp"', 4, 'ceilings.c.on_exceed: is the string "clamp"; write an [ arr'),
+        ("on_exceed", '["clmp"]', 4, 'ceilings.c.on_exceed: holds the string "clmp"; did you mea'),
+        ("on_exceed", "[3]", 4, 'ceilings.c.on_exceed: holds 3; write "clamp"'),
+        (
+            "on_exceed",
+            '["clamp", "clamp"]',
+            4,
+            "ceilings.c.on_exceed: holds clamp twice; take one out",
+        ),
+        (
+            "on_exceed",
+            '["refuse", "clamp"]',
+            4,
+            "ceilings.c.on_exceed: goes on after refuse; let refuse be the last",
+        ),
+        (
+            "on_exceed",
+            '["cheaper"]',
+            1,
+            "ceilings.c.cheaper: is missing, and on_exceed says cheaper; write cheaper = ",
+        ),
+        ("cheaper", '"a"', 4, 'ceilings.c.cheaper: is the string "a"; write an [ array ]'),
+        ("cheaper", '["a", "a"]', 4, "ceilings.c.cheaper: is no list of models; write up to 10"),
+        ("cheaper", "[3]", 4, "ceilings.c.cheaper: is no list of models; write up to 10 names of"),
+        (
+            "cheaper",
+            '["a"]\non_exceed = ["clamp"]',
+            4,
+            "ceilings.c.cheaper: is never used: on_exceed does not say cheaper; write",
+        ),
+        ("unpriced", '"alow"', 4, 'ceilings.c.unpriced: is the string "alow"; did you mean allow'),
+        ("limits", "5", 4, "ceilings.c.limits: is not known; did you mean limit?"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_its_mend(key, written, line, said):
+    (told,) = mistakes(with_(**{key: written}))
+
+    assert told.startswith(f"promises.toml:{line}: {said}")
+
+
+def test_a_name_that_is_used_twice_is_a_mistake_of_the_second():
+    (told,) = mistakes(SHORT + "\n" + SHORT)
+
+    assert told.startswith("promises.toml:6: ceilings.c.name: names a second ceiling; ")
+
+
+KEYS = st.sampled_from(
+    ["name", "team", "feature", "limit", "on_exceed", "cheaper", "unpriced", "x"]
+)
+VALUES = st.one_of(
+    st.integers(-5, 5).map(str),
+    st.sampled_from(["true", "2.5", "[]", "{}", '["clamp"]', '["refuse", "x"]', "[[]]", "inf"]),
+    st.sampled_from(["a", "own", "*", "", "1.5"]).map(lambda text: f'"{text}"'),
+)
+
+
+@given(st.lists(st.dictionaries(KEYS, VALUES, max_size=8), max_size=3))
+def test_any_file_is_either_read_or_told_its_mistakes(tables):
+    text = "".join(
+        "[[ceilings]]\n" + "".join(f"{key} = {value}\n" for key, value in table.items())
+        for table in tables
+    )
+    found: tuple[Ceiling, ...] = ()
+    is_told = False
+    try:
+        found = promised(text).ceilings
+    except InvalidPolicies as bad:
+        is_told = all(each.where and each.fix for each in bad.mistakes)
+    assert len(found) == (0 if is_told else len(tables))
+    assert all(each.limit >= 1 and each.name for each in found)

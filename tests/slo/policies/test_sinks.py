@@ -1,0 +1,81 @@
+import re
+
+import pytest
+
+from proxy.catalog.source import parse
+from slo.alert import Severity
+from slo.policies.file import read
+from slo.policies.sinks import Sink, SinkKind
+from slo.policies.table import InvalidPolicies
+
+SHORT = '[[sinks]]\nname = "s"\nkind = "webhook"\nurl_env = "U"\nsecret_env = "S"\n'
+
+
+def with_(**lines: str) -> str:
+    """The short file with these entries in place of its own, or added; "" takes one out."""
+    text = SHORT
+    for key, value in lines.items():
+        line = f"{key} = {value}\n" if value else ""
+        text, found = re.subn(rf"(?m)^{key} = .*\n", line, text)
+        text += "" if found else line
+    return text
+
+
+def sinks(text: str) -> tuple[Sink, ...]:
+    return read(parse(text, "promises.toml")).sinks
+
+
+def mistakes(text: str) -> str:
+    with pytest.raises(InvalidPolicies) as bad:
+        sinks(text)
+    return str(bad.value)
+
+
+def test_a_sink_is_read_as_it_is_written() -> None:
+    text = with_(kind='"alertmanager"', at_least='"page"')
+
+    assert sinks(text) == (
+        Sink(
+            name="s",
+            kind=SinkKind.ALERTMANAGER,
+            url_env="U",
+            secret_env="S",
+            at_least=Severity.PAGE,
+        ),
+    )
+
+
+def test_a_sink_is_told_of_what_somebody_has_to_act_on() -> None:
+    (sink,) = sinks(with_(kind='"slack"', secret_env=""))
+
+    assert (sink.at_least, sink.secret_env) == (Severity.TICKET, "")
+    assert sinks("") == ()
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ({"kind": '"slak"'}, "kind: is the string"),
+        ({"kind": ""}, "kind: is missing"),
+        ({"url_env": ""}, "url_env: is missing"),
+        ({"url_env": '""'}, "url_env: is the string"),
+        ({"url_env": "7"}, "url_env: is 7"),
+        ({"url_env": '"THRIFTGATE_URL"'}, "begins with THRIFTGATE_"),
+        ({"secret_env": ""}, "secret_env: is missing"),
+        ({"kind": '"slack"'}, "leave it out"),
+        ({"kind": '"apprise"'}, "says nothing to Apprise, whose URL is the secret; leave it out"),
+        ({"at_least": '"all"'}, "at_least: is the string"),
+        ({"name": '"a b"'}, "name: is the string"),
+        ({"colour": '"red"'}, "colour: is not known"),
+        ({"name": '"s"\n[[sinks]]\nname = "s"'}, "second sink"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(lines: dict[str, str], said: str) -> None:
+    assert said in mistakes(with_(**lines))
+
+
+def test_an_address_written_where_a_name_belongs_is_not_repeated() -> None:
+    said = mistakes(with_(url_env='"https://hooks.slack.com/services/T0/B0/xyzzy"'))
+
+    assert "names no environment variable" in said
+    assert "xyzzy" not in said
