@@ -164,7 +164,7 @@ def verdict(treated: Sample, control: Sample) -> Verdict:
 
 
 def conversations_needed(treated: Sample, control: Sample, share: float) -> int:
-    """Number of conversations a comparison still needs, in both arms together; 0 for enough.
+    """Number of further conversations a comparison needs in both arms together; 0 if it has enough.
 
     Args:
         treated: What the one arm took.
