@@ -4,17 +4,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from compaction.deciding.proof import Evidence
 from compaction.facts.fact import Fact, Kind
-from compaction.facts.secrets import redacted
+from compaction.planner import CompactionPlanner, CompactionState
+from compaction.quality_evidence import QualityEvidence
 from compaction.reading.message import Called, Message
-from compaction.reading.read import read
-from compaction.recall import names_it, spaced_ids
-from compaction.results.crush import value_of
-from compaction.results.leaves import strings
-from compaction.results.values import Unreadable
+from compaction.reading.message_parser import read
+from compaction.reading.redaction import redacted
+from compaction.recall import contains_name, spaced_ids
+from compaction.results.json_values import Unreadable
+from compaction.results.lossless_compression import value_of
+from compaction.results.value_leaves import strings
 from compaction.value_tokens import TokenIndex, Tokens, named_values
-from compaction.walk import State, Walk
 
 #: How much is gone, which is no value of what is.
 _counts: Final = re.compile(r"\(\d+\)|and \d+ more").sub
@@ -24,7 +24,9 @@ _NAMES: Final = 64
 _NAMED: Final = 1_000
 
 
-def needed(walk: Walk, state: State) -> Evidence | None:
+def needed_values_evidence(
+    walk: CompactionPlanner, state: CompactionState
+) -> QualityEvidence | None:
     """What the newest tool calls needed of what was folded before they were made.
 
     A name counts that stood in the folded part and not in what was sent as it came; it is lost
@@ -36,26 +38,32 @@ def needed(walk: Walk, state: State) -> Evidence | None:
     """
     here = state.tail.end
     folds = [each for each in state.folds if each.at < here]
-    before = _asked(walk, here)
-    calls = list(_calls(walk, before, here))
+    before = _previous_request_point(walk, here)
+    calls = list(_calls_between(walk, before, here))
     if not folds or not calls:
         return None
     names = dict.fromkeys(name for call in calls for name in spaced_ids(call.arguments)[:_NAMES])
     if not names:
-        return Evidence()
+        return QualityEvidence()
     cut = folds[-1].segment.end
-    words = walk.talk.words
+    words = walk.talk.words_between
     kept = [walk.talk.messages[at].text for each in folds for at in each.kept]
     as_it_came = "\n".join([words(0, walk.talk.lead), words(cut, before), *kept])
     folded = words(walk.talk.lead, cut)
-    asked = [name for name in names if not names_it(as_it_came, name) and names_it(folded, name)]
+    asked = [
+        name
+        for name in names
+        if not contains_name(as_it_came, name) and contains_name(folded, name)
+    ]
     said = [each.segment.text for each in folds]
     said += [each.raw.decode() for each in state.tail.said.values()]
-    lost = sum(not any(names_it(text, name) for text in said) for name in asked)
-    return Evidence(needed=len(asked), lost=lost)
+    lost = sum(not any(contains_name(text, name) for text in said) for name in asked)
+    return QualityEvidence(needed=len(asked), lost=lost)
 
 
-def losses(walk: Walk, state: State, sent: Sequence[bytes]) -> tuple[str, ...]:
+def lost_values(
+    walk: CompactionPlanner, state: CompactionState, sent: Sequence[bytes]
+) -> tuple[str, ...]:
     """Values that the folded part named and what is sent does not, in their order.
 
     Args:
@@ -67,7 +75,7 @@ def losses(walk: Walk, state: State, sent: Sequence[bytes]) -> tuple[str, ...]:
     kept = {at for each in state.folds for at in each.kept}
     said = {each.segment.text: each.segment.facts for each in state.folds}
     known = TokenIndex(
-        told for raw in sent for text in _texts(read(raw)) for told in _told(text, said)
+        told for raw in sent for text in _texts(read(raw)) for told in _stated_texts(text, said)
     )
     found: dict[Tokens, str] = {}
     for at in range(walk.talk.lead, state.folds[-1].segment.end):
@@ -79,7 +87,7 @@ def losses(walk: Walk, state: State, sent: Sequence[bytes]) -> tuple[str, ...]:
     return tuple(found.values())[:_NAMED]
 
 
-def _told(text: str, said: Mapping[str, Sequence[Fact]]) -> Iterator[str]:
+def _stated_texts(text: str, said: Mapping[str, Sequence[Fact]]) -> Iterator[str]:
     """What a text tells; of a segment neither the numbers of turns nor how much is gone."""
     if text not in said:
         yield text
@@ -90,13 +98,13 @@ def _told(text: str, said: Mapping[str, Sequence[Fact]]) -> Iterator[str]:
 
 def _texts(message: Message) -> Iterator[str]:
     """What a message says and calls tools with; of JSON each value by itself."""
-    yield from _leaves(message.text)
+    yield from _json_leaves(message.text)
     for call in message.calls:
         yield call.name
-        yield from _leaves(call.arguments)
+        yield from _json_leaves(call.arguments)
 
 
-def _leaves(text: str) -> Sequence[str]:
+def _json_leaves(text: str) -> Sequence[str]:
     """The strings and numbers of a text that is JSON; any other by itself."""
     try:
         return strings(value_of(text))
@@ -104,13 +112,13 @@ def _leaves(text: str) -> Sequence[str]:
         return (text,)
 
 
-def _calls(walk: Walk, start: int, end: int) -> Iterator[Called]:
+def _calls_between(walk: CompactionPlanner, start: int, end: int) -> Iterator[Called]:
     """The tool calls that the assistant made between two places."""
     for message in walk.talk.messages[start:end]:
         yield from message.calls
 
 
-def _asked(walk: Walk, here: int) -> int:
+def _previous_request_point(walk: CompactionPlanner, here: int) -> int:
     """The last point before one: where the assistant was asked for what it said since."""
-    points = [at for at in walk.talk.points(0) if at < here]
+    points = [at for at in walk.talk.points_after(0) if at < here]
     return points[-1] if points else walk.talk.lead

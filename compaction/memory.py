@@ -6,9 +6,9 @@ Nothing depends on it but time: what is forgotten is decided again, the same way
 from collections import OrderedDict
 from typing import Final
 
-from compaction.reading.findings import Findings
-from compaction.reading.readings import Readings
-from compaction.walk import State
+from compaction.planner import CompactionState
+from compaction.reading.parsed_messages import Readings
+from compaction.reading.text_analysis_cache import Findings
 
 #: Conversations remembered, and messages that their states hold in other words.
 _TALKS: Final = 4_096
@@ -17,7 +17,7 @@ _BYTES: Final = 64 * 2**20
 _ENTRY: Final = 160
 
 
-class Memory:
+class CompactionMemory:
     """Bounded; one thread at a time may use it.
 
     Args:
@@ -31,16 +31,16 @@ class Memory:
         self._talks = talks
         self._most = most
         self._held = 0
-        self._states: OrderedDict[bytes, State] = OrderedDict()
+        self._states: OrderedDict[bytes, CompactionState] = OrderedDict()
 
-    def find(self, key: bytes) -> State | None:
+    def find(self, key: bytes) -> CompactionState | None:
         """How the conversation of that name stood; None where it is not known."""
         found = self._states.get(key)
         if found is not None:
             self._states.move_to_end(key)
         return found
 
-    def keep(self, key: bytes, state: State) -> None:
+    def keep(self, key: bytes, state: CompactionState) -> None:
         """Remember how it stands; those not asked for the longest are forgotten."""
         before = self._states.pop(key, None)
         if before is not None:
@@ -52,7 +52,7 @@ class Memory:
             self._held -= _size(dropped)
 
 
-def _size(state: State) -> int:
+def _size(state: CompactionState) -> int:
     """Bytes that a state holds, about."""
     tail = state.tail
     said = sum(len(each.raw) + _ENTRY for each in tail.said.values())

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 
-class Mode(StrEnum):
+class CompactionMode(StrEnum):
     """How far compaction may go with a feature; each includes the ones before it, but native."""
 
     OFF = "off"  #: Sent as it came.
@@ -24,7 +24,7 @@ _STEPS: Final = 4
 _LEASTS: Final = 2
 
 
-class Prices(msgspec.Struct, frozen=True):
+class RelativePrices(msgspec.Struct, frozen=True):
     """Prices of a route, relative to a token of input that no cache knows.
 
     Attributes:
@@ -63,7 +63,7 @@ class Prices(msgspec.Struct, frozen=True):
         return self.block if self.block >= _BLOCK else 0
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class CompactionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for a conversation; equal policies fold equal conversations to equal bytes.
 
     Attributes:
@@ -78,8 +78,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         least: Tokens below which nothing is folded.
     """
 
-    mode: Mode = Mode.FACTS
-    prices: Prices = Prices()
+    mode: CompactionMode = CompactionMode.FACTS
+    prices: RelativePrices = RelativePrices()
     keep_turns: int = 3
     target: int = 0
     window: int = 0

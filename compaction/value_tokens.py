@@ -22,18 +22,18 @@ from typing import Final
 #: What tells one token from the next where they are written in a row.
 _BREAK: Final = "\x1f"
 #: Scripts that are written without spaces: Han, kana, Thai, Lao, Burmese, Khmer.
-SPACELESS: Final = (
+SPACELESS_SCRIPTS: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
-_L: Final = rf"[^\W{SPACELESS}]"
+_L: Final = rf"[^\W{SPACELESS_SCRIPTS}]"
 _MONEY: Final = "$€£¥₹₩₽₺₴฿₫₦₪¢"
 _TOKEN: Final = (
     r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
     rf"|\d{{1,2}}:\d\d(?::\d\d)?(?:[AaPp][Mm])?(?!{_L})"
     rf"|\d{{1,3}}(?:,\d{{3}}){{1,8}}(?:\.\d{{1,9}})?(?!{_L})"
     rf"|{_L}++(?:(?:[.@+~#-]|:?/{{1,2}}){_L}++)*+"
-    rf"|[{SPACELESS}]|[{_MONEY}%‰]"
+    rf"|[{SPACELESS_SCRIPTS}]|[{_MONEY}%‰]"
 )
 _MONTHS: Final = (
     "january|february|march|april|may|june|july|august|september|october|november|december"
@@ -66,7 +66,7 @@ _BY_LETTER: Final = (
 _COUNTED: Final = rf"(?:{_NUMBER}\s?[{_COUNTERS}]){{1,8}}"
 #: Begins with all that may begin one, so that it is sought quickly.
 _PHRASE: Final = (
-    rf"(?=\d)(?:{_BY_DIGIT}|{_COUNTED})|(?=[^\W\d_{SPACELESS}])(?:{_BY_LETTER})"
+    rf"(?=\d)(?:{_BY_DIGIT}|{_COUNTED})|(?=[^\W\d_{SPACELESS_SCRIPTS}])(?:{_BY_LETTER})"
     rf"|[{_MONEY}]\s?{_NUMBER}[kKmM]?(?!{_L})|(?:上午|下午|午前|午後|早上|晚上){_COUNTED}"
 )
 _BEGINS: Final = rf"(?=[\w{_MONEY}%‰])"
@@ -91,7 +91,7 @@ _LONGEST: Final = 256
 Tokens = tuple[str, ...]
 
 
-def normalized(text: str) -> str:
+def normalize_text(text: str) -> str:
     """The text in one spelling: letters composed, digits as 0 to 9, escapes of JSON undone."""
     if "\\" in text:
         text = _escape(lambda found: chr(int(found[1], 16)), text.replace("\\\\", "\\"))
@@ -109,7 +109,7 @@ def normalized(text: str) -> str:
 def named_values(text: str) -> Mapping[Tokens, str]:
     """The values that a text names, as they are written there, by first appearance."""
     found: dict[Tokens, str] = {}
-    for match in _values(normalized(text)):
+    for match in _values(normalize_text(text)):
         if match["phrase"] is not None or _is_value(match[0]):
             written = " ".join(match[0].split()).rstrip(".")
             found.setdefault(tuple(_tokens(written)), written)
@@ -126,11 +126,11 @@ class TokenIndex:
     __slots__ = ("_row",)
 
     def __init__(self, texts: Iterable[str]) -> None:
-        rows = [_BREAK.join(_tokens(normalized(text))) for text in texts]
+        rows = [_BREAK.join(_tokens(normalize_text(text))) for text in texts]
         self._row = f"{_BREAK}{_BREAK * 2}".join(["", *rows, ""])
 
     def __contains__(self, value: object) -> bool:
-        tokens = value if isinstance(value, tuple) else _tokens(normalized(str(value)))
+        tokens = value if isinstance(value, tuple) else _tokens(normalize_text(str(value)))
         return bool(tokens) and f"{_BREAK}{_BREAK.join(tokens)}{_BREAK}" in self._row
 
 

@@ -34,7 +34,7 @@ from proxy.errors import Unready
 from proxy.pages.app import paged
 from proxy.prefix.planner import Planner
 from proxy.records.amounts import quantity
-from proxy.records.compaction_settings import Usual
+from proxy.records.compaction_settings import CompactionDefaults
 from proxy.records.receipt import Receipt
 from proxy.reloading import Reloader
 from proxy.services.alerts.setup import alerting, following
@@ -331,7 +331,7 @@ def _planning(around: Surroundings) -> Planning:
 def _folding(around: Surroundings) -> Folding:
     given = around.settings
     mode, share, safety = given.compaction, given.control_share, given.compaction_safety
-    usual = Usual(mode=mode, share=share, safety=safety)
+    usual = CompactionDefaults(mode=mode, share=share, safety=safety)
     around.publish(FoldFigures(lambda: around.opened.foldboard.chosen))
     return Folding(around.opened, around.tasks, now=around.now, say=around.say, usual=usual)
 

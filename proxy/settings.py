@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
-from compaction.policy import Mode as Compaction
+from compaction.policy import CompactionMode as Compaction
 from proxy.records.feature_mode import Mode
 from slo.duration import parse_duration
 

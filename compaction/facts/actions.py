@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from compaction.facts.exchanged import Say, exchanged, say_nothing
+from compaction.facts.call_records import Say, exchanged, say_nothing
 from compaction.facts.fact import Fact, Kind
-from compaction.facts.part import Part
+from compaction.facts.region_contents import Part
 
 
 def actions(part: Part, say: Say, stands: Sequence[bool]) -> Iterator[Fact]:

@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from compaction.facts.action_outcome import action_outcome
+from compaction.facts.call_outcomes import action_outcome
 from compaction.facts.fact import Fact, Kind
 from compaction.facts.outcome import Outcome
-from compaction.facts.part import Exchange, Part
 from compaction.facts.purposes import purposes
+from compaction.facts.region_contents import Exchange, Part
 from compaction.facts.repeated import Said
-from compaction.facts.secrets import redacted
 from compaction.facts.shown import names as shared_out
 from compaction.facts.shown import weight
-from compaction.reading.size import estimate
-from compaction.results.masks import MOST_FAULTS
-from compaction.results.profile import is_rereadable
+from compaction.reading.redaction import redacted
+from compaction.reading.token_estimate import estimate
+from compaction.results.rereadable_results import MOST_FAULTS
+from compaction.results.result_profile import is_rereadable
 
 #: Characters of an argument that stay.
 ARGUMENT: Final = 160

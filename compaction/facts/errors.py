@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-from compaction.facts.calls import said
+from compaction.facts.call_lines import said
 from compaction.facts.fact import Fact, Kind
 from compaction.facts.outcome import Outcome
-from compaction.facts.part import Exchange, Part
-from compaction.facts.secrets import redacted
+from compaction.facts.region_contents import Exchange, Part
+from compaction.reading.redaction import redacted
 
 #: Characters of a call that stay.
 _CALL: Final = 80

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from compaction.facts.calls import arguments
+from compaction.facts.call_lines import arguments
 from compaction.facts.fact import Fact, Kind
 from compaction.facts.outcome import Outcome
-from compaction.facts.part import Exchange, Part
-from compaction.results.masks import is_file
+from compaction.facts.region_contents import Exchange, Part
+from compaction.results.rereadable_results import is_file
 
 #: A path with a folder, or a file's name; bounded, so that it is found in one pass.
 _PATH: Final = re.compile(

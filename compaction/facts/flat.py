@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from compaction.results.leaves import ids
+from compaction.results.value_leaves import ids
 
 #: Stands for a line end: one token, and nothing that splits words it stands between.
 END: Final = " ¶ "

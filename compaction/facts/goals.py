@@ -5,7 +5,7 @@ from typing import Final
 
 from compaction.facts.fact import Fact, Kind
 from compaction.facts.flat import flat
-from compaction.facts.part import Part
+from compaction.facts.region_contents import Part
 from compaction.reading.message import Voice
 
 #: Characters of a request that stay.

@@ -1,10 +1,10 @@
 """What was spoken of: what in a result somebody cared for."""
 
-from compaction.facts.exchanged import Say
-from compaction.facts.part import Part
+from compaction.facts.call_records import Say
+from compaction.facts.region_contents import Part
 from compaction.reading.message import Voice
-from compaction.results.pruned import Detail, Mentioned, spoken_of
-from compaction.results.record import pruned
+from compaction.results.pruning import Detail, Mentioned, spoken_of
+from compaction.results.result_lines import pruned
 
 
 def mentioned(part: Part) -> Mentioned:

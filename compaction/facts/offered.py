@@ -3,23 +3,23 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from compaction.facts.actions import actions
-from compaction.facts.asked import asked
+from compaction.facts.assistant_replies import asked
+from compaction.facts.call_records import Say, say_nothing
 from compaction.facts.commands import NAMES, commands
 from compaction.facts.errors import errors
-from compaction.facts.exchanged import Say, say_nothing
 from compaction.facts.fact import Fact
 from compaction.facts.files import files
-from compaction.facts.fitted import Offer, Ways
 from compaction.facts.goals import goals
 from compaction.facts.mentioned import say_pruned
-from compaction.facts.part import Part
 from compaction.facts.records import records
+from compaction.facts.region_contents import Part
 from compaction.facts.rules import rules
+from compaction.facts.size_fitting import Offer, Ways
 from compaction.facts.values import Kept, Told, asked_with, ranked, seen, told, values
 from compaction.reading.message import Voice
-from compaction.results.leaves import ids
-from compaction.results.profile import is_rereadable
-from compaction.results.pruned import SPOKEN, VALUES
+from compaction.results.pruning import SPOKEN, VALUES
+from compaction.results.result_profile import is_rereadable
+from compaction.results.value_leaves import ids
 
 
 def offer_records(part: Part, stands: Sequence[bool]) -> Offer:

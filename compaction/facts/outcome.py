@@ -5,9 +5,9 @@ from functools import cached_property
 from typing import Final
 
 from compaction.facts.flat import flat
-from compaction.facts.part import Exchange
+from compaction.facts.region_contents import Exchange
 from compaction.facts.wrong import is_wrong
-from compaction.results.masks import MOST_FAULTS, faults
+from compaction.results.rereadable_results import MOST_FAULTS, faults
 
 _EXIT: Final = re.compile(
     r"<returncode>(-?\d{1,5})<|\bexit(?:ed)?(?: (?:with )?(?:code|status))?[: =]{1,3}(-?\d{1,5})\b"

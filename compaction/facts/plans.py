@@ -7,7 +7,7 @@ from typing import Final
 
 from compaction.facts.fact import Fact, Kind
 from compaction.facts.flat import headed
-from compaction.facts.part import Part
+from compaction.facts.region_contents import Part
 from compaction.facts.sentences import sentences
 from compaction.reading.message import Voice
 

@@ -6,12 +6,12 @@ from itertools import islice
 from typing import Final
 
 from compaction.facts.flat import headed
-from compaction.facts.part import Exchange, Part
 from compaction.facts.plans import settles
-from compaction.facts.secrets import GONE
+from compaction.facts.region_contents import Exchange, Part
 from compaction.facts.sentences import sentences
 from compaction.reading.message import Voice
-from compaction.reading.size import estimate
+from compaction.reading.redaction import GONE
+from compaction.reading.token_estimate import estimate
 
 #: The share of a part's tokens that purposes may take; what a short part has in any case, and no
 #: more of it than this.

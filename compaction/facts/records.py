@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from compaction.facts.exchanged import Say, exchanged
+from compaction.facts.call_records import Say, exchanged
 from compaction.facts.fact import Fact, Kind
-from compaction.facts.part import Exchange, Part
+from compaction.facts.region_contents import Exchange, Part
 
 #: Tools that only take a note of what was thought.
 _THINK: Final = frozenset({"think", "thinking", "sequentialthinking", "sequential_thinking"})

@@ -4,7 +4,7 @@ import msgspec
 
 from compaction.facts.segment import Segment
 from compaction.reading.message import Message
-from compaction.reading.turn import Unit
+from compaction.reading.turns import Unit
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):

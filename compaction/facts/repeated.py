@@ -5,9 +5,9 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from compaction.facts.calls import arguments, said
-from compaction.facts.secrets import redacted
+from compaction.facts.call_lines import arguments, said
 from compaction.reading.message import Called
+from compaction.reading.redaction import redacted
 
 #: Calls are alike that begin with the same characters, so many,
 _HEAD: Final = 24

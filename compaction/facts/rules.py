@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 
 from compaction.facts.fact import Fact, Kind
-from compaction.facts.part import Part
+from compaction.facts.region_contents import Part
 from compaction.facts.sentences import sentences
 from compaction.reading.message import Voice
 

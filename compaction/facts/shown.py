@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log2
 from typing import Final
 
-from compaction.facts.calls import arguments
+from compaction.facts.call_lines import arguments
 from compaction.facts.fact import Kind
-from compaction.facts.part import Exchange, Part
-from compaction.facts.secrets import redacted
-from compaction.reading.size import estimate
-from compaction.results.leaves import strings
-from compaction.results.masks import PATH, Names, shown
-from compaction.results.values import Unreadable
+from compaction.facts.region_contents import Exchange, Part
+from compaction.reading.redaction import redacted
+from compaction.reading.token_estimate import estimate
+from compaction.results.json_values import Unreadable
+from compaction.results.rereadable_results import PATH, Names, shown
+from compaction.results.value_leaves import strings
 
 #: The share of a part's tokens that paths and names may take, and of that room the paths'.
 _SHARE: Final = 0.15

@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from compaction.facts.calls import arguments
-from compaction.facts.part import Exchange
+from compaction.facts.call_lines import arguments
+from compaction.facts.region_contents import Exchange
 from compaction.facts.wrong import is_wrong
 
 #: Later results that one is compared with; more tell of one thing only in a loop.

@@ -8,11 +8,11 @@ import msgspec
 
 from compaction.facts.fact import Fact, Kind
 from compaction.facts.flat import flat
-from compaction.facts.part import Part
-from compaction.facts.secrets import redacted
+from compaction.facts.region_contents import Part
 from compaction.facts.sentences import sentences
 from compaction.reading.message import Voice
-from compaction.results.leaves import identifies, leaves
+from compaction.reading.redaction import redacted
+from compaction.results.value_leaves import identifies, leaves
 
 _MONEY: Final = "$€£"
 #: What may end a sentence behind a value.

@@ -27,7 +27,7 @@ from proxy.errors import InvalidCall, UpstreamError
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import Prepared, Reader
-from proxy.records.compaction_result import NO_FOLD, Fold, unfolded
+from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
 from proxy.upstream.port import REQUEST_ID_HEADER, Exchange, Unsent, request_id
 
 #: The longest error body that is read.
@@ -69,7 +69,7 @@ class Opening:
         number: int,
         *,
         again: bool = False,
-        refused: Fold | None = None,
+        refused: CompactionResult | None = None,
         skipped: dict[str, str] | None = None,
     ) -> None:
         """Nothing is done yet.
@@ -163,7 +163,7 @@ class Opening:
         is_about_it = 400 <= self._status < 500 and self._status not in _UNASKED
         return changed if changed.question is not None and is_about_it else None
 
-    def misfolded(self, failure: UpstreamError) -> Fold | None:
+    def misfolded(self, failure: UpstreamError) -> CompactionResult | None:
         """What compaction made of the prompt, where the upstream may have refused just that.
 
         A prompt that is too long as it was folded is longer as it came.
@@ -228,12 +228,14 @@ class Opening:
         if self._refused is None:
             fold = await folding.folded(self.line.call, self.choice.route)
         else:
-            fold = await folding.left(self.line.call, unfolded(self._refused.mode, "refused"))
-        if fold is NO_FOLD:
+            fold = await folding.left(
+                self.line.call, passthrough_result(self._refused.mode, "refused")
+            )
+        if fold is NO_COMPACTION:
             return
         headers = dict(self.attempt.headers)
-        if fold.told:
-            headers["x-thriftgate-compaction"] = fold.told
+        if fold.header:
+            headers["x-thriftgate-compaction"] = fold.header
         self.attempt = msgspec.structs.replace(self.attempt, fold=fold, headers=headers)
 
     def _tell_skipped(self) -> None:

@@ -20,7 +20,7 @@ from proxy.prefix.explain.reasons import Miss
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.providers.port import Prepared
 from proxy.records.call import Call
-from proxy.records.compaction_result import Fold
+from proxy.records.compaction_result import CompactionResult
 from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import Transport
@@ -136,15 +136,15 @@ class Folding(Protocol):
         """True if it may have to do with the call: the call or its feature asks, or did lately."""
         ...
 
-    async def folded(self, call: Call, route: Route) -> Fold:
+    async def folded(self, call: Call, route: Route) -> CompactionResult:
         """What is sent of the call on this route, or why it goes as it came; never raises."""
         ...
 
-    async def left(self, call: Call, fold: Fold) -> Fold:
+    async def left(self, call: Call, fold: CompactionResult) -> CompactionResult:
         """A call that goes as it came; where the one before it did not, that is said."""
         ...
 
-    def refused(self, call: Call, fold: Fold) -> None:
+    def refused(self, call: Call, fold: CompactionResult) -> None:
         """Note that an upstream refused a call as it was folded, and took it as it came."""
         ...
 

@@ -17,7 +17,7 @@ from proxy.calls.route_choice import (
 )
 from proxy.errors import ProxyError, UpstreamError
 from proxy.prefix.planned import Planned
-from proxy.records.compaction_result import Fold
+from proxy.records.compaction_result import CompactionResult
 
 
 class Course:
@@ -44,7 +44,7 @@ class Course:
         self._number = self._at_once = 0
         self._is_extended = self._is_moved = False
         self.refused: Planned | None = None
-        self.misfolded: Fold | None = None
+        self.misfolded: CompactionResult | None = None
         self.skipped = dict(decision.skipped)
         self._carried: UpstreamError | None = None
         if decision.deadline is not None and not decision.is_trial:

@@ -14,7 +14,12 @@ from proxy.prefix.planned import Planned, Unplanned
 from proxy.prefix.unmodified import compared
 from proxy.providers.kinds import WIRES
 from proxy.records.call import Call
-from proxy.records.compaction_result import NO_FOLD, NOTES, Fold, saved
+from proxy.records.compaction_result import (
+    NO_COMPACTION,
+    NOTES,
+    CompactionResult,
+    compaction_savings,
+)
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.price import STANDARD, Cost, Terms, cost
@@ -41,7 +46,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 0
     notes: tuple[str, ...] = ()
     planned: Planned | Unplanned = Unplanned()
-    fold: Fold = NO_FOLD
+    fold: CompactionResult = NO_COMPACTION
     headers: Mapping[str, str] = {}
     moved: str = ""
     upstream_request_id: str = ""
@@ -221,7 +226,9 @@ def _folded(attempt: Attempt, end: End) -> dict[str, Any]:
         "tokens_before": fold.before,
         "tokens_after": fold.after,
         "reset": fold.reset,
-        "compaction_nanos": saved(fold, counted, tariff, attempt.call.arrived, end.terms),
+        "compaction_nanos": compaction_savings(
+            fold, counted, tariff, attempt.call.arrived, end.terms
+        ),
         "needed": fold.needed,
         "lost": fold.lost,
         "folded_messages": fold.messages,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 import msgspec
 import typer
 
-from compaction.policy import Mode, Policy
+from compaction.policy import CompactionMode, CompactionPolicy
 from proxy.cli.terminal import AsJson, Terminal, grid
 from proxy.records.amounts import quantity
 from proxy.tools.replay.command import named_model
@@ -30,7 +30,7 @@ _LOST: Final = 12
 #: Lost values that are looked for at most.
 _NAMED: Final = 1_000
 #: Modes in which the gateway itself changes what is sent.
-_FOLDING: Final = frozenset({Mode.TRIM, Mode.FACTS, Mode.FACTS_MODEL})
+_FOLDING: Final = frozenset({CompactionMode.TRIM, CompactionMode.FACTS, CompactionMode.FACTS_MODEL})
 
 _File = Annotated[
     Path,
@@ -39,7 +39,7 @@ _File = Annotated[
     ),
 ]
 _Force = Annotated[bool, typer.Option("--force", help="Fold whether it pays or not.")]
-_Mode = Annotated[Mode, typer.Option(help="How far to go; no model is asked here.")]
+_Mode = Annotated[CompactionMode, typer.Option(help="How far to go; no model is asked here.")]
 _Keep = Annotated[int, typer.Option(help="The last turns that stay as they came.", min=1)]
 _Target = Annotated[
     int, typer.Option(help="Tokens to come down to; 0 for as far as facts go.", min=0)
@@ -55,7 +55,7 @@ def compact(commands: typer.Typer, terminal: Terminal, catalog: "Callable[[], Ca
         terminal: Where it speaks.
         catalog: The models whose prices may be asked for.
     """
-    usual = Policy()
+    usual = CompactionPolicy()
 
     @commands.command("compact")
     def compact_command(  # noqa: PLR0913 - a person's options
@@ -71,7 +71,7 @@ def compact(commands: typer.Typer, terminal: Terminal, catalog: "Callable[[], Ca
         """What would be sent of a conversation, the facts in it, and why; nothing is sent."""
         chosen = named_model(catalog(), model)
         text = _read(terminal, file)
-        policy = Policy(
+        policy = CompactionPolicy(
             mode=mode, keep_turns=keep_turns, target=target_tokens, force=force, once=force
         )
         found, came = _tried(terminal, _Asked(_named(file), text, policy, chosen))
@@ -86,7 +86,7 @@ class _Asked(NamedTuple):
 
     name: str
     text: bytes
-    policy: Policy
+    policy: CompactionPolicy
     model: "Model"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from compaction.deciding.gate import FEW_CALLS, PROGRESS
+from compaction.cost_model import FEW_CALLS, MIN_PROGRESS_SHARE
 
 #: With which something is folded at this very call; each other one is about folding more of it.
 FOLDS: Final = frozenset({"pays", "banked", "forced", "window"})
@@ -23,7 +23,7 @@ WHY: Final[Mapping[str, str]] = MappingProxyType(
             "there is nothing to fold beside system text, the last turns and calls without a"
             " result, which stay"
         ),
-        "no_progress": f"a fold would take away less than {100 * PROGRESS:.0f} % of it",
+        "no_progress": f"a fold would take away less than {100 * MIN_PROGRESS_SHARE:.0f} % of it",
         "below_least": "it is too short for a fold to be worth it, or would be too short to cache",
         "below_target": "it is no longer than its target",
         "floor": "what cannot be folded is too long by itself, so a fold would not help",

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from proxy.cli.terminal import Terminal, grid, moment, named
 from proxy.records.amounts import column, money, quantity
-from proxy.records.compaction_settings import Chosen, Setting
+from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.store.sql.compaction_receipts import CompactionTotals
 
 _FIGURES: Final = ("calls", "sent shorter", "tokens saved", "net saved", "notes cost")
@@ -24,7 +24,7 @@ class Compacted(msgspec.Struct, frozen=True):
 
     team: str
     feature: str
-    setting: Setting
+    setting: FeatureSettings
     sums: CompactionTotals | None
 
     @property
@@ -54,7 +54,7 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
         return self.stepped_back / self.features if self.features else None
 
 
-def compacted(chosen: Chosen, sums: Sequence[CompactionTotals]) -> list[Compacted]:
+def compacted(chosen: SettingsSnapshot, sums: Sequence[CompactionTotals]) -> list[Compacted]:
     """The features that there is something to tell of, in order."""
     called = {(each.team, each.feature): each for each in sums}
     back = {place for place, setting in chosen.features.items() if setting.stepped is not None}

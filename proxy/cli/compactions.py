@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from proxy.cli.terminal import AsJson, Days, Terminal, grid, moment, named
 from proxy.records.amounts import column
 
 if TYPE_CHECKING:
-    from proxy.records.compaction_settings import Chosen, Setting
+    from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
     from proxy.settings import Settings
     from proxy.store.sql.compaction_receipts import CompactionTotals
 
@@ -30,7 +30,7 @@ _FIGURES = (
     "lost untreated",
 )
 
-_Row: TypeAlias = "tuple[tuple[str, str], Setting, CompactionTotals | None]"
+_Row: TypeAlias = "tuple[tuple[str, str], FeatureSettings, CompactionTotals | None]"
 
 
 def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer:
@@ -86,7 +86,7 @@ class _Desk:
             table.add_row(
                 names.get(team, team),
                 named(feature),
-                f"{setting.in_force(default)}",
+                f"{setting.effective_mode(default)}",
                 *_figures(each, net),
                 _state(setting, default),
             )
@@ -96,7 +96,7 @@ class _Desk:
         self,
         team: _Team,
         feature: _Feature,
-        mode: Mode,
+        mode: CompactionMode,
         *,
         keep_turns: Annotated[
             int | None, typer.Option(help="Last turns that stay as they came.", min=1)
@@ -137,19 +137,19 @@ class _Desk:
             held = store.compactions.chosen().of(*place)
         if not resumed:
             self._terminal.fail(f"Feature {named(feature)} was not stepped back.")
-        mode = held.in_force(self._settings().compaction)
+        mode = held.effective_mode(self._settings().compaction)
         self._terminal.say(f"Again {_compacted(feature, mode)}.")
 
 
-def _rows(chosen: Chosen, sums: Sequence[CompactionTotals]) -> list[_Row]:
+def _rows(chosen: SettingsSnapshot, sums: Sequence[CompactionTotals]) -> list[_Row]:
     """Each feature that has a setting or calls, in order."""
     called = {(each.team, each.feature): each for each in sums}
     places = sorted({*chosen.features, *called})
     return [(place, chosen.of(*place), called.get(place)) for place in places]
 
 
-def _compacted(feature: str, mode: Mode) -> str:
-    if mode is Mode.OFF:
+def _compacted(feature: str, mode: CompactionMode) -> str:
+    if mode is CompactionMode.OFF:
         return f"feature {named(feature)} is not compacted"
     return f"feature {named(feature)} is compacted in mode {mode}"
 
@@ -170,7 +170,7 @@ def _share(lost: int, needed: int) -> str:
     return f"{lost / needed:.1%}" if needed else "none"
 
 
-def _state(setting: Setting, default: Mode) -> str:
+def _state(setting: FeatureSettings, default: CompactionMode) -> str:
     if setting.stepped is None:
         return "chosen" if setting.mode is not None else "by default"
     before = setting.mode or default

@@ -11,14 +11,14 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from compaction.client_compaction import client_compaction_kind
+from compaction.compact import CompactedChat, ConversationContext, compact
+from compaction.conversation_view import view_conversation
 from compaction.facts.fact import Fact
-from compaction.fold import Around, Folded, fold
-from compaction.guards import own
-from compaction.memory import Memory
-from compaction.policy import Policy
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionPolicy
+from compaction.reading.chat_validation import faults
 from compaction.reading.message import Unfoldable
-from compaction.reading.valid import faults
-from compaction.talk import talk
 from proxy.records.request_fields import replaced
 from proxy.services.compaction.counting import counting, declared
 from proxy.tokens.counter import Counter
@@ -155,12 +155,12 @@ def conversation(raw: bytes) -> Conversation:
 
 def trial(
     said: Conversation,
-    policy: Policy,
+    policy: CompactionPolicy,
     *,
     model: str,
     upstream_model: str,
     gateway: str = "",
-    fold: Callable[..., Folded] = fold,
+    fold: Callable[..., CompactedChat] = compact,
 ) -> Trial:
     """What the gateway would send of it, and what became of the rest.
 
@@ -208,16 +208,20 @@ class _Again:
     """Folds a conversation, and what it began with, as often as that is asked."""
 
     def __init__(
-        self, said: Conversation, policy: Policy, model: str, fold: Callable[..., Folded]
+        self,
+        said: Conversation,
+        policy: CompactionPolicy,
+        model: str,
+        fold: Callable[..., CompactedChat],
     ) -> None:
         self._said = said
         self._policy = policy
         self._fold = fold
-        self._memory = Memory()
+        self._memory = CompactionMemory()
         count = counting(model)
-        self._around = Around(fixed=declared(said.tools, count), count=count)
+        self._around = ConversationContext(fixed=declared(said.tools, count), count=count)
 
-    def folded(self, end: int, *, names_lost: bool = False) -> Folded:
+    def folded(self, end: int, *, names_lost: bool = False) -> CompactedChat:
         """What is sent of the first messages.
 
         Raises:
@@ -235,12 +239,14 @@ class _Again:
         """How long it was at each call; nothing where nobody can say."""
         read = self._memory.readings.messages
         try:
-            said = talk(read(self._said.messages, self._around.count, self._around.scope))
+            said = view_conversation(
+                read(self._said.messages, self._around.count, self._around.scope)
+            )
         except Unfoldable:
             return
-        yield from said.points(0)
+        yield from said.points_after(0)
 
-    def since(self, found: Folded, points: Sequence[int]) -> int | None:
+    def since(self, found: CompactedChat, points: Sequence[int]) -> int | None:
         """The call at which it was folded last; None where it was not."""
         if not found.segments:
             return None
@@ -255,7 +261,7 @@ def _plain(messages: Sequence[bytes]) -> tuple[msgspec.Raw, ...]:
     return tuple(msgspec.Raw(msgspec.json.format(each, indent=-1)) for each in messages)
 
 
-def _parts(found: Folded) -> tuple[dict[str, Any], ...]:
+def _parts(found: CompactedChat) -> tuple[dict[str, Any], ...]:
     """What the facts stand for, part by part."""
     return tuple(
         {
@@ -269,7 +275,7 @@ def _parts(found: Folded) -> tuple[dict[str, Any], ...]:
     )
 
 
-def _beside(said: Conversation, found: Folded) -> bytes:
+def _beside(said: Conversation, found: CompactedChat) -> bytes:
     """The body that is sent, without the facts."""
     texts = [orjson.dumps(each.text) for each in found.segments]
     kept = [raw for raw in found.messages if not any(text in raw for text in texts)]
@@ -281,9 +287,9 @@ def _body(said: Conversation, messages: Sequence[bytes]) -> bytes:
     return replaced(said.body, {"messages": _joined(messages)})
 
 
-def _folded(said: Conversation, again: _Again) -> Folded:
+def _folded(said: Conversation, again: _Again) -> CompactedChat:
     """What is sent; as it came wherever the gateway would leave it alone."""
-    if why := own(said.fields, said.messages):
+    if why := client_compaction_kind(said.fields, said.messages):
         return _as_it_came(said, why)
     try:
         found = again.folded(len(said.messages), names_lost=True)
@@ -296,8 +302,8 @@ def _folded(said: Conversation, again: _Again) -> Folded:
     return found
 
 
-def _as_it_came(said: Conversation, why: str) -> Folded:
-    return Folded(
+def _as_it_came(said: Conversation, why: str) -> CompactedChat:
+    return CompactedChat(
         messages=said.messages, changed=False, reason=why, tokens_before=0, tokens_after=0
     )
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Final
 
-from compaction.deciding.gate import SAFETY
-from compaction.policy import Mode
+from compaction.cost_model import SAFETY_FACTOR
+from compaction.policy import CompactionMode
 from proxy.cli.compaction_reasons import FOLDS, words
 from proxy.cli.dry_run import Trial
 
@@ -60,8 +60,12 @@ def _why(found: Trial) -> str:
         shown = "; ".join(plain(each, _WORDS) for each in found.faults[:_FAULTS])
         more = len(found.faults) - _FAULTS
         return f"it is invalid as it came: {shown}{f'; and {more:,} more' if more > 0 else ''}"
-    if found.mode == Mode.TRIM and found.reason == "nothing_to_fold":
-        return words(Mode.TRIM) if found.changed else "no tool result is shorter said otherwise"
+    if found.mode == CompactionMode.TRIM and found.reason == "nothing_to_fold":
+        return (
+            words(CompactionMode.TRIM)
+            if found.changed
+            else "no tool result is shorter said otherwise"
+        )
     return plain(words(found.reason), 2 * _WORDS)
 
 
@@ -84,10 +88,10 @@ def _paid(found: Trial) -> Iterator[str]:
     if found.reason != "does_not_pay":
         yield f"{a_fold} now would pay itself back in {calls:.1f} calls, this one included."
         return
-    due = ceil(SAFETY * calls)
+    due = ceil(SAFETY_FACTOR * calls)
     yield (
         f"{a_fold} now would pay itself back in {calls:.1f} calls. Nobody knows how many will"
-        f" follow, so it is done once about {due:,} were made, {SAFETY:.0f} times as many;"
+        f" follow, so it is done once about {due:,} were made, {SAFETY_FACTOR:.0f} times as many;"
         f" {_counted(found.calls)}{_owed(found, due)}."
     )
 

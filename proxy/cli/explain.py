@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from proxy.cli.compaction_reasons import FOLDS, UNPLANNED, words
 from proxy.cli.terminal import Terminal, moment, named
 from proxy.prefix.explain.explanations import story
@@ -106,7 +106,7 @@ def _compaction(receipt: Receipt) -> Iterator[str]:
 def _shortened(receipt: Receipt) -> Iterator[str]:
     """How much shorter it was sent, and why no more of it was folded."""
     why, messages = receipt.compaction_why, receipt.folded_messages
-    if receipt.compaction == Mode.TRIM:
+    if receipt.compaction == CompactionMode.TRIM:
         what, more = _TRIMMED, ""
     elif messages == 0:
         what, more = _TRIMMED, f"No message was folded: {words(why)}."
@@ -135,7 +135,7 @@ def _counted(messages: int | None) -> str:
 def _left_alone(receipt: Receipt) -> Iterator[str]:
     before, after = receipt.tokens_before, receipt.tokens_after
     mode, why = receipt.compaction, receipt.compaction_why
-    if (mode, why) == (Mode.NATIVE, _ASKED):
+    if (mode, why) == (CompactionMode.NATIVE, _ASKED):
         yield "Its provider was asked to compact it (mode native)."
         return
     yield f"Compaction (mode {mode}) left it as it came: {words(why)}."

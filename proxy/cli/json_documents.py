@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from dashboards.reports import Part, Period, Spend, Times
 from proxy.cli.compaction_tables import Compacted, Total, total
 from proxy.prefix.explain.explanations import MENDS
 from proxy.prefix.guard import Sample
 from proxy.prefix.layouts.layout import Layout, Move
-from proxy.records.compaction_settings import Setting
+from proxy.records.compaction_settings import FeatureSettings
 from proxy.records.feature_mode import Place, Standing
 from proxy.records.receipt import dollars
 from proxy.store.sql.compaction_receipts import CompactionTotals
@@ -139,9 +139,9 @@ def _compacted(found: Total) -> Document:
 
 def compactions(
     days: int,
-    found: Iterable[tuple[tuple[str, str], Setting, CompactionTotals | None]],
+    found: Iterable[tuple[tuple[str, str], FeatureSettings, CompactionTotals | None]],
     names: Mapping[str, str],
-    default: Mode,
+    default: CompactionMode,
 ) -> Document:
     """What holds for features' compaction, and what came of it in some days."""
     return {
@@ -151,7 +151,7 @@ def compactions(
             _owner(place[0], names)
             | {
                 "feature": place[1],
-                "mode": setting.in_force(default).value,
+                "mode": setting.effective_mode(default).value,
                 "chosen_mode": setting.mode.value if setting.mode is not None else None,
                 "keep_turns": setting.keep_turns,
                 "target_tokens": setting.target,

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.settings import Settings
@@ -43,9 +43,9 @@ def unnoted(settings: Settings, known: Catalog) -> str:
     return f"THRIFTGATE_COMPACTION_MODEL: there is no model {name}; {mend}"
 
 
-def unasked(settings: Settings, mode: Mode) -> list[str]:
+def unasked(settings: Settings, mode: CompactionMode) -> list[str]:
     """That a mode wants notes and nobody takes them, in a sentence; [] where all is well."""
-    if settings.compaction_model or mode is not Mode.FACTS_MODEL:
+    if settings.compaction_model or mode is not CompactionMode.FACTS_MODEL:
         return []
     why = "THRIFTGATE_COMPACTION_MODEL is not set here; where the gateway runs it must be"
     return [f"facts+model is as facts without a model that takes notes: {why}"]

@@ -28,7 +28,7 @@ _TROUBLE: Final = {
 }
 
 
-class Fold(msgspec.Struct, frozen=True, kw_only=True):
+class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
     """What is sent in place of a call, or why it goes as it came.
 
     Attributes:
@@ -71,7 +71,7 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
         return came if self.sent is None else self.sent
 
     @property
-    def told(self) -> str:
+    def header(self) -> str:
         """What a header says of it; "" where compaction had no part in the call."""
         if not self.mode:
             return ""
@@ -99,11 +99,11 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
         return "trimmed" if self.messages == 0 else "folded"
 
 
-NO_FOLD: Final = Fold()
+NO_COMPACTION: Final = CompactionResult()
 """Compaction has no part in the call."""
 
 
-def noting(feature: str) -> str:
+def summary_feature(feature: str) -> str:
     """The feature of the calls that ask a model for notes on a feature's conversations.
 
     It is one of its own, so that what they cost is seen, and may have a budget.
@@ -111,7 +111,7 @@ def noting(feature: str) -> str:
     return feature[: _LABEL - len(_NOTING)] + _NOTING
 
 
-def unfolded(mode: str, why: str) -> Fold:
+def passthrough_result(mode: str, why: str) -> CompactionResult:
     """A call that goes as it came although its feature is compacted; tells where that is trouble.
 
     Args:
@@ -119,11 +119,11 @@ def unfolded(mode: str, why: str) -> Fold:
         why: As a code.
     """
     note = _TROUBLE.get(why)
-    return Fold(mode=mode, why=why, notes=(note,) if note else ())
+    return CompactionResult(mode=mode, why=why, notes=(note,) if note else ())
 
 
-def saved(
-    fold: Fold, usage: Usage | None, tariff: Tariff | None, at: float, terms: Terms
+def compaction_savings(
+    fold: CompactionResult, usage: Usage | None, tariff: Tariff | None, at: float, terms: Terms
 ) -> int | None:
     """What folding saved of a call in 1e-9 US dollars, below 0 where it cost more.
 
@@ -141,16 +141,16 @@ def saved(
     if not fold.is_folded or usage is None or tariff is None:
         return None
     paid = cost(usage, tariff, at, terms)
-    asked = cost(as_it_came(fold, usage), tariff, at, terms)
+    asked = cost(usage_without_compaction(fold, usage), tariff, at, terms)
     if asked is None:  # where reading a cache has no price, there is none
         cold = msgspec.structs.replace(fold, is_warm=False)
-        asked = cost(as_it_came(cold, usage), tariff, at, terms)
+        asked = cost(usage_without_compaction(cold, usage), tariff, at, terms)
     if paid is None or asked is None:
         return None
     return asked.effective_nanos - paid.effective_nanos
 
 
-def as_it_came(fold: Fold, usage: Usage) -> Usage:
+def usage_without_compaction(fold: CompactionResult, usage: Usage) -> Usage:
     """What a call that was folded would have used unfolded.
 
     Tokens are scaled to what the provider counted.
@@ -163,11 +163,11 @@ def as_it_came(fold: Fold, usage: Usage) -> Usage:
         )
     # Nothing read of a short prompt is no sign that nothing would have been of a longer one.
     is_read = usage.cache_read or (fold.is_warm and usage.prompt_tokens < _LEAST)
-    bucket = "cache_read" if is_read else _cold(usage)
+    bucket = "cache_read" if is_read else _uncached_bucket(usage)
     return msgspec.structs.replace(usage, **{bucket: getattr(usage, bucket) + more})
 
 
-def _cold(usage: Usage) -> str:
+def _uncached_bucket(usage: Usage) -> str:
     """Where tokens are billed that a cache does not know, by where this call's were."""
     written = max(_WRITTEN, key=lambda name: int(getattr(usage, name)))
     return written if getattr(usage, written) else "input"

@@ -5,10 +5,10 @@ from typing import Final
 
 import msgspec
 
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 
 
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
+class FeatureSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for a feature; times are in seconds since the epoch.
 
     Attributes:
@@ -23,17 +23,17 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         changed_at: When.
     """
 
-    mode: Mode | None = None
+    mode: CompactionMode | None = None
     keep_turns: int | None = None
     target: int | None = None
-    stepped: Mode | None = None
+    stepped: CompactionMode | None = None
     why: str = ""
     stepped_at: float = 0.0
     measured_from: float = 0.0
     changed_by: str = ""
     changed_at: float = 0.0
 
-    def in_force(self, default: Mode) -> Mode:
+    def effective_mode(self, default: CompactionMode) -> CompactionMode:
         """How far it goes now.
 
         Args:
@@ -42,10 +42,10 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         return self.stepped or self.mode or default
 
 
-_NOTHING: Final = Setting()
+_NOTHING: Final = FeatureSettings()
 
 
-class Usual(msgspec.Struct, frozen=True, kw_only=True):
+class CompactionDefaults(msgspec.Struct, frozen=True, kw_only=True):
     """What holds where nobody chose.
 
     Attributes:
@@ -54,12 +54,12 @@ class Usual(msgspec.Struct, frozen=True, kw_only=True):
         safety: How often over a fold has to be paid back; 0 for the usual.
     """
 
-    mode: Mode = Mode.OFF
+    mode: CompactionMode = CompactionMode.OFF
     share: float = 0.05
     safety: float = 0.0
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class SettingsSnapshot(msgspec.Struct, frozen=True):
     """What holds everywhere, at one moment.
 
     Attributes:
@@ -69,9 +69,9 @@ class Chosen(msgspec.Struct, frozen=True):
     """
 
     changes: int = -1
-    features: Mapping[tuple[str, str], Setting] = {}
-    unlisted: Setting = _NOTHING
+    features: Mapping[tuple[str, str], FeatureSettings] = {}
+    unlisted: FeatureSettings = _NOTHING
 
-    def of(self, team: str, feature: str) -> Setting:
+    def of(self, team: str, feature: str) -> FeatureSettings:
         """What holds for a feature."""
         return self.features.get((team, feature), self.unlisted)

@@ -18,8 +18,8 @@ from typing import ParamSpec, Self, TypeVar
 
 from sqlalchemy import Engine, select, text
 
-from compaction.policy import Mode as Compaction
-from proxy.records.compaction_settings import Chosen, Setting
+from compaction.policy import CompactionMode as Compaction
+from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.records.feature_mode import Mode, Standings
 from proxy.records.receipt import Receipt
 from proxy.settings import Settings
@@ -145,7 +145,7 @@ class Store:
         store._gate = gate
         store.keyring.restore(known.by_hash(), known.teams)
         store.board.standings = Standings(mode=Mode.OFF)
-        store.foldboard.chosen = Chosen(unlisted=Setting(mode=Compaction.OFF))
+        store.foldboard.chosen = SettingsSnapshot(unlisted=FeatureSettings(mode=Compaction.OFF))
         store.journal.start()
         store.drain.start()
         return store

@@ -14,7 +14,7 @@ import msgspec
 import orjson
 
 from compaction.reading.message import Count
-from compaction.reading.weight import MESSAGE
+from compaction.reading.message_tokens import MESSAGE
 from proxy.tokens.declared import declaration
 from proxy.tokens.vocabulary import Tokenizer, Vocabulary, vocabulary
 from proxy.tokens.weight import PRIMING, weight

@@ -6,7 +6,7 @@ from typing import Any, Final
 import orjson
 
 from compaction.reading.message import Count
-from compaction.reading.weight import FILE, FILES, IMAGES, image, named
+from compaction.reading.message_tokens import FILE, FILES, IMAGES, image, named
 
 #: What opens the answer. Source: OpenAI Cookbook, "How to count tokens with tiktoken", 2026-11.
 PRIMING: Final = 3

@@ -8,7 +8,7 @@ always: At every call all but the last three turns is folded anew.
 window: Folded when the prompt passes 80 % of a window, all but the last three turns, as agents'
     own compaction does; *+ model* with what a small model takes to read it and to write as much.
 
-Every call goes through ``compaction.fold``, as the gateway calls it, then through the gateway's
+Every call goes through ``compaction.compact``, as the gateway calls it, then through the gateway's
 model of the route's cache at its recorded time, and is priced by the catalog. Where a cache takes
 marks they stand behind the system text, behind the segments, and at the end of this prompt and the
 one before. Caches are shown o200k's tokens, of long conversations one for eight. Answers are the
@@ -28,12 +28,12 @@ from typing import Final
 
 import orjson
 
-from compaction.deciding import gate
-from compaction.fold import Around, Folded, fold
-from compaction.memory import Memory
-from compaction.policy import Mode, Policy
+from compaction import cost_model
+from compaction.compact import CompactedChat, ConversationContext, compact
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionMode, CompactionPolicy
+from compaction.reading.chat_validation import faults
 from compaction.reading.message import Unfoldable
-from compaction.reading.valid import faults
 from proxy.caches.port import Block, CachedPrompt
 from proxy.caches.regimes import cache
 from proxy.tokens.vocabulary import Tokenizer
@@ -57,7 +57,7 @@ NOW: Final = datetime(2026, 11, 22, tzinfo=UTC)
 _WINDOWS: Final = {"200k": 160_000, "64k": 51_200}  # 80 % of each
 _ASKED: Final = " + model"
 #: The gateway's own ways, which hang on prices.
-_PRICED: Final = {"trim": Mode.TRIM, "ours": Mode.FACTS}
+_PRICED: Final = {"trim": CompactionMode.TRIM, "ours": CompactionMode.FACTS}
 #: Around a message.
 _FRAME: Final = 4
 
@@ -109,9 +109,9 @@ def never(talk: Talk) -> Iterator[Sent]:
     return (Sent(messages=talk.raws[: ask.end]) for ask in talk.asks)
 
 
-def by(policy: Policy, talk: Talk) -> Iterator[Sent]:
+def by(policy: CompactionPolicy, talk: Talk) -> Iterator[Sent]:
     """Each call as the gateway sends it under a policy."""
-    memory, fixed = Memory(), len(talk.tools) // 4
+    memory, fixed = CompactionMemory(), len(talk.tools) // 4
     for ask in talk.asks:
         raws = talk.raws[: ask.end]
         made = _made(raws, policy, memory, fixed)
@@ -120,13 +120,13 @@ def by(policy: Policy, talk: Talk) -> Iterator[Sent]:
 
 def at_window(most: int, ids: Ids, talk: Talk) -> Iterator[Sent]:
     """Each call, folded whenever what would be sent passes so many tokens."""
-    policy, fixed = Policy(force=True, once=True), ids.count([talk.tools])
+    policy, fixed = CompactionPolicy(force=True, once=True), ids.count([talk.tools])
     base, known, segments = list[bytes](), 0, 0
     for ask in talk.asks:
         raws = talk.raws[: ask.end]
         messages = [*base, *raws[known:]]
         came = fixed + ids.count(messages)
-        made = _made(raws, policy, Memory(), fixed) if came > most else None
+        made = _made(raws, policy, CompactionMemory(), fixed) if came > most else None
         if made is None or ids.count(made.messages) > most:
             yield Sent(messages=messages, segments=segments)
             continue
@@ -135,17 +135,19 @@ def at_window(most: int, ids: Ids, talk: Talk) -> Iterator[Sent]:
         yield Sent(messages=base, segments=segments, reset=True, asked=(came, wrote))
 
 
-def _made(raws: Sequence[bytes], policy: Policy, memory: Memory, fixed: int) -> Folded | None:
+def _made(
+    raws: Sequence[bytes], policy: CompactionPolicy, memory: CompactionMemory, fixed: int
+) -> CompactedChat | None:
     """What is sent in place of the messages; None where they go as they came."""
     try:
-        made = fold(raws, policy, memory=memory, around=Around(fixed=fixed))
+        made = compact(raws, policy, memory=memory, around=ConversationContext(fixed=fixed))
     except Unfoldable:
         return None
     longer = made.tokens_after > made.tokens_before
     return None if not made.changed or longer or faults(made.messages, raws) else made
 
 
-def _sent(made: Folded) -> Sent:
+def _sent(made: CompactedChat) -> Sent:
     told = {b'{"role":"user","content":' + orjson.dumps(s.text) + b"}" for s in made.segments}
     last = max((at + 1 for at, raw in enumerate(made.messages) if raw in told), default=0)
     return Sent(messages=made.messages, segments=last, reset=made.reset)
@@ -244,7 +246,7 @@ class Bench:
         windows = {size: partial(at_window, most, self.ids) for size, most in _WINDOWS.items()}
         return {
             "never": never,
-            "always": partial(by, Policy(force=True, once=True)),
+            "always": partial(by, CompactionPolicy(force=True, once=True)),
             **windows,
         }
 
@@ -256,9 +258,9 @@ def _alike(one: Sequence[Sent], other: Sequence[Sent]) -> bool:
     )
 
 
-def ours(here: Way, mode: Mode = Mode.FACTS) -> Policy:
+def ours(here: Way, mode: CompactionMode = CompactionMode.FACTS) -> CompactionPolicy:
     """The gateway's own policy on a route."""
-    return Policy(mode=mode, prices=here.prices, window=here.route.window or 0)
+    return CompactionPolicy(mode=mode, prices=here.prices, window=here.route.window or 0)
 
 
 NAMES: Final = ("never", "trim", "ours", "always", "200k", "64k", f"64k{_ASKED}")
@@ -269,7 +271,7 @@ def main() -> None:
     told = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     told.add_argument("sets", nargs="*", default=tuple(TALKS))
     told.add_argument("--model", nargs="*", default=ROUTES)
-    told.add_argument("--safety", nargs="*", type=float, default=(gate.SAFETY,))
+    told.add_argument("--safety", nargs="*", type=float, default=(cost_model.SAFETY_FACTOR,))
     told.add_argument("--only", nargs="*", default=NAMES)
     given = told.parse_args()
     if unknown := set(given.sets) - set(TALKS):
@@ -280,7 +282,7 @@ def main() -> None:
     for name in given.sets:
         talks, bench = list(TALKS[name]()), Bench()
         for route, safety in product(given.model, given.safety):
-            gate.SAFETY = safety  # type: ignore[misc]
+            cost_model.SAFETY_FACTOR = safety  # type: ignore[misc]
             found = bench.row(talks, way(route, NOW), given.only)
             print(f"| {name} | {route} | {safety:g} | {_line(found, given.only)} |", flush=True)
 

@@ -33,9 +33,9 @@ from typing import Final
 
 import orjson
 
-from compaction.fold import Around, Folded, fold
-from compaction.memory import Memory
-from compaction.policy import Policy
+from compaction.compact import CompactedChat, ConversationContext, compact
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionPolicy
 from tests.bench.compaction_metrics import Cut, Tokens, at_risk, holds, plain
 from tests.bench.compaction_ours import ends, raws
 from tests.bench.compaction_sets import dialogues, joined
@@ -76,7 +76,7 @@ class Outcome:
         lost: Values that do not stand any more.
     """
 
-    made: Folded
+    made: CompactedChat
     before: int
     floor: int
     after: int
@@ -123,8 +123,14 @@ def outcome(case: Case, target: int, count: Count) -> Outcome:
     """What becomes of a case that has to come under so many tokens."""
     said = case.dialogue.messages
     sent = raws(said[: case.now])
-    policy = Policy(force=True, once=True, target=target)
-    made = fold(sent, policy, memory=Memory(), around=Around(count=count), names_lost=True)
+    policy = CompactionPolicy(force=True, once=True, target=target)
+    made = compact(
+        sent,
+        policy,
+        memory=CompactionMemory(),
+        around=ConversationContext(count=count),
+        names_lost=True,
+    )
     end = ends(made)
     whole = [words(orjson.loads(raw)) for raw in made.messages]
     text = plain("\n".join(whole))

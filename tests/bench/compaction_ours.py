@@ -5,16 +5,16 @@ from functools import lru_cache
 
 import orjson
 
-from compaction.facts.ladder import segment
+from compaction.compact import CompactedChat, ConversationContext, compact
+from compaction.facts.detail_levels import segment
 from compaction.facts.region import Region
 from compaction.facts.segment import Rung
-from compaction.fold import Around, Folded, fold
-from compaction.memory import Memory
-from compaction.policy import Mode, Policy
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import Message as Read
 from compaction.reading.message import Unfoldable
-from compaction.reading.readings import Readings
-from compaction.reading.turn import Unit, units
+from compaction.reading.parsed_messages import Readings
+from compaction.reading.turns import Unit, units
 from tests.bench.compaction_metrics import Cut, Method
 from tests.fakes.dialogue import Message, words
 
@@ -49,15 +49,15 @@ def on_rung(rung: Rung, count: Count) -> Method:
     return lines
 
 
-def folds(policy: Policy, count: Count) -> Method:
+def folds(policy: CompactionPolicy, count: Count) -> Method:
     """What ``fold`` sends where the part stood; a tail that is said shorter counts with it."""
-    memory = Memory()
+    memory = CompactionMemory()
 
     def lines(cut: Cut) -> Sequence[str]:
         now = cut.calls[0]
         them = raws(cut.dialogue.messages[:now])
         try:
-            made = fold(them, policy, memory=memory, around=Around(count=count))
+            made = compact(them, policy, memory=memory, around=ConversationContext(count=count))
         except Unfoldable:
             return [words(message) for message in cut.part]
         end = max(cut.end, ends(made))
@@ -70,7 +70,7 @@ def folds(policy: Policy, count: Count) -> Method:
     return lines
 
 
-def ends(made: Folded) -> int:
+def ends(made: CompactedChat) -> int:
     """Where the last segment ends; 0 for none."""
     return made.segments[-1].end if made.segments else 0
 
@@ -81,7 +81,7 @@ def ours(count: Count, keep: int) -> Mapping[str, Method]:
         "facts": on_rung(Rung.FACTS, count),
         "pruned": on_rung(Rung.PRUNED, count),
         "values": on_rung(Rung.VALUES, count),
-        "trim": folds(Policy(mode=Mode.TRIM), count),
-        "fold": folds(Policy(force=True, once=True, keep_turns=keep), count),
-        "fold as it grows": folds(Policy(force=True, keep_turns=keep), count),
+        "trim": folds(CompactionPolicy(mode=CompactionMode.TRIM), count),
+        "fold": folds(CompactionPolicy(force=True, once=True, keep_turns=keep), count),
+        "fold as it grows": folds(CompactionPolicy(force=True, keep_turns=keep), count),
     }

@@ -4,7 +4,7 @@
 never: Sent as it came.
 always: Whatever lies behind the last three steps is folded, at every call.
 window: Folded at 80 % of a window of 200,000 tokens, as agents' own compaction does.
-gate: As ``compaction.deciding.gate`` decides, from the prefix alone.
+gate: As ``compaction.cost_model`` decides, from the prefix alone.
 
 Each call is served by the gateway's model of the route's cache, at its recorded time, and priced by
 the catalog. What is put in place of a part is a share of it, by what the set is of; a session of
@@ -27,8 +27,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from compaction.deciding import gate
-from compaction.policy import Policy, Prices
+from compaction import cost_model
+from compaction.policy import CompactionPolicy, RelativePrices
 from proxy.caches.port import Block, CachedPrompt, Served, Ttl
 from proxy.caches.regimes import cache
 from proxy.calls.route_target import way as planned
@@ -106,13 +106,13 @@ class State:
             place = self.session.fixed + (most - self.session.fixed) // _MESSAGE * _MESSAGE
         return max(place, self.cut)
 
-    def standing(self, call: Call) -> gate.Standing:
+    def standing(self, call: Call) -> cost_model.CostInputs:
         """How the session stands, as the gate is told."""
         cut = self.next_cut(call)
         first = self.session.calls[0].prompt
         region = cut - self.cut
         since = self.calls - self.last
-        return gate.Standing(
+        return cost_model.CostInputs(
             calls=self.calls,
             since=since,
             fixed=self.session.fixed,
@@ -152,17 +152,17 @@ class State:
         yield from (pair for pair in pairwise(edges) if pair[0] < pair[1])
 
 
-def policies(prices: Prices) -> Mapping[str, Folds]:
+def policies(prices: RelativePrices) -> Mapping[str, Folds]:
     """Each policy, told when it folds; the gate knows no window: want of room has no price."""
-    policy = Policy(prices=prices)
+    policy = CompactionPolicy(prices=prices)
 
     def gated(state: State, call: Call) -> bool:
         at = state.standing(call)
-        folds = gate.verdict(policy, at).folds
-        state.bank -= gate.cost(prices, at) if folds else 0.0
+        folds = cost_model.decide_compaction(policy, at).folds
+        state.bank -= cost_model.rewrite_cost(prices, at) if folds else 0.0
         known = state.session.calls[state.calls - 2].trimmed if state.calls > 1 else 0
         shorter = state.shorter + (at.gain if folds else 0)
-        state.bank += gate.earned(prices, shorter + known, call.trimmed - known)
+        state.bank += cost_model.call_savings(prices, shorter + known, call.trimmed - known)
         return folds
 
     return {
@@ -195,7 +195,7 @@ class Way:
     route: Route
     tariff: Tariff
     at: float
-    prices: Prices
+    prices: RelativePrices
     ttl: Ttl | None
 
 
@@ -358,7 +358,7 @@ def _safeties(sessions: Sequence[Session], ways: Sequence[Way], values: Sequence
     }
     print("| safety | half | saved | folded | dearer | dearest |\n|--:|---|--:|--:|--:|--:|")
     for value in values:
-        gate.SAFETY = value  # type: ignore[misc]
+        cost_model.SAFETY_FACTOR = value  # type: ignore[misc]
         told = {
             (here.route.name, each): play(each, here, policies(here.prices)["gate"])
             for here in ways

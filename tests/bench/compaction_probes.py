@@ -27,19 +27,19 @@ from typing import Any, Final
 
 import orjson
 
+from compaction.compact import CompactedChat, ConversationContext, compact
+from compaction.facts.detail_levels import segment
 from compaction.facts.fact import Kind
-from compaction.facts.fitted import SHORT
-from compaction.facts.ladder import segment
 from compaction.facts.region import Region
 from compaction.facts.rules import MOST, directs
 from compaction.facts.segment import Rung, Segment
 from compaction.facts.sentences import sentences
-from compaction.fold import Around, Folded, fold
-from compaction.memory import Memory
-from compaction.policy import Policy, Prices
+from compaction.facts.size_fitting import SHORT
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionPolicy, RelativePrices
 from compaction.reading.message import Unfoldable
-from compaction.reading.readings import Readings
-from compaction.reading.turn import units
+from compaction.reading.parsed_messages import Readings
+from compaction.reading.turns import units
 from tests.bench.compaction_metrics import Cut, Tokens, at_risk, holds, plain
 from tests.bench.compaction_ours import raws
 from tests.bench.compaction_sets import SETS, chained, dialogues
@@ -47,11 +47,11 @@ from tests.fakes.dialogue import Dialogue, words
 
 Count = Callable[[str], int]
 #: Forced at every call; as it pays with a cache; and without one.
-POLICIES: Final[Mapping[str, Policy]] = {
-    "forced": Policy(force=True, keep_turns=1),
-    "to 3,000": Policy(force=True, target=3_000),
-    "cached": Policy(prices=Prices(read=0.1, write=1.25, output=5.0)),
-    "uncached": Policy(),
+POLICIES: Final[Mapping[str, CompactionPolicy]] = {
+    "forced": CompactionPolicy(force=True, keep_turns=1),
+    "to 3,000": CompactionPolicy(force=True, target=3_000),
+    "cached": CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25, output=5.0)),
+    "uncached": CompactionPolicy(),
 }
 #: How many dialogues of a set make one.
 CHAINS: Final[Mapping[str, int]] = {"tau": 4, "sgd": 8, "agentdojo": 6}
@@ -76,13 +76,13 @@ class Call:
     """
 
     now: int
-    made: Folded | None
+    made: CompactedChat | None
     sent: tuple[bytes, ...]
 
 
-def calls(dialogue: Dialogue, policy: Policy, count: Count) -> Iterator[Call]:
+def calls(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Iterator[Call]:
     """The dialogue's calls as they are sent, one after the other, with one memory."""
-    memory = Memory()
+    memory = CompactionMemory()
     them = raws(dialogue.messages)
     for at, said in enumerate(dialogue.messages):
         if said["role"] == "assistant" and at and dialogue.messages[at - 1]["role"] != "assistant":
@@ -90,15 +90,17 @@ def calls(dialogue: Dialogue, policy: Policy, count: Count) -> Iterator[Call]:
             yield Call(at, made, made.messages if made else tuple(them[:at]))
 
 
-def folded(them: Sequence[bytes], policy: Policy, memory: Memory, count: Count) -> Folded | None:
+def folded(
+    them: Sequence[bytes], policy: CompactionPolicy, memory: CompactionMemory, count: Count
+) -> CompactedChat | None:
     """What is sent; None where it goes as it came."""
     try:
-        return fold(them, policy, memory=memory, around=Around(count=count))
+        return compact(them, policy, memory=memory, around=ConversationContext(count=count))
     except Unfoldable:
         return None
 
 
-def breaches(dialogue: Dialogue, policy: Policy, count: Count) -> Counter[str]:
+def breaches(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Counter[str]:
     """How often each probe fails on a dialogue, and how many calls there were."""
     found = Counter[str]()
     before: Call | None = None
@@ -181,10 +183,10 @@ def _is_said(text: str, said: str) -> bool:
     return all(piece.strip(' "') in said for piece in _CUT.sub("…", text).split("…"))
 
 
-def same_again(dialogue: Dialogue, call: Call, policy: Policy, count: Count) -> bool:
+def same_again(dialogue: Dialogue, call: Call, policy: CompactionPolicy, count: Count) -> bool:
     """True if a memory that knows nothing, and one that knows it all, give the same bytes."""
     them = raws(dialogue.messages[: call.now])
-    memory = Memory()
+    memory = CompactionMemory()
     fresh = folded(them, policy, memory, count)
     again = folded(them, policy, memory, count)
     sent = [each.messages if each else tuple(them) for each in (fresh, again)]

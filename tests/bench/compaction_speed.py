@@ -17,9 +17,9 @@ from typing import Final
 
 import orjson
 
-from compaction.fold import fold
-from compaction.memory import Memory
-from compaction.policy import Mode, Policy, Prices
+from compaction.compact import compact
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 from tests.bench.compaction_ours import raws
 from tests.bench.compaction_sets import dialogues, joined
 
@@ -27,9 +27,9 @@ _SIZE: Final = 300_000
 #: Calls at the end of a history that are timed one after the other.
 _NEWEST: Final = 40
 POLICIES: Final = {
-    "trim": Policy(mode=Mode.TRIM),
-    "facts, cached": Policy(prices=Prices(read=0.1, write=1.25, output=5.0)),
-    "facts, forced to 3,000": Policy(force=True, target=3_000),
+    "trim": CompactionPolicy(mode=CompactionMode.TRIM),
+    "facts, cached": CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25, output=5.0)),
+    "facts, forced to 3,000": CompactionPolicy(force=True, target=3_000),
 }
 
 
@@ -39,19 +39,19 @@ def histories() -> Iterator[tuple[str, list[bytes]]]:
     yield "orders", _cut(raws(joined(dialogues("tau")[:120]).messages))
 
 
-def first_sight(them: Sequence[bytes], policy: Policy) -> float:
+def first_sight(them: Sequence[bytes], policy: CompactionPolicy) -> float:
     """Seconds to fold a history that nothing is known of."""
-    return _timed(lambda: fold(them, policy, memory=Memory()))
+    return _timed(lambda: compact(them, policy, memory=CompactionMemory()))
 
 
-def last_new(them: Sequence[bytes], policy: Policy) -> list[float]:
+def last_new(them: Sequence[bytes], policy: CompactionPolicy) -> list[float]:
     """Seconds for each of the last calls, one after the other."""
-    memory = Memory()
+    memory = CompactionMemory()
     asking = [at for at in range(1, len(them)) if _answers(them[at]) and not _answers(them[at - 1])]
     first, *newest = asking[-_NEWEST - 1 :]
-    fold(them[:first], policy, memory=memory)
+    compact(them[:first], policy, memory=memory)
     return [
-        _timed(lambda at=at: fold(them[:at], policy, memory=memory))  # type: ignore[misc]
+        _timed(lambda at=at: compact(them[:at], policy, memory=memory))  # type: ignore[misc]
         for at in newest
     ]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from compaction.facts.segment import Rung
-from compaction.policy import Policy
+from compaction.policy import CompactionPolicy
 from tests.bench.compaction_baselines import baselines, ranks
 from tests.bench.compaction_metrics import (
     SAID,
@@ -79,7 +79,7 @@ def test_a_shell_keeps_paths_and_names_in_a_quarter_of_the_tokens():
 
 
 def test_the_whole_fold_keeps_what_the_ladder_keeps():
-    score = weighed(ORDERS, folds(Policy(force=True), COUNT))
+    score = weighed(ORDERS, folds(CompactionPolicy(force=True), COUNT))
 
     assert score.recall() >= 99.0, score.lost
     assert score.binding() >= 98.0, score.parted
@@ -112,7 +112,7 @@ def test_ten_folds_in_a_row_keep_what_one_keeps(dialogue):
 
 
 def test_what_a_tool_orders_is_on_no_line_of_a_user():
-    *_, last = calls(DESK, Policy(force=True), COUNT)
+    *_, last = calls(DESK, CompactionPolicy(force=True), COUNT)
 
     assert last.made is not None
     (first, *_) = last.made.segments
@@ -123,7 +123,7 @@ def test_what_a_tool_orders_is_on_no_line_of_a_user():
 
 
 def test_a_fact_in_a_users_name_that_no_user_said_is_found():
-    *_, last = calls(DESK, Policy(force=True), COUNT)
+    *_, last = calls(DESK, CompactionPolicy(force=True), COUNT)
     others = Dialogue(name="", messages=[user(ORDER)], needs={}, results=frozenset())
 
     assert last.made is not None
@@ -131,7 +131,7 @@ def test_a_fact_in_a_users_name_that_no_user_said_is_found():
 
 
 def test_a_shells_rule_stays():
-    *_, last = calls(SHELL, Policy(force=True), COUNT)
+    *_, last = calls(SHELL, CompactionPolicy(force=True), COUNT)
 
     assert SHELL_RULE in "\n".join(raw.decode() for raw in last.sent)
 

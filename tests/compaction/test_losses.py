@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.fold import fold
-from compaction.memory import Memory
-from compaction.policy import Policy
+from compaction.compact import compact
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionPolicy
 from compaction.value_tokens import find_name
 from tests.fakes.talks import asked, assistant, system, user
 
-_POLICY = Policy(force=True, once=True, keep_turns=1)
+_POLICY = CompactionPolicy(force=True, once=True, keep_turns=1)
 _CODE = "\n".join(f"{n}: def made_{n}_here(): return 0x{n:04}F" for n in range(400))
 
 
@@ -24,7 +24,7 @@ def read() -> list[bytes]:
 
 
 def test_what_is_no_longer_sent_is_named():
-    found = fold([*read(), user("Now?")], _POLICY, memory=Memory(), names_lost=True)
+    found = compact([*read(), user("Now?")], _POLICY, memory=CompactionMemory(), names_lost=True)
 
     sent = "\n".join(fact.text for segment in found.segments for fact in segment.facts)
     assert found.lost
@@ -37,23 +37,25 @@ def test_numbers_of_turns_and_of_what_is_gone_keep_no_amount():
     for at, amount in enumerate((2, 3, 3)):
         raws += asked("transfer_money", {"to": "Bo", "amount": amount}, "done", f"c{at}")
     raws += [assistant("Paid."), user("Thanks"), assistant("Well."), user("Bye")]
-    policy = Policy(force=True, once=True, keep_turns=1, target=1)
+    policy = CompactionPolicy(force=True, once=True, keep_turns=1, target=1)
 
-    assert fold(raws, policy, memory=Memory(), names_lost=True).lost == ("2", "3")
+    assert compact(raws, policy, memory=CompactionMemory(), names_lost=True).lost == ("2", "3")
 
 
 def test_nothing_is_lost_where_nothing_was_folded():
-    assert not fold([user("Now?")], _POLICY, memory=Memory(), names_lost=True).lost
+    assert not compact([user("Now?")], _POLICY, memory=CompactionMemory(), names_lost=True).lost
 
 
 def seen(raws: list[bytes]) -> tuple[int, int] | None:
-    policy = Policy(force=True, keep_turns=1, least=200)
-    found = fold(raws, policy, memory=Memory()).evidence
+    policy = CompactionPolicy(force=True, keep_turns=1, least=200)
+    found = compact(raws, policy, memory=CompactionMemory()).evidence
     return None if found is None else (found.needed, found.lost)
 
 
 def test_a_call_that_needs_what_was_folded_is_counted():
-    gone = fold([*read(), user("Now?")], _POLICY, memory=Memory(), names_lost=True).lost
+    gone = compact(
+        [*read(), user("Now?")], _POLICY, memory=CompactionMemory(), names_lost=True
+    ).lost
     name = next(each for each in gone if each.startswith("made_"))
     raws = [*read(), user("Now?")]
 
@@ -167,9 +169,9 @@ def sent_texts(messages: tuple[bytes, ...]) -> list[str]:
 def test_what_is_said_to_be_lost_equals_an_independent_scan(said, target):
     raws = [system("s"), *(raw for at, turn in enumerate(said) for raw in spoken(at, turn))]
     raws += [user("thanks"), assistant("well"), user("bye")]
-    policy = Policy(force=True, once=True, keep_turns=1, target=target)
+    policy = CompactionPolicy(force=True, once=True, keep_turns=1, target=target)
 
-    found = fold(raws, policy, memory=Memory(), names_lost=True)
+    found = compact(raws, policy, memory=CompactionMemory(), names_lost=True)
 
     folded = {each for _, held, _ in said for each in held} if found.segments else set()
     texts = sent_texts(found.messages)
@@ -186,10 +188,10 @@ def test_what_is_lost_is_named_in_every_script(words):
     told = f"It is {words} " + "and there is more to say of it, as ever, " * 12
     raws = [user("Hi"), assistant(told), user("unit 30005?"), assistant("Yes."), user("So?")]
 
-    found = fold(
+    found = compact(
         raws,
-        Policy(force=True, once=True, keep_turns=1, target=1),
-        memory=Memory(),
+        CompactionPolicy(force=True, once=True, keep_turns=1, target=1),
+        memory=CompactionMemory(),
         names_lost=True,
     )
 

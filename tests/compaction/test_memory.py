@@ -1,14 +1,18 @@
-from compaction.memory import Memory
-from compaction.tail import Said, Tail
-from compaction.walk import State
+from compaction.memory import CompactionMemory
+from compaction.planner import CompactionState
+from compaction.verbatim_suffix import ReplacedMessage, VerbatimSuffix
 
 
-def state(size: int = 0) -> State:
-    return State(tail=Tail(start=0, end=1, said={0: Said(b"x" * size, 1)} if size else {}))
+def state(size: int = 0) -> CompactionState:
+    return CompactionState(
+        tail=VerbatimSuffix(
+            start=0, end=1, said={0: ReplacedMessage(b"x" * size, 1)} if size else {}
+        )
+    )
 
 
 def test_what_is_kept_is_found():
-    memory = Memory()
+    memory = CompactionMemory()
     memory.keep(b"a", state())
 
     assert memory.find(b"a") == state()
@@ -16,7 +20,7 @@ def test_what_is_kept_is_found():
 
 
 def test_what_was_not_asked_for_the_longest_is_forgotten_first():
-    memory = Memory(talks=2)
+    memory = CompactionMemory(talks=2)
     for name in (b"a", b"b"):
         memory.keep(name, state())
     memory.find(b"a")
@@ -27,7 +31,7 @@ def test_what_was_not_asked_for_the_longest_is_forgotten_first():
 
 
 def test_bytes_are_bounded_too():
-    memory = Memory(most=4_000)
+    memory = CompactionMemory(most=4_000)
     memory.keep(b"a", state(2_000))
     memory.keep(b"a", state(1_000))
     memory.keep(b"b", state(1_000))

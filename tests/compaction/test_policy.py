@@ -1,20 +1,28 @@
 import msgspec
 
-from compaction.policy import Mode, Policy, Prices
+from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 
 
 def test_modes_are_said_as_people_write_them():
-    assert [mode.value for mode in Mode] == ["off", "trim", "facts", "facts+model", "native"]
+    assert [mode.value for mode in CompactionMode] == [
+        "off",
+        "trim",
+        "facts",
+        "facts+model",
+        "native",
+    ]
 
 
 def test_equal_policies_are_written_alike():
-    one, other = (Policy(prices=Prices(read=0.1, write=1.25), window=1000) for _ in range(2))
+    one, other = (
+        CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), window=1000) for _ in range(2)
+    )
 
     assert one == other
     assert msgspec.msgpack.encode(one) == msgspec.msgpack.encode(other)
 
 
 def test_a_cache_of_coarse_steps_waits_for_one_of_them_to_be_saved():
-    assert Prices(block=2_048).spares == 2_048
-    assert Prices(block=128).spares == 0
-    assert Prices(block=0, least=4_096).spares == 0
+    assert RelativePrices(block=2_048).spares == 2_048
+    assert RelativePrices(block=128).spares == 0
+    assert RelativePrices(block=0, least=4_096).spares == 0

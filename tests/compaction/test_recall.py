@@ -1,31 +1,31 @@
 import orjson
 import pytest
 
+from compaction.conversation_view import ConversationView, view_conversation
 from compaction.reading.message import Unfoldable
-from compaction.reading.readings import Readings
-from compaction.reading.size import estimate
-from compaction.recall import appended, names, sources
-from compaction.talk import Talk, talk
+from compaction.reading.parsed_messages import Readings
+from compaction.reading.token_estimate import estimate
+from compaction.recall import append_text, quote_sources, recallable_names
 from tests.fakes.talks import asked, assistant, system, user
 
 _ORDER = {"id": "ORD-7788", "colour": "blue", "owner": "li_wei_4411"}
 
 
-def heard(raws: list[bytes]) -> Talk:
-    return talk(Readings().messages(raws, estimate))
+def heard(raws: list[bytes]) -> ConversationView:
+    return view_conversation(Readings().messages(raws, estimate))
 
 
 def found(raws: list[bytes], *missing: str) -> str:
     said = heard(raws)
-    return sources(said, missing or ("ORD-7788",), len(said.messages))
+    return quote_sources(said, missing or ("ORD-7788",), len(said.messages))
 
 
 def test_names_are_what_identifies_and_only_so_many():
     said = heard([user("Is ORD-7788 or li_wei_4411 of the blue ones?")])
 
-    assert names(said.messages[0], 8) == ("ORD-7788", "li_wei_4411")
-    assert names(said.messages[0], 1) == ("ORD-7788",)
-    assert names(said.messages[0], -3) == ()
+    assert recallable_names(said.messages[0], 8) == ("ORD-7788", "li_wei_4411")
+    assert recallable_names(said.messages[0], 1) == ("ORD-7788",)
+    assert recallable_names(said.messages[0], -3) == ()
 
 
 def test_the_source_of_a_name_comes_back_with_its_call():
@@ -86,23 +86,23 @@ def test_secrets_of_tools_do_not_come_back():
 
 
 def test_a_text_gets_more_text():
-    assert orjson.loads(appended(user("ORD-7788?"), "more"))["content"] == "ORD-7788?\n\nmore"
+    assert orjson.loads(append_text(user("ORD-7788?"), "more"))["content"] == "ORD-7788?\n\nmore"
 
 
 def test_parts_get_another_part_and_everything_else_stays_as_it_came():
     parts = b'{"name": "ana",  "content": [{"type":"text","text":"ORD-7788?"} ], "role":"user"}'
 
-    raw = appended(parts, "more")
+    raw = append_text(parts, "more")
 
     assert raw.startswith(b'{"name":"ana","content":[{"type":"text","text":"ORD-7788?"} ,{"type"')
     assert [each["type"] for each in orjson.loads(raw)["content"]] == ["text", "text"]
-    assert orjson.loads(appended(b'{"content": []}', "a"))["content"][0]["text"] == "a"
+    assert orjson.loads(append_text(b'{"content": []}', "a"))["content"][0]["text"] == "a"
 
 
 @pytest.mark.parametrize("raw", [b"{", b"{}", b'{"content":{}}', b'{"content":7}'])
 def test_a_message_that_cannot_be_written_again_says_so(raw: bytes):
     with pytest.raises(Unfoldable):
-        appended(raw, "more")
+        append_text(raw, "more")
 
 
 def test_a_name_within_a_longer_one_is_not_its_source():
@@ -120,5 +120,5 @@ def test_names_end_where_a_script_without_spaces_begins():
     said = heard([user("订单AB-1277在哪里？ 单号ORD-7788")])  # noqa: RUF001
     raws = [user("Hi"), *asked("get", {}, "订单AB-1277已发货"), assistant("AB-12778")]
 
-    assert names(said.messages[0], 8) == ("AB-1277", "ORD-7788")
+    assert recallable_names(said.messages[0], 8) == ("AB-1277", "ORD-7788")
     assert "订单AB-1277已发货" in found(raws, "AB-1277")

@@ -1,6 +1,6 @@
 import pytest
 
-from compaction.value_tokens import TokenIndex, find_name, named_values, normalized
+from compaction.value_tokens import TokenIndex, find_name, named_values, normalize_text
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_no_value_reaches_from_one_text_into_the_next():
 
 
 def test_escapes_of_json_are_undone():
-    assert normalized(r"a\u00e9\nb\\n \"c\" d\\e").split() == ["aé", "b", "c", "d/e"]
+    assert normalize_text(r"a\u00e9\nb\\n \"c\" d\\e").split() == ["aé", "b", "c", "d/e"]
 
 
 @pytest.mark.parametrize(

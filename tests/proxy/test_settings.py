@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from compaction.policy import Mode as Compaction
+from compaction.policy import CompactionMode as Compaction
 from proxy.records.feature_mode import Mode
 from proxy.settings import PREFIX, InvalidSettings, Settings, read, upstream_keys
 

@@ -8,7 +8,7 @@ from typing import Any
 import openai
 import pytest
 
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from proxy.records.receipt import Outcome
 from tests.fakes.town import Town
 
@@ -20,7 +20,7 @@ WORDS = ("the", "parcel", "was", "packed", "with", "care", "and", "left", "our",
 @pytest.fixture
 def folding(found: Callable[..., Town]) -> Town:
     """A town that folds every feature's conversations, none left to compare with."""
-    return found(compaction=Mode.FACTS, control_share=0.0)
+    return found(compaction=CompactionMode.FACTS, control_share=0.0)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from compaction.policy import Mode as Compaction
+from compaction.policy import CompactionMode as Compaction
 from proxy.app import Gateway, gateway
 from proxy.records.feature_mode import Mode as Planning
 from proxy.settings import Settings

@@ -3,7 +3,7 @@
 import shlex
 from typing import Final
 
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from proxy.services.compaction.live_quality import WINDOW, Place, Sums
 from slo.alert import Alert, Severity, format_amount, stable_id
 from slo.budget import Unit
@@ -11,7 +11,9 @@ from slo.budget import Unit
 _DAY: Final = 86_400
 
 
-def stepped_back(place: Place, before: Mode, now_is: Mode, why: str, now: float) -> Alert:
+def stepped_back(
+    place: Place, before: CompactionMode, now_is: CompactionMode, why: str, now: float
+) -> Alert:
     """That the live proof stepped a feature back."""
     named = _named(place)
     return Alert(

@@ -5,11 +5,11 @@ from typing import Final, Protocol
 
 import msgspec
 
-from compaction.fold import Around, Folded
-from compaction.guards import own
-from compaction.memory import Memory
-from compaction.policy import Mode, Policy
-from compaction.reading.valid import faults
+from compaction.client_compaction import client_compaction_kind
+from compaction.compact import CompactedChat, ConversationContext
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionMode, CompactionPolicy
+from compaction.reading.chat_validation import faults
 from proxy.prefix.breakpoints.plan import Arm
 from proxy.prefix.experiment_arms import arm
 from proxy.prefix.layouts.named import FIELD
@@ -25,7 +25,7 @@ from proxy.prefix.prompts.prompt import (
 )
 from proxy.prefix.prompts.tagged import tagged
 from proxy.records.call import Call
-from proxy.records.compaction_result import Fold, unfolded
+from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.records.origin import Origin
 from proxy.services.compaction.counting import counting, declared, scope
 
@@ -36,16 +36,16 @@ INVALID: Final = "invalid"
 
 
 class Folds(Protocol):
-    """``compaction.fold.fold``, or what stands in for it."""
+    """``compaction.compact.fold``, or what stands in for it."""
 
     def __call__(
         self,
         raws: Sequence[bytes],
-        policy: Policy,
+        policy: CompactionPolicy,
         *,
-        memory: Memory,
-        around: Around,
-    ) -> Folded:
+        memory: CompactionMemory,
+        around: ConversationContext,
+    ) -> CompactedChat:
         """The messages as they are sent.
 
         Raises:
@@ -66,7 +66,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     call: Call
-    policy: Policy
+    policy: CompactionPolicy
     is_dry: bool
     share: float
     secret: bytes
@@ -98,13 +98,13 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
         news: What is sent, where a part was folded at this very call that a model may note.
     """
 
-    fold: Fold
+    fold: CompactionResult
     talk: Talk | None = None
     is_decided: bool = False
-    news: Folded | None = None
+    news: CompactedChat | None = None
 
 
-def made(task: Task, fold: Folds, memory: Memory) -> Made:
+def made(task: Task, fold: Folds, memory: CompactionMemory) -> Made:
     """What is sent of a call.
 
     Raises:
@@ -114,10 +114,10 @@ def made(task: Task, fold: Folds, memory: Memory) -> Made:
     prompt = parsed(task.call.body)
     talk = _talk(task.call, task.secret, prompt)
     if talk is None:
-        return Made(fold=unfolded(task.policy.mode.value, "nothing_said"))
+        return Made(fold=passthrough_result(task.policy.mode.value, "nothing_said"))
     why = _left_alone(task.call, prompt, talk)
     if why:
-        return Made(fold=unfolded(task.policy.mode.value, why), talk=talk)
+        return Made(fold=passthrough_result(task.policy.mode.value, why), talk=talk)
     found = fold(prompt.messages, task.policy, memory=memory, around=_around(task, prompt))
     why = _kept(task, talk.name, prompt, found)
     if why:
@@ -134,7 +134,11 @@ def made(task: Task, fold: Folds, memory: Memory) -> Made:
         reset=found.reset,
         break_even=found.break_even,
     )
-    news = found if task.policy.mode is Mode.FACTS_MODEL and found.region is not None else None
+    news = (
+        found
+        if task.policy.mode is CompactionMode.FACTS_MODEL and found.region is not None
+        else None
+    )
     return Made(fold=sent, talk=talk, is_decided=True, news=news)
 
 
@@ -166,17 +170,17 @@ def _talk(call: Call, secret: bytes, prompt: Prompt) -> Talk | None:
     return Talk(name=name, lead=lead, messages=prompt.messages, turns=roles.count(ASSISTANT))
 
 
-def _around(task: Task, prompt: Prompt) -> Around:
+def _around(task: Task, prompt: Prompt) -> ConversationContext:
     """Whose conversation it is, and how it is counted."""
     count = counting(task.model)
-    return Around(
+    return ConversationContext(
         scope=scope(task.call.key.team, task.model),
         fixed=declared(prompt.tools, count),
         count=count,
     )
 
 
-def _kept(task: Task, name: bytes, prompt: Prompt, found: Folded) -> str:
+def _kept(task: Task, name: bytes, prompt: Prompt, found: CompactedChat) -> str:
     """Why the call goes as it came although it was reckoned; "" where less is sent."""
     if not found.changed:
         return found.reason
@@ -190,10 +194,10 @@ def _kept(task: Task, name: bytes, prompt: Prompt, found: Folded) -> str:
     return DRY if task.is_dry else ""
 
 
-def _said(task: Task, found: Folded, why: str) -> Fold:
+def _said(task: Task, found: CompactedChat, why: str) -> CompactionResult:
     """What was reckoned of a call, and why it goes as it came, or shorter."""
     proof = found.evidence
-    known = unfolded(task.policy.mode.value, why)
+    known = passthrough_result(task.policy.mode.value, why)
     return msgspec.structs.replace(
         known,
         why=f"{DRY}: {found.reason}" if why == DRY else why,
@@ -209,7 +213,7 @@ def _left_alone(call: Call, prompt: Prompt, talk: Talk) -> str:
 
     Slots that a caller names stand at messages that folding may take away.
     """
-    if why := own(prompt.fields, prompt.messages):
+    if why := client_compaction_kind(prompt.fields, prompt.messages):
         return why
     names = call.slots.strip() or FIELD.encode() in prompt.fields.get("metadata", b"")
     tags = tagged(call.body) and any(map(tagged, prompt.messages[talk.lead :]))

@@ -20,9 +20,9 @@ from typing import Final, TypeVar
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
-from compaction.deciding.proof import Evidence, stepped
-from compaction.fold import fold
-from compaction.policy import Mode
+from compaction.compact import compact
+from compaction.policy import CompactionMode
+from compaction.quality_evidence import QualityEvidence, next_mode
 from compaction.reading.message import Unfoldable
 from proxy.calls.eligibility import CHAT, ENDPOINTS
 from proxy.calls.ports import Tasks
@@ -33,8 +33,14 @@ from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.recent import Recent
 from proxy.records.amounts import quantity
 from proxy.records.call import Call
-from proxy.records.compaction_result import NO_FOLD, NOTES, Fold, noting, unfolded
-from proxy.records.compaction_settings import Usual
+from proxy.records.compaction_result import (
+    NO_COMPACTION,
+    NOTES,
+    CompactionResult,
+    passthrough_result,
+    summary_feature,
+)
+from proxy.records.compaction_settings import CompactionDefaults
 from proxy.records.receipt import Receipt
 from proxy.services.compaction.alerts import dearer, stepped_back
 from proxy.services.compaction.body import Folds, Made, Talk, Task, made, spoken
@@ -63,7 +69,7 @@ _DEADLINE: Final = 0.5
 #: Features of which it is remembered that conversations may have been folded.
 _PLACES: Final = 8_192
 _WORDS: Final = 200
-_USUAL: Final = Usual()
+_USUAL: Final = CompactionDefaults()
 
 
 class Folding:
@@ -84,7 +90,7 @@ class Folding:
         *,
         now: Callable[[], float],
         say: Callable[[Alert], bool],
-        usual: Usual = _USUAL,
+        usual: CompactionDefaults = _USUAL,
     ) -> None:
         self._store = store
         self._tasks = tasks
@@ -99,7 +105,7 @@ class Folding:
         self._stepping: set[Place] = set()
         self._notebook: Notebook | None = None
         #: What folds.
-        self.fold: Folds = fold
+        self.fold: Folds = compact
 
     def takes(self, notebook: Notebook) -> None:
         """Have notes taken on what is folded, where a feature's mode wants some."""
@@ -112,21 +118,27 @@ class Folding:
         if call.compaction or place in self._places:
             return True
         setting = self._store.foldboard.chosen.of(*place)
-        return setting.in_force(self._usual.mode) is not Mode.OFF
+        return setting.effective_mode(self._usual.mode) is not CompactionMode.OFF
 
-    async def folded(self, call: Call, route: Route) -> Fold:
+    async def folded(self, call: Call, route: Route) -> CompactionResult:
         """What is sent of the call on this route, or why it goes as it came; never raises."""
         if call.endpoint not in ENDPOINTS or call.method != "POST":
-            return NO_FOLD
+            return NO_COMPACTION
         place = (call.key.team, call.feature)
         setting = self._store.foldboard.chosen.of(*place)
         asked = wish(call.compaction, setting, self._usual.mode)
-        if asked.mode is Mode.OFF or (asked.mode is not Mode.NATIVE and call.endpoint != CHAT):
-            fold = msgspec.structs.replace(NO_FOLD, notes=asked.notes) if asked.notes else NO_FOLD
+        if asked.mode is CompactionMode.OFF or (
+            asked.mode is not CompactionMode.NATIVE and call.endpoint != CHAT
+        ):
+            fold = (
+                msgspec.structs.replace(NO_COMPACTION, notes=asked.notes)
+                if asked.notes
+                else NO_COMPACTION
+            )
             return await self.left(call, fold)
         if why := self._passed(call, route, asked.mode):
-            return await self.left(call, unfolded(asked.mode.value, why))
-        if asked.mode is Mode.NATIVE:
+            return await self.left(call, passthrough_result(asked.mode.value, why))
+        if asked.mode is CompactionMode.NATIVE:
             return await self.left(call, native(call, route, setting, is_dry=asked.is_dry))
         there = way(route, call.model, self._now(), call.endpoint)
         self._places.put(place, value=True)
@@ -140,7 +152,7 @@ class Folding:
         )
         return await self._made(task, there)
 
-    async def left(self, call: Call, fold: Fold) -> Fold:
+    async def left(self, call: Call, fold: CompactionResult) -> CompactionResult:
         """A call that goes as it came; where the one before it did not, that is said."""
         if call.endpoint != CHAT or (call.key.team, call.feature) not in self._places:
             return fold
@@ -153,7 +165,7 @@ class Folding:
         now = Now(fold=fold, talk=talk, policy=None, at=self._now(), lives=inf)
         return self._talks.noted(call, now)
 
-    def refused(self, call: Call, fold: Fold) -> None:
+    def refused(self, call: Call, fold: CompactionResult) -> None:
         """Leave a conversation alone for a while: an upstream took it only as it came."""
         place = (call.key.team, call.feature)
         is_all = self._rests.refused(place, fold.conversation, self._now())
@@ -169,19 +181,19 @@ class Folding:
         """Count what became of a call, and judge its feature by it."""
         chosen = self._store.foldboard.chosen
         if receipt.compaction_why == NOTES:
-            asked_for = (receipt.team, receipt.feature.removesuffix(noting("")))
+            asked_for = (receipt.team, receipt.feature.removesuffix(summary_feature("")))
             self._proofs.charge(receipt, chosen.of(*asked_for).measured_from)
         if not receipt.final or not (receipt.folded or receipt.needed):
             return
         place = (receipt.team, receipt.feature)
         setting = chosen.of(*place)
-        mode = setting.in_force(self._usual.mode)
+        mode = setting.effective_mode(self._usual.mode)
         if receipt.compaction != mode.value or place in self._stepping:
             return
         self._proofs.add(receipt, setting.measured_from)
         sums = self._proofs.sums(place, self._now(), setting.measured_from)
         for found in (sums.untreated, sums.treated):
-            gentler = stepped(mode, found)
+            gentler = next_mode(mode, found)
             if gentler is not mode:
                 self._stepping.add(place)
                 self._tasks.start(partial(self._step_back, place, mode, gentler, found))
@@ -193,23 +205,23 @@ class Folding:
         """Stop folding; what waits is dropped."""
         self._threads.close()
 
-    async def _made(self, task: Task, there: Way) -> Fold:
+    async def _made(self, task: Task, there: Way) -> CompactionResult:
         """What is made of the call in time, or why nothing is."""
         mode, call = task.policy.mode, task.call
-        is_quick = len(call.body) < _LARGE and mode is not Mode.FACTS_MODEL
+        is_quick = len(call.body) < _LARGE and mode is not CompactionMode.FACTS_MODEL
         try:
             work = partial(made, task, self.fold)
             found = await self._tried(self._threads.run(call.key.team, work, here=is_quick), call)
             if found is not None:
                 return self._noted(task, found, there)
-            fold = unfolded(mode.value, "failed")
+            fold = passthrough_result(mode.value, "failed")
         except Unfoldable as error:
             fold = _left(mode, str(error))
         except Unplannable:
-            fold = unfolded(mode.value, "unreadable")
+            fold = passthrough_result(mode.value, "unreadable")
         except TimeoutError:
             _log.warning("Folding took too long on call %s; it goes as it came", call.id)
-            fold = unfolded(mode.value, "late")
+            fold = passthrough_result(mode.value, "late")
         return await self.left(call, fold)
 
     async def _tried(self, work: Awaitable[T], call: Call) -> T | None:
@@ -228,28 +240,28 @@ class Folding:
             _log.exception("Folding failed on call %s; it goes as it came", call.id)
             return None
 
-    def _passed(self, call: Call, route: Route, mode: Mode) -> str:
+    def _passed(self, call: Call, route: Route, mode: CompactionMode) -> str:
         """Why a call is not folded, whatever it holds; "" where it is looked at."""
         if self._rests.feature((call.key.team, call.feature), self._now()):
             return "refused"
         if len(call.body) > _HUGE:
             return "too_large"
         asked = call.body if call.ask is None else call.ask.thought
-        return "thinks" if mode is not Mode.NATIVE and thinks(asked, route) else ""
+        return "thinks" if mode is not CompactionMode.NATIVE and thinks(asked, route) else ""
 
     async def _spoken(self, call: Call) -> Talk | None:
         """The conversation of a call that nobody folded, or not in time."""
         read = partial(spoken, call, self._store.secret)
         return read() if len(call.body) < _LARGE else await asyncio.to_thread(read)
 
-    def _noted(self, task: Task, found: Made, there: Way) -> Fold:
+    def _noted(self, task: Task, found: Made, there: Way) -> CompactionResult:
         """What was made, with what is known of how the conversation was sent before."""
         talk, fold, now = found.talk, found.fold, self._now()
         if talk is None:
             return fold
         by, news = task.policy if found.is_decided else None, found.news
         if self._rests.conversation(talk.name, now):
-            fold, by, news = unfolded(fold.mode, "refused"), None, None
+            fold, by, news = passthrough_result(fold.mode, "refused"), None, None
         if self._notebook is not None and news is not None:
             self._notebook.wanted(task.call, news)
         lives = max(there.regime.lifetimes.values(), default=inf)  # nobody knows: for ever
@@ -257,7 +269,9 @@ class Folding:
             task.call, Now(fold=fold, talk=talk, policy=by, at=now, lives=lives)
         )
 
-    async def _step_back(self, place: Place, mode: Mode, to: Mode, found: Evidence) -> None:
+    async def _step_back(
+        self, place: Place, mode: CompactionMode, to: CompactionMode, found: QualityEvidence
+    ) -> None:
         """Have the feature compacted more gently everywhere, and people told."""
         needed = quantity(found.needed, "value")
         why = f"{found.lost:,} of {needed} that tool calls needed were folded away"
@@ -278,9 +292,9 @@ class Folding:
             self._stepping.discard(place)
 
 
-def _left(mode: Mode, why: str) -> Fold:
+def _left(mode: CompactionMode, why: str) -> CompactionResult:
     """A conversation that goes as it came; what is no code is said in a note."""
     if why.isidentifier():
-        return unfolded(mode.value, why)
+        return passthrough_result(mode.value, why)
     said = f"the conversation was not compacted: {why[:_WORDS]}"
-    return Fold(mode=mode.value, why="unfoldable", notes=(said,))
+    return CompactionResult(mode=mode.value, why="unfoldable", notes=(said,))

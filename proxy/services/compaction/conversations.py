@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from compaction.policy import Policy
+from compaction.policy import CompactionPolicy
 from proxy.prefix.prompts.recent import Recent
 from proxy.records.call import Call
-from proxy.records.compaction_result import Fold
+from proxy.records.compaction_result import CompactionResult
 from proxy.records.origin import Origin
 from proxy.services.compaction.body import Talk
 
@@ -30,9 +30,9 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
         lives: Seconds that a cache keeps what was sent.
     """
 
-    fold: Fold
+    fold: CompactionResult
     talk: Talk
-    policy: Policy | None
+    policy: CompactionPolicy | None
     at: float
     lives: float
 
@@ -40,7 +40,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
 class _Sent(msgspec.Struct, frozen=True):
     """How a conversation was sent last."""
 
-    policy: Policy | None
+    policy: CompactionPolicy | None
     is_folded: bool
     at: float
 
@@ -51,7 +51,7 @@ class Talks:
     def __init__(self) -> None:
         self._sent: Recent[bytes, _Sent] = Recent(_TALKS)
 
-    def noted(self, came: Call, now: Now) -> Fold:
+    def noted(self, came: Call, now: Now) -> CompactionResult:
         """What is sent, with what is known of how its conversation was sent before.
 
         What its newest tool calls needed tells nothing where they were written with the
@@ -73,7 +73,7 @@ class Talks:
         return _moved(fold, came, now.talk) if moved and not fold.reset else fold
 
 
-def _moved(fold: Fold, came: Call, talk: Talk) -> Fold:
+def _moved(fold: CompactionResult, came: Call, talk: Talk) -> CompactionResult:
     """A prompt that begins otherwise than it did before, for another reason than a fold."""
     sent = fold.call(came)
     origin = Origin(messages=talk.messages, turns=talk.turns, reset=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from compaction.reading.message import Count
-from compaction.reading.size import estimate
+from compaction.reading.token_estimate import estimate
 from proxy.tokens.ratios import untaught
 
 

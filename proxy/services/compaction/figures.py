@@ -8,8 +8,8 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from compaction.policy import Mode
-from proxy.records.compaction_settings import Chosen, Setting
+from compaction.policy import CompactionMode
+from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 
 HOLDS: Final = "holds"
 STEPPED_BACK: Final = "stepped_back"
@@ -22,7 +22,7 @@ class FoldFigures(Collector):
         chosen: What holds for features now.
     """
 
-    def __init__(self, chosen: Callable[[], Chosen]) -> None:
+    def __init__(self, chosen: Callable[[], SettingsSnapshot]) -> None:
         self._chosen = chosen
 
     def collect(self) -> Iterator[Metric]:
@@ -38,8 +38,8 @@ class FoldFigures(Collector):
         yield features
 
 
-def _state(setting: Setting) -> str:
+def _state(setting: FeatureSettings) -> str:
     """How a feature stands; "" where it is not compacted by anybody's choice."""
     if setting.stepped is not None:
         return STEPPED_BACK
-    return HOLDS if setting.mode not in {None, Mode.OFF} else ""
+    return HOLDS if setting.mode not in {None, CompactionMode.OFF} else ""

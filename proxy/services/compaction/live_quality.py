@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from compaction.deciding.proof import Evidence
-from proxy.records.compaction_result import NOTES, noting
+from compaction.quality_evidence import QualityEvidence
+from proxy.records.compaction_result import NOTES, summary_feature
 from proxy.records.receipt import Receipt
 
 #: Seconds of a slot, and of what is looked back on.
@@ -47,8 +47,8 @@ class Sums(msgspec.Struct):
     tokens: int = 0
     nanos: int = 0
     paid: int = 0
-    treated: Evidence = Evidence()
-    untreated: Evidence = Evidence()
+    treated: QualityEvidence = QualityEvidence()
+    untreated: QualityEvidence = QualityEvidence()
 
     @property
     def is_dearer(self) -> bool:
@@ -129,12 +129,12 @@ class Proofs:
 def _noting(place: Place) -> tuple[str, ...]:
     """Where the questions for a feature's notes are counted; no caller's own calls are."""
     team, feature = place
-    return team, noting(feature), NOTES
+    return team, summary_feature(feature), NOTES
 
 
 def _sums(receipt: Receipt) -> Sums:
     less = (receipt.tokens_before or 0) - (receipt.tokens_after or 0)
-    found = Evidence(needed=receipt.needed, lost=receipt.lost)
+    found = QualityEvidence(needed=receipt.needed, lost=receipt.lost)
     if not receipt.folded:
         return Sums(untreated=found)
     saved = receipt.compaction_nanos

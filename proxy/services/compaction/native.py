@@ -7,8 +7,8 @@ import msgspec
 from proxy.catalog.entries import Route
 from proxy.providers.native_compaction import requested
 from proxy.records.call import Call
-from proxy.records.compaction_result import Fold, unfolded
-from proxy.records.compaction_settings import Setting
+from proxy.records.compaction_result import CompactionResult, passthrough_result
+from proxy.records.compaction_settings import FeatureSettings
 
 #: Tokens of prompt from which on a provider compacts, unless the feature names a target.
 #: Source: Anthropic, context editing: its own default (2026-09).
@@ -18,7 +18,7 @@ _KEEP: Final = 3
 _MODE: Final = "native"
 
 
-def native(call: Call, route: Route, setting: Setting, *, is_dry: bool) -> Fold:
+def native(call: Call, route: Route, setting: FeatureSettings, *, is_dry: bool) -> CompactionResult:
     """The call with its provider's own compaction asked for, or why it goes as it came.
 
     Args:
@@ -35,8 +35,8 @@ def native(call: Call, route: Route, setting: Setting, *, is_dry: bool) -> Fold:
         keep=_KEEP if setting.keep_turns is None else setting.keep_turns,
     )
     if isinstance(asked, str):
-        return msgspec.structs.replace(unfolded(_MODE, "native"), notes=(asked,))
+        return msgspec.structs.replace(passthrough_result(_MODE, "native"), notes=(asked,))
     if is_dry:
-        return unfolded(_MODE, "dry_run")
+        return passthrough_result(_MODE, "dry_run")
     sent = msgspec.structs.replace(call, body=asked.body)
-    return Fold(mode=_MODE, why="asked", sent=sent, notes=(asked.note,))
+    return CompactionResult(mode=_MODE, why="asked", sent=sent, notes=(asked.note,))

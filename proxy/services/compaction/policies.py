@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final
 
-from compaction.policy import Policy, Prices
+from compaction.policy import CompactionPolicy, RelativePrices
 from proxy.caches.regime import Regime
 from proxy.prefix.planned import Way
-from proxy.records.compaction_settings import Setting
+from proxy.records.compaction_settings import FeatureSettings
 from proxy.services.compaction.requested import Wish
 
 _OUTPUT: Final = Fraction(4)
@@ -20,8 +20,8 @@ _WHOLE: Final = "prefix-unit"
 
 
 def policy(
-    wish: Wish, setting: Setting, way: Way, window: int | None, safety: float = 0.0
-) -> Policy:
+    wish: Wish, setting: FeatureSettings, way: Way, window: int | None, safety: float = 0.0
+) -> CompactionPolicy:
     """The policy; calls of one conversation have equal ones as long as prices and settings hold.
 
     Args:
@@ -31,8 +31,8 @@ def policy(
         window: Most tokens that the model takes; None for not known.
         safety: How often over a fold has to be paid back; 0 for the usual.
     """
-    usual = Policy()
-    return Policy(
+    usual = CompactionPolicy()
+    return CompactionPolicy(
         mode=wish.mode,
         prices=prices(way),
         keep_turns=usual.keep_turns if setting.keep_turns is None else setting.keep_turns,
@@ -43,7 +43,7 @@ def policy(
     )
 
 
-def prices(way: Way) -> Prices:
+def prices(way: Way) -> RelativePrices:
     """What tokens cost there, relative to one that no cache knows: the catalog's own prices.
 
     Of several lifetimes a token may be written for, the cheapest is taken. Where nobody knows how
@@ -64,8 +64,10 @@ def prices(way: Way) -> Prices:
     return _prices(read, writes, output, regime)
 
 
-def _prices(read: Fraction, writes: Iterable[Fraction], output: Fraction, regime: Regime) -> Prices:
-    return Prices(
+def _prices(
+    read: Fraction, writes: Iterable[Fraction], output: Fraction, regime: Regime
+) -> RelativePrices:
+    return RelativePrices(
         read=float(read),
         write=float(min(writes, default=Fraction(1))),
         output=float(output),

@@ -4,8 +4,8 @@ from typing import Final
 
 import msgspec
 
-from compaction.policy import Mode
-from proxy.records.compaction_settings import Setting
+from compaction.policy import CompactionMode
+from proxy.records.compaction_settings import FeatureSettings
 
 #: What callers may say.
 _OFF: Final = "off"
@@ -24,7 +24,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
         notes: What the caller is told.
     """
 
-    mode: Mode = Mode.OFF
+    mode: CompactionMode = CompactionMode.OFF
     is_dry: bool = False
     force: bool = False
     notes: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 _NOTHING: Final = Wish()
 
 
-def wish(header: str, setting: Setting, default: Mode) -> Wish:
+def wish(header: str, setting: FeatureSettings, default: CompactionMode) -> Wish:
     """What is to be done with a call.
 
     A caller may try a feature for which nobody chose a mode; what a person chose, or the live proof
@@ -44,14 +44,14 @@ def wish(header: str, setting: Setting, default: Mode) -> Wish:
         setting: What holds for its feature.
         default: The mode of features for which nobody chose one.
     """
-    mode, said = setting.in_force(default), header.strip().lower()
+    mode, said = setting.effective_mode(default), header.strip().lower()
     if not said:
-        return Wish(mode=mode) if mode is not Mode.OFF else _NOTHING
+        return Wish(mode=mode) if mode is not CompactionMode.OFF else _NOTHING
     if said == _OFF:
         return _NOTHING
     if said not in {_DRY, _FORCE}:
         wrong = f"x-thriftgate-compaction is off, dry-run or force, not {said[:_QUOTED]!r}"
         return Wish(notes=(f"{wrong}: the conversation went as it came",))
-    if mode is Mode.OFF and (said == _DRY or setting.mode is None):
-        mode = Mode.FACTS
+    if mode is CompactionMode.OFF and (said == _DRY or setting.mode is None):
+        mode = CompactionMode.FACTS
     return Wish(mode=mode, is_dry=said == _DRY, force=said == _FORCE)

@@ -22,15 +22,15 @@ from typing import Final
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
+from compaction.compact import CompactedChat, ConversationContext, compact
 from compaction.facts.fact import Fact
-from compaction.facts.part import Part, part
 from compaction.facts.region import Region
-from compaction.fold import Around, Folded, fold
-from compaction.memory import Memory
-from compaction.notes.asking import request
-from compaction.notes.checked import Believed, believed
+from compaction.facts.region_contents import Part, part
+from compaction.memory import CompactionMemory
 from compaction.notes.keys import named
-from compaction.policy import Mode, Policy
+from compaction.notes.note_prompt import request
+from compaction.notes.note_validation import Believed, believed
+from compaction.policy import CompactionMode, CompactionPolicy
 from proxy.app_context import Surroundings
 from proxy.calls.ports import Tasks
 from proxy.errors import ProxyError
@@ -110,19 +110,19 @@ class Notebook:
     def fold(
         self,
         raws: Sequence[bytes],
-        policy: Policy,
+        policy: CompactionPolicy,
         *,
-        memory: Memory,
-        around: Around,
-    ) -> Folded:
-        """As ``compaction.fold.fold``, with the notes there are where the mode wants some.
+        memory: CompactionMemory,
+        around: ConversationContext,
+    ) -> CompactedChat:
+        """As ``compaction.compact.fold``, with the notes there are where the mode wants some.
 
         Raises:
             Unfoldable: If it has to go as it came.
         """
-        if policy.mode is Mode.FACTS_MODEL:
+        if policy.mode is CompactionMode.FACTS_MODEL:
             around = msgspec.structs.replace(around, notes=self.notes)
-        return fold(raws, policy, memory=memory, around=around)
+        return compact(raws, policy, memory=memory, around=around)
 
     def notes(self, before: bytes, here: bytes) -> tuple[str, ...]:
         """The notes on the part folded before that the fold here takes; may wait for the store.
@@ -140,7 +140,7 @@ class Notebook:
         with self._lock:  # two threads may ask at once: what the first was told holds for both
             return self._taken.of(name, lambda: found)
 
-    def wanted(self, call: Call, found: Folded) -> None:
+    def wanted(self, call: Call, found: CompactedChat) -> None:
         """Ask about what was folded at a call, once, if there is room for another question.
 
         Args:

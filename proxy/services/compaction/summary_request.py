@@ -14,7 +14,7 @@ from proxy.calls.eligibility import CHAT
 from proxy.calls.pipeline import serve
 from proxy.calls.ports import Caller, Desk, Head, Line
 from proxy.records.call import Call
-from proxy.records.compaction_result import noting
+from proxy.records.compaction_result import summary_feature
 from proxy.records.receipt import Receipt
 from proxy.records.request_fields import ask
 from proxy.records.timeline import Timeline
@@ -112,7 +112,7 @@ def template(call: Call) -> Call:
         headers={"content-type": "application/json"},
         body=b"",
         ask=None,
-        feature=noting(call.feature),
+        feature=summary_feature(call.feature),
         conversation="",
         slots="",
         compaction="off",

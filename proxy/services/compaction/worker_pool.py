@@ -19,7 +19,7 @@ from functools import partial
 from time import monotonic
 from typing import Final, TypeVar
 
-from compaction.memory import Memory
+from compaction.memory import CompactionMemory
 from compaction.reading.message import Unfoldable
 
 T = TypeVar("T")
@@ -39,13 +39,13 @@ class _Lane:
     """
 
     def __init__(self) -> None:
-        self.memory = Memory()
+        self.memory = CompactionMemory()
         self.lock = threading.Lock()
         self.desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="folding")
         self.team = ""
         self.began: float | None = None
 
-    def run(self, team: str, work: Callable[[Memory], T]) -> T:
+    def run(self, team: str, work: Callable[[CompactionMemory], T]) -> T:
         with self.lock:
             self.team, self.began = team, monotonic()
             try:
@@ -72,7 +72,7 @@ class Threads:
         self._guard = threading.Lock()
         self._held: Counter[str] = Counter()
 
-    async def run(self, team: str, work: Callable[[Memory], T], *, here: bool) -> T:
+    async def run(self, team: str, work: Callable[[CompactionMemory], T], *, here: bool) -> T:
         """What the work comes to.
 
         Args:

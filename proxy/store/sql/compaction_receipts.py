@@ -16,8 +16,8 @@ from sqlalchemy import (
     select,
 )
 
-from compaction.policy import Mode
-from proxy.records.compaction_result import NOTES, noting
+from compaction.policy import CompactionMode
+from proxy.records.compaction_result import NOTES, summary_feature
 from proxy.records.receipt import Outcome
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
@@ -81,7 +81,7 @@ class CompactionReceipts:
         """Each feature's sums since a moment, in seconds since the epoch."""
         calls = schema.calls.c
         is_shorter = calls.folded == 1
-        is_trimmed = or_(calls.compaction == Mode.TRIM, calls.folded_messages == 0)
+        is_trimmed = or_(calls.compaction == CompactionMode.TRIM, calls.folded_messages == 0)
         query = (
             select(
                 calls.team,
@@ -111,7 +111,7 @@ class CompactionReceipts:
             asked = _noted(connection, since)
             return [
                 CompactionTotals(
-                    notes_nanos=asked.get((row.team, noting(row.feature)), 0),
+                    notes_nanos=asked.get((row.team, summary_feature(row.feature)), 0),
                     **row._mapping,  # noqa: SLF001
                 )
                 for row in connection.execute(query)

@@ -1,6 +1,6 @@
 """What holds for every feature's compaction, in memory, at most some seconds old."""
 
-from proxy.records.compaction_settings import Chosen
+from proxy.records.compaction_settings import SettingsSnapshot
 from proxy.store.sql.change_poller import POLL_INTERVAL_S, ChangePoller
 from proxy.store.sql.compactions import Compactions
 
@@ -14,7 +14,7 @@ class CompactionSettingsCache:
 
     def __init__(self, compactions: Compactions, *, every: float = POLL_INTERVAL_S) -> None:
         self._compactions = compactions
-        self.chosen = Chosen()
+        self.chosen = SettingsSnapshot()
         self._lookout = ChangePoller("compactions", self._changed, every=every)
 
     def start(self) -> None:

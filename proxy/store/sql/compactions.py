@@ -11,8 +11,8 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Engine, Row, and_, func, select, update
 from sqlalchemy import text as sql
 
-from compaction.policy import Mode
-from proxy.records.compaction_settings import Chosen, Setting
+from compaction.policy import CompactionMode
+from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros, seconds
@@ -22,7 +22,7 @@ COMPACTION_CHANGES: Final = "compaction changes"
 
 #: Of a team, whose callers name features as they like.
 _FEATURES: Final = 1_000
-_MODES: Final = frozenset(Mode)
+_MODES: Final = frozenset(CompactionMode)
 _BEGUN: Final = sql(
     "INSERT INTO compactions (team, feature, mode, stepped, why, stepped_at, measured_from, "
     "changed_by, changed_at) VALUES (:team, :feature, '', '', '', 0, 0, '', 0) "
@@ -47,24 +47,24 @@ class Compactions:
         with read_transaction(self._engine) as connection:
             return _changes(connection)
 
-    def chosen(self) -> Chosen:
+    def chosen(self) -> SettingsSnapshot:
         """What holds everywhere now."""
         with read_transaction(self._engine) as connection:
             # Counted first: a change that is made meanwhile is noticed by the next look.
             changes = _changes(connection)
             found = connection.execute(select(schema.compactions)).all()
-        return Chosen(changes, {(row.team, row.feature): _setting(row) for row in found})
+        return SettingsSnapshot(changes, {(row.team, row.feature): _setting(row) for row in found})
 
     def choose(
         self,
         place: tuple[str, str],
-        mode: Mode,
+        mode: CompactionMode,
         by: str,
         now: float,
         *,
         keep_turns: int | None = None,
         target: int | None = None,
-    ) -> Setting:
+    ) -> FeatureSettings:
         """What holds once a person chose a mode; a step back is over.
 
         Args:
@@ -80,7 +80,7 @@ class Compactions:
             hold.write(**own, **_decided(by, now))
             return hold.setting
 
-    def step_back(self, place: tuple[str, str], to: Mode, why: str, now: float) -> bool:
+    def step_back(self, place: tuple[str, str], to: CompactionMode, why: str, now: float) -> bool:
         """Have a feature compacted more gently from now on; False where it is so already.
 
         Args:
@@ -175,9 +175,9 @@ def _changes(connection: Connection) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def _setting(row: Row[Any]) -> Setting:
+def _setting(row: Row[Any]) -> FeatureSettings:
     """What a row says; a mode that this version does not know is off: it may be a bolder one."""
-    return Setting(
+    return FeatureSettings(
         mode=_mode(row.mode),
         keep_turns=row.keep_turns,
         target=row.target_tokens,
@@ -190,7 +190,7 @@ def _setting(row: Row[Any]) -> Setting:
     )
 
 
-def _mode(text: str) -> Mode | None:
+def _mode(text: str) -> CompactionMode | None:
     if not text:
         return None
-    return Mode(text) if text in _MODES else Mode.OFF
+    return CompactionMode(text) if text in _MODES else CompactionMode.OFF

@@ -7,14 +7,14 @@ from typing import Final
 
 import msgspec
 
-from compaction.fold import fold
-from compaction.memory import Memory
-from compaction.policy import Mode, Policy
+from compaction.compact import compact
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import Unfoldable
 from proxy.calls.route_target import way
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.call import Call, Key
-from proxy.records.compaction_result import Fold
+from proxy.records.compaction_result import CompactionResult
 from proxy.records.request_fields import ask
 from proxy.services.compaction.body import Folds, Task, made
 from proxy.services.compaction.policies import prices
@@ -62,17 +62,22 @@ class Folding:
     shortens = True
 
     def __init__(
-        self, reading: Reading, day: float, *, mode: Mode = Mode.FACTS, fold: Folds = fold
+        self,
+        reading: Reading,
+        day: float,
+        *,
+        mode: CompactionMode = CompactionMode.FACTS,
+        fold: Folds = compact,
     ) -> None:
         route = reading.route
         self._folds = fold
         self._planning = Planning(reading, day, arranges=True)
-        self._policy = Policy(
+        self._policy = CompactionPolicy(
             mode=mode,
             prices=prices(way(route, reading.public, day)),
             window=route.window or 0,
         )
-        self._memory = Memory()
+        self._memory = CompactionMemory()
         self._calls = self._resets = self._trimmed = 0
         self._unfolded: Counter[str] = Counter()
         self._failed = False
@@ -106,7 +111,7 @@ class Folding:
             unfolded=dict(self._unfolded),
         )
 
-    def _fold(self, line: Line, now: float) -> Fold:
+    def _fold(self, line: Line, now: float) -> CompactionResult:
         """What is sent of a call, or why it is left alone."""
         task = Task(
             call=_call(line, now), policy=self._policy, is_dry=False, share=0.0, secret=_SECRET
@@ -114,14 +119,14 @@ class Folding:
         try:
             return made(task, self._folds, self._memory).fold
         except Unfoldable as why:
-            return Fold(why=str(why) or "unfoldable")
+            return CompactionResult(why=str(why) or "unfoldable")
         except Unplannable:
-            return Fold(why="unreadable")
+            return CompactionResult(why="unreadable")
         except MISTAKES:
             if not self._failed:
                 _log.exception("folding failed with a line, and maybe with others")
             self._failed = True
-            return Fold(why="failed")
+            return CompactionResult(why="failed")
 
     def _leave(self, why: str) -> None:
         few = why in self._unfolded or len(self._unfolded) < _REASONS

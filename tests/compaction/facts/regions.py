@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from compaction.facts.part import Part, part
 from compaction.facts.region import Region
-from compaction.reading.read import read
-from compaction.reading.turn import units
+from compaction.facts.region_contents import Part, part
+from compaction.reading.message_parser import read
+from compaction.reading.turns import units
 
 #: A message, or several.
 Said = dict[str, Any] | list[dict[str, Any]]

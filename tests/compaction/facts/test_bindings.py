@@ -14,9 +14,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.facts.ladder import climbed, segment
+from compaction.facts.detail_levels import climbed, segment
 from compaction.facts.segment import Rung
-from compaction.reading.size import estimate
+from compaction.reading.token_estimate import estimate
 from tests.compaction.facts.regions import Said, assistant, called, region, user
 
 #: A record's key, a field, and what stands in it.

@@ -3,10 +3,10 @@ import time
 import msgspec
 import pytest
 
-from compaction.facts.part import part
 from compaction.facts.purposes import purposes
-from compaction.reading.frames import voiced
-from compaction.reading.turn import units
+from compaction.facts.region_contents import part
+from compaction.reading.harness_results import voiced
+from compaction.reading.turns import units
 from tests.compaction.facts.regions import Said, assistant, called, parted, region, user
 
 WEIGHT = 3_000

@@ -1,6 +1,6 @@
 import msgspec
 
-from compaction.facts.ladder import segment
+from compaction.facts.detail_levels import segment
 from compaction.facts.records import records
 from compaction.facts.segment import Rung
 from compaction.facts.standing import standing

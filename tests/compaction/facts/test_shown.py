@@ -1,6 +1,6 @@
 import time
 
-from compaction.facts.ladder import segment
+from compaction.facts.detail_levels import segment
 from compaction.facts.segment import Rung
 from compaction.facts.shown import names
 from tests.compaction.facts.regions import asked, assistant, called, parted, region

@@ -4,10 +4,10 @@ from typing import Any
 
 import orjson
 
-from compaction.facts.part import Part, part
 from compaction.facts.region import Region
-from compaction.reading.read import read
-from compaction.reading.turn import units
+from compaction.facts.region_contents import Part, part
+from compaction.reading.message_parser import read
+from compaction.reading.turns import units
 
 
 def of(*said: dict[str, Any], start: int = 0, held: frozenset[int] = frozenset()) -> Part:

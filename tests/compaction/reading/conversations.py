@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from hypothesis import strategies as st
 
 from compaction.reading.message import Message
-from compaction.reading.read import read
+from compaction.reading.message_parser import read
 
 
 def raws(said: Iterable[dict[str, object]]) -> list[bytes]:

@@ -12,7 +12,7 @@ from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.prefix.planned import Unplanned
 from proxy.records.call import Call
-from proxy.records.compaction_result import NO_FOLD, Fold, unfolded
+from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
 from proxy.records.origin import Origin
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
@@ -33,28 +33,28 @@ SHORT = b'{"model":"m","messages":[{"role":"user","content":"In short."}]}'
 class Folds:
     """Folds every call, or leaves it as it came."""
 
-    kept: Fold | None = None
+    kept: CompactionResult | None = None
     routes: list[str] = field(default_factory=list)
     refusals: int = 0
 
     def has_part(self, call: Call) -> bool:
         return True
 
-    async def folded(self, call: Call, route: Route) -> Fold:
+    async def folded(self, call: Call, route: Route) -> CompactionResult:
         assert call.body == ASKED  # each attempt starts from the caller's own bytes
         self.routes.append(route.name)
         if self.kept is not None:
             return self.kept
         sent = msgspec.structs.replace(call, body=SHORT, origin=Origin(messages=(b"{}",), turns=3))
-        return Fold(
+        return CompactionResult(
             mode="facts", why="pays", sent=sent, is_folded=True, before=900, after=90, needed=2
         )
 
-    async def left(self, call: Call, fold: Fold) -> Fold:
+    async def left(self, call: Call, fold: CompactionResult) -> CompactionResult:
         origin = Origin(messages=(b"{}",), turns=3, reset=True)
         return msgspec.structs.replace(fold, sent=msgspec.structs.replace(call, origin=origin))
 
-    def refused(self, call: Call, fold: Fold) -> None:
+    def refused(self, call: Call, fold: CompactionResult) -> None:
         assert fold.is_folded
         self.refusals += 1
 
@@ -133,7 +133,7 @@ def test_what_is_learned_of_counting_is_learned_of_what_was_sent():
 
 @pytest.mark.parametrize("why", ["failed", "late", "signed", "invalid"])
 def test_where_folding_fails_the_callers_bytes_go_out_with_a_reason(why):
-    done = serve(Folds(unfolded("facts", why)), Scripted([COMPLETION]))
+    done = serve(Folds(passthrough_result("facts", why)), Scripted([COMPLETION]))
     (kept,) = done.receipts
 
     assert done.sent == [ASKED]
@@ -144,13 +144,13 @@ def test_where_folding_fails_the_callers_bytes_go_out_with_a_reason(why):
 
 
 def test_trouble_is_noted():
-    done = serve(Folds(unfolded("facts", "failed")), Scripted([COMPLETION]))
+    done = serve(Folds(passthrough_result("facts", "failed")), Scripted([COMPLETION]))
 
     assert done.receipts[0].notes == ("compaction failed, so the conversation went as it came",)
 
 
 def test_a_call_that_compaction_has_no_part_in_says_nothing_of_it():
-    done = serve(Folds(NO_FOLD), Scripted([COMPLETION]))
+    done = serve(Folds(NO_COMPACTION), Scripted([COMPLETION]))
 
     assert done.receipts[0].compaction == ""
     assert done.caller.head is not None

@@ -9,7 +9,7 @@ from proxy.calls.settlement import Attempt, End, Seal, crude, price, receipt, te
 from proxy.catalog.entries import Route, Upstream
 from proxy.prefix.explain.reasons import Miss, Reason
 from proxy.prefix.planned import Planned, Unplanned
-from proxy.records.compaction_result import Fold
+from proxy.records.compaction_result import CompactionResult
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.price import STANDARD, Cost, Period, Rates, Sheet, Tariff, Terms
@@ -274,7 +274,7 @@ def test_a_small_call_that_was_not_planned_has_the_reason_in_its_receipt():
 
 
 def test_a_folded_call_says_what_was_sent_and_what_that_saved():
-    fold = Fold(
+    fold = CompactionResult(
         mode="facts",
         why="pays",
         is_folded=True,

@@ -1,12 +1,12 @@
 import pytest
 
-from compaction.deciding.gate import Reason
+from compaction.cost_model import CompactionReason
 from proxy.calls.eligibility import NO_PROMPT, OTHER_WIRE, UNDER_2_KB
 from proxy.cli.compaction_reasons import FOLDS, UNPLANNED, WHY, words
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_each_reason_of_the_gate_has_words(reason: Reason) -> None:
+@pytest.mark.parametrize("reason", CompactionReason)
+def test_each_reason_of_the_gate_has_words(reason: CompactionReason) -> None:
     assert words(reason.value) == WHY[reason.value]
 
 

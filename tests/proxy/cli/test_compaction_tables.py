@@ -1,9 +1,11 @@
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from proxy.cli.compaction_tables import compacted, total
-from proxy.records.compaction_settings import Chosen, Setting
+from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.store.sql.compaction_receipts import CompactionTotals
 
-BACK = Setting(mode=Mode.FACTS, stepped=Mode.TRIM, why="9 of 100 lost", stepped_at=9.0)
+BACK = FeatureSettings(
+    mode=CompactionMode.FACTS, stepped=CompactionMode.TRIM, why="9 of 100 lost", stepped_at=9.0
+)
 
 
 def a_sum(feature: str, nanos: int | None, notes_nanos: int = 0) -> CompactionTotals:
@@ -23,12 +25,12 @@ def a_sum(feature: str, nanos: int | None, notes_nanos: int = 0) -> CompactionTo
 
 
 def test_a_feature_is_told_of_that_was_called_or_stepped_back():
-    chosen = Chosen(
+    chosen = SettingsSnapshot(
         1,
         {
             ("t", "back"): BACK,
-            ("t", "called"): Setting(mode=Mode.FACTS),
-            ("t", "merely-chosen"): Setting(mode=Mode.FACTS),
+            ("t", "called"): FeatureSettings(mode=CompactionMode.FACTS),
+            ("t", "merely-chosen"): FeatureSettings(mode=CompactionMode.FACTS),
         },
     )
     found = compacted(chosen, [a_sum("called", 5), a_sum("by-default", 5)])
@@ -41,12 +43,14 @@ def test_a_feature_is_told_of_that_was_called_or_stepped_back():
 
 
 def test_notes_are_paid_for_also_where_nobody_knows_what_was_saved():
-    found = total(compacted(Chosen(), [a_sum("a", 10, 3), a_sum("b", None, 4), a_sum("c", None)]))
+    found = total(
+        compacted(SettingsSnapshot(), [a_sum("a", 10, 3), a_sum("b", None, 4), a_sum("c", None)])
+    )
 
     assert (found.nanos, found.notes_nanos) == (3, 7)
     assert (found.stepped_back, found.features, found.share) == (0, 3, 0.0)
 
 
 def test_what_nobody_knows_is_unknown_and_not_nothing():
-    assert total(compacted(Chosen(), [a_sum("a", None)])).nanos is None
+    assert total(compacted(SettingsSnapshot(), [a_sum("a", None)])).nanos is None
     assert total([]).share is None

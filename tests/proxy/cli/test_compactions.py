@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from proxy.cli import compactions as commands
 from proxy.settings import Settings
 from tests.fakes.receipts import START, a_receipt
 from tests.fakes.typed import Typed
 
 NOW = START + 600
-compactions = partial(commands.compactions, settings=lambda: Settings(compaction=Mode.TRIM))
+compactions = partial(
+    commands.compactions, settings=lambda: Settings(compaction=CompactionMode.TRIM)
+)
 
 
 @pytest.fixture
@@ -147,7 +149,7 @@ def test_a_feature_that_nobody_knows_cannot_be_resumed_and_is_not_listed(
 
 def test_a_step_back_is_shown_and_ended(typed: Typed, team: str) -> None:
     store = typed.open()
-    store.compactions.step_back((team, "support"), Mode.OFF, "9 of 100 lost", NOW)
+    store.compactions.step_back((team, "support"), CompactionMode.OFF, "9 of 100 lost", NOW)
     store.close(5)
     shown = typed.said(compactions, "list")
 

@@ -7,12 +7,12 @@ import orjson
 import pytest
 from msgspec import structs
 
-from compaction.fold import Folded
-from compaction.policy import Mode, Policy, Prices
+from compaction.compact import CompactedChat
+from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 from proxy.cli.dry_run import Conversation, NoConversation, Trial, conversation, trial
 from proxy.tokens.counter import Counter
 
-FORCED = Policy(prices=Prices(read=0.1, write=1.25), force=True, once=True)
+FORCED = CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), force=True, once=True)
 TOOLS = [{"type": "function", "function": {"name": "get_order", "parameters": {"type": "object"}}}]
 
 MORE = (
@@ -57,7 +57,7 @@ def signed() -> dict[str, Any]:
     return {"role": "assistant", "content": "Hm.", "thinking_blocks": [{"signature": "x"}]}
 
 
-def tried(said: Conversation, policy: Policy = FORCED) -> Trial:
+def tried(said: Conversation, policy: CompactionPolicy = FORCED) -> Trial:
     return trial(said, policy, model="any", upstream_model="gpt-5.6-terra")
 
 
@@ -96,7 +96,7 @@ def _encoded(found: Trial) -> bytes:
 
 def test_a_short_conversation_goes_as_it_came():
     said = of(*talk(0))
-    found = tried(said, Policy())
+    found = tried(said, CompactionPolicy())
 
     assert not found.folded
     assert not found.changed
@@ -106,13 +106,13 @@ def test_a_short_conversation_goes_as_it_came():
 
 
 def test_off_leaves_everything():
-    found = tried(of(*talk()), Policy(mode=Mode.OFF))
+    found = tried(of(*talk()), CompactionPolicy(mode=CompactionMode.OFF))
 
     assert (found.reason, found.changed, found.mode) == ("off", False, "off")
 
 
 def test_trim_says_results_shorter_and_folds_nothing():
-    found = tried(of(*talk()), Policy(mode=Mode.TRIM))
+    found = tried(of(*talk()), CompactionPolicy(mode=CompactionMode.TRIM))
 
     assert found.changed
     assert not found.folded
@@ -138,10 +138,10 @@ def test_what_the_gateway_leaves_alone_is_left_alone_here(said, reason):
     assert found.reason == (reason or found.reason) != ""
 
 
-def folds_to(*messages: Any, tokens: int = 0) -> Callable[..., Folded]:
+def folds_to(*messages: Any, tokens: int = 0) -> Callable[..., CompactedChat]:
     """Folds whatever it is to these messages."""
     raws = tuple(map(orjson.dumps, messages))
-    return lambda *_, **__: Folded(
+    return lambda *_, **__: CompactedChat(
         messages=raws, changed=True, reason="pays", tokens_before=0, tokens_after=tokens
     )
 
@@ -220,7 +220,7 @@ def test_a_target_that_was_missed_is_told_with_what_stands_in_its_way():
 
 
 def test_a_fold_of_an_earlier_call_is_told_with_that_call():
-    eager, whole = Policy(prices=FORCED.prices, force=True), talk(40)
+    eager, whole = CompactionPolicy(prices=FORCED.prices, force=True), talk(40)
     said = [tried(of(*whole[: 4 * n + 2]), eager) for n in range(10, 41, 2)]
     since = [found.since_call for found in said if found.since_call is not None]
     later = [found.calls for found in said if found.folded]

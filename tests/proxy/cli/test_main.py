@@ -431,7 +431,7 @@ HEAVY = {
     "prometheus_client", "psycopg", "redis", "sqlalchemy", "starlette", "uvicorn", "uvloop", "yaml",
 }  # fmt: skip
 WORK = {
-    "compaction.fold", "proxy.services", "proxy.app", "proxy.configuration", "proxy.tools.demo",
+    "compaction.compact", "proxy.services", "proxy.app", "proxy.configuration", "proxy.tools.demo",
     "proxy.tools.simulator", "proxy.prefix.planner", "proxy.api.serving",
     "proxy.calls.settlement", "proxy.store", "proxy.providers", "slo.openslo", "slo.policies",
 }  # fmt: skip

@@ -5,7 +5,7 @@ import msgspec
 import orjson
 import pytest
 
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from proxy.cli.savings import misses, savings
 from proxy.prefix.layouts.layout import Layout, Move
 from proxy.prefix.prompts.prompt import Slot
@@ -182,7 +182,7 @@ def test_what_compaction_saved_stands_below_its_model_paid_and_steps_back_counte
         folded(7, feature="plain", compaction="", folded=False, compaction_nanos=None),
     )
     store = typed.open()
-    store.compactions.step_back(("team_0", "code"), Mode.TRIM, "9 of 100 lost", START)
+    store.compactions.step_back(("team_0", "code"), CompactionMode.TRIM, "9 of 100 lost", START)
     store.close(5)
     said = typed.said(SAVINGS)
     code, support, summed = said.splitlines()[-3:]
@@ -202,7 +202,7 @@ def test_what_compaction_saved_stands_below_its_model_paid_and_steps_back_counte
 def test_what_compaction_saved_as_json(typed: Typed) -> None:
     typed.keep(folded(1), notes_for(2, "support", 50_000_000))
     store = typed.open()
-    store.compactions.step_back(("team_0", "gone"), Mode.OFF, "9 of 100 lost", START)
+    store.compactions.step_back(("team_0", "gone"), CompactionMode.OFF, "9 of 100 lost", START)
     store.close(5)
     found = orjson.loads(typed.said(SAVINGS, "--json"))
     gone, support = found["compaction"]

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.catalog.families import Family, Passing
@@ -132,14 +132,14 @@ def test_a_model_for_notes_that_the_catalog_lacks_is_named_with_its_mend():
 
 
 def test_a_mode_that_wants_notes_of_no_model_does_less_than_it_says():
-    assert unasked(Settings(), Mode.FACTS_MODEL) == [
+    assert unasked(Settings(), CompactionMode.FACTS_MODEL) == [
         (
             "facts+model is as facts without a model that takes notes: THRIFTGATE_COMPACTION_MODEL"
             " is not set here; where the gateway runs it must be"
         )
     ]
-    assert unasked(Settings(), Mode.FACTS) == []
-    assert unasked(Settings(compaction_model="small"), Mode.FACTS_MODEL) == []
+    assert unasked(Settings(), CompactionMode.FACTS) == []
+    assert unasked(Settings(compaction_model="small"), CompactionMode.FACTS_MODEL) == []
 
 
 def test_what_is_assumed_of_models_is_said_with_where_unlisted_ones_pass():

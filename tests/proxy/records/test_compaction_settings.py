@@ -1,22 +1,29 @@
-from compaction.policy import Mode
-from proxy.records.compaction_settings import Chosen, Setting
+from compaction.policy import CompactionMode
+from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 
 
 def test_nobodys_choice_is_the_default():
-    assert Chosen().of("team_1", "chat").in_force(Mode.TRIM) is Mode.TRIM
+    assert (
+        SettingsSnapshot().of("team_1", "chat").effective_mode(CompactionMode.TRIM)
+        is CompactionMode.TRIM
+    )
 
 
 def test_a_persons_choice_goes_before_it_and_a_step_back_before_that():
-    chosen = Setting(mode=Mode.FACTS)
-    stepped = Setting(mode=Mode.FACTS, stepped=Mode.TRIM)
-    held = Chosen(1, {("team_1", "chat"): chosen, ("team_1", "code"): stepped})
+    chosen = FeatureSettings(mode=CompactionMode.FACTS)
+    stepped = FeatureSettings(mode=CompactionMode.FACTS, stepped=CompactionMode.TRIM)
+    held = SettingsSnapshot(1, {("team_1", "chat"): chosen, ("team_1", "code"): stepped})
 
-    assert held.of("team_1", "chat").in_force(Mode.OFF) is Mode.FACTS
-    assert held.of("team_1", "code").in_force(Mode.OFF) is Mode.TRIM
+    assert held.of("team_1", "chat").effective_mode(CompactionMode.OFF) is CompactionMode.FACTS
+    assert held.of("team_1", "code").effective_mode(CompactionMode.OFF) is CompactionMode.TRIM
 
 
 def test_a_feature_that_is_not_listed_goes_by_what_holds_for_all_others():
-    held = Chosen(1, {("team_1", "chat"): Setting(mode=Mode.FACTS)}, Setting(mode=Mode.OFF))
+    held = SettingsSnapshot(
+        1,
+        {("team_1", "chat"): FeatureSettings(mode=CompactionMode.FACTS)},
+        FeatureSettings(mode=CompactionMode.OFF),
+    )
 
-    assert held.of("team_1", "chat").in_force(Mode.TRIM) is Mode.FACTS
-    assert held.of("team_1", "code").in_force(Mode.TRIM) is Mode.OFF
+    assert held.of("team_1", "chat").effective_mode(CompactionMode.TRIM) is CompactionMode.FACTS
+    assert held.of("team_1", "code").effective_mode(CompactionMode.TRIM) is CompactionMode.OFF

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine, delete
 from sqlalchemy.exc import NoResultFound, OperationalError
 
-from compaction.policy import Mode as Compaction
+from compaction.policy import CompactionMode as Compaction
 from proxy.errors import Unready
 from proxy.records.feature_mode import Mode, Place
 from proxy.records.receipt import Receipt
@@ -172,7 +172,7 @@ def test_an_offline_store_knows_its_keys_and_secret_and_plans_and_compacts_nothi
     store, key = offline_store(tmp_path)
     found = store.keyring.find(key)
     mode = store.board.standings.of(Place("team", "feature")).mode
-    compaction = store.foldboard.chosen.of("team", "feature").in_force(Compaction.FACTS)
+    compaction = store.foldboard.chosen.of("team", "feature").effective_mode(Compaction.FACTS)
     troubles = store.trouble()
     store.close(0)
 
@@ -224,7 +224,7 @@ def test_a_store_that_is_online_learns_what_holds(tmp_path: Path) -> None:
     for each in (store.keyring, store.board, store.foldboard):
         each.refresh()
     mode = store.board.standings.of(Place("team", "feature")).mode
-    unlisted = store.foldboard.chosen.of("team", "feature").in_force(Compaction.FACTS)
+    unlisted = store.foldboard.chosen.of("team", "feature").effective_mode(Compaction.FACTS)
     is_current = store.keyring.is_current
     store.close(10)
 

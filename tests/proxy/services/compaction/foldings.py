@@ -7,12 +7,12 @@ from typing import Any
 
 import orjson
 
-from compaction.deciding.proof import Evidence
-from compaction.fold import Around, Folded
-from compaction.memory import Memory
-from compaction.policy import Mode, Policy
+from compaction.compact import CompactedChat, ConversationContext
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionMode, CompactionPolicy
+from compaction.quality_evidence import QualityEvidence
 from proxy.records.call import Call
-from proxy.records.compaction_settings import Usual
+from proxy.records.compaction_settings import CompactionDefaults
 from proxy.services.compaction.body import Task
 from proxy.services.compaction.compaction import Folding
 from proxy.store.store import Store
@@ -53,16 +53,16 @@ class Shorter:
     def __init__(self, error: Exception | None = None, **fields: Any) -> None:
         self._error = error
         self._fields = fields
-        self.asked: list[Policy] = []
+        self.asked: list[CompactionPolicy] = []
 
     def __call__(
         self,
         raws: Sequence[bytes],
-        policy: Policy,
+        policy: CompactionPolicy,
         *,
-        memory: Memory,
-        around: Around,
-    ) -> Folded:
+        memory: CompactionMemory,
+        around: ConversationContext,
+    ) -> CompactedChat:
         self.asked.append(policy)
         if self._error is not None:
             raise self._error
@@ -75,13 +75,13 @@ class Shorter:
             "folded": len(raws) - 2,
             "reset": True,
             "break_even": 2.5,
-            "evidence": Evidence(needed=3, lost=1),
+            "evidence": QualityEvidence(needed=3, lost=1),
         }
-        return Folded(**{**given, **self._fields})
+        return CompactedChat(**{**given, **self._fields})
 
 
 def task(asked: Call | None = None, **fields: Any) -> Task:
-    given = {"policy": Policy(), "is_dry": False, "share": 0.0, "secret": SECRET}
+    given = {"policy": CompactionPolicy(), "is_dry": False, "share": 0.0, "secret": SECRET}
     return Task(call=asked or chat(), **{**given, **fields})
 
 
@@ -98,7 +98,7 @@ def opened(folder: Path) -> Store:
 
 @contextmanager
 def room(
-    folder: Path, fold: Callable[..., Folded] | None = None, **fields: Any
+    folder: Path, fold: Callable[..., CompactedChat] | None = None, **fields: Any
 ) -> Iterator[tuple[Folding, list[Alert]]]:
     """A room that folds everything, and what it says."""
     store, alerts = opened(folder), list[Alert]()
@@ -108,8 +108,8 @@ def room(
         return True
 
     now = fields.pop("now", lambda: NOW)
-    given: dict[str, Any] = {"mode": Mode.FACTS, "share": 0.0}
-    usual = Usual(**(given | fields))
+    given: dict[str, Any] = {"mode": CompactionMode.FACTS, "share": 0.0}
+    usual = CompactionDefaults(**(given | fields))
     made = Folding(store, LoopTasks(), now=now, say=say, usual=usual)
     made.fold = fold or Shorter()
     try:

@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from compaction.fold import Around, Folded
-from compaction.memory import Memory
-from compaction.policy import Mode, Policy
+from compaction.compact import CompactedChat, ConversationContext
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionMode, CompactionPolicy
 from proxy.calls.ports import Caller, Head
 from proxy.records.call import Call
 from proxy.services.compaction.summariser import Notebook
@@ -18,7 +18,7 @@ from tests.fakes.desk import LoopTasks
 from tests.fakes.receipts import a_receipt
 from tests.proxy.services.compaction.foldings import NOW, Json, chat, opened, said
 
-POLICY = Policy(mode=Mode.FACTS_MODEL, force=True, least=600, keep_turns=1)
+POLICY = CompactionPolicy(mode=CompactionMode.FACTS_MODEL, force=True, least=600, keep_turns=1)
 SCOPE = b"team_1"
 _PADDING = "I have looked at all of it with great care, and everything is as it should be. " * 12
 
@@ -92,12 +92,16 @@ class Stage:
         self.book = Notebook(store, self.tasks, **(given | fields))
         self.taker = taker
         self.book.serve = taker
-        self.memory = Memory()
+        self.memory = CompactionMemory()
 
-    def fold(self, turns: int, policy: Policy = POLICY, scope: bytes = SCOPE) -> Folded:
-        return self.book.fold(raws(turns), policy, memory=self.memory, around=Around(scope=scope))
+    def fold(
+        self, turns: int, policy: CompactionPolicy = POLICY, scope: bytes = SCOPE
+    ) -> CompactedChat:
+        return self.book.fold(
+            raws(turns), policy, memory=self.memory, around=ConversationContext(scope=scope)
+        )
 
-    async def call(self, turns: int, **fields: Any) -> Folded:
+    async def call(self, turns: int, **fields: Any) -> CompactedChat:
         """A call of so many turns, whose questions are answered before it returns."""
         found = await asyncio.to_thread(self.fold, turns)
         if found.region is not None:

@@ -1,4 +1,4 @@
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from proxy.services.compaction.alerts import dearer, stepped_back
 from proxy.services.compaction.live_quality import Sums
 
@@ -7,7 +7,7 @@ PLACE = ("team_1", "the chat")
 
 
 def test_a_step_back_names_what_was_found_and_how_to_mend_it():
-    told = stepped_back(PLACE, Mode.FACTS, Mode.TRIM, "9 of 100", NOW)
+    told = stepped_back(PLACE, CompactionMode.FACTS, CompactionMode.TRIM, "9 of 100", NOW)
 
     assert told.title == (
         "Compaction of feature the chat of team team_1 was stepped back from facts to trim"

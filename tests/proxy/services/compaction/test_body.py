@@ -4,9 +4,9 @@ import msgspec
 import orjson
 import pytest
 
-from compaction.fold import fold
-from compaction.memory import Memory
-from compaction.policy import Mode, Policy
+from compaction.compact import compact
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import Unfoldable
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
@@ -18,7 +18,7 @@ from tests.proxy.services.compaction.foldings import SECRET, Shorter, chat, said
 
 def kept(given=None, shorter=None, **fields):
     """What is made of a call."""
-    return made(task(given, **fields), shorter or Shorter(), Memory())
+    return made(task(given, **fields), shorter or Shorter(), CompactionMemory())
 
 
 def why(given=None, shorter=None, **fields):
@@ -75,7 +75,7 @@ def test_a_conversation_of_the_control_arm_is_reckoned_and_goes_as_it_came():
 def test_a_dry_run_says_what_it_would_do():
     found = kept(is_dry=True).fold
 
-    assert found.told == "as it came; reason=dry_run: pays; tokens=900->100"
+    assert found.header == "as it came; reason=dry_run: pays; tokens=900->100"
     assert found.sent is None
 
 
@@ -139,7 +139,7 @@ def test_tools_and_texts_are_counted_as_the_models_provider_does():
     given = chat(body=orjson.dumps({"model": "m", "messages": talk(60), "tools": [tool] * 9}))
 
     def before(model):
-        found = made(task(given, model=model), fold, Memory()).fold.before
+        found = made(task(given, model=model), compact, CompactionMemory()).fold.before
         assert found is not None
         return found
 
@@ -147,11 +147,11 @@ def test_tools_and_texts_are_counted_as_the_models_provider_does():
 
 
 def test_conversations_that_are_counted_otherwise_share_nothing():
-    memory, given = Memory(), chat(*talk(60))
-    alone = made(task(given, model="claude-opus-5-5"), fold, Memory()).fold
-    made(task(given, model="gpt-5.6-terra"), fold, memory)
+    memory, given = CompactionMemory(), chat(*talk(60))
+    alone = made(task(given, model="claude-opus-5-5"), compact, CompactionMemory()).fold
+    made(task(given, model="gpt-5.6-terra"), compact, memory)
 
-    assert made(task(given, model="claude-opus-5-5"), fold, memory).fold == alone
+    assert made(task(given, model="claude-opus-5-5"), compact, memory).fold == alone
 
 
 def test_a_body_that_cannot_be_read_says_so():
@@ -166,8 +166,8 @@ def test_what_the_core_will_not_fold_says_so():
 
 def test_the_core_itself_folds_a_long_conversation_and_stays_valid():
     given = chat(*talk(60))
-    found = made(task(given, policy=Policy(force=True)), fold, Memory()).fold
-    again = made(task(given, policy=Policy(force=True)), fold, Memory()).fold
+    found = made(task(given, policy=CompactionPolicy(force=True)), compact, CompactionMemory()).fold
+    again = made(task(given, policy=CompactionPolicy(force=True)), compact, CompactionMemory()).fold
     assert found.sent is not None
     assert again.sent is not None
 
@@ -189,7 +189,9 @@ def test_results_said_shorter_are_no_folded_messages():
         {"role": "assistant", "content": None, "tool_calls": [asks]},
         {"role": "tool", "tool_call_id": "t", "content": shown},
     )
-    found = made(task(given, policy=Policy(mode=Mode.FACTS)), fold, Memory()).fold
+    found = made(
+        task(given, policy=CompactionPolicy(mode=CompactionMode.FACTS)), compact, CompactionMemory()
+    ).fold
 
     assert (found.is_folded, found.messages) == (True, 0)
     assert found.reset is False

@@ -9,9 +9,9 @@ import orjson
 import pytest
 from msgspec.structs import replace
 
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from compaction.reading.message import Unfoldable
-from proxy.records.compaction_result import NO_FOLD
+from proxy.records.compaction_result import NO_COMPACTION
 from proxy.services.compaction import compaction as folding_
 from proxy.services.compaction.summariser import Notebook
 from tests.fakes.desk import LoopTasks, route
@@ -149,7 +149,7 @@ def test_what_is_late_busy_or_too_large_moves_it_too(tmp_path, monkeypatch):
 def test_a_feature_that_is_switched_off_moves_what_was_folded(tmp_path):
     with room(tmp_path) as (made, _):
         folded(made)
-        made._store.compactions.choose(("team_1", "chat"), Mode.OFF, "ann", NOW)
+        made._store.compactions.choose(("team_1", "chat"), CompactionMode.OFF, "ann", NOW)
         made._store.foldboard.refresh()
         found, again = folded(made), folded(made)
 
@@ -169,7 +169,7 @@ def test_a_conversation_that_nobody_can_name_goes_as_it_came(tmp_path, monkeypat
         monkeypatch.setattr(folding_, "spoken", broken)
         failed = folded(made, chat(compaction="off"))
 
-    assert unnamed == silent == failed == NO_FOLD
+    assert unnamed == silent == failed == NO_COMPACTION
     assert nothing.why == "nothing_said"
 
 
@@ -185,32 +185,32 @@ def test_what_is_too_large_is_not_begun(tmp_path, monkeypatch):
 )
 def test_other_calls_are_none_of_its_business(tmp_path, given):
     with room(tmp_path) as (made, _):
-        assert folded(made, given) == NO_FOLD
+        assert folded(made, given) == NO_COMPACTION
 
 
 def test_off_is_the_default_and_a_header_may_try_it(tmp_path):
-    with room(tmp_path, mode=Mode.OFF) as (made, _):
-        assert folded(made) == NO_FOLD
+    with room(tmp_path, mode=CompactionMode.OFF) as (made, _):
+        assert folded(made) == NO_COMPACTION
         assert folded(made, chat(compaction="dry-run")).why == "dry_run: pays"
         assert folded(made, chat(compaction="force")).is_folded
         assert folded(made, chat(compaction="farce")).notes
 
 
 def test_it_has_no_part_in_calls_that_nobody_wants_compacted_nor_did_lately(tmp_path):
-    with room(tmp_path, mode=Mode.OFF) as (made, _):
+    with room(tmp_path, mode=CompactionMode.OFF) as (made, _):
         assert not made.has_part(chat())
         assert made.has_part(chat(compaction="force"))
-        made._store.compactions.choose(("team_1", "chat"), Mode.FACTS, "ann", NOW)
+        made._store.compactions.choose(("team_1", "chat"), CompactionMode.FACTS, "ann", NOW)
         made._store.foldboard.refresh()
         assert made.has_part(chat())
         assert folded(made).is_folded
-        made._store.compactions.choose(("team_1", "chat"), Mode.OFF, "ann", NOW)
+        made._store.compactions.choose(("team_1", "chat"), CompactionMode.OFF, "ann", NOW)
         made._store.foldboard.refresh()
         assert made.has_part(chat())  # its prefix moves once more
 
 
 def test_where_the_provider_compacts_nothing_is_folded_here(tmp_path):
-    with room(tmp_path, mode=Mode.NATIVE) as (made, _):
+    with room(tmp_path, mode=CompactionMode.NATIVE) as (made, _):
         assert folded(made).why == "native"
 
 
@@ -218,14 +218,14 @@ def test_a_features_own_setting_holds(tmp_path):
     shorter = Shorter()
     with room(tmp_path, shorter) as (made, _):
         made._store.compactions.choose(
-            ("team_1", "chat"), Mode.TRIM, "ann", NOW, keep_turns=5, target=900
+            ("team_1", "chat"), CompactionMode.TRIM, "ann", NOW, keep_turns=5, target=900
         )
         made._store.foldboard.refresh()
         folded(made)
 
     (asked,) = shorter.asked
     assert (asked.mode, asked.keep_turns, asked.target, asked.window) == (
-        Mode.TRIM,
+        CompactionMode.TRIM,
         5,
         900,
         128_000,
@@ -283,11 +283,11 @@ def test_notes_are_asked_for_where_a_part_was_folded_and_sent_and_the_mode_wants
     taker = Taker()
 
     async def work():
-        with room(tmp_path, mode=Mode.FACTS_MODEL) as (made, _):
+        with room(tmp_path, mode=CompactionMode.FACTS_MODEL) as (made, _):
             book = Notebook(made._store, LoopTasks(), model="small", now=lambda: NOW)
             made.takes(book)
             book.serve = taker
-            made._store.compactions.choose(("team_1", "plain"), Mode.FACTS, "ann", NOW)
+            made._store.compactions.choose(("team_1", "plain"), CompactionMode.FACTS, "ann", NOW)
             made._store.foldboard.refresh()
             force = {"compaction": "force"}
             found = [
@@ -306,12 +306,12 @@ def test_notes_are_asked_for_where_a_part_was_folded_and_sent_and_the_mode_wants
     assert (plain.is_folded, plain.reset) == (True, True)
     assert (sent.is_folded, sent.reset) == (True, True)
     assert [each.feature for each in taker.asked] == ["chat/compaction"]
-    assert question == NO_FOLD
+    assert question == NO_COMPACTION
 
 
 def test_calls_of_the_control_arm_are_not_asked_about(tmp_path):
     async def work():
-        with room(tmp_path, mode=Mode.FACTS_MODEL, share=1.0) as (made, _):
+        with room(tmp_path, mode=CompactionMode.FACTS_MODEL, share=1.0) as (made, _):
             book = Notebook(made._store, LoopTasks(), model="small", now=lambda: NOW)
             made.takes(book)
             book.serve = Taker()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from proxy.records.receipt import Receipt
 from tests.fakes.receipts import a_receipt
 from tests.proxy.services.compaction.foldings import NOW, ROUTE, chat, room
@@ -43,7 +43,7 @@ def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_ar
         held = made._store.foldboard.chosen.of("team_1", "chat")
         found = asyncio.run(made.folded(chat(), ROUTE))
 
-    assert (held.stepped, held.mode, held.stepped_at) == (Mode.TRIM, None, NOW)
+    assert (held.stepped, held.mode, held.stepped_at) == (CompactionMode.TRIM, None, NOW)
     assert "values that tool calls needed were folded away" in held.why
     (told,) = alerts
     assert told.title.endswith("was stepped back from facts to trim")
@@ -120,7 +120,7 @@ def test_what_questions_cost_counts_against_their_feature(tmp_path):
 
 def test_calls_right_after_a_mode_was_set_are_judged(tmp_path):
     with room(tmp_path) as (made, alerts):
-        made._store.compactions.choose(("team_1", "chat"), Mode.FACTS, "mei", NOW - 1)
+        made._store.compactions.choose(("team_1", "chat"), CompactionMode.FACTS, "mei", NOW - 1)
         made._store.foldboard.refresh()
         settled(made, *[receipt(started=NOW - 2, needed=100, lost=90) for _ in range(5)])
         assert alerts == []

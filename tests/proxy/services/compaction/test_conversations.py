@@ -2,18 +2,20 @@ from math import inf
 
 import msgspec
 
-from compaction.policy import Policy
-from proxy.records.compaction_result import Fold, unfolded
+from compaction.policy import CompactionPolicy
+from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.records.origin import Origin
 from proxy.services.compaction.body import Talk
 from proxy.services.compaction.conversations import Now, Talks
 from tests.proxy.services.compaction.foldings import NOW, chat
 
 TALK = Talk(name=b"a", lead=1, messages=(b"{}",), turns=4)
-POLICY = Policy()
-OTHER = Policy(force=True)
-FOLDED = Fold(mode="facts", why="pays", sent=chat(body=b"{}"), is_folded=True, needed=3, lost=1)
-LATE = unfolded("facts", "late")
+POLICY = CompactionPolicy()
+OTHER = CompactionPolicy(force=True)
+FOLDED = CompactionResult(
+    mode="facts", why="pays", sent=chat(body=b"{}"), is_folded=True, needed=3, lost=1
+)
+LATE = passthrough_result("facts", "late")
 CAME = chat()
 
 

@@ -1,4 +1,4 @@
-from compaction.reading.size import estimate
+from compaction.reading.token_estimate import estimate
 from proxy.services.compaction.counting import counting, declared, scope
 
 WORDS = "Where is my parcel? It has number 1777. " * 20

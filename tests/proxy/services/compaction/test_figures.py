@@ -1,20 +1,22 @@
 from prometheus_client import CollectorRegistry
 
-from compaction.policy import Mode
-from proxy.records.compaction_settings import Chosen, Setting
+from compaction.policy import CompactionMode
+from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.services.compaction.figures import FoldFigures
 
 
 def test_features_are_counted_by_whether_they_were_stepped_back():
     settings = (
-        Setting(mode=Mode.FACTS),
-        Setting(mode=Mode.TRIM),
-        Setting(mode=Mode.OFF),
-        Setting(mode=Mode.FACTS, stepped=Mode.TRIM, why="9 of 100 lost"),
-        Setting(stepped=Mode.OFF, why="9 of 100 lost"),
-        Setting(),
+        FeatureSettings(mode=CompactionMode.FACTS),
+        FeatureSettings(mode=CompactionMode.TRIM),
+        FeatureSettings(mode=CompactionMode.OFF),
+        FeatureSettings(
+            mode=CompactionMode.FACTS, stepped=CompactionMode.TRIM, why="9 of 100 lost"
+        ),
+        FeatureSettings(stepped=CompactionMode.OFF, why="9 of 100 lost"),
+        FeatureSettings(),
     )
-    held = Chosen(1, {("team_1", f"{n}"): setting for n, setting in enumerate(settings)})
+    held = SettingsSnapshot(1, {("team_1", f"{n}"): setting for n, setting in enumerate(settings)})
     registry = CollectorRegistry()
     registry.register(FoldFigures(lambda: held))
     states = {

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from compaction.deciding.proof import Evidence
+from compaction.quality_evidence import QualityEvidence
 from proxy.services.compaction.live_quality import _FEATURES, SLOT, WINDOW, Proofs, Sums
 from tests.fakes.receipts import START, a_receipt
 
@@ -60,8 +60,8 @@ def test_a_features_calls_add_up():
 
     found = proofs.sums(PLACE, START)
     assert (found.folded, found.tokens, found.nanos) == (3, 180, 21)
-    assert found.treated == Evidence(needed=12, lost=3)
-    assert found.untreated == Evidence(needed=2)
+    assert found.treated == QualityEvidence(needed=12, lost=3)
+    assert found.untreated == QualityEvidence(needed=2)
     assert proofs.sums(("t", "other"), START) == Sums()
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from proxy.catalog.entries import Route, Upstream
 from proxy.records.call import Call
-from proxy.records.compaction_settings import Setting
+from proxy.records.compaction_settings import FeatureSettings
 from proxy.services.compaction.native import native
 from tests.fakes.desk import call as made
 
@@ -27,19 +27,21 @@ def asked(endpoint: str, body: object) -> Call:
 def test_openai_is_asked_to_compact_responses():
     came = asked("responses", {"input": "hello"})
 
-    found = native(came, route("openai", "openai"), Setting(target=50_000), is_dry=False)
+    found = native(came, route("openai", "openai"), FeatureSettings(target=50_000), is_dry=False)
 
     assert found.sent is not None
     held = orjson.loads(found.sent.body)["context_management"]
     assert held == [{"type": "compaction", "compact_threshold": 50_000}]
     assert not found.is_folded
-    assert found.told == "as it came; reason=asked"
+    assert found.header == "as it came; reason=asked"
 
 
 def test_anthropic_is_asked_to_clear_old_results():
     came = asked("chat/completions", {"messages": [{"role": "user", "content": "a"}, _TOOL]})
 
-    found = native(came, route("anthropic", "anthropic"), Setting(keep_turns=5), is_dry=False)
+    found = native(
+        came, route("anthropic", "anthropic"), FeatureSettings(keep_turns=5), is_dry=False
+    )
 
     assert found.sent is not None
     edit = orjson.loads(found.sent.body)["context_management"]["edits"][0]
@@ -49,7 +51,9 @@ def test_anthropic_is_asked_to_clear_old_results():
 
 @pytest.mark.parametrize("endpoint", ["responses", "chat/completions"])
 def test_others_go_as_they_came_and_it_is_said_why(endpoint: str):
-    found = native(asked(endpoint, {}), route("openai", "deepseek"), Setting(), is_dry=False)
+    found = native(
+        asked(endpoint, {}), route("openai", "deepseek"), FeatureSettings(), is_dry=False
+    )
 
     assert found.sent is None
     assert found.why == "native"
@@ -58,7 +62,10 @@ def test_others_go_as_they_came_and_it_is_said_why(endpoint: str):
 
 def test_a_dry_run_asks_nobody():
     found = native(
-        asked("responses", {"input": "a"}), route("openai", "openai"), Setting(), is_dry=True
+        asked("responses", {"input": "a"}),
+        route("openai", "openai"),
+        FeatureSettings(),
+        is_dry=True,
     )
 
     assert found.sent is None

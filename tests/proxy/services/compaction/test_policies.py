@@ -1,8 +1,8 @@
 import pytest
 
-from compaction.policy import Mode, Policy, Prices
+from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 from proxy.calls.route_target import way
-from proxy.records.compaction_settings import Setting
+from proxy.records.compaction_settings import FeatureSettings
 from proxy.services.compaction.policies import policy, prices
 from proxy.services.compaction.requested import Wish
 from slo.price import Period, Rates, Sheet, Tariff
@@ -20,16 +20,16 @@ CLAUDE = route(
 
 
 def test_prices_are_the_catalogs_own():
-    assert prices(way(CLAUDE, "m", NOW)) == Prices(0.1, 1.25, 5.0, 1_024)
+    assert prices(way(CLAUDE, "m", NOW)) == RelativePrices(0.1, 1.25, 5.0, 1_024)
 
 
 @pytest.mark.parametrize(
     ("rates", "expected"),
     [
-        (Rates(input=10, cache_read=5, output=20), Prices(0.5, 1.0, 2.0)),
-        (Rates(input=10, cache_read=1, write_5m=20, write_30m=15), Prices(0.1, 1.5, 4.0)),
-        (Rates(input=10, output=20), Prices(1.0, 1.0, 2.0)),
-        (Rates(input=0), Prices(0.1, 1.25, 4.0)),
+        (Rates(input=10, cache_read=5, output=20), RelativePrices(0.5, 1.0, 2.0)),
+        (Rates(input=10, cache_read=1, write_5m=20, write_30m=15), RelativePrices(0.1, 1.5, 4.0)),
+        (Rates(input=10, output=20), RelativePrices(1.0, 1.0, 2.0)),
+        (Rates(input=0), RelativePrices(0.1, 1.25, 4.0)),
     ],
 )
 def test_a_cache_of_unknown_ways_is_there_if_reading_it_has_a_price(rates, expected):
@@ -39,13 +39,13 @@ def test_a_cache_of_unknown_ways_is_there_if_reading_it_has_a_price(rates, expec
 
 
 def test_where_nothing_is_known_the_usual_is_taken():
-    assert prices(way(route(regime="", tariff=None), "m", NOW)) == Prices(0.1, 1.25, 4.0)
+    assert prices(way(route(regime="", tariff=None), "m", NOW)) == RelativePrices(0.1, 1.25, 4.0)
 
 
 def test_without_a_price_the_regimes_rules_hold():
     there = way(route(regime="openai-interval", tariff=None), "m", NOW)
 
-    assert prices(there) == Prices(0.1, 1.0, 4.0, 1_024, 2_048)
+    assert prices(there) == RelativePrices(0.1, 1.0, 4.0, 1_024, 2_048)
 
 
 @pytest.mark.parametrize(("regime", "block"), [("prefix-unit", 0), ("openai-breakpoint", 1)])
@@ -55,14 +55,17 @@ def test_where_whole_prompts_alone_are_kept_no_part_of_one_is_surely_read(regime
 
 def test_what_was_chosen_goes_before_the_usual():
     there = way(CLAUDE, "m", NOW)
-    usual = policy(Wish(mode=Mode.FACTS), Setting(), there, None)
+    usual = policy(Wish(mode=CompactionMode.FACTS), FeatureSettings(), there, None)
     own = policy(
-        Wish(mode=Mode.TRIM, force=True), Setting(keep_turns=5, target=9_000), there, 200_000
+        Wish(mode=CompactionMode.TRIM, force=True),
+        FeatureSettings(keep_turns=5, target=9_000),
+        there,
+        200_000,
     )
 
-    assert usual == Policy(mode=Mode.FACTS, prices=prices(there))
+    assert usual == CompactionPolicy(mode=CompactionMode.FACTS, prices=prices(there))
     assert (own.mode, own.keep_turns, own.target, own.window, own.force) == (
-        Mode.TRIM,
+        CompactionMode.TRIM,
         5,
         9_000,
         200_000,

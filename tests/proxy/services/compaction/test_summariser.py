@@ -8,8 +8,8 @@ import orjson
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from compaction.memory import Memory
-from compaction.policy import Mode
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionMode
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.errors import Forbidden, UpstreamError
@@ -96,7 +96,7 @@ def test_other_modes_ask_the_store_nothing(tmp_path):
     async def work(stage, store):
         await stage.call(3)
         store.close(5)
-        plain = msgspec.structs.replace(POLICY, mode=Mode.FACTS)
+        plain = msgspec.structs.replace(POLICY, mode=CompactionMode.FACTS)
 
         assert noted(await asyncio.to_thread(stage.fold, 6, plain)) == [0, 0]
 
@@ -128,7 +128,7 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         store.notes.claim = real
         monkeypatch.setattr(notebook_, "_DEADLINE", patience)
         held.set()
-        stage.memory = Memory()
+        stage.memory = CompactionMemory()
         assert (await asyncio.to_thread(stage.fold, 6)).messages == without.messages
         clock.now += 11
         assert noted(await stage.call(12)) == [0, 0, 0, 1]

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from compaction.memory import Memory
+from compaction.memory import CompactionMemory
 from compaction.reading.message import Unfoldable
 from proxy.services.compaction.worker_pool import _OF_TEAM, _THREADS, Threads
 
@@ -56,7 +56,7 @@ def test_what_is_short_is_done_at_once_and_the_rest_in_a_thread():
 
     assert here == "MainThread"
     assert there.startswith("folding")
-    assert isinstance(memory, Memory)
+    assert isinstance(memory, CompactionMemory)
 
 
 def test_what_is_short_goes_to_the_thread_while_that_works():

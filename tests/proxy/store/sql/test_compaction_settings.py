@@ -1,6 +1,6 @@
 from sqlalchemy import Engine
 
-from compaction.policy import Mode
+from compaction.policy import CompactionMode
 from proxy.store.sql.compaction_settings import CompactionSettingsCache
 from proxy.store.sql.compactions import Compactions
 
@@ -10,25 +10,25 @@ PLACE = ("team_1", "support")
 
 def test_what_holds_at_the_start_is_known_and_a_change_is_noticed(engine: Engine) -> None:
     compactions = Compactions(engine)
-    compactions.choose(PLACE, Mode.FACTS, "ann", NOW)
+    compactions.choose(PLACE, CompactionMode.FACTS, "ann", NOW)
     board = CompactionSettingsCache(compactions, every=60)
     board.start()
     first = board.chosen
-    compactions.step_back(PLACE, Mode.TRIM, "lost", NOW)
+    compactions.step_back(PLACE, CompactionMode.TRIM, "lost", NOW)
     board.refresh()
     second = board.chosen
     board.refresh()
     board.close()
 
-    assert first.of(*PLACE).in_force(Mode.OFF) is Mode.FACTS
-    assert second.of(*PLACE).in_force(Mode.OFF) is Mode.TRIM
+    assert first.of(*PLACE).effective_mode(CompactionMode.OFF) is CompactionMode.FACTS
+    assert second.of(*PLACE).effective_mode(CompactionMode.OFF) is CompactionMode.TRIM
     assert board.chosen is second
     assert board.trouble is None
 
 
 def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
     compactions = Compactions(engine)
-    compactions.choose(PLACE, Mode.FACTS, "ann", NOW)
+    compactions.choose(PLACE, CompactionMode.FACTS, "ann", NOW)
     board = CompactionSettingsCache(compactions)
     board.refresh()
     with engine.begin() as connection:
@@ -40,4 +40,4 @@ def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
     board.close()
 
     assert trouble == "changes to compactions go unnoticed: the database is away"
-    assert board.chosen.of(*PLACE).mode is Mode.FACTS
+    assert board.chosen.of(*PLACE).mode is CompactionMode.FACTS

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from compaction.fold import Folded
-from compaction.policy import Mode, Policy
+from compaction.compact import CompactedChat
+from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import Unfoldable
 from proxy.prefix.explain.reasons import Reason
 from proxy.tools.replay.compaction import Folding
@@ -128,14 +128,14 @@ def test_what_cannot_be_folded_goes_as_it_came(vocabulary, line, why):
 
 
 def test_off_folds_nothing(vocabulary):
-    variant = Folding(reading("breakpoints", vocabulary), 0.0, mode=Mode.OFF)
+    variant = Folding(reading("breakpoints", vocabulary), 0.0, mode=CompactionMode.OFF)
     folded(variant, agent(20))
 
     assert variant.folded().calls == 0
 
 
 def test_results_said_shorter_are_counted_apart(vocabulary):
-    variant = Folding(reading("breakpoints", vocabulary), 0.0, mode=Mode.TRIM)
+    variant = Folding(reading("breakpoints", vocabulary), 0.0, mode=CompactionMode.TRIM)
     rows = [{"name": f"tea {n}", "state": "sent"} for n in range(40)]
     lines = agent(2)
     messages = orjson.loads(lines[-1].body)["messages"]
@@ -148,7 +148,7 @@ def test_results_said_shorter_are_counted_apart(vocabulary):
 
 @pytest.mark.parametrize("why", ["signed", ""])
 def test_what_folding_refuses_goes_as_it_came(vocabulary, why):
-    def refusing(*_: Any, **__: Any) -> Folded:
+    def refusing(*_: Any, **__: Any) -> CompactedChat:
         raise Unfoldable(why)
 
     variant = Folding(reading("breakpoints", vocabulary), 0.0, fold=refusing)
@@ -159,7 +159,7 @@ def test_what_folding_refuses_goes_as_it_came(vocabulary, why):
 
 
 def test_a_mistake_costs_no_call_and_is_told_once(vocabulary, caplog):
-    def clumsy(*_: Any, **__: Any) -> Folded:
+    def clumsy(*_: Any, **__: Any) -> CompactedChat:
         raise TypeError("of folding")
 
     variant = Folding(reading("breakpoints", vocabulary), 0.0, fold=clumsy)
@@ -183,5 +183,5 @@ def test_reasons_are_bounded(vocabulary):
 def test_the_policy_has_the_routes_prices(vocabulary):
     policy = Folding(reading("breakpoints", vocabulary), 0.0)._policy
 
-    assert isinstance(policy, Policy)
+    assert isinstance(policy, CompactionPolicy)
     assert (policy.prices.read, policy.prices.write, policy.prices.output) == (0.1, 1.25, 5.0)

@@ -1,0 +1,117 @@
+"""Calls that shorten their conversation themselves; they go as they came.
+
+A harness that compacts asks its model for a summary of all that was said. Shortened before that, it
+would be a summary of a summary; and what a provider shortened is bound to its place.
+"""
+
+import re
+from collections.abc import Container, Sequence
+from typing import Final
+
+import msgspec
+
+#: Fields of a body with which a provider is asked to shorten the conversation itself.
+#: Source: Anthropic, context editing and compaction; OpenAI, compaction (2026-11).
+COMPACTION_FIELDS: Final = ("context_management", "compaction")
+#: What a provider puts in the place of what it shortened, as JSON says its type.
+_ITEM: Final = re.compile(rb'(?<!\\)"type"\s*:\s*"compaction')
+_NAME: Final = b'"compaction'
+#: Letters looked at where a text begins, and where it ends: instructions stand there.
+_EDGE: Final = 4_000
+#: Messages at the end that are looked at: a harness may let reminders follow.
+_LAST: Final = 2
+#: What harnesses say when they ask for one, in small letters and on one line.
+_WORDS: Final = (
+    # Source: Claude Code, Roo Code and Cline, prompts that condense (2026-11).
+    "create a detailed summary of the conversation so far",
+    "create a detailed summary of our conversation",
+    "create a comprehensive and detailed summary of the conversation",
+    'explicit_instructions type="condense"',
+    'explicit_instructions type="compact"',
+    "summarize the conversation so far, as described in the prompt instructions",
+    # Source: openai/codex, core/templates/compact/prompt.md (2026-11).
+    "context checkpoint compaction",
+    "create a handoff summary for another",
+    # Source: google-gemini/gemini-cli, core/src/core/client.ts (2026-11).
+    "generate the <state_snapshot>",
+    # Source: OpenHands, condenser, summarizing_prompt.j2 (2026-11).
+    "maintaining a context-aware state summary",
+    # Source: opencode, session/compaction.ts (2026-11).
+    "detailed prompt for continuing our conversation",
+    # Source: LangChain, SummarizationMiddleware; LangMem, summarization (2026-11).
+    "<role> context extraction assistant </role>",
+    "distill the above chat messages",
+    "create a summary of the conversation above",
+    "extend this summary by taking into account the new messages above",
+    # Source: Aider-AI/aider, prompts.py (2026-11).
+    "summarize this partial conversation",
+)
+#: A person's own wish for it, where a message begins with nothing else: its sentence is about the
+#: conversation and nothing more. A command stands alone, or says what to keep.
+#: Source: Claude Code, slash commands, ``/compact [instructions]`` (2026-11).
+_WISH: Final = re.compile(
+    r"/(?:compact|compress|condense|summari[sz]e)"
+    r"(?:$|[ :]+(?:focus|focusing|focused|keep|keeping|preserve|retain|remember|only|but)\b[^?]*$)"
+    r"|(?:please |now |briefly ){0,3}(?:summari[sz]e|compact|condense|compress) "
+    r"(?:the |our |this )(?:whole |entire |above |previous |full )?"
+    r"(?:conversation|chat|session|discussion|dialogue)"
+    r"(?: so far| above| until now| up to now| up to here| up to this point)?"
+    r"(?:,? please| briefly| now)?(?:[.!?…]+(?: |$)|$)"
+)
+
+
+class _Part(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+
+
+class _Message(msgspec.Struct):
+    role: str = ""
+    content: str | list[msgspec.Raw] | None = None
+
+
+_message = msgspec.json.Decoder(_Message).decode
+_part = msgspec.json.Decoder(_Part).decode
+
+
+def client_compaction_kind(fields: Container[str], raws: Sequence[bytes]) -> str:
+    """Why a call is to be left alone: ``native``, ``client``, or "" where it is not.
+
+    Args:
+        fields: The names of the body's fields.
+        raws: Its messages, as JSON.
+    """
+    if any(name in fields for name in COMPACTION_FIELDS) or any(map(_is_compacted, raws)):
+        return "native"
+    return "client" if any(map(_asks_for_summary, raws[-_LAST:])) else ""
+
+
+def _is_compacted(raw: bytes) -> bool:
+    """True if a message holds what a provider made of others."""
+    return _NAME in raw and _ITEM.search(raw) is not None
+
+
+def _asks_for_summary(raw: bytes) -> bool:
+    """True if a user's message asks for a summary of the conversation."""
+    words = _user_words(raw)
+    return any(phrase in words for phrase in _WORDS) or _WISH.match(words) is not None
+
+
+def _user_words(raw: bytes) -> str:
+    """What a user says, in small letters and on one line; only how it begins and ends."""
+    try:
+        message = _message(raw)
+        if message.role != "user":
+            return ""
+        parts = message.content if isinstance(message.content, list) else ()
+        texts = [message.content] if isinstance(message.content, str) else _texts(parts)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return ""
+    text = "\n".join(texts)
+    edges = text if len(text) <= 2 * _EDGE else f"{text[:_EDGE]} {text[-_EDGE:]}"
+    return " ".join(edges.lower().split())
+
+
+def _texts(parts: Sequence[msgspec.Raw]) -> list[str]:
+    found = [_part(raw) for raw in parts if bytes(raw).lstrip()[:1] == b"{"]
+    return [part.text for part in found if part.type == "text" and part.text is not None]

@@ -1,0 +1,218 @@
+"""A chat as it came → the chat that is sent in its place.
+
+The one entrance of the package. What comes back depends on the messages and the policy alone: the
+same in every process, today and after a restart, and the beginning of what comes back for a longer
+conversation, until the next fold.
+"""
+
+from bisect import bisect
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+import orjson
+
+from compaction.conversation_view import ConversationView, view_conversation
+from compaction.facts.fact import Fact
+from compaction.facts.region import Region
+from compaction.facts.segment import Segment
+from compaction.losses import lost_values, needed_values_evidence
+from compaction.memory import CompactionMemory
+from compaction.planner import CompactedPart, CompactionPlanner, CompactionState, Notes, no_notes
+from compaction.policy import CompactionMode, CompactionPolicy
+from compaction.quality_evidence import QualityEvidence
+from compaction.reading.message import Count, Unfoldable
+from compaction.reading.prefix_digests import chain
+from compaction.reading.token_estimate import estimate
+
+#: Changes whenever the same conversation would be folded to other bytes than before.
+ALGORITHM_VERSION: Final = 5
+_UNTOUCHED: Final = frozenset({CompactionMode.OFF, CompactionMode.NATIVE})
+
+
+class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
+    """What is sent, and why.
+
+    Attributes:
+        messages: In place of the caller's; its own objects where they are as they came.
+        changed: Whether anything is sent otherwise than it came.
+        reason: Why it was folded at this call or was not, as a code.
+        folded_why: Why its newest part was folded, at this call or earlier; "" where none was.
+        tokens_before: Tokens of the caller's prompt.
+        tokens_after: Tokens of what is sent.
+        folded: Messages that segments stand for.
+        segments: What stands for them.
+        reset: Whether this is the first call after a fold: its prefix moves, once.
+        break_even: Calls that pay a fold back, at this call; None where none do or none was due.
+        evidence: What the newest tool calls needed of what was folded.
+        newest: What identifies the part folded last; b"" for none.
+        region: That part, where it was folded at this very call; None where it was not.
+        lost: What the folded part named and what is sent does not; only where that was asked.
+    """
+
+    messages: tuple[bytes, ...]
+    changed: bool
+    reason: str
+    tokens_before: int
+    tokens_after: int
+    folded: int = 0
+    segments: tuple[Segment, ...] = ()
+    reset: bool = False
+    break_even: float | None = None
+    evidence: QualityEvidence | None = None
+    newest: bytes = b""
+    region: Region | None = None
+    lost: tuple[str, ...] = ()
+    folded_why: str = ""
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """All that the segments say."""
+        return tuple(fact for segment in self.segments for fact in segment.facts)
+
+
+class ConversationContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands around a conversation.
+
+    Attributes:
+        scope: Whose it is; nothing that is known of others' is looked at.
+        fixed: Tokens of what stands before the messages: the tools.
+        count: How tokens are counted.
+        notes: What a model found earlier.
+    """
+
+    scope: bytes = b""
+    fixed: int = 0
+    count: Count = estimate
+    notes: Notes = no_notes
+
+
+_NO_CONTEXT: Final = ConversationContext()
+
+
+def compact(
+    raws: Sequence[bytes],
+    policy: CompactionPolicy,
+    *,
+    memory: CompactionMemory,
+    around: ConversationContext = _NO_CONTEXT,
+    names_lost: bool = False,
+) -> CompactedChat:
+    """The messages as they are sent.
+
+    Args:
+        raws: Each message of a chat as JSON.
+        policy: What holds for it.
+        memory: What is known of earlier calls; conversations share nothing but time in it.
+        around: What stands around it.
+        names_lost: Whether to say what is lost, which takes long.
+
+    Raises:
+        Unfoldable: If it has to go as it came; says why.
+    """
+    messages = memory.readings.messages(raws, around.count, around.scope)
+    if policy.mode in _UNTOUCHED:
+        tokens = around.fixed + sum(message.tokens for message in messages)
+        return CompactedChat(
+            messages=tuple(raws),
+            changed=False,
+            reason=policy.mode.value,
+            tokens_before=tokens,
+            tokens_after=tokens,
+        )
+    if any(message.signed for message in messages):
+        raise Unfoldable("signed")
+    said = view_conversation(messages)
+    keys = chain([message.digest for message in messages], _conversation_root(policy, around))
+    walk = CompactionPlanner(
+        talk=said,
+        policy=policy,
+        fixed=around.fixed,
+        count=around.count,
+        notes=around.notes,
+        keys=keys,
+        find=memory.findings.of(around.scope),
+    )
+    before = _longest_known_state(memory, walk)
+    state = walk.state_at_end(before or walk.initial_state())
+    memory.keep(keys[-1], state)
+    return _compacted_chat(walk, state, names_lost=names_lost)
+
+
+def _conversation_root(policy: CompactionPolicy, around: ConversationContext) -> bytes:
+    """What makes equal messages another conversation."""
+    held = msgspec.msgpack.encode((ALGORITHM_VERSION, policy, around.scope, around.fixed))
+    return blake2b(held, digest_size=16).digest()
+
+
+def _longest_known_state(
+    memory: CompactionMemory, walk: CompactionPlanner
+) -> CompactionState | None:
+    """How the longest beginning stood that is known.
+
+    A call that its client broke off to say more, and made again, is none by now: what was decided
+    at it does not hold, or another process, which never saw it, would decide otherwise.
+    """
+    points = list(walk.talk.points_after(0))
+    for size in range(len(walk.keys), 0, -1):
+        found = memory.find(walk.prefix_key(size))
+        if found is not None and (size == len(walk.keys) or found.calls == bisect(points, size)):
+            return found
+        if walk.policy.once:
+            return None
+    return None
+
+
+def _compacted_chat(
+    walk: CompactionPlanner, state: CompactionState, *, names_lost: bool
+) -> CompactedChat:
+    said = walk.talk
+    folds = state.folds
+    sent = _sent_messages(walk, state)
+    came = [message.raw for message in said.messages]
+    changed = len(sent) != len(came) or any(a is not b for a, b in zip(sent, came, strict=True))
+    last = folds[-1] if folds else None
+    head = walk.fixed + said.cumulative_tokens[said.lead]
+    reset = last is not None and last.at == state.tail.end
+    return CompactedChat(
+        messages=tuple(sent),
+        changed=changed,
+        reason=state.verdict.reason.value,
+        tokens_before=walk.fixed + said.cumulative_tokens[-1],
+        tokens_after=head + sum(each.tokens for each in folds) + state.tail.tokens,
+        folded=sum(each.segment.end - each.segment.start - len(each.kept) for each in folds),
+        segments=tuple(each.segment for each in folds),
+        reset=reset,
+        break_even=state.verdict.break_even,
+        evidence=needed_values_evidence(walk, state) if folds else None,
+        newest=walk.prefix_key(last.segment.end) if last is not None else b"",
+        region=_last_region(said, last) if reset and last is not None else None,
+        lost=lost_values(walk, state, sent) if names_lost and folds else (),
+        folded_why=last.reason.value if last is not None and last.reason is not None else "",
+    )
+
+
+def _last_region(said: ConversationView, last: CompactedPart) -> Region:
+    """The part that was folded, as it came."""
+    return Region(
+        messages=said.messages,
+        units=said.units,
+        start=last.segment.start,
+        end=last.segment.end,
+        held=frozenset(last.kept),
+    )
+
+
+def _sent_messages(walk: CompactionPlanner, state: CompactionState) -> list[bytes]:
+    """Each message that is sent."""
+    messages = walk.talk.messages
+    sent = [message.raw for message in messages[: walk.talk.lead]]
+    for each in state.folds:
+        sent.append(_message(each.segment.text))
+        sent += [messages[at].raw for at in each.kept]
+    return sent + state.tail.sent_messages(walk.talk)
+
+
+def _message(text: str) -> bytes:
+    return b'{"role":"user","content":' + orjson.dumps(text) + b"}"

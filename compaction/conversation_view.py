@@ -1,0 +1,176 @@
+"""A conversation as folding sees it: what was said, in units, and where it may be cut.
+
+A point is a length of the conversation at which its client must have asked for an answer: what
+comes last there is a user's word or a whole set of results, and the assistant speaks next. What
+is decided at a point depends on the messages before it alone, so it can be decided again, later
+and elsewhere, from any longer conversation.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate
+from operator import attrgetter
+from typing import Final
+
+import msgspec
+
+from compaction.reading.message import Called, Message, Voice
+from compaction.reading.turns import Unit, points, units
+
+#: Tokens behind a turn's beginning above which a cut may stand inside that turn.
+_LONG: Final = 16_000
+#: Steps that a turn has where an agent works by itself.
+_STEPS: Final = 6
+#: What then stays behind the cut: so many tokens, or this part of the prompt if that is less.
+_TAIL: Final = 8_000
+_TAIL_SHARE: Final = 0.25
+#: Letters of a call's arguments that tell it from others.
+_ARGUMENTS: Final = 200
+
+_start = attrgetter("start")
+_end = attrgetter("end")
+_turn = attrgetter("turn")
+
+
+class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A conversation.
+
+    Attributes:
+        messages: Each message.
+        units: What stands or falls together.
+        lead: How many messages of authority stand before it begins.
+        asked: How long it was at each call of its client, the present one included.
+        upto: What the messages before each place weigh; one more than there are messages.
+    """
+
+    messages: tuple[Message, ...]
+    units: tuple[Unit, ...]
+    lead: int
+    asked: tuple[int, ...]
+    cumulative_tokens: tuple[int, ...]
+
+    @cached_property
+    def calls_by_result(self) -> Mapping[int, Called]:
+        """The call that each result answers, by the result's place."""
+        waiting: dict[str, Called] = {}
+        found = {}
+        for at, message in enumerate(self.messages):
+            for call in message.calls:
+                waiting[call.id] = call
+            if message.voice is Voice.RESULT and message.answers in waiting:
+                found[at] = waiting.pop(message.answers)
+        return found
+
+    @cached_property
+    def _words(self) -> Sequence[str]:
+        """What each message says."""
+        return [_words(message) if message.calls else message.text for message in self.messages]
+
+    def tokens_between(self, start: int, end: int) -> int:
+        """Tokens of a run of messages, as they came."""
+        return self.cumulative_tokens[end] - self.cumulative_tokens[start]
+
+    def words_between(self, start: int, end: int) -> str:
+        """All that some messages say: their texts, and what they call tools with."""
+        return "\n".join(self._words[start:end])
+
+    def units_between(self, start: int, end: int) -> Sequence[Unit]:
+        """The units that lie between two places."""
+        first = bisect_left(self.units, start, key=_start)
+        return self.units[first : bisect_right(self.units, end, key=_end)]
+
+    def short_call(self, at: int) -> str:
+        """The call that a result answers, in short; "a tool" where it answers none."""
+        call = self.calls_by_result.get(at)
+        if call is None:
+            return "a tool"
+        return f"{call.name}({' '.join(call.arguments[: 2 * _ARGUMENTS].split())[:_ARGUMENTS]})"
+
+    def points_after(self, after: int) -> Iterator[int]:
+        """The points beyond the first ``after`` messages; the whole conversation is the last."""
+        for at in self.asked:
+            begun = self.lead < at
+            if begun and at > after and (at < len(self.messages) or self._awaits_answer):
+                yield at
+
+    @property
+    def _awaits_answer(self) -> bool:
+        """True if an answer to the whole of it is due: no call is open, another has spoken."""
+        last = self.units[-1]
+        return not last.is_open and self.messages[-1].voice is not Voice.ASSISTANT
+
+    def last_user_message(self, at: int) -> int | None:
+        """The last message of a user before a point; None where there is none."""
+        spoken = range(at - 1, self.lead - 1, -1)
+        return next((i for i in spoken if self.messages[i].voice is Voice.USER), None)
+
+
+def view_conversation(messages: Sequence[Message]) -> ConversationView:
+    """The conversation these messages make up.
+
+    Raises:
+        Unfoldable: If calls and results do not fit together.
+    """
+    lead = 0
+    while lead < len(messages) and messages[lead].voice is Voice.AUTHORITY:
+        lead += 1
+    weights = (each.tokens for each in messages)
+    return ConversationView(
+        messages=tuple(messages),
+        units=units(messages),
+        lead=lead,
+        asked=points(messages),
+        cumulative_tokens=tuple(accumulate(weights, initial=0)),
+    )
+
+
+def turn_cut(said: ConversationView, at: int, last: int, keep: int) -> int:
+    """Where the part to fold at a point ends; ``last`` where there is nothing to fold.
+
+    The last turns stay. Where they are long, as an agent's are that works by itself, the last
+    steps of them stay.
+
+    Args:
+        said: The conversation.
+        at: The point.
+        last: Where the last cut stands, or where the conversation begins.
+        keep: Turns that stay.
+    """
+    known = said.units_between(last, at)
+    if not known:
+        return last
+    turns = _turns(known, keep)
+    if turns > last and said.tokens_between(turns, at) <= _LONG:
+        return turns
+    steps = max(_steps(said, known, at, keep), turns)
+    return steps if turns > last or said.tokens_between(last, at) > _LONG else last
+
+
+def step_cut(said: ConversationView, at: int, last: int, keep: int) -> int:
+    """The same where few turns of many steps are all there is: their last steps stay."""
+    known = said.units_between(last, at)
+    turns = known[-1].turn - known[0].turn + 1 if known else 1
+    return known[-keep - 1].end if len(known) > max(keep, turns * _STEPS) else last
+
+
+def _words(message: Message) -> str:
+    """What a message says and calls tools with."""
+    called = [f"{call.name} {call.arguments}" for call in message.calls]
+    return "\n".join([message.text, *called])
+
+
+def _turns(known: Sequence[Unit], keep: int) -> int:
+    """Where the last turns begin; the beginning of all where there are no more."""
+    first = known[-1].turn - keep + 1
+    begins = known[bisect_left(known, first, key=_turn) % len(known)]
+    return begins.start if begins.turn == first > 0 else known[0].start
+
+
+def _steps(said: ConversationView, known: Sequence[Unit], at: int, keep: int) -> int:
+    """Where the last steps begin that weigh enough."""
+    enough = min(_TAIL, int(said.cumulative_tokens[at] * _TAIL_SHARE))
+    for unit in reversed(known[: -keep or None]):
+        if said.tokens_between(unit.end, at) >= enough:
+            return unit.end
+    return known[0].start

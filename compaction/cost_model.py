@@ -1,0 +1,270 @@
+"""True if folding now costs less than leaving the conversation as it stands.
+
+A conversation costs a reading of its cache on every call. A fold makes each later call shorter and
+pays for that once: what stands behind the cut is written to the cache anew. Everything here follows
+from the prefix and the policy alone: every replica and every restart must decide the same, so a
+cache that went cold cannot be seen, and prices count as if it were warm.
+
+Sums are in tokens of uncached input.
+"""
+
+from enum import StrEnum
+from math import inf, sqrt
+from typing import Final
+
+import msgspec
+
+from compaction.policy import CompactionPolicy, RelativePrices
+
+#: Calls before which nothing is known of how a conversation goes on.
+FEW_CALLS: Final = 4
+#: How often over a fold must be paid back, if as many calls follow as there were so far: one
+#: session in about so many ends in between and is dearer for it. 304 recorded sessions on 8 routes
+#: with the lengths that real segments have, what prompts cost less and how many of those folded
+#: were dearer: at 5, 29 % and 17 of 279; at 10, 25 % and 5 of 189; at 20, 19 % and 5 of 104; at
+#: 30, 16 % and none of 71; at 40, 14 % and none of 58. None is luck too: chosen on one half of the
+#: sessions, 24 does, and 2 of 44 of the other half are dearer. See tests/bench/README.md.
+SAFETY_FACTOR: Final = 30.0
+#: The same where the bank pays: wherever such a session ends it is no dearer than as it came, but
+#: what was saved may be lost again. Real folds of 20 τ-bench's conversations in a row cost 2 to
+#: 3 % less than at 0 (Claude, Gemini), and at 12 about as much as without folds; mini-swe-agent's
+#: runs, which end after 30 calls, lose a third to a half less. See tests/bench/README.md.
+SPENDING: Final = 5.0
+#: Part of the whole prompt that a fold must take away at least.
+MIN_PROGRESS_SHARE: Final = 0.15
+#: Part of the window that is left free; the answer's longest is taken off the window already.
+MARGIN: Final = 0.05
+#: Calls that must still fit into the window; else it is time.
+CALLS_AHEAD: Final = 2
+#: How much larger a part must be than the one that brought nothing, before it is tried again.
+AGAIN: Final = 2
+
+
+class CompactionReason(StrEnum):
+    """Why a conversation is folded, or is not."""
+
+    PAYS = "pays"  #: Calls enough are to be expected.
+    BANKED = "banked"  #: What was saved so far pays for it, should no call follow.
+    FORCED = "forced"  #: The policy says so.
+    WINDOW = "window"  #: It would soon not fit into the model's window.
+    NOTHING_TO_FOLD = "nothing_to_fold"  #: All of it stays: authority, kept turns, open calls.
+    NO_PROGRESS = "no_progress"  #: It would hardly be shorter, or was not when last tried.
+    BELOW_LEAST = "below_least"  #: It is too short to be worth it, or would be to be cached.
+    BELOW_TARGET = "below_target"  #: It is as short as it should become.
+    FLOOR = "floor"  #: What cannot be folded is too long by itself.
+    TOO_FEW_CALLS = "too_few_calls"  #: Nothing is known yet of how it goes on.
+    COOLING_DOWN = "cooling_down"  #: It was folded a short while ago.
+    TOO_EARLY = "too_early"  #: A larger fold, later, costs less.
+    DOES_NOT_PAY = "does_not_pay"  #: It may end before the fold is paid back.
+
+
+class CostInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """How a conversation stands at a call.
+
+    Attributes:
+        calls: Calls so far, this one included.
+        since: Those since the last fold; ``calls`` where there was none.
+        fixed: Tokens of the system text and the tools.
+        folded: Tokens of the segments that stand.
+        region: Tokens of what would be folded now, as it is sent so far.
+        segment: Tokens of what would stand for it, measured or estimated.
+        tail: Tokens behind the cut.
+        back: Tokens by which the tail is longer once it stands behind a fold: what it repeats or
+            names is folded then, and said again.
+        fresh: Those of the tail that no call has sent before: they are written in any case.
+        growth: Tokens a call adds, the mean since the last fold.
+        bank: What shortening has saved so far, less what it cost.
+        failed: Tokens of the region when a fold was last tried and brought nothing; 0 for never.
+    """
+
+    calls: int
+    since: int
+    fixed: int
+    folded: int
+    region: int
+    segment: int
+    tail: int
+    growth: float
+    fresh: int = 0
+    back: int = 0
+    bank: float = 0.0
+    failed: int = 0
+
+    @property
+    def total(self) -> int:
+        """Tokens of the prompt as it stands."""
+        return self.fixed + self.folded + self.region + self.tail
+
+    @property
+    def gain(self) -> int:
+        """Tokens by which a fold shortens it; below 0 where it would be longer."""
+        return self.region - self.segment - self.back
+
+
+class CompactionDecision(msgspec.Struct, frozen=True):
+    """What is done with a conversation, and why.
+
+    Attributes:
+        folds: Whether it is folded now.
+        reason: Why, or why not.
+        break_even: Calls that pay the fold back, this one included; None where none do.
+    """
+
+    folds: bool
+    reason: CompactionReason
+    break_even: float | None
+
+
+def decide_compaction(policy: CompactionPolicy, at: CostInputs) -> CompactionDecision:
+    """True if the conversation is folded now."""
+    reason = (
+        _reason_it_cannot_shorten(at)
+        or _forced_reason(policy, at)
+        or _reason_to_wait(policy, at)
+        or _payment_reason(policy, at)
+    )
+    calls = break_even_calls(policy.prices, at)
+    return CompactionDecision(
+        reason in _COMPACTING_REASONS, reason, None if calls == inf else calls
+    )
+
+
+_COMPACTING_REASONS: Final = frozenset(
+    {
+        CompactionReason.PAYS,
+        CompactionReason.BANKED,
+        CompactionReason.FORCED,
+        CompactionReason.WINDOW,
+    }
+)
+
+
+def rewrite_cost(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
+    """What a fold costs once: its segment and the tail are written where they could be read.
+
+    Of what stands before the cut, so is whatever is not read by itself.
+
+    Args:
+        prices: What tokens cost.
+        at: How the conversation stands.
+        asked: What a model was paid to write the segment; 0 for rules alone.
+    """
+    anew = at.segment + at.tail + at.back - at.fresh + _unread(prices, at.fixed + at.folded)
+    return max(prices.write - prices.read, 0.0) * anew + asked
+
+
+def break_even_calls(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
+    """Calls that pay a fold back, this one included; infinite where it saves nothing.
+
+    Source: N* in the design of compaction, for segments that are only ever appended.
+    """
+    saved = prices.read * at.gain
+    return rewrite_cost(prices, at, asked) / saved if saved > 0 else inf
+
+
+def repayment_calls(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
+    """Calls after which the conversation cost no more than as it came, this one included.
+
+    What the bank holds was saved already and pays first: 0 where it pays all. A bank that owes
+    something for earlier folds is made good too.
+    """
+    owed = rewrite_cost(prices, at, asked) - at.bank
+    saved = prices.read * at.gain
+    return 0.0 if owed <= 0 else (owed / saved if saved > 0 else inf)
+
+
+def optimal_period_calls(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
+    """Calls between two folds that cost the least together; infinite where waiting is free.
+
+    Rare folds let the prompt grow, frequent ones write it often: the same balance as between
+    storing and ordering goods. Source: F. W. Harris, How many parts to make at once, 1913.
+    """
+    carried = prices.read * at.growth
+    return sqrt(2 * rewrite_cost(prices, at, asked) / carried) if carried > 0 else inf
+
+
+def high_water_tokens(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
+    """Tokens of the prompt at which the next fold is due: a period's growth above the lowest."""
+    low = at.total - at.gain
+    if prices.read <= 0:
+        return inf
+    return low + sqrt(2 * rewrite_cost(prices, at, asked) * max(at.growth, 0.0) / prices.read)
+
+
+def call_savings(prices: RelativePrices, shorter_before: int, shorter_now: int) -> float:
+    """What a call adds to the bank.
+
+    Args:
+        prices: What tokens cost.
+        shorter_before: Tokens by which the part of the prompt that earlier calls had sent is
+            shorter than as it came: each would have been read.
+        shorter_now: Tokens by which the new part is shorter: each would have been written.
+    """
+    return prices.read * shorter_before + prices.write * shorter_now
+
+
+def ceiling_tokens(window: int, growth: float) -> float:
+    """Tokens of a prompt that leave room for the answer and calls to come; else infinite."""
+    return window * (1 - MARGIN) - CALLS_AHEAD * growth if window else inf
+
+
+def _unread(prices: RelativePrices, ahead: int) -> int:
+    """Tokens before a cut that are written anew with what follows."""
+    return ahead if ahead < prices.least or not prices.block else ahead % prices.block
+
+
+def _reason_it_cannot_shorten(at: CostInputs) -> CompactionReason | None:
+    """Why a fold could not even shorten it."""
+    if at.region <= 0:
+        return CompactionReason.NOTHING_TO_FOLD
+    return CompactionReason.NO_PROGRESS if at.gain <= 0 else None
+
+
+def _forced_reason(policy: CompactionPolicy, at: CostInputs) -> CompactionReason | None:
+    """Why it is folded whether that pays or not; or why that would be in vain."""
+    if policy.force:
+        return CompactionReason.FORCED
+    most = ceiling_tokens(policy.window, at.growth)
+    if at.total < most:
+        return None
+    if at.total - at.gain >= most:
+        return CompactionReason.FLOOR
+    return CompactionReason.NO_PROGRESS if _lacks_progress(at) else CompactionReason.WINDOW
+
+
+def _lacks_progress(at: CostInputs) -> bool:
+    """True if a fold brings too little, or the same part brought nothing before."""
+    return at.gain < MIN_PROGRESS_SHARE * at.total or at.region < AGAIN * at.failed
+
+
+def _reason_to_wait(policy: CompactionPolicy, at: CostInputs) -> CompactionReason | None:
+    """Why it is not the time, whatever the prices."""
+    if at.total < policy.least or at.total - at.gain < policy.prices.least:
+        return CompactionReason.BELOW_LEAST
+    if policy.target and at.total <= policy.target:
+        return CompactionReason.BELOW_TARGET
+    if policy.target and at.fixed + at.folded + at.tail >= policy.target:
+        return CompactionReason.FLOOR
+    if _lacks_progress(at):
+        return CompactionReason.NO_PROGRESS
+    return CompactionReason.TOO_FEW_CALLS if at.calls < FEW_CALLS else None
+
+
+def _payment_reason(policy: CompactionPolicy, at: CostInputs) -> CompactionReason:
+    """True if it pays now, later, or perhaps never.
+
+    A conversation that had many calls has many to come: as many again, by experience with
+    whatever ends without notice (Lindy). What the bank holds may be spent even on a fold that
+    later calls might not pay back, but not where they hardly could.
+    """
+    prices = policy.prices
+    if at.since < at.calls and at.since < optimal_period_calls(prices, at) / 2:
+        return CompactionReason.COOLING_DOWN
+    if at.total < high_water_tokens(prices, at):
+        return CompactionReason.TOO_EARLY
+    calls = repayment_calls(prices, at)
+    if calls == 0 < rewrite_cost(prices, at):
+        likely = at.calls >= SPENDING * break_even_calls(prices, at)
+        return CompactionReason.BANKED if likely else CompactionReason.DOES_NOT_PAY
+    safety = policy.safety or SAFETY_FACTOR
+    return CompactionReason.PAYS if at.calls >= safety * calls else CompactionReason.DOES_NOT_PAY

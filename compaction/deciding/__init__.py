@@ -1,1 +1,0 @@
-"""True if folding pays, when, and whether what was folded was missed."""

@@ -1,0 +1,226 @@
+"""What the assistant said to the user that later words lean on: offers, promises and outcomes."""
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import Enum, auto
+from typing import Final
+
+import msgspec
+
+from compaction.facts.fact import Fact, Kind
+from compaction.facts.flat import flat, headed
+from compaction.facts.plans import settles
+from compaction.facts.referring import Refers, refers
+from compaction.facts.region_contents import Part
+from compaction.facts.sentences import sentences
+from compaction.facts.values import Kept, figures
+from compaction.reading.message import Message, Voice
+
+#: Characters that stay of what the first message behind the part answers.
+LAST: Final = 450
+#: Characters that stay of each of the newest texts, and how many those are; of an older one.
+_NEW, _NEWEST, _OLD = 300, 3, 160
+#: Characters that stay of a question where there is room for no more.
+_QUESTION: Final = 120
+#: Characters of a message that are looked through, from its beginning and from its end.
+_SEEN: Final = 2_000
+#: Fewer characters than this of a sentence that is cut tell nothing.
+_LEAST: Final = 40
+#: What a sentence has that tells something: a figure, a name that is marked, a list, a question.
+#: Begins with all that may begin it, as the others below do: so it is sought quickly.
+_TELLS: Final = re.compile(
+    r"[\d?:`_A-Z](?:(?<=[\d?:`])|(?<=\w_)(?=\w)|(?<=[A-Z])(?<!\w.)[A-Z])"
+).search
+_OFFERS: Final = re.compile(r"\b(?:or|either|suggest|recommend|offer|found|options?)\b").search
+#: No mark of Markdown stands in a text without one of these.
+_MARKS: Final = ("**", "- ", "* ", "# ")
+#: Marks of Markdown that say nothing without its layout, and numbers that would end a sentence.
+_MARKDOWN: Final = re.compile(r"\*\*|^[^\S\n]*(?:[-*] |#{1,6} )", re.MULTILINE)
+_NUMBERED: Final = re.compile(r"^[^\S\n]*(\d{1,3})\.(?= )", re.MULTILINE)
+_OF_CHANGE: Final = (
+    r"(?:booked|cancell?ed|refunded|sent|re-?sent|confirmed|noted|reserved|ordered|paid|scheduled"
+    r"|rescheduled|updated|changed|created|added|removed|fixed|moved|transferred|issued|approved"
+    r"|declined|rejected|asked|told|forwarded|escalated|upgraded|exchanged|returned)"
+)
+#: What is still to come: a promise, or an offer.
+_promises: Final = re.compile(
+    r"[IWw](?<!\w.)(?:(?<=I)|(?<=[Ww])e)(?:'ll|\u2019ll| will| can| could)(?: also| then| now)? "
+    r"(?!(?:certainly |gladly |definitely |be )?"
+    r"(?:help|assist|need|happy|glad|able|see|understand|proceed|provide|confirm|find|look"
+    r"|process|guide|only|not|never|transfer|address|do (?:that|this|my best)"
+    r"|make the necessary)\b)\w"
+).search
+#: What has come about, in small letters: at a beginning, by us, or as it is now.
+_begins: Final = re.compile(rf"(?:all )?(?:{_OF_CHANGE}|done|understood|agreed)\b").match
+_by_us: Final = re.compile(
+    r"[iw](?<!\w.)(?:(?<=i)|(?<=w)e)"
+    rf"(?:'ve|\u2019ve| have)? (?:now |just |already |successfully )?{_OF_CHANGE}\b"
+).search
+_by_now: Final = re.compile(
+    r"[iah](?<!\w.)(?:(?<=i)s now|(?<=a)re now|(?<=h)as been|(?<=h)ave been)"
+    rf"(?: now| successfully)? {_OF_CHANGE}\b"
+).search
+#: Letters that are another's capital or small one beside their own.
+_CASES: Final = {0x130: "i", 0x131: "i", 0x17F: "s"}
+#: How sentences begin that ask for something without a question, or hang on it.
+_waits: Final = re.compile(r"(?:please|once|if you|take your|feel free)\b", re.IGNORECASE).match
+#: What a sentence is worth that lets a reply be understood, tells of an outcome, or holds a value.
+_ASKS, _LISTS, _COMMITS, _HOLDS = 4, 3, 2, 1
+
+
+class _Tone(Enum):
+    """What a sentence does."""
+
+    ASKS = auto()
+    WAITS = auto()  #: It asks for something without a question.
+    PROMISES = auto()
+    TELLS = auto()  #: Of what came about.
+    SAYS = auto()  #: Anything else.
+
+
+class _Sentence(msgspec.Struct, frozen=True, gc=False):
+    """A sentence to the user.
+
+    Attributes:
+        text: It.
+        tone: What it does.
+        figures: Its values; none where it asks, waits or promises.
+    """
+
+    text: str
+    tone: _Tone
+    figures: tuple[str, ...]
+
+
+class _Around(msgspec.Struct, frozen=True):
+    """What is known of where a text stands.
+
+    Attributes:
+        refers: How far the user's answer leans on it.
+        acted: Whether a call that changed something is told of beside it.
+        stands: What stands elsewhere; None where only the question of an answer is wanted.
+        commits: Whether promises and outcomes are wanted too.
+    """
+
+    refers: Refers
+    acted: bool
+    stands: Kept | None
+    commits: bool
+
+
+def asked(part: Part, most: int = LAST, stands: Kept | None = None) -> Iterator[Fact]:
+    """Of each text to the user the sentences that later words lean on, up to a cap.
+
+    Args:
+        part: What is folded.
+        most: Characters that stay of what was said last; 0 for no more anywhere than questions,
+            and values where it is given what stands.
+        stands: The lines beside these; values that they hold need no sentence, and what is kept
+            is added to it.
+    """
+    said = [each for each in part.spoken(Voice.ASSISTANT) if each[1].text and not each[1].calls]
+    acted = {each.turn for each in part.exchanges if each.acts}
+    stands = stands or (Kept("") if most else None)
+    for left, (at, message) in zip(range(len(said), 0, -1), said, strict=True):
+        answer = _answer(part, at)
+        around = _Around(
+            refers=refers(answer.text) if answer else Refers.NOT,
+            acted=part.turn(at) in acted,
+            stands=stands,
+            commits=most > 0,
+        )
+        if most and answer is not None and at + 1 == part.region.end:
+            them = list(_telling(message.text))
+            text = _fitting(them, [1 + each.endswith("?") for each in them], most)
+        else:
+            room = (_NEW if left <= _NEWEST else _OLD) if stands is not None else _QUESTION
+            text = _leaned_on(part.find(_read, message.text), around, room)
+        if text:
+            if stands:
+                stands.read(text)
+            yield Fact(kind=Kind.ASKED, text=text, turns=(part.turn(at),), messages=(at,))
+
+
+def _answer(part: Part, at: int) -> Message | None:
+    """The user's words right behind a message."""
+    messages = part.region.messages
+    answer = messages[at + 1] if at + 1 < len(messages) else None
+    return answer if answer is not None and answer.voice is Voice.USER else None
+
+
+def _telling(text: str) -> Iterator[str]:
+    """The sentences of a text that name, list, count or ask something, or tell what came about."""
+    for sentence in _sentences(text):
+        if _TELLS(sentence) or _outcome(sentence) or _promises(sentence):
+            yield sentence
+
+
+def _outcome(sentence: str) -> bool:
+    """True if a sentence tells of something that has come about."""
+    small = (sentence if sentence.isascii() else sentence.translate(_CASES)).lower()
+    return bool(_begins(small) or _by_us(small) or _by_now(small))
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text, without its layout."""
+    seen = text if len(text) <= 2 * _SEEN else f"{text[:_SEEN]}\n{text[-_SEEN:]}"
+    bare = _MARKDOWN.sub("", seen) if any(map(seen.__contains__, _MARKS)) else seen
+    return list(sentences(_NUMBERED.sub(r"\1)", bare)))
+
+
+def _read(text: str) -> tuple[_Sentence, ...]:
+    """The sentences of a text, with what may lean on each."""
+    return tuple([_Sentence(each, *_toned(each)) for each in _sentences(text)])
+
+
+def _toned(sentence: str) -> tuple[_Tone, tuple[str, ...]]:
+    """What a sentence does, and its figures where they may tell."""
+    if sentence.endswith("?"):
+        return _Tone.ASKS, ()
+    if _waits(sentence):
+        return _Tone.WAITS, ()
+    if _promises(sentence):
+        return _Tone.PROMISES, ()
+    return _Tone.TELLS if _outcome(sentence) else _Tone.SAYS, figures(sentence)
+
+
+def _leaned_on(them: Sequence[_Sentence], around: _Around, room: int) -> str:
+    """The sentences of a text that something leans on; "" for none."""
+    worth = [_worth(each, around) for each in them]
+    worth = [each and each * (settles(them[at].text) is None) for at, each in enumerate(worth)]
+    return _fitting([each.text for each in them], worth, room) if any(worth) else ""
+
+
+def _worth(sentence: _Sentence, around: _Around) -> int:
+    """What a sentence is worth; 0 for nothing."""
+    tone = sentence.tone
+    if tone is _Tone.ASKS:
+        return _ASKS if around.refers else 0
+    if around.refers is Refers.CHOOSES and tone is not _Tone.WAITS and _lists(sentence.text):
+        return _LISTS
+    return 0 if around.stands is None or tone is _Tone.WAITS else _tells(sentence, around)
+
+
+def _lists(sentence: str) -> bool:
+    """True if a sentence may be of what there is to choose from."""
+    return bool(_TELLS(sentence) or _OFFERS(sentence))
+
+
+def _tells(sentence: _Sentence, around: _Around) -> int:
+    """What a sentence is worth for what it promises, what came about, or a value."""
+    tells = sentence.tone is _Tone.TELLS and not around.acted
+    if around.commits and (tells or sentence.tone is _Tone.PROMISES):
+        return _COMMITS
+    stands = around.stands or ()
+    return _HOLDS if any(each not in stands for each in sentence.figures) else 0
+
+
+def _fitting(them: Sequence[str], worth: Sequence[int], room: int) -> str:
+    """The sentences that are worth most in so many characters, in their order."""
+    taken: dict[int, str] = {}
+    for at in sorted(range(len(them)), key=lambda at: (-worth[at], at)):
+        if not worth[at] or (taken and room < _LEAST):
+            break
+        taken[at] = headed(flat(them[at]), room)
+        room -= len(taken[at]) + 1
+    return " ".join([taken[at] for at in sorted(taken)])

@@ -1,0 +1,269 @@
+"""How an action ended, in a word or in the words of its error; never more than its result says."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from compaction.facts.flat import flat, headed
+from compaction.facts.outcome import Outcome
+from compaction.facts.region_contents import Exchange
+from compaction.reading.redaction import redacted
+from compaction.results.json_values import Number, Unreadable, Value
+from compaction.results.lossless_compression import value_of
+
+OK: Final = "ok"
+UNKNOWN: Final = "unknown"
+ERROR: Final = "error"
+
+#: Characters of an error's words that stay, and of a plain result that are judged at each end.
+_LONGEST_ERROR: Final = 160
+_EDGE: Final = 300
+#: From this number on a status is a failure. Source: RFC 9110, section 15 (2022).
+_FAILED_STATUS: Final = 400
+_LAST_STATUS: Final = 599
+_VERBS: Final = (
+    r"(?:added|applied|approved|assigned|booked|cancell?ed|changed|charged|closed|completed"
+    r"|confirmed|created|deleted|delivered|done|exchanged|executed|forwarded|granted|installed"
+    r"|invited|issued|modified|moved|opened|ordered|paid|placed|posted|processed|published"
+    r"|purchased|refunded|registered|removed|renamed|replaced|rescheduled|reserved|reset|saved"
+    r"|scheduled|sent|shared|started|stopped|submitted|succeeded|successful(?:ly)?|transferred"
+    r"|updated|upgraded|uploaded|written|wrote)"
+)
+_harmless: Final = re.compile(
+    r"\b(?:no|0|zero|without(?: any)?) (?:errors?|failures?|problems?|issues?)\b", re.IGNORECASE
+).sub
+#: What an action was done with, and tells nothing of how it went.
+_quoted: Final = re.compile(r"\"[^\"\n]{0,300}\"|(?<!\w)'[^'\n]{0,300}'(?!\w)|`[^`\n]{0,300}`").sub
+_NOT_DONE: Final = rf"(?:not|never|n['\u2019]t)(?: (?:been|be|yet|get))?(?: yet)? {_VERBS}"
+_undone: Final = re.compile(rf"\b{_NOT_DONE}\b", re.IGNORECASE).sub
+_fails: Final = re.compile(
+    r"\b(?:errors?|exception|fail(?:ed|s|ure)?|unable to|could ?n['o\u2019]t|can ?n['o\u2019]t"
+    r"|cannot|can't|unsuccessful(?:ly)?|no such|denied|refused|rejected|declined"
+    r"|not (?:found|allowed|permitted|enough|available|authori[sz]ed|possible|valid|exist)"
+    r"|insufficient|invalid|forbidden|unauthori[sz]ed|exceed(?:s|ed)|expired|timed? ?out|aborted"
+    rf"|{_NOT_DONE})\b"
+    r"|fehler|fehlgeschlagen|nicht (?:m\u00f6glich|gefunden|gen\u00fcgend)|abgelehnt|erreur"
+    r"|\u00e9chec|\u00e9chou\u00e9|refus\u00e9|insuffisant|fallid[oa]|rechazad[oa]|no se pudo"
+    r"|insuficiente|\u043e\u0448\u0438\u0431\u043a\u0430|\u043d\u0435 \u0443\u0434\u0430\u043b"
+    r"|\u041e\u0448\u0438\u0431\u043a\u0430|\u9519\u8bef|\u932f\u8aa4|\u5931\u8d25|\u5931\u6557"
+    r"|\u4e0d\u8db3|\u65e0\u6cd5|\u7121\u6cd5|\u65e0\u6548|\u62d2\u7edd|\u62d2\u7d55"
+    r"|\u30a8\u30e9\u30fc|\u3067\u304d\u307e\u305b\u3093|\u062e\u0637\u0623|\u0641\u0634\u0644",
+    re.IGNORECASE,
+).search
+_waits: Final = re.compile(
+    r"\b(?:pending|queued|processing|in[ _-]?progress|will be|to be|waiting|awaiting|submitted for"
+    r"|not yet)\b|\u5904\u7406\u4e2d|\u51e6\u7406\u4e2d|\u7b49\u5f85",
+    re.IGNORECASE,
+).search
+_succeeds: Final = re.compile(
+    rf"\b(?:{_VERBS}|success|exit(?: code)?:? 0)\b|^\W*(?:ok(?:ay)?|true)\b|\u6210\u529f"
+    r"|\u5b8c\u6210|\u5b8c\u4e86|\u3057\u307e\u3057\u305f|erfolgreich|r\u00e9ussi|\u00e9xito"
+    r"|\u0443\u0441\u043f\u0435\u0448\u043d\u043e|\u062a\u0645 ",
+    re.IGNORECASE,
+).search
+_negates: Final = re.compile(
+    r"\b(?:no|not|nothing|none|neither|never|would|already|0 of|nicht|kein\w*|ne|pas|non)\b"
+    r"|n['\u2019]t\b|\b\u043d\u0435 |\u4e0d|\u672a|\u6ca1|\u6c92|\u65e0|\u7121|\u307e\u305b\u3093"
+    r"|\u0644\u0645 |\u0644\u0627 |\u0631\u0641\u0636",
+    re.IGNORECASE,
+).search
+_refuses: Final = re.compile(
+    r"\b(?:is_?)?(?:success(?:ful)?|succeeded|ok|done|completed|approved|accepted)[\"']?\s*[:=]"
+    r"\s*[\"']?(?:false|no|0)\b"
+    r"|(?:\bHTTP(?:/[\d.]{1,3})?:?|\bstatus(?: ?code)?[:=]?|^)\s*[45]\d\d\b(?![.,\d])"
+    r"|\bexit(?:ed)?(?: with)?(?: code| status)?[:=]? ?[1-9]",
+    re.IGNORECASE,
+).search
+_undoes: Final = re.compile(
+    r"\b(?:cancell?ed|closed|stopped|removed|deleted|reset|reversed|voided)\b", re.IGNORECASE
+).search
+_undoing: Final = re.compile(
+    r"cancel|close|stop|remove|delete|reset|revert|revers|void|clear|drop|end|storn", re.IGNORECASE
+).search
+_failed_state: Final = re.compile(
+    r"(?:fail\w*|reject\w*|declin\w*|denied|refused|error\w*|aborted|expired|blocked|timed?_?out)",
+    re.IGNORECASE,
+).fullmatch
+_title: Final = re.compile(
+    r"\s*(?:error|exception|fatal|failed|failure)\s*[:\uff1a]\s*", re.IGNORECASE
+).match
+_ends: Final = re.compile(r"(?<=[.!?])\s|[\n\u3002\uff01\uff1f]").split
+
+#: Members of an object that tell of a failure by being there, by being true, and by being false.
+_WRONG: Final = frozenset(
+    {
+        *("error", "errors", "exception", "failure", "fault"),
+        *("errorcode", "errormessage", "errormsg", "failurereason"),
+    }
+)
+_IS_WRONG: Final = frozenset({"iserror", "haserror", "failed"})
+_IS_RIGHT: Final = frozenset(
+    {
+        *("success", "succeeded", "successful", "ok", "issuccess", "accepted", "approved"),
+        *("completed", "executed", "transferred", "processed", "done", "filled", "valid"),
+    }
+)
+_NO: Final = frozenset({"false", "no", "0"})
+#: Members that say how it went, hold what came of it, or say it in a sentence.
+_STATES: Final = frozenset({"status", "state", "outcome"})
+_WRAPS: Final = frozenset({"result", "data", "response", "body", "output"})
+_CODES: Final = frozenset({"status", "statuscode", "httpstatus", "httpcode", "code"})
+_WORDS: Final = ("message", "reason", "detail", "details", "msg", "description", "error", "result")
+#: An object of more members is a record: its state and its words are the record's own.
+_FEW: Final = 3
+#: Levels of a record that are looked through.
+_DEEPEST: Final = 6
+
+
+def action_outcome(each: Exchange) -> str:
+    """How a call ended: ``ok``, ``error: …`` in the words of its result, or ``unknown``."""
+    text = each.result.strip()
+    if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1]:
+        text = text[1:-1].strip()
+    if not text:
+        return UNKNOWN
+    try:
+        found = _of_value(value_of(text))
+    except Unreadable:
+        found = _of_call(each, text)
+    if found == OK and len(text) <= _EDGE and _undoes(text) and not _undoing(each.called.name):
+        found = UNKNOWN
+    return found.replace("→", "->")
+
+
+def _of_call(each: Exchange, text: str) -> str:
+    """The outcome that a plain result tells of; a failure that its exit tells of counts too."""
+    ended = Outcome(each)
+    if ended.is_wrong:
+        return _error(ended.faults(1) or ended.said(1) or text)
+    if ended.exit == "exit 0":
+        return OK
+    return _of_text(text)
+
+
+def _of_text(text: str) -> str:
+    """The outcome that words tell of."""
+    edges = text if len(text) <= 2 * _EDGE else f"{text[:_EDGE]}\n{text[-_EDGE:]}"
+    if edges.lower() in {"false", "null", "none"}:
+        return _error("false") if edges.lower() == "false" else UNKNOWN
+    bare = _harmless("", _quoted("", edges))
+    if refused := _refuses(edges):
+        said = [sentence for sentence in _ends(edges) if refused[0].strip() in sentence]
+        return _error(said[0] if said else edges)
+    wrong, right = _fails(bare), _succeeds(_undone("", bare))
+    if wrong and (not right or wrong.start() < right.start()):
+        said = [sentence for sentence in _ends(edges) if wrong[0] in sentence]
+        return _error(said[0] if said else edges)
+    is_done = right and not wrong and not _waits(bare) and not _negates(bare)
+    return OK if is_done else UNKNOWN
+
+
+def _of_value(value: Value) -> str:
+    """The outcome that JSON tells of: an object without a failure in it is what was asked for."""
+    if isinstance(value, str) and not isinstance(value, Number):
+        return _of_text(value)
+    if isinstance(value, list):
+        told = [_of_value(each) for each in value if isinstance(each, dict | str)]
+        return _worst(told) if told else UNKNOWN
+    if not isinstance(value, dict) or not value:
+        return UNKNOWN
+    named = {_bare(key): held for key, held in value.items()}
+    if why := _failure(named):
+        return _error(why)
+    told = [
+        _of_value(held) for key, held in named.items() if key in _WRAPS and isinstance(held, dict)
+    ]
+    return _worst([OK, *told, *_states(named), *([UNKNOWN] if _fails_within(value, 0) else [])])
+
+
+def _fails_within(value: Value, depth: int) -> bool:
+    """True if a record, or one in it, is in a state of failure: nobody can say whose fault."""
+    if depth > _DEEPEST:
+        return True
+    if isinstance(value, list):
+        return any(_fails_within(each, depth + 1) for each in value if isinstance(each, dict))
+    if not isinstance(value, dict):
+        return False
+    named = {_bare(key): held for key, held in value.items()}
+    states = [held for key, held in named.items() if key in _STATES and isinstance(held, str)]
+    return (
+        any(map(_failed_state, states))
+        or bool(_failure(named))
+        or any(_fails_within(held, depth + 1) for held in named.values())
+    )
+
+
+def _worst(told: Sequence[str]) -> str:
+    """The first error among outcomes; else unknown where one is."""
+    wrong = next((each for each in told if each.startswith(ERROR)), "")
+    return wrong or (UNKNOWN if UNKNOWN in told else OK)
+
+
+def _failure(named: Mapping[str, Value]) -> str:
+    """The words of the failure that members of an object tell of; "" for none."""
+    for key, held in named.items():
+        if key in _WRONG and held not in (None, False, "", [], {}) and not _is_none(held):
+            return next(_sentences(held), "") or next(_sentences(dict(named)), key)
+        is_code = isinstance(held, str) and held.isdecimal() and key in _CODES
+        is_no = held is False or (isinstance(held, str) and held.lower() in _NO)
+        if (
+            (key in _IS_WRONG and held is True)
+            or (key in _IS_RIGHT and is_no)
+            or (key == "code" and isinstance(held, str) and _fails(held.replace("_", " ")))
+            or (is_code and _FAILED_STATUS <= int(str(held)[:9]) <= _LAST_STATUS)
+        ):
+            return next(_sentences(dict(named)), f"{key} {held}".lower())
+    return ""
+
+
+def _is_none(held: Value) -> bool:
+    """True if a member that would name an error says that there is none."""
+    return isinstance(held, str) and held.strip().lower() in {
+        "",
+        "0",
+        "none",
+        "null",
+        "no",
+        "false",
+    }
+
+
+def _states(named: Mapping[str, Value]) -> Iterator[str]:
+    """The outcomes that a small object's state and sentences tell of; ok where they are neutral."""
+    if len(named) > _FEW:
+        return
+    is_record = any(key.endswith("id") for key in named)
+    for key, held in named.items():
+        if (key in _STATES or (key in _WORDS and not is_record)) and isinstance(held, str):
+            found = _of_text(held[: 2 * _EDGE])
+            is_error = found.startswith(ERROR) and key in _STATES
+            why = next((said for said in _sentences(dict(named)) if said != held), held)
+            neutral = found == UNKNOWN and not _waits(held)
+            yield _error(why) if is_error else OK if neutral else found
+
+
+def _sentences(held: Value) -> Iterator[str]:
+    """What is said of a failure: a text, or the telling members of an object."""
+    if isinstance(held, str):
+        yield held
+    elif isinstance(held, list):
+        for each in held:
+            yield from _sentences(each)
+    elif isinstance(held, dict):
+        named = {_bare(key): inner for key, inner in held.items()}
+        for key in _WORDS:
+            if isinstance(named.get(key), str) and str(named[key]).strip():
+                yield str(named[key])
+
+
+def _bare(key: str) -> str:
+    """A key as it is known, however it is written."""
+    return key[:40].replace("_", "").replace("-", "").lower()
+
+
+def _error(words: str) -> str:
+    """An error in its words, on one line."""
+    text = flat(redacted(words.strip()))
+    head = _title(text)
+    text = text[head.end() :] if head and head.end() < len(text) else text
+    return f"{ERROR}: {headed(text, _LONGEST_ERROR)}"

@@ -1,0 +1,84 @@
+"""True if what was folded away was missed, told from the tool calls that came later.
+
+A model that needs an id writes it into a call. Where that id had stood in folded text only, the
+call shows whether it was still to be found in what was sent. That costs no model call, and a
+feature whose calls miss too much steps back to a gentler mode by itself.
+
+A model that was not shown an id can hardly write it. So what is lost shows in conversations that
+went as they came, held against how they would have been folded; they are judged by themselves.
+"""
+
+from math import sqrt
+from typing import Final
+
+import msgspec
+
+from compaction.policy import CompactionMode
+
+#: Part of the ids needed that may be lost.
+MAX_LOST_SHARE: Final = 0.02
+#: Ids needed before anything is judged.
+MIN_NEEDED_VALUES: Final = 20
+#: Standard errors of the bound: 95 % of a one-sided judgement.
+_SURE: Final = 1.645
+
+#: What comes after each mode that folds; the others fold nothing, so nothing tells of them.
+_GENTLER: Final = {
+    CompactionMode.FACTS_MODEL: CompactionMode.TRIM,  # a model's notes only add to facts: without them more is lost
+    CompactionMode.FACTS: CompactionMode.TRIM,
+}
+
+
+class QualityEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What tool calls needed of folded text.
+
+    Attributes:
+        needed: Ids in their arguments that had stood in folded text, and nowhere in what was sent
+            as it came.
+        lost: Those of them that did not stand in what was sent in its place either.
+    """
+
+    needed: int = 0
+    lost: int = 0
+
+    def __add__(self, other: "QualityEvidence") -> "QualityEvidence":
+        return QualityEvidence(needed=self.needed + other.needed, lost=self.lost + other.lost)
+
+    @property
+    def share(self) -> float:
+        """Lost of needed; 0 where nothing was."""
+        return self.lost / self.needed if self.needed else 0.0
+
+
+def next_mode(
+    mode: CompactionMode,
+    found: QualityEvidence,
+    *,
+    threshold: float = MAX_LOST_SHARE,
+    least: int = MIN_NEEDED_VALUES,
+) -> CompactionMode:
+    """The mode to go on with: one step gentler where surely more is lost than may be.
+
+    Args:
+        mode: The present one.
+        found: What was seen in this mode, and only in it.
+        threshold: Part of the ids needed that may be lost.
+        least: Ids needed below which nothing changes.
+    """
+    if found.needed < least or lowest_likely_share(found) <= threshold:
+        return mode
+    return _GENTLER.get(mode, mode)
+
+
+def lowest_likely_share(found: QualityEvidence) -> float:
+    """The least share lost that the evidence is still likely under; 0 without any.
+
+    Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference
+    (Journal of the American Statistical Association, 1927).
+    """
+    if not found.needed:
+        return 0.0
+    n, share, square = found.needed, found.share, _SURE * _SURE
+    middle = share + square / (2 * n)
+    spread = _SURE * sqrt(share * (1 - share) / n + square / (4 * n * n))
+    return max((middle - spread) / (1 + square / n), 0.0)

@@ -1,0 +1,220 @@
+"""JSON said shorter: no white space, and the keys of like objects once, as columns.
+
+A list of like objects is ``{"columns":[…],"rows":[[…],…]}``; an object of them has ``entries``, a
+row by its key; a list of lists of them has ``groups``. ``every_row`` holds what all rows share;
+``absent`` stands in a row for a key its object does not have, ``a.b`` for the ``b`` of its ``a``;
+``key`` names the member that is the same as the key of each entry.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Final
+
+from compaction.results.json_values import DEEPEST, Number, Unreadable, Value
+
+#: Objects are alike when this share of all cells of their table would be filled.
+LEAST_FILLED: Final = 0.6
+#: How far objects inside of rows become columns of their own.
+_FLAT: Final = 3
+_MOST_COLUMNS: Final = 200
+#: What the frame of a table costs, in characters.
+_FRAME: Final = 30
+_WORDS: Final[Mapping[object, str]] = {None: "null", True: "true", False: "false"}
+_ABSENT: Final = "~"
+
+quoted: Final = json.encoder.encode_basestring
+
+Columns = dict[str, list["Value | _Absence"]]
+
+
+class _Absence:
+    """No member of that name."""
+
+
+_NONE: Final = _Absence()
+
+
+class Tabled(ValueError):
+    """A value that has columns of its own: a table of ours could be taken for them."""
+
+
+def tabled(value: Value, depth: int = 0) -> str:
+    """The value as JSON, like objects as tables.
+
+    Raises:
+        Tabled: If it holds an object with a key ``columns``.
+        Unreadable: If it is nested too deep.
+    """
+    if isinstance(value, str):
+        return str(value) if isinstance(value, Number) else quoted(value)
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    if depth > DEEPEST:
+        raise Unreadable("nested too deep")
+    return _listed(value, depth + 1) if isinstance(value, list) else _mapped(value, depth + 1)
+
+
+def compact(value: Value, depth: int = 0) -> str:
+    """The value as JSON without white space.
+
+    Raises:
+        Unreadable: If it is nested too deep.
+    """
+    if isinstance(value, str):
+        return str(value) if isinstance(value, Number) else quoted(value)
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    if depth > DEEPEST:
+        raise Unreadable("nested too deep")
+    if isinstance(value, list):
+        return "[" + ",".join([compact(held, depth + 1) for held in value]) + "]"
+    inner = [f"{quoted(key)}:{compact(held, depth + 1)}" for key, held in value.items()]
+    return "{" + ",".join(inner) + "}"
+
+
+def _listed(items: list[Value], depth: int) -> str:
+    like = [item for item in items if isinstance(item, dict)]
+    if len(items) > 1 and len(like) == len(items) and (columns := _columns(like)):
+        rows = _Rows(columns, depth)
+        return rows.framed('"rows":[' + ",".join(rows.rows) + "]")
+    groups = [item for item in items if isinstance(item, list)]
+    if len(items) > 1 and len(groups) == len(items) and (columns := _grouped(groups)):
+        return _in_groups(groups, _Rows(columns, depth))
+    return "[" + ",".join([tabled(item, depth) for item in items]) + "]"
+
+
+def _mapped(members: dict[str, Value], depth: int) -> str:
+    if "columns" in members:
+        raise Tabled
+    like = [item for item in members.values() if isinstance(item, dict) and item]
+    keys = list(members)
+    if len(members) > 1 and len(like) == len(members) and (columns := _columns(like, keys)):
+        rows = _Rows(columns, depth, keys)
+        pairs = [f"{quoted(key)}:{row}" for key, row in zip(members, rows.rows, strict=True)]
+        return rows.framed('"entries":{' + ",".join(pairs) + "}")
+    inner = [f"{quoted(key)}:{tabled(held, depth)}" for key, held in members.items()]
+    return "{" + ",".join(inner) + "}"
+
+
+def _grouped(groups: Sequence[list[Value]]) -> Columns | None:
+    items = list(chain.from_iterable(groups))
+    like = [item for item in items if isinstance(item, dict)]
+    return _columns(like) if len(like) == len(items) > 1 else None
+
+
+def _in_groups(groups: Sequence[list[Value]], rows: "_Rows") -> str:
+    following = iter(rows.rows)
+    told = ["[" + ",".join([next(following) for _ in group]) + "]" for group in groups]
+    return rows.framed('"groups":[' + ",".join(told) + "]")
+
+
+def _columns(items: Sequence[dict[str, Value]], keys: Sequence[str] = ()) -> Columns | None:
+    """The cells by column where these objects are alike and a table of them is shorter."""
+    columns = _flat(items, _FLAT)
+    if columns is None:
+        return None
+    saved = -_FRAME
+    if _key(columns, keys) is not None:
+        saved += sum(map(len, keys)) + 3 * (len(keys) - 2)
+    for name, cells in columns.items():
+        missing = cells.count(_NONE)
+        saved += (len(name) + 4) * (len(cells) - missing - 1) - 4 * missing
+    return columns if saved > 0 else None
+
+
+def _flat(items: Sequence[dict[str, Value]], levels: int) -> Columns | None:
+    names = dict.fromkeys(chain.from_iterable(items))
+    if "columns" in names:
+        raise Tabled
+    room = len(items) * len(names)
+    if not 0 < len(names) <= _MOST_COLUMNS or sum(map(len, items)) < LEAST_FILLED * room:
+        return None
+    if any("." in name for name in names):
+        return None
+    found: Columns = {}
+    for name in names:
+        cells: list[Value | _Absence] = [item.get(name, _NONE) for item in items]
+        inner = _inner(cells, levels - 1)
+        if inner is None:
+            found[name] = cells
+        else:
+            found.update((f"{name}.{below}", held) for below, held in inner.items())
+    return found
+
+
+def _inner(cells: Iterable["Value | _Absence"], levels: int) -> Columns | None:
+    """The columns of a column of like objects, none of them empty."""
+    if not levels:
+        return None
+    held: list[dict[str, Value]] = []
+    for cell in cells:
+        if cell is _NONE:
+            held.append({})
+        elif isinstance(cell, dict) and cell:
+            held.append(cell)
+        else:
+            return None
+    return _flat(held, levels)
+
+
+def _key(columns: Columns, keys: Sequence[str]) -> str | None:
+    """The column that says of each entry what its key is; one must be left beside it."""
+    if len(columns) < 2:
+        return None
+    return next((name for name, cells in columns.items() if _same(cells, keys)), None)
+
+
+def _same(cells: Sequence["Value | _Absence"], keys: Sequence[str]) -> bool:
+    """True if the cells are the keys, and strings like them."""
+    return cells == keys and not any(isinstance(cell, Number) for cell in cells)
+
+
+class _Rows:
+    """A table: the rows, and the frame that says what stands in them."""
+
+    __slots__ = ("_head", "rows")
+
+    def __init__(self, columns: Columns, depth: int, keys: Sequence[str] = ()) -> None:
+        key = _key(columns, keys)
+        columns = {name: cells for name, cells in columns.items() if name != key}
+        told = {
+            name: [None if isinstance(cell, _Absence) else tabled(cell, depth) for cell in cells]
+            for name, cells in columns.items()
+        }
+        same = {name: first for name, cells in told.items() if (first := _shared(cells))}
+        varied = {name: cells for name, cells in told.items() if name not in same}
+        absent = _mark(varied.values())
+        named = "" if key is None else f'"key":{quoted(key)},'
+        self._head = named + _head(same, varied, absent)
+        filled = [[absent if c is None else c for c in cells] for cells in varied.values()]
+        size = len(next(iter(told.values())))
+        joined = map(",".join, zip(*filled, strict=True)) if filled else [""] * size
+        self.rows = [f"[{row}]" for row in joined]
+
+    def framed(self, rows: str) -> str:
+        return "{" + self._head + rows + "}"
+
+
+def _shared(cells: Sequence[str | None]) -> str | None:
+    """What every row says in this column, or None."""
+    first = cells[0]
+    return first if cells.count(first) == len(cells) else None
+
+
+def _mark(columns: Iterable[Sequence[str | None]]) -> str:
+    """A string that stands in no cell where one is needed for absent ones; else ""."""
+    cells = set(chain.from_iterable(columns))
+    if None not in cells:
+        return ""
+    mark = _ABSENT
+    while quoted(mark) in cells:
+        mark += _ABSENT
+    return quoted(mark)
+
+
+def _head(same: Mapping[str, str], varied: Iterable[str], absent: str) -> str:
+    shared = ",".join([f"{quoted(name)}:{text}" for name, text in same.items()])
+    head = f'"every_row":{{{shared}}},' if same else ""
+    head += '"columns":[' + ",".join(map(quoted, varied)) + "],"
+    return head + (f'"absent":{absent},' if absent else "")

@@ -1,0 +1,236 @@
+"""A value by what tells in it: ids, amounts, dates, times, states and names.
+
+Members nobody spoke of that tell nothing are left out in all of a result's objects alike: parts of
+addresses, prose, counts. Of long lists of objects the first ones stay, and those spoken of.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from compaction.results.json_values import DEEPEST, Number, Unreadable, Value
+from compaction.results.value_leaves import identifies, leaves, strings
+
+#: The words that were spoken.
+Mentioned = frozenset[str]
+#: The names on the way to a value; its place in a list is none of them.
+_Path = tuple[str, ...]
+
+
+class Detail(msgspec.Struct, frozen=True):
+    """How much of a value stays.
+
+    Attributes:
+        first: Objects of a list that stay whether they were spoken of or not.
+        short: Lists up to so long stay whole.
+        names: Whether names and states stay that nobody spoke of, beside ids, amounts and dates.
+        prose: Letters of the sentences that stay of one string which nobody spoke of.
+    """
+
+    first: int
+    short: int
+    names: bool
+    prose: int
+
+
+PRUNED: Final = Detail(first=3, short=8, names=True, prose=200)
+VALUES: Final = Detail(first=3, short=5, names=False, prose=120)
+#: The same where there is hardly room: rows that were spoken of, and the first.
+SPOKEN: Final = Detail(first=1, short=1, names=False, prose=120)
+
+#: Letters of a string from which on it is prose, and what it names may be needed.
+_PROSE: Final = 40
+#: Letters of a name that may be a value itself.
+_LONGEST: Final = 256
+#: A value of fewer letters is spoken of by chance.
+_LEAST: Final = 3
+_words = re.compile(r"[^\s\"'`,;:()\[\]{}<>|=]+").findall
+_parts = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])").findall
+#: What names that tell are made of.
+_tells_of = re.compile(
+    r"ids?|uuid|number|code|date|day|time|dob|names?|status|state|title|subject|location|email"
+    r"|amounts?|prices?|total|cost|fee|fare|balance"
+).fullmatch
+#: What names of columns are made of that hold ids, amounts and dates.
+_values_of = re.compile(
+    r"ids?|uuid|number|code|date|dob|names?|title|subject|location|amounts?|prices?|total|cost"
+    r"|fee|fare|balance"
+).fullmatch
+_code = re.compile(r"[A-Z]{2,5}").fullmatch
+#: What names are made of whose values only tell where something is.
+_places = re.compile(
+    r"address|street|zip|postal|postcode|province|country|latitude|longitude|lat|lng|url"
+).fullmatch
+_state = re.compile(r"[A-Za-z][A-Za-z_-]{0,19}").fullmatch
+_figures = re.compile(r"\d.*\d", re.DOTALL).search
+_figure = re.compile(r"\d").search
+_sentences = re.compile(r"(?<=\D[.!?])\s+|\n\s*|(?<=[\u3002\uff01\uff1f])").split
+_dated = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}:\d\d|[$€£]\s?\d").match
+
+
+def spoken_of(texts: Iterable[str]) -> Mentioned:
+    """The words of texts."""
+    return frozenset([word.rstrip(".!?") for text in texts for word in _words(text)])
+
+
+def telling(
+    value: Value, said: Mentioned, capped: Callable[[str], str], detail: Detail = PRUNED
+) -> Value:
+    """What tells in a value; all of it where nothing would be left.
+
+    Args:
+        value: What came back.
+        said: What was spoken of.
+        capped: Says a long string shorter.
+        detail: How much stays.
+
+    Raises:
+        Unreadable: If it is nested too deep.
+    """
+    columns: dict[_Path, list[str]] = {}
+    _gather(value, (), columns, 0)
+    keeps = {path for path, cells in columns.items() if _tells(path, cells, said, detail)}
+    says = _Says(
+        some=lambda items: _some(items, said, detail),
+        named=lambda held: _named(held, detail.prose),
+        capped=capped,
+    )
+    return _kept(value, (), keeps, says) or value
+
+
+class _Says(msgspec.Struct, frozen=True):
+    """How what stays of a value is said.
+
+    Attributes:
+        some: Those of a list that stay.
+        named: What is said of a member that tells nothing.
+        capped: Says a long string shorter.
+    """
+
+    some: Callable[[list[Value]], list[Value]]
+    named: Callable[[Value], Value]
+    capped: Callable[[str], str]
+
+
+def _gather(value: Value, path: _Path, columns: dict[_Path, list[str]], depth: int) -> None:
+    """The strings and numbers of a value by the names on the way to them."""
+    if depth > DEEPEST:
+        raise Unreadable("nested too deep")
+    if isinstance(value, str):
+        columns.setdefault(path, []).append(value)
+    elif isinstance(value, list):
+        for held in value:
+            _gather(held, path, columns, depth + 1)
+    elif isinstance(value, dict):
+        for name, held in value.items():
+            _gather(held, (*path, name), columns, depth + 1)
+
+
+def _tells(path: _Path, cells: Sequence[str], said: Mentioned, detail: Detail) -> bool:
+    """True if a column is kept: for its name, for what stands in it, or as it was spoken of."""
+    parts = {part.lower() for name in path for part in _parts(name[:80])}
+    if any(_is_said(cell, said) for cell in cells) or (path and _is_key(path[-1])):
+        return True
+    if any(map(_places, parts)):
+        return False
+    if not detail.names:
+        return any(map(_values_of, parts)) or any(map(_is_value, cells))
+    return any(map(_tells_of, parts)) or any(map(_tells_itself, cells))
+
+
+def _is_key(name: str) -> bool:
+    """True if a name of a member is a value itself: an account, an address of mail."""
+    is_word = name.isidentifier() and not _figures(name)
+    return len(name) <= _LONGEST and not is_word and identifies(name)
+
+
+def _is_value(cell: str) -> bool:
+    """True if a value names something, is a date, a time or money."""
+    if isinstance(cell, Number):
+        return identifies(cell)
+    return identifies(cell) or bool(_dated(cell) or _code(cell))
+
+
+def _tells_itself(cell: str) -> bool:
+    """True if a value names something, is a state, a date, a time or money."""
+    if isinstance(cell, Number):
+        return identifies(cell)
+    return bool(_state(cell) or _dated(cell)) or identifies(cell)
+
+
+def _is_said(cell: str, said: Mentioned) -> bool:
+    return len(cell) >= _LEAST and all(word.rstrip(".!?") in said for word in _words(cell))
+
+
+def _kept(value: Value, path: _Path, keeps: Container[_Path], says: _Says) -> Value:
+    if isinstance(value, str):
+        return value if isinstance(value, Number) else says.capped(value)
+    if isinstance(value, list):
+        stays = says.some(value)
+        told = [_kept(held, path, keeps, says) for held in stays]
+        return told if len(stays) == len(value) else _cut(told, len(value))
+    if not isinstance(value, dict):
+        return value
+    found: dict[str, Value] = {}
+    for name, held in value.items():
+        below = (*path, name)
+        is_left = below not in keeps and _is_column(held)
+        inner = says.named(held) if is_left else _kept(held, below, keeps, says)
+        if inner not in _SILENT or (inner == {} and _figure(name)):
+            found[name] = inner
+    return found
+
+
+def _named(value: Value, most: int) -> Value:
+    """The sentences of prose that name something; nothing of shorter strings, or of lists.
+
+    What a sentence names stays within it, which says what it is of.
+
+    A list of which some stays would stand beside others in another order than it came in.
+    """
+    if not isinstance(value, str) or isinstance(value, Number) or len(value) < _PROSE:
+        return ""
+    held = [each.strip() for each in _sentences(value) if leaves(each)]
+    return " ".join(_fitting(held, most))
+
+
+def _fitting(sentences: Sequence[str], room: int) -> Iterator[str]:
+    """Of these sentences, whole, what there is room for."""
+    for each in sentences:
+        if len(each) <= room:
+            room -= len(each)
+            yield each
+
+
+def _is_column(value: Value) -> bool:
+    """True if it is a string, or a list of them."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(held, str) for held in value)
+    return isinstance(value, str)
+
+
+def _cut(told: list[Value], of: int) -> Value:
+    """Some of a list, and how many there were."""
+    return {"some": told, "of": Number(of)}
+
+
+def _some(items: list[Value], said: Mentioned, detail: Detail) -> list[Value]:
+    """The first of a long list of objects, and those spoken of by what few of them say."""
+    if len(items) <= detail.short or not all(isinstance(item, dict | list) for item in items):
+        return items
+    told = [{each for each in strings(item) if not isinstance(each, Number)} for item in items]
+    times = Counter([each for texts in told for each in texts])
+    named = {
+        each for each, times in times.items() if 2 * times <= len(items) and _is_said(each, said)
+    }
+    return [
+        item
+        for at, (item, texts) in enumerate(zip(items, told, strict=True))
+        if at < detail.first or not named.isdisjoint(texts)
+    ]
+
+
+_SILENT: Final[tuple[Value, ...]] = (None, False, "", [], {})

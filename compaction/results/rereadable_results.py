@@ -1,0 +1,167 @@
+"""A result that can be read again: what went wrong in it, and the names that it shows."""
+
+import re
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Final
+
+from compaction.results.log_text import terse
+from compaction.results.result_lines import one_line
+from compaction.results.value_leaves import LONGEST_WORD, TRAILING, identifies
+
+#: How telling a name is by what it stands for; a path is looked up again more than all else.
+PATH: Final = 4
+DEFINED: Final = 3
+CALLED: Final = 2
+NAMED: Final = 1
+
+#: Names with how telling each is.
+Names = tuple[tuple[str, int], ...]
+
+#: Characters of a line that says what went wrong, and how many such lines stay.
+_LONGEST_FAULT: Final = 240
+MOST_FAULTS: Final = 3
+#: Characters of a text that is searched for them: its end says how it ended.
+_SEEN: Final = 64_000
+#: The same for lines that may be of something else.
+_SEEN_WEAK: Final = 8_000
+
+#: What an exception or an error begins with, in a terminal or in a log; nothing else looks so.
+_head = re.compile(
+    r"(?:Caused by: |Un(?:caught|handled) |Exception in thread \"[^\"\n]{0,80}\" |E {1,12})?"
+    r"(?:[A-Za-z_][\w.$]{0,120})?(?:Error|Exception)(?: \[\w{1,40}\])?(?::(?:\s|$)|$)"
+    r"|E {2,12}(?:assert\b|Failed: |[A-Za-z_][\w.]{0,80}: )"
+    r"|(?:\[?(?:\d{2,4}[-/]\d\d[-/]\d{2,4}|\d\d:\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:)"
+    r"[^\n]{0,80}?)?"
+    r"(?:\b|\[)(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b(?![ ]?[=(,.])"
+    r"|(?:error|fatal|panic|fatal error)(?:\[\w{1,20}\])?: |thread '[^'\n]{0,80}' panicked"
+    r"|[\w./@+-]{1,200}(?::\d{1,7}(?::\d{1,7})?|\(\d{1,7},\d{1,7}\)): (?:fatal )?error\b"
+    r"|make(?:\[\d{1,3}\])?: \*\*\* |npm ERR! |Segmentation fault|Killed$|Command timed out"
+).match
+_RULER: Final = " \t=*"
+#: A test that failed, and how many did.
+_failed = re.compile(r"FAILED[ :(]|FAIL: |--- FAIL: |FAIL\s+[\w./-]|not ok \d").match
+_summed = re.compile(
+    r"[=\s]{0,80}(?:Tests?:? {1,12}|Found )?(?:\d{1,6} [a-z]{1,12}, ){0,6}[1-9]\d{0,5} "
+    r"(?:failed|failures?|errors?)\b|test result: FAILED|FAILED \((?:failures|errors)="
+).match
+#: What may tell of a fault where something is known to have gone wrong.
+_fault = re.compile(
+    r"^(?:E {1,8})?(?:[\w.]{0,80}(?:Error|Exception)\b(?! [a-z])"
+    r"|(?:error|ERROR|FATAL|FAILED|fatal|panic)[:\s])"
+    r"|\b(?:[Ee]rror|ERROR|[Ff]atal): |command not found|No such file|ermission denied"
+    r"|annot find |\bnot found\b"
+).search
+_KINDS: Final = (_head, _failed, _summed)
+#: No line tells of a fault without one of these.
+_SIGNS: Final = (
+    *("rror", "xception", "ERROR", "FATAL", "FAIL", "atal", "panic", "PANIC", "CRITICAL", "SEVERE"),
+    *("not found", "No such", "denied", "annot find", "raceback", "failed", "failure", "E   "),
+    *("not ok", "***", "npm ERR", "Segmentation", "Killed", "timed out"),
+)
+
+_words = re.compile(r"[\w.@/+~%#-]{4,}(?:\(|://[^\s\"'<>`|\\^{}()]+)?|</[\w:.-]{1,64}").findall
+_defined = re.compile(
+    r"(?:def|class|function|func|fn|interface|struct|enum|trait|type|const|let|var)"
+    r"[ \t]{1,4}(\w{2,80})(?=[ \t]?(?:[(:<={]|extends|implements))"
+).findall
+_traced = re.compile(r", line \d{1,7}, in (\w{2,80})").findall
+_TRACE: Final = "Traceback"
+is_file = re.compile(
+    r".*\.(?:py|pyi|ipynb|tsx?|jsx?|[cm]js|vue|json[cl]?|ya?ml|toml|cfg|ini|env|lock|mdx?|rst"
+    r"|txt|log|csv|sql|xml|html?|s?css|svg|png|[ch]|cc|[ch]pp|go|rs|java|kt|swift|rb|php|pl|sh|lua)"
+).fullmatch
+_is_name = re.compile(
+    r"(?=\w{4,81}\Z)(?=\w*[^\W_]_|_+[A-Za-z]|\w*[a-z]\w*[A-Z]|\w*\d)[A-Za-z_]\w{3,80}"
+).fullmatch
+_is_plain = re.compile(r"[A-Za-z]?[a-z]*[.]?|[\d.-]*|<.*").fullmatch
+_BEHIND: Final = TRAILING + "("
+_is_word = re.compile(r"[A-Za-z_]\w{3,80}").fullmatch
+
+
+def faults(text: str, most: int = MOST_FAULTS, *, wrong: bool = True) -> str:
+    """The last lines that say what went wrong, on one line; "" for none.
+
+    Errors, failed tests and how many there were each have a line where there is room for it.
+
+    Args:
+        text: What came back.
+        most: Lines.
+        wrong: Whether it is known to have failed; else only what can mean nothing else counts.
+    """
+    if not any(map(text.__contains__, _SIGNS)):
+        return ""
+    lines = list(dict.fromkeys(terse(text[-_SEEN:]).split("\n")))
+    found = _sure(lines)
+    if wrong and not found[0]:
+        lines = list(
+            dict.fromkeys([line.strip() for line in terse(text[-_SEEN_WEAK:]).split("\n")])
+        )
+        found = _sure(lines)
+        found[0] = [at for at, line in enumerate(lines) if _fault(line[:_LONGEST_FAULT])]
+    kept = sorted(_taken(found, most))
+    return one_line("\n".join([_bare(lines[at]) for at in kept]))
+
+
+def _bare(line: str) -> str:
+    """A line without the rulers around it and the room within it."""
+    return " ".join(line[: 2 * _LONGEST_FAULT].strip(_RULER).split())[:_LONGEST_FAULT]
+
+
+def _sure(lines: Sequence[str]) -> list[list[int]]:
+    """The places of the lines of each kind that can mean nothing else."""
+    found: list[list[int]] = [[] for _ in _KINDS]
+    traced = False
+    for at, line in enumerate(lines):
+        if line.startswith(_TRACE):
+            traced = True
+        elif traced and line[:1].strip():
+            found[0].append(at)
+            traced = False
+        else:
+            kind = next((kind for kind, tells in enumerate(_KINDS) if tells(line)), None)
+            if kind is not None:
+                found[kind].append(at)
+    return found
+
+
+def _taken(found: Sequence[Sequence[int]], most: int) -> set[int]:
+    """The last of each kind, then the last but one, until there are enough."""
+    turns = zip_longest(*(reversed(each) for each in found))
+    ordered = dict.fromkeys([at for turn in turns for at in turn if at is not None])
+    return set(list(ordered)[:most])
+
+
+def shown(text: str, known: dict[str, Names] | None = None) -> dict[str, int]:
+    """The paths and names of a text in order of appearance, each with how telling it is.
+
+    Args:
+        text: It.
+        known: What words name, for the next text of the same part.
+    """
+    known = {} if known is None else known
+    found: dict[str, int] = {}
+    for word in dict.fromkeys(_words(text)):
+        names = known.get(word)
+        if names is None:
+            names = known[word] = _named(word)
+        if names:
+            found.update([each for each in names if found.get(each[0], 0) < each[1]])
+    traced = _traced(text) if _TRACE in text else ()
+    found.update([(name, DEFINED) for name in (*_defined(text), *traced) if _is_word(name)])
+    return found
+
+
+def _named(word: str) -> Names:
+    """What a word names, with how telling it is: a path; or a name, and members of it."""
+    if _is_plain(word) or len(word) > LONGEST_WORD:
+        return ()
+    bare = word.rstrip(_BEHIND)
+    if "/" in bare or ("." in bare and is_file(bare)):
+        return ((bare, CALLED if "://" in bare else PATH),) if identifies(bare) else ()
+    first, *members = bare.split(".")
+    names = [(name, NAMED) for name in members if _is_word(name)]
+    if word[-1] == "(":
+        last = members[-1] if members else first
+        return (*names, (last, CALLED)) if _is_word(last) else tuple(names)
+    return (*names, (first, NAMED)) if _is_name(first) else tuple(names)

@@ -1,0 +1,130 @@
+"""A result as a line: whole, or by its telling columns."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from compaction.reading.text_analysis_cache import Find, afresh
+from compaction.results.json_values import Unreadable, Value
+from compaction.results.lossless_compression import json_of, json_told, prose, shorter, value_of
+from compaction.results.pruning import PRUNED, Detail, Mentioned, telling
+from compaction.results.value_leaves import ids
+from compaction.results.yaml_outline import outline
+
+#: How much of a plain text a record holds, in characters; two thirds are its head.
+LONGEST: Final = 1_200
+#: The same for text that is made of names and values, where every line may be needed.
+LONGEST_STRUCTURED: Final = 12_000
+#: How much of a string of words pruning keeps.
+LONGEST_PROSE: Final = 600
+#: The most characters of lines with ids that are said of what was cut.
+_LONGEST_IDS: Final = 600
+#: From one name of a value in so many lines on, a text is made of names and values.
+_DENSE: Final = 4
+#: A line end; a token, where the usual sign for it is three.
+_END: Final = " ¶ "
+
+_NAME: Final = r"^[ \t]*(?:- )?[A-Za-z_][\w-]{0,40}:(?= |$)|[\w-][\"']: "
+_named = re.compile(_NAME).match
+_name = re.compile(_NAME, re.MULTILINE).findall
+_empty = re.compile(r"^[ ]*[\w-]{1,40}: (?:\[\]|\{\}|''|\"\"|null|false)\n", re.MULTILINE).sub
+
+
+def record(text: str, find: Find = afresh) -> str:
+    """The result on one line: JSON whole, of a long plain text its ends and the ids between."""
+    return find(json_of, text) or find(_plain, text)
+
+
+def _plain(text: str) -> str:
+    """The same of a text that is no JSON: whole where it is an outline."""
+    try:
+        return json_told(outline(text))
+    except Unreadable:
+        pass
+    if _is_structured(text):
+        return _capped(_empty("", text), LONGEST_STRUCTURED)
+    return _capped(prose(text), LONGEST)
+
+
+def pruned(text: str, said: Mentioned = frozenset(), detail: Detail = PRUNED) -> str:
+    """The same by what tells in it, or was spoken of; without empty members and long prose."""
+    try:
+        return json_told(telling(_value(text), said, _prose, detail))
+    except Unreadable:
+        pass
+    if _is_structured(text):
+        return _capped(_empty("", text), LONGEST_STRUCTURED // 2)
+    return _capped(shorter(text), LONGEST // 2)
+
+
+def _value(text: str) -> Value:
+    """The value that a text is, as JSON or as an outline.
+
+    Raises:
+        Unreadable: If it is neither.
+    """
+    try:
+        return value_of(text)
+    except Unreadable:
+        return outline(text)
+
+
+def _is_structured(text: str) -> bool:
+    """True if a text is made of names and values: YAML, a printed object of Python."""
+    return _named(text) is not None or len(_name(text)) * _DENSE > text.count("\n") + 1
+
+
+def one_line(text: str) -> str:
+    """The text with a sign for each line end; blank lines and indents are left out."""
+    lines = text.splitlines()
+    if len(lines) > 1:
+        return _END.join([line.strip() for line in lines if line.strip()])
+    return lines[0] if lines else ""
+
+
+def _capped(text: str, most: int) -> str:
+    """The text on one line; of a longer one the head, the lines between that hold ids, the tail.
+
+    No token is cut in two, and no row of a table: a part of one would be another value.
+    """
+    text = one_line(text.strip())
+    if len(text) <= most:
+        return text
+    first, last = _line_end(text, most * 2 // 3), _line_start(text, len(text) - most // 3)
+    head, cut, tail = text[:first], text[first:last], text[last:]
+    lines = cut.strip(" ¶").split(_END)
+    held = _fitting([line for line in lines if ids(line)])
+    if held == lines:
+        return text
+    gone = len(cut) - sum(map(len, held))
+    told = [head.rstrip(" ¶"), *held, f"[…{gone} characters cut…]", tail.lstrip(" ¶")]
+    return _END.join(filter(None, told))
+
+
+def _line_end(text: str, at: int) -> int:
+    """The end of the last line up to a place; in one long line of the last word."""
+    found = text.rfind(_END, 0, at)
+    return found if found > 0 else max(text.rfind(" ", 0, at), 0)
+
+
+def _line_start(text: str, at: int) -> int:
+    """The start of the first line from a place on; in one long line of the first word."""
+    found = text.find(_END, at)
+    found = found if found >= 0 else text.find(" ", at)
+    return found if found >= 0 else len(text)
+
+
+def _fitting(lines: Sequence[str]) -> list[str]:
+    """The first of these lines that there is room for."""
+    room = _LONGEST_IDS
+    kept: list[str] = []
+    for line in lines:
+        room -= len(line) + len(_END)
+        if room < 0:
+            break
+        kept.append(line)
+    return kept
+
+
+def _prose(text: str) -> str:
+    return _capped(text, LONGEST_PROSE) if len(text) > LONGEST_PROSE else text

@@ -1,0 +1,180 @@
+"""Outlines that tools print as YAML: names with values, lists with dashes; nothing cleverer.
+
+Whatever is unusual makes the whole text unreadable: it then stays as it came.
+"""
+
+import json
+import re
+from typing import Final
+
+from compaction.results.json_values import DEEPEST, Number, Unreadable, Value
+
+#: Fewer lines are a sentence with a colon in it as likely as an outline.
+_LEAST_LINES: Final = 3
+#: Longer texts are left as they are.
+_LONGEST: Final = 200_000
+_begins: Final = re.compile(r"(?:- )*[\w.@+-]{1,80}:(?: |$)|- ", re.MULTILINE).match
+_member: Final = re.compile(r"([\w.@+-]{1,80}|'[^'\n]{1,80}'):(?: +(.*))?\Z").match
+#: Plain words; none of the signs that mean more, no name in them, no comment.
+_plain: Final = re.compile(r"(?![!&*|>%@`{}\[\]#,\"'?])(?!- )(?:(?!: |:\Z| #)[^\t])+\Z").match
+_number: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?\Z").match
+_single: Final = re.compile(r"'((?:[^']|'')*)'\Z").match
+_escape: Final = re.compile(r"\\.").sub
+_WORDS: Final[dict[str, Value]] = {
+    "null": None,
+    "~": None,
+    "true": True,
+    "false": False,
+    "[]": [],
+    "{}": {},
+}
+
+
+def outline(text: str) -> Value:
+    """The value that an outline is.
+
+    Raises:
+        Unreadable: If it is none, or one that could not be read with certainty.
+    """
+    if len(text) > _LONGEST or not _begins(text):
+        raise Unreadable("plain text")
+    lines = text.rstrip().split("\n")
+    if len(lines) < _LEAST_LINES:
+        raise Unreadable("too short for an outline")
+    reader = _Reader(lines)
+    value = reader.block(0, 0)
+    if not reader.is_done:
+        raise Unreadable("lines that belong to nothing")
+    return value
+
+
+class _Reader:
+    """Lines, and how far they are read."""
+
+    __slots__ = ("_at", "_lines")
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+        self._at = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self._at == len(self._lines)
+
+    def block(self, indent: int, depth: int) -> Value:
+        """The list or the object whose lines begin there."""
+        if depth > DEEPEST:
+            raise Unreadable("nested too deep")
+        return self._list(indent, depth) if self._is_item(indent) else self._object(indent, depth)
+
+    def _indent(self) -> int:
+        """How far the present line is set in; -1 at the end."""
+        if self.is_done:
+            return -1
+        line = self._lines[self._at]
+        return len(line) - len(line.lstrip(" "))
+
+    def _is_item(self, indent: int) -> bool:
+        return self._indent() == indent and self._lines[self._at].startswith("- ", indent)
+
+    def _list(self, indent: int, depth: int) -> Value:
+        found: list[Value] = []
+        while self._is_item(indent):
+            line = self._lines[self._at]
+            inner = line[:indent] + "  " + line[indent + 2 :]
+            self._lines[self._at] = inner
+            if _member(inner[indent + 2 :]) or self._is_item(indent + 2):
+                found.append(self.block(indent + 2, depth + 1))
+            else:
+                self._at += 1
+                found.append(self._scalar(inner[indent + 2 :], indent))
+        return found
+
+    def _object(self, indent: int, depth: int) -> Value:
+        found: dict[str, Value] = {}
+        while self._indent() == indent and not self._is_item(indent):
+            member = _member(self._lines[self._at][indent:])
+            name = member[1].strip("'") if member else None
+            if member is None or name is None or name in found:
+                raise Unreadable("no name of a value")
+            self._at += 1
+            found[name] = (
+                self._below(indent, depth) if member[2] is None else self._scalar(member[2], indent)
+            )
+        return found
+
+    def _below(self, indent: int, depth: int) -> Value:
+        """What stands under a name: more to the right, or a list right under it; else nothing."""
+        inner = self._indent()
+        if inner > indent:
+            return self.block(inner, depth + 1)
+        return self.block(indent, depth + 1) if self._is_item(indent) else None
+
+    def _scalar(self, text: str, indent: int) -> Value:
+        """A word, a number or a string; its lines that follow are set in further."""
+        lines = [text.strip()]
+        if text[:1] in {"'", '"'}:
+            while not _closed(lines, text[0]) and not self.is_done:
+                lines.append(self._next())
+            return _quoted(_folded(lines))
+        while self._indent() > indent and self._lines[self._at].strip():
+            lines.append(self._next())
+        whole = " ".join(lines)
+        if whole in _WORDS:
+            return _WORDS[whole]
+        if _number(whole):
+            return Number(whole)
+        if not _plain(whole):
+            raise Unreadable("no plain words")
+        return whole
+
+    def _next(self) -> str:
+        self._at += 1
+        return self._lines[self._at - 1].strip()
+
+
+def _closed(lines: list[str], quote: str) -> bool:
+    """True if the last line ends a string; the sign for it is written twice within one."""
+    last = lines[-1][1:] if len(lines) == 1 else lines[-1]
+    if quote == "'":
+        return (len(last) - len(last.rstrip("'"))) % 2 == 1
+    return last.endswith('"') and (len(last[:-1]) - len(last[:-1].rstrip("\\"))) % 2 == 0
+
+
+def _folded(lines: list[str]) -> str:
+    """The lines of a string as one: line ends are blanks, or nothing; blank lines are line ends."""
+    pieces = [lines[0]]
+    ends = 0
+    for line in lines[1:]:
+        if not line:
+            ends += 1
+            continue
+        if ends or lines[0][0] == "'" or not _goes_on(pieces[-1]):
+            pieces += ["\n" * ends or " ", line]
+        else:
+            pieces[-1:] = [pieces[-1][:-1], line]
+        ends = 0
+    return "".join(pieces)
+
+
+def _goes_on(line: str) -> bool:
+    """True if a line's end is escaped."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _quoted(text: str) -> Value:
+    """What stands between quotes."""
+    if text[0] == '"':
+        try:
+            return str(json.loads(_escape(_blank, text.replace("\n", "\\n"))))
+        except ValueError:
+            raise Unreadable("an escape") from None
+    found = _single(text)
+    if found is None:
+        raise Unreadable("a quote")
+    return found[1].replace("''", "'")
+
+
+def _blank(escape: re.Match[str]) -> str:
+    """An escaped blank is a blank."""
+    return " " if escape[0] == "\\ " else escape[0]

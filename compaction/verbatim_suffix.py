@@ -1,0 +1,172 @@
+"""How the messages that are not folded are sent: results told shorter, what was folded recalled.
+
+A message once said is said the same way until the next fold.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from compaction.conversation_view import ConversationView
+from compaction.reading.message import Count, Message, Voice
+from compaction.reading.message_parser import weighed
+from compaction.reading.text_analysis_cache import Find, afresh
+from compaction.recall import append_text, contains_name, quote_sources, recallable_names
+from compaction.results.duplicate_results import stamp
+from compaction.results.result_trimming import trimmed
+
+#: Names of one message, and of all between two folds, that are looked up in what was folded: each
+#: may take as long as there are messages.
+_NAMES: Final = 32
+_ASKED: Final = 256
+
+
+class ReplacedMessage(msgspec.Struct, frozen=True):
+    """A message that is sent otherwise than it came.
+
+    Attributes:
+        raw: Its JSON as it is sent.
+        tokens: What that weighs.
+    """
+
+    raw: bytes
+    tokens: int
+
+
+class VerbatimSuffix(msgspec.Struct, frozen=True, kw_only=True):
+    """The messages from the last cut to a point.
+
+    Attributes:
+        start: Where it begins: the first message that is not folded.
+        end: Where the point is.
+        said: The messages that are sent otherwise than they came, in order.
+        seen: The calls whose results stand in it, by the stamps of their texts.
+        asked: Names in it that were looked up in what was folded.
+        tokens: What all of it weighs as it is sent.
+        spared: Tokens that its results would weigh less if each were told shorter.
+    """
+
+    start: int
+    end: int
+    said: dict[int, ReplacedMessage] = {}
+    seen: dict[bytes, str] = {}
+    asked: int = 0
+    tokens: int = 0
+    spared: int = 0
+
+    def tokens_from(self, talk: ConversationView, start: int) -> int:
+        """Tokens from a message on, as they are sent."""
+        less = 0
+        for at in reversed(self.said):
+            if at < start:
+                break
+            less += talk.messages[at].tokens - self.said[at].tokens
+        return talk.tokens_between(start, self.end) - less
+
+    def sent_messages(self, talk: ConversationView) -> list[bytes]:
+        """Each message as it is sent."""
+        return [
+            self.said[at].raw if at in self.said else talk.messages[at].raw
+            for at in range(self.start, self.end)
+        ]
+
+
+class SuffixContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands before a tail.
+
+    Attributes:
+        text: All that is sent before it; asked for only where that matters.
+        above: Tokens of the tail up to which results are not told shorter.
+        least: Tokens that results so far would weigh less, below which they are not either.
+    """
+
+    text: Callable[[], str] = str
+    above: int = 0
+    least: int = 0
+
+    def stays_whole(self, message: Message, weighs: int, *, tokens: int, spared: int) -> bool:
+        """True if a result is sent whole, as its prefix alone decides.
+
+        Args:
+            message: It.
+            weighs: Its tokens told shorter.
+            tokens: Tokens of the tail before it.
+            spared: Tokens by which results would be shorter, this one included.
+        """
+        is_longer = weighs > message.tokens
+        return is_longer or tokens + weighs < self.above or spared < self.least
+
+
+_ALONE: Final = SuffixContext()
+
+
+def extend_suffix(
+    talk: ConversationView,
+    tail: VerbatimSuffix,
+    end: int,
+    count: Count,
+    before: SuffixContext = _ALONE,
+    *,
+    find: Find = afresh,
+) -> VerbatimSuffix:
+    """The tail with the messages up to a later point.
+
+    Args:
+        talk: The conversation.
+        tail: As it was.
+        end: The point.
+        count: How tokens are counted.
+        before: What stands before it.
+        find: What is found in its texts.
+    """
+    said, seen = dict(tail.said), dict(tail.seen)
+    asked, tokens, spared = tail.asked, tail.tokens, tail.spared
+    for at in range(tail.end, end):
+        message = talk.messages[at]
+        raw = message.raw
+        if message.voice is Voice.RESULT:
+            raw = trimmed(message, seen, find)
+            if message.whole:
+                seen.setdefault(stamp(message.text), talk.short_call(at))
+        elif message.voice is Voice.USER and tail.start > talk.lead:
+            wanted = recallable_names(message, min(_NAMES, _ASKED - asked), find)
+            asked += len(wanted)
+            raw = _message_with_sources(
+                talk, VerbatimSuffix(start=tail.start, end=at, said=said), wanted, before
+            )
+        weighs = message.tokens if raw is message.raw else weighed(raw, count)
+        if message.voice is Voice.RESULT:
+            spared += max(message.tokens - weighs, 0)
+            if before.stays_whole(message, weighs, tokens=tokens, spared=spared):
+                raw, weighs = message.raw, message.tokens
+        if raw is not message.raw:
+            said[at] = ReplacedMessage(raw, weighs)
+        tokens += weighs
+    return VerbatimSuffix(
+        start=tail.start,
+        end=end,
+        said=said,
+        seen=seen,
+        asked=asked,
+        tokens=tokens,
+        spared=spared,
+    )
+
+
+def _message_with_sources(
+    talk: ConversationView, tail: VerbatimSuffix, wanted: Sequence[str], before: SuffixContext
+) -> bytes:
+    """The message behind a tail, with the sources of what it names and nothing sent holds."""
+    raw = talk.messages[tail.end].raw
+    if not wanted:
+        return raw
+    folded = before.text()
+    missing = [name for name in wanted if not contains_name(folded, name)]
+    since = talk.words_between(tail.start, tail.end) if missing else ""
+    told = [each.raw.decode() for each in tail.said.values()] if missing else []
+    missing = [
+        name for name in missing if not any(contains_name(text, name) for text in (since, *told))
+    ]
+    text = quote_sources(talk, missing, tail.start) if missing else ""
+    return append_text(raw, text) if text else raw

@@ -1,0 +1,123 @@
+import pytest
+
+from compaction.facts.call_outcomes import action_outcome
+from compaction.facts.detail_levels import climbed, segment
+from compaction.facts.segment import Rung
+from compaction.reading.token_estimate import estimate
+from tests.compaction.facts.regions import Said, assistant, called, parted, region, user
+
+
+def outcome(result: str) -> str:
+    return action_outcome(parted(called("transfer_money", result)).exchanges[0])
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        ("Error: insufficient funds", "insufficient funds"),
+        ("The mail was not sent.", "The mail was not sent."),
+        ("Transaction failed, no money was sent", "Transaction failed, no money was sent"),
+        ('{"error": "insufficient funds", "code": 7}', "insufficient funds"),
+        ('{"success": false, "message": "Card declined"}', "Card declined"),
+        ('{"status": "failed", "reason": "no seat"}', "no seat"),
+        ('{"result": {"error": {"message": "boom"}}}', "boom"),
+        ('{"statusCode": 503, "body": "x"}', "statuscode 503"),
+        ('[{"id": 1}, {"error": "gone"}]', "gone"),
+        ("<returncode>1</returncode>\n<output>cannot remove x</output>", "exit 1: cannot remove x"),
+        ("余额不足，无法转账。", "余额不足，无法转账"),  # noqa: RUF001
+        (
+            "Überweisung fehlgeschlagen: Konto gesperrt",
+            "Überweisung fehlgeschlagen: Konto gesperrt",
+        ),
+    ],
+)
+def test_a_failure_is_told_in_the_words_of_its_result(result, words):
+    assert outcome(result) == f"error: {words}"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        *("ok", "Done.", "Successfully paid", "Transaction to US133 sent.", "转账成功"),
+        *('{"reservation_id": "QXM04B"}', '{"ok": true}', '{"errors": [], "data": {"id": 1}}'),
+        *('{"error": null, "id": 3}', "Updated 3 rows; 0 errors", "<returncode>0</returncode>"),
+        "Message 'the payment failed' sent.",
+        '{"title": "Login error", "id": 4, "description": "it fails"}',
+        '{"order_id": "W1", "status": "pending", "items": [], "user": "mei"}',
+    ],
+)
+def test_what_was_done_is_ok(result):
+    assert outcome(result) == "ok"
+
+
+@pytest.mark.parametrize(
+    "result", ["", "null", "{}", "[]", "QXM04B", "Payment pending", '{"status": "queued"}', "Hm."]
+)
+def test_what_nobody_can_judge_is_unknown(result):
+    assert outcome(result) == "unknown"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        *('{"success": "false"}', '{"success": 0}', '{"statusCode": "404"}', '{"approved": false}'),
+        *('{"errorMessage": "Balance too low"}', '{"code": "INSUFFICIENT_FUNDS"}', '["Error: x"]'),
+        *('"Insufficient funds"', "HTTP 402 Payment Required", "success: false\nmessage: poor"),
+        *('<response success="false"/>', "Exit code: 2"),
+    ],
+)
+def test_a_failure_is_seen_however_it_is_written(result):
+    assert outcome(result).startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        *("转账未成功", "没有成功", "送金は完了していません", "لم يتم التحويل", "не успешно"),
+        *("No payment has been sent", "Nothing was transferred.", "0 of 3 transfers succeeded"),
+        *("Transfer cancelled due to fraud check", '{"payment": {"status": "declined"}}'),
+        '{"id": "t1", "amount": 5, "to": "X", "status": "rejected"}',
+        '{"results": [{"id": 1, "status": "ok"}, {"id": 2, "status": "failed"}]}',
+    ],
+)
+def test_what_may_have_failed_is_never_ok(result):
+    assert outcome(result) != "ok"
+
+
+def test_secrets_in_an_error_do_not_stay_and_long_errors_are_cut():
+    assert "hunter2" not in outcome("Error: wrong password=hunter2hunter2")
+    assert len(outcome("Error: " + "no seat is free " * 90)) < 180
+
+
+PAYS: list[Said] = [
+    user("Pay the three of them."),
+    called("transfer_money", "Error: insufficient funds", "a", amount=500, to="DE89"),
+    called("transfer_money", '{"transaction": "T-1"}', "b", amount=7, to="US133"),
+    called("transfer_money", "", "c", amount=9, to="GB29"),
+    assistant("I have paid what I could. " * 40),
+    called("get_balance", "Error: account locked", "d", of="DE89"),
+]
+
+
+@pytest.mark.parametrize("rung", Rung)
+def test_at_every_level_a_failed_action_does_not_read_as_done(rung):
+    lines = segment(region(*PAYS), rung, estimate).text.split("\n")
+    did = [line for line in lines if "did: " in line]
+
+    ends = [line.rpartition(" → ")[2] for line in did]
+    assert set(ends) <= {"error: insufficient funds", "ok", "unknown"}
+    assert len(did) == 3 or rung is Rung.BARE
+
+
+@pytest.mark.parametrize("most", range(20, 200, 12))
+def test_an_action_goes_whole_before_its_outcome_does(most):
+    lines = climbed(region(*PAYS), most, estimate).text.split("\n")
+
+    ends = [line.rpartition(" → ")[2] for line in lines if "did: " in line]
+    assert set(ends) <= {"error: insufficient funds", "ok", "unknown"}
+
+
+def test_a_look_that_failed_says_so_where_its_result_is_left_out():
+    text = segment(region(*PAYS), Rung.VALUES, estimate).text
+
+    assert "get_balance(of=DE89) → error: account locked" in text

@@ -1,0 +1,37 @@
+import msgspec
+
+from compaction.facts.region_contents import part
+from compaction.reading.message import Voice
+from tests.compaction.facts.regions import assistant, called, parted, region, user
+
+
+def test_results_find_their_calls_and_messages_their_turns():
+    call, one = called("a", "1", "x")
+    other, two = called("b", "2", "y")
+    both = {**call, "tool_calls": [*call["tool_calls"], *other["tool_calls"]]}
+
+    read = parted(user("go"), both, two, one, user("on"))
+
+    assert [(each.called.name, each.result, each.messages) for each in read.exchanges] == [
+        ("b", "2", (1, 2)),
+        ("a", "1", (1, 3)),
+    ]
+    assert read.turns == (1, 1, 1, 1, 2)
+    assert read.turn(4) == 2
+
+
+def test_a_call_without_its_result_and_a_result_without_its_call_stand_alone():
+    whole = region(user("go"), called("a", "1"), called("b", "2", "c2"))
+
+    read = part(msgspec.structs.replace(whole, start=2, end=4))
+
+    assert [(each.called.name, each.result) for each in read.exchanges] == [("", "1"), ("b", "")]
+
+
+def test_what_is_held_is_not_read_and_only_users_words_keep_their_secrets():
+    key = "AKIAIOSFODNN7EXAMPLE"
+    read = parted(user(key), assistant(key), assistant("x"), called("a", key), held=frozenset([2]))
+
+    assert [message.text for _, message in read.spoken(Voice.USER)] == [key]
+    assert [message.text for _, message in read.spoken(Voice.ASSISTANT)] == ["[secret]", ""]
+    assert read.exchanges[0].result == "[secret]"

@@ -1,0 +1,106 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.reading.chat_validation import faults
+from tests.compaction.reading.conversations import (
+    assistant,
+    calling,
+    conversations,
+    raws,
+    result,
+    system,
+    user,
+)
+
+MADE = {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}
+TOLD = {"role": "function", "name": "f", "content": "done"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [system(), user()],
+        [user(), calling("a", "b"), result("b"), result("a"), user()],
+        [user(), calling("a"), result("a", ""), calling("a"), result("a")],
+        [user(), MADE, TOLD],
+        [user(), {"role": "assistant", "audio": {"id": "x"}}, user()],
+        [user(), {"role": "assistant", "refusal": "no"}, user()],
+        [user(), {"role": "developer", "content": [{"type": "text", "text": "a"}]}],
+        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}],
+    ],
+)
+def test_a_sound_conversation_has_no_faults(said):
+    assert faults(raws(said)) == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        ([], "no message of a user"),
+        ([system()], "no message of a user"),
+        ([assistant(), user()], "the assistant speaks first"),
+        ([user(), assistant()], "the assistant speaks last"),
+        ([user(), result("a")], "messages[1] answers no call that waits for a result"),
+        ([user(), TOLD], "messages[1] answers no call that waits for a result"),
+        (
+            [user(), calling("a"), result("a"), result("a")],
+            "messages[3] answers no call that waits for a result",
+        ),
+        (
+            [user(), calling("a"), user(), assistant("b"), user()],
+            "messages[2] comes before the result of 'a' in messages[1]",
+        ),
+        ([user(), calling("a", "a"), result("a")], "messages[1] makes two calls of one id"),
+        ([{"role": "narrator", "content": "a"}], "messages[0] has a role that no chat has"),
+        ([user("")], "messages[0] says nothing, or a part of it does"),
+        (
+            [{"role": "user", "content": [{"type": "text", "text": ""}]}],
+            "messages[0] says nothing, or a part of it does",
+        ),
+        ([{"role": "user"}], "messages[0] says nothing, or a part of it does"),
+        ([user(), {"content": "a"}], "messages[1] is no message"),
+        ([user(), {"role": "user", "content": 1}], "messages[1] is no message"),
+    ],
+)
+def test_what_a_provider_would_refuse_is_said(said, fault):
+    assert faults(raws(said)) == (fault,)
+
+
+def test_a_call_without_a_result_is_a_fault_at_the_end_too():
+    found = faults(raws([user(), calling("a")]))
+
+    assert found == ("no result of 'a' in messages[1]", "the assistant speaks last")
+
+
+def test_what_the_caller_does_itself_is_no_fault():
+    came = raws([system(), assistant(), user(""), assistant()])
+
+    assert len(faults(came)) == 3
+    assert faults(came, came) == ()
+    assert faults(came[1:], came) == ()
+    assert faults([came[1], *raws([user("")])], came) == ()
+    assert faults([came[3]], raws([user()])) == (
+        "the assistant speaks first",
+        "the assistant speaks last",
+    )
+    assert faults(raws([user(), assistant()]), [b"[]", b"[]"]) == ("the assistant speaks last",)
+
+
+@given(conversations())
+def test_conversations_that_any_provider_takes_have_none(said):
+    assert faults(raws(said)) == ()
+
+
+@given(conversations(), st.data())
+def test_a_result_that_goes_missing_is_seen(said, data):
+    results = [at for at, one in enumerate(said) if one["role"] == "tool"]
+    if results:
+        del said[data.draw(st.sampled_from(results))]
+
+    assert bool(faults(raws(said))) == bool(results)
+
+
+@given(st.lists(st.binary(max_size=30), max_size=3))
+def test_any_bytes_have_faults(said):
+    assert faults(said)

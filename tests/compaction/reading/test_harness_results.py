@@ -1,0 +1,190 @@
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.reading.harness_results import framed, is_framed, voiced
+from compaction.reading.message import Called, Voice
+from compaction.reading.turns import units
+from tests.compaction.reading.conversations import (
+    assistant,
+    calling,
+    messages,
+    result,
+    system,
+    user,
+)
+
+RECORDED = Path(__file__).resolve().parents[4] / "shared" / "data" / "A" / "SWE-agent+SWE-agent"
+BASH = "I look.\n```bash\nls -la\n```"
+SHELL = Called("", "shell", "ls -la")
+PROMPT = "\n(Open file: n/a)\n(Current directory: /repo)\nbash-$"
+
+
+def spoken(*said):
+    return voiced(messages(said))
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "called"),
+    [
+        (BASH, "a.py" + PROMPT, SHELL),
+        ("I look.\n<command>\nls -la\n</command>", "a.py" + PROMPT, SHELL),
+        (BASH, "OBSERVATION:\na.py", SHELL),
+        (BASH, "Old environment output: (12 lines omitted)", SHELL),
+        (BASH, "<returncode>0</returncode>\n<output>\na.py\n</output>", SHELL),
+        (BASH, "The last command <command>ls -la</command> timed out and has been killed.", SHELL),
+        ("```mswea_bash_command\nls -la\n```", "<returncode>0</returncode>", SHELL),
+        ("```\nwrong\n```\nno, I mean\n```\nls -la\n```", "OBSERVATION:\na.py", SHELL),
+        ("```ls -la```", "OBSERVATION:\na.py", SHELL),
+        ("Code:\n```py\nprint(1)\n```", "Observation:\n1", Called("", "python", "print(1)")),
+        ("So:\n<execute_bash>\nls -la\n</execute_bash>", "OBSERVATION:\na.py", SHELL),
+        ("So:\n<execute_bash>\nls -la", "OBSERVATION:\na.py", SHELL),
+        (
+            "<execute_ipython>\nprint(1)\n</execute_ipython>",
+            "OBSERVATION:\n1",
+            Called("", "python", "print(1)"),
+        ),
+        (
+            "<function=view>\n<parameter=path>a.py</parameter>\n</function>",
+            "EXECUTION RESULT of [view]:\nx = 1",
+            Called("", "view", "<parameter=path>a.py</parameter>"),
+        ),
+        ("<function=finish>\n", "EXECUTION RESULT of [finish]:", Called("", "finish", "")),
+        (
+            "Thought: look\nAction: search\nAction Input: pairs",
+            "Observation: none",
+            Called("", "search", "pairs"),
+        ),
+        ("Action: stop", "Observation: none", Called("", "stop", "")),
+        (
+            '<tool_call>\n{"name": "find", "arguments": {"id": 1}}\n</tool_call>',
+            "<tool_response>\n{}\n</tool_response>",
+            Called("", "find", '{"id": 1}'),
+        ),
+        (
+            "<tool_call>find it</tool_call>",
+            "<tool_response>none</tool_response>",
+            Called("", "tool", "find it"),
+        ),
+        (
+            '<function_calls>\n<invoke name="find">\n<id>1</id>\n</invoke>',
+            "<function_results>none</function_results>",
+            Called("", "find", "<id>1</id>"),
+        ),
+        (
+            "<read_file>\n<path>a.py</path>\n</read_file>",
+            "[read_file for 'a.py'] Result:\nx = 1",
+            Called("", "read_file", "<path>a.py</path>"),
+        ),
+    ],
+)
+def test_what_a_harness_gave_back_is_the_result_of_the_command_before_it(asked, told, called):
+    said = spoken(user("Mend it."), assistant(asked), user(told))
+
+    assert [one.voice for one in said] == [Voice.USER, Voice.ASSISTANT, Voice.RESULT]
+    assert said[1].calls == (called,)
+    assert [(unit.start, unit.end) for unit in units(said)] == [(0, 1), (1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (BASH, "Thank you. Now the tests."),
+        (BASH, "I see bash-$"),
+        (BASH, "[read_file for 'a.py'] Result:\nx = 1"),
+        (BASH, "[1] is wrong"),
+        (BASH, "[x for 'a']"),
+        (BASH, "<tool_response>none</tool_response>"),
+        (BASH, "EXECUTION RESULT of [view]:\nx = 1"),
+        (BASH, "<function_results>none</function_results>"),
+        ("I look.", "OBSERVATION:\na.py"),
+        ("One ``` alone", "OBSERVATION:\na.py"),
+        ("I look.", "Observation: it is wrong"),
+        (BASH, "Observation: it is wrong"),
+        ("<function=", "EXECUTION RESULT of [view]:\nx = 1"),
+        ("<tool_call", "<tool_response>none</tool_response>"),
+    ],
+)
+def test_without_a_command_and_the_frame_that_goes_with_it_a_person_speaks(asked, told):
+    said = spoken(user("Mend it."), assistant(asked), user(told))
+
+    assert said[2].voice is Voice.USER
+    assert said[1].calls == ()
+
+
+def test_the_first_user_message_is_never_a_result():
+    said = spoken(system(BASH), user("OBSERVATION:\na.py"))
+
+    assert said[1].voice is Voice.USER
+
+
+def test_a_result_follows_its_command_at_once():
+    told = user("OBSERVATION:\na.py")
+    said = spoken(user(), assistant(BASH), told, told, assistant(BASH), system(), told)
+
+    assert [one.voice is Voice.RESULT for one in said] == [False, False, True] + [False] * 4
+
+
+def test_from_the_first_tool_call_on_users_are_users():
+    said = spoken(
+        user(),
+        assistant(BASH),
+        user("OBSERVATION:\na.py"),
+        calling("a"),
+        result("a"),
+        assistant(BASH),
+        user("OBSERVATION:\na.py"),
+    )
+
+    assert [one.voice for one in said][2::4] == [Voice.RESULT, Voice.USER]
+    assert said[1].calls == (SHELL,)
+    assert said[5].calls == ()
+
+
+TALK = st.lists(
+    st.sampled_from(
+        [user("Thanks"), user("OBSERVATION:\nx"), user("x" + PROMPT), assistant(BASH), assistant()]
+    ),
+    max_size=8,
+)
+
+
+@given(TALK, TALK)
+def test_what_is_said_of_a_prefix_stays_but_for_a_command_without_its_result(before, after):
+    short, long = spoken(*before), spoken(*before, *after)
+    end = len(before) - 1 if before and before[-1]["role"] == "assistant" else len(before)
+
+    assert long[:end] == short[:end]
+
+
+@given(TALK)
+def test_framed_conversations_have_units(said):
+    found = units(spoken(*said))
+
+    assert [at for unit in found for at in range(unit.start, unit.end)] == list(range(len(said)))
+
+
+@given(st.text(alphabet="[]<>=`ab' \n:", max_size=60), st.sampled_from(["OBSERVATION:", "["]))
+def test_any_words_are_read(asked, told):
+    said, answer = messages([assistant(asked), user(told + asked)])
+    both = framed(said, answer)
+
+    assert both is None or (is_framed(answer.text) and both[0].calls)
+
+
+@pytest.mark.skipif(not RECORDED.exists(), reason="the recorded runs are not here")
+def test_in_recorded_runs_every_observation_is_a_result():
+    voices = []
+    for file in sorted(RECORDED.rglob("*.traj")):
+        history = json.loads(file.read_bytes())["history"]
+        if not any(one.get("tool_calls") for one in history):
+            said = spoken(*({"role": one["role"], "content": one["content"]} for one in history))
+            answers = (now for one, now in pairwise(said) if one.voice is Voice.ASSISTANT)
+            voices += [one.voice for one in answers]
+
+    assert len(voices) > 100
+    assert set(voices) == {Voice.RESULT}

@@ -1,0 +1,238 @@
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.reading.message import Called, Unfoldable, Voice
+from compaction.reading.message_parser import read, weighed
+from compaction.reading.message_tokens import MESSAGE
+from compaction.reading.prefix_digests import SIZE
+from compaction.reading.token_estimate import estimate
+
+PICTURE = {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}
+
+
+def raw(**said):
+    return json.dumps(said).encode()
+
+
+def call(name, arguments="{}", called="f"):
+    return {"id": name, "type": "function", "function": {"name": called, "arguments": arguments}}
+
+
+@pytest.mark.parametrize(
+    ("role", "voice"),
+    [
+        ("system", Voice.AUTHORITY),
+        ("developer", Voice.AUTHORITY),
+        ("user", Voice.USER),
+        ("assistant", Voice.ASSISTANT),
+    ],
+)
+def test_a_message_of_words_is_its_words(role, voice):
+    source = raw(role=role, content="hello")
+    message = read(source)
+
+    assert message.raw == source
+    assert len(message.digest) == SIZE
+    assert (message.role, message.voice, message.text) == (role, voice, "hello")
+    assert (message.calls, message.answers, message.whole, message.signed) == ((), "", True, False)
+    assert message.tokens == MESSAGE + 1 + estimate("hello")
+
+
+_TEXT = {"type": "text", "text": "hello"}
+_MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+@pytest.mark.parametrize(
+    "content", [[_TEXT], [{**_TEXT, **_MARK}], [{"text": "hello", "type": "text"}]]
+)
+def test_marks_and_spelling_make_no_other_message(content):
+    plain = read(raw(role="user", content="hello"))
+
+    assert read(raw(role="user", content=content)).digest == plain.digest
+    assert read(raw(content=content, role="user", **_MARK)).digest == plain.digest
+    assert read(raw(role="user", content=[*content, _TEXT])).digest != plain.digest
+    assert read(raw(role="user", content="Hello")).digest != plain.digest
+
+
+def test_what_is_no_text_is_named_where_it_will_not_be_sent_again():
+    parts = [_TEXT, PICTURE, {"type": "odd"}, 7]
+
+    assert read(raw(role="user", content=parts)).text == "hello"
+    told = read(raw(role="tool", tool_call_id="a", content=parts))
+    assert told.text == "hello\n[an image not kept]\n[something not kept]\n[something not kept]"
+    assert not told.whole
+
+
+def test_of_several_users_it_is_known_who_speaks():
+    assert read(raw(role="user", name="alice", content="hello")).name == "alice"
+    assert read(raw(role="tool", name="get", tool_call_id="a", content="hello")).name == ""
+
+
+def test_calls_and_the_result_of_one_name_each_other():
+    made = read(raw(role="assistant", content=None, tool_calls=[call("a", '{"x": 1}'), call("b")]))
+    told = read(raw(role="tool", tool_call_id="a", content="done"))
+
+    assert made.calls == (Called("a", "f", '{"x": 1}'), Called("b", "f", "{}"))
+    assert (made.text, made.whole) == ("", True)
+    assert (told.voice, told.answers, told.text) == (Voice.RESULT, "a", "done")
+
+
+def test_a_function_of_the_older_kind_is_known_by_its_name():
+    made = read(raw(role="assistant", function_call={"name": "f", "arguments": "{}"}))
+    told = read(raw(role="function", name="f", content="done"))
+
+    assert [one.name for one in made.calls] == ["f"]
+    assert made.calls[0].id == told.answers != ""
+    assert (told.voice, made.whole) == (Voice.RESULT, True)
+
+
+def test_calls_of_other_forms_are_read_as_far_as_they_go():
+    custom = {"id": "a", "type": "custom", "custom": {"name": "sh", "input": "ls"}}
+    parsed = {"id": "b", "type": "function", "function": {"name": "f", "arguments": {"x": 1}}}
+    hosted = {"id": "c", "type": "web_search", "web_search": {}}
+    message = read(raw(role="assistant", tool_calls=[custom, parsed]))
+
+    assert message.calls == (Called("a", "sh", "ls"), Called("b", "f", '{"x":1}'))
+    assert message.whole
+    assert not read(raw(role="assistant", tool_calls=[hosted])).whole
+
+
+def test_the_text_of_parts_stands_in_lines():
+    parts = [{"type": "text", "text": "one"}, {"type": "refusal", "refusal": "no"}]
+    message = read(raw(role="assistant", content=[*parts, "two"], refusal="never"))
+
+    assert (message.text, message.whole) == ("one\nno\ntwo\nnever", True)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        PICTURE,
+        {"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}},
+        {"type": "file", "file": {"file_id": "f"}},
+        {"type": "tool_result", "tool_use_id": "a", "content": "done"},
+        {"type": "text"},
+        {"type": 1, "text": "odd"},
+        7,
+    ],
+)
+def test_what_is_no_text_leaves_a_message_less_than_whole(part):
+    message = read(raw(role="user", content=[{"type": "text", "text": "look"}, part]))
+
+    assert (message.text, message.whole) == ("look", False)
+
+
+@pytest.mark.parametrize(
+    ("more", "whole"),
+    [
+        ({"audio": {"id": "a"}}, False),
+        ({"unheard_of": [1]}, False),
+        ({"audio": None, "tool_calls": None, "refusal": None, "annotations": []}, True),
+        ({"name": "Ann", "cache_control": {"type": "ephemeral"}, "annotations": [{}]}, True),
+        ({"reasoning_content": "I think"}, True),
+        ({"content": {"text": "odd"}}, False),
+    ],
+)
+def test_keys_that_are_not_known_count_when_they_hold_something(more, whole):
+    assert read(raw(**{"role": "assistant", "content": "a"} | more)).whole is whole
+
+
+def test_signed_thinking_is_seen_and_thoughts_in_the_open_are_not_signed():
+    block = {"type": "thinking", "thinking": "so", "signature": "Eq"}
+
+    assert read(raw(role="assistant", content="a", thinking_blocks=[block])).signed
+    assert not read(raw(role="assistant", content="a", reasoning_content="so")).signed
+
+
+def test_another_count_weighs_in():
+    assert read(raw(role="user", content="hello"), len).tokens == MESSAGE + 1 + 5
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"",
+        b"[]",
+        b'"text"',
+        b'{"content": "a"}',
+        b'{"role": 1}',
+        b'{"role": "narrator", "content": "a"}',
+        b'{"role": "user", "content": "\xff"}',
+        b'{"role": "user", "content": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"role": "tool", "content": "a"}',
+        b'{"role": "function", "content": "a"}',
+        b'{"role": "assistant", "tool_calls": "a"}',
+        b'{"role": "assistant", "tool_calls": {"id": "a"}}',
+        b'{"role": "assistant", "tool_calls": [{"type": "function"}]}',
+        b'{"role": "assistant", "tool_calls": ["a"]}',
+        b'{"role": "user", "tool_calls": [{"id": "a"}]}',
+    ],
+)
+def test_what_is_no_message_is_not_folded(source):
+    with pytest.raises(Unfoldable):
+        read(source)
+
+
+def test_a_call_without_a_body_has_no_name():
+    odd = {"id": "a", "function": 7}
+
+    assert read(raw(role="assistant", tool_calls=[{"id": "a"}])).calls == (Called("a", "", ""),)
+    assert read(raw(role="assistant", tool_calls=[odd])).calls == (Called("a", "", ""),)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["role", "content", "tool_calls", "function_call", "name", "audio"]),
+        st.recursive(
+            st.none() | st.integers() | st.sampled_from(["user", "assistant", "tool", "text"]),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["id", "type", "text", "function", "name"]), inner
+                )
+            ),
+            max_leaves=12,
+        ),
+    )
+)
+def test_any_object_is_read_or_refused(said):
+    source = json.dumps(said).encode()
+    with suppress(Unfoldable):
+        assert read(source).raw == source
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(source):
+    with suppress(Unfoldable):
+        assert read(source).raw == source
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"role": "user", "content": "Good morning.", "name": "ann"},
+        {"role": "user", "content": ""},
+        {"role": "tool", "tool_call_id": "c1", "content": "a,b\n1,2", "name": "look"},
+        {"role": "user", "content": [{"type": "text", "text": "Look"}, PICTURE]},
+        {"role": "assistant", "content": None, "tool_calls": [call("c1", '{"at": 7}')]},
+    ],
+)
+def test_a_message_weighs_the_same_without_being_read(said):
+    assert weighed(raw(**said), estimate) == read(raw(**said)).tokens
+
+
+def test_what_is_no_object_is_not_weighed():
+    with pytest.raises(Unfoldable):
+        weighed(b"[1]", estimate)
+
+
+def test_words_alone_read_as_they_do_among_other_keys():
+    for said in ({"role": "user", "name": "ann"}, {"role": "tool", "tool_call_id": "c1"}):
+        plain, more = read(raw(**said, content="hello")), read(raw(**said, content="hello", n=1))
+
+        assert (plain.text, plain.name, plain.answers) == (more.text, more.name, more.answers)
+        assert (plain.tokens, plain.whole, plain.signed) == (more.tokens, more.whole, more.signed)

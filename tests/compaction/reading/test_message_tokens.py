@@ -1,0 +1,77 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.reading.message_tokens import FILE, IMAGE, LOW_IMAGE, MESSAGE, weight
+from proxy.tokens.weight import weight as proxys
+
+PIXEL = "data:image/png;base64,AAAA"
+CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+
+
+def words(text):
+    return len(text.split())
+
+
+def part(**held):
+    return {"role": "user", "content": [{"type": "text", "text": "look"}, held]}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"role": "user", "content": "hello", "name": "Ann"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL, CALL]},
+        {"role": "tool", "tool_call_id": "a", "content": "done", "name": "f"},
+        {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "assistant", "tool_calls": [{"type": "custom", "custom": {"input": "x"}}]},
+        part(type="image_url", image_url={"url": PIXEL}),
+        part(type="image_url", image_url={"url": PIXEL, "detail": "low"}),
+        part(type="input_image", image_url=PIXEL, detail="low"),
+        part(type="file", file={"file_data": "AAAA"}),
+        part(type=["odd"], text="words"),
+    ],
+)
+def test_a_message_weighs_what_the_gateway_says(said):
+    assert weight(said, words) == MESSAGE + proxys(said, words)
+
+
+def test_pictures_and_files_weigh_what_they_are_taken_for():
+    alone = weight({"role": "user", "content": [{"type": "text", "text": "look"}]}, len)
+
+    found = [
+        weight(part(**held), len) - alone
+        for held in (
+            {"type": "image_url", "image_url": {"url": PIXEL}},
+            {"type": "image_url", "image_url": {"url": PIXEL, "detail": "low"}},
+            {"type": "file", "file": {"file_data": PIXEL * 1_000}},
+        )
+    ]
+
+    assert found == [IMAGE, LOW_IMAGE, FILE]
+
+
+def test_thoughts_in_the_open_weigh_too():
+    assert weight({"role": "assistant", "reasoning_content": "so"}, len) == 4 + 2
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.text(max_size=3),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["content", "text", "type", "name"]), inner)
+        ),
+        max_leaves=20,
+    )
+)
+def test_whatever_a_message_holds_weighs_something(held):
+    assert weight({"role": "user", "content": held}, len) >= 3
+
+
+def test_text_that_stands_too_deep_is_not_weighed():
+    deep: object = "text"
+    for _ in range(40):
+        deep = [deep]
+
+    assert weight({"role": "user", "content": deep}, len) == 4

@@ -1,0 +1,92 @@
+import time
+
+import pytest
+from hypothesis import given
+
+from compaction.reading.harness_results import voiced
+from compaction.reading.message import Unfoldable, Voice
+from compaction.reading.parsed_messages import Readings
+from tests.compaction.reading.conversations import (
+    assistant,
+    conversations,
+    messages,
+    raws,
+    result,
+    user,
+)
+
+BASH = assistant("```\nls\n```")
+TOLD = user("OBSERVATION:\na.py")
+
+
+@given(conversations())
+def test_messages_are_read_as_they_are_without_a_memory(said):
+    readings = Readings(most=6)
+    once, again = readings.messages(raws(said)), readings.messages(raws(said))
+
+    assert once == again == voiced(messages(said))
+
+
+def test_what_was_read_is_not_read_again():
+    readings = Readings()
+    first = readings.messages(raws([user(), assistant()]))
+    second = readings.messages(raws([user(), assistant(), user("more")]))
+
+    assert second[:2] == first
+    assert [id(one) for one in second[:2]] == [id(one) for one in first]
+
+
+def test_the_voice_of_a_message_is_the_one_it_has_in_its_conversation():
+    readings = Readings()
+    for _ in range(2):
+        harness = readings.messages(raws([user(), BASH, TOLD]))
+        person = readings.messages(raws([user(), assistant("Hm"), TOLD]))
+
+        assert (harness[2].voice, person[2].voice) == (Voice.RESULT, Voice.USER)
+        assert harness[1].calls
+        assert not readings.messages(raws([user(), BASH]))[1].calls
+
+
+def test_another_count_is_another_reading():
+    readings = Readings()
+    told = raws([user("hello")])
+
+    assert readings.messages(told, len)[0].tokens == 4 + 5
+    assert readings.messages(told, lambda text: 0)[0].tokens == 4
+    assert readings.messages(raws([BASH, TOLD]), len)[1].tokens > 9
+
+
+def test_one_message_that_cannot_be_read_spoils_all():
+    with pytest.raises(Unfoldable):
+        Readings().messages([*raws([user()]), b"{}"])
+
+
+def test_it_holds_no_more_than_it_may():
+    few, light = Readings(most=10), Readings(heaviest=10_000)
+    for number in range(100):
+        few.messages(raws([user(str(number))]))
+        light.messages(raws([user("x" * 500 + str(number))]))
+
+    assert len(few) <= 10
+    assert len(light) <= 6
+
+
+def test_a_long_conversation_that_is_known_takes_a_millisecond_or_so():
+    text = "x" * 480
+    said = [one for at in range(300) for one in (BASH, user(f"OBSERVATION:\n{at} {text}"))]
+    readings = Readings()
+    readings.messages(raws([user(), *said]))
+    took = []
+    for _ in range(9):
+        fresh = raws([user(), *said])
+        begun = time.process_time()
+        readings.messages(fresh)
+        took.append(time.process_time() - begun)
+
+    assert min(took) < 0.02  # half a millisecond where nothing else runs
+
+
+def test_a_result_is_known_in_any_conversation():
+    readings = Readings()
+
+    assert readings.messages(raws([result("a")]))[0].answers == "a"

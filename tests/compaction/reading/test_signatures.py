@@ -1,0 +1,53 @@
+import pytest
+
+from compaction.reading.signatures import is_signed
+
+CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"thinking_blocks": [{"type": "thinking", "thinking": "…", "signature": "Eq"}]},
+        {"thinking_blocks": [{"type": "redacted_thinking", "data": "Eq"}]},
+        {"content": [{"type": "thinking", "thinking": "…", "signature": "Eq"}]},
+        {"content": [{"type": "redacted_thinking", "data": "Eq"}, {"type": "text", "text": "a"}]},
+        {"content": [{"type": "compaction", "content": "…"}]},
+        {"content": [{"type": "text", "text": "a", "signature": "Eq"}]},
+        {"reasoning_content": "…", "signature": "Eq"},
+        {"reasoning_content": "…", "reasoning_signature": "Eq"},
+        {"reasoning_details": [{"type": "reasoning.encrypted", "data": "Eq"}]},
+        {"reasoning": {"encrypted_content": "gA"}},
+        {"encrypted_content": "gA"},
+        {"provider_specific_fields": {"thought_signatures": ["Eq"]}},
+        {"tool_calls": [CALL | {"extra_content": {"google": {"thought_signature": "Eq"}}}]},
+        {"tool_calls": [CALL | {"provider_specific_fields": {"thoughtSignature": "Eq"}}]},
+        {"tool_calls": [CALL | {"function": {"name": "f", "thought_signature": "Eq"}}]},
+    ],
+)
+def test_what_a_provider_checks_against_its_place_is_signed(more):
+    assert is_signed({"role": "assistant", "content": "a"} | more)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"reasoning_content": "I think", "reasoning": "I think"},
+        {"thinking_blocks": [], "reasoning_details": None, "signature": ""},
+        {"content": "signature: thinking_blocks"},
+        {"content": [{"type": ["thinking"], "text": "a"}]},
+        {"tool_calls": [CALL | {"function": {"name": "sign", "arguments": '{"signature": "x"}'}}]},
+        {"type": "thinking"},
+    ],
+)
+def test_words_are_not(more):
+    assert not is_signed({"role": "assistant", "content": "a"} | more)
+
+
+def test_what_is_too_deep_to_be_looked_into_is():
+    deep: object = "text"
+    for _ in range(20):
+        deep = [deep]
+
+    assert is_signed({"role": "assistant", "content": deep})

@@ -1,0 +1,92 @@
+import msgspec
+import pytest
+
+from compaction.reading.text_analysis_cache import Findings, afresh
+
+TEXT = "an order that was looked through once already"
+
+
+class Looks:
+    """Looks that are counted."""
+
+    def __init__(self):
+        self.looked = []
+
+    def words(self, text):
+        self.looked.append(text)
+        return tuple(text.split())
+
+    def small(self, text):
+        self.looked.append(text)
+        return text.lower()
+
+
+def test_a_text_is_looked_through_once_for_each_thing_that_is_sought():
+    looks, find = Looks(), Findings().of(b"a")
+    words, small = looks.words, looks.small
+
+    assert find(words, TEXT) == find(words, TEXT) == afresh(words, TEXT)
+    assert find(small, TEXT) == find(small, TEXT) == afresh(small, TEXT)
+    assert looks.looked == [TEXT] * 4
+
+
+def test_nothing_found_is_remembered_too():
+    looks, find = Looks(), Findings().of(b"a")
+    empty = looks.words
+
+    assert find(empty, " " * 40) == find(empty, " " * 40) == ()
+    assert len(looks.looked) == 1
+
+
+def test_what_others_sent_makes_nothing_quicker():
+    looks, findings = Looks(), Findings()
+    words = looks.words
+    findings.of(b"a")(words, TEXT)
+    findings.of(b"b")(words, TEXT)
+
+    assert looks.looked == [TEXT, TEXT]
+
+
+def test_short_texts_take_no_room():
+    findings = Findings()
+    findings.of(b"a")(str.upper, "short")
+
+    assert len(findings) == 0
+
+
+class Found(msgspec.Struct):
+    """A thing that holds others."""
+
+    words: tuple[str, ...]
+
+
+def told(text):
+    """All words of a text in one thing."""
+    return (Found(tuple(text.split())),)
+
+
+def paired(text):
+    """All words of a text in one tuple."""
+    return (("words", tuple(text.split())),)
+
+
+@pytest.mark.parametrize("look", [told, paired])
+def test_what_a_thing_holds_weighs_as_what_stands_alone(look):
+    alone, held = Findings(heaviest=200_000), Findings(heaviest=200_000)
+    words = Looks().words
+    for number in range(100):
+        text = f"{'x ' * 60}{number}"
+        alone.of(b"a")(words, text)
+        held.of(b"a")(look, text)
+
+    assert 0 < len(held) <= len(alone) < 50
+
+
+def test_it_holds_no_more_than_it_may():
+    few, light = Findings(most=10), Findings(heaviest=20_000)
+    for number in range(100):
+        few.of(b"a")(str.upper, f"{TEXT} {number}")
+        light.of(b"a")(Looks().words, f"{'x ' * 30}{number}")
+
+    assert len(few) <= 10
+    assert 0 < len(light) < 5

@@ -1,0 +1,163 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.reading.message import Unfoldable, Voice
+from compaction.reading.turns import Unit, points, units
+from tests.compaction.reading.conversations import (
+    assistant,
+    calling,
+    conversations,
+    messages,
+    result,
+    system,
+    user,
+)
+
+
+def spans(said):
+    return [(unit.start, unit.end) for unit in units(messages(said))]
+
+
+def test_what_stands_alone_is_a_unit_of_its_own_and_turns_begin_with_users():
+    said = [system(), assistant("Hello"), user(), assistant(), system(), user(), user()]
+
+    assert units(messages(said)) == (
+        Unit(0, 1, 0),
+        Unit(1, 2, 0),
+        Unit(2, 3, 1),
+        Unit(3, 4, 1),
+        Unit(4, 5, 1),
+        Unit(5, 6, 2),
+        Unit(6, 7, 3),
+    )
+    assert units([]) == ()
+
+
+def test_calls_and_all_their_results_are_one_unit_in_any_order():
+    said = [user(), calling("a", "b"), result("b"), result("a"), calling("c"), result("c")]
+
+    assert spans(said) == [(0, 1), (1, 4), (4, 6)]
+
+
+def test_a_result_that_comes_late_stretches_its_unit_over_what_stands_between():
+    said = [user(), calling("a", "b"), result("a"), user("hurry"), result("b"), user()]
+
+    assert units(messages(said)) == (Unit(0, 1, 1), Unit(1, 5, 1), Unit(5, 6, 3))
+
+
+def test_calls_made_while_others_wait_are_one_unit_with_them():
+    said = [user(), calling("a"), calling("b"), result("a"), result("b"), assistant()]
+
+    assert spans(said) == [(0, 1), (1, 5), (5, 6)]
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ([user(), calling("a")], [False, True]),
+        ([user(), calling("a", "b"), result("a")], [False, True]),
+        ([user(), calling("a", "b"), result("a"), user()], [False, True, False]),
+        ([user(), calling("a"), calling("b"), result("a")], [False, True]),
+        ([user(), calling("a"), result("a")], [False, False]),
+    ],
+)
+def test_a_unit_is_open_while_a_call_of_it_waits(said, found):
+    assert [unit.is_open for unit in units(messages(said))] == found
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [user(), result("a")],
+        [user(), calling("a"), result("b")],
+        [user(), calling("a"), result("a"), result("a")],
+        [user(), calling("a", "a"), result("a")],
+        [user(), calling("a"), calling("a"), result("a")],
+    ],
+)
+def test_results_that_answer_nothing_and_doubled_ids_are_not_folded(said):
+    with pytest.raises(Unfoldable):
+        units(messages(said))
+    with pytest.raises(Unfoldable):
+        points(messages(said))
+
+
+def test_an_id_may_come_again_once_it_was_answered():
+    said = [user(), calling("a"), result("a"), calling("a"), result("a")]
+
+    assert spans(said) == [(0, 1), (1, 3), (3, 5)]
+
+
+def test_functions_of_the_older_kind_are_units_too():
+    made = {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}
+    told = {"role": "function", "name": "f", "content": "done"}
+
+    assert spans([user(), made, told, made, told]) == [(0, 1), (1, 3), (3, 5)]
+
+
+def test_the_client_called_wherever_an_answer_follows_users_or_complete_results():
+    said = [
+        system(),
+        assistant("Hello"),  # Written by the client: nothing came before it.
+        user(),
+        system(),
+        calling("a", "b"),  # 4
+        result("a"),
+        assistant("wait"),  # b has no result yet.
+        result("b"),
+        assistant(),  # 8
+        assistant("more"),  # The same answer goes on.
+        user(),
+        user(),
+    ]
+
+    assert points(messages(said)) == (4, 8, 12)
+    assert points(messages([user()])) == (1,)
+
+
+@given(conversations())
+def test_units_cover_every_message_once_and_in_order(said):
+    found = units(messages(said))
+
+    assert [at for unit in found for at in range(unit.start, unit.end)] == list(range(len(said)))
+    assert not any(unit.is_open for unit in found)
+
+
+@given(conversations())
+def test_no_unit_parts_a_call_from_its_result(said):
+    read = messages(said)
+    for unit in units(read):
+        part = read[unit.start : unit.end]
+        made = [call.id for message in part for call in message.calls]
+        answered = [message.answers for message in part if message.voice is Voice.RESULT]
+
+        assert sorted(made) == sorted(answered)
+
+
+@given(conversations(), st.data())
+def test_units_that_are_closed_stay_as_they_are_when_more_is_said(said, data):
+    read = messages(said)
+    end = data.draw(st.integers(0, len(read)))
+    before = units(read[:end])
+    closed = next((at for at, unit in enumerate(before) if unit.is_open), len(before))
+
+    assert units(read)[:closed] == before[:closed]
+
+
+@given(conversations())
+def test_the_turn_of_a_unit_is_how_many_users_spoke_by_then(said):
+    read = messages(said)
+    for unit in units(read):
+        spoken = [one for one in read[: unit.start + 1] if one.voice is Voice.USER]
+
+        assert unit.turn == len(spoken)
+
+
+@given(conversations(), st.data())
+def test_the_calls_of_a_prefix_are_those_of_the_conversation(said, data):
+    read = messages(said)
+    found = points(read)
+    at = data.draw(st.sampled_from(found))
+
+    assert points(read[:at]) == found[: found.index(at) + 1]

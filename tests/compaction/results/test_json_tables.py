@@ -1,0 +1,219 @@
+"""That no value is lost is shown by telling every table back."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.results.json_tables import Tabled, compact, tabled
+from compaction.results.json_values import DEEPEST, Number, Unreadable, parsed
+
+
+def told(value: Any) -> Any:
+    """The value that was said with tables."""
+    if isinstance(value, list):
+        return [told(held) for held in value]
+    if not isinstance(value, dict):
+        return value
+    return _told(value) if "columns" in value else {key: told(held) for key, held in value.items()}
+
+
+def _told(table: dict[str, Any]) -> Any:
+    if "rows" in table:
+        return [_item(table, row) for row in table["rows"]]
+    if "groups" in table:
+        return [[_item(table, row) for row in group] for group in table["groups"]]
+    return {key: _item(table, row, key) for key, row in table["entries"].items()}
+
+
+def _item(table: dict[str, Any], row: list[Any], key: str = "") -> dict[str, Any]:
+    named = {table["key"]: key} if "key" in table else {}
+    cells = {**table.get("every_row", {}), **named}
+    cells |= dict(zip(table["columns"], row, strict=True))
+    found: dict[str, Any] = {}
+    for path, cell in cells.items():
+        if "absent" in table and _is(cell, table["absent"]):
+            continue
+        *outer, name = path.split(".")
+        at = found
+        for part in outer:
+            at = at.setdefault(part, {})
+        at[name] = told(cell)
+    return found
+
+
+def _is(cell: Any, mark: str) -> bool:
+    return type(cell) is str and cell == mark
+
+
+KEYS = st.sampled_from(["id", "name", "price", "when", "a.b", "~", "", "state", "columns", "rows"])
+TAME = st.sampled_from(["id", "name", "price", "when", "first_name", "amount", "state", ""])
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from(["~", "~~", "HAT001", "open", "", "a.b", "\u2028", "\x1f"])
+    | st.text(max_size=6)
+)
+
+
+def _nested(keys):
+    return st.recursive(
+        LEAVES,
+        lambda inner: (
+            st.lists(inner, max_size=5)
+            | st.dictionaries(keys, inner, max_size=4)
+            | st.lists(st.dictionaries(keys, inner, max_size=4), min_size=2, max_size=6)
+        ),
+        max_leaves=60,
+    )
+
+
+def _alike(keys):
+    item = st.fixed_dictionaries(
+        {"number": LEAVES, "seats": st.fixed_dictionaries({"economy": LEAVES})},
+        optional={"price": LEAVES, "when": LEAVES, "seats_left": _nested(keys)},
+    )
+    rows = st.lists(item, min_size=2, max_size=6)
+    entries = st.dictionaries(keys, item, min_size=2)
+    return rows | st.lists(rows, min_size=2, max_size=4) | entries | entries.map(_by_key)
+
+
+def _by_key(entries):
+    return {key: {**held, "price": key} for key, held in entries.items()}
+
+
+@given(_nested(TAME) | _alike(TAME))
+def test_nothing_is_lost_in_a_table(value):
+    raw = json.dumps(value)
+
+    assert told(parsed(tabled(parsed(raw)))) == parsed(raw)
+
+
+@given(_nested(KEYS) | _alike(KEYS))
+def test_a_table_of_the_caller_is_never_taken_for_ours(value):
+    raw = json.dumps(value)
+    try:
+        said = tabled(parsed(raw))
+    except Tabled:
+        assert '"columns"' in raw
+    else:
+        assert told(parsed(said)) == parsed(raw)
+
+
+@given(_nested(KEYS) | _alike(KEYS))
+def test_compact_json_says_the_same_in_no_more_letters(value):
+    raw = json.dumps(value, ensure_ascii=False)
+
+    assert parsed(compact(parsed(raw))) == parsed(raw)
+    assert len(compact(parsed(raw))) <= len(raw)
+
+
+def test_like_objects_say_their_keys_once():
+    flights = [
+        {"flight_number": "HAT001", "date": "2024-05-17", "seats": {"economy": 4, "business": 1}},
+        {"flight_number": "HAT002", "date": "2024-05-17", "seats": {"economy": 0, "business": 2}},
+        {"flight_number": "HAT003", "date": "2024-05-17", "seats": {"economy": 9, "business": 3}},
+    ]
+
+    assert tabled(parsed(json.dumps(flights))) == (
+        '{"every_row":{"date":"2024-05-17"},'
+        '"columns":["flight_number","seats.economy","seats.business"],'
+        '"rows":[["HAT001",4,1],["HAT002",0,2],["HAT003",9,3]]}'
+    )
+
+
+def test_absent_is_not_null():
+    items = [{"id": 1, "note": None, "state": "open"}, {"id": 2, "state": "~"}] * 4
+
+    said = tabled(parsed(json.dumps(items)))
+
+    assert '"absent":"~~"' in said
+    assert '[1,null,"open"],[2,"~~","~"]' in said
+
+
+def test_an_object_of_like_objects_keeps_their_keys_as_entries():
+    methods = {f"card_{at}": {"brand": "visa", "last_four": f"{at}", "id": at} for at in range(4)}
+
+    said = tabled(parsed(json.dumps(methods)))
+
+    assert said.startswith('{"every_row":{"brand":"visa"},"columns":["last_four","id"],"entries":{')
+    assert '"card_3":["3",3]' in said
+
+
+def test_a_member_that_is_its_entrys_key_is_said_once():
+    cards = {f"card_{at}": {"brand": "visa", "id": f"card_{at}", "amount": at} for at in range(3)}
+
+    said = tabled(parsed(json.dumps(cards)))
+
+    assert said == (
+        '{"key":"id","every_row":{"brand":"visa"},"columns":["amount"],'
+        '"entries":{"card_0":[0],"card_1":[1],"card_2":[2]}}'
+    )
+    assert told(json.loads(said)) == cards
+
+
+def test_a_list_of_lists_of_like_objects_stays_in_its_groups():
+    leg = {"flight_number": "HAT1", "origin": "JFK", "destination": "SEA"}
+
+    assert '"groups":[[[],[]],[[],[]]]' in tabled(parsed(json.dumps([[leg, leg], [leg, leg]])))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [],
+        {},
+        [{}, {}],
+        [[], []],
+        [1, {"a": 1}],
+        [{"a": 1}, {"b": 2}, {"c": 3}],
+        [{"a": 1}, {"a": 2}],
+        [{"a.b": 1}] * 50,
+        [{f"k{at}": at for at in range(300)}] * 3,
+        {"a": {"b": 1}, "c": 1},
+    ],
+)
+def test_what_would_gain_nothing_stays_as_it_is(value):
+    assert tabled(parsed(json.dumps(value))) == json.dumps(value, separators=(",", ":"))
+
+
+def test_numbers_and_strings_that_read_alike_stay_apart():
+    said = tabled(
+        parsed(
+            json.dumps(
+                [{"identifier": 1, "quantity": "5"}] * 5 + [{"identifier": "1", "quantity": "5"}]
+            )
+        )
+    )
+
+    assert '[1],[1],[1],[1],[1],["1"]' in said
+
+
+@pytest.mark.parametrize("says", [tabled, compact])
+@pytest.mark.parametrize(("opens", "closes"), [("[", "]"), ('{"a":', "}")])
+def test_what_is_nested_too_deep_is_left_alone(says, opens, closes):
+    deep = DEEPEST + 2
+
+    with pytest.raises(Unreadable):
+        says(parsed(opens * deep + "1" + closes * deep))
+
+
+@pytest.mark.parametrize("value", [[{"columns": 1, "longer_name": 2}] * 9, {"columns": []}])
+def test_a_column_of_that_name_forbids_tables(value):
+    with pytest.raises(Tabled):
+        tabled(parsed(json.dumps(value)))
+
+
+def test_a_number_is_said_as_it_was_spelled():
+    assert tabled([Number("1.10"), "1.10"]) == '[1.10,"1.10"]'
+
+
+def test_objects_deep_inside_of_rows_stay_objects():
+    item = {"first": {"second": {"third": {"fourth": 1}}}}
+    raw = json.dumps([{**item, "number": at} for at in range(9)])
+
+    assert '"first.second.third":{"fourth":1}' in tabled(parsed(raw))
+    assert told(parsed(tabled(parsed(raw)))) == parsed(raw)

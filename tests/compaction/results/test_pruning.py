@@ -1,0 +1,101 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.results.json_values import DEEPEST, Unreadable, parsed
+from compaction.results.pruning import spoken_of, telling
+
+USER = {
+    "user_id": "mei_1",
+    "name": {"first_name": "Mei", "last_name": "Brown"},
+    "address": {"address1": "12 Pine Lane", "zip": "80212", "city": "Denver"},
+    "cabin": "economy",
+    "seats": {"economy": 12},
+    "price": 121,
+    "account": 48812,
+    "since": "2024-05-04",
+    "tags": ["a b", "c d"],
+    "note": None,
+    "about": "She called on Monday of order #W12 and wanted to know more of it.",
+    "card_1": {},
+}
+
+
+def pruned(value, said=""):
+    return telling(parsed(json.dumps(value)), spoken_of([said]), str.upper)
+
+
+def test_ids_amounts_dates_states_and_names_stay():
+    assert pruned(USER) == {
+        "user_id": "MEI_1",
+        "name": {"first_name": "MEI", "last_name": "BROWN"},
+        "cabin": "ECONOMY",
+        "price": "121",
+        "account": "48812",
+        "since": "2024-05-04",
+        "about": "She called on Monday of order #W12 and wanted to know more of it.",
+        "card_1": {},
+    }
+
+
+def test_what_was_spoken_of_stays():
+    found = pruned(USER, "I live at 12 Pine Lane, Denver; (c d)")
+
+    assert found["address"] == {"address1": "12 PINE LANE", "city": "DENVER"}
+    assert found["tags"] == ["A B", "C D"]
+
+
+def test_of_a_long_list_the_first_and_those_spoken_of_stay():
+    rows = [{"id": f"ZA{at}", "to": "JFK", "seats": at} for at in range(20)]
+
+    assert pruned(rows, "Take ZA7 to JFK") == {
+        "some": [{"id": f"ZA{at}", "to": "JFK"} for at in (0, 1, 2, 7)],
+        "of": "20",
+    }
+    assert len(pruned(rows[:8])) == 8
+    assert pruned(list(map(str, range(20)))) == list(map(str, range(20)))
+    assert len(pruned(rows, " ".join(f"ZA{at}" for at in range(20)))) == 20
+
+
+def test_where_nothing_tells_all_stays():
+    assert pruned({"seats": 3, "open": True}) == {"open": True}
+    assert pruned({"seats": 3}) == {"seats": "3"}
+
+
+def test_what_is_nested_too_deep_is_not_pruned():
+    with pytest.raises(Unreadable):
+        pruned(parsed("[" * (DEEPEST + 2) + "]" * (DEEPEST + 2)))
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    ),
+    st.text(),
+)
+def test_any_value_is_pruned_the_same_way_twice(value, said):
+    assert pruned(value, said) == pruned(value, said)
+
+
+def test_values_of_prose_stay_within_their_sentences_however_often_they_come():
+    note = "Rent of 3000 for unit 12 is open, and 3000 for unit 14 was paid on time."
+
+    assert pruned([{"id": "a1", "note": note}]) == [{"id": "A1", "note": note}]
+
+
+def test_of_a_list_beside_others_none_goes_alone():
+    long = "A long remark of more than forty letters that names X-9 and Y-7"
+
+    said = pruned({"ids": ["A1", "B2", "C3"], "remarks": ["so so", long, "no no no"]})
+
+    assert said["ids"] == ["A1", "B2", "C3"]
+    assert "remarks" not in said or len(said["remarks"]) == 3
+
+
+def test_a_name_that_is_a_value_stays():
+    given = {"file": "plan.docx", "shared": {"jo@blue.com": "rw", "DE8937040044": "low"}}
+
+    assert pruned(given)["shared"] == {"jo@blue.com": "RW", "DE8937040044": "LOW"}

@@ -1,0 +1,183 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.results.rereadable_results import (
+    CALLED,
+    DEFINED,
+    NAMED,
+    PATH,
+    Names,
+    faults,
+    is_file,
+    shown,
+)
+
+
+@given(st.text())
+def test_what_went_wrong_is_one_line(text):
+    assert len(faults(text).splitlines()) <= 1
+
+
+@given(st.text())
+def test_names_stand_in_the_text(text):
+    assert all(name in text for name in shown(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("ok\n" * 9, ""),
+        ("all terrors are told\n", ""),
+        ("Exception related checks.\n", ""),
+        ("\x1b[31mValueError: no such field\x1b[0m\nexit\n", "ValueError: no such field"),
+        ("a: b\nE   AssertionError: x\n", "E AssertionError: x"),
+        ("bash: tree: command not found", "bash: tree: command not found"),
+        ("fatal: 1\n\nfatal: 2\nfatal: 3\nfatal: 4", "fatal: 2 ¶ fatal: 3 ¶ fatal: 4"),
+        ("fatal: one\nfatal: two\nfatal: two\n", "fatal: one ¶ fatal: two"),
+    ],
+)
+def test_the_last_lines_that_tell_of_a_fault_stay(text, told):
+    assert faults(text) == told
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "TimeoutError: upstream took 31.2s",
+        "Caused by: java.io.IOException: no disk",
+        "E AssertionError: assert 3 == 4",
+        "E assert 3 == 4",
+        "ERROR job 5 failed: DiskFull on vol-7",
+        "[ERROR] build stopped",
+        "2026-03-01 10:00:05,123 app.jobs ERROR job 5 failed",
+        "error[E0382]: borrow of moved value",
+        "src/a.ts(3,5): error TS2322: no",
+        "src/a.py:3: error: no",
+        "fatal: not a repository",
+        "thread 'main' panicked at src/main.rs:2:5",
+        "make: *** [all] Error 2",
+        "FAILED tests/test_x.py::test_status - x",
+        "--- FAIL: TestX (0.00s)",
+        "1 failed, 11 passed in 0.31s",
+        "Tests: 1 failed, 3 passed",
+        "Found 3 errors.",
+    ],
+)
+def test_what_can_only_be_a_failure_is_told_wherever_it_stands(line):
+    text = "so it goes\n" * 500 + line.replace("E ", "E   ", line[:2] == "E ") + "\nso\n" * 500
+
+    assert faults(text, wrong=False) == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR = 5",
+        "raise ValueError('no')",
+        "    ValueError: where it is negative",
+        "class FoldError(Exception):",
+        "0 failed, 12 passed, 0 errors",
+        "src/a.py:3: def error():",
+        "no errors were found",
+        "E = Error",
+    ],
+)
+def test_what_a_file_says_of_errors_is_no_failure(line):
+    assert not faults(f"so\n{line}\nso\n", wrong=False)
+
+
+def test_the_line_after_a_trace_tells_what_went_wrong():
+    text = 'Traceback (most recent call last):\n  File "a.py", line 3\n    x()\nDiskFull: vol-7\nso'
+
+    assert faults(text, wrong=False) == "DiskFull: vol-7"
+
+
+def test_of_many_lines_each_kind_has_one_and_of_few_errors_come_first():
+    text = "KeyError: 1\nKeyError: 2\nFAILED a\nFAILED b\n=== 2 failed in 3s ==="
+
+    assert faults(text) == "KeyError: 2 ¶ FAILED b ¶ 2 failed in 3s"
+    assert faults(text, 1) == "KeyError: 2"
+    assert faults(text, 0) == ""
+
+
+def test_a_long_line_is_cut():
+    assert len(faults("fatal: " + "x" * 9_000)) == 240
+
+
+def test_a_path_counts_more_than_what_is_defined_called_and_named():
+    text = "src/a.py: def total(x):\n    return round_up(x.price, setup.cfg, x)\n"
+
+    assert shown(text) == {
+        "src/a.py": PATH,
+        "total": DEFINED,
+        "round_up": CALLED,
+        "price": NAMED,
+        "setup.cfg": PATH,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("log.getLogger('x')", {"getLogger": CALLED}),
+        ("theirName.plain", {"plain": NAMED, "theirName": NAMED}),
+        ("getIt(1) getIt", {"getIt": CALLED}),
+        ("1.5(", {}),
+        ("see https://a.b/c/d?e=1", {"https://a.b/c/d?e=1": CALLED}),
+        ("and/or plain words, 12.5 2024.", {}),
+        ("</output> x" + "y_" * 200, {}),
+        ("the class of type hints", {}),
+        ('Traceback\n  File "<stdin>", line 3, in cursor\n', {"cursor": DEFINED}),
+        ("def f(a):", {}),
+    ],
+)
+def test_names_are_told_from_words(text, named):
+    assert shown(text) == named
+
+
+def test_what_words_name_is_known_for_the_next_text():
+    known: dict[str, Names] = {}
+
+    assert shown("get_it plain", known) == shown("get_it plain", known) == {"get_it": NAMED}
+    assert known == {"get_it": (("get_it", NAMED),), "plain": ()}
+
+
+def test_a_file_has_an_ending_that_is_known():
+    assert is_file("setup.py")
+    assert not is_file("os.environ")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a/",
+        "a.b ",
+        "def ",
+        "def aa",
+        " ",
+        "Error: ",
+        "1: ",
+        "a(",
+        "a://",
+        "</",
+        "\t",
+        ", line 1",
+        "1 failed, ",
+        "2026-01-01 ",
+        "E   ",
+        "fatal: x\n",
+        "=",
+        "Traceback\n",
+    ],
+)
+def test_no_text_takes_long(piece):
+    text = piece * (300_000 // len(piece))
+
+    before = time.process_time()
+    shown(text)
+    faults(text)
+
+    assert time.process_time() - before < 2

@@ -1,0 +1,403 @@
+from collections.abc import Iterator, Sequence
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compaction.compact import CompactedChat, ConversationContext, compact
+from compaction.cost_model import CompactionReason
+from compaction.facts.fact import Kind
+from compaction.facts.segment import Rung
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
+from compaction.reading.chat_validation import faults
+from compaction.reading.message import Unfoldable
+from compaction.reading.parsed_messages import Readings
+from compaction.reading.token_estimate import estimate
+from compaction.reading.turns import points
+from tests.fakes.talks import asked, assistant, calls, system, together, user
+
+WARM = CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), least=500)
+ONCE = CompactionPolicy(force=True, once=True)
+
+
+_POLITE = (
+    "I have looked at all of it with great care for you, and everything is just as it should be, "
+    "so there is nothing that you would have to do now. It was a pleasure to be of help with this, "
+    "and I am of course here for whatever else may come to your mind today or on any other day. "
+) * 3
+
+
+def support(turns: int, extra: int = 8) -> list[bytes]:
+    """A customer whose bookings are looked up one after the other."""
+    found = [system("You help with bookings. Never promise refunds. " * 4)]
+    for turn in range(turns):
+        record = {
+            "id": f"BK{turn:04}X",
+            "user": f"ana_ruiz_{turn * 7 + 1000}",
+            "notes": [{"at": f"2026-03-{day + 1:02}", "fee": day * 10 + turn, "open": True}
+                      for day in range(extra)],
+        }  # fmt: skip
+        found += [
+            user(f"Please look at booking BK{turn:04}X."),
+            *asked("get_booking", {"id": f"BK{turn:04}X"}, record, f"c{turn}"),
+            assistant(f"Booking number {turn} is fine. " + _POLITE),
+        ]
+    return [*found, user("Thank you, that is all.")]
+
+
+def agent(steps: int, lines: int = 120) -> list[bytes]:
+    """One wish, and an agent that reads file after file."""
+    found = [system("You are a careful engineer."), user("Mend the parser in src/parser.py.")]
+    for at in range(steps):
+        text = "\n".join(f"{n}: def read_{at}_{n}(text): return text" for n in range(lines))
+        found += asked("read_file", {"path": f"src/module_{at}.py"}, text, f"c{at}")
+    return found
+
+
+def played(
+    raws: list[bytes], policy: CompactionPolicy, memory: CompactionMemory | None = None
+) -> Iterator[CompactedChat]:
+    """Each call of a conversation, as it is sent."""
+    memory = memory or CompactionMemory()
+    for call in calls(raws):
+        yield compact(call, policy, memory=memory)
+
+
+def once(raws: Sequence[bytes], policy: CompactionPolicy = ONCE) -> CompactedChat:
+    return compact(raws, policy, memory=CompactionMemory(), names_lost=True)
+
+
+def test_a_short_conversation_goes_as_it_came():
+    raws = [system("s"), user("hello")]
+
+    found = once(raws, WARM)
+
+    assert not found.changed
+    assert all(sent is came for sent, came in zip(found.messages, raws, strict=True))
+    assert found.reason == CompactionReason.NOTHING_TO_FOLD
+    assert found.tokens_after == found.tokens_before
+
+
+def test_old_turns_become_facts_and_the_last_stay():
+    raws = support(12)
+
+    found = once(raws)
+
+    assert found.changed
+    assert found.tokens_after < found.tokens_before * 0.7
+    assert found.messages[0] is raws[0]
+    assert len(found.messages[2:]) == 9
+    assert found.messages[2] is raws[-9]
+    assert found.messages[-1] is raws[-1]
+    assert found.folded == len(raws) - 1 - 9
+    assert {fact.kind for fact in found.facts} >= {Kind.USER, Kind.RECORD}
+    assert not faults(found.messages)
+
+
+def test_what_pays_is_folded_and_the_prefix_moves_only_then():
+    sent: tuple[bytes, ...] = ()
+    resets = 0
+    for found in played(support(80), WARM):
+        if found.reset:
+            resets += 1
+        else:
+            assert found.messages[: len(sent)] == sent
+        assert not faults(found.messages)
+        sent = found.messages
+
+    assert 1 <= resets <= 8
+
+
+def test_an_agent_is_folded_within_its_only_turn_and_keeps_its_request():
+    raws = agent(140, 60)
+
+    last = list(played(raws, WARM))[-1]
+
+    assert last.folded
+    assert raws[1] in last.messages
+    assert last.messages[0] is raws[0]
+    assert not faults(last.messages)
+    assert last.tokens_after < last.tokens_before / 2
+
+
+def test_nothing_but_the_messages_and_the_policy_decides():
+    raws = support(40)
+    every = list(played(raws, WARM))
+
+    for call, found in zip(calls(raws), every, strict=True):
+        assert compact(call, WARM, memory=CompactionMemory()).messages == found.messages
+
+
+def test_the_same_call_again_is_the_same():
+    memory = CompactionMemory()
+    raws = support(40)
+    every = list(played(raws, WARM, memory))
+
+    again = compact(raws, WARM, memory=memory)
+
+    assert again == every[-1]
+
+
+def test_a_memory_too_small_changes_nothing():
+    raws = support(30)
+
+    small = list(played(raws, WARM, CompactionMemory(talks=1, most=1)))
+
+    assert [each.messages for each in small] == [each.messages for each in played(raws, WARM)]
+
+
+def test_another_scope_or_policy_knows_nothing_of_it():
+    memory = CompactionMemory()
+    raws = support(40)
+    list(played(raws, WARM, memory))
+    trim = CompactionPolicy(mode=CompactionMode.TRIM)
+
+    assert not compact(raws, trim, memory=memory).folded
+    one, other = (
+        compact(raws, WARM, memory=memory, around=ConversationContext(scope=scope))
+        for scope in (b"", b"other")
+    )
+    assert one.messages == other.messages
+
+
+def test_off_means_off():
+    raws = support(40)
+
+    found = once(raws, CompactionPolicy(mode=CompactionMode.OFF, force=True))
+
+    assert not found.changed
+
+
+def test_trimming_tells_results_shorter_from_their_first_call_on():
+    raws = [user("Look."), *asked("list", {}, orjson.dumps(
+        [{"name": f"file {n}", "size": n, "open": False} for n in range(40)],
+        option=orjson.OPT_INDENT_2).decode())]  # fmt: skip
+
+    found = once(raws, CompactionPolicy(mode=CompactionMode.TRIM))
+
+    assert found.changed
+    assert found.tokens_after < found.tokens_before
+    assert found.messages[:2] == tuple(raws[:2])
+    assert "file 39" in orjson.loads(found.messages[2])["content"]
+
+
+def test_a_result_that_was_there_before_is_a_pointer_until_what_it_points_to_is_folded():
+    page = "\n".join(f"{n} one line of a page" for n in range(40))
+    twice = [*asked("open", {"page": 1}, page), *asked("open", {"page": 1}, page)]
+    raws = [user("a"), *twice, assistant("b"), user("c")]
+    memory = CompactionMemory()
+
+    found = compact(raws, CompactionPolicy(mode=CompactionMode.TRIM), memory=memory)
+
+    assert "one line of a page" not in found.messages[4].decode()
+    after = once([user("a"), *twice[:2], assistant("b"), user("c"), *twice[2:], user("d"),
+                  assistant("e"), user("f")])  # fmt: skip
+    assert any(b"39 one line of a page" in each for each in after.messages[1:])
+
+
+def test_authority_in_the_middle_keeps_its_words_and_its_role():
+    raws = support(12)
+    rule = system("From now on answer in French.")
+    raws.insert(9, rule)
+
+    found = once(raws)
+
+    assert found.folded
+    assert any(each is rule for each in found.messages)
+    assert not faults(found.messages)
+
+
+def test_pictures_of_a_user_stay():
+    raws = support(12)
+    picture = orjson.dumps({"role": "user", "content": [
+        {"type": "text", "text": "This one."},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+    ]})  # fmt: skip
+    raws.insert(5, picture)
+    raws.insert(6, assistant("I see."))
+
+    found = once(raws)
+
+    assert found.folded
+    assert any(each is picture for each in found.messages)
+
+
+def test_words_of_users_survive():
+    raws = support(12)
+    raws[5] = user("Never call me before noon.\nMy dog is called Rex.")
+
+    text = once(raws).segments[0].text
+
+    assert "Never call me before noon." in text
+    assert "My dog is called Rex." in text
+
+
+def test_what_is_bound_to_its_place_is_left_alone():
+    signed = orjson.dumps({"role": "assistant", "content": "so", "thinking_blocks": [
+        {"type": "thinking", "thinking": "hm", "signature": "abc"}]})  # fmt: skip
+
+    with pytest.raises(Unfoldable, match="signed"):
+        once([*support(12), signed, user("go on")])
+
+
+def test_calls_and_results_that_do_not_fit_are_left_alone():
+    raws = support(12)
+    del raws[2]
+
+    with pytest.raises(Unfoldable):
+        once(raws)
+
+
+def test_calls_made_at_once_stay_together():
+    both = together([("f", {"n": 1}, "one " * 400), ("g", {"n": 2}, "two " * 400)])
+    raws = support(8)
+    raws[4:4] = both
+
+    for keep in (1, 2, 3):
+        assert not faults(
+            once(raws, CompactionPolicy(force=True, once=True, keep_turns=keep)).messages
+        )
+
+
+def test_a_target_is_met_where_it_can_be_and_what_is_lost_is_named():
+    raws = support(30, extra=30)
+    whole = once(raws)
+    target = whole.tokens_after // 2
+
+    found = once(raws, CompactionPolicy(force=True, once=True, target=target))
+    hopeless = once(raws, CompactionPolicy(force=True, once=True, target=1))
+
+    assert found.tokens_after <= target
+    assert len(whole.lost) <= len(found.lost) < len(hopeless.lost)
+    assert hopeless.segments[0].rung is Rung.BARE
+
+
+def test_forcing_folds_part_by_part_and_appends():
+    policy = CompactionPolicy(force=True, least=800)
+    segments: tuple[str, ...] = ()
+    for found in played(support(40), policy):
+        texts = tuple(each.text for each in found.segments)
+        assert texts[: len(segments)] == segments
+        segments = texts
+
+    assert len(segments) > 3
+
+
+def test_ten_folds_recall_what_one_does():
+    raws = support(44)
+    names = [f"BK{turn:04}X" for turn in range(40)] + [
+        f"ana_ruiz_{turn * 7 + 1000}" for turn in range(40)
+    ]
+
+    often = list(played(raws, CompactionPolicy(force=True, least=600)))[-1]
+    at_once = once(raws)
+
+    assert len(often.segments) >= 10
+    assert all(name in b"".join(often.messages).decode() for name in names)
+    assert all(name in b"".join(at_once.messages).decode() for name in names)
+
+
+def test_what_is_named_again_comes_back_and_stays_as_it_is():
+    raws = agent(140, 60)
+    raws += [assistant("Done."), user("What did read_3_37 in src/module_3.py do again?")]
+    memory = CompactionMemory()
+
+    found = compact(raws, WARM, memory=memory)
+
+    assert found.folded
+    last = orjson.loads(found.messages[-1])["content"]
+    assert last.startswith("What did read_3_37")
+    assert "37: def read_3_37(text): return text" in last
+    longer = compact(
+        [*raws, assistant("It returned its text."), user("Good.")], WARM, memory=memory
+    )
+    assert longer.messages[: len(found.messages)] == found.messages
+
+
+def test_the_part_that_was_folded_is_told_at_the_call_that_folded_it_alone():
+    found = list(played(support(12), CompactionPolicy(force=True, least=500)))
+    regions = [each.region for each in found]
+
+    assert [region is not None for region in regions] == [each.reset for each in found]
+    assert all(
+        (region.start, region.end) == (each.segments[-1].start, each.segments[-1].end)
+        for each, region in zip(found, regions, strict=True)
+        if region is not None
+    )
+    assert any(regions)
+
+
+def test_newest_calls_bear_witness():
+    raws = support(12)[:-1]
+    raws += [user("Cancel the first."), *asked("cancel", {"id": "BK0000X"}, "ok"), user("Good.")]
+    raws += [assistant("Yes."), user("So?")]
+    memory = CompactionMemory()
+    policy = CompactionPolicy(force=True, least=500)
+
+    found = [compact(call, policy, memory=memory).evidence for call in calls(raws)]
+
+    assert any(each is not None and each.needed == 1 and each.lost == 0 for each in found)
+
+
+def uttered(at: int, kind: str) -> list[bytes]:
+    if kind == "u":
+        return [user(f"user {at} wants ID{at}77 " + "please " * 60)]
+    if kind == "a":
+        return [assistant(f"assistant {at} " + "sure " * 60)]
+    if kind == "t":
+        return asked("get", {"n": at}, {"id": f"R{at}88", "x": "y " * 200}, f"t{at}")
+    return together([("f", {"n": at}, "z " * 300), ("g", {"n": at}, "w " * 300)])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from("uatp"), min_size=1, max_size=40), st.integers(1, 4))
+def test_whatever_is_said_what_is_sent_is_valid_and_extends_what_was_sent(
+    kinds: list[str], keep: int
+):
+    raws = [system("s")]
+    for at, kind in enumerate(["u", *kinds, "u"]):
+        raws += uttered(at, kind)
+    policy = CompactionPolicy(force=True, least=400, keep_turns=keep)
+    memory = CompactionMemory()
+    sent: tuple[bytes, ...] = ()
+    answered = points(Readings().messages(raws, estimate))
+
+    for at in range(2, len(raws) + 1):
+        found = compact(raws[:at], policy, memory=memory)
+        assert compact(raws[:at], policy, memory=CompactionMemory()) == found
+        assert not set(faults(found.messages, before=raws[:at])) - set(faults(raws[:at]))
+        if at in answered:
+            assert found.reset or found.messages[: len(sent)] == sent
+            sent = found.messages
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.sampled_from("uatpr"), min_size=1, max_size=60),
+    st.sampled_from(
+        [
+            RelativePrices(),
+            RelativePrices(read=0.1, least=512, block=1_024),
+            RelativePrices(least=4_096),
+        ]
+    ),
+)
+def test_a_conversation_that_is_only_trimmed_never_goes_back(
+    kinds: list[str], prices: RelativePrices
+):
+    page = "\n".join(f"{n} one line of a page" for n in range(60))
+    raws = [system("s")]
+    for at, kind in enumerate(["u", *kinds, "u"]):
+        raws += asked("open", {"n": at}, page, f"r{at}") if kind == "r" else uttered(at, kind)
+    policy, memory = CompactionPolicy(mode=CompactionMode.TRIM, prices=prices), CompactionMemory()
+    sent: tuple[bytes, ...] = ()
+
+    for at in range(2, len(raws) + 1):
+        found = compact(raws[:at], policy, memory=memory)
+        assert compact(raws[:at], policy, memory=CompactionMemory()).messages == found.messages
+        assert found.messages[: len(sent)] == sent
+        assert found.tokens_after <= found.tokens_before
+        assert not found.reset
+        sent = found.messages

@@ -1,0 +1,126 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.conversation_view import ConversationView, step_cut, turn_cut, view_conversation
+from compaction.reading.message import Message
+from compaction.reading.parsed_messages import Readings
+from compaction.reading.token_estimate import estimate
+from tests.fakes.talks import asked, assistant, system, together, user
+
+
+def read(raws: list[bytes]) -> tuple[Message, ...]:
+    return Readings().messages(raws, estimate)
+
+
+def heard(raws: list[bytes]) -> ConversationView:
+    return view_conversation(read(raws))
+
+
+def chat(turns: int, words: str = "word ") -> list[bytes]:
+    found = [system("Be kind.")]
+    for turn in range(turns):
+        found += [user(f"{turn} {words}"), assistant(f"answer {turn} {words}")]
+    return [*found, user("and now?")]
+
+
+def work(steps: int, size: int) -> list[bytes]:
+    """One wish, and an agent that works on it by itself."""
+    found = [system("You are an agent."), user("Mend the build.")]
+    for at in range(steps):
+        found += asked("read", {"path": f"src/{at}.py"}, f"line {at} " * size)
+    return found
+
+
+def test_the_lead_is_what_speaks_with_authority_before_anybody():
+    said = heard([system("a"), system("b"), user("c"), system("d"), assistant("e"), user("f")])
+
+    assert said.lead == 2
+
+
+def test_points_are_where_the_assistant_was_asked():
+    said = heard([system("s"), user("a"), assistant("b"), user("c"), assistant("d"), user("e")])
+
+    assert list(said.points_after(0)) == [2, 4, 6]
+    assert list(said.points_after(4)) == [6]
+
+
+def test_calls_made_at_once_are_one_point_and_open_ones_none():
+    both = together([("f", {}, "1"), ("g", {}, "2")])
+
+    assert list(heard([user("a"), *both]).points_after(0)) == [1, 4]
+    assert list(heard([user("a"), *both[:2]]).points_after(0)) == [1]
+
+
+def test_a_conversation_that_ends_with_the_assistant_is_no_point():
+    assert list(heard([user("a"), assistant("b")]).points_after(0)) == [1]
+
+
+def test_the_request_is_the_last_word_of_a_user():
+    said = heard([user("first"), *asked("f", {}, "1"), user("second"), *asked("g", {}, "2")])
+
+    assert said.last_user_message(6) == 3
+    assert said.last_user_message(3) == 0
+    assert heard([system("s"), assistant("b")]).last_user_message(1) is None
+
+
+def test_the_last_turns_stay():
+    said = heard(chat(6))
+    end = len(said.messages)
+
+    found = turn_cut(said, end, said.lead, 3)
+
+    assert said.messages[found].text.startswith("4 ")
+    assert end - found == 5
+
+
+def test_where_there_are_no_more_turns_than_stay_nothing_is_folded():
+    said = heard(chat(2))
+
+    assert turn_cut(said, len(said.messages), said.lead, 3) == said.lead
+
+
+def test_a_long_turn_is_cut_between_its_steps():
+    said = heard(work(60, 600))
+    end = len(said.messages)
+
+    found = turn_cut(said, end, said.lead, 3)
+
+    assert said.lead < found < end - 5
+    assert not any(unit.start < found < unit.end for unit in said.units)
+    assert said.tokens_between(found, end) >= 8_000
+    assert said.tokens_between(found, end) < 12_000
+
+
+def test_a_short_turn_is_left_whole_but_where_it_is_asked_to_be_cut():
+    said = heard(work(8, 20))
+    end = len(said.messages)
+
+    assert turn_cut(said, end, said.lead, 3) == said.lead
+    assert step_cut(said, end, said.lead, 3) == end - 6
+    assert step_cut(said, end, said.lead, 20) == said.lead
+    assert step_cut(heard(chat(5)), 12, 1, 3) == 1
+
+
+def test_nothing_is_behind_a_cut_at_the_end():
+    said = heard(chat(3))
+
+    assert turn_cut(said, len(said.messages), len(said.messages), 3) == len(said.messages)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=12), st.integers(1, 5))
+def test_a_cut_depends_on_what_stands_before_it_alone(sizes: list[int], keep: int):
+    raws = [system("s")]
+    for at, size in enumerate(sizes):
+        raws += [user(f"u{at}"), *asked("f", {"n": at}, "x " * size * 100), assistant("so")]
+    raws.append(user("last"))
+    whole = heard(raws)
+
+    for at in whole.points_after(0):
+        alone = heard(raws[:at])
+        assert turn_cut(alone, at, alone.lead, keep) == turn_cut(whole, at, whole.lead, keep)
+
+
+def test_all_that_is_said_is_texts_and_calls():
+    said = heard([user("a"), *asked("find", {"id": 7}, "b")])
+
+    assert said.words_between(0, 3).split() == ["a", "find", '{"id":7}', "b"]

@@ -1,0 +1,451 @@
+"""The gate against calls that are counted one by one, and against the design's own figures."""
+
+from dataclasses import dataclass
+from math import ceil, inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from compaction.cost_model import (
+    MIN_PROGRESS_SHARE,
+    SAFETY_FACTOR,
+    SPENDING,
+    CompactionReason,
+    CostInputs,
+    break_even_calls,
+    call_savings,
+    ceiling_tokens,
+    decide_compaction,
+    high_water_tokens,
+    optimal_period_calls,
+    repayment_calls,
+    rewrite_cost,
+)
+from compaction.policy import CompactionPolicy, RelativePrices
+
+CLAUDE = RelativePrices(read=0.1, write=1.25)
+CLAUDE_5_5 = RelativePrices(read=0.05, write=1.25)
+GEMINI = RelativePrices(read=0.1, write=1.0)
+GPT_4_1 = RelativePrices(read=0.25, write=1.0)
+UNCACHED = RelativePrices()
+
+#: 12,000 tokens that come down to 3,000.
+FIELD = CostInputs(
+    calls=20, since=20, fixed=1_000, folded=0, region=9_600, segment=600, tail=1_400, growth=600
+)
+CODING = CostInputs(
+    calls=80,
+    since=80,
+    fixed=25_000,
+    folded=0,
+    region=120_000,
+    segment=5_000,
+    tail=20_000,
+    growth=1_500,
+)
+#: Old enough that any fold that saves something is expected to pay.
+OLD = replace(FIELD, calls=1_000, since=1_000)
+
+
+@pytest.mark.parametrize(
+    ("prices", "at", "calls"),
+    [
+        (CLAUDE, FIELD, 2.6),
+        (CLAUDE_5_5, FIELD, 5.3),
+        (GEMINI, FIELD, 2.0),
+        (GPT_4_1, FIELD, 0.7),
+        (CLAUDE, CODING, 2.5),
+    ],
+)
+def test_calls_that_pay_a_fold_back_are_the_designs(prices, at, calls):
+    assert round(break_even_calls(prices, at), 1) == calls
+
+
+def test_clearing_a_little_in_the_middle_hardly_ever_pays():
+    cleared = replace(FIELD, region=4_000, segment=0, tail=30_000)
+
+    assert round(break_even_calls(CLAUDE, cleared)) == 86
+
+
+def test_a_model_that_is_asked_makes_a_fold_dearer():
+    asked = 0.05 * (9_600 + 5 * 600)  # a model at a twentieth of the price, output at five times
+
+    assert round(break_even_calls(CLAUDE, FIELD, asked), 1) == 3.3
+
+
+def test_without_a_cache_a_fold_is_paid_back_at_once():
+    assert break_even_calls(UNCACHED, FIELD) == 0
+    assert decide_compaction(
+        CompactionPolicy(prices=UNCACHED), replace(FIELD, calls=4, since=4)
+    ).folds
+
+
+def test_the_high_water_mark_is_the_designs():
+    assert round(high_water_tokens(CLAUDE, FIELD), -2) == 8_300
+    assert round(high_water_tokens(CLAUDE, CODING), -3) == 79_000
+
+
+def test_about_nine_calls_lie_between_two_folds_of_the_fields_case():
+    assert round(optimal_period_calls(CLAUDE, FIELD)) == 9
+
+
+def test_nothing_is_free_where_reading_costs_nothing():
+    free = RelativePrices(read=0.0, write=1.0)
+
+    assert break_even_calls(free, FIELD) == inf
+    assert optimal_period_calls(free, FIELD) == inf
+    assert high_water_tokens(free, FIELD) == inf
+    assert repayment_calls(free, FIELD) == inf
+    assert decide_compaction(CompactionPolicy(prices=free), OLD).break_even is None
+
+
+def _sent(prices: RelativePrices, at: CostInputs, calls: int, *, folds: bool) -> float:
+    """What so many calls cost with a warm cache, the fresh tail written by the first either way."""
+    front = at.fixed + at.folded
+    raw = front + at.region + at.tail
+    if not folds:
+        return (
+            prices.read * (raw - at.fresh)
+            + prices.write * at.fresh
+            + prices.read * raw * (calls - 1)
+        )
+    short = raw - at.gain
+    first = prices.read * front + prices.write * (at.segment + at.tail)
+    return first + prices.read * short * (calls - 1)
+
+
+@given(
+    region=st.integers(1_000, 200_000),
+    share=st.floats(0.0, 0.9),
+    tail=st.integers(1, 50_000),
+    fresh=st.floats(0.0, 1.0),
+    read=st.floats(0.02, 1.0),
+    write=st.floats(1.0, 2.0),
+)
+def test_break_even_is_the_first_call_at_which_counting_says_so(
+    region, share, tail, fresh, read, write
+):
+    prices = RelativePrices(read=read, write=write)
+    at = replace(
+        FIELD, region=region, segment=int(share * region), tail=tail, fresh=int(fresh * tail)
+    )
+    needed = break_even_calls(prices, at)
+    after = max(ceil(needed * (1 + 1e-9)), 1)
+
+    assert _sent(prices, at, after, folds=True) <= _sent(prices, at, after, folds=False) * (
+        1 + 1e-9
+    )
+    if needed > 1:
+        before = ceil(needed * (1 - 1e-9)) - 1
+        if before >= 1:
+            assert _sent(prices, at, before, folds=True) >= _sent(
+                prices, at, before, folds=False
+            ) * (1 - 1e-9)
+
+
+@given(
+    calls=st.integers(1, 500),
+    since=st.integers(1, 500),
+    fixed=st.integers(0, 50_000),
+    folded=st.integers(0, 50_000),
+    region=st.integers(0, 200_000),
+    segment=st.integers(0, 200_000),
+    tail=st.integers(0, 50_000),
+    growth=st.floats(0, 10_000),
+    bank=st.floats(-1e6, 1e6),
+    failed=st.integers(0, 200_000),
+    policy=st.builds(
+        CompactionPolicy,
+        prices=st.sampled_from(
+            [CLAUDE, CLAUDE_5_5, GEMINI, GPT_4_1, UNCACHED, RelativePrices(read=0.0)]
+        ),
+        target=st.sampled_from([0, 3_000, 100_000]),
+        window=st.sampled_from([0, 8_000, 200_000]),
+        force=st.booleans(),
+    ),
+)
+def test_no_verdict_makes_a_prompt_longer_or_contradicts_itself(policy, **told):
+    at = CostInputs(**told)
+    found = decide_compaction(policy, at)
+
+    assert found.folds == (
+        found.reason
+        in {
+            CompactionReason.PAYS,
+            CompactionReason.BANKED,
+            CompactionReason.FORCED,
+            CompactionReason.WINDOW,
+        }
+    )
+    if found.folds:
+        assert at.gain > 0
+    assert found == decide_compaction(policy, at)
+
+
+@dataclass
+class Told:
+    """A conversation under way: what was sent, and what it would have cost as it came."""
+
+    sent: float = 0.0
+    as_it_came: float = 0.0
+    bank: float = 0.0
+
+
+@given(
+    steps=st.lists(st.integers(200, 6_000), min_size=5, max_size=60),
+    trim=st.floats(0.02, 0.4),
+    share=st.floats(0.05, 0.4),
+    prices=st.sampled_from([CLAUDE, CLAUDE_5_5, GEMINI, GPT_4_1]),
+)
+def test_folds_that_the_bank_pays_never_make_a_session_dearer_wherever_it_ends(
+    steps, trim, share, prices
+):
+    told = Told()
+    raw = sent = folded = cut = last = 0
+    for call, step in enumerate(steps, 1):
+        new = int(step * (1 - trim))
+        told.bank += call_savings(prices, raw - sent, step - new)
+        told.as_it_came += prices.read * raw + prices.write * step
+        told.sent += prices.read * sent + prices.write * new
+        raw, sent = raw + step, sent + new
+        region = sent - folded - new - cut
+        at = CostInputs(
+            calls=call,
+            since=call - last,
+            fixed=0,
+            folded=folded,
+            region=max(region, 0),
+            segment=int(share * max(region, 0)),
+            tail=new,
+            fresh=new,
+            growth=float(new),
+            bank=told.bank,
+        )
+        if decide_compaction(CompactionPolicy(prices=prices), at).reason is CompactionReason.BANKED:
+            told.bank += call_savings(prices, at.gain, 0) - rewrite_cost(prices, at)
+            told.sent += rewrite_cost(prices, at) - prices.read * at.gain
+            folded, sent, last = folded + at.segment, sent - at.gain, call
+
+        assert told.sent <= told.as_it_came + 1e-6
+        assert told.bank == pytest.approx(told.as_it_came - told.sent, abs=1e-3)
+
+
+def test_a_conversation_that_went_on_long_is_folded():
+    assert decide_compaction(CompactionPolicy(prices=CLAUDE), OLD).reason is CompactionReason.PAYS
+
+
+def test_one_that_may_end_before_a_fold_is_paid_back_is_not():
+    calls = int(SAFETY_FACTOR * break_even_calls(CLAUDE, FIELD))
+    young = replace(FIELD, calls=calls, since=calls)
+    found = decide_compaction(CompactionPolicy(prices=CLAUDE), young)
+
+    assert found.reason is CompactionReason.DOES_NOT_PAY
+    assert found.break_even == pytest.approx(2.6, abs=0.05)
+
+
+def test_who_dares_more_folds_sooner():
+    calls = int(SAFETY_FACTOR * break_even_calls(CLAUDE, FIELD))
+    young = replace(FIELD, calls=calls, since=calls)
+
+    assert (
+        decide_compaction(CompactionPolicy(prices=CLAUDE, safety=10.0), young).reason
+        is CompactionReason.PAYS
+    )
+
+
+def test_a_bank_that_holds_enough_pays_whatever_follows():
+    calls = ceil(SPENDING * break_even_calls(CLAUDE, FIELD))
+    young = replace(FIELD, calls=calls, since=calls, bank=rewrite_cost(CLAUDE, FIELD))
+
+    assert (
+        decide_compaction(CompactionPolicy(prices=CLAUDE), young).reason is CompactionReason.BANKED
+    )
+    assert repayment_calls(CLAUDE, young) == 0
+
+
+def test_a_bank_is_not_spent_on_what_will_hardly_be_paid_back():
+    calls = ceil(SPENDING * break_even_calls(CLAUDE, FIELD)) - 1
+    young = replace(FIELD, calls=calls, since=calls, bank=rewrite_cost(CLAUDE, FIELD))
+
+    assert (
+        decide_compaction(CompactionPolicy(prices=CLAUDE), young).reason
+        is CompactionReason.DOES_NOT_PAY
+    )
+
+
+def test_nothing_is_folded_to_where_it_is_too_short_to_be_cached():
+    picky = replace(CLAUDE, least=3_001)
+
+    assert (
+        decide_compaction(CompactionPolicy(prices=picky), OLD).reason
+        is CompactionReason.BELOW_LEAST
+    )
+    assert decide_compaction(CompactionPolicy(prices=replace(CLAUDE, least=3_000)), OLD).folds
+
+
+def test_what_stands_before_the_cut_is_written_too_where_it_is_too_short_to_be_read():
+    alone, read = replace(GEMINI, least=FIELD.fixed + 1), replace(GEMINI, least=FIELD.fixed)
+
+    assert rewrite_cost(read, FIELD) == rewrite_cost(GEMINI, FIELD)
+    assert rewrite_cost(alone, FIELD) == pytest.approx(
+        rewrite_cost(GEMINI, FIELD) + 0.9 * FIELD.fixed
+    )
+
+
+def test_what_no_cache_reads_by_itself_before_the_cut_is_written_too():
+    steps, whole = replace(GEMINI, block=768), replace(GEMINI, block=0)
+
+    assert rewrite_cost(steps, FIELD) == pytest.approx(
+        rewrite_cost(GEMINI, FIELD) + 0.9 * (FIELD.fixed - 768)
+    )
+    assert rewrite_cost(whole, FIELD) == pytest.approx(
+        rewrite_cost(GEMINI, FIELD) + 0.9 * FIELD.fixed
+    )
+
+
+def test_what_comes_back_in_the_tail_is_written_and_is_no_gain():
+    returning = replace(FIELD, back=500)
+
+    assert returning.total == FIELD.total
+    assert returning.gain == FIELD.gain - 500
+    assert rewrite_cost(CLAUDE, returning) == pytest.approx(
+        rewrite_cost(CLAUDE, FIELD) + 1.15 * 500
+    )
+    all_of_it = replace(OLD, back=OLD.gain)
+    assert (
+        decide_compaction(CompactionPolicy(prices=CLAUDE, force=True), all_of_it).reason
+        is CompactionReason.NO_PROGRESS
+    )
+
+
+def test_a_bank_that_owes_is_made_good_before_the_next_fold():
+    owing = replace(FIELD, bank=-10_000.0)
+
+    assert repayment_calls(CLAUDE, owing) > break_even_calls(CLAUDE, owing)
+
+
+def test_nothing_to_fold_is_said_even_where_it_is_forced():
+    nothing = replace(OLD, region=0, segment=0)
+
+    assert (
+        decide_compaction(CompactionPolicy(force=True), nothing).reason
+        is CompactionReason.NOTHING_TO_FOLD
+    )
+
+
+def test_what_would_be_longer_is_never_put_in_place():
+    longer = replace(OLD, segment=9_601)
+
+    assert (
+        decide_compaction(CompactionPolicy(force=True), longer).reason
+        is CompactionReason.NO_PROGRESS
+    )
+
+
+def test_force_folds_what_does_not_pay():
+    young = replace(FIELD, calls=1, since=1)
+
+    assert (
+        decide_compaction(CompactionPolicy(prices=CLAUDE, force=True), young).reason
+        is CompactionReason.FORCED
+    )
+
+
+def test_a_window_that_is_nearly_full_outweighs_prices():
+    young = replace(FIELD, calls=1, since=1)
+    policy = CompactionPolicy(prices=CLAUDE, window=13_000)
+
+    assert ceiling_tokens(policy.window, young.growth) < young.total
+    assert decide_compaction(policy, young).reason is CompactionReason.WINDOW
+
+
+def test_without_a_window_there_is_no_ceiling():
+    assert ceiling_tokens(0, 600) == inf
+
+
+def test_a_fold_that_does_not_bring_it_under_the_window_is_not_begun():
+    large = replace(FIELD, fixed=30_000)
+
+    assert (
+        decide_compaction(CompactionPolicy(prices=CLAUDE, window=30_000), large).reason
+        is CompactionReason.FLOOR
+    )
+
+
+def test_a_part_that_brought_nothing_is_left_until_it_has_doubled():
+    tried = replace(OLD, failed=9_000)
+    policy = CompactionPolicy(prices=CLAUDE)
+
+    assert decide_compaction(policy, tried).reason is CompactionReason.NO_PROGRESS
+    assert decide_compaction(policy, replace(tried, failed=4_800)).folds
+    assert (
+        decide_compaction(replace(policy, window=13_000), tried).reason
+        is CompactionReason.NO_PROGRESS
+    )
+
+
+def test_a_fold_that_takes_little_away_is_no_progress():
+    little = replace(OLD, segment=int(9_600 - MIN_PROGRESS_SHARE * 12_000) + 1)
+
+    assert (
+        decide_compaction(CompactionPolicy(prices=CLAUDE), little).reason
+        is CompactionReason.NO_PROGRESS
+    )
+
+
+def test_a_short_conversation_is_left_alone():
+    short = replace(OLD, fixed=100, region=1_500, segment=100, tail=400)
+
+    assert (
+        decide_compaction(CompactionPolicy(prices=CLAUDE), short).reason
+        is CompactionReason.BELOW_LEAST
+    )
+
+
+def test_a_target_that_is_kept_asks_for_nothing():
+    assert (
+        decide_compaction(CompactionPolicy(prices=CLAUDE, target=12_000), OLD).reason
+        is CompactionReason.BELOW_TARGET
+    )
+
+
+def test_a_target_below_what_stays_is_not_tried():
+    assert (
+        decide_compaction(CompactionPolicy(prices=CLAUDE, target=2_400), OLD).reason
+        is CompactionReason.FLOOR
+    )
+
+
+def test_a_target_that_can_be_reached_is_left_to_the_prices():
+    assert (
+        decide_compaction(CompactionPolicy(prices=CLAUDE, target=3_000), OLD).reason
+        is CompactionReason.PAYS
+    )
+
+
+def test_the_first_calls_say_nothing_of_how_it_goes_on():
+    first = replace(FIELD, calls=3, since=3)
+
+    assert (
+        decide_compaction(CompactionPolicy(prices=UNCACHED), first).reason
+        is CompactionReason.TOO_FEW_CALLS
+    )
+
+
+def test_after_a_fold_half_a_period_passes():
+    policy = CompactionPolicy(prices=CLAUDE)
+
+    assert decide_compaction(policy, replace(OLD, since=4)).reason is CompactionReason.COOLING_DOWN
+    assert decide_compaction(policy, replace(OLD, since=5)).folds
+
+
+def test_a_larger_fold_later_is_waited_for():
+    early = replace(OLD, region=4_000, segment=200, growth=900)
+
+    assert early.total < high_water_tokens(CLAUDE, early)
+    assert (
+        decide_compaction(CompactionPolicy(prices=CLAUDE), early).reason
+        is CompactionReason.TOO_EARLY
+    )

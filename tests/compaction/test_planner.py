@@ -1,0 +1,257 @@
+from itertools import pairwise
+
+from compaction.conversation_view import view_conversation
+from compaction.cost_model import CompactionReason
+from compaction.facts.segment import Rung
+from compaction.planner import CompactionPlanner, CompactionState, Notes, no_notes
+from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
+from compaction.reading.parsed_messages import Readings
+from compaction.reading.prefix_digests import chain
+from compaction.reading.token_estimate import estimate
+from tests.fakes.talks import asked, assistant, system, user
+
+_FORCE = CompactionPolicy(force=True, least=300, prices=RelativePrices(read=0.1, write=1.25))
+_PAGE = "\n".join(f"{n}: line {n * n}" for n in range(900))
+_WORDS = "as I said before, in so many words, it is just as it was " * 8
+
+
+def conversation(turns: int) -> list[bytes]:
+    found = [system("You help.")]
+    for turn in range(turns):
+        found += [
+            user(f"Look at ORD-{turn}77."),
+            *asked("get_order", {"id": f"ORD-{turn}77"}, {"id": f"ORD-{turn}77", "fee": turn}),
+            assistant(f"It costs {turn} dollars. {_WORDS}"),
+        ]
+    return [*found, user("Thank you.")]
+
+
+def walk(
+    raws: list[bytes], policy: CompactionPolicy = _FORCE, notes: Notes = no_notes
+) -> CompactionPlanner:
+    messages = Readings().messages(raws, estimate)
+    keys = chain([message.digest for message in messages], b"")
+    said = view_conversation(messages)
+    return CompactionPlanner(
+        talk=said, policy=policy, fixed=100, count=estimate, notes=notes, keys=keys
+    )
+
+
+def ended(way: CompactionPlanner) -> CompactionState:
+    return way.state_at_end(way.initial_state())
+
+
+def test_each_point_is_a_call():
+    way = walk(conversation(5))
+
+    state = ended(way)
+
+    assert state.calls == len(list(way.talk.points_after(0))) == 11
+    assert state.tail.end == len(way.talk.messages)
+
+
+def test_a_walk_goes_on_where_it_ended():
+    raws = conversation(12)
+    half = walk(raws[:25])
+    whole = walk(raws)
+
+    on = whole.state_at_end(ended(half))
+
+    assert on.folds == ended(whole).folds
+    assert on == ended(whole)
+
+
+def test_parts_follow_each_other_without_a_gap():
+    way = walk(conversation(30))
+
+    folds = ended(way).folds
+
+    assert len(folds) > 3
+    assert folds[0].segment.start == way.talk.lead
+    for before, after in pairwise(folds):
+        assert before.segment.end == after.segment.start
+        assert before.at < after.at
+        assert before.segment.end <= before.at
+
+
+def test_what_is_sent_weighs_what_its_pieces_weigh():
+    way = walk(conversation(30))
+
+    state = ended(way)
+
+    assert state.sent == 100 + way.talk.cumulative_tokens[way.talk.lead] + state.tail.tokens + sum(
+        fold.tokens for fold in state.folds
+    )
+    assert state.raw == 100 + way.talk.cumulative_tokens[-1]
+
+
+def test_each_call_of_a_shorter_conversation_fills_the_bank_and_a_fold_takes_from_it():
+    way = walk(
+        conversation(30), CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), least=10**9)
+    )
+    unfolded = ended(way)
+    once = walk(
+        conversation(30),
+        CompactionPolicy(force=True, once=True, prices=RelativePrices(read=0.1, write=1.25)),
+    )
+
+    assert unfolded.bank == 0
+    assert unfolded.verdict.reason in {CompactionReason.BELOW_LEAST, CompactionReason.TOO_EARLY}
+    assert ended(once).bank < 0
+    assert ended(walk(conversation(60))).bank > 0
+
+
+def test_what_hardly_shortens_is_tried_again_when_there_is_twice_as_much():
+    raws = [system("s")]
+    for turn in range(40):
+        raws += [user(f"{turn} " + "all of it are words of the user that have to stay " * 9),
+                 assistant("Yes.")]  # fmt: skip
+    way = walk(
+        [*raws, user("So?")],
+        CompactionPolicy(prices=RelativePrices(read=0.1, write=0.1), least=100),
+    )
+
+    state = ended(way)
+
+    assert not state.folds
+    assert state.failed
+    assert state.share > 0.9
+
+
+def test_notes_on_a_part_join_the_next_one():
+    asked_for = []
+
+    def notes(before: bytes, here: bytes) -> tuple[str, ...]:
+        asked_for.append((before, here))
+        return ("a note",)
+
+    way = walk(conversation(30), notes=notes)
+    folds = ended(way).folds
+
+    assert "a note" not in folds[0].segment.text
+    assert all("a note" in fold.segment.text for fold in folds[1:])
+    assert asked_for[0] == (
+        way.prefix_key(folds[1].segment.start),
+        way.prefix_key(folds[1].segment.end),
+    )
+
+
+def test_a_target_makes_it_climb():
+    way = walk(conversation(30), CompactionPolicy(force=True, once=True, target=200))
+
+    assert ended(way).folds[0].segment.rung is Rung.BARE
+
+
+def test_what_its_provider_would_not_cache_is_not_told_shorter():
+    raws = conversation(3)
+    told = "\n".join(f"{n}: the same line" for n in range(40))
+    raws[2:2] = [*asked("read", {}, told), *asked("read", {}, told)]
+    trim = CompactionPolicy(
+        mode=CompactionMode.TRIM, prices=RelativePrices(read=0.1, least=100_000)
+    )
+
+    assert not ended(walk(raws, trim)).tail.said
+    assert ended(walk(raws, CompactionPolicy(mode=CompactionMode.TRIM))).tail.said
+
+
+def test_on_a_coarse_cache_results_stay_whole_until_the_prompt_is_some_steps_long():
+    raws = conversation(3)
+    told = "\n".join(f"{n}: the same line" for n in range(400))
+    raws[2:2] = [*asked("read", {}, told), *asked("read", {}, told)]
+
+    def said(prices: RelativePrices) -> bool:
+        return bool(
+            ended(walk(raws, CompactionPolicy(mode=CompactionMode.TRIM, prices=prices))).tail.said
+        )
+
+    assert 2_048 < ended(walk(raws, CompactionPolicy(mode=CompactionMode.OFF))).raw < 4 * 2_048
+    assert not said(RelativePrices(read=0.1, least=1_024, block=2_048))
+    assert said(RelativePrices(read=0.1, least=1_024, block=128))
+    assert said(RelativePrices(read=0.1, block=256))
+
+
+def test_a_coarse_cache_steps_or_begins_high():
+    assert RelativePrices(least=1_024, block=2_048).trims == 8_192
+    assert RelativePrices(least=4_096).trims == 8_192
+    assert RelativePrices(least=1_024, block=128).trims == 1_024
+    assert RelativePrices(block=0).trims == 0
+
+
+def read_again(path: str, policy: CompactionPolicy) -> CompactionState:
+    """A page was read in the first of some turns, and in the last one this."""
+    pages = {"a.py": _PAGE, "b.py": "It is empty."}
+    talked = conversation(8)
+    first, last = (asked("read", {"path": each}, pages[each]) for each in ("a.py", path))
+    return ended(walk([*talked[:2], *first, *talked[2:-1], *last, talked[-1]], policy))
+
+
+def test_nothing_is_folded_where_what_goes_comes_back_in_the_tail():
+    near = CompactionPolicy(once=True, window=7_000)
+    other, again = read_again("b.py", near), read_again("a.py", near)
+
+    assert other.verdict.reason is CompactionReason.WINDOW
+    assert other.folds
+    assert any(b"same as the earlier result" in told.raw for told in again.tail.said.values())
+    assert again.verdict.reason is CompactionReason.NO_PROGRESS
+    assert again.folds == ()
+
+
+def test_a_fold_is_charged_with_what_comes_back_in_the_tail():
+    prices = RelativePrices(read=0.1, write=1.25)
+    before = read_again("a.py", CompactionPolicy(mode=CompactionMode.TRIM, prices=prices))
+    after = read_again("a.py", CompactionPolicy(force=True, once=True, prices=prices))
+    earned = prices.write * (before.raw - before.sent) + prices.read * (before.sent - after.sent)
+
+    assert after.folds
+    assert after.bank < earned - (prices.write - prices.read) * estimate(_PAGE)
+
+
+def test_what_comes_back_in_the_tail_is_made_room_for():
+    raws = conversation(30)
+    raws[-1] = user("Thank you. And ORD-077 ORD-177 ORD-277?")
+    whole = ended(walk(raws, CompactionPolicy(force=True, once=True))).sent
+
+    for target in range(whole * 2 // 3, whole, 60):
+        assert (
+            ended(walk(raws, CompactionPolicy(force=True, once=True, target=target))).sent <= target
+        )
+
+
+def test_where_the_last_turns_are_nearly_all_they_are_cut_between_their_steps():
+    raws = [system("s"), user("Hello"), assistant("Hello"), user("Two"), user("Three")]
+    for at in range(40):
+        raws += asked("get_order", {"id": at}, {"id": f"ORD-{at}77", "note": _WORDS})
+    once = CompactionPolicy(force=True, once=True)
+    state = ended(walk(raws, once))
+
+    assert state.folds[0].segment.end == len(raws) - 6
+    assert 4 in state.folds[0].kept
+    assert (
+        ended(walk(raws, CompactionPolicy(force=True, once=True, target=state.sent // 2))).sent
+        < state.sent
+    )
+
+
+def test_where_a_cache_steps_coarsely_what_is_trimmed_first_makes_up_for_a_step():
+    told = "\n".join(f"{n}: the same line" for n in range(90))
+    raws = conversation(90)
+    for at in range(12):
+        raws[-1:-1] = [*asked("read", {"n": at}, told, f"r{at}"), assistant("So.")]
+        raws[-1:-1] = [user("And?"), *asked("list", {}, {"id": 1, "note": "x" * 200}, f"l{at}")]
+        raws[-1:-1] = [assistant("So."), user("Now?")]
+    trim = CompactionPolicy(
+        mode=CompactionMode.TRIM, prices=RelativePrices(read=0.1, least=1_024, block=2_048)
+    )
+    fine = CompactionPolicy(
+        mode=CompactionMode.TRIM, prices=RelativePrices(read=0.1, least=1_024, block=128)
+    )
+
+    first, every = (list(ended(walk(raws, each)).tail.said) for each in (trim, fine))
+
+    assert set() < set(first) < set(every)
+    assert first == [at for at in every if at >= first[0]]
+    whole = [at for at in every if at < first[0]]
+    less = ended(walk(raws, fine)).tail.said
+    weights = Readings().messages(raws, estimate)
+    saved = [weights[at].tokens - less[at].tokens for at in (*whole, first[0])]
+    assert sum(saved[:-1]) < 2_048 <= sum(saved)
