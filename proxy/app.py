@@ -23,11 +23,11 @@ from proxy.api.body_limits import Room
 from proxy.api.cors import with_cors
 from proxy.api.endpoint import Door, Front
 from proxy.app_context import Surroundings
-from proxy.calls.ports import Desk
-from proxy.calls.retry_policy import Patience
-from proxy.calls.route_health import Lanes
-from proxy.calls.settlement import Seal
-from proxy.calls.usage_estimates import Estimates
+from proxy.calls.ports import Dependencies
+from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.route_health import RouteHealthRegistry
+from proxy.calls.settlement import Pseudonymizer
+from proxy.calls.usage_estimates import UsageEstimates
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare, Snapshot, read_snapshot
 from proxy.errors import Unready
@@ -183,9 +183,9 @@ async def gateway(
         _close(opened, settings.drain_grace)
 
 
-def _estimates() -> Estimates:
+def _estimates() -> UsageEstimates:
     """Token counts, their vocabularies being loaded in the background."""
-    made = Estimates()
+    made = UsageEstimates()
     made.warm()
     return made
 
@@ -224,7 +224,7 @@ async def _front(
 async def _desk(
     around: Surroundings, pool: Transport, telemetry: Telemetry, ticks: Callable[[], float]
 ) -> AsyncIterator[
-    tuple[Desk, Receipts, tuple[Entry | None, Wheel | None], Callable[[Desk], None]]
+    tuple[Dependencies, Receipts, tuple[Entry | None, Wheel | None], Callable[[Dependencies], None]]
 ]:
     """The desk, what keeps its receipts, what its calls pass and what moves them, and its moving.
 
@@ -253,19 +253,19 @@ async def _desk(
         kept = Receipts(opened, telemetry, others)
         planning = _planning(around)
         stack.enter_context(closing(planning))
-        desk = Desk(
+        desk = Dependencies(
             catalog=around.catalog,
             transport=pool,
             ledger=kept,
             estimator=around.estimator,
             planning=planning,
-            seal=Seal(opened.secret),
-            patience=_patience(settings),
+            pseudonymizer=Pseudonymizer(opened.secret),
+            retry_policy=_patience(settings),
             tasks=around.tasks,
             limits=entry,
-            steering=wheel,
-            folding=folding,
-            lanes=lanes,
+            router=wheel,
+            compaction=folding,
+            route_health=lanes,
         )
 
         if noting is not None:
@@ -276,13 +276,15 @@ async def _desk(
         yield desk, kept, (entry, wheel), noted_at
 
 
-def _note_at(noting: Notebook | None, ticks: Callable[[], float], desk: Desk) -> None:
+def _note_at(noting: Notebook | None, ticks: Callable[[], float], desk: Dependencies) -> None:
     """Have notes asked for at this desk from now on."""
     if noting is not None:
         noting.serve = through(desk, ticks)
 
 
-def _serving(desk: Desk, pool: HttpTransport, servers: Sequence[Callable[[Desk], None]]) -> Prepare:
+def _serving(
+    desk: Dependencies, pool: HttpTransport, servers: Sequence[Callable[[Dependencies], None]]
+) -> Prepare:
     """What lets calls that arrive from now on be answered by the catalog of a snapshot."""
 
     async def prepare(snapshot: Snapshot) -> Callable[[], None]:
@@ -298,7 +300,7 @@ def _serving(desk: Desk, pool: HttpTransport, servers: Sequence[Callable[[Desk],
     return prepare
 
 
-def _spent(lanes: Lanes, ticks: Callable[[], float], receipt: Receipt) -> None:
+def _spent(lanes: RouteHealthRegistry, ticks: Callable[[], float], receipt: Receipt) -> None:
     """Let hedges have their part of what a call cost."""
     if receipt.final:
         lanes.hedges.called(receipt.cost_nanos, ticks())
@@ -336,12 +338,12 @@ def _folding(around: Surroundings) -> Folding:
     return Folding(around.opened, around.tasks, now=around.now, say=around.say, usual=usual)
 
 
-def _patience(settings: Settings) -> Patience:
-    return Patience(
-        first_byte=settings.first_byte_timeout,
-        stall=settings.stall_timeout,
+def _patience(settings: Settings) -> RetryPolicy:
+    return RetryPolicy(
+        first_byte_s=settings.first_byte_timeout,
+        stall_s=settings.stall_timeout,
         retries=settings.retries,
-        longest_pause=settings.retry_wait,
+        max_pause_s=settings.retry_wait,
     )
 
 

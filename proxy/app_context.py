@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from prometheus_client.registry import Collector
 
-from proxy.calls.ports import Estimator, Tasks
-from proxy.calls.route_health import Lanes
+from proxy.calls.ports import BackgroundTaskGroup, Estimator
+from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare
 from proxy.settings import Settings
@@ -39,10 +39,10 @@ class Surroundings:
     catalog: Catalog
     opened: Store
     estimator: Estimator
-    tasks: Tasks
+    tasks: BackgroundTaskGroup
     now: Callable[[], float]
     compare_clock: Callable[[float], None] = lambda _: None
     publish: Callable[[Collector], None]
     say: Callable[[Alert], bool]
-    lanes: Lanes = field(default_factory=Lanes)
+    lanes: RouteHealthRegistry = field(default_factory=RouteHealthRegistry)
     follow: Callable[[Prepare], object]

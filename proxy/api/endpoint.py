@@ -18,11 +18,11 @@ from proxy.api.body_limits import Room
 from proxy.api.isolation import check_isolated, isolated
 from proxy.api.passthrough import Relay, mistaken
 from proxy.api.request import Arrival, arrival, body, unauthenticated
-from proxy.calls.deadlines import HungUp, Wait, Watch, Watches
-from proxy.calls.pipeline import refuse, serve
-from proxy.calls.ports import Desk, Line
-from proxy.calls.retry_policy import GENERATING
-from proxy.calls.settlement import Seal
+from proxy.calls.deadlines import AwaitedEvent, CallWatchdog, ClientDisconnected, WatchdogTimer
+from proxy.calls.pipeline import record_refusal, serve
+from proxy.calls.ports import CallContext, Dependencies
+from proxy.calls.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.settlement import Pseudonymizer
 from proxy.errors import InvalidCall, ProxyError, Unready, UnsupportedMedia
 from proxy.providers.multipart import is_form
 from proxy.records.call import Call, Key
@@ -92,14 +92,14 @@ class Door:
 class Front:
     """The gateway as one ASGI app."""
 
-    def __init__(self, pages: ASGIApp, desk: Desk, door: Door) -> None:
+    def __init__(self, pages: ASGIApp, desk: Dependencies, door: Door) -> None:
         self._pages = pages
         self._desk = desk
         self._door = door
         self._flying = 0
-        self._watches = Watches(desk.tasks.start)
+        self._watches = WatchdogTimer(desk.tasks.start)
 
-    def update(self, desk: Desk) -> None:
+    def update(self, desk: Dependencies) -> None:
         """Answer calls that arrive from now on at this desk; those under way keep theirs."""
         self._desk = desk
 
@@ -135,19 +135,19 @@ class Front:
         call_id = self._door.call_id(arrived)
         relay = Relay(call_id, receive, send, timeline)
         try:
-            with Watch(self._watches) as watch, self._door.room.claim() as claim:
+            with CallWatchdog(self._watches) as watch, self._door.room.claim() as claim:
                 head = arrival(scope)
                 relay.wants_trailer = head.wants_trailer
                 self._admit(head)
                 key = await self._key(head)
-                watch.expect(Wait.BODY, _BODY_WAIT)
+                watch.set_deadline(AwaitedEvent.BODY, _BODY_WAIT)
                 with timeline.waiting:
                     sent = await body(receive, head.length, claim, is_json=_is_json(head))
-                watch.listen(relay.gone)
-                call = _call(call_id, key, head, sent, arrived, self._desk.seal)
+                watch.watch_caller(relay.gone)
+                call = _call(call_id, key, head, sent, arrived, self._desk.pseudonymizer)
                 read = self._read(call, head, timeline)
-                await serve(Line(read, relay, self._desk, watch, timeline))
-        except HungUp:
+                await serve(CallContext(read, relay, self._desk, watch, timeline))
+        except ClientDisconnected:
             return
         except asyncio.CancelledError:  # The process stops, and this task ends here anyway.
             if not relay.is_begun:
@@ -186,9 +186,9 @@ class Front:
             if not self._door.shared_state:
                 teams = self._door.keys.teams
                 check_isolated(call, teams)
-                call = isolated(call, teams, self._desk.seal)
+                call = isolated(call, teams, self._desk.pseudonymizer)
         except ProxyError as refusal:
-            refuse(call, refusal, self._desk, timeline)
+            record_refusal(call, refusal, self._desk, timeline)
             raise
         return call
 
@@ -200,7 +200,9 @@ def _good(key: Key | None) -> Key:
     return key
 
 
-def _call(call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float, seal: Seal) -> Call:
+def _call(
+    call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float, seal: Pseudonymizer
+) -> Call:
     feature = head.feature or key.feature
     return Call(
         id=call_id,
@@ -221,11 +223,11 @@ def _call(call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float, se
     )
 
 
-def _scoped(headers: dict[str, str], key: Key, seal: Seal) -> dict[str, str]:
+def _scoped(headers: dict[str, str], key: Key, seal: Pseudonymizer) -> dict[str, str]:
     """The headers with an idempotency key that no other team's equals: the account is one."""
     if _ONCE not in headers:
         return headers
-    return headers | {_ONCE: seal.of(key.team, headers[_ONCE].encode())}
+    return headers | {_ONCE: seal.pseudonym(key.team, headers[_ONCE].encode())}
 
 
 def _check_media(head: Arrival) -> None:
@@ -234,7 +236,7 @@ def _check_media(head: Arrival) -> None:
             f"The body is encoded as {head.encoding[:40]}. Send it without content-encoding.",
             code="unsupported_content_encoding",
         )
-    if head.endpoint in GENERATING and head.media not in {"application/json", ""}:
+    if head.endpoint in GENERATING_ENDPOINTS and head.media not in {"application/json", ""}:
         raise UnsupportedMedia(
             f"The body's content type is {head.media[:80]}. Send application/json.",
             code="unsupported_content_type",
@@ -243,7 +245,7 @@ def _check_media(head: Arrival) -> None:
 
 def _is_json(head: Arrival) -> bool:
     """True if the body is going to be parsed."""
-    return head.endpoint in GENERATING or head.media == "application/json"
+    return head.endpoint in GENERATING_ENDPOINTS or head.media == "application/json"
 
 
 def _asked(call: Call, head: Arrival) -> Call:
@@ -252,7 +254,7 @@ def _asked(call: Call, head: Arrival) -> Call:
     Raises:
         InvalidCall: If an endpoint we know got a body we cannot read.
     """
-    if call.endpoint not in GENERATING:
+    if call.endpoint not in GENERATING_ENDPOINTS:
         return msgspec.structs.replace(call, ask=_glance(call, head))
     if call.method != "POST":
         return call

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.settlement import Seal
+from proxy.calls.settlement import Pseudonymizer
 from proxy.errors import CallerError, Forbidden, NotFound
 from proxy.records.call import Call
 
@@ -110,7 +110,7 @@ def check_isolated(call: Call, teams: int) -> None:
         raise _forbidden(call, _reason(call), _continuing_field(call))
 
 
-def isolated(call: Call, teams: int, seal: Seal) -> Call:
+def isolated(call: Call, teams: int, seal: Pseudonymizer) -> Call:
     """The call with what keeps it out of other teams' caches; as it is where there is one team.
 
     Args:
@@ -120,7 +120,7 @@ def isolated(call: Call, teams: int, seal: Seal) -> Call:
     """
     if teams <= 1:
         return call
-    return msgspec.structs.replace(call, salt=seal.of(call.key.team, _CACHE))
+    return msgspec.structs.replace(call, salt=seal.pseudonym(call.key.team, _CACHE))
 
 
 def _check_method(call: Call, teams: int) -> None:

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope
 from proxy.api.azure import DEPLOYMENT
 from proxy.api.body_limits import Claim
 from proxy.api.isolation import SELF_CONTAINED, NoWebSockets
-from proxy.calls.deadlines import HungUp
+from proxy.calls.deadlines import ClientDisconnected
 from proxy.errors import NotFound, TooLarge, Unauthenticated
 from proxy.providers.json_size import MAX_REQUEST, ArrivingText
 from proxy.records.call import MODELS
@@ -173,7 +173,7 @@ async def body(receive: Receive, length: int, claim: Claim, *, is_json: bool = F
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise HungUp
+            raise ClientDisconnected
         piece = message.get("body", b"")
         size += len(piece)
         more = message.get("more_body", False)

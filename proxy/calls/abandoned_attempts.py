@@ -10,21 +10,25 @@ from typing import Final
 import msgspec
 
 from proxy.calls.metering import Meter
-from proxy.calls.output_limits import allowance, noted
-from proxy.calls.ports import Line
-from proxy.calls.retry_policy import GENERATING
-from proxy.calls.settlement import Attempt
+from proxy.calls.output_limits import lowered_limit, output_allowance
+from proxy.calls.ports import CallContext
+from proxy.calls.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.settlement import AttemptInfo
 from proxy.errors import ProxyError
 from slo.usage import Usage
 
 #: Output tokens of an abandoned attempt where neither its call nor any answer says how many: few
 #: chat answers are longer, while a model's own limit (128,000) would cost a hundred times more.
-GUESSED_OUTPUT: Final = 4_096
+DEFAULT_ABANDONED_OUTPUT_TOKENS: Final = 4_096
 
 
 def settle_abandoned(
-    line: Line, attempt: Attempt, reason: ProxyError | None, usage: Usage, heard: Meter | None
-) -> tuple[Attempt, Usage]:
+    line: CallContext,
+    attempt: AttemptInfo,
+    reason: ProxyError | None,
+    usage: Usage,
+    meter: Meter | None,
+) -> tuple[AttemptInfo, Usage]:
     """The attempt with a note, and its usage with what its upstream may still generate.
 
     Both are returned unchanged where the upstream does not go on, or does not bill it.
@@ -34,9 +38,9 @@ def settle_abandoned(
         attempt: The attempt that was ended.
         reason: Why it was ended; None where it came to its end.
         usage: Its prompt and what was delivered, as counted here.
-        heard: What was read of the answer; None for nothing.
+        meter: What was read of the answer; None for nothing.
     """
-    if not may_be_billed(attempt, reason, heard):
+    if not may_be_billed(attempt, reason, meter):
         return attempt, usage
     tokens = expected_output(line, attempt)
     if tokens <= usage.generated_tokens:
@@ -46,39 +50,44 @@ def settle_abandoned(
     return msgspec.structs.replace(attempt, notes=(*attempt.notes, note)), settled
 
 
-def may_be_billed(attempt: Attempt, reason: ProxyError | None, heard: Meter | None) -> bool:
+def may_be_billed(attempt: AttemptInfo, reason: ProxyError | None, meter: Meter | None) -> bool:
     """True if an upstream may generate and bill more than was delivered of an ended attempt."""
     route, call = attempt.route, attempt.call
     if reason is None or not reason.leaves_upstream_running or route is None:
         return False
-    if call.method != "POST" or call.endpoint not in GENERATING:
+    if call.method != "POST" or call.endpoint not in GENERATING_ENDPOINTS:
         return False
-    return route.upstream.bills_abandoned and not (heard is not None and heard.complete)
+    return route.upstream.bills_abandoned and not (meter is not None and meter.is_complete)
 
 
-def expected_output(line: Line, attempt: Attempt) -> int:
+def expected_output(line: CallContext, attempt: AttemptInfo) -> int:
     """Output tokens that an abandoned attempt is settled at.
 
     What budgets hold for it; without budgets what 19 of 20 such answers stay below; where nothing
     is learned, the output limit that the call states, or a guess where it states none.
     """
-    limits, route = line.desk.limits, attempt.route
+    limits, route = line.deps.limits, attempt.route
     held = limits.held_output(attempt) if limits is not None else None
     if held is not None or route is None:
         return held or 0
-    usual = line.desk.estimator.usual_output(attempt.sent, route)
-    if usual is None and not allowance(attempt.sent.body, attempt.sent.endpoint, route).asked:
-        usual = GUESSED_OUTPUT
+    usual = line.deps.estimator.usual_output(attempt.sent_call, route)
+    if (
+        usual is None
+        and not output_allowance(
+            attempt.sent_call.body, attempt.sent_call.endpoint, route
+        ).requested
+    ):
+        usual = DEFAULT_ABANDONED_OUTPUT_TOKENS
     limit = output_limit(attempt)
     return limit if usual is None else min(usual, limit)
 
 
-def output_limit(attempt: Attempt) -> int:
+def output_limit(attempt: AttemptInfo) -> int:
     """Tokens that an attempt may generate at most, lowered by its ceilings."""
-    call, route = attempt.sent, attempt.route
+    call, route = attempt.sent_call, attempt.route
     if route is None:
         return 0
-    allowed = allowance(call.body, call.endpoint, route)
-    lowered = noted("\n".join(attempt.notes))
-    each = allowed.each if lowered is None else min(allowed.each, lowered)
+    allowed = output_allowance(call.body, call.endpoint, route)
+    lowered = lowered_limit("\n".join(attempt.notes))
+    each = allowed.per_choice if lowered is None else min(allowed.per_choice, lowered)
     return each * allowed.choices

@@ -13,16 +13,16 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.deadlines import Wait
+from proxy.calls.deadlines import AwaitedEvent
 from proxy.calls.metering import Meter
-from proxy.calls.ports import Elsewhere, Folding, Line
-from proxy.calls.requirements import unfit
-from proxy.calls.retry_policy import GENERATING
-from proxy.calls.route_choice import Choice, NotCarried, is_overflow, skipped_header
-from proxy.calls.route_health import went
-from proxy.calls.settlement import Attempt, crude
+from proxy.calls.ports import CallContext, CheaperModel, CompactionPort
+from proxy.calls.requirements import missing_capability
+from proxy.calls.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.route_choice import RouteChoice, Untranslatable, is_overflow, skipped_header
+from proxy.calls.route_health import route_succeeded
+from proxy.calls.settlement import AttemptInfo, estimate_from_length
 from proxy.calls.translation import prepare
-from proxy.calls.upstream_answer import Answer
+from proxy.calls.upstream_answer import UpstreamAnswer
 from proxy.errors import InvalidCall, UpstreamError
 from proxy.prefix.planned import Planned, Unplanned
 from proxy.providers.kinds import WIRES
@@ -31,45 +31,60 @@ from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, pas
 from proxy.upstream.port import REQUEST_ID_HEADER, Exchange, Unsent, request_id
 
 #: The longest error body that is read.
-_FAILURE: Final = 64 * 1024
+_MAX_FAILURE_BODY_BYTES: Final = 64 * 1024
 #: Statuses of a request that is wrong in itself; it may be what planning made of it.
-_REFUSED: Final = frozenset({400, 413, 422})
+_REFUSED_STATUSES: Final = frozenset({400, 413, 422})
 #: Statuses that say nothing of a question in a request: those of the key, and of its limits.
-_UNASKED: Final = frozenset({401, 429})
-_AGAIN: Final = Unplanned("the planned prompt was refused, so it went as it came")
+_KEY_STATUSES: Final = frozenset({401, 429})
+_RESENT_UNMODIFIED: Final = Unplanned("the planned prompt was refused, so it went as it came")
 #: Bodies from this size on are prepared on a thread, for that takes milliseconds.
-_LARGE: Final = 256 * 1024
+_MIN_THREADED_BODY_BYTES: Final = 256 * 1024
 
 
-class Opening:
+class Attempt:
     """An attempt at one route.
 
     Attributes:
         choice: The route, and why.
-        attempt: What is known of it for its receipt.
+        info: What is known of it for its receipt.
         planned: What planning made of the call, or why it goes as it came.
         answer: Once it began.
         reader: Translates the answer; None passes it on as it comes.
-        may_move: Whether it may go to another model where it is too dear here.
+        may_switch_model: Whether it may go to another model where it is too dear here.
         was_sent: Whether anything went to the upstream.
-        was_taken: Whether the upstream was at work on it, and so may bill it.
+        was_accepted: Whether the upstream was at work on it, and so may bill it.
         ttft: Seconds from sending to the first content; None before that.
-        heard: What was read of an answer that failed before its content; None where none came.
+        failed_meter: What was read of an answer that failed early; None where none came.
     """
 
     __slots__ = (
-        "_again", "_began", "_is_planned", "_refused", "_skipped", "_status", "answer", "attempt",
-        "choice", "heard", "line", "may_move", "planned", "reader", "ttft", "was_sent", "was_taken",
+        "_is_planned",
+        "_is_resent",
+        "_refused_compaction",
+        "_sent_at",
+        "_skipped",
+        "_status",
+        "answer",
+        "choice",
+        "context",
+        "failed_meter",
+        "info",
+        "may_switch_model",
+        "planned",
+        "reader",
+        "ttft",
+        "was_accepted",
+        "was_sent",
     )  # fmt: skip
 
     def __init__(
         self,
-        line: Line,
-        choice: Choice,
+        line: CallContext,
+        choice: RouteChoice,
         number: int,
         *,
-        again: bool = False,
-        refused: CompactionResult | None = None,
+        is_resent: bool = False,
+        refused_compaction: CompactionResult | None = None,
         skipped: dict[str, str] | None = None,
     ) -> None:
         """Nothing is done yet.
@@ -78,33 +93,33 @@ class Opening:
             line: The call.
             choice: Where it goes.
             number: Counts the call's attempts, from 0.
-            again: Whether it was refused once planning had changed it, and goes as it came.
-            refused: What compaction had made of it when it was refused; it goes without.
+            is_resent: Whether it was refused once planning had changed it, and goes as it came.
+            refused_compaction: What compaction had made of it when it was refused; it goes without.
             skipped: Models that cannot take the call, and why; more may be added.
         """
-        self.line = line
+        self.context = line
         self.choice = choice
-        self.attempt = Attempt(
+        self.info = AttemptInfo(
             call=line.call,
             route=choice.route,
             number=number,
-            moved=choice.moved,
-            headers={"x-thriftgate-moved": choice.moved} if choice.moved else {},
+            reroute_reason=choice.reroute_reason,
+            headers={"x-thriftgate-moved": choice.reroute_reason} if choice.reroute_reason else {},
         )
-        self.planned: Planned | Unplanned = _AGAIN
-        self.answer: Answer | None = None
+        self.planned: Planned | Unplanned = _RESENT_UNMODIFIED
+        self.answer: UpstreamAnswer | None = None
         self.reader: Reader | None = None
-        self.may_move = True
-        self.was_sent = self.was_taken = False
-        self.heard: Meter | None = None
-        self._again = self._is_planned = again
-        self._refused = refused
+        self.may_switch_model = True
+        self.was_sent = self.was_accepted = False
+        self.failed_meter: Meter | None = None
+        self._is_resent = self._is_planned = is_resent
+        self._refused_compaction = refused_compaction
         self._skipped = {} if skipped is None else skipped
-        self._began = 0.0
+        self._sent_at = 0.0
         self._status = 0
         self.ttft: float | None = None
 
-    async def run(self) -> UpstreamError | Elsewhere | None:
+    async def run(self) -> UpstreamError | CheaperModel | None:
         """Bring it to its commit point: None; or why another route may be tried.
 
         Raises:
@@ -112,65 +127,65 @@ class Opening:
             Unready: If nobody can say whether it fits.
             CancelledError: If it was cancelled; nothing is left open.
         """
-        planning, folding = self.line.desk.planning, self.line.desk.folding
-        if folding is not None and folding.has_part(self.line.call):
-            await self._fold(folding)
-        if not self._again:
-            self.planned = await planning.planned(self.attempt.sent, self.choice.route)
+        planning, folding = self.context.deps.planning, self.context.deps.compaction
+        if folding is not None and folding.has_part(self.context.call):
+            await self._compact(folding)
+        if not self._is_resent:
+            self.planned = await planning.planned(self.info.sent_call, self.choice.route)
             self._is_planned = True
-        prepared = await self._prepared()
-        if isinstance(prepared, NotCarried):
+        prepared = await self._translate()
+        if isinstance(prepared, Untranslatable):
             return prepared
         self.reader = prepared.reader
-        self.attempt = msgspec.structs.replace(
-            self.attempt, notes=prepared.notes + self.attempt.fold.notes, planned=self.planned
+        self.info = msgspec.structs.replace(
+            self.info, notes=prepared.notes + self.info.compaction.notes, planned=self.planned
         )
-        limits = self.line.desk.limits
+        limits = self.context.deps.limits
         if limits is not None:
-            asked = msgspec.structs.replace(self.attempt, call=self.attempt.sent)
-            admitted = await limits.admit(asked, prepared, self._fits)
-            if isinstance(admitted, Elsewhere):
+            asked = msgspec.structs.replace(self.info, call=self.info.sent_call)
+            admitted = await limits.admit(asked, prepared, self._can_serve)
+            if isinstance(admitted, CheaperModel):
                 return admitted
             prepared = admitted.prepared
-            self.attempt = msgspec.structs.replace(
-                self.attempt,
-                headers={**self.attempt.headers, **admitted.headers},
-                notes=(*self.attempt.notes, *admitted.notes),
+            self.info = msgspec.structs.replace(
+                self.info,
+                headers={**self.info.headers, **admitted.headers},
+                notes=(*self.info.notes, *admitted.notes),
             )
-        self._tell_skipped()
+        self._add_skipped_header()
         try:
-            self.answer = await self._begun(prepared)
+            self.answer = await self._send(prepared)
         except UpstreamError as failure:
             return failure
         planning.begun(self.planned)
         return None
 
     @property
-    def changed(self) -> Planned | None:
+    def changed_plan(self) -> Planned | None:
         """What planning made of the caller's prompt; None where it left it as it came."""
         planned = self.planned
-        is_changed = isinstance(planned, Planned) and planned.changes(self.attempt.sent.body)
+        is_changed = isinstance(planned, Planned) and planned.changes(self.info.sent_call.body)
         return planned if is_changed and isinstance(planned, Planned) else None
 
-    def refused(self, failure: UpstreamError) -> Planned | None:
+    def refused_plan(self, failure: UpstreamError) -> Planned | None:
         """What planning made of the prompt, where the upstream may have refused just that.
 
         A question besides may not be allowed, known or free to every account.
         """
-        changed = self.changed
-        if changed is None or failure.status in _REFUSED:
+        changed = self.changed_plan
+        if changed is None or failure.status in _REFUSED_STATUSES:
             return changed
-        is_about_it = 400 <= self._status < 500 and self._status not in _UNASKED
+        is_about_it = 400 <= self._status < 500 and self._status not in _KEY_STATUSES
         return changed if changed.question is not None and is_about_it else None
 
-    def misfolded(self, failure: UpstreamError) -> CompactionResult | None:
+    def refused_compaction(self, failure: UpstreamError) -> CompactionResult | None:
         """What compaction made of the prompt, where the upstream may have refused just that.
 
         A prompt that is too long as it was folded is longer as it came.
         """
-        fold = self.attempt.fold
-        is_other = fold.call(self.line.call).body is not self.line.call.body
-        may_be = is_other and failure.status in _REFUSED and not is_overflow(failure)
+        fold = self.info.compaction
+        is_other = fold.call(self.context.call).body is not self.context.call.body
+        may_be = is_other and failure.status in _REFUSED_STATUSES and not is_overflow(failure)
         return fold if may_be else None
 
     def close(self, failure: BaseException | None = None) -> None:
@@ -182,33 +197,37 @@ class Opening:
         if self.answer is not None:
             self.answer.exchange.close()
         if self.was_sent:
-            self._left(failure)
+            self._leave_route(failure)
         if self._is_planned:
-            self.line.desk.planning.ended(self.planned)
+            self.context.deps.planning.ended(self.planned)
 
-    def tell_request_id(self, failure: UpstreamError) -> None:
+    def add_request_id(self, failure: UpstreamError) -> None:
         """Have a failure tell the caller the provider's id of the request, where it gave one."""
-        if named := self.attempt.upstream_request_id:
+        if named := self.info.upstream_request_id:
             failure.headers = {**failure.headers, REQUEST_ID_HEADER: named}
 
-    def _left(self, failure: BaseException | None) -> None:
+    def _leave_route(self, failure: BaseException | None) -> None:
         """Give the route's place back, with how it did."""
-        lanes, route, now = self.line.desk.lanes, self.choice.route, self.line.timeline.now()
+        lanes, route, now = (
+            self.context.deps.route_health,
+            self.choice.route,
+            self.context.timeline.now(),
+        )
         if failure is not None:
-            lanes.ended(route, failure, self._began, now)
-        lane = lanes.lane(route)
+            lanes.record_outcome(route, failure, self._sent_at, now)
+        lane = lanes.of(route)
         if lane.limit is None:
             return
         usage = self.answer.meter.usage if self.answer is not None else None
-        usage = usage or crude(self.attempt.sent, "")
-        lane.leave(self.ttft, usage.prompt_tokens - usage.cache_read, now, ok=went(failure))
+        usage = usage or estimate_from_length(self.info.sent_call, "")
+        lane.release(self.ttft, usage.prompt_tokens - usage.cache_read, now, ok=route_succeeded(failure))
 
-    def _fits(self, model: str) -> bool:
+    def _can_serve(self, model: str) -> bool:
         """True if a model can answer the call."""
-        found = self.line.desk.catalog.models.get(model)
-        if found is None or not self.may_move:
+        found = self.context.deps.catalog.models.get(model)
+        if found is None or not self.may_switch_model:
             return False
-        why = unfit(self.line.call, found, self.choice.route.upstream.region)
+        why = missing_capability(self.context.call, found, self.choice.route.upstream.region)
         if why:
             self._skipped[model] = why
         return not why
@@ -216,94 +235,100 @@ class Opening:
     @property
     def _is_substitute(self) -> bool:
         """True if the model answers in place of the one that the call names."""
-        if not self.choice.moved:
+        if not self.choice.reroute_reason:
             return False
-        own = self.line.desk.catalog.find(self.line.call.model)
+        own = self.context.deps.catalog.find(self.context.call.model)
         return own is None or own.id != self.choice.model
 
-    async def _fold(self, folding: Folding) -> None:
+    async def _compact(self, folding: CompactionPort) -> None:
         """Have the prompt shortened where its feature asks for that; the caller is told."""
-        if self._again and self._refused is None:
+        if self._is_resent and self._refused_compaction is None:
             return
-        if self._refused is None:
-            fold = await folding.folded(self.line.call, self.choice.route)
+        if self._refused_compaction is None:
+            fold = await folding.folded(self.context.call, self.choice.route)
         else:
             fold = await folding.left(
-                self.line.call, passthrough_result(self._refused.mode, "refused")
+                self.context.call, passthrough_result(self._refused_compaction.mode, "refused")
             )
         if fold is NO_COMPACTION:
             return
-        headers = dict(self.attempt.headers)
+        headers = dict(self.info.headers)
         if fold.header:
             headers["x-thriftgate-compaction"] = fold.header
-        self.attempt = msgspec.structs.replace(self.attempt, fold=fold, headers=headers)
+        self.info = msgspec.structs.replace(self.info, compaction=fold, headers=headers)
 
-    def _tell_skipped(self) -> None:
+    def _add_skipped_header(self) -> None:
         """Tell the caller which models cannot take the call."""
         if self._skipped:
-            headers = {**self.attempt.headers, **skipped_header(self._skipped)}
-            self.attempt = msgspec.structs.replace(self.attempt, headers=headers)
+            headers = {**self.info.headers, **skipped_header(self._skipped)}
+            self.info = msgspec.structs.replace(self.info, headers=headers)
 
-    async def _prepared(self) -> Prepared | NotCarried:
+    async def _translate(self) -> Prepared | Untranslatable:
         """The request; for a model in another's place, why it cannot be said to that one.
 
         Raises:
             InvalidCall: If it cannot be said to the upstream of the model that was asked for.
         """
-        call, route, is_substitute = self.attempt.sent, self.choice.route, self._is_substitute
+        call, route, is_substitute = self.info.sent_call, self.choice.route, self._is_substitute
         made = partial(prepare, call, route, self.planned, is_substitute=is_substitute)
         try:
-            return made() if len(call.body) < _LARGE else await asyncio.to_thread(made)
+            return (
+                made()
+                if len(call.body) < _MIN_THREADED_BODY_BYTES
+                else await asyncio.to_thread(made)
+            )
         except InvalidCall as error:
             if not is_substitute:
                 raise
-            return NotCarried(error)
+            return Untranslatable(error)
 
-    async def _begun(self, prepared: Prepared) -> Answer:
+    async def _send(self, prepared: Prepared) -> UpstreamAnswer:
         """The answer, at its commit point.
 
         Raises:
             UpstreamError: If it did not get there, or not in time.
         """
-        line, route = self.line, self.choice.route
-        lanes = line.desk.lanes
-        await lanes.lane(route).enter(line.timeline.now())
+        line, route = self.context, self.choice.route
+        lanes = line.deps.route_health
+        await lanes.of(route).acquire(line.timeline.now())
         self.was_sent = True
-        self._began = line.timeline.now()
-        answer = await self._opened(prepared)
+        self._sent_at = line.timeline.now()
+        answer = await self._open_exchange(prepared)
         now = line.timeline.now()
-        self.ttft = now - self._began
+        self.ttft = now - self._sent_at
         if line.call.streamed:
-            lanes.lane(route).ttft.add(self.ttft, now)
-        lanes.ended(route, None, self._began, now)
+            lanes.of(route).ttft.add(self.ttft, now)
+        lanes.record_outcome(route, None, self._sent_at, now)
         return answer
 
-    async def _opened(self, prepared: Prepared) -> Answer:
-        line, route = self.line, self.choice.route
+    async def _open_exchange(self, prepared: Prepared) -> UpstreamAnswer:
+        line, route = self.context, self.choice.route
         wire = WIRES[route.upstream.kind]
-        generates = line.call.method == "POST" and line.call.endpoint in GENERATING
+        generates = line.call.method == "POST" and line.call.endpoint in GENERATING_ENDPOINTS
         exchange = beginning = answer = None
-        line.watch.expect(Wait.FIRST_BYTE, line.desk.patience.first_byte)
+        line.watchdog.set_deadline(AwaitedEvent.FIRST_BYTE, line.deps.retry_policy.first_byte_s)
         try:
-            self.was_taken = True
+            self.was_accepted = True
             with line.timeline.waiting:
-                exchange = await line.desk.transport.open(route.upstream, prepared)
+                exchange = await line.deps.transport.open(route.upstream, prepared)
             self._note_head(exchange)
-            if not self.was_taken:
+            if not self.was_accepted:
                 body = await self._failure_body(exchange)
                 raise wire.failure(exchange.status, exchange.headers, body)
             is_retrieval = line.call.method == "GET"
-            beginning = Answer(
+            beginning = UpstreamAnswer(
                 exchange, wire, line.timeline, generates=generates, is_retrieval=is_retrieval
             )
             await beginning.commit(self.reader)
             answer = beginning
         except UpstreamError:
-            heard = self.heard = beginning.meter if beginning is not None else None
-            self.was_taken = heard is not None and (not heard.broken or heard.usage is not None)
+            heard = self.failed_meter = beginning.meter if beginning is not None else None
+            self.was_accepted = heard is not None and (
+                not heard.is_broken or heard.usage is not None
+            )
             raise
         except Unsent:
-            self.was_taken = False
+            self.was_accepted = False
             raise
         finally:
             if answer is None and exchange is not None:
@@ -313,14 +338,14 @@ class Opening:
     def _note_head(self, exchange: Exchange) -> None:
         """Note what the head of the upstream's answer says."""
         self._status = exchange.status
-        self.was_taken = exchange.status < 300
+        self.was_accepted = exchange.status < 300
         if named := request_id(exchange.headers):
-            self.attempt = msgspec.structs.replace(self.attempt, upstream_request_id=named)
+            self.info = msgspec.structs.replace(self.info, upstream_request_id=named)
 
     async def _failure_body(self, exchange: Exchange) -> bytes:
         """The body of an error; b"" if it is too long or breaks off, for its status says enough."""
         try:
-            with self.line.timeline.waiting:
-                return await exchange.read_all(_FAILURE)
+            with self.context.timeline.waiting:
+                return await exchange.read_all(_MAX_FAILURE_BODY_BYTES)
         except UpstreamError:
             return b""

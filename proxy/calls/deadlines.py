@@ -2,7 +2,7 @@
 
 One timer and one listener per call, both begun only when the call turns out not to be instant, so
 that a short call pays for neither: until then one timer serves all calls. What ends is the call's
-own task: it is cancelled, and ``told`` turns that cancellation into the reason.
+own task: it is cancelled, and ``take_cancel_reason`` turns that cancellation into the reason.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from typing import Any, Final, Self
 from proxy.errors import InvalidCall, ProxyError, UpstreamError
 
 #: Seconds a call may take before anything watches it.
-_INSTANT: Final = 0.1
+_UNWATCHED_S: Final = 0.1
 #: Seconds after which a watch looks again, if nothing is to be seen before.
-_LONGEST: Final = 1.0
+_CHECK_INTERVAL_S: Final = 1.0
 
-Start = Callable[[Callable[[], Coroutine[Any, Any, None]]], asyncio.Task[None]]
+TaskStarter = Callable[[Callable[[], Coroutine[Any, Any, None]]], asyncio.Task[None]]
 
 
-class HungUp(ProxyError):
+class ClientDisconnected(ProxyError):
     """The caller left before its answer was complete; nobody is there to be told."""
 
     status = 499
@@ -30,12 +30,12 @@ class HungUp(ProxyError):
         super().__init__("The caller closed the connection.", code="caller_hung_up")
 
 
-class Late(UpstreamError):
+class UpstreamTimeout(UpstreamError):
     """The upstream was cut off because it took too long; what it did until then is billed."""
 
     leaves_upstream_running = True
 
-    def __init__(self, wait: "Wait") -> None:
+    def __init__(self, wait: "AwaitedEvent") -> None:
         super().__init__(
             f"The upstream took too long: no {wait}. Try again, or ask for a faster model.",
             status=504,
@@ -44,7 +44,7 @@ class Late(UpstreamError):
         )
 
 
-class Interrupted(ProxyError):
+class GatewayInterrupted(ProxyError):
     """The gateway itself ended the call: the process was told to stop, or we made a mistake."""
 
     leaves_upstream_running = True
@@ -53,7 +53,7 @@ class Interrupted(ProxyError):
         super().__init__("The gateway was interrupted.", code="gateway_interrupted")
 
 
-class Wait(StrEnum):
+class AwaitedEvent(StrEnum):
     """What a call is waiting for, or the gateway for the call."""
 
     BODY = "rest of its body"
@@ -62,65 +62,74 @@ class Wait(StrEnum):
     CALLER = "caller"
 
 
-class Watches:
+class WatchdogTimer:
     """The watches of one loop; those that are new have one timer together.
 
     Attributes:
-        start: Starts a background task in the group that shutdown waits for.
-        new: Those that wait for the timer, in order, and when it rings for them.
+        start_task: Starts a background task in the group that shutdown waits for.
+        pending: Those that wait for the timer, in order, and when it rings for them.
     """
 
-    __slots__ = ("_rings_on", "new", "start")
+    __slots__ = ("_timer_loop", "pending", "start_task")
 
-    def __init__(self, start: Start) -> None:
-        self.start = start
-        self.new: dict[Watch, float] = {}
-        self._rings_on: asyncio.AbstractEventLoop | None = None
+    def __init__(self, start: TaskStarter) -> None:
+        self.start_task = start
+        self.pending: dict[CallWatchdog, float] = {}
+        self._timer_loop: asyncio.AbstractEventLoop | None = None
 
-    def begin(self, watch: "Watch", loop: asyncio.AbstractEventLoop) -> None:
+    def add(self, watch: "CallWatchdog", loop: asyncio.AbstractEventLoop) -> None:
         """Let the watch look once its call is no longer instant."""
-        self.new[watch] = loop.time() + _INSTANT
-        if self._rings_on is not loop:
-            self._rings_on = loop
-            loop.call_later(_INSTANT, self._ring, loop)
+        self.pending[watch] = loop.time() + _UNWATCHED_S
+        if self._timer_loop is not loop:
+            self._timer_loop = loop
+            loop.call_later(_UNWATCHED_S, self._check_due, loop)
 
-    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _check_due(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
         try:
-            for watch in [each for each, due in self.new.items() if due <= now]:
-                watch.look()
+            for watch in [each for each, due in self.pending.items() if due <= now]:
+                watch.check()
         finally:
-            if not self.new:
-                self._rings_on = None
+            if not self.pending:
+                self._timer_loop = None
             else:
-                loop.call_later(next(iter(self.new.values())) - now, self._ring, loop)
+                loop.call_later(next(iter(self.pending.values())) - now, self._check_due, loop)
 
 
-class Watch:
+class CallWatchdog:
     """Watches one call; use it as a context manager around the call's task."""
 
-    __slots__ = ("_deadline", "_gone", "_listener", "_loop", "_over", "_task", "_timer", "_watches")
+    __slots__ = (
+        "_deadline",
+        "_listener",
+        "_loop",
+        "_reason",
+        "_shared_timer",
+        "_task",
+        "_timer",
+        "_wait_until_gone",
+    )
 
-    def __init__(self, watches: Watches) -> None:
+    def __init__(self, shared_timer: WatchdogTimer) -> None:
         """Watch the running task."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine always runs in one
         self._task = task
         self._loop = task.get_loop()
-        self._gone: Callable[[], Coroutine[Any, Any, None]] | None = None
-        self._watches = watches
-        self._deadline: tuple[float, Wait] | None = None
+        self._wait_until_gone: Callable[[], Coroutine[Any, Any, None]] | None = None
+        self._shared_timer = shared_timer
+        self._deadline: tuple[float, AwaitedEvent] | None = None
         self._listener: asyncio.Task[None] | None = None
-        self._over: ProxyError | None = None
+        self._reason: ProxyError | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
-        self._watches.begin(self, self._loop)
+        self._shared_timer.add(self, self._loop)
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        over = self.told() if isinstance(error, asyncio.CancelledError) else None
-        self._watches.new.pop(self, None)
+        over = self.take_cancel_reason() if isinstance(error, asyncio.CancelledError) else None
+        self._shared_timer.pending.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
         if self._listener is not None:
@@ -128,75 +137,75 @@ class Watch:
         if over is not None:
             raise over from None
 
-    def listen(self, gone: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def watch_caller(self, wait_until_gone: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """From now on notice when the caller leaves; ``gone`` returns once it has."""
-        self._gone = gone
+        self._wait_until_gone = wait_until_gone
 
-    def expect(self, wait: Wait, seconds: float) -> None:
+    def set_deadline(self, wait: AwaitedEvent, seconds: float) -> None:
         """Begin a wait that may last this long; the one before is over."""
         self._deadline = (self._loop.time() + seconds, wait)
 
-    def rest(self) -> None:
+    def clear_deadline(self) -> None:
         """The wait is over, and none begins that needs a deadline."""
         self._deadline = None
 
-    def told(self) -> ProxyError | None:
+    def take_cancel_reason(self) -> ProxyError | None:
         """Why this watch cancelled the task, taking the cancellation back.
 
         Afterwards the task may go on, and is watched again. None if somebody else cancelled it too
         or alone: then it has to end.
         """
-        over, self._over = self._over, None
+        over, self._reason = self._reason, None
         if over is None or self._task.uncancel() > 0:
             return None
-        self.rest()
-        self._look_in(_LONGEST)
+        self.clear_deadline()
+        self._check_in(_CHECK_INTERVAL_S)
         return over
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Look at caller and deadline now, and again when it could have passed."""
-        self._watches.new.pop(self, None)
-        if self._listener is None and self._gone is not None:
-            self._listener = self._watches.start(self._listened)
-        left = _LONGEST
+        self._shared_timer.pending.pop(self, None)
+        if self._listener is None and self._wait_until_gone is not None:
+            self._listener = self._shared_timer.start_task(self._await_disconnect)
+        left = _CHECK_INTERVAL_S
         if self._deadline is not None:
             left = min(left, self._deadline[0] - self._loop.time())
         if self._deadline is not None and left <= 0:
-            self._end(_late(self._deadline[1]))
+            self._cancel(_timeout_error(self._deadline[1]))
         else:
-            self._look_in(left)
+            self._check_in(left)
 
-    def _look_in(self, seconds: float) -> None:
+    def _check_in(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(seconds, self.look)
+        self._timer = self._loop.call_later(seconds, self.check)
 
-    async def _listened(self) -> None:
-        if self._gone is not None:
-            await self._gone()
-            self._end(HungUp())
+    async def _await_disconnect(self) -> None:
+        if self._wait_until_gone is not None:
+            await self._wait_until_gone()
+            self._cancel(ClientDisconnected())
 
-    def _end(self, reason: ProxyError) -> None:
-        if self._over is None:
-            self._over = reason
+    def _cancel(self, reason: ProxyError) -> None:
+        if self._reason is None:
+            self._reason = reason
             self._task.cancel()
 
 
-class Unwatched:
+class NoWatchdog:
     """What stands in a watch's place for one of several attempts at once: their race is watched."""
 
-    def expect(self, wait: Wait, seconds: float) -> None:
+    def set_deadline(self, wait: AwaitedEvent, seconds: float) -> None:
         """Let the wait last as long as it does."""
 
-    def rest(self) -> None:
+    def clear_deadline(self) -> None:
         """Go on as before."""
 
-    def told(self) -> None:
+    def take_cancel_reason(self) -> None:
         """Nothing: whoever cancelled the attempt knows why."""
         return
 
 
-def _late(wait: Wait) -> ProxyError:
-    if wait is Wait.BODY:
+def _timeout_error(wait: AwaitedEvent) -> ProxyError:
+    if wait is AwaitedEvent.BODY:
         return InvalidCall("The body did not arrive in time.", code="body_timeout")
-    return HungUp() if wait is Wait.CALLER else Late(wait)
+    return ClientDisconnected() if wait is AwaitedEvent.CALLER else UpstreamTimeout(wait)

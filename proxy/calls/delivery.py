@@ -3,10 +3,16 @@
 import asyncio
 
 from proxy.calls.abandoned_attempts import settle_abandoned
-from proxy.calls.deadlines import HungUp, Interrupted, Wait
-from proxy.calls.ports import Head, Line
-from proxy.calls.settlement import Attempt, End, crude, receipt, terms
-from proxy.calls.upstream_answer import Answer, said
+from proxy.calls.deadlines import AwaitedEvent, ClientDisconnected, GatewayInterrupted
+from proxy.calls.ports import CallContext, Head
+from proxy.calls.settlement import (
+    AttemptInfo,
+    AttemptOutcome,
+    billing_terms,
+    build_receipt,
+    estimate_from_length,
+)
+from proxy.calls.upstream_answer import UpstreamAnswer, translate_piece
 from proxy.errors import ProxyError, UpstreamError
 from proxy.prefix.explain.diagnostics import Heard
 from proxy.providers.failures import unkeyed, unkeyed_answer, unkeyed_error
@@ -19,7 +25,7 @@ from proxy.records.timeline import Waiting
 from slo.usage import Usage
 
 #: Seconds an upstream has to end its answer after the closing event.
-_LINGER = 1.0
+_STREAM_END_WAIT_S = 1.0
 
 
 class Delivery:
@@ -27,14 +33,16 @@ class Delivery:
 
     __slots__ = ("_answer", "_attempt", "_line", "_reader", "_receipt")
 
-    def __init__(self, line: Line, attempt: Attempt, reader: Reader | None, answer: Answer) -> None:
+    def __init__(
+        self, line: CallContext, attempt: AttemptInfo, reader: Reader | None, answer: UpstreamAnswer
+    ) -> None:
         self._line = line
         self._attempt = attempt
         self._reader = reader
         self._answer = answer
         self._receipt: Receipt | None = None
 
-    async def run(self) -> None:
+    async def deliver(self) -> None:
         """Pass the answer on to its end.
 
         Raises:
@@ -42,59 +50,63 @@ class Delivery:
             HungUp: If the caller left.
         """
         try:
-            await (self._whole() if self._answer.is_whole else self._pieces())
+            await (self._deliver_whole() if self._answer.is_whole else self._deliver_stream())
         except asyncio.CancelledError:
-            reason = self._line.watch.told()
+            reason = self._line.watchdog.take_cancel_reason()
             if reason is None:
-                await self._interrupted()
+                await self._interrupt()
                 raise
-            await self._cut(reason)
+            await self._cut_short(reason)
         except UpstreamError as failure:
-            await self._cut(failure)
+            await self._cut_short(failure)
         finally:
             self._settle_at_once()
 
-    async def _whole(self) -> None:
-        body, reason = self._answer.first, None
-        if self._answer.meter.broken:
+    async def _deliver_whole(self) -> None:
+        body, reason = self._answer.first_piece, None
+        if self._answer.meter.is_broken:
             body = unkeyed_answer(body)
             reason = failed_midway() if self._answer.generates else None
-        kept = await self._settled(reason)
-        with self._handing():
+        kept = await self._settle(reason)
+        with self._waiting_for_caller():
             await self._line.caller.whole(self._head(), body, kept)
 
-    async def _pieces(self) -> None:
-        caller, watch, meter = self._line.caller, self._line.watch, self._answer.meter
-        stall = self._line.desk.patience.stall
-        with self._handing():
+    async def _deliver_stream(self) -> None:
+        caller, watch, meter = self._line.caller, self._line.watchdog, self._answer.meter
+        stall = self._line.deps.retry_policy.stall_s
+        with self._waiting_for_caller():
             await caller.begin(self._head())
-        heard, piece = self._line.timeline.now(), self._answer.first
+        heard, piece = self._line.timeline.now(), self._answer.first_piece
         while piece:
-            out = self._read(piece)
-            if meter.broken:
+            out = self._translate(piece)
+            if meter.is_broken:
                 out = unkeyed_error(out) if self._receipt is None else unkeyed(out)
             if self._receipt is None and self._has_ended:
                 out = (
-                    self._closing(await self._settled(failed_midway() if meter.broken else None))
+                    self._closing_event(
+                        await self._settle(failed_midway() if meter.is_broken else None)
+                    )
                     + out
                 )
             if out:
-                with self._handing():
+                with self._waiting_for_caller():
                     await caller.send(out)
             if not is_idle(piece):
                 heard = self._line.timeline.now()
             left = heard + stall - self._line.timeline.now()
-            watch.expect(Wait.NEXT_BYTE, left if self._receipt is None else _LINGER)
+            watch.set_deadline(
+                AwaitedEvent.NEXT_BYTE, left if self._receipt is None else _STREAM_END_WAIT_S
+            )
             piece = await self._answer.next()
-        out = self._end()
+        out = self._translated_end()
         if self._receipt is None:
             if self._answer.is_stream and not self._is_complete:
                 raise cut_off()
-            out = self._closing(await self._settled()) + out
-        with self._handing():
+            out = self._closing_event(await self._settle()) + out
+        with self._waiting_for_caller():
             await caller.end(out)
 
-    async def _cut(self, reason: ProxyError) -> None:
+    async def _cut_short(self, reason: ProxyError) -> None:
         """End an answer that cannot go on, telling the caller if it is still there.
 
         What is no stream of events has no words for it: it stops short of its end, and the broken
@@ -102,57 +114,57 @@ class Delivery:
         """
         is_complete = self._receipt is not None
         try:
-            await self._settled(reason)
+            await self._settle(reason)
         except asyncio.CancelledError as cancelled:
-            over = self._line.watch.told()
-            self._keep_at_once(over or reason)
+            over = self._line.watchdog.take_cancel_reason()
+            self._record_at_once(over or reason)
             raise over or cancelled from None
-        if self._answer.is_whole or isinstance(reason, HungUp):
+        if self._answer.is_whole or isinstance(reason, ClientDisconnected):
             raise reason
-        await self._told(reason, is_complete=is_complete)
+        await self._end_with_error(reason, is_complete=is_complete)
 
-    async def _interrupted(self) -> None:
+    async def _interrupt(self) -> None:
         """End an answer because we stop, and tell the caller of a stream."""
         is_complete = self._receipt is not None
         self._settle_at_once()
         if not self._answer.is_whole:
-            await self._told(Interrupted(), is_complete=is_complete)
+            await self._end_with_error(GatewayInterrupted(), is_complete=is_complete)
 
-    async def _told(self, reason: ProxyError, *, is_complete: bool) -> None:
+    async def _end_with_error(self, reason: ProxyError, *, is_complete: bool) -> None:
         self._answer.exchange.close()
         if self._answer.is_stream:
             last = b"" if is_complete else error_event(self._line.call.endpoint, reason)
-            with self._handing():
+            with self._waiting_for_caller():
                 await self._line.caller.end(last)
 
-    def _handing(self) -> Waiting:
+    def _waiting_for_caller(self) -> Waiting:
         """A block that waits for the caller to take what is sent, but not for ever."""
-        self._line.watch.expect(Wait.CALLER, self._line.desk.patience.stall)
+        self._line.watchdog.set_deadline(AwaitedEvent.CALLER, self._line.deps.retry_policy.stall_s)
         return self._line.timeline.waiting
 
-    def _closing(self, kept: Receipt) -> bytes:
+    def _closing_event(self, kept: Receipt) -> bytes:
         return self._line.caller.closing(kept) if self._answer.is_stream else b""
 
-    def _read(self, piece: bytes) -> bytes:
+    def _translate(self, piece: bytes) -> bytes:
         if self._reader is None:
             return piece
         if may_exceed(piece, MAX_ANSWER):
             raise malformed()
-        return said(self._reader, piece)
+        return translate_piece(self._reader, piece)
 
-    def _end(self) -> bytes:
+    def _translated_end(self) -> bytes:
         return self._reader.end() if self._reader is not None else b""
 
     @property
     def _has_ended(self) -> bool:
         """True if the upstream has said that nothing follows; an event log goes on after errors."""
         meter = self._answer.meter
-        return meter.finished or (meter.broken and not self._answer.is_retrieval)
+        return meter.is_finished or (meter.is_broken and not self._answer.is_retrieval)
 
     @property
     def _is_complete(self) -> bool:
         """True if a stream that has ended had said all; of those we do not know, nobody can say."""
-        return self._answer.meter.complete or not self._answer.generates
+        return self._answer.meter.is_complete or not self._answer.generates
 
     def _head(self) -> Head:
         attempt, exchange = self._attempt, self._answer.exchange
@@ -164,68 +176,80 @@ class Delivery:
             headers = {**headers, **attempt.headers}
         return Head(exchange.status, headers, model, attempt.notes)
 
-    async def _settled(self, reason: ProxyError | None = None) -> Receipt:
+    async def _settle(self, reason: ProxyError | None = None) -> Receipt:
         """The receipt, kept now unless it is already; the reason is why the answer is cut short."""
         if self._receipt is not None:
             return self._receipt
         line, meter, route = self._line, self._answer.meter, self._attempt.route
-        line.watch.rest()
-        await line.desk.planning.kept(self._attempt.planned)
-        usage = self._said
+        line.watchdog.clear_deadline()
+        await line.deps.planning.kept(self._attempt.planned)
+        usage = self._reported_usage
         if not self._answer.generates or route is None:
-            return self._keep(reason, usage, estimated=False)
-        if usage is None or meter.suspicious or (reason is not None and not meter.billed):
-            usage = await line.desk.estimator.usage(self._attempt.sent, route, meter)
-            return self._keep_estimated(reason, usage)
-        line.desk.estimator.learn(self._attempt.sent, route, usage)
-        return self._keep(reason, usage, estimated=False)
+            return self._record(reason, usage, estimated=False)
+        if (
+            usage is None
+            or meter.has_implausible_usage
+            or (reason is not None and not meter.has_final_usage)
+        ):
+            usage = await line.deps.estimator.usage(self._attempt.sent_call, route, meter)
+            return self._record_estimated(reason, usage)
+        line.deps.estimator.learn(self._attempt.sent_call, route, usage)
+        return self._record(reason, usage, estimated=False)
 
     def _settle_at_once(self) -> None:
         """Keep the receipt of a call that we ended ourselves, without waiting for a count."""
         if self._receipt is None:
-            self._keep_at_once(Interrupted())
+            self._record_at_once(GatewayInterrupted())
 
-    def _keep_at_once(self, reason: ProxyError) -> None:
+    def _record_at_once(self, reason: ProxyError) -> None:
         if self._answer.generates:
-            usage = crude(self._attempt.sent, self._answer.meter.delivered_text())
-            self._keep_estimated(reason, usage)
+            usage = estimate_from_length(
+                self._attempt.sent_call, self._answer.meter.delivered_text()
+            )
+            self._record_estimated(reason, usage)
         else:
-            self._keep(reason, self._said, estimated=False)
+            self._record(reason, self._reported_usage, estimated=False)
 
     @property
-    def _said(self) -> Usage | None:
+    def _reported_usage(self) -> Usage | None:
         """What the upstream said was used by this call; what only reads has been paid before."""
         return self._answer.meter.usage if self._line.call.method == "POST" else None
 
-    def _keep_estimated(self, reason: ProxyError | None, usage: Usage) -> Receipt:
+    def _record_estimated(self, reason: ProxyError | None, usage: Usage) -> Receipt:
         """The receipt by our own count, and by what the upstream may go on generating."""
         self._attempt, usage = settle_abandoned(
             self._line, self._attempt, reason, usage, self._answer.meter
         )
-        return self._keep(reason, usage, estimated=True)
+        return self._record(reason, usage, estimated=True)
 
-    def _keep(self, reason: ProxyError | None, usage: Usage | None, *, estimated: bool) -> Receipt:
+    def _record(
+        self, reason: ProxyError | None, usage: Usage | None, *, estimated: bool
+    ) -> Receipt:
         meter, status = self._answer.meter, self._answer.exchange.status
-        is_told = (self._answer.is_whole and not meter.broken) or isinstance(reason, HungUp)
-        planning, planned = self._line.desk.planning, self._attempt.planned
-        end = End(
+        is_told = (self._answer.is_whole and not meter.is_broken) or isinstance(
+            reason, ClientDisconnected
+        )
+        planning, planned = self._line.deps.planning, self._attempt.planned
+        end = AttemptOutcome(
             outcome=_outcome(reason),
             status=reason.status if reason is not None and is_told else status,
             error=reason.code if reason is not None else "",
             usage=usage,
             estimated=estimated,
             upstream_id=meter.upstream_id,
-            terms=terms(self._attempt, meter.service_tier, meter.found),
+            terms=billing_terms(self._attempt, meter.service_tier, meter.usage_object),
             miss=planning.settled(
-                planned, None if estimated else usage, Heard(meter.upstream_id, meter.said)
+                planned, None if estimated else usage, Heard(meter.upstream_id, meter.miss_reason)
             ),
         )
-        self._receipt = receipt(self._attempt, end, self._line.timeline, self._line.desk.seal)
-        self._line.desk.ledger.keep(self._receipt)
+        self._receipt = build_receipt(
+            self._attempt, end, self._line.timeline, self._line.deps.pseudonymizer
+        )
+        self._line.deps.ledger.keep(self._receipt)
         return self._receipt
 
 
 def _outcome(reason: ProxyError | None) -> Outcome:
     if reason is None:
         return Outcome.ANSWERED
-    return Outcome.HUNG_UP if isinstance(reason, HungUp) else Outcome.BROKEN
+    return Outcome.HUNG_UP if isinstance(reason, ClientDisconnected) else Outcome.BROKEN

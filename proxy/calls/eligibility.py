@@ -14,21 +14,21 @@ from proxy.records.call import Call
 CHAT: Final = "chat/completions"
 RESPONSES: Final = "responses"
 #: Endpoints whose bodies are prompts that can be read.
-ENDPOINTS: Final = frozenset({CHAT, RESPONSES})
+PLANNABLE_ENDPOINTS: Final = frozenset({CHAT, RESPONSES})
 #: Bytes below which hardly any cache keeps a prompt.
-SMALL: Final = 2 * 1024
+MIN_PLANNED_BYTES: Final = 2 * 1024
 #: Bytes above which a prompt is sent as it came.
-HUGE: Final = 2 * 1024 * 1024
+MAX_PLANNED_BYTES: Final = 2 * 1024 * 1024
 #: Wrong slots of one small prompt that are named.
-_NAMED: Final = 4
-_WORDS: Final = 200
+_MAX_NAMED_SLOTS: Final = 4
+_MAX_REASON_CHARS: Final = 200
 #: Codes in receipts of calls that nothing is planned of; ``commands.reasons`` has their words.
 NO_PROMPT: Final = "no_prompt"
 OTHER_WIRE: Final = "other_wire"
 UNDER_2_KB: Final = "under_2_kb"
 
 
-def passed(call: Call, route: Route | None = None) -> Unplanned | None:
+def skip_reason(call: Call, route: Route | None = None) -> Unplanned | None:
     """Why a call is none to plan; None if it is one.
 
     Args:
@@ -36,18 +36,18 @@ def passed(call: Call, route: Route | None = None) -> Unplanned | None:
         route: Where it goes; None for where its endpoint is spoken.
     """
     size = len(call.body)
-    if call.endpoint not in ENDPOINTS or call.method != "POST":
+    if call.endpoint not in PLANNABLE_ENDPOINTS or call.method != "POST":
         return Unplanned(reason=NO_PROMPT)
-    if call.endpoint == RESPONSES and route is not None and not _speaks(route):
+    if call.endpoint == RESPONSES and route is not None and not _speaks_responses(route):
         return Unplanned(reason=OTHER_WIRE)
     # A key that only the longer calls of a conversation carried would part its cache.
     keyed = route is not None and needs_key(route.regime, route.upstream.provider)
-    if size < SMALL and not keyed and not tagged(call.body):
-        return Unplanned(_left(call), UNDER_2_KB)
-    return Unplanned("the prompt is too large to plan") if size > HUGE else None
+    if size < MIN_PLANNED_BYTES and not keyed and not tagged(call.body):
+        return Unplanned(_unused_slots_reason(call), UNDER_2_KB)
+    return Unplanned("the prompt is too large to plan") if size > MAX_PLANNED_BYTES else None
 
 
-def asked(call: Call) -> Asked:
+def planning_request(call: Call) -> Asked:
     """The call as planning sees it."""
     return Asked(
         team=call.key.team,
@@ -62,19 +62,19 @@ def asked(call: Call) -> Asked:
     )
 
 
-def _left(call: Call) -> str:
+def _unused_slots_reason(call: Call) -> str:
     """Why the slots that a caller names beside a small prompt move nothing; "" for none named."""
     if not call.slots.strip() and FIELD.encode() not in call.body:
         return ""
     try:
         found = named(parsed(call.body), call.slots)
     except Unplannable as why:
-        return str(why)[:_WORDS]
+        return str(why)[:_MAX_REASON_CHARS]
     said = "slots move nothing in a prompt under 2 KB, which no cache keeps"
-    return "; ".join([*found.notes[:_NAMED], *([said] if found.wish else [])])
+    return "; ".join([*found.notes[:_MAX_NAMED_SLOTS], *([said] if found.wish else [])])
 
 
-def _speaks(route: Route) -> bool:
+def _speaks_responses(route: Route) -> bool:
     """True if a Responses call goes there in its own words, with marks that are said in them."""
     upstream = route.upstream
     there = upstream.kind == "openai" and upstream.serves_responses

@@ -3,109 +3,119 @@
 import asyncio
 
 from proxy.calls.abandoned_attempts import settle_abandoned
-from proxy.calls.attempt import Opening
-from proxy.calls.deadlines import HungUp
+from proxy.calls.attempt import Attempt
+from proxy.calls.deadlines import ClientDisconnected
 from proxy.calls.metering import Meter
-from proxy.calls.ports import Line
-from proxy.calls.settlement import Attempt, End, crude, receipt, terms
+from proxy.calls.ports import CallContext
+from proxy.calls.settlement import (
+    AttemptInfo,
+    AttemptOutcome,
+    billing_terms,
+    build_receipt,
+    estimate_from_length,
+)
 from proxy.errors import ProxyError
 from proxy.records.receipt import Outcome
 from slo.usage import Usage
 
 
-def refused(opening: Opening, refusal: ProxyError, *, final: bool = True) -> None:
+def record_refused(attempt: Attempt, refusal: ProxyError, *, final: bool = True) -> None:
     """Keep the receipt of an attempt that the gateway would not send."""
-    line = opening.line
-    end = End(outcome=Outcome.REFUSED, status=refusal.status, error=refusal.code, final=final)
-    line.desk.ledger.keep(receipt(opening.attempt, end, line.timeline, line.desk.seal))
+    line = attempt.context
+    end = AttemptOutcome(
+        outcome=Outcome.REFUSED, status=refusal.status, error=refusal.code, final=final
+    )
+    line.deps.ledger.keep(build_receipt(attempt.info, end, line.timeline, line.deps.pseudonymizer))
 
 
-async def counted(opening: Opening, failure: ProxyError, *, final: bool) -> None:
+async def record_failed(attempt: Attempt, failure: ProxyError, *, final: bool) -> None:
     """Keep the receipt of an attempt that did not begin.
 
     What an upstream was working on when it was cut off is billed: its prompt is counted. The call
     that is cancelled meanwhile has ended: its receipt is final whatever was meant to follow.
     """
-    opening.line.watch.rest()
+    attempt.context.watchdog.clear_deadline()
     try:
-        usage = await _usage(opening)
+        usage = await _billable_usage(attempt)
     except asyncio.CancelledError:
-        cut(opening, failure, final=True)
+        record_cancelled(attempt, failure, final=True)
         raise
-    _keep(opening, failure, usage, final=final, heard=opening.heard)
+    _record(attempt, failure, usage, final=final, meter=attempt.failed_meter)
 
 
-async def spent(opening: Opening, failure: ProxyError) -> None:
+async def record_superseded(attempt: Attempt, failure: ProxyError) -> None:
     """Keep the receipt of an attempt that another one of its call outlived; never a final one."""
     try:
-        usage = await _usage(opening)
+        usage = await _billable_usage(attempt)
     except asyncio.CancelledError:
-        cut(opening, failure, final=False)
+        record_cancelled(attempt, failure, final=False)
         raise
-    _keep(opening, failure, usage, final=False, heard=opening.heard)
+    _record(attempt, failure, usage, final=False, meter=attempt.failed_meter)
 
 
-def cut(opening: Opening, reason: ProxyError, *, final: bool) -> None:
+def record_cancelled(attempt: Attempt, reason: ProxyError, *, final: bool) -> None:
     """Keep the receipt of an attempt that we ended ourselves, without waiting for a count."""
-    usage = crude(opening.attempt.sent, "") if opening.was_taken else None
-    _keep(opening, reason, usage, final=final)
+    usage = estimate_from_length(attempt.info.sent_call, "") if attempt.was_accepted else None
+    _record(attempt, reason, usage, final=final)
 
 
-def kept(
-    line: Line,
-    attempt: Attempt,
+def record_failure_with_usage(
+    line: CallContext,
+    info: AttemptInfo,
     failure: ProxyError,
     usage: Usage | None,
     *,
     final: bool,
-    heard: Meter | None = None,
+    meter: Meter | None = None,
 ) -> None:
     """Keep the receipt of an attempt that failed like this.
 
     Args:
         line: The call.
-        attempt: At its answer.
+        info: At its answer.
         failure: Why there is none.
         usage: What may be billed; None for nothing.
         final: Whether the call ended with it.
-        heard: What was read before it failed; None for nothing.
+        meter: What was read before it failed; None for nothing.
     """
-    end = End(
-        outcome=Outcome.HUNG_UP if isinstance(failure, HungUp) else Outcome.FAILED,
+    end = AttemptOutcome(
+        outcome=Outcome.HUNG_UP if isinstance(failure, ClientDisconnected) else Outcome.FAILED,
         status=failure.status,
         error=failure.code,
         usage=usage,
-        estimated=usage is not None and not (heard is not None and heard.exact),
-        upstream_id=heard.upstream_id if heard is not None else "",
-        terms=terms(attempt, heard.service_tier, heard.found) if heard else terms(attempt, "", {}),
+        estimated=usage is not None and not (meter is not None and meter.has_exact_usage),
+        upstream_id=meter.upstream_id if meter is not None else "",
+        terms=billing_terms(info, meter.service_tier, meter.usage_object)
+        if meter
+        else billing_terms(info, "", {}),
         final=final,
     )
-    told = receipt(attempt, end, line.timeline, line.desk.seal)
-    line.desk.ledger.keep(told)
+    told = build_receipt(info, end, line.timeline, line.deps.pseudonymizer)
+    line.deps.ledger.keep(told)
     if not final:
         line.caller.attempted(told)
 
 
-def _keep(
-    opening: Opening,
+def _record(
+    opening: Attempt,
     failure: ProxyError,
     usage: Usage | None,
     *,
     final: bool,
-    heard: Meter | None = None,
+    meter: Meter | None = None,
 ) -> None:
     """Keep the receipt of an attempt, with what its upstream may go on generating."""
-    line, attempt = opening.line, opening.attempt
-    if usage is not None and not (heard is not None and heard.exact):
-        attempt, usage = settle_abandoned(line, attempt, failure, usage, heard)
-    kept(line, attempt, failure, usage, final=final, heard=heard)
+    line, attempt = opening.context, opening.info
+    if usage is not None and not (meter is not None and meter.has_exact_usage):
+        attempt, usage = settle_abandoned(line, attempt, failure, usage, meter)
+    record_failure_with_usage(line, attempt, failure, usage, final=final, meter=meter)
 
 
-async def _usage(opening: Opening) -> Usage | None:
+async def _billable_usage(attempt: Attempt) -> Usage | None:
     """What the upstream may bill, as it says where it does; None where it was not at work."""
-    line, heard = opening.line, opening.heard
-    if not opening.was_taken or line.call.method != "POST":
+    line, heard = attempt.context, attempt.failed_meter
+    if not attempt.was_accepted or line.call.method != "POST":
         return None
-    if heard is not None and heard.exact:
+    if heard is not None and heard.has_exact_usage:
         return heard.usage
-    return await line.desk.estimator.usage(opening.attempt.sent, opening.choice.route, heard)
+    return await line.deps.estimator.usage(attempt.info.sent_call, attempt.choice.route, heard)

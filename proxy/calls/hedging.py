@@ -19,13 +19,13 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.attempt import Opening
-from proxy.calls.deadlines import Interrupted, Unwatched, Wait
-from proxy.calls.failed_attempts import cut, refused, spent
-from proxy.calls.ports import Elsewhere, Line
-from proxy.calls.route_choice import Choice
-from proxy.calls.route_sequence import Course
-from proxy.calls.settlement import Attempt, End, crude, price
+from proxy.calls.attempt import Attempt
+from proxy.calls.deadlines import AwaitedEvent, GatewayInterrupted, NoWatchdog
+from proxy.calls.failed_attempts import record_cancelled, record_refused, record_superseded
+from proxy.calls.ports import CallContext, CheaperModel
+from proxy.calls.route_choice import RouteChoice
+from proxy.calls.route_sequence import RouteSequence
+from proxy.calls.settlement import AttemptInfo, AttemptOutcome, attempt_cost, estimate_from_length
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
@@ -33,18 +33,18 @@ from slo.hedges import after, begins_sooner, is_worth
 
 _log = logging.getLogger("thriftgate.upstreams")
 
-_Leg = asyncio.Task[UpstreamError | Elsewhere | None]
-_BYTES: Final = 4
+_AttemptTask = asyncio.Task[UpstreamError | CheaperModel | None]
+_BYTES_PER_TOKEN: Final = 4
 #: How many deadlines, and seconds, an attempt may take at least before it is taken to hang: then
 #: also conversations under way are moved, and the route's breaker counts a failure.
-_HANGS: Final = 10
-_HANG: Final = 10.0
+_STALL_DEADLINES: Final = 10
+_MIN_STALL_S: Final = 10.0
 #: Attempts of a call that are under way at once, and the fewest seconds between two looks at them.
-_MOST_AT_ONCE: Final = 3
-_PAUSE: Final = 0.05
+_MAX_CONCURRENT_ATTEMPTS: Final = 3
+_MIN_LOOK_INTERVAL_S: Final = 0.05
 
 
-class Late(UpstreamError):
+class AttemptTimedOut(UpstreamError):
     """An attempt was late, and another one's answer began first."""
 
     leaves_upstream_running = True
@@ -58,7 +58,7 @@ class Late(UpstreamError):
         )
 
 
-class Hung(UpstreamError):
+class AttemptStalled(UpstreamError):
     """An attempt was so late that it hangs, and another one's answer began first."""
 
     leaves_upstream_running = True
@@ -72,7 +72,7 @@ class Hung(UpstreamError):
         )
 
 
-class Lost(UpstreamError):
+class AttemptSuperseded(UpstreamError):
     """An attempt was given up, because another one's answer began first."""
 
     leaves_upstream_running = True
@@ -83,7 +83,7 @@ class Lost(UpstreamError):
         )
 
 
-class Race:
+class HedgedAttempts:
     """The attempts of one call that are under way at once.
 
     Args:
@@ -92,40 +92,40 @@ class Race:
         deadline: Seconds to the first content byte.
 
     Attributes:
-        opening: The attempt that its run ended with, also where it ended in an exception.
+        attempt: The attempt that its run ended with, also where it ended in an exception.
     """
 
-    def __init__(self, line: Line, course: Course, deadline: float) -> None:
+    def __init__(self, line: CallContext, routes: RouteSequence, deadline: float) -> None:
         self._line = line
-        self._course = course
+        self._routes = routes
         self._deadline = deadline
-        self._legs: dict[_Leg, Opening] = {}
-        self._began: dict[_Leg, float] = {}
+        self._tasks: dict[_AttemptTask, Attempt] = {}
+        self._started_at: dict[_AttemptTask, float] = {}
         self._is_late = self._is_hedged = False
         self._predicted: int | None = None
-        self._start()
+        self._start_next()
 
-    async def run(self) -> UpstreamError | Elsewhere | None:
+    async def run(self) -> UpstreamError | CheaperModel | None:
         """Why no attempt began, of the last one; None once one did.
 
         The attempt it ended with is then the call's own, with its watch and its timeline.
 
         Raises:
-            ProxyError: As ``Opening.run``.
+            ProxyError: As ``Attempt.run``.
             CancelledError: The call was cancelled; no attempt is left under way.
         """
         try:
             while True:
-                leg = await self._ended()
+                leg = await self._next_ended()
                 if leg is None:
                     self._send_next()
                     continue
-                self.opening = self._legs.pop(leg)
-                if not self._legs or _began(leg):
+                self.attempt = self._tasks.pop(leg)
+                if not self._tasks or _has_begun(leg):
                     break
-                self._fallen(leg, self.opening)
-                self.opening = next(iter(self._legs.values()))
-                self._expect()
+                self._record_fallen(leg, self.attempt)
+                self.attempt = next(iter(self._tasks.values()))
+                self._reset_deadline()
         finally:
             try:
                 await self._stop()
@@ -133,171 +133,175 @@ class Race:
                 self._hand_over()
         return leg.result()
 
-    def _start(self) -> None:
+    def _start_next(self) -> None:
         """Begin the attempt whose turn it is, with time of its own that goes on from the call's."""
         line = self._line
         now = line.timeline.now()
         timeline = Timeline(line.timeline.now)
         timeline.started = line.timeline.started
         timeline.waiting.seconds = line.timeline.waited
-        own = msgspec.structs.replace(line, watch=Unwatched(), timeline=timeline)
-        self.opening = self._course.opening(own)
-        leg = asyncio.create_task(self.opening.run())  # noqa: TID251 - no race ends before its legs
-        self._legs[leg] = self.opening
-        self._began[leg] = now
-        self._expect()
+        own = msgspec.structs.replace(line, watchdog=NoWatchdog(), timeline=timeline)
+        self.attempt = self._routes.next_attempt(own)
+        leg = asyncio.create_task(self.attempt.run())  # noqa: TID251 - no race ends before its legs
+        self._tasks[leg] = self.attempt
+        self._started_at[leg] = now
+        self._reset_deadline()
         self._late_at = now + after(self._deadline)
         self._due = now + self._deadline
-        self._hung_at = now + max(_HANGS * self._deadline, _HANG)
+        self._hung_at = now + max(_STALL_DEADLINES * self._deadline, _MIN_STALL_S)
 
-    def _expect(self) -> None:
+    def _reset_deadline(self) -> None:
         """Wait as long as the attempt under way that was begun last may take."""
         line = self._line
-        begun = max(self._began[leg] for leg in self._legs)
-        left = begun + line.desk.patience.first_byte - line.timeline.now()
-        line.watch.expect(Wait.FIRST_BYTE, max(left, 0.0))
+        begun = max(self._started_at[leg] for leg in self._tasks)
+        left = begun + line.deps.retry_policy.first_byte_s - line.timeline.now()
+        line.watchdog.set_deadline(AwaitedEvent.FIRST_BYTE, max(left, 0.0))
 
     def _hand_over(self) -> None:
         """Make the attempt it ended with the call's own: what it waited for is what was waited for.
 
         Others' waits went by meanwhile, and so did the time in which it was prepared.
         """
-        line, opening = self._line, self.opening
-        line.timeline.waiting.seconds = opening.line.timeline.waited
-        line.timeline.first = opening.line.timeline.first
-        opening.line = line
+        line, opening = self._line, self.attempt
+        line.timeline.waiting.seconds = opening.context.timeline.waited
+        line.timeline.first = opening.context.timeline.first
+        opening.context = line
         if opening.answer is not None:
-            opening.answer.handed(line.timeline)
+            opening.answer.switch_timeline(line.timeline)
 
-    async def _ended(self) -> _Leg | None:
+    async def _next_ended(self) -> _AttemptTask | None:
         """The attempt that ended first; None if it is time to do something about them."""
         wake = None
-        if len(self._legs) >= _MOST_AT_ONCE:
+        if len(self._tasks) >= _MAX_CONCURRENT_ATTEMPTS:
             pass
-        elif self._course.may_be_late:
-            at = self._late_at if len(self._legs) == 1 and not self._is_late else self._due
+        elif self._routes.has_ready_next:
+            at = self._late_at if len(self._tasks) == 1 and not self._is_late else self._due
             wake = at - self._line.timeline.now()
-        elif not self._course.is_last:
+        elif not self._routes.is_last:
             wake = self._hung_at - self._line.timeline.now()
         with self._line.timeline.waiting:
             done, _ = await asyncio.wait(
-                self._legs,
+                self._tasks,
                 timeout=None if wake is None else max(wake, 0.0),
                 return_when=asyncio.FIRST_COMPLETED,
             )
-        began = sorted(done, key=lambda leg: (not _began(leg), self._legs[leg].attempt.number))
+        began = sorted(done, key=lambda leg: (not _has_begun(leg), self._tasks[leg].info.number))
         return began[0] if began else None
 
     def _send_next(self) -> None:
         """Send the call to the next route too, where it is time for that and may help."""
-        course, now = self._course, self._line.timeline.now()
-        may_be_late = course.may_be_late
+        course, now = self._routes, self._line.timeline.now()
+        may_be_late = course.has_ready_next
         if may_be_late and now < self._due:
             self._is_late = True
             if not self._may_hedge():
                 return
             self._is_hedged = True
         elif now < self._hung_at and not (may_be_late and course.bring_forward(self._is_quicker)):
-            self._due = now + max(self._deadline, _PAUSE)
+            self._due = now + max(self._deadline, _MIN_LOOK_INTERVAL_S)
             return
         else:
             self._is_late = False
-        course.passed()
-        self._start()
+        course.advance()
+        self._start_next()
 
     def _may_hedge(self) -> bool:
         """True if the same call may go to the next route too: its model, its length, the budget."""
-        choice, call = self._course.following, self._line.call
-        tokens = len(call.body) // _BYTES
-        if choice is None or choice.model != self.opening.choice.model:
+        choice, call = self._routes.next_choice, self._line.call
+        tokens = len(call.body) // _BYTES_PER_TOKEN
+        if choice is None or choice.model != self.attempt.choice.model:
             return False
         if not is_worth(tokens, is_warm_there=False) or not self._is_quicker(choice):
             return False
         self._predicted = self._nanos(choice)
-        return self._line.desk.lanes.hedges.may(self._predicted, self._line.timeline.now())
+        return self._line.deps.route_health.hedges.may(self._predicted, self._line.timeline.now())
 
-    def _is_quicker(self, choice: Choice) -> bool:
+    def _is_quicker(self, choice: RouteChoice) -> bool:
         """True if a route may begin before all that are under way; not if known to be as slow."""
-        lanes, now = self._line.desk.lanes, self._line.timeline.now()
-        there = lanes.lane(choice.route).ttft.median(now)
+        lanes, now = self._line.deps.route_health, self._line.timeline.now()
+        there = lanes.of(choice.route).ttft.median(now)
         return all(
             begins_sooner(
                 there,
-                lanes.lane(opening.choice.route).ttft.median(now),
-                waited=now - self._began[leg],
+                lanes.of(opening.choice.route).ttft.median(now),
+                waited=now - self._started_at[leg],
                 deadline=self._deadline,
             )
-            for leg, opening in self._legs.items()
+            for leg, opening in self._tasks.items()
         )
 
-    def _nanos(self, choice: Choice) -> int | None:
+    def _nanos(self, choice: RouteChoice) -> int | None:
         """What an attempt costs that is given up before it says anything; None if unknown."""
         call = self._line.call
-        end = End(outcome=Outcome.FAILED, status=0, usage=crude(call, ""))
-        paid = price(Attempt(call=call, route=choice.route), end)
+        end = AttemptOutcome(outcome=Outcome.FAILED, status=0, usage=estimate_from_length(call, ""))
+        paid = attempt_cost(AttemptInfo(call=call, route=choice.route), end)
         return None if paid is None else paid.effective_nanos
 
-    def _fallen(self, leg: _Leg, opening: Opening) -> None:
+    def _record_fallen(self, leg: _AttemptTask, opening: Attempt) -> None:
         """Keep the receipt of an attempt that failed while another is under way."""
         error = leg.exception()
         failure = leg.result() if error is None else error
         opening.close(failure if isinstance(failure, BaseException) else None)
         if isinstance(failure, UpstreamError):
-            self._count(opening, failure)
+            self._record_in_background(opening, failure)
         elif isinstance(failure, ProxyError):
-            refused(opening, failure, final=False)
+            record_refused(opening, failure, final=False)
         elif isinstance(failure, BaseException):
             _log.error("An attempt of call %s failed", self._line.call.id, exc_info=failure)
-            cut(opening, Interrupted(), final=False)
+            record_cancelled(opening, GatewayInterrupted(), final=False)
 
-    async def _given_up(self, leg: _Leg) -> None:
+    async def _give_up(self, leg: _AttemptTask) -> None:
         """Cancel an attempt that lost and keep its receipt; what it came to is closed.
 
         Raises:
             CancelledError: The call was cancelled; the attempt has ended all the same.
         """
-        why = self._why(leg)
+        why = self._superseded_reason(leg)
         leg.cancel()
-        over = await _end(leg)
-        opening = self._legs.pop(leg)
-        if not leg.cancelled() and not _began(leg):  # it failed by itself
-            self._fallen(leg, opening)
+        over = await _wait_until_ended(leg)
+        opening = self._tasks.pop(leg)
+        if not leg.cancelled() and not _has_begun(leg):  # it failed by itself
+            self._record_fallen(leg, opening)
         else:
-            self._note_lost(leg, opening)
+            self._note_superseded(leg, opening)
             # That it was late, or another came first, is no failure: objectives judge of time.
-            opening.close(why if isinstance(why, Hung) else asyncio.CancelledError())
+            opening.close(why if isinstance(why, AttemptStalled) else asyncio.CancelledError())
             if self._is_hedged:
                 self._is_hedged = False
-                hedges, now = self._line.desk.lanes.hedges, self._line.timeline.now()
+                hedges, now = self._line.deps.route_health.hedges, self._line.timeline.now()
                 hedges.hedged(self._nanos(opening.choice), self._predicted, now)
             # At once, so that what it held is free for the next, and the call's cost is whole.
-            cut(opening, why, final=False)
+            record_cancelled(opening, why, final=False)
         if over is not None:
             raise over
 
-    def _note_lost(self, leg: _Leg, opening: Opening) -> None:
+    def _note_superseded(self, leg: _AttemptTask, opening: Attempt) -> None:
         """Remember of a route that lost how slow it is taken to be.
 
         One that was late has no time of its own. One that a route outran which is slow itself is
         taken to be as slow as that, or each call would be sent there in vain.
         """
-        lanes, now, late = self._line.desk.lanes, self._line.timeline.now(), after(self._deadline)
+        lanes, now, late = (
+            self._line.deps.route_health,
+            self._line.timeline.now(),
+            after(self._deadline),
+        )
         if opening.ttft is not None or not opening.was_sent:
             return
-        first = self.opening
-        if now - self._began[leg] >= late:
-            lanes.lane(opening.choice.route).ttft.add(inf, now)
+        first = self.attempt
+        if now - self._started_at[leg] >= late:
+            lanes.of(opening.choice.route).ttft.add(inf, now)
         elif first.ttft is not None:
-            usual = lanes.lane(first.choice.route).ttft.median(now)
+            usual = lanes.of(first.choice.route).ttft.median(now)
             if usual is not None and usual >= late:
-                lanes.lane(opening.choice.route).ttft.add(first.ttft, now)
+                lanes.of(opening.choice.route).ttft.add(first.ttft, now)
 
-    def _why(self, leg: _Leg) -> UpstreamError:
+    def _superseded_reason(self, leg: _AttemptTask) -> UpstreamError:
         """Why an attempt lost, by how long it took until another began."""
-        waited = self._line.timeline.now() - self._began[leg]
-        if waited >= max(_HANGS * self._deadline, _HANG):
-            return Hung()
-        return Late() if waited >= self._deadline else Lost()
+        waited = self._line.timeline.now() - self._started_at[leg]
+        if waited >= max(_STALL_DEADLINES * self._deadline, _MIN_STALL_S):
+            return AttemptStalled()
+        return AttemptTimedOut() if waited >= self._deadline else AttemptSuperseded()
 
     async def _stop(self) -> None:
         """Cancel what is still under way; where no attempt ended by itself, the last is told of.
@@ -306,25 +310,25 @@ class Race:
             CancelledError: The call was cancelled once more; all have ended all the same.
         """
         over = None
-        for leg, opening in list(self._legs.items()):
-            if opening is self.opening:
+        for leg, opening in list(self._tasks.items()):
+            if opening is self.attempt:
                 leg.cancel()
-                over = await _end(leg) or over
-                del self._legs[leg]
+                over = await _wait_until_ended(leg) or over
+                del self._tasks[leg]
                 continue
             try:
-                await self._given_up(leg)
+                await self._give_up(leg)
             except asyncio.CancelledError as again:
                 over = again
         if over is not None:
             raise over
 
-    def _count(self, opening: Opening, failure: UpstreamError) -> None:
+    def _record_in_background(self, opening: Attempt, failure: UpstreamError) -> None:
         """Keep a receipt in the background: the call does not wait for its tokens to be counted."""
-        self._line.desk.tasks.start(partial(spent, opening, failure))
+        self._line.deps.tasks.start(partial(record_superseded, opening, failure))
 
 
-async def _end(leg: _Leg) -> asyncio.CancelledError | None:
+async def _wait_until_ended(leg: _AttemptTask) -> asyncio.CancelledError | None:
     """Wait until a cancelled attempt has let go of all it had open.
 
     What cancels the call meanwhile is handed back: no attempt is left behind for it.
@@ -340,6 +344,6 @@ async def _end(leg: _Leg) -> asyncio.CancelledError | None:
     return over
 
 
-def _began(leg: _Leg) -> bool:
+def _has_begun(leg: _AttemptTask) -> bool:
     """True if the attempt came to an answer."""
     return leg.done() and not leg.cancelled() and leg.exception() is None and leg.result() is None

@@ -51,7 +51,7 @@ class _Answer(_Part):
     response: _Part | _Scalar = None
     x_groq: _Part | _Scalar = None
 
-    def named(self) -> str:
+    def answer_id(self) -> str:
         """The answer's id, from the likeliest place; "" for none. ``x_groq`` has the request's."""
         for part in (self, self.message, self.response):
             if isinstance(part, _Part) and isinstance(part.id, str) and part.id:
@@ -67,7 +67,7 @@ class _Answer(_Part):
 _DECODER: Final = msgspec.json.Decoder(_Answer)
 
 #: Source: OpenAI API reference and Anthropic, streaming messages (2026-11).
-_LAST: Final = frozenset(
+_LAST_EVENTS: Final = frozenset(
     {
         "image_edit.completed",
         "image_generation.completed",
@@ -80,7 +80,7 @@ _LAST: Final = frozenset(
     }
 )
 #: What the last event of a stream holds, by what the types of its events begin with.
-_ENDS: Final = {
+_END_MARKS: Final = {
     "image_edit": b"image_edit.completed",
     "image_generation": b"image_generation.completed",
     "message_start": b"message_stop",
@@ -88,28 +88,28 @@ _ENDS: Final = {
     "speech": b"speech.audio.done",
     "transcript": b"transcript.text.done",
 }
-_WRONG: Final = frozenset({"error", "response.failed"})
+_FAILURE_EVENTS: Final = frozenset({"error", "response.failed"})
 #: Bytes of an event that is read once more where it is only nearly JSON.
-_EVENT: Final = 64 * 1024
+_MAX_REPAIRED_EVENT_BYTES: Final = 64 * 1024
 #: How many events are asked for the answer's id; some upstreams leave it out of the first.
-_FIRST: Final = 8
+_MAX_EVENTS_ASKED_FOR_ID: Final = 8
 #: Why an answer ended; inside generated text its quotation marks would be escaped.
-_REASON: Final = re.compile(rb'"(?:finish|stop)_reason"\s*:\s*"')
+_STOP_REASON: Final = re.compile(rb'"(?:finish|stop)_reason"\s*:\s*"')
 
 
 class Meter:
     """Watches one answer go by.
 
     Attributes:
-        begun: Whether the answer has begun: an event with content, or that says why there is none.
-        finished: Whether the upstream said that the answer is complete.
-        broken: Whether it said that something went wrong; what it says after that is not read.
-        billed: Whether it said in the same breath what was used.
+        has_begun: Whether an event came with content, or one that says why there is none.
+        is_finished: Whether the upstream said that the answer is complete.
+        is_broken: Whether it said that something went wrong; what it says after that is not read.
+        has_final_usage: Whether it said in the same breath what was used.
         upstream_id: The provider's own id of the answer; "" while none was seen.
         service_tier: The tier that served the answer, as the upstream names it; "" if it did not.
-        said: The provider's own reason why its cache missed; None where it gave none.
-        unkept: Bytes that passed after the bound and are missing from ``delivered_text``.
-        unread: Whether something that was read should have been a JSON object and was none.
+        miss_reason: The provider's own reason why its cache missed; None where it gave none.
+        unkept_bytes: Bytes that passed after the bound and are missing from ``delivered_text``.
+        is_unreadable: Whether something that was read should have been a JSON object and was none.
     """
 
     __slots__ = (
@@ -121,14 +121,14 @@ class Meter:
         "_streamed",
         "_to_ask",
         "_usage",
-        "begun",
-        "billed",
-        "broken",
-        "finished",
-        "said",
+        "has_begun",
+        "has_final_usage",
+        "is_broken",
+        "is_finished",
+        "is_unreadable",
+        "miss_reason",
         "service_tier",
-        "unkept",
-        "unread",
+        "unkept_bytes",
         "upstream_id",
     )
 
@@ -145,17 +145,17 @@ class Meter:
         self._kept: list[bytes] = []
         self._found: dict[str, Any] = {}
         self._buckets: Usage | None = None
-        self._to_ask = _FIRST
+        self._to_ask = _MAX_EVENTS_ASKED_FOR_ID
         self._end = b"[DONE]"
-        self.begun = False
-        self.finished = False
-        self.broken = False
-        self.billed = False
+        self.has_begun = False
+        self.is_finished = False
+        self.is_broken = False
+        self.has_final_usage = False
         self.upstream_id = ""
         self.service_tier = ""
-        self.said: Said | None = None
-        self.unkept = 0
-        self.unread = False
+        self.miss_reason: Said | None = None
+        self.unkept_bytes = 0
+        self.is_unreadable = False
 
     def feed(self, run: bytes) -> None:
         """Take note of a run of whole events, or of the one body that is not a stream."""
@@ -164,10 +164,10 @@ class Meter:
             self._room -= size
             self._kept.append(run)
         else:
-            self.unkept += size
+            self.unkept_bytes += size
         if (
             self._to_ask
-            or not self.begun
+            or not self.has_begun
             or self._end in run
             or b"error" in run
             or run.count(b'"usage"') != run.count(b'"usage":null')
@@ -177,11 +177,11 @@ class Meter:
     def feed_ends(self, body: bytes) -> None:
         """Take note of a body that takes too long to parse: of its id and usage alone."""
         ends = ends_of(body)
-        self.unkept += len(body) - len(ends)
+        self.unkept_bytes += len(body) - len(ends)
         if ends:
             self.feed(ends)
         else:
-            self.unread = self.begun = self.finished = True
+            self.is_unreadable = self.has_begun = self.is_finished = True
 
     @property
     def usage(self) -> Usage | None:
@@ -191,25 +191,29 @@ class Meter:
         return self._buckets
 
     @property
-    def found(self) -> Mapping[str, Any]:
+    def usage_object(self) -> Mapping[str, Any]:
         """The usage object as the upstream wrote it; empty if it has said nothing."""
         return self._found
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """True if the answer has its end: some upstreams say why they stop, but not that they have.
 
         True where the end was not kept, for want of better knowledge.
         """
-        return bool(self.finished or self.unkept or any(map(_REASON.search, reversed(self._kept))))
+        return bool(
+            self.is_finished
+            or self.unkept_bytes
+            or any(map(_STOP_REASON.search, reversed(self._kept)))
+        )
 
     @property
-    def exact(self) -> bool:
+    def has_exact_usage(self) -> bool:
         """True if what was used was said with the answer's end, good or bad, and may be true."""
-        return self.billed and not self.suspicious
+        return self.has_final_usage and not self.has_implausible_usage
 
     @property
-    def suspicious(self) -> bool:
+    def has_implausible_usage(self) -> bool:
         """True if the usage cannot be true: text came, but no tokens were generated or sent.
 
         Such a usage is a placeholder, as good as missing: estimate instead.
@@ -238,15 +242,17 @@ class Meter:
     def _look(self, run: bytes) -> None:
         if not self._streamed:
             self._note(Event(name="", data=run))
-            self.billed = bool(self._found)
-            self.finished = self.begun and not self.broken
+            self.has_final_usage = bool(self._found)
+            self.is_finished = self.has_begun and not self.is_broken
             return
         for event in events(run):
-            if self.broken:
+            if self.is_broken:
                 return
             if event.data == b"[DONE]":
-                self.finished = True
-                self.begun = self.begun or self._to_ask < _FIRST  # empty, but whole
+                self.is_finished = True
+                self.has_begun = (
+                    self.has_begun or self._to_ask < _MAX_EVENTS_ASKED_FOR_ID
+                )  # empty, but whole
             else:
                 self._note(event)
 
@@ -255,24 +261,24 @@ class Meter:
         is_dense = self._streamed and may_exceed(event.data, MAX_ANSWER)
         if is_dense:
             event = Event(name=event.name, data=ends_of(event.data))
-        answer = _read(event.data, most=_EVENT if self._streamed else 0)
+        answer = _read(event.data, most=_MAX_REPAIRED_EVENT_BYTES if self._streamed else 0)
         if answer is None:
-            self.unread = True
+            self.is_unreadable = True
             answer = _Answer()
         kind = answer.type if isinstance(answer.type, str) else event.name
-        wrong = bool(answer.error) or kind in _WRONG or event.name == "error"
-        self.finished = self.finished or kind in _LAST
+        wrong = bool(answer.error) or kind in _FAILURE_EVENTS or event.name == "error"
+        self.is_finished = self.is_finished or kind in _LAST_EVENTS
         if wrong:
-            self._fail(answer)
+            self._note_failure(answer)
         elif kind != "ping":
             if self._to_ask:
-                self._open(kind, answer)
-            is_certain = self.begun or is_dense or not self._streamed
-            self.begun = is_certain or has_content(kind, event.data)
-        self._use(answer)
-        self.said = told(event.data) or self.said
+                self._note_opening(kind, answer)
+            is_certain = self.has_begun or is_dense or not self._streamed
+            self.has_begun = is_certain or has_content(kind, event.data)
+        self._note_usage(answer)
+        self.miss_reason = told(event.data) or self.miss_reason
 
-    def _use(self, answer: _Answer) -> None:
+    def _note_usage(self, answer: _Answer) -> None:
         """Take over what was used, and how it was served."""
         for part in answer.parts():
             if isinstance(part.usage, dict):
@@ -284,16 +290,16 @@ class Meter:
             if isinstance(part.service_tier, str):
                 self.service_tier = part.service_tier
 
-    def _fail(self, answer: _Answer) -> None:
+    def _note_failure(self, answer: _Answer) -> None:
         """Take over what is said of a failure."""
-        self.broken = True
-        self.billed = any(isinstance(part.usage, dict) for part in answer.parts())
-        self.upstream_id = self.upstream_id or answer.named()[:256]
+        self.is_broken = True
+        self.has_final_usage = any(isinstance(part.usage, dict) for part in answer.parts())
+        self.upstream_id = self.upstream_id or answer.answer_id()[:256]
 
-    def _open(self, kind: str, answer: _Answer) -> None:
+    def _note_opening(self, kind: str, answer: _Answer) -> None:
         """Learn from one of the first events the answer's id, and what the last one will hold."""
-        self._end = _ENDS.get(kind.partition(".")[0], self._end)
-        self.upstream_id = answer.named()[:256]
+        self._end = _END_MARKS.get(kind.partition(".")[0], self._end)
+        self.upstream_id = answer.answer_id()[:256]
         self._to_ask = 0 if self.upstream_id else self._to_ask - 1
 
 

@@ -20,15 +20,20 @@ Its law:
 import asyncio
 import logging
 
-from proxy.calls.attempt import Opening
-from proxy.calls.deadlines import HungUp, Interrupted
+from proxy.calls.attempt import Attempt
+from proxy.calls.deadlines import ClientDisconnected, GatewayInterrupted
 from proxy.calls.delivery import Delivery
-from proxy.calls.failed_attempts import counted, cut, kept, refused
-from proxy.calls.hedging import Race
-from proxy.calls.ports import Desk, Elsewhere, Line
-from proxy.calls.route_choice import Decision, asked
-from proxy.calls.route_sequence import Course
-from proxy.calls.settlement import Attempt, End, receipt
+from proxy.calls.failed_attempts import (
+    record_cancelled,
+    record_failed,
+    record_failure_with_usage,
+    record_refused,
+)
+from proxy.calls.hedging import HedgedAttempts
+from proxy.calls.ports import CallContext, CheaperModel, Dependencies
+from proxy.calls.route_choice import RoutingDecision, requested_routes
+from proxy.calls.route_sequence import RouteSequence
+from proxy.calls.settlement import AttemptInfo, AttemptOutcome, build_receipt
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome
@@ -37,38 +42,38 @@ from proxy.records.timeline import Timeline
 _log = logging.getLogger("thriftgate.upstreams")
 
 
-async def serve(line: Line) -> None:
+async def serve(line: CallContext) -> None:
     """Answer one call from the first of its routes that begins.
 
     Raises:
         ProxyError: If nothing was sent to the caller; the receipts are kept already.
     """
-    course = Course(line, _decided(line))
+    course = RouteSequence(line, _decide(line))
     try:
-        await _answered(line, course)
+        await _answer(line, course)
     except ProxyError as error:
-        course.tell_skipped(error)
+        course.add_skipped_header(error)
         raise
 
 
-async def _answered(line: Line, course: Course) -> None:
+async def _answer(line: CallContext, course: RouteSequence) -> None:
     """Go from attempt to attempt until one is answered.
 
     Raises:
         ProxyError: As ``serve``.
     """
     while True:
-        opening, failure = await _opened(line, course)
+        opening, failure = await _open_next(line, course)
         if failure is None:
-            await _delivered(line, opening)
-            _taken_as_it_came(line, course)
+            await _deliver(line, opening)
+            _note_accepted_unmodified(line, course)
             return
-        if isinstance(failure, Elsewhere):
+        if isinstance(failure, CheaperModel):
             opening.close()
-            course.moved(failure)
+            course.switch_model(failure)
             continue
         opening.close(failure)
-        opening.tell_request_id(failure)
+        opening.add_request_id(failure)
         _log.warning(
             "Call %s, upstream %s: %s (%s)",
             line.call.id,
@@ -76,46 +81,48 @@ async def _answered(line: Line, course: Course) -> None:
             failure.code,
             failure.detail or failure.message,
         )
-        pause = course.failed(opening, failure)
-        await counted(opening, failure, final=pause is None)
+        pause = course.pause_after_failure(opening, failure)
+        await record_failed(opening, failure, final=pause is None)
         if pause is None:
-            raise course.reason(failure)
-        await _paused(line, course.number, pause)
+            raise course.final_failure(failure)
+        await _pause(line, course.attempt_count, pause)
 
 
-def refuse(call: Call, refusal: ProxyError, desk: Desk, timeline: Timeline) -> None:
+def record_refusal(call: Call, refusal: ProxyError, deps: Dependencies, timeline: Timeline) -> None:
     """Keep the receipt of a call that is sent nowhere."""
-    end = End(outcome=Outcome.REFUSED, status=refusal.status, error=refusal.code)
-    desk.ledger.keep(receipt(Attempt(call=call), end, timeline, desk.seal))
+    end = AttemptOutcome(outcome=Outcome.REFUSED, status=refusal.status, error=refusal.code)
+    deps.ledger.keep(build_receipt(AttemptInfo(call=call), end, timeline, deps.pseudonymizer))
 
 
-def _taken_as_it_came(line: Line, course: Course) -> None:
+def _note_accepted_unmodified(line: CallContext, course: RouteSequence) -> None:
     """Tell whoever changed the prompt that it was taken without; the one that went last."""
-    folding = line.desk.folding
-    if course.refused is not None:
-        line.desk.planning.refused(course.refused)
-    elif course.misfolded is not None and folding is not None:
-        folding.refused(line.call, course.misfolded)
+    folding = line.deps.compaction
+    if course.refused_plan is not None:
+        line.deps.planning.refused(course.refused_plan)
+    elif course.refused_compaction is not None and folding is not None:
+        folding.refused(line.call, course.refused_compaction)
 
 
-def _decided(line: Line) -> Decision:
+def _decide(line: CallContext) -> RoutingDecision:
     """The routes the call takes.
 
     Raises:
         ProxyError: It is sent nowhere; its receipt is kept.
     """
-    steering = line.desk.steering
+    steering = line.deps.router
     try:
-        choices = asked(line.call, line.desk.catalog)
+        choices = requested_routes(line.call, line.deps.catalog)
         if steering is None:
-            return Decision(choices=choices)
+            return RoutingDecision(choices=choices)
         return steering.decide(line.call, choices)
     except ProxyError as refusal:
-        refuse(line.call, refusal, line.desk, line.timeline)
+        record_refusal(line.call, refusal, line.deps, line.timeline)
         raise
 
 
-async def _opened(line: Line, course: Course) -> tuple[Opening, UpstreamError | Elsewhere | None]:
+async def _open_next(
+    line: CallContext, course: RouteSequence
+) -> tuple[Attempt, UpstreamError | CheaperModel | None]:
     """The next attempt, and why it did not begin; None if it did.
 
     Where it has a deadline and other routes are left, several may be under way at once.
@@ -126,58 +133,60 @@ async def _opened(line: Line, course: Course) -> tuple[Opening, UpstreamError | 
     """
     deadline = course.decision.deadline
     is_alone = deadline is None or course.is_last
-    run = course.opening() if is_alone else Race(line, course, deadline or 0.0)
+    run = course.next_attempt() if is_alone else HedgedAttempts(line, course, deadline or 0.0)
     try:
         failure = await run.run()
     except asyncio.CancelledError as cancelled:
-        opening = run if isinstance(run, Opening) else run.opening
-        return opening, await _told(line, opening, cancelled)
+        opening = run if isinstance(run, Attempt) else run.attempt
+        return opening, await _timeout_or_raise(line, opening, cancelled)
     except BaseException as error:
-        opening = run if isinstance(run, Opening) else run.opening
+        opening = run if isinstance(run, Attempt) else run.attempt
         opening.close(error)
         if isinstance(error, ProxyError):
-            refused(opening, error)
+            record_refused(opening, error)
         else:  # We made a mistake: it is billed all the same.
-            cut(opening, Interrupted(), final=True)
+            record_cancelled(opening, GatewayInterrupted(), final=True)
         raise
-    return run if isinstance(run, Opening) else run.opening, failure
+    return run if isinstance(run, Attempt) else run.attempt, failure
 
 
-async def _told(line: Line, opening: Opening, cancelled: asyncio.CancelledError) -> UpstreamError:
+async def _timeout_or_raise(
+    line: CallContext, opening: Attempt, cancelled: asyncio.CancelledError
+) -> UpstreamError:
     """That the upstream was late, if the watch cancelled the attempt for that.
 
     Raises:
         HungUp: The caller left; the receipt is kept.
         CancelledError: We stop; the receipt is kept.
     """
-    over = line.watch.told()
+    over = line.watchdog.take_cancel_reason()
     if isinstance(over, UpstreamError):
         return over
     opening.close(over or cancelled)
-    if isinstance(over, HungUp):
-        await counted(opening, over, final=True)
+    if isinstance(over, ClientDisconnected):
+        await record_failed(opening, over, final=True)
     else:
-        cut(opening, over or Interrupted(), final=True)
+        record_cancelled(opening, over or GatewayInterrupted(), final=True)
     raise over or cancelled from None
 
 
-async def _delivered(line: Line, opening: Opening) -> None:
+async def _deliver(line: CallContext, opening: Attempt) -> None:
     """Pass the answer that has begun on to its end."""
     answer = opening.answer
     assert answer is not None  # noqa: S101 - that is what begun means
     try:
-        await Delivery(line, opening.attempt, opening.reader, answer).run()
+        await Delivery(line, opening.info, opening.reader, answer).deliver()
     finally:
         opening.close()
 
 
-async def _paused(line: Line, number: int, pause: float) -> None:
+async def _pause(line: CallContext, number: int, pause: float) -> None:
     """Wait before an attempt; if the call ends meanwhile, the attempt went nowhere."""
     try:
         with line.timeline.waiting:
             await asyncio.sleep(pause)
     except asyncio.CancelledError as cancelled:
-        over = line.watch.told()
-        attempt = Attempt(call=line.call, number=number)
-        kept(line, attempt, over or Interrupted(), None, final=True)
+        over = line.watchdog.take_cancel_reason()
+        attempt = AttemptInfo(call=line.call, number=number)
+        record_failure_with_usage(line, attempt, over or GatewayInterrupted(), None, final=True)
         raise over or cancelled from None

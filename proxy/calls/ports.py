@@ -7,12 +7,12 @@ from typing import Any, Protocol
 
 import msgspec
 
-from proxy.calls.deadlines import Unwatched, Watch
+from proxy.calls.deadlines import CallWatchdog, NoWatchdog
 from proxy.calls.metering import Meter
-from proxy.calls.retry_policy import Patience
-from proxy.calls.route_choice import Choice, Decision
-from proxy.calls.route_health import Lanes
-from proxy.calls.settlement import Attempt, Seal
+from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.route_choice import RouteChoice, RoutingDecision
+from proxy.calls.route_health import RouteHealthRegistry
+from proxy.calls.settlement import AttemptInfo, Pseudonymizer
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.prefix.explain.diagnostics import Heard
@@ -75,7 +75,7 @@ class Caller(Protocol):
         ...
 
 
-class Ledger(Protocol):
+class ReceiptSink(Protocol):
     """Where receipts go."""
 
     def keep(self, receipt: Receipt) -> None:
@@ -99,7 +99,7 @@ class Estimator(Protocol):
         ...
 
 
-class Planning(Protocol):
+class PlanningPort(Protocol):
     """Puts prompts into the form that caches read most of."""
 
     async def planned(self, call: Call, route: Route) -> Planned | Unplanned:
@@ -129,7 +129,7 @@ class Planning(Protocol):
         ...
 
 
-class Folding(Protocol):
+class CompactionPort(Protocol):
     """Shortens long conversations."""
 
     def has_part(self, call: Call) -> bool:
@@ -163,7 +163,7 @@ class Admitted(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class Elsewhere(msgspec.Struct, frozen=True):
+class CheaperModel(msgspec.Struct, frozen=True):
     """An attempt that is too dear here, and fits on another model.
 
     Attributes:
@@ -175,12 +175,12 @@ class Elsewhere(msgspec.Struct, frozen=True):
     why: str
 
 
-class Limits(Protocol):
+class SpendingLimits(Protocol):
     """Holds of every budget what an attempt may use of it, and keeps calls below their ceilings."""
 
     async def admit(
-        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
-    ) -> Admitted | Elsewhere:
+        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | CheaperModel:
         """Hold it, or say where it fits.
 
         Args:
@@ -194,15 +194,15 @@ class Limits(Protocol):
         """
         ...
 
-    def held_output(self, attempt: Attempt) -> int | None:
+    def held_output(self, attempt: AttemptInfo) -> int | None:
         """Output tokens that budgets hold for an attempt under way; None where they hold none."""
         ...
 
 
-class Steering(Protocol):
+class RoutingPort(Protocol):
     """Moves calls to other routes while objectives are missed."""
 
-    def decide(self, call: Call, asked: tuple[Choice, ...]) -> Decision:
+    def decide(self, call: Call, asked: tuple[RouteChoice, ...]) -> RoutingDecision:
         """The routes a call takes.
 
         Raises:
@@ -211,7 +211,7 @@ class Steering(Protocol):
         ...
 
 
-class Tasks(Protocol):
+class BackgroundTaskGroup(Protocol):
     """The group of background tasks that shutdown waits for."""
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
@@ -228,28 +228,28 @@ class Tasks(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Dependencies:
     """All that answering calls needs from outside; one for the process."""
 
     catalog: Catalog
     transport: Transport
-    ledger: Ledger
+    ledger: ReceiptSink
     estimator: Estimator
-    planning: Planning
-    seal: Seal
-    patience: Patience
-    tasks: Tasks
-    lanes: Lanes = field(default_factory=Lanes)
-    limits: Limits | None = None
-    steering: Steering | None = None
-    folding: Folding | None = None
+    planning: PlanningPort
+    pseudonymizer: Pseudonymizer
+    retry_policy: RetryPolicy
+    tasks: BackgroundTaskGroup
+    route_health: RouteHealthRegistry = field(default_factory=RouteHealthRegistry)
+    limits: SpendingLimits | None = None
+    router: RoutingPort | None = None
+    compaction: CompactionPort | None = None
 
 
-class Line(msgspec.Struct, frozen=True):
+class CallContext(msgspec.Struct, frozen=True):
     """One call on its way: what was asked, who asked, who answers, who watches, since when."""
 
     call: Call
     caller: Caller
-    desk: Desk
-    watch: Watch | Unwatched
+    deps: Dependencies
+    watchdog: CallWatchdog | NoWatchdog
     timeline: Timeline

@@ -21,31 +21,33 @@ from slo.ladder import missing_capability as lacking
 
 #: Bytes of a body for each token of its prompt, about: what turns out to be longer is refused by
 #: its upstream, and goes on from there.
-_BYTES: Final = 4
+_BYTES_PER_TOKEN: Final = 4
 #: Bodies from this size on are read once for each call; calls of which that is remembered.
-_LONG: Final = 64 * 1024
-_CALLS: Final = 4096
+_MIN_REMEMBERED_BYTES: Final = 64 * 1024
+_MAX_REMEMBERED_CALLS: Final = 4096
 #: Bytes of the first message that tell it from others.
-_ROOM: Final = 4096
+_MAX_MESSAGE_BYTES: Final = 4096
 #: Bytes of a body of no known form in which anything is looked for.
-_GLANCE: Final = 256 * 1024
+_MAX_SEARCHED_BYTES: Final = 256 * 1024
 #: Parts of a message that are no text, in chat and in Responses calls: what takes one takes all.
 #: Source: OpenAI API reference, create chat completion, create a response (2026-11).
-_NO_TEXT: Final = frozenset(
+_NON_TEXT_TYPES: Final = frozenset(
     {b'"image_url"', b'"input_image"', b'"file"', b'"input_file"', b'"input_audio"'}
 )
 #: How a message of the assistant begins where its form is not known.
-_ANSWERED: Final = re.compile(rb'"role"\s*:\s*"assistant"|"type"\s*:\s*"function_call_output"')
+_ASSISTANT_TURN: Final = re.compile(
+    rb'"role"\s*:\s*"assistant"|"type"\s*:\s*"function_call_output"'
+)
 _ABSENT: Final = msgspec.Raw(b"")
 #: How a body says that there are none, and the longest that says so.
-_NONE: Final = (b"null", b"[]", b"{}", b"false")
-_LONGEST: Final = 5
+_EMPTY_VALUES: Final = (b"null", b"[]", b"{}", b"false")
+_MAX_EMPTY_BYTES: Final = 5
 _NO_OPTIONS: Final = (b"", b"null")
 #: Digits of the largest limit that is read.
-_DIGITS: Final = 18
+_MAX_LIMIT_DIGITS: Final = 18
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class RequestTraits(msgspec.Struct, frozen=True, kw_only=True):
     """What a body says; where its form is not known, what looks like more is more.
 
     Attributes:
@@ -123,74 +125,78 @@ _LIMIT: Final = msgspec.json.Decoder(int)
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-class _Read:
+class _TraitsCache:
     """What was read of late: of the last short body, and of the long ones of the last calls."""
 
     def __init__(self) -> None:
-        self._last: tuple[bytes, Said] | None = None
-        self._long: OrderedDict[tuple[str, int], Said] = OrderedDict()
+        self._last: tuple[bytes, RequestTraits] | None = None
+        self._long: OrderedDict[tuple[str, int], RequestTraits] = OrderedDict()
 
-    def short(self, body: bytes) -> Said:
+    def short(self, body: bytes) -> RequestTraits:
         if self._last is None or self._last[0] is not body:
-            self._last = (body, _said(body))
+            self._last = (body, _read_traits(body))
         return self._last[1]
 
-    def long(self, call: Call) -> Said:
+    def long(self, call: Call) -> RequestTraits:
         key = (call.id, len(call.body))
         found = self._long.get(key)
         if found is None:
-            found = self._long[key] = _said(call.body)
-            if len(self._long) > _CALLS:
+            found = self._long[key] = _read_traits(call.body)
+            if len(self._long) > _MAX_REMEMBERED_CALLS:
                 self._long.popitem(last=False)
         return found
 
 
-_read: Final = _Read()
+_traits_cache: Final = _TraitsCache()
 
 
-def said(call: Call) -> Said:
+def request_traits(call: Call) -> RequestTraits:
     """What the call's body says; it is read once, a short one until another is."""
-    return _read.short(call.body) if len(call.body) < _LONG else _read.long(call)
+    return (
+        _traits_cache.short(call.body)
+        if len(call.body) < _MIN_REMEMBERED_BYTES
+        else _traits_cache.long(call)
+    )
 
 
-def wants(call: Call, region: str = "") -> CallRequirements:
+def call_requirements(call: Call, region: str = "") -> CallRequirements:
     """What the call needs; where its texts look like more, more.
 
     Args:
         call: The call.
         region: Where it is to be processed; "" for anywhere.
     """
-    found = said(call)
+    found = request_traits(call)
     return CallRequirements(
         tools=found.tools,
         schema=found.schema,
         vision=found.vision,
-        tokens=len(call.body) // _BYTES,
+        tokens=len(call.body) // _BYTES_PER_TOKEN,
         output=found.output,
         region=region,
         needs=found.needs,
     )
 
 
-def unfit(call: Call, model: Model, region: str = "") -> str:
+def missing_capability(call: Call, model: Model, region: str = "") -> str:
     """Why no route of the model can answer the call in another's place; "" if one can."""
     if call.ask is not None and call.ask.needs_kept_state:
         return "It goes on with what another upstream keeps."
-    return amiss(wants(call, region), model)
+    return missing_on_every_route(call_requirements(call, region), model)
 
 
-def amiss(wanted: CallRequirements, model: Model) -> str:
+def missing_on_every_route(required: CallRequirements, model: Model) -> str:
     """What every route of the model lacks of what is wanted; "" if one lacks nothing."""
     found = ""
     for route in model.routes:
-        lack = lacking(wanted, offers(route))
+        lack = lacking(required, route_capabilities(route))
         if not lack:
             return ""
         found = found or lack
     return found
 
 
-def offers(route: Route) -> Capabilities:
+def route_capabilities(route: Route) -> Capabilities:
     """What a route has."""
     return Capabilities(
         can=route.can,
@@ -201,17 +207,19 @@ def offers(route: Route) -> Capabilities:
     )
 
 
-def _said(body: bytes) -> Said:
+def _read_traits(body: bytes) -> RequestTraits:
     try:
         fields = _BODY.decode(body)
     except _UNREADABLE:
-        return _looks(body)
+        return _guess_traits(body)
     talk = fields.messages or (fields.input if isinstance(fields.input, list) else None) or []
     first = fields.input if isinstance(fields.input, str) and not fields.messages else ""
-    begins = first[:_ROOM].encode(errors="replace")
+    begins = first[:_MAX_MESSAGE_BYTES].encode(errors="replace")
     if talk:
-        begins = next((_cut(each.content) for each in talk if _is(each.role, b'"user"')), b"")
-    return _of(
+        begins = next(
+            (_beginning(each.content) for each in talk if _equals(each.role, b'"user"')), b""
+        )
+    return _traits(
         fields,
         vision=any(map(_is_no_text, talk)),
         is_answered=any(map(_is_answer, talk)),
@@ -219,25 +227,25 @@ def _said(body: bytes) -> Said:
     )
 
 
-def _looks(body: bytes) -> Said:
+def _guess_traits(body: bytes) -> RequestTraits:
     """What a body of no known form looks like; a long one like all there is."""
     try:
         fields = _FIELDS.decode(body)
     except _UNREADABLE:
         fields = _Fields()
-    is_long = len(body) > _GLANCE
-    return _of(
+    is_long = len(body) > _MAX_SEARCHED_BYTES
+    return _traits(
         fields,
-        vision=is_long or any(kind in body for kind in _NO_TEXT),
-        is_answered=is_long or _ANSWERED.search(body) is not None,
-        begins=body[:_ROOM],
+        vision=is_long or any(kind in body for kind in _NON_TEXT_TYPES),
+        is_answered=is_long or _ASSISTANT_TURN.search(body) is not None,
+        begins=body[:_MAX_MESSAGE_BYTES],
     )
 
 
-def _of(fields: _Fields, *, vision: bool, is_answered: bool, begins: bytes) -> Said:
+def _traits(fields: _Fields, *, vision: bool, is_answered: bool, begins: bytes) -> RequestTraits:
     limits = (fields.max_completion_tokens, fields.max_tokens, fields.max_output_tokens)
     read = (limit for each in limits if (limit := _limit(each)) is not None)
-    return Said(
+    return RequestTraits(
         tools=any(_is_there(each) for each in (fields.tools, fields.functions)),
         schema=_is_schema(fields.response_format) or _is_schema(fields.text),
         vision=vision,
@@ -283,23 +291,23 @@ def _is_above_none(raw: msgspec.Raw) -> bool:
 
 def _is_free(choice: msgspec.Raw) -> bool:
     """True if a tool_choice leaves it to the model."""
-    return _is(choice, b'"auto"') or _is(choice, b'"none"')
+    return _equals(choice, b'"auto"') or _equals(choice, b'"none"')
 
 
 def _is_answer(message: _Message) -> bool:
-    return _is(message.role, b'"assistant"') or _is(message.type, b'"function_call_output"')
+    return _equals(message.role, b'"assistant"') or _equals(message.type, b'"function_call_output"')
 
 
 def _is_no_text(message: _Message) -> bool:
     """True if it is or has a part that is no text."""
-    return bytes(message.type) in _NO_TEXT or any(
+    return bytes(message.type) in _NON_TEXT_TYPES or any(
         _begins(each, b"[") and _has_no_text(each) for each in (message.content, message.output)
     )
 
 
 def _has_no_text(parts: msgspec.Raw) -> bool:
     try:
-        return any(bytes(each.type) in _NO_TEXT for each in _PARTS.decode(parts))
+        return any(bytes(each.type) in _NON_TEXT_TYPES for each in _PARTS.decode(parts))
     except _UNREADABLE:
         return True
 
@@ -310,10 +318,10 @@ def _is_schema(form: msgspec.Raw) -> bool:
         return False
     outer = _FORM.decode(form)
     inner = _FORM.decode(outer.format) if _begins(outer.format, b"{") else _Form()
-    return _is(outer.type, b'"json_schema"') or _is(inner.type, b'"json_schema"')
+    return _equals(outer.type, b'"json_schema"') or _equals(inner.type, b'"json_schema"')
 
 
-def _is(raw: msgspec.Raw, text: bytes) -> bool:
+def _equals(raw: msgspec.Raw, text: bytes) -> bool:
     return raw is not _ABSENT and bytes(memoryview(raw)[: len(text) + 1]) == text
 
 
@@ -322,12 +330,14 @@ def _begins(raw: msgspec.Raw, text: bytes) -> bool:
 
 
 def _is_there(raw: msgspec.Raw) -> bool:
-    return raw is not _ABSENT and bytes(memoryview(raw)[: _LONGEST + 1]) not in _NONE
+    return (
+        raw is not _ABSENT and bytes(memoryview(raw)[: _MAX_EMPTY_BYTES + 1]) not in _EMPTY_VALUES
+    )
 
 
 def _limit(raw: msgspec.Raw) -> int | None:
     """The number that a field says; None where it says none."""
-    if raw is _ABSENT or memoryview(raw).nbytes > _DIGITS:
+    if raw is _ABSENT or memoryview(raw).nbytes > _MAX_LIMIT_DIGITS:
         return None
     try:
         return _LIMIT.decode(raw)
@@ -335,5 +345,5 @@ def _limit(raw: msgspec.Raw) -> int | None:
         return None
 
 
-def _cut(raw: msgspec.Raw) -> bytes:
-    return bytes(memoryview(raw)[:_ROOM])
+def _beginning(raw: msgspec.Raw) -> bytes:
+    return bytes(memoryview(raw)[:_MAX_MESSAGE_BYTES])

@@ -5,29 +5,29 @@ import msgspec
 from proxy.errors import UpstreamError
 
 #: Endpoints that generate or embed, and so have usage even when the upstream does not say.
-GENERATING = frozenset({"chat/completions", "responses", "completions", "embeddings"})
+GENERATING_ENDPOINTS = frozenset({"chat/completions", "responses", "completions", "embeddings"})
 #: Failures that would only repeat on the same route.
-_ELSEWHERE = frozenset(
+_OTHER_ROUTE_CODES = frozenset(
     {"upstream_timeout", "upstream_unauthorized", "upstream_key_missing", "insufficient_quota"}
 )
 
 
-class Patience(msgspec.Struct, frozen=True):
+class RetryPolicy(msgspec.Struct, frozen=True):
     """How long an upstream is waited for.
 
     Attributes:
-        first_byte: Seconds until the first content byte.
-        stall: Seconds between two content bytes.
+        first_byte_s: Seconds until the first content byte.
+        stall_s: Seconds between two content bytes.
         retries: Further attempts on the last route.
-        longest_pause: Seconds an upstream's retry-after may ask for.
+        max_pause_s: Seconds an upstream's retry-after may ask for.
     """
 
-    first_byte: float = 600.0
-    stall: float = 300.0
+    first_byte_s: float = 600.0
+    stall_s: float = 300.0
     retries: int = 1
-    longest_pause: float = 2.0
+    max_pause_s: float = 2.0
 
-    def pause(self, failure: UpstreamError, number: int, routes: int) -> float | None:
+    def pause_before_retry(self, failure: UpstreamError, number: int, routes: int) -> float | None:
         """Seconds to wait before the attempt after ``number``; None if there is to be none.
 
         The next route is tried at once; the last one again after a pause that doubles.
@@ -36,8 +36,8 @@ class Patience(msgspec.Struct, frozen=True):
             return None
         if number + 1 < routes:
             return 0.0
-        if failure.code in _ELSEWHERE or failure.should_retry is False:
+        if failure.code in _OTHER_ROUTE_CODES or failure.should_retry is False:
             return None
         again = number + 1 - routes
         pause = failure.retry_after if failure.retry_after is not None else 0.25 * 2.0**again
-        return pause if pause <= self.longest_pause else None
+        return pause if pause <= self.max_pause_s else None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from proxy.calls.retry_policy import GENERATING
+from proxy.calls.retry_policy import GENERATING_ENDPOINTS
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.errors import NotFound, ProxyError, UpstreamError
@@ -15,8 +15,10 @@ from proxy.records.call import Call
 
 #: How upstreams say that a prompt is too long, by code or in words.
 #: Source: OpenAI API reference, error codes; Anthropic, errors; vLLM, serving (2026-11).
-_OVERFLOWS = frozenset({"context_length_exceeded", "request_too_large", "string_above_max_length"})
-_OVERFLOWING = re.compile(
+_OVERFLOW_CODES = frozenset(
+    {"context_length_exceeded", "request_too_large", "string_above_max_length"}
+)
+_OVERFLOW_MESSAGE = re.compile(
     r"maximum context length|prompt is too long|context window"
     r"|input token count.{0,40}exceeds|longer than the maximum model length",
     re.IGNORECASE,
@@ -24,10 +26,10 @@ _OVERFLOWING = re.compile(
 
 
 #: The longest that is said of models that cannot take a call.
-_SKIPPED = 512
+_MAX_SKIPPED_CHARS = 512
 
 
-class NotCarried(UpstreamError):
+class Untranslatable(UpstreamError):
     """A call cannot be said to the model that was to answer in another's place."""
 
     def __init__(self, why: ProxyError) -> None:
@@ -39,23 +41,23 @@ class NotCarried(UpstreamError):
         )
 
 
-class Choice(msgspec.Struct, frozen=True):
+class RouteChoice(msgspec.Struct, frozen=True):
     """A route a call may take.
 
     Attributes:
         route: The route.
         model: The public name of the model it serves.
-        moved: Why it is another model's, or not the first; "" for what the caller asked for.
+        reroute_reason: Why it is not the first route of the model asked for; "" where it is.
         is_last_resort: Whether it is taken only once others failed, and not because they are late.
     """
 
     route: Route
     model: str
-    moved: str = ""
+    reroute_reason: str = ""
     is_last_resort: bool = False
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class RoutingDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What was decided for a call before its first attempt.
 
     Attributes:
@@ -68,32 +70,32 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         skipped: Models that would have been taken and cannot take the call, by name, and why.
     """
 
-    choices: tuple[Choice, ...]
+    choices: tuple[RouteChoice, ...]
     deadline: float | None = None
     level: int = 0
     is_trial: bool = False
     skipped: Mapping[str, str] = {}
 
 
-def asked(call: Call, catalog: Catalog) -> tuple[Choice, ...]:
+def requested_routes(call: Call, catalog: Catalog) -> tuple[RouteChoice, ...]:
     """The routes of the model the call names, in the order they are tried; at least one.
 
     Raises:
         NotFound: If the catalog has no such model.
     """
     if name := call.path_model:
-        return _owner(name, catalog)
+        return _owning_route(name, catalog)
     model = catalog.find(call.model) if call.model else None
     if model is not None:
-        return tuple(Choice(route, model.id) for route in model.routes)
-    if not call.model or call.endpoint not in GENERATING:
-        return (Choice(catalog.default, call.model),)
+        return tuple(RouteChoice(route, model.id) for route in model.routes)
+    if not call.model or call.endpoint not in GENERATING_ENDPOINTS:
+        return (RouteChoice(catalog.default, call.model),)
     if (unlisted := catalog.unlisted(call.model)) is not None:
-        return tuple(Choice(route, unlisted.id) for route in unlisted.routes)
-    raise _unknown(call.model, catalog)
+        return tuple(RouteChoice(route, unlisted.id) for route in unlisted.routes)
+    raise _unknown_model(call.model, catalog)
 
 
-def _owner(name: str, catalog: Catalog) -> tuple[Choice, ...]:
+def _owning_route(name: str, catalog: Catalog) -> tuple[RouteChoice, ...]:
     """The one upstream whose model this is: what one keeps is no other's to show or delete.
 
     Raises:
@@ -101,11 +103,11 @@ def _owner(name: str, catalog: Catalog) -> tuple[Choice, ...]:
     """
     model = catalog.find(name) or catalog.unlisted(name)
     if model is None:
-        raise _unknown(name, catalog)
-    return (Choice(model.routes[0], ""),)
+        raise _unknown_model(name, catalog)
+    return (RouteChoice(model.routes[0], ""),)
 
 
-def _unknown(name: str, catalog: Catalog) -> NotFound:
+def _unknown_model(name: str, catalog: Catalog) -> NotFound:
     """The refusal of a model that no upstream is known to have."""
     near = difflib.get_close_matches(name[:100], list(catalog.models)[:200], n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
@@ -118,19 +120,21 @@ def _unknown(name: str, catalog: Catalog) -> NotFound:
     )
 
 
-def instead(model: Model, why: str) -> tuple[Choice, ...]:
+def substitute_routes(model: Model, why: str) -> tuple[RouteChoice, ...]:
     """The routes of a model that serves a call in place of another."""
-    return tuple(Choice(_named(route, model.id), model.id, why) for route in model.routes)
+    return tuple(
+        RouteChoice(_with_model_name(route, model.id), model.id, why) for route in model.routes
+    )
 
 
-def fallbacks(call: Call, catalog: Catalog, failure: UpstreamError) -> tuple[Model, ...]:
+def fallback_models(call: Call, catalog: Catalog, failure: UpstreamError) -> tuple[Model, ...]:
     """The models that may answer in place of the one asked for, once it failed like this.
 
     What is too long for one model goes to those with room; what an upstream failed at, to those
     its model names for that. A call that is wrong in itself goes nowhere.
     """
     model = catalog.find(call.model) if call.model else None
-    if model is None or call.endpoint not in GENERATING:
+    if model is None or call.endpoint not in GENERATING_ENDPOINTS:
         return ()
     if is_overflow(failure):
         names = model.when_too_long
@@ -142,16 +146,16 @@ def fallbacks(call: Call, catalog: Catalog, failure: UpstreamError) -> tuple[Mod
 def skipped_header(skipped: Mapping[str, str]) -> dict[str, str]:
     """The header that says which models cannot take a call, and why."""
     said = "; ".join(f"{model}: {why}" for model, why in skipped.items())
-    return {"x-thriftgate-fallback-skipped": said[:_SKIPPED]}
+    return {"x-thriftgate-fallback-skipped": said[:_MAX_SKIPPED_CHARS]}
 
 
 def is_overflow(failure: UpstreamError) -> bool:
     """True if the prompt was too long for the model."""
-    if failure.code in _OVERFLOWS:
+    if failure.code in _OVERFLOW_CODES:
         return True
-    return failure.status in {400, 413, 422} and bool(_OVERFLOWING.search(failure.message))
+    return failure.status in {400, 413, 422} and bool(_OVERFLOW_MESSAGE.search(failure.message))
 
 
-def _named(route: Route, model: str) -> Route:
+def _with_model_name(route: Route, model: str) -> Route:
     """The route, with the model's name where it would forward the caller's."""
     return route if route.model else replace(route, model=model)

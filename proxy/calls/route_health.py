@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from proxy.calls.route_choice import Choice
+from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
 from slo.breaker import Breaker, State, order
@@ -22,13 +22,13 @@ from slo.retries import RetryBudget
 _log = logging.getLogger("thriftgate.upstreams")
 
 #: Seconds a call waits for its turn on a route that is full, and calls that do.
-_TURN: Final = 2.0
-_QUEUE: Final = 1000
+_MAX_TURN_WAIT_S: Final = 2.0
+_MAX_QUEUED_CALLS: Final = 1000
 #: Statuses of failures that the call itself is at fault for.
-_OWN: Final = frozenset({400, 404, 413, 422})
+_CALLER_FAULT_STATUSES: Final = frozenset({400, 404, 413, 422})
 
 
-class Lane:
+class RouteHealth:
     """One route's health.
 
     Attributes:
@@ -45,7 +45,7 @@ class Lane:
         self.ttft = RecentTtft()
         self._queue: deque[asyncio.Future[None]] = deque()
 
-    async def enter(self, now: float) -> None:
+    async def acquire(self, now: float) -> None:
         """Take a place, waiting for one for a short while where the route is full.
 
         Raises:
@@ -55,31 +55,31 @@ class Lane:
         if self.limit is None or self.limit.take(now):
             return
         try:
-            await self._turn(now)
+            await self._wait_for_turn(now)
         except BaseException:
             if is_admitted:
                 self.breaker.ended(now, ok=None, began=now)
             raise
 
-    async def _turn(self, now: float) -> None:
+    async def _wait_for_turn(self, now: float) -> None:
         """Wait for a place that another call leaves."""
-        if len(self._queue) >= _QUEUE:
-            raise _full()
+        if len(self._queue) >= _MAX_QUEUED_CALLS:
+            raise _route_full()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(turn)
         try:
-            async with asyncio.timeout(_TURN):
+            async with asyncio.timeout(_MAX_TURN_WAIT_S):
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():  # its place was given to it all the same
-                self.leave(None, 0, now, ok=None)
+                self.release(None, 0, now, ok=None)
             with suppress(ValueError):
                 self._queue.remove(turn)
             if isinstance(error, TimeoutError):
-                raise _full() from None
+                raise _route_full() from None
             raise
 
-    def leave(self, ttft: float | None, uncached: int, now: float, *, ok: bool | None) -> None:
+    def release(self, ttft: float | None, uncached: int, now: float, *, ok: bool | None) -> None:
         """Give the place back, with how it went.
 
         Args:
@@ -100,7 +100,7 @@ class Lane:
                 return
 
 
-class Lanes:
+class RouteHealthRegistry:
     """The lanes of all routes, and the budgets of what is sent twice.
 
     Attributes:
@@ -109,36 +109,38 @@ class Lanes:
     """
 
     def __init__(self) -> None:
-        self._lanes: dict[str, Lane] = {}
+        self._by_route: dict[str, RouteHealth] = {}
         self.retries = RetryBudget()
         self.hedges = HedgeBudget()
 
-    def lane(self, route: Route) -> Lane:
+    def of(self, route: Route) -> RouteHealth:
         """The route's; routes are the catalog's, so that there are no more lanes than these."""
-        return self._lanes.get(route.name) or self._lanes.setdefault(
-            route.name, Lane(adapts=route.upstream.adapts)
+        return self._by_route.get(route.name) or self._by_route.setdefault(
+            route.name, RouteHealth(adapts=route.upstream.adapts)
         )
 
     def is_failing(self, route: Route, now: float) -> bool:
         """True if the route's breaker is open; one that nobody has used yet has none."""
-        lane = self._lanes.get(route.name)
+        lane = self._by_route.get(route.name)
         return lane is not None and lane.breaker.state(now) is State.OPEN
 
-    def ordered(self, choices: tuple[Choice, ...], now: float) -> tuple[Choice, ...]:
+    def failing_last(self, choices: tuple[RouteChoice, ...], now: float) -> tuple[RouteChoice, ...]:
         """The choices with those last whose routes fail just now, else in their order."""
         if len(choices) == 1:
             return choices
-        pairs = [(choice, self.lane(choice.route).breaker) for choice in choices]
+        pairs = [(choice, self.of(choice.route).breaker) for choice in choices]
         if all(breaker.state(now) is State.CLOSED for _, breaker in pairs):
             return choices
         ready = order(pairs, now)
         return (*ready, *(choice for choice in choices if choice not in ready))
 
-    def ended(self, route: Route, failure: BaseException | None, began: float, now: float) -> None:
+    def record_outcome(
+        self, route: Route, failure: BaseException | None, began: float, now: float
+    ) -> None:
         """Count how an attempt ended that was sent; None for one that was answered."""
-        breaker = self.lane(route).breaker
+        breaker = self.of(route).breaker
         before = breaker.ejections
-        breaker.ended(now, ok=went(failure), began=began)
+        breaker.ended(now, ok=route_succeeded(failure), began=began)
         if breaker.ejections > before:
             left = breaker.opens_again(now)
             _log.warning(
@@ -147,25 +149,25 @@ class Lanes:
                 left,
             )
 
-    def states(self) -> Iterable[tuple[str, Lane]]:
+    def states(self) -> Iterable[tuple[str, RouteHealth]]:
         """Each route's lane, by the route's name."""
-        return self._lanes.items()
+        return self._by_route.items()
 
 
-def went(failure: BaseException | None) -> bool | None:
+def route_succeeded(failure: BaseException | None) -> bool | None:
     """True if the route did its part; None where the failure says nothing of it."""
     if failure is None:
         return True
     if not isinstance(failure, UpstreamError):
         return None
-    return True if failure.status in _OWN and not failure.retryable else False  # noqa: SIM210 - three answers
+    return True if failure.status in _CALLER_FAULT_STATUSES and not failure.retryable else False  # noqa: SIM210 - three answers
 
 
-def _full() -> UpstreamError:
+def _route_full() -> UpstreamError:
     return UpstreamError(
         "The route to this model is full just now. Try again shortly.",
         status=429,
         code="route_full",
         retryable=True,
-        retry_after=_TURN,
+        retry_after=_MAX_TURN_WAIT_S,
     )

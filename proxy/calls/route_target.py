@@ -15,7 +15,7 @@ _CHAT: Final = "chat/completions"
 _RESPONSES: Final = "responses"
 
 
-def way(route: Route, model: str, at: float, endpoint: str = _CHAT) -> Way:
+def route_target(route: Route, model: str, at: float, endpoint: str = _CHAT) -> Way:
     """The route's upstream, cache and prices.
 
     Args:
@@ -39,11 +39,11 @@ def way(route: Route, model: str, at: float, endpoint: str = _CHAT) -> Way:
         or upstream.provider in _ANYWHERE
         or "mid_system" in route.traits,
         rates=rates,
-        asks=_asks(route, endpoint),
+        asks=_diagnostics_endpoint(route, endpoint),
     )
 
 
-def _asks(route: Route, endpoint: str) -> str:
+def _diagnostics_endpoint(route: Route, endpoint: str) -> str:
     """How the upstream can be asked why its cache missed; "" where it cannot.
 
     Source: Anthropic, cache diagnostics (2026-11); OpenAI, prompt cache diagnostics (2026-09):

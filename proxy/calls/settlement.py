@@ -25,19 +25,19 @@ from proxy.records.timeline import Timeline
 from slo.price import STANDARD, Cost, Terms, cost
 from slo.usage import Usage
 
-_NOTHING = Cost(0, 0)
-_LATER = "answered in the background: what it used is not known here"
-_FEES = "it offered hosted tools: their fees, where it used them, are not in the cost"
-_KEPT_PROMPT = 4 * 1024 * 1024
+_NO_COST = Cost(0, 0)
+_BACKGROUND_NOTE = "answered in the background: what it used is not known here"
+_FEES_NOTE = "it offered hosted tools: their fees, where it used them, are not in the cost"
+_MAX_KEPT_PROMPT_BYTES = 4 * 1024 * 1024
 #: Teams whose keys are remembered.
-_TEAMS = 1024
+_MAX_CACHED_TEAMS = 1024
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One try at one route; ``route`` is None for a call refused before one was chosen.
 
-    ``fold`` is what compaction made of it; ``headers`` tell the caller what its limits leave it;
-    ``moved`` says why it is not the route that was asked for, "" where it is;
+    ``compaction`` is its result; ``headers`` tell the caller what its limits leave it;
+    ``reroute_reason`` says why it is not the route that was asked for, "" where it is;
     ``upstream_request_id`` is the provider's own name of the request, "" until it answered.
     """
 
@@ -46,18 +46,18 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 0
     notes: tuple[str, ...] = ()
     planned: Planned | Unplanned = Unplanned()
-    fold: CompactionResult = NO_COMPACTION
+    compaction: CompactionResult = NO_COMPACTION
     headers: Mapping[str, str] = {}
-    moved: str = ""
+    reroute_reason: str = ""
     upstream_request_id: str = ""
 
     @property
-    def sent(self) -> Call:
+    def sent_call(self) -> Call:
         """The call as it is sent, shorter where it was folded."""
-        return self.fold.call(self.call)
+        return self.compaction.call(self.call)
 
 
-class End(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How an attempt ended.
 
     Attributes:
@@ -79,32 +79,32 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     miss: Miss | None = None
 
 
-class Seal:
+class Pseudonymizer:
     """Keyed hashes of callers' texts: equal texts are seen to be equal, and nothing else is."""
 
     __slots__ = ("_keyed",)
 
     def __init__(self, secret: bytes) -> None:
-        self._keyed = lru_cache(maxsize=_TEAMS)(partial(keyed, secret))
+        self._keyed = lru_cache(maxsize=_MAX_CACHED_TEAMS)(partial(keyed, secret))
 
-    def of(self, team: str, text: bytes) -> str:
+    def pseudonym(self, team: str, text: bytes) -> str:
         """32 hex digits; the same text of another team has others. "" for no text."""
         return self._keyed(team)(text).hex() if text else ""
 
 
-def price(attempt: Attempt, end: End) -> Cost | None:
+def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> Cost | None:
     """What the attempt cost at the prices valid when the call was made; None if unknown.
 
     What only reads or deletes (all but POST) costs nothing anywhere.
     """
     if attempt.call.method != "POST":
-        return _NOTHING
+        return _NO_COST
     if attempt.route is None or attempt.route.tariff is None or end.usage is None:
         return None
     return cost(end.usage, attempt.route.tariff, attempt.call.arrived, end.terms)
 
 
-def terms(attempt: Attempt, tier: str, usage: Mapping[str, Any]) -> Terms:
+def billing_terms(attempt: AttemptInfo, tier: str, usage: Mapping[str, Any]) -> Terms:
     """On what terms an attempt was served, by what the answer says, else by what was asked.
 
     Args:
@@ -119,7 +119,9 @@ def terms(attempt: Attempt, tier: str, usage: Mapping[str, Any]) -> Terms:
     return WIRES[route.upstream.kind].terms(asked, tier, usage, route.upstream.region)
 
 
-def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Receipt:
+def build_receipt(
+    attempt: AttemptInfo, end: AttemptOutcome, timeline: Timeline, seal: Pseudonymizer
+) -> Receipt:
     """The record of the attempt, up to now.
 
     An answer that is made in the background is not estimated by what was heard of it.
@@ -128,7 +130,7 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
     goes_on = end.estimated and call.is_background
     if goes_on and end.outcome is Outcome.ANSWERED:
         end = msgspec.structs.replace(end, usage=None, estimated=False)
-    paid = price(attempt, end)
+    paid = attempt_cost(attempt, end)
     duration = timeline.now() - timeline.started
     kept = Receipt(
         call_id=call.id,
@@ -138,7 +140,7 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
         team=call.key.team,
         key_id=call.key.id,
         feature=call.feature,
-        user=seal.of(call.key.team, call.end_user.encode()),
+        user=seal.pseudonym(call.key.team, call.end_user.encode()),
         endpoint=call.endpoint,
         model=call.model,
         route=route.name if route is not None else "",
@@ -154,27 +156,27 @@ def receipt(attempt: Attempt, end: End, timeline: Timeline, seal: Seal) -> Recei
         ttft=timeline.first,
         duration=duration,
         overhead=max(duration - timeline.waited, 0.0),
-        fingerprint=seal.of(call.key.team, call.body),
+        fingerprint=seal.pseudonym(call.key.team, call.body),
         upstream_id=end.upstream_id,
         upstream_request_id=attempt.upstream_request_id,
-        notes=attempt.notes + _notes(call, goes_on=goes_on),
-        prompt=_kept(call),
-        moved=attempt.moved,
+        notes=attempt.notes + _cost_notes(call, goes_on=goes_on),
+        prompt=_kept_prompt(call),
+        moved=attempt.reroute_reason,
     )
-    said = _told(attempt, end)
-    if attempt.fold.mode:
-        said |= _folded(attempt, end)
+    said = _planning_fields(attempt, end)
+    if attempt.compaction.mode:
+        said |= _compaction_fields(attempt, end)
     elif call.is_own:
         said["compaction_why"] = NOTES
     return msgspec.structs.replace(kept, **said) if said else kept
 
 
-def _notes(call: Call, *, goes_on: bool) -> tuple[str, ...]:
+def _cost_notes(call: Call, *, goes_on: bool) -> tuple[str, ...]:
     """What a receipt's cost leaves out, in short sentences."""
-    return (_LATER,) * goes_on + (_FEES,) * call.offers_hosted
+    return (_BACKGROUND_NOTE,) * goes_on + (_FEES_NOTE,) * call.offers_hosted
 
 
-def _told(attempt: Attempt, end: End) -> dict[str, Any]:
+def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
     """What a receipt says of planning."""
     planned = attempt.planned
     if isinstance(planned, Unplanned):
@@ -192,14 +194,14 @@ def _told(attempt: Attempt, end: End) -> dict[str, Any]:
     if miss is not None:
         told |= {
             "miss": miss.reason.value,
-            "miss_detail": _detail(miss),
+            "miss_detail": _miss_detail(miss),
             "miss_tokens": miss.tokens,
             "miss_nanos": miss.nanos,
         }
     return told
 
 
-def _planned_nanos(planned: Planned, attempt: Attempt, end: End) -> int | None:
+def _planned_nanos(planned: Planned, attempt: AttemptInfo, end: AttemptOutcome) -> int | None:
     """What planning should have saved of a call in 1e-9 US dollars; None where nobody can say."""
     tariff = attempt.route.tariff if attempt.route is not None else None
     if tariff is None or end.usage is None or end.estimated or planned.plan.arm is not Arm.TREATED:
@@ -214,9 +216,9 @@ def _planned_nanos(planned: Planned, attempt: Attempt, end: End) -> int | None:
     return direct.effective_nanos - paid.effective_nanos
 
 
-def _folded(attempt: Attempt, end: End) -> dict[str, Any]:
+def _compaction_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
     """What a receipt says of compaction."""
-    fold, route = attempt.fold, attempt.route
+    fold, route = attempt.compaction, attempt.route
     tariff = route.tariff if route is not None else None
     counted = None if end.estimated else end.usage
     return {
@@ -235,7 +237,7 @@ def _folded(attempt: Attempt, end: End) -> dict[str, Any]:
     }
 
 
-def _detail(miss: Miss) -> str:
+def _miss_detail(miss: Miss) -> str:
     """The evidence, and how well it is known where that is not for certain."""
     known = miss.confidence
     if known is None or known is Confidence.CERTAIN:
@@ -243,12 +245,12 @@ def _detail(miss: Miss) -> str:
     return f"{miss.detail} ({known.value})" if miss.detail else known.value
 
 
-def _kept(call: Call) -> str | None:
+def _kept_prompt(call: Call) -> str | None:
     if not call.key.keeps_prompts:
         return None
-    return call.body[:_KEPT_PROMPT].decode(errors="replace")
+    return call.body[:_MAX_KEPT_PROMPT_BYTES].decode(errors="replace")
 
 
-def crude(call: Call, delivered: str) -> Usage:
+def estimate_from_length(call: Call, delivered: str) -> Usage:
     """A usage from lengths alone, for when nobody can wait: four letters are about a token."""
     return Usage(input=len(call.body) // 4, output=len(delivered) // 4)

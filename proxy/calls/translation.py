@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.eligibility import ENDPOINTS
+from proxy.calls.eligibility import PLANNABLE_ENDPOINTS
 from proxy.catalog.entries import Route
 from proxy.prefix.arrangement import stripped
 from proxy.prefix.explain.diagnostics import Question
@@ -17,13 +17,13 @@ from proxy.records.call import Call
 from proxy.records.receipt import answering_model
 from proxy.records.request_fields import field, replaced
 
-_AS_IT_CAME: Final = Unplanned()
+_UNMODIFIED: Final = Unplanned()
 
 
 def prepare(
     call: Call,
     route: Route,
-    planned: Planned | Unplanned = _AS_IT_CAME,
+    planned: Planned | Unplanned = _UNMODIFIED,
     *,
     is_substitute: bool = False,
 ) -> Prepared:
@@ -43,28 +43,30 @@ def prepare(
     if is_substitute:
         call = msgspec.structs.replace(call, substitute=answering_model(route.name, call.model))
     if isinstance(planned, Unplanned):
-        body = stripped(call.body) if call.endpoint in ENDPOINTS else call.body
+        body = stripped(call.body) if call.endpoint in PLANNABLE_ENDPOINTS else call.body
         if body is not call.body:
             call = msgspec.structs.replace(call, body=body)
         prepared = wire.request(call, route)
         if is_substitute:
             prepared = translate_for_substitute(prepared, route)
-        return _noted(prepared, (*call.notes, *filter(None, (planned.why,))))
+        return _with_notes(prepared, (*call.notes, *filter(None, (planned.why,))))
     changed = planned.body is not call.body
     sent = msgspec.structs.replace(call, body=planned.body) if changed else call
     prepared = wire.request(sent, route)
     if is_substitute:
         prepared = translate_for_substitute(prepared, route)
-    prepared = _noted(prepared, (*call.notes, *planned.notes))
+    prepared = _with_notes(prepared, (*call.notes, *planned.notes))
     if planned.headers:
         headers = {**prepared.headers, **planned.headers}
         prepared = msgspec.structs.replace(prepared, headers=headers)
     if planned.question is None:
         return prepared
-    return _asking(prepared, planned.question, route, streamed=call.streamed)
+    return _with_question(prepared, planned.question, route, streamed=call.streamed)
 
 
-def _asking(prepared: Prepared, question: Question, route: Route, *, streamed: bool) -> Prepared:
+def _with_question(
+    prepared: Prepared, question: Question, route: Route, *, streamed: bool
+) -> Prepared:
     """The request with a question to its provider; as it is where the caller asks the same.
 
     The caller sees nothing of it: an answer that is passed on is passed on without. What the
@@ -94,7 +96,7 @@ def _asking(prepared: Prepared, question: Question, route: Route, *, streamed: b
     )
 
 
-def _noted(prepared: Prepared, notes: tuple[str, ...]) -> Prepared:
+def _with_notes(prepared: Prepared, notes: tuple[str, ...]) -> Prepared:
     if not notes:
         return prepared
     return msgspec.structs.replace(prepared, notes=(*prepared.notes, *notes))

@@ -16,25 +16,25 @@ from proxy.records.timeline import Timeline
 from proxy.upstream.port import Exchange
 
 #: Keep-alives held back while nothing else came; more of them are dropped.
-_HELD: Final = 64 * 1024
+_MAX_HELD_IDLE_BYTES: Final = 64 * 1024
 #: Opening events held back before the content; beyond it, they are taken for content.
-_OPENING: Final = 1024 * 1024
+_MAX_OPENING_BYTES: Final = 1024 * 1024
 #: The largest JSON answer that is read whole.
-_WHOLE: Final = 64 * 1024 * 1024
+_MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
 #: What is nearly JSON begins so, and is read again at once where it is short.
-_NEARLY: Final = (b"{", b"[", b"\xef\xbb\xbf")
-_SHORT: Final = 64 * 1024
+_NEAR_JSON_STARTS: Final = (b"{", b"[", b"\xef\xbb\xbf")
+_MAX_INLINE_REPAIR_BYTES: Final = 64 * 1024
 #: A stream begins so, whatever it is called.
-_EVENTS: Final = (b"data:", b"event:")
+_EVENT_STARTS: Final = (b"data:", b"event:")
 
 
-class Answer:
+class UpstreamAnswer:
     """An answer that has begun.
 
     Attributes:
         exchange: Where it comes from.
         meter: What it used, as far as it was read.
-        first: Its first piece, up to the commit point or a little after; if that is all of it, in
+        first_piece: Up to the commit point or a little after; if that is all of the answer, in
             the caller's words.
         generates: Whether it must be a stream of events or JSON, whatever it is called.
         is_retrieval: Whether it is something that the provider keeps, such as a log of events; an
@@ -44,7 +44,7 @@ class Answer:
     """
 
     __slots__ = (
-        "_frames", "_timeline", "_wire", "exchange", "first", "generates", "is_retrieval",
+        "_frames", "_timeline", "_wire", "exchange", "first_piece", "generates", "is_retrieval",
         "is_stream", "is_whole", "meter",
     )  # fmt: skip
 
@@ -67,7 +67,7 @@ class Answer:
         self.is_retrieval = is_retrieval
         self.is_whole = not self.is_stream and (generates or media.startswith("application/json"))
         self.meter = Meter(wire.usage, streamed=self.is_stream)
-        self.first = b""
+        self.first_piece = b""
 
     async def commit(self, reader: Reader | None = None) -> None:
         """Read up to the first content byte; a JSON answer is read whole.
@@ -86,10 +86,10 @@ class Answer:
         elif self.is_whole:
             await self._commit_whole(reader)
         else:
-            self.first = await self._read()
+            self.first_piece = await self._read()
         self._timeline.begun()
 
-    def handed(self, timeline: Timeline) -> None:
+    def switch_timeline(self, timeline: Timeline) -> None:
         """Go on in another timeline, that of the call whose race it won."""
         self._timeline = timeline
         timeline.begun()
@@ -111,53 +111,53 @@ class Answer:
     async def _commit_stream(self) -> None:
         self._frames = Frames()
         if self.is_retrieval:
-            self.first = await self.next()
+            self.first_piece = await self.next()
             return
         held = bytearray()
         while run := await self.next():
-            if self.meter.begun or self.meter.broken:
+            if self.meter.has_begun or self.meter.is_broken:
                 break
-            if len(held) < _HELD or not is_idle(run):
+            if len(held) < _MAX_HELD_IDLE_BYTES or not is_idle(run):
                 held += run
-            if len(held) > _OPENING:
-                self.meter.begun, run = True, b""
+            if len(held) > _MAX_OPENING_BYTES:
+                self.meter.has_begun, run = True, b""
                 break
-        if not self.meter.begun:
+        if not self.meter.has_begun:
             raise failure_in(run, self._wire.failure) or failed_early()
-        self.first = bytes(held) + run
+        self.first_piece = bytes(held) + run
 
     async def _commit_whole(self, reader: Reader | None) -> None:
         with self._timeline.waiting:
-            body = await self.exchange.read_all(_WHOLE)
+            body = await self.exchange.read_all(_MAX_WHOLE_BYTES)
         if await _takes_long(body):
-            self.first = self._unparsed(reader, body)
+            self.first_piece = self._pass_unparsed(reader, body)
             return
-        read = await self._metered(body)
+        read = await self._meter_whole(body)
         meter = self.meter
-        if self.generates and (meter.broken or not (meter.upstream_id or meter.found)):
-            self._check(read)
-        self.first = body if reader is None else self._in_callers_words(reader, body, read)
+        if self.generates and (meter.is_broken or not (meter.upstream_id or meter.usage_object)):
+            self._check_is_answer(read)
+        self.first_piece = body if reader is None else self._translate_whole(reader, body, read)
 
-    def _unparsed(self, reader: Reader | None, body: bytes) -> bytes:
+    def _pass_unparsed(self, reader: Reader | None, body: bytes) -> bytes:
         """An answer that takes too long to parse, unmodified.
 
         Raises:
             UpstreamError: If it would have to be translated, or is none.
         """
         self.meter.feed_ends(body)
-        if self.generates and not body[:_SHORT].lstrip().startswith(b"{"):
-            self.meter.broken = True
+        if self.generates and not body[:_MAX_INLINE_REPAIR_BYTES].lstrip().startswith(b"{"):
+            self.meter.is_broken = True
             raise malformed()
         if reader is not None:
             raise paid_for()
         return body
 
-    async def _metered(self, body: bytes) -> bytes:
+    async def _meter_whole(self, body: bytes) -> bytes:
         """The answer as it can be read: as it came, but where it is only nearly JSON."""
         self.meter.feed(body)
-        if not self.meter.unread or not body.lstrip().startswith(_NEARLY):
+        if not self.meter.is_unreadable or not body.lstrip().startswith(_NEAR_JSON_STARTS):
             return body
-        is_short = len(body) <= _SHORT
+        is_short = len(body) <= _MAX_INLINE_REPAIR_BYTES
         read = mended(body) if is_short else await asyncio.to_thread(mended, body)
         if read is None:
             return body
@@ -165,22 +165,22 @@ class Answer:
         self.meter.feed(read)
         return read
 
-    def _in_callers_words(self, reader: Reader, body: bytes, read: bytes) -> bytes:
+    def _translate_whole(self, reader: Reader, body: bytes, read: bytes) -> bytes:
         """What a reader makes of the answer: of its own bytes, else of what can be read.
 
         Raises:
             UpstreamError: If it cannot be read.
         """
         try:
-            return said(reader, body) + reader.end()
+            return translate_piece(reader, body) + reader.end()
         except UpstreamError as error:
             if error.code != malformed().code:
                 raise
             if read is body:
                 raise paid_for() from error
-        return self._in_callers_words(reader, read, read)
+        return self._translate_whole(reader, read, read)
 
-    def _check(self, body: bytes) -> None:
+    def _check_is_answer(self, body: bytes) -> None:
         """Look closer at what may be no answer.
 
         What was broken off was generated and paid for: the caller gets it, as he would directly. So
@@ -190,11 +190,11 @@ class Answer:
             UpstreamError: If it is none.
         """
         start = body.lstrip()
-        if is_answer(body) or (self.meter.unread and start.startswith(b"{")):
+        if is_answer(body) or (self.meter.is_unreadable and start.startswith(b"{")):
             return
-        if self.meter.unread and start.startswith(_EVENTS):
+        if self.meter.is_unreadable and start.startswith(_EVENT_STARTS):
             raise paid_for()
-        self.meter.broken = True
+        self.meter.is_broken = True
         raise failure_of(body, self._wire.failure) or malformed()
 
     def _rest(self, frames: Frames) -> bytes:
@@ -219,7 +219,7 @@ async def _takes_long(body: bytes) -> bool:
     return False
 
 
-def said(reader: Reader, piece: bytes) -> bytes:
+def translate_piece(reader: Reader, piece: bytes) -> bytes:
     """What the caller gets for a piece of an answer.
 
     Raises:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from proxy.calls.metering import Meter
-from proxy.calls.settlement import crude
+from proxy.calls.settlement import estimate_from_length
 from proxy.catalog.entries import Route
 from proxy.records.call import Call
 from proxy.tokens.counter import Counter
@@ -23,25 +23,25 @@ from slo.output_length_model import OutputLengthModel
 from slo.usage import Usage
 
 #: Seconds one estimate may take before lengths have to do.
-_DEADLINE: Final = 5.0
+_ESTIMATE_TIMEOUT_S: Final = 5.0
 #: Estimates waiting or running at once.
-_MOST_WAITING: Final = 256
+_MAX_WAITING: Final = 256
 #: Comparisons waiting or running at once; each holds its call's body.
-_MOST_COMPARED: Final = 32
+_MAX_COMPARISONS: Final = 32
 #: Calls per model that are compared, to begin with and later one in so many.
-_FIRST: Final = 20
-_ONE_IN: Final = 100
-_MOST_MODELS: Final = 1024
+_ALWAYS_COMPARED_CALLS: Final = 20
+_COMPARE_ONE_IN: Final = 100
+_MAX_MODELS: Final = 1024
 #: The part of answers that stay below what is taken to be the usual length.
-_USUAL: Final = 0.95
+_USUAL_QUANTILE: Final = 0.95
 #: Stands for all models together where lengths are learned.
 _ANY_MODEL: Final = ""
 
 
-class Estimates:
+class UsageEstimates:
     """One worker thread that counts tokens."""
 
-    def __init__(self, deadline: float = _DEADLINE) -> None:
+    def __init__(self, deadline: float = _ESTIMATE_TIMEOUT_S) -> None:
         """Begin counting.
 
         Args:
@@ -54,7 +54,7 @@ class Estimates:
         self._lengths = OutputLengthModel()
         self._seen: Tally[str] = Tally()
         self._waiting = 0
-        self._room = BoundedSemaphore(_MOST_COMPARED)
+        self._comparison_slots = BoundedSemaphore(_MAX_COMPARISONS)
 
     async def usage(self, call: Call, route: Route, meter: Meter | None) -> Usage:
         """Tokens of the prompt and of what was delivered.
@@ -62,32 +62,36 @@ class Estimates:
         What the upstream said of the prompt before it was cut off is kept.
         """
         said = meter.usage if meter is not None else None
-        if self._waiting >= _MOST_WAITING:
-            return _merged(said, _by_length(call, meter))
+        if self._waiting >= _MAX_WAITING:
+            return _merge_usage(said, _usage_by_length(call, meter))
         loop = asyncio.get_running_loop()
         self._waiting += 1
         try:
             async with asyncio.timeout(self._deadline):
-                counted = await loop.run_in_executor(self._worker, self._count, call, route, meter)
+                counted = await loop.run_in_executor(
+                    self._worker, self._count_tokens, call, route, meter
+                )
         except TimeoutError:
-            counted = _by_length(call, meter)
+            counted = _usage_by_length(call, meter)
         finally:
             self._waiting -= 1
-        return _merged(said, counted)
+        return _merge_usage(said, counted)
 
     def learn(self, call: Call, route: Route, usage: Usage) -> None:
         """Note the answer's length; compare the counts of a prompt, for a sample of calls."""
         model = route.model or call.model
-        self._lengths.add(_kind(call, model), usage.generated_tokens)
-        self._lengths.add(_kind(call, _ANY_MODEL), usage.generated_tokens)
-        if len(self._seen) > _MOST_MODELS:
+        self._lengths.add(_length_key(call, model), usage.generated_tokens)
+        self._lengths.add(_length_key(call, _ANY_MODEL), usage.generated_tokens)
+        if len(self._seen) > _MAX_MODELS:
             self._seen.clear()
         self._seen[model] += 1
         seen = self._seen[model]
-        is_due = (seen <= _FIRST or seen % _ONE_IN == 0) and self._waiting < _FIRST
-        if is_due and self._room.acquire(blocking=False):
+        is_due = (
+            seen <= _ALWAYS_COMPARED_CALLS or seen % _COMPARE_ONE_IN == 0
+        ) and self._waiting < _ALWAYS_COMPARED_CALLS
+        if is_due and self._comparison_slots.acquire(blocking=False):
             comparison = self._worker.submit(self._compare, call, model, usage.prompt_tokens)
-            comparison.add_done_callback(lambda _: self._room.release())
+            comparison.add_done_callback(lambda _: self._comparison_slots.release())
 
     def usual_output(self, call: Call, route: Route) -> int | None:
         """Output tokens that 19 of 20 such answers stay below; None where little is learned.
@@ -95,7 +99,9 @@ class Estimates:
         Where the model has answered too few of the feature's calls, all models' answers count.
         """
         models = (route.model or call.model, _ANY_MODEL)
-        learned = (self._lengths.quantile(_kind(call, model), _USUAL) for model in models)
+        learned = (
+            self._lengths.quantile(_length_key(call, model), _USUAL_QUANTILE) for model in models
+        )
         return next((tokens for tokens in learned if tokens is not None), None)
 
     def warm(self) -> None:
@@ -106,7 +112,7 @@ class Estimates:
         """Stop counting; what waits is dropped."""
         self._worker.shutdown(wait=False, cancel_futures=True)
 
-    def _count(self, call: Call, route: Route, meter: Meter | None) -> Usage:
+    def _count_tokens(self, call: Call, route: Route, meter: Meter | None) -> Usage:
         model = route.model or call.model
         prompt = self._counter.prompt_tokens(call.body, call.endpoint, model)
         text = meter.delivered_text() if meter is not None else ""
@@ -123,7 +129,7 @@ class Estimates:
             self._ratios.observe(model, counted, reported)
 
 
-def _kind(call: Call, model: str) -> tuple[str, str, str]:
+def _length_key(call: Call, model: str) -> tuple[str, str, str]:
     """Calls of one team's feature to one model have answers of like length."""
     return (call.key.team, call.feature, model)
 
@@ -133,11 +139,11 @@ def _is_exact(call: Call, model: str) -> bool:
     return is_published(model) and is_plain(call.body)
 
 
-def _by_length(call: Call, meter: Meter | None) -> Usage:
-    return crude(call, meter.delivered_text() if meter is not None else "")
+def _usage_by_length(call: Call, meter: Meter | None) -> Usage:
+    return estimate_from_length(call, meter.delivered_text() if meter is not None else "")
 
 
-def _merged(said: Usage | None, counted: Usage) -> Usage:
+def _merge_usage(said: Usage | None, counted: Usage) -> Usage:
     """What was said of the prompt, if anything, with the larger count of the generation."""
     if said is None or not said.prompt_tokens:
         return counted

@@ -92,7 +92,7 @@ class _Asked(NamedTuple):
 
 def _tried(terminal: Terminal, asked: _Asked) -> "tuple[Trial, int]":
     """What comes of it, and of how many messages; ends the command where there are none."""
-    from proxy.calls.route_target import way
+    from proxy.calls.route_target import route_target
     from proxy.cli.dry_run import NoConversation, conversation, trial
     from proxy.services.compaction.policies import prices
     from proxy.services.compaction.thinking import thinks
@@ -106,7 +106,9 @@ def _tried(terminal: Terminal, asked: _Asked) -> "tuple[Trial, int]":
     found = trial(
         said,
         msgspec.structs.replace(
-            policy, prices=prices(way(route, model.id, terminal.now())), window=route.window or 0
+            policy,
+            prices=prices(route_target(route, model.id, terminal.now())),
+            window=route.window or 0,
         ),
         model=model.id,
         upstream_model=route.model or model.id,

@@ -30,12 +30,12 @@ def _hash(terminal: Terminal) -> Callable[..., None]:
         if not name:
             terminal.fail("The name is empty: write it as callers do, in `user` of their calls.")
         with terminal.store() as opened:
-            from proxy.calls.settlement import Seal
+            from proxy.calls.settlement import Pseudonymizer
 
-            seal = Seal(opened.secret)
+            seal = Pseudonymizer(opened.secret)
             chosen = {terminal.team(opened, team)} if team else None
             found = [
-                (each.name, seal.of(each.id, name.encode(errors="surrogateescape")))
+                (each.name, seal.pseudonym(each.id, name.encode(errors="surrogateescape")))
                 for each in opened.teams.all()
                 if chosen is None or each.id in chosen
             ]

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from proxy.api.request import token, unauthenticated
 from proxy.api.starting import OFFLINE
 from proxy.app_context import Surroundings
-from proxy.calls.route_health import Lanes
+from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.entries import Model
 from proxy.configuration import Snapshot
 from proxy.pages import admin, health, models, receipts
@@ -101,7 +101,9 @@ def _readiness(
     return troubles, notes
 
 
-def _can_answer(reloader: Reloader, lanes: Lanes, ticks: Callable[[], float], model: Model) -> bool:
+def _can_answer(
+    reloader: Reloader, lanes: RouteHealthRegistry, ticks: Callable[[], float], model: Model
+) -> bool:
     """True if one of the model's routes has the key it needs and is not failing now."""
     now, keyed = ticks(), reloader.snapshot.upstreams_with_keys
     return any(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from proxy.calls.route_target import way
+from proxy.calls.route_target import route_target
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import Lessons
 from proxy.prefix.planned import Asked, Planned, Way
@@ -84,15 +84,15 @@ def sent_as_it_came(_regime: str) -> Plans:
 
 def marked(regime: str) -> Plans:
     """What costs no word its place: tools in order, marks and keys."""
-    return Planning(way(ROUTES[regime], "any", 0.0), arranges=False)
+    return Planning(route_target(ROUTES[regime], "any", 0.0), arranges=False)
 
 
 def arranged(regime: str) -> Planning:
     """Text moves too; the upstream takes system messages at the end."""
-    return Planning(way(ROUTES[regime], "any", 0.0), arranges=True)
+    return Planning(route_target(ROUTES[regime], "any", 0.0), arranges=True)
 
 
 def arranged_early(regime: str) -> Planning:
     """Text moves too; the upstream takes system messages at the start alone."""
-    to = msgspec.structs.replace(way(ROUTES[regime], "any", 0.0), late=False)
+    to = msgspec.structs.replace(route_target(ROUTES[regime], "any", 0.0), late=False)
     return Planning(to, arranges=True)

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter_ns
 from typing import Any, Final
 
-from proxy.calls.settlement import Seal, receipt
+from proxy.calls.settlement import Pseudonymizer, build_receipt
 from proxy.calls.translation import prepare
 from proxy.records.timeline import Timeline
 from proxy.services.budgets.admission_gate import Entry
@@ -92,11 +92,11 @@ async def call_row(
     ceilings = Ceilings([Ceiling(name="c", limit=_LIMIT)], office.predictor)
     entry = Entry(ceilings if has_ceiling else None, office.admission)
     await store.turn(await store.condition(NOW), CountersCondition.WHOLE, NOW)
-    seal, taken = Seal(b"secret"), []
+    seal, taken = Pseudonymizer(b"secret"), []
     for number in range(rounds):
         attempt = office.attempt(number)
         prepared = prepare(attempt.call, attempt.route or ROUTE)
-        ended = receipt(attempt, ANSWERED, Timeline(ticks), seal)
+        ended = build_receipt(attempt, ANSWERED, Timeline(ticks), seal)
         began = perf_counter_ns()
         await entry.admit(attempt, prepared, lambda _: True)
         entry.settled(ended)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from proxy.calls.settlement import Attempt, End
+from proxy.calls.settlement import AttemptInfo, AttemptOutcome
 from proxy.errors import ProxyError
 from proxy.records.receipt import Outcome
 from slo.budget import Budget
@@ -13,7 +13,7 @@ from tests.fakes.limited import Office
 
 COUNTER = "b/team/usd/2026-09-21/acme"
 USED = Usage(input=10, output=100)
-ANSWERED = End(outcome=Outcome.ANSWERED, status=200, usage=USED)
+ANSWERED = AttemptOutcome(outcome=Outcome.ANSWERED, status=200, usage=USED)
 COST = 10 * 1_000 + 100 * 4_000
 
 
@@ -26,9 +26,9 @@ def told(story: Callable[[Office], Awaitable[None]], *budgets: Budget) -> None:
     played(run())
 
 
-async def until_refused(office: Office, why: type[ProxyError]) -> list[Attempt]:
+async def until_refused(office: Office, why: type[ProxyError]) -> list[AttemptInfo]:
     """The attempts that are admitted before one is not."""
-    admitted: list[Attempt] = []
+    admitted: list[AttemptInfo] = []
     with suppress(why):
         while len(admitted) < 100:
             attempt = office.attempt(100 + len(admitted))

@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from proxy.calls.ports import Admitted, Elsewhere
-from proxy.calls.settlement import Attempt
+from proxy.calls.ports import Admitted, CheaperModel
+from proxy.calls.settlement import AttemptInfo
 from proxy.calls.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
@@ -50,11 +50,11 @@ class Hall:
 
     def attempt(
         self, number: int = 1, body: bytes = BODY, over: Route = DEAR, **fields: Any
-    ) -> Attempt:
+    ) -> AttemptInfo:
         made = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
-        return Attempt(call=made, route=over)
+        return AttemptInfo(call=made, route=over)
 
-    def checked(self, attempt: Attempt, *unable: str) -> Admitted | Elsewhere:
+    def checked(self, attempt: AttemptInfo, *unable: str) -> Admitted | CheaperModel:
         """What becomes of an attempt, where these models cannot take it."""
         prepared = prepare(attempt.call, attempt.route or DEAR)
         return asyncio.run(

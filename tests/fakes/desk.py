@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from proxy.calls.deadlines import Watch, Watches
+from proxy.calls.deadlines import CallWatchdog, WatchdogTimer
 from proxy.calls.metering import Meter
 from proxy.calls.pipeline import serve
-from proxy.calls.ports import Caller, Desk, Line
-from proxy.calls.retry_policy import Patience
-from proxy.calls.settlement import Attempt, Seal
+from proxy.calls.ports import CallContext, Caller, Dependencies
+from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.settlement import AttemptInfo, Pseudonymizer
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route, Upstream
 from proxy.prefix.explain.diagnostics import Heard
@@ -111,7 +111,7 @@ class HoldsNothing:
 
     held: int | None = None
 
-    def held_output(self, attempt: Attempt) -> int | None:
+    def held_output(self, attempt: AttemptInfo) -> int | None:
         return self.held
 
 
@@ -166,18 +166,18 @@ class LoopTasks:
 def desk(
     transport: Transport,
     *routes: Route,
-    patience: Patience | None = None,
+    patience: RetryPolicy | None = None,
     estimator: FakeEstimator | None = None,
-) -> tuple[Desk, FakeLedger]:
+) -> tuple[Dependencies, FakeLedger]:
     ledger = FakeLedger()
-    made = Desk(
+    made = Dependencies(
         catalog=catalog(*routes),
         transport=transport,
         ledger=ledger,
         estimator=estimator or FakeEstimator(),
         planning=NoPlanning(),
-        seal=Seal(b"secret"),
-        patience=patience or Patience(retries=0),
+        pseudonymizer=Pseudonymizer(b"secret"),
+        retry_policy=patience or RetryPolicy(retries=0),
         tasks=LoopTasks(),
     )
     return made, ledger
@@ -187,8 +187,8 @@ def events(*datas: str) -> bytes:
     return b"".join(f"data: {data}\n\n".encode() for data in datas)
 
 
-async def served(asked: Call, caller: Caller, table: Desk, timeline: Timeline) -> None:
+async def served(asked: Call, caller: Caller, table: Dependencies, timeline: Timeline) -> None:
     """Serve a call as the front does once it has read its body."""
-    with Watch(Watches(table.tasks.start)) as watch:
-        watch.listen(caller.gone)
-        await serve(Line(asked, caller, table, watch, timeline))
+    with CallWatchdog(WatchdogTimer(table.tasks.start)) as watch:
+        watch.watch_caller(caller.gone)
+        await serve(CallContext(asked, caller, table, watch, timeline))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proxy.calls.settlement import Attempt, End, Seal, receipt
+from proxy.calls.settlement import AttemptInfo, AttemptOutcome, Pseudonymizer, build_receipt
 from proxy.calls.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
@@ -147,7 +147,7 @@ class Office:
             budgets,
             self.store,
             predictor=self.predictor,
-            seal=Seal(b"secret"),
+            seal=Pseudonymizer(b"secret"),
             tasks=LoopTasks(),
             now=self.now,
         )
@@ -157,16 +157,16 @@ class Office:
 
     def attempt(
         self, number: int, body: bytes = BODY, over: Route = ROUTE, **fields: Any
-    ) -> Attempt:
+    ) -> AttemptInfo:
         made = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
-        return Attempt(call=made, route=over)
+        return AttemptInfo(call=made, route=over)
 
-    async def admit(self, attempt: Attempt) -> Mapping[str, str]:
+    async def admit(self, attempt: AttemptInfo) -> Mapping[str, str]:
         return await self.admission.admit(attempt, prepare(attempt.call, attempt.route or ROUTE))
 
-    def end(self, attempt: Attempt, end: End) -> Receipt:
+    def end(self, attempt: AttemptInfo, end: AttemptOutcome) -> Receipt:
         """Settle an attempt that ended so."""
-        kept = receipt(attempt, end, Timeline(ticks), Seal(b"secret"))
+        kept = build_receipt(attempt, end, Timeline(ticks), Pseudonymizer(b"secret"))
         self.admission.settled(kept)
         return kept
 

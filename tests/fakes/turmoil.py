@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy.calls.ports import Admitted, Desk, Elsewhere
-from proxy.calls.retry_policy import Patience
-from proxy.calls.route_health import Lanes
-from proxy.calls.settlement import Attempt, Seal
+from proxy.calls.ports import Admitted, CheaperModel, Dependencies
+from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.route_health import RouteHealthRegistry
+from proxy.calls.settlement import AttemptInfo, Pseudonymizer
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route, Upstream
 from proxy.errors import CallerError, ProxyError
@@ -30,7 +30,7 @@ from tests.fakes.upstream import SILENCE, After, FakeExchange, Scripted, broken,
 
 #: When the loop's clock says 1000; calls arrive in seconds since 1970.
 EPOCH = 1_790_000_000.0 - 1000.0
-HURRIED = Patience(first_byte=20.0, stall=10.0, retries=1, longest_pause=4.0)
+HURRIED = RetryPolicy(first_byte_s=20.0, stall_s=10.0, retries=1, max_pause_s=4.0)
 MODELS = ("m", "small")
 
 ANSWERS: Mapping[str, Callable[[float], Scripted]] = {
@@ -97,22 +97,22 @@ class Turmoil(HoldsNothing):
         self._sent: Counter[str] = Counter()
         self._planned: Counter[str] = Counter()
         self.tasks = LoopTasks()
-        self.lanes = Lanes()
+        self.lanes = RouteHealthRegistry()
         if room is not None:
             for each in routes(known):
-                self.lanes.lane(each).limit = Limit(room, room, room)
-        self.desk = Desk(
+                self.lanes.of(each).limit = Limit(room, room, room)
+        self.desk = Dependencies(
             catalog=known,
             transport=self,
             ledger=self,
             estimator=FakeEstimator(takes=1.0),
             planning=self,
-            seal=Seal(b"secret"),
-            patience=HURRIED,
+            pseudonymizer=Pseudonymizer(b"secret"),
+            retry_policy=HURRIED,
             tasks=self.tasks,
-            lanes=self.lanes,
+            route_health=self.lanes,
             limits=self,
-            steering=wheel,
+            router=wheel,
         )
 
     def begin(self, fates: list[Fate], body: str, **caller: float | None) -> Asked:
@@ -166,8 +166,8 @@ class Turmoil(HoldsNothing):
         return [each.why for each in self._plans if self.planned_ended[id(each)] != 1]
 
     async def admit(
-        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
-    ) -> Admitted | Elsewhere:
+        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | CheaperModel:
         fate = self.calls[attempt.call.id].fate(attempt.number)
         await asyncio.sleep(fate.admitted_in)
         if fate.admission == "no":
@@ -175,7 +175,7 @@ class Turmoil(HoldsNothing):
         if fate.admission == "mistake":
             raise ZeroDivisionError
         if fate.admission == "small" and fits("small"):
-            return Elsewhere("small", "it is cheaper there")
+            return CheaperModel("small", "it is cheaper there")
         return Admitted(prepared, headers={"x-thriftgate-left": "1"})
 
     async def open(self, upstream: Upstream, prepared: Prepared) -> FakeExchange:

@@ -9,7 +9,7 @@ from secrets import token_hex
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.calls.ports import Tasks
+from proxy.calls.ports import BackgroundTaskGroup
 from proxy.configuration import Prepare, Snapshot
 from proxy.services.alerts.configured_sinks import outlets, variables
 from proxy.services.alerts.dispatch import Alerts
@@ -29,7 +29,7 @@ _log = logging.getLogger("thriftgate.alerts")
 async def alerting(
     sinks: Sequence[Sink],
     opened: Store,
-    tasks: Tasks,
+    tasks: BackgroundTaskGroup,
     now: Callable[[], float],
     budgets: Sequence[Budget] | None = None,
 ) -> AsyncIterator[Alerts]:
@@ -65,7 +65,9 @@ async def alerting(
             await asyncio.wait(running)
 
 
-def following(alerts: Alerts, opened: Store, tasks: Tasks, now: Callable[[], float]) -> Prepare:
+def following(
+    alerts: Alerts, opened: Store, tasks: BackgroundTaskGroup, now: Callable[[], float]
+) -> Prepare:
     """What lets alerts follow the file of policies: its sinks are told, and no others.
 
     What is open about budgets that were changed or taken back ends.

@@ -22,8 +22,8 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.ports import Tasks
-from proxy.calls.settlement import Attempt, Seal
+from proxy.calls.ports import BackgroundTaskGroup
+from proxy.calls.settlement import AttemptInfo, Pseudonymizer
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.providers.port import Prepared
@@ -86,7 +86,7 @@ class _Open(msgspec.Struct):
     """
 
     name: str
-    attempt: Attempt
+    attempt: AttemptInfo
     route: Route
     counted: Sequence[Counted]
     wanted: Mapping[Unit, UsageBounds]
@@ -133,8 +133,8 @@ class Admission:
         store: BudgetStore,
         *,
         predictor: Predictor,
-        seal: Seal,
-        tasks: Tasks,
+        seal: Pseudonymizer,
+        tasks: BackgroundTaskGroup,
         now: Callable[[], float],
     ) -> None:
         self._seal = seal
@@ -154,7 +154,7 @@ class Admission:
         """Admit by these budgets from now on; what is held is settled as it was held."""
         self._matcher = BudgetMatcher(budgets, self._seal)
 
-    async def admit(self, attempt: Attempt, prepared: Prepared) -> Mapping[str, str]:
+    async def admit(self, attempt: AttemptInfo, prepared: Prepared) -> Mapping[str, str]:
         """Hold what the attempt may use; headers that tell the caller what is left.
 
         Raises:
@@ -194,7 +194,7 @@ class Admission:
             self._local.settle(opened.name, amounts, self._now())
         self._settlement.settle(opened.name, amounts, ended_at(receipt))
 
-    def held_output(self, attempt: Attempt) -> int | None:
+    def held_output(self, attempt: AttemptInfo) -> int | None:
         """Output tokens that are held for an attempt under way; None for none.
 
         They are the worst case where one budget holds that, else what is likely.
@@ -231,7 +231,7 @@ class Admission:
         await self.counters.reserve(opened.name, sent, now, now + TTL)
 
     async def _opened(
-        self, attempt: Attempt, route: Route, prepared: Prepared, found: Match
+        self, attempt: AttemptInfo, route: Route, prepared: Prepared, found: Match
     ) -> _Open:
         call, units = attempt.call, found.units
         wanted, tokens, output = dict.fromkeys(units, UNKNOWN), 0, None

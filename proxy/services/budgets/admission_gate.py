@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from proxy.calls.ports import Admitted, Elsewhere
-from proxy.calls.settlement import Attempt
+from proxy.calls.ports import Admitted, CheaperModel
+from proxy.calls.settlement import AttemptInfo
 from proxy.providers.port import Prepared
 from proxy.records.receipt import Receipt
 from proxy.store.redis.local_budget_store import BudgetStore
@@ -14,8 +14,8 @@ class Ceilings(Protocol):
     """Keeps calls below what one may cost."""
 
     async def checked(
-        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
-    ) -> Admitted | Elsewhere:
+        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | CheaperModel:
         """The request as it may be sent, or where the call fits."""
         ...
 
@@ -27,11 +27,11 @@ class Ceilings(Protocol):
 class Budgets(Protocol):
     """Hold what attempts may use."""
 
-    async def admit(self, attempt: Attempt, prepared: Prepared) -> Mapping[str, str]:
+    async def admit(self, attempt: AttemptInfo, prepared: Prepared) -> Mapping[str, str]:
         """Hold it; headers that tell the caller what is left."""
         ...
 
-    def held_output(self, attempt: Attempt) -> int | None:
+    def held_output(self, attempt: AttemptInfo) -> int | None:
         """Output tokens that are held for an attempt under way; None for none."""
         ...
 
@@ -58,8 +58,8 @@ class Entry:
         self._budgets = budgets
 
     async def admit(
-        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
-    ) -> Admitted | Elsewhere:
+        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | CheaperModel:
         """Hold what the attempt may use, or say where it fits.
 
         Args:
@@ -74,7 +74,7 @@ class Entry:
         passed = Admitted(prepared)
         if self._ceilings is not None:
             checked = await self._ceilings.checked(attempt, prepared, fits)
-            if isinstance(checked, Elsewhere):
+            if isinstance(checked, CheaperModel):
                 return checked
             passed = checked
         if self._budgets is None:
@@ -82,7 +82,7 @@ class Entry:
         headers = await self._budgets.admit(attempt, passed.prepared)
         return Admitted(passed.prepared, {**passed.headers, **headers}, passed.notes)
 
-    def held_output(self, attempt: Attempt) -> int | None:
+    def held_output(self, attempt: AttemptInfo) -> int | None:
         """Output tokens that budgets hold for an attempt under way; None where they hold none."""
         return self._budgets.held_output(attempt) if self._budgets is not None else None
 

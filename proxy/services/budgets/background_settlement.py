@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
-from proxy.calls.ports import Tasks
+from proxy.calls.ports import BackgroundTaskGroup
 from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
 
 _log = logging.getLogger("thriftgate.budgets")
@@ -50,7 +50,10 @@ class BackgroundSettlement:
     """
 
     def __init__(
-        self, counters: Callable[[], BudgetStore], tasks: Tasks, now: Callable[[], float]
+        self,
+        counters: Callable[[], BudgetStore],
+        tasks: BackgroundTaskGroup,
+        now: Callable[[], float],
     ) -> None:
         self._counters = counters
         self._tasks = tasks

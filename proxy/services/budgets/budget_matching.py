@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from proxy.calls.settlement import Seal
+from proxy.calls.settlement import Pseudonymizer
 from proxy.records.call import Call
 from proxy.services.budgets.reservation_requests import Counted, counted, subject
 from slo import window
@@ -47,7 +47,7 @@ class BudgetMatcher:
         seal: Hides who end users are.
     """
 
-    def __init__(self, budgets: Collection[Budget], seal: Seal) -> None:
+    def __init__(self, budgets: Collection[Budget], seal: Pseudonymizer) -> None:
         scopes = {budget.scope for budget in budgets}
         self._budgets = Budgets(budgets)
         self._seal = seal

@@ -5,8 +5,8 @@ from functools import partial
 
 import msgspec
 
-from proxy.calls.output_limits import allowance
-from proxy.calls.settlement import Attempt
+from proxy.calls.output_limits import output_allowance
+from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
 from proxy.providers.port import Prepared
 from proxy.records.receipt import dollars
@@ -27,7 +27,12 @@ class Case:
     """
 
     def __init__(
-        self, attempt: Attempt, prepared: Prepared, route: Route, predictor: Predictor, spent: int
+        self,
+        attempt: AttemptInfo,
+        prepared: Prepared,
+        route: Route,
+        predictor: Predictor,
+        spent: int,
     ) -> None:
         self.attempt, self.prepared, self.route = attempt, prepared, route
         self._predictor = predictor
@@ -79,7 +84,7 @@ class Case:
         if offer is None or self._prediction is None:
             told = {"ceiling": ceiling.name}
             return unpriced(f"The ceiling `{ceiling.name}`", told, self.route)
-        needs = self._prediction.allowance.needs
+        needs = self._prediction.allowance.minimum
         alone = offer.clamp and msgspec.structs.replace(offer.clamp, least=needs)
 
         def cost_of(need: UsageBounds) -> int | None:
@@ -128,10 +133,10 @@ class Case:
     def _clamp(self, prediction: Prediction, worth: Priced) -> Clamp:
         """How far the output limit can be lowered, from what the caller itself asked for."""
         call, allowed = self.attempt.call, prediction.allowance
-        said = allowance(call.body, call.endpoint, self.route).asked
-        kept = least(said, prediction.usual, allowed.choices, allowed.needs)
+        said = output_allowance(call.body, call.endpoint, self.route).requested
+        kept = least(said, prediction.usual, allowed.choices, allowed.minimum)
         return Clamp(
-            most=allowed.each,
+            most=allowed.per_choice,
             least=kept,
             price=lambda each: self._spent + worth.at(each * allowed.choices),
         )

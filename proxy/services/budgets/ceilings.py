@@ -20,10 +20,10 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from proxy.calls.output_limits import at_hand
-from proxy.calls.ports import Admitted, Elsewhere
-from proxy.calls.retry_policy import GENERATING
-from proxy.calls.settlement import Attempt
+from proxy.calls.output_limits import decode_once
+from proxy.calls.ports import Admitted, CheaperModel
+from proxy.calls.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
 from proxy.providers.port import Prepared
 from proxy.records.call import Call
@@ -86,8 +86,8 @@ class Ceilings(Collector):
         }
 
     async def checked(
-        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
-    ) -> Admitted | Elsewhere:
+        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | CheaperModel:
         """The request as it may be sent, or where the call fits.
 
         Args:
@@ -106,7 +106,7 @@ class Ceilings(Collector):
         if not found or route is None or call.method != "POST":
             return Admitted(prepared)
         opened = self._opened(call, found)
-        with at_hand(prepared.body, call.body):
+        with decode_once(prepared.body, call.body):
             case = await self._case(attempt, prepared, route, opened)
             return self._judged(case, fits, opened)
 
@@ -184,11 +184,11 @@ class Ceilings(Collector):
         return opened
 
     async def _case(
-        self, attempt: Attempt, prepared: Prepared, route: Route, opened: _Open
+        self, attempt: AttemptInfo, prepared: Prepared, route: Route, opened: _Open
     ) -> Case:
         """What is known of the attempt: at first glance, and better where that does not fit."""
         case = Case(attempt, prepared, route, self._predictor, opened.spent or 0)
-        if attempt.call.endpoint not in GENERATING:
+        if attempt.call.endpoint not in GENERATING_ENDPOINTS:
             return case
         case.learn(await self._predictor.predicted(attempt, prepared, route))
         if case.worst() > opened.ceilings[0].limit:
@@ -197,7 +197,7 @@ class Ceilings(Collector):
 
     def _judged(
         self, case: Case, fits: Callable[[str], bool], opened: _Open
-    ) -> Admitted | Elsewhere:
+    ) -> Admitted | CheaperModel:
         """What its ceilings say, the lowest first.
 
         Raises:
@@ -210,7 +210,7 @@ class Ceilings(Collector):
             if isinstance(decision, Clamped):
                 return self._clamped(ceiling, decision.tokens, case, opened)
             if isinstance(decision, Cheaper):
-                return Elsewhere(decision.model, case.why(ceiling))
+                return CheaperModel(decision.model, case.why(ceiling))
             if isinstance(decision, Refused):
                 raise case.refusal(ceiling, fits)
         opened.predicted = case.likely()

@@ -18,9 +18,9 @@ from weakref import ReferenceType, ref
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.calls.output_limits import allowance, noted
+from proxy.calls.output_limits import lowered_limit, output_allowance
 from proxy.calls.ports import Estimator
-from proxy.calls.settlement import Attempt, terms
+from proxy.calls.settlement import AttemptInfo, billing_terms
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.prefix.planned import Unplanned
@@ -92,7 +92,7 @@ class _Last(msgspec.Struct, frozen=True):
     route: Route
     prediction: Prediction
 
-    def is_of(self, attempt: Attempt, prepared: Prepared, route: Route) -> bool:
+    def is_of(self, attempt: AttemptInfo, prepared: Prepared, route: Route) -> bool:
         """True if it is of this very request."""
         is_same = self.prepared() is prepared and self.route is route
         return is_same and self.number == attempt.number
@@ -133,7 +133,7 @@ class Predictor:
         self._siblings.clear()
 
     async def predicted(
-        self, attempt: Attempt, prepared: Prepared, route: Route, *, exactly: bool = False
+        self, attempt: AttemptInfo, prepared: Prepared, route: Route, *, exactly: bool = False
     ) -> Prediction:
         """What is known of the attempt.
 
@@ -152,7 +152,7 @@ class Predictor:
         if tokens is None:
             tokens = (await self._estimator.usage(call, route, None)).prompt_tokens
             known.tokens[model, len(call.body)] = tokens
-        allowed = allowance(prepared.body, clamps.endpoint(prepared), route)
+        allowed = output_allowance(prepared.body, clamps.endpoint(prepared), route)
         kind = _kind(attempt, route, allowed.total, known)
         kind.sent = allowed.total
         found = Prediction(
@@ -161,18 +161,18 @@ class Predictor:
             allowance=allowed,
             output=self._output(kind.name, allowed.total),
             usual=self._usual(kind.name, allowed.total) if exactly else None,
-            quote=PriceQuote(tariff=route.tariff, at=call.arrived, terms=terms(attempt, "", {})),
+            quote=PriceQuote(tariff=route.tariff, at=call.arrived, terms=billing_terms(attempt, "", {})),
         )
         known.last = _Last(attempt.number, ref(prepared), route, found)
         return found
 
-    def limited(self, attempt: Attempt, total: int) -> None:
+    def limited(self, attempt: AttemptInfo, total: int) -> None:
         """Note that the attempt was clamped to so many tokens, all its choices together."""
         kind = self._known(attempt.call.id).kinds.get(attempt.number)
         if kind is not None:
             kind.sent = total
 
-    def elsewhere(self, attempt: Attempt, tokens: int, model: Model) -> Prediction | None:
+    def elsewhere(self, attempt: AttemptInfo, tokens: int, model: Model) -> Prediction | None:
         """What the call would be on a model's first route; None where its prompt is too long.
 
         Args:
@@ -183,7 +183,7 @@ class Predictor:
         call, route = attempt.call, model.routes[0]
         if route.window is not None and tokens > route.window:
             return None
-        allowed = allowance(call.body, call.endpoint, route)
+        allowed = output_allowance(call.body, call.endpoint, route)
         kind = _name(call.key.team, call.feature, served(route) or model.id, allowed.total)
         moved = msgspec.structs.replace(attempt, route=route)
         return Prediction(
@@ -191,7 +191,7 @@ class Predictor:
             allowance=allowed,
             output=self._output(kind, allowed.total),
             usual=self._usual(kind, allowed.total),
-            quote=PriceQuote(tariff=route.tariff, at=call.arrived, terms=terms(moved, "", {})),
+            quote=PriceQuote(tariff=route.tariff, at=call.arrived, terms=billing_terms(moved, "", {})),
         )
 
     def model(self, name: str) -> Model | None:
@@ -200,7 +200,7 @@ class Predictor:
 
     def cheapest(
         self,
-        attempt: Attempt,
+        attempt: AttemptInfo,
         tokens: int,
         cost_of: Callable[[UsageBounds], int | None],
         fits: Callable[[str], bool] = lambda _: True,
@@ -251,7 +251,9 @@ class Predictor:
                 self._calls.popitem(last=False)
         return known
 
-    def _guess(self, attempt: Attempt, model: str, known: _Known, *, exactly: bool) -> int | None:
+    def _guess(
+        self, attempt: AttemptInfo, model: str, known: _Known, *, exactly: bool
+    ) -> int | None:
         """Tokens of the prompt as far as they can be told at once; None where not well enough."""
         body = attempt.call.body
         counted = known.tokens.get((model, len(body)))
@@ -297,7 +299,7 @@ class Predictor:
         found = lengths.quantile(kind, _MOSTLY)
         return None if found is None else min(found, limit)
 
-    def _alike(self, attempt: Attempt) -> list[Model]:
+    def _alike(self, attempt: AttemptInfo) -> list[Model]:
         """Models of the provider, but for the one that is asked and those that are retired."""
         call, route = attempt.call, attempt.route
         if route is None or self._catalog is None or call.endpoint == "embeddings":
@@ -314,7 +316,7 @@ class Predictor:
         ]
 
 
-def _kind(attempt: Attempt, route: Route, limit: int, known: _Known) -> _Kind:
+def _kind(attempt: AttemptInfo, route: Route, limit: int, known: _Known) -> _Kind:
     """The attempt's kind, which is that of its first request to a model."""
     call, model = attempt.call, served(route) or attempt.call.model
     kind = known.kinds.get(attempt.number)
@@ -334,7 +336,7 @@ def _anyones(name: Name) -> Name:
     return name[2:]
 
 
-def _cached(attempt: Attempt, tokens: int) -> int:
+def _cached(attempt: AttemptInfo, tokens: int) -> int:
     """Tokens of the prompt that its cache should hold; 0 where nobody can say."""
     if isinstance(attempt.planned, Unplanned) or not tokens:
         return 0
@@ -346,7 +348,7 @@ def _learned(answers: Iterable[PastAnswer]) -> OutputLengthModel:
     lengths = OutputLengthModel()
     for each in answers:
         model = each.route.partition("/")[2].partition("#")[0] or each.model
-        limit = noted(each.notes)
+        limit = lowered_limit(each.notes)
         is_cut = limit is not None and each.generated >= limit
         length = each.generated * _CUT if is_cut else each.generated
         for name in ((each.team, each.feature, model), (model,)):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from proxy.calls.output_limits import Allowance
+from proxy.calls.output_limits import OutputAllowance
 from proxy.catalog.entries import Route
 from slo.budget import Unit
 from slo.price import cost
@@ -24,7 +24,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
 
     tokens: int
     cached: int = 0
-    allowance: Allowance
+    allowance: OutputAllowance
     output: OutputBounds
     usual: int | None = None
     quote: PriceQuote

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.calls.retry_policy import GENERATING
-from proxy.calls.settlement import Seal
+from proxy.calls.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.settlement import Pseudonymizer
 from proxy.catalog.entries import Route
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
@@ -29,7 +29,7 @@ from slo.usage import Usage
 #: nothing.
 UNKNOWN: Final = UsageBounds(sure=1, typical=1, likely=1, worst=1)
 #: Endpoints of which can be told what a call may use; of all others only what it did.
-PREDICTED: Final = GENERATING | {"responses/compact"}
+PREDICTED: Final = GENERATING_ENDPOINTS | {"responses/compact"}
 #: Endpoints that cost nothing by themselves. Source: OpenAI, pricing and API reference (2026-11).
 _FREE: Final = re.compile(
     r"(files|uploads|moderations|conversations)(/.+)?"
@@ -62,7 +62,7 @@ class _Labels(msgspec.Struct):
 _LABELS: Final = msgspec.json.Decoder(_Labels)
 
 
-def subject(call: Call, seal: Seal, *, labelled: bool) -> Subject:
+def subject(call: Call, seal: Pseudonymizer, *, labelled: bool) -> Subject:
     """Who the call is for.
 
     Args:
@@ -75,7 +75,7 @@ def subject(call: Call, seal: Seal, *, labelled: bool) -> Subject:
         team=call.key.team_name,
         key=call.key.id,
         feature=call.feature,
-        user=seal.of(call.key.team, user.encode()) if user else "",
+        user=seal.pseudonym(call.key.team, user.encode()) if user else "",
         labels=_labels(call.body) if labelled and call.ask is not None else {},
     )
 

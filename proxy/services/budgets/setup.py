@@ -10,7 +10,7 @@ from typing import Final
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.app_context import Surroundings
-from proxy.calls.settlement import Seal
+from proxy.calls.settlement import Pseudonymizer
 from proxy.configuration import Refused, Snapshot
 from proxy.records.amounts import quantity
 from proxy.services.budgets.admission import Admission
@@ -90,7 +90,7 @@ class _Limits:
             (),
             self._leased or self._store,
             predictor=self._predictor,
-            seal=Seal(around.opened.secret),
+            seal=Pseudonymizer(around.opened.secret),
             tasks=around.tasks,
             now=around.now,
         )

@@ -24,9 +24,9 @@ from compaction.compact import compact
 from compaction.policy import CompactionMode
 from compaction.quality_evidence import QualityEvidence, next_mode
 from compaction.reading.message import Unfoldable
-from proxy.calls.eligibility import CHAT, ENDPOINTS
-from proxy.calls.ports import Tasks
-from proxy.calls.route_target import way
+from proxy.calls.eligibility import CHAT, PLANNABLE_ENDPOINTS
+from proxy.calls.ports import BackgroundTaskGroup
+from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
 from proxy.prefix.planned import Way
 from proxy.prefix.prompts.objects import Unplannable
@@ -86,7 +86,7 @@ class Folding:
     def __init__(
         self,
         store: Store,
-        tasks: Tasks,
+        tasks: BackgroundTaskGroup,
         *,
         now: Callable[[], float],
         say: Callable[[Alert], bool],
@@ -122,7 +122,7 @@ class Folding:
 
     async def folded(self, call: Call, route: Route) -> CompactionResult:
         """What is sent of the call on this route, or why it goes as it came; never raises."""
-        if call.endpoint not in ENDPOINTS or call.method != "POST":
+        if call.endpoint not in PLANNABLE_ENDPOINTS or call.method != "POST":
             return NO_COMPACTION
         place = (call.key.team, call.feature)
         setting = self._store.foldboard.chosen.of(*place)
@@ -140,7 +140,7 @@ class Folding:
             return await self.left(call, passthrough_result(asked.mode.value, why))
         if asked.mode is CompactionMode.NATIVE:
             return await self.left(call, native(call, route, setting, is_dry=asked.is_dry))
-        there = way(route, call.model, self._now(), call.endpoint)
+        there = route_target(route, call.model, self._now(), call.endpoint)
         self._places.put(place, value=True)
         task = Task(
             call=call,

@@ -32,7 +32,7 @@ from compaction.notes.note_prompt import request
 from compaction.notes.note_validation import Believed, believed
 from compaction.policy import CompactionMode, CompactionPolicy
 from proxy.app_context import Surroundings
-from proxy.calls.ports import Tasks
+from proxy.calls.ports import BackgroundTaskGroup
 from proxy.errors import ProxyError
 from proxy.prefix.prompts.recent import Recent
 from proxy.records.call import Call
@@ -89,7 +89,9 @@ class Notebook:
         serve: Answers the questions; until there is one, none is asked.
     """
 
-    def __init__(self, store: Store, tasks: Tasks, *, model: str, now: Callable[[], float]) -> None:
+    def __init__(
+        self, store: Store, tasks: BackgroundTaskGroup, *, model: str, now: Callable[[], float]
+    ) -> None:
         self._store = store
         self._tasks = tasks
         self._model = model

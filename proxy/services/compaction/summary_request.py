@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.deadlines import Watch, Watches
+from proxy.calls.deadlines import CallWatchdog, WatchdogTimer
 from proxy.calls.eligibility import CHAT
 from proxy.calls.pipeline import serve
-from proxy.calls.ports import Caller, Desk, Head, Line
+from proxy.calls.ports import CallContext, Caller, Dependencies, Head
 from proxy.records.call import Call
 from proxy.records.compaction_result import summary_feature
 from proxy.records.receipt import Receipt
@@ -84,7 +84,7 @@ class _Answer(msgspec.Struct, frozen=True):
 _answer = msgspec.json.Decoder(_Answer).decode
 
 
-def through(desk: Desk, ticks: Callable[[], float]) -> Serve:
+def through(desk: Dependencies, ticks: Callable[[], float]) -> Serve:
     """What serves a call as the front does.
 
     Args:
@@ -93,8 +93,8 @@ def through(desk: Desk, ticks: Callable[[], float]) -> Serve:
     """
 
     async def served(call: Call, caller: Caller) -> None:
-        with Watch(Watches(desk.tasks.start)) as watch:
-            await serve(Line(call, caller, desk, watch, Timeline(ticks)))
+        with CallWatchdog(WatchdogTimer(desk.tasks.start)) as watch:
+            await serve(CallContext(call, caller, desk, watch, Timeline(ticks)))
 
     return served
 

@@ -2,7 +2,7 @@
 
 from hashlib import blake2b
 
-from proxy.calls.requirements import said
+from proxy.calls.requirements import request_traits
 from proxy.records.call import Call
 
 
@@ -16,7 +16,7 @@ def is_new(call: Call) -> bool:
 
     Where its form is not known, what looks like an answer counts as one: then it stays where it is.
     """
-    return not said(call).is_answered
+    return not request_traits(call).is_answered
 
 
 def named(call: Call) -> bytes:
@@ -27,7 +27,7 @@ def named(call: Call) -> bytes:
     texts = (call.key.team, call.feature, call.end_user, call.conversation)
     parts = [text.encode(errors="replace") for text in texts]
     if not call.conversation:
-        parts.append(said(call).first)
+        parts.append(request_traits(call).first)
     return blake2b(b"\0".join(parts), digest_size=16).digest()
 
 

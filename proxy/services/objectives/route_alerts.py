@@ -8,7 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from proxy.calls.route_health import Lanes
+from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Snapshot
 from slo.alert import Alert, Severity, resolve_alert, stable_id
@@ -30,7 +30,7 @@ class LaneFigures(Collector):
         ticks: Seconds of the clock that lanes are timed by.
     """
 
-    def __init__(self, lanes: Lanes, ticks: Callable[[], float]) -> None:
+    def __init__(self, lanes: RouteHealthRegistry, ticks: Callable[[], float]) -> None:
         self._lanes = lanes
         self._ticks = ticks
 
@@ -61,7 +61,7 @@ class LaneNews:
 
     def __init__(
         self,
-        lanes: Lanes,
+        lanes: RouteHealthRegistry,
         ticks: Callable[[], float],
         now: Callable[[], float],
         say: Callable[[Alert], object],

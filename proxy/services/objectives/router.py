@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.requirements import amiss, wants
-from proxy.calls.retry_policy import GENERATING
-from proxy.calls.route_choice import Choice, Decision, instead
+from proxy.calls.requirements import call_requirements, missing_on_every_route
+from proxy.calls.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.route_choice import RouteChoice, RoutingDecision, substitute_routes
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.errors import CallerError
@@ -87,7 +87,7 @@ class Wheel:
     """
 
     def __init__(self, tracks: dict[str, Track], catalog: Catalog) -> None:
-        self._places: dict[tuple[str, str, bool], tuple[Choice, ...]] = {}
+        self._places: dict[tuple[str, str, bool], tuple[RouteChoice, ...]] = {}
         self.update(tracks, catalog)
         self._open: dict[str, _Open] = {}
         self._levels: OrderedDict[bytes, _Kept] = OrderedDict()
@@ -111,20 +111,20 @@ class Wheel:
         while self._levels and next(iter(self._levels.values())).at < now - _KEPT:
             self._levels.popitem(last=False)
 
-    def decide(self, call: Call, asked: tuple[Choice, ...]) -> Decision:
+    def decide(self, call: Call, asked: tuple[RouteChoice, ...]) -> RoutingDecision:
         """The routes a call takes.
 
         Raises:
             NotServed: It is refused just now.
         """
-        if call.endpoint not in GENERATING:
-            return Decision(choices=asked)
+        if call.endpoint not in GENERATING_ENDPOINTS:
+            return RoutingDecision(choices=asked)
         found = self._objectives.applying(call.key.team_name, call.feature, call.streamed)
         if not found:
-            return Decision(choices=asked)
+            return RoutingDecision(choices=asked)
         tracks = [self.tracks[each.name] for each in found]
         if is_bound(call):
-            opened, decision = _Open(call, tracks, is_first=False), Decision(choices=asked)
+            opened, decision = _Open(call, tracks, is_first=False), RoutingDecision(choices=asked)
         else:
             opened = _Open(call, tracks, is_first=is_new(call))
             decision = self._decided(call, asked, opened)
@@ -186,7 +186,9 @@ class Wheel:
         if track is not None and level:
             self.moved[track.name, track.rung(level)] += 1
 
-    def _decided(self, call: Call, asked: tuple[Choice, ...], opened: _Open) -> Decision:
+    def _decided(
+        self, call: Call, asked: tuple[RouteChoice, ...], opened: _Open
+    ) -> RoutingDecision:
         key = named(call) if self._levels or not self._is_calm(opened) else b""
         kept = self._levels.get(key)
         level, mover = self._level(call, opened, kept)
@@ -205,7 +207,7 @@ class Wheel:
             self._levels.pop(key, None)  # what begins anew in the same words stays where it is
         is_trial = mover is None and opened.is_first and self._is_tried(opened)
         deadline = _deadline(opened)
-        return Decision(
+        return RoutingDecision(
             choices=choices,
             level=level,
             deadline=deadline,
@@ -254,8 +256,8 @@ class Wheel:
             self._levels.popitem(last=False)
 
     def _rung(
-        self, call: Call, asked: tuple[Choice, ...], track: Track, level: int, opened: _Open
-    ) -> tuple[Choice, ...] | None:
+        self, call: Call, asked: tuple[RouteChoice, ...], track: Track, level: int, opened: _Open
+    ) -> tuple[RouteChoice, ...] | None:
         """The routes of a level; None where it cannot serve.
 
         What was asked for stands behind them for when they fail, not for when they are late.
@@ -273,19 +275,19 @@ class Wheel:
         if rung == CACHE_ONLY:
             return asked
         if rung == ELSEWHERE:
-            others = tuple(msgspec.structs.replace(each, moved=why) for each in asked[1:])
+            others = tuple(msgspec.structs.replace(each, reroute_reason=why) for each in asked[1:])
             return (*others, *_at_last(asked[:1])) if others else None
         model = self._catalog.models.get(rung)
         if model is None or model.id == asked[0].model:
             return None
-        if lack := amiss(_wants(call, asked), model):
+        if lack := missing_on_every_route(_wants(call, asked), model):
             opened.skipped[model.id] = lack
             return None
-        return (*instead(model, why), *_at_last(asked))
+        return (*substitute_routes(model, why), *_at_last(asked))
 
     def _with_rungs(
-        self, call: Call, asked: tuple[Choice, ...], opened: _Open
-    ) -> tuple[Choice, ...]:
+        self, call: Call, asked: tuple[RouteChoice, ...], opened: _Open
+    ) -> tuple[RouteChoice, ...]:
         """What was asked for, and behind it the models of the ladder for when it fails or is late.
 
         A conversation under way goes there only where its routes fail.
@@ -301,20 +303,22 @@ class Wheel:
                     continue
                 known.add(rung)
                 wanted = wanted or _wants(call, asked)
-                if lack := amiss(wanted, model):
+                if lack := missing_on_every_route(wanted, model):
                     opened.skipped[model.id] = lack
                 else:
                     found += self._in_place(track, model, is_last_resort=not opened.is_first)
         return tuple(found)
 
-    def _in_place(self, track: Track, model: Model, *, is_last_resort: bool) -> tuple[Choice, ...]:
+    def _in_place(
+        self, track: Track, model: Model, *, is_last_resort: bool
+    ) -> tuple[RouteChoice, ...]:
         """The routes of a rung's model behind those that were asked for, made once."""
         key = (track.name, model.id, is_last_resort)
         made = self._places.get(key)
         if made is None:
             made = self._places[key] = tuple(
                 msgspec.structs.replace(each, is_last_resort=is_last_resort)
-                for each in instead(model, f"{track.name}: in its place")
+                for each in substitute_routes(model, f"{track.name}: in its place")
             )
         return made
 
@@ -329,14 +333,14 @@ def _by_route(track: Track, catalog: Catalog) -> dict[str, int]:
     return found
 
 
-def _at_last(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
+def _at_last(choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]:
     """The choices, for when all others failed."""
     return tuple(msgspec.structs.replace(each, is_last_resort=True) for each in choices)
 
 
-def _wants(call: Call, asked: tuple[Choice, ...]) -> CallRequirements:
+def _wants(call: Call, asked: tuple[RouteChoice, ...]) -> CallRequirements:
     """What the call needs, where it is bound to the region of what it asks for."""
-    return wants(call, asked[0].route.upstream.region)
+    return call_requirements(call, asked[0].route.upstream.region)
 
 
 def _deadline(opened: _Open) -> float | None:

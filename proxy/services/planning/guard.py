@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.calls.ports import Tasks
+from proxy.calls.ports import BackgroundTaskGroup
 from proxy.prefix.harm import Harm
 from proxy.records.feature_mode import EVERY_FAMILY, Place
 from proxy.store.store import Store
@@ -65,7 +65,12 @@ class PlanningGuard:
     """
 
     def __init__(
-        self, store: Store, tasks: Tasks, *, now: Callable[[], float], say: Say | None = None
+        self,
+        store: Store,
+        tasks: BackgroundTaskGroup,
+        *,
+        now: Callable[[], float],
+        say: Say | None = None,
     ) -> None:
         self._store = store
         self._tasks = tasks

@@ -27,9 +27,9 @@ import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.calls import eligibility
-from proxy.calls.fan_out import Fanout
-from proxy.calls.ports import Tasks
-from proxy.calls.route_target import way
+from proxy.calls.fan_out import FanOutGate
+from proxy.calls.ports import BackgroundTaskGroup
+from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import Arm, Plan, merged
 from proxy.prefix.explain.diagnostics import Heard
@@ -87,7 +87,7 @@ class Planning:
         self,
         planner: Planner,
         store: Store,
-        tasks: Tasks,
+        tasks: BackgroundTaskGroup,
         *,
         now: Callable[[], float],
         say: Say | None = None,
@@ -103,7 +103,7 @@ class Planning:
         # Of its own: where one prompt takes long, other work finds a thread all the same.
         self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
         self._moves: dict[tuple[Place, int], str] = {}
-        self._fanout = Fanout()
+        self._fanout = FanOutGate()
         self._guard = PlanningGuard(store, tasks, now=now, say=say)
         self._harmful: deque[tuple[Place, Harm]] = deque(maxlen=_WAITING)
         self._questions = Questions()
@@ -114,12 +114,12 @@ class Planning:
 
     async def planned(self, call: Call, route: Route) -> Planned | Unplanned:
         """What is sent of the call on this route, or why it goes as it came."""
-        none = eligibility.passed(call, route)
+        none = eligibility.skip_reason(call, route)
         if none is not None:
             return none
         while self._harmful:  # found in the lessons' thread, decided on the loop
             self._guard.step_back(*self._harmful.popleft())
-        asked = eligibility.asked(call)
+        asked = eligibility.planning_request(call)
         where = place(asked, route.model or call.model)
         standing = self._store.board.standings.of(where)
         if standing.is_off or self._guard.is_suspended(where):
@@ -131,7 +131,7 @@ class Planning:
             async with asyncio.timeout(_PATIENCE):
                 found = await self._planned(call, asked, route, where, standing)
             found = self._questions.asked(found, self._now())
-            return await self._fanout.held(found, streamed=call.streamed)
+            return await self._fanout.wait_for_prefix(found, streamed=call.streamed)
         except Unplannable as error:
             why = str(error)[:_WORDS]
         except TimeoutError:
@@ -145,12 +145,12 @@ class Planning:
     def begun(self, planned: Planned | Unplanned) -> None:
         """Let calls that were held back read what this one wrote, for its answer begins."""
         if isinstance(planned, Planned):
-            self._fanout.begun(planned)
+            self._fanout.note_begun(planned)
 
     def ended(self, planned: Planned | Unplanned) -> None:
         """The attempt is over; calls that are still held back for it go."""
         if isinstance(planned, Planned):
-            self._fanout.ended(planned)
+            self._fanout.note_ended(planned)
             if planned.trial is not None and planned.trial.number:
                 self._school.teach(partial(self._locked, self._planner.ended, planned))
 
@@ -240,7 +240,7 @@ class Planning:
             await self._run(0, self._planner.adopt, draft, known)
         plan = known or self._planner.begun(draft, current)
         await self._fetch(where, plan.layout)
-        to = way(route, call.model, self._now(), call.endpoint)
+        to = route_target(route, call.model, self._now(), call.endpoint)
         found = await self._run(size, self._decided, draft, to, plan, where)
         if known is not None and found.plan != known and not sought:
             # Another process may have met the new tools first, and put them in its order.

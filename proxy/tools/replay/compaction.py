@@ -11,7 +11,7 @@ from compaction.compact import compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import Unfoldable
-from proxy.calls.route_target import way
+from proxy.calls.route_target import route_target
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.call import Call, Key
 from proxy.records.compaction_result import CompactionResult
@@ -74,7 +74,7 @@ class Folding:
         self._planning = Planning(reading, day, arranges=True)
         self._policy = CompactionPolicy(
             mode=mode,
-            prices=prices(way(route, reading.public, day)),
+            prices=prices(route_target(route, reading.public, day)),
             window=route.window or 0,
         )
         self._memory = CompactionMemory()

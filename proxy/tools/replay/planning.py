@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.route_target import way
+from proxy.calls.route_target import route_target
 from proxy.prefix.conversation_state import ANSWERED
 from proxy.prefix.lessons import Lessons, effect, is_due
 from proxy.prefix.planned import Asked, Planned, Way, place
@@ -58,7 +58,7 @@ class Planning:
     ) -> None:
         self.name = "arranged" if arranges else "marked"
         self._planner = Planner(_SECRET, share=0.0, credit=credit)
-        self._way: Way = way(reading.route, reading.public, day)
+        self._way: Way = route_target(reading.route, reading.public, day)
         self._lessons = Lessons()
         self._arranges = arranges
         self._names = names

@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.calls.deadlines import HungUp
-from proxy.calls.retry_policy import Patience
+from proxy.calls.deadlines import ClientDisconnected
+from proxy.calls.retry_policy import RetryPolicy
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.records.call import Call
@@ -20,7 +20,7 @@ from tests.fakes.upstream import FakeTransport, Piece, Scripted
 
 EXACT = Usage(input=36, cache_read=64, output=10)
 ONE, TWO = route("one"), route("two")
-QUICK = Patience(first_byte=10.0, stall=5.0, retries=1, longest_pause=8.0)
+QUICK = RetryPolicy(first_byte_s=10.0, stall_s=5.0, retries=1, max_pause_s=8.0)
 
 
 @dataclass
@@ -47,7 +47,7 @@ def play(
     *scripts: Scripted | Piece,
     asked: Call | None = None,
     routes: tuple[Route, ...] = (ONE,),
-    patience: Patience = QUICK,
+    patience: RetryPolicy = QUICK,
     estimator: FakeEstimator | None = None,
     **caller: Any,
 ) -> Played:
@@ -75,7 +75,7 @@ def play(
     assert all(exchange.closed for exchange in done.transport.exchanges)
     assert b"verysecret" not in done.caller.body
     assert b"inner.host" not in done.caller.body
-    if not isinstance(done.error, HungUp):
+    if not isinstance(done.error, ClientDisconnected):
         assert (done.error is None) == (done.caller.head is not None)
     return done
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from proxy.api.isolation import NO_REALTIME, WrongMethod, check_isolated, isolated
-from proxy.calls.settlement import Seal
+from proxy.calls.settlement import Pseudonymizer
 from proxy.errors import Forbidden, NotFound
 from tests.fakes.desk import KEY, call
 
@@ -157,7 +157,7 @@ def test_realtime_sessions_are_refused_in_the_sentence_that_readme_has(endpoint,
 
 
 def test_where_there_are_several_teams_each_has_a_salt_of_its_own():
-    seal = Seal(b"secret")
+    seal = Pseudonymizer(b"secret")
     mine = call(b"{}")
     theirs = call(b"{}", key=msgspec.structs.replace(KEY, team="team_2"))
     salts = [isolated(one, 2, seal).salt for one in (mine, mine, theirs)]
@@ -170,7 +170,7 @@ def test_where_there_are_several_teams_each_has_a_salt_of_its_own():
 def test_a_team_alone_needs_none(teams):
     mine = call(b"{}")
 
-    assert isolated(mine, teams, Seal(b"secret")) is mine
+    assert isolated(mine, teams, Pseudonymizer(b"secret")) is mine
 
 
 @pytest.mark.parametrize(

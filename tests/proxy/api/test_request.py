@@ -4,7 +4,7 @@ import pytest
 
 from proxy.api.body_limits import Room
 from proxy.api.request import _NEEDLESS, arrival, body, token, unauthenticated
-from proxy.calls.deadlines import HungUp
+from proxy.calls.deadlines import ClientDisconnected
 from proxy.errors import NotFound, TooLarge
 from tests.fakes.asgi import Connection, scope
 from tests.fakes.clock import played
@@ -329,7 +329,7 @@ class Leaver(Connection):
 
 @pytest.mark.parametrize("connection", [Connection([], leaves_after=0), Leaver(leaves_after=1)])
 def test_a_caller_that_leaves_before_the_end_of_its_body_is_gone(connection):
-    with pytest.raises(HungUp):
+    with pytest.raises(ClientDisconnected):
         received(connection)
 
 

@@ -8,17 +8,23 @@ import orjson
 import pytest
 
 from proxy.calls.abandoned_attempts import (
-    GUESSED_OUTPUT,
+    DEFAULT_ABANDONED_OUTPUT_TOKENS,
     may_be_billed,
     output_limit,
     settle_abandoned,
 )
-from proxy.calls.deadlines import HungUp, Interrupted, Late, Unwatched, Wait
-from proxy.calls.hedging import Hung, Lost
-from proxy.calls.hedging import Late as LateInRace
+from proxy.calls.deadlines import (
+    AwaitedEvent,
+    ClientDisconnected,
+    GatewayInterrupted,
+    NoWatchdog,
+    UpstreamTimeout,
+)
+from proxy.calls.hedging import AttemptStalled, AttemptSuperseded
+from proxy.calls.hedging import AttemptTimedOut as LateInRace
 from proxy.calls.metering import Meter
-from proxy.calls.ports import Line
-from proxy.calls.settlement import Attempt
+from proxy.calls.ports import CallContext
+from proxy.calls.settlement import AttemptInfo
 from proxy.providers.usage import openai_usage
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
@@ -33,7 +39,14 @@ from tests.proxy.api.servings import play
 
 BILLS = route("bills", bills_abandoned=True, max_output=4096)
 STOPS = route("stops", max_output=4096)
-LEFT = [HungUp(), Late(Wait.NEXT_BYTE), Interrupted(), LateInRace(), Hung(), Lost()]
+LEFT = [
+    ClientDisconnected(),
+    UpstreamTimeout(AwaitedEvent.NEXT_BYTE),
+    GatewayInterrupted(),
+    LateInRace(),
+    AttemptStalled(),
+    AttemptSuperseded(),
+]
 COUNTED = Usage(input=11, output=7)
 
 
@@ -41,25 +54,25 @@ def body(**fields: Any) -> bytes:
     return orjson.dumps({"model": "m", "messages": [], **fields})
 
 
-def attempt(over: Any = BILLS, notes: tuple[str, ...] = (), **fields: Any) -> Attempt:
-    return Attempt(call=call(body(**fields)), route=over, notes=notes)
+def attempt(over: Any = BILLS, notes: tuple[str, ...] = (), **fields: Any) -> AttemptInfo:
+    return AttemptInfo(call=call(body(**fields)), route=over, notes=notes)
 
 
 def settled(
-    made: Attempt,
+    made: AttemptInfo,
     *,
     usual: int | None = None,
     held: int | None = None,
     reason: Any = LEFT[0],
     usage: Usage = COUNTED,
-) -> tuple[Attempt, Usage]:
+) -> tuple[AttemptInfo, Usage]:
     """The attempt, settled where budgets hold this much and such answers are this long."""
 
-    async def work() -> tuple[Attempt, Usage]:
+    async def work() -> tuple[AttemptInfo, Usage]:
         limits = HoldsBack(held) if held is not None else None
         table, _ = desk(FakeTransport([]), estimator=FakeEstimator(usual=usual))
-        line = Line(
-            made.call, FakeCaller(), replace(table, limits=limits), Unwatched(), Timeline(ticks)
+        line = CallContext(
+            made.call, FakeCaller(), replace(table, limits=limits), NoWatchdog(), Timeline(ticks)
         )
         return settle_abandoned(line, made, reason, usage, None)
 
@@ -90,18 +103,18 @@ def test_an_attempt_that_ended_at_the_upstream_is_not(reason):
 def test_an_answer_that_was_complete_when_its_caller_left_does_not_go_on():
     meter = Meter(openai_usage, streamed=True)
     meter.feed(chunk("a"))
-    assert may_be_billed(attempt(), HungUp(), meter)
+    assert may_be_billed(attempt(), ClientDisconnected(), meter)
     meter.feed(event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}))
-    assert not may_be_billed(attempt(), HungUp(), meter)
+    assert not may_be_billed(attempt(), ClientDisconnected(), meter)
 
 
 def test_what_generates_nothing_does_not_go_on():
-    read = Attempt(call=call(body(), "files", method="GET"), route=BILLS)
-    posted = Attempt(call=call(body(), "images/generations"), route=BILLS)
+    read = AttemptInfo(call=call(body(), "files", method="GET"), route=BILLS)
+    posted = AttemptInfo(call=call(body(), "images/generations"), route=BILLS)
 
-    assert not may_be_billed(read, HungUp(), None)
-    assert not may_be_billed(posted, HungUp(), None)
-    assert output_limit(Attempt(call=call(body(), "embeddings"), route=BILLS)) == 0
+    assert not may_be_billed(read, ClientDisconnected(), None)
+    assert not may_be_billed(posted, ClientDisconnected(), None)
+    assert output_limit(AttemptInfo(call=call(body(), "embeddings"), route=BILLS)) == 0
 
 
 @pytest.mark.parametrize(
@@ -130,7 +143,9 @@ def test_it_is_settled_at_what_is_held_else_usual_else_the_limit(held, usual, to
     )
 
 
-@pytest.mark.parametrize(("limit", "tokens"), [(128_000, GUESSED_OUTPUT), (1_000, 1_000)])
+@pytest.mark.parametrize(
+    ("limit", "tokens"), [(128_000, DEFAULT_ABANDONED_OUTPUT_TOKENS), (1_000, 1_000)]
+)
 def test_without_a_stated_limit_or_any_answer_it_is_settled_at_a_guess(limit, tokens):
     wide = route("wide", bills_abandoned=True, max_output=limit)
 

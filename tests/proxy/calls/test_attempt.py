@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from proxy.calls.attempt import Opening
-from proxy.calls.deadlines import Unwatched
-from proxy.calls.ports import Admitted, Desk, Elsewhere, Line
-from proxy.calls.route_choice import Choice
-from proxy.calls.settlement import Attempt
+from proxy.calls.attempt import Attempt
+from proxy.calls.deadlines import NoWatchdog
+from proxy.calls.ports import Admitted, CallContext, CheaperModel, Dependencies
+from proxy.calls.route_choice import RouteChoice
+from proxy.calls.settlement import AttemptInfo
 from proxy.errors import CallerError, UpstreamError
 from proxy.providers.port import Prepared
 from proxy.records.timeline import Timeline
@@ -40,13 +40,13 @@ ONE = route("one")
 class Admits(HoldsNothing):
     """Answers every attempt the same."""
 
-    def __init__(self, answer: Callable[[Prepared], Admitted | Elsewhere]) -> None:
+    def __init__(self, answer: Callable[[Prepared], Admitted | CheaperModel]) -> None:
         self._answer = answer
         self.fits: list[bool] = []
 
     async def admit(
-        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
-    ) -> Admitted | Elsewhere:
+        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | CheaperModel:
         self.fits = [fits(name) for name in ("small", "gone")]
         return self._answer(prepared)
 
@@ -57,7 +57,7 @@ def refusing(_: Prepared) -> Admitted:
 
 def opened(
     *scripts: Scripted | Piece,
-    then: Callable[[Opening, FakeTransport], Coroutine[Any, Any, Any]],
+    then: Callable[[Attempt, FakeTransport], Coroutine[Any, Any, Any]],
     limits: Admits | None = None,
     moved: str = "",
     **fields: Any,
@@ -68,13 +68,13 @@ def opened(
         transport = FakeTransport(scripts)
         table, ledger = desk(transport, ONE)
         table = replace(table, limits=limits, catalog=town())
-        line = Line(streamed(), FakeCaller(), table, Unwatched(), Timeline(ticks))
-        made = Opening(line, Choice(ONE, "m", moved), 0, **fields)
-        table.lanes.lane(ONE).limit = Limit(1, 1, 1)
+        line = CallContext(streamed(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
+        made = Attempt(line, RouteChoice(ONE, "m", moved), 0, **fields)
+        table.route_health.of(ONE).limit = Limit(1, 1, 1)
         found = await then(made, transport)
         assert ledger.receipts == []
         assert told(table).count("ended") == 1
-        limit = table.lanes.lane(ONE).limit
+        limit = table.route_health.of(ONE).limit
         assert limit is not None
         assert limit.in_flight == 0
         assert all(each.closed for each in transport.exchanges)
@@ -83,12 +83,14 @@ def opened(
     return played(work())
 
 
-def told(table: Desk) -> list[str]:
+def told(table: Dependencies) -> list[str]:
     assert isinstance(table.planning, NoPlanning)
     return table.planning.told
 
 
-async def run(made: Opening, _: FakeTransport) -> tuple[Opening, UpstreamError | Elsewhere | None]:
+async def run(
+    made: Attempt, _: FakeTransport
+) -> tuple[Attempt, UpstreamError | CheaperModel | None]:
     """Run it to its end, as the pipeline does."""
     failure = await made.run()
     made.close(failure if isinstance(failure, UpstreamError) else None)
@@ -127,7 +129,7 @@ def test_a_failure_before_that_is_handed_back(script, code, was_taken):
 
 
 def test_what_is_refused_was_never_sent():
-    async def refused(made: Opening, transport: FakeTransport) -> Opening:
+    async def refused(made: Attempt, transport: FakeTransport) -> Attempt:
         with pytest.raises(CallerError) as caught:
             await made.run()
         made.close(caught.value)
@@ -138,19 +140,19 @@ def test_what_is_refused_was_never_sent():
 
 
 def test_what_is_too_dear_here_says_where_it_fits():
-    limits = Admits(lambda _: Elsewhere("small", "cheaper"))
+    limits = Admits(lambda _: CheaperModel("small", "cheaper"))
     _, found = opened(then=run, limits=limits)
 
-    assert found == Elsewhere("small", "cheaper")
+    assert found == CheaperModel("small", "cheaper")
     assert limits.fits == [True, False]
 
 
 def test_what_has_moved_fits_nowhere_else():
-    async def stay(made: Opening, transport: FakeTransport) -> Any:
-        made.may_move = False
+    async def stay(made: Attempt, transport: FakeTransport) -> Any:
+        made.may_switch_model = False
         return await run(made, transport)
 
-    limits = Admits(lambda _: Elsewhere("small", "cheaper"))
+    limits = Admits(lambda _: CheaperModel("small", "cheaper"))
     opened(then=stay, limits=limits)
 
     assert limits.fits == [False, False]
@@ -178,7 +180,7 @@ def test_what_goes_as_it_came_is_not_planned_and_still_ended():
     ("script", "was_taken"), [(SILENCE, True), (CONNECTING, False), (stream(SILENCE), True)]
 )
 def test_what_is_cancelled_leaves_nothing_open(script, was_taken):
-    async def cancel(made: Opening, _: FakeTransport) -> Opening:
+    async def cancel(made: Attempt, _: FakeTransport) -> Attempt:
         task = asyncio.get_running_loop().create_task(made.run())
         await asyncio.sleep(1)
         task.cancel()
@@ -192,11 +194,11 @@ def test_what_is_cancelled_leaves_nothing_open(script, was_taken):
 
 
 def test_a_route_that_is_full_is_a_failure_like_another():
-    async def full(made: Opening, transport: FakeTransport) -> Any:
-        lane = made.line.desk.lanes.lane(ONE)
-        await lane.enter(ticks())
+    async def full(made: Attempt, transport: FakeTransport) -> Any:
+        lane = made.context.deps.route_health.of(ONE)
+        await lane.acquire(ticks())
         found = await run(made, transport)
-        lane.leave(None, 0, ticks(), ok=True)
+        lane.release(None, 0, ticks(), ok=True)
         return found
 
     made, failure = opened(then=full)
@@ -206,12 +208,12 @@ def test_a_route_that_is_full_is_a_failure_like_another():
 
 
 def test_its_route_is_known_by_how_it_did():
-    async def fail(made: Opening, transport: FakeTransport) -> State:
+    async def fail(made: Attempt, transport: FakeTransport) -> State:
         await run(made, transport)
-        lanes = made.line.desk.lanes
+        lanes = made.context.deps.route_health
         for n in range(4):
-            lanes.ended(ONE, broken(), ticks(), ticks() + n)
-        return lanes.lane(ONE).breaker.state(ticks() + 4)
+            lanes.record_outcome(ONE, broken(), ticks(), ticks() + n)
+        return lanes.of(ONE).breaker.state(ticks() + 4)
 
     assert opened(failing(500), then=fail) is State.OPEN
     assert opened(stream(STREAM), then=fail) is State.CLOSED

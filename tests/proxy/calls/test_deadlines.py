@@ -3,7 +3,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from proxy.calls.deadlines import HungUp, Late, Start, Wait, Watch, Watches
+from proxy.calls.deadlines import (
+    AwaitedEvent,
+    CallWatchdog,
+    ClientDisconnected,
+    TaskStarter,
+    UpstreamTimeout,
+    WatchdogTimer,
+)
 from proxy.errors import InvalidCall
 from tests.fakes.clock import played, ticks
 from tests.fakes.desk import LoopTasks
@@ -21,16 +28,16 @@ class Leaving:
         await asyncio.sleep(self._after)
 
 
-def watching(gone: Leaving, start: Start) -> Watch:
-    watch = Watch(Watches(start))
-    watch.listen(gone)
+def watching(gone: Leaving, start: TaskStarter) -> CallWatchdog:
+    watch = CallWatchdog(WatchdogTimer(start))
+    watch.watch_caller(gone)
     return watch
 
 
-async def watched(gone: Leaving, wait: Wait, seconds: float) -> None:
+async def watched(gone: Leaving, wait: AwaitedEvent, seconds: float) -> None:
     """A call that takes a hundred seconds, all of them in this wait."""
     with watching(gone, LoopTasks().start) as watch:
-        watch.expect(wait, seconds)
+        watch.set_deadline(wait, seconds)
         await asyncio.sleep(100)
 
 
@@ -45,7 +52,7 @@ def test_an_instant_call_is_not_watched_at_all():
     async def work() -> int:
         gone = Leaving()
         with watching(gone, LoopTasks().start) as watch:
-            watch.expect(Wait.FIRST_BYTE, 5)
+            watch.set_deadline(AwaitedEvent.FIRST_BYTE, 5)
         await asyncio.sleep(0.1)
         assert pending() == 0
         return gone.heard
@@ -54,7 +61,7 @@ def test_an_instant_call_is_not_watched_at_all():
 
 
 def test_new_calls_have_one_timer_together_and_each_is_watched_in_its_time():
-    async def listened(watches: Watches, begins: float, lasts: float) -> float:
+    async def listened(watches: WatchdogTimer, begins: float, lasts: float) -> float:
         """When the caller is listened to, in seconds from the start; 0 for never."""
         heard = [0.0]
         before = ticks()
@@ -64,15 +71,15 @@ def test_new_calls_have_one_timer_together_and_each_is_watched_in_its_time():
             await asyncio.sleep(1e6)
 
         await asyncio.sleep(begins)
-        with Watch(watches) as watch:
-            watch.listen(gone)
+        with CallWatchdog(watches) as watch:
+            watch.watch_caller(gone)
             await asyncio.sleep(0)
             assert pending() <= 2 + 1  # the sleeps of the others, and one timer
             await asyncio.sleep(lasts)
         return heard[-1]
 
     async def work() -> list[float]:
-        watches = Watches(LoopTasks().start)
+        watches = WatchdogTimer(LoopTasks().start)
         calls = [(0.0, 1.0), (0.04, 0.02), (0.06, 1.0)]
         heard = await asyncio.gather(*(listened(watches, *call) for call in calls))
         assert pending() == 0
@@ -85,31 +92,31 @@ def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
     def full(_work: object) -> asyncio.Task[None]:
         raise RuntimeError("the group is shutting down")
 
-    async def waited(watches: Watches, gone: Leaving | None) -> None:
-        with Watch(watches) as watch:
+    async def waited(watches: WatchdogTimer, gone: Leaving | None) -> None:
+        with CallWatchdog(watches) as watch:
             if gone is not None:
-                watch.listen(gone)
-            watch.expect(Wait.FIRST_BYTE, 5)
+                watch.watch_caller(gone)
+            watch.set_deadline(AwaitedEvent.FIRST_BYTE, 5)
             await asyncio.sleep(10)
 
     async def work() -> Sequence[object]:
-        watches = Watches(full)
+        watches = WatchdogTimer(full)
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         calls = (waited(watches, Leaving()), waited(watches, None))
         return await asyncio.gather(*calls, return_exceptions=True)
 
     unwatched, watched = played(work())
     assert unwatched is None
-    assert isinstance(watched, Late)
+    assert isinstance(watched, UpstreamTimeout)
 
 
 @pytest.mark.parametrize(
     ("wait", "reason"),
     [
-        (Wait.BODY, InvalidCall),
-        (Wait.FIRST_BYTE, Late),
-        (Wait.NEXT_BYTE, Late),
-        (Wait.CALLER, HungUp),
+        (AwaitedEvent.BODY, InvalidCall),
+        (AwaitedEvent.FIRST_BYTE, UpstreamTimeout),
+        (AwaitedEvent.NEXT_BYTE, UpstreamTimeout),
+        (AwaitedEvent.CALLER, ClientDisconnected),
     ],
 )
 def test_a_wait_that_lasts_too_long_ends_with_its_reason(wait, reason):
@@ -128,7 +135,7 @@ def test_a_new_wait_replaces_the_one_before():
     async def work() -> None:
         with watching(Leaving(), LoopTasks().start) as watch:
             for _ in range(5):
-                watch.expect(Wait.NEXT_BYTE, 3)
+                watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
                 await asyncio.sleep(2)
 
     played(work())
@@ -137,21 +144,21 @@ def test_a_new_wait_replaces_the_one_before():
 def test_nothing_is_late_while_the_call_rests():
     async def work() -> None:
         with watching(Leaving(), LoopTasks().start) as watch:
-            watch.expect(Wait.NEXT_BYTE, 3)
-            watch.rest()
+            watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
+            watch.clear_deadline()
             await asyncio.sleep(60)
-            watch.expect(Wait.NEXT_BYTE, 3)
+            watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.sleep(60)
-            assert isinstance(watch.told(), Late)
+            assert isinstance(watch.take_cancel_reason(), UpstreamTimeout)
 
     played(work())
 
 
 def test_a_caller_that_leaves_ends_the_call():
     async def work() -> None:
-        with pytest.raises(HungUp):
-            await watched(Leaving(4), Wait.FIRST_BYTE, 50)
+        with pytest.raises(ClientDisconnected):
+            await watched(Leaving(4), AwaitedEvent.FIRST_BYTE, 50)
 
     played(work())
 
@@ -161,16 +168,16 @@ def test_a_call_that_was_told_may_go_on_and_is_watched_again():
         reasons: list[type] = []
         with watching(Leaving(), LoopTasks().start) as watch:
             for _ in range(2):
-                watch.expect(Wait.FIRST_BYTE, 5)
+                watch.set_deadline(AwaitedEvent.FIRST_BYTE, 5)
                 try:
                     await asyncio.sleep(100)
                 except asyncio.CancelledError:
-                    reasons.append(type(watch.told()))
-            assert watch.told() is None
+                    reasons.append(type(watch.take_cancel_reason()))
+            assert watch.take_cancel_reason() is None
             await asyncio.sleep(100)
         return reasons
 
-    assert played(work()) == [Late, Late]
+    assert played(work()) == [UpstreamTimeout, UpstreamTimeout]
 
 
 def test_no_listener_outlives_a_call():
@@ -188,10 +195,10 @@ def test_no_listener_outlives_a_call():
 def test_no_timer_outlives_a_call_whose_caller_left():
     async def work() -> None:
         with watching(Leaving(4), LoopTasks().start) as watch:
-            watch.expect(Wait.FIRST_BYTE, 50)
+            watch.set_deadline(AwaitedEvent.FIRST_BYTE, 50)
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.sleep(100)
-            assert isinstance(watch.told(), HungUp)
+            assert isinstance(watch.take_cancel_reason(), ClientDisconnected)
         await asyncio.sleep(0)
         assert pending() == 0
 
@@ -200,7 +207,7 @@ def test_no_timer_outlives_a_call_whose_caller_left():
 
 def test_what_others_cancel_stays_cancelled():
     async def stop() -> None:
-        task = asyncio.ensure_future(watched(Leaving(), Wait.FIRST_BYTE, 50))
+        task = asyncio.ensure_future(watched(Leaving(), AwaitedEvent.FIRST_BYTE, 50))
         await asyncio.sleep(4)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -210,17 +217,17 @@ def test_what_others_cancel_stays_cancelled():
 
 
 def test_a_stop_that_comes_with_a_hang_up_is_a_stop():
-    async def work(watches: list[Watch]) -> None:
+    async def work(watches: list[CallWatchdog]) -> None:
         with watching(Leaving(), LoopTasks().start) as watch:
             watches.append(watch)
             await asyncio.sleep(100)
 
     async def both() -> None:
-        watches: list[Watch] = []
+        watches: list[CallWatchdog] = []
         task = asyncio.ensure_future(work(watches))
         await asyncio.sleep(1)
-        watches[0]._end(HungUp())
-        watches[0]._end(Late(Wait.CALLER))
+        watches[0]._cancel(ClientDisconnected())
+        watches[0]._cancel(UpstreamTimeout(AwaitedEvent.CALLER))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -229,5 +236,5 @@ def test_a_stop_that_comes_with_a_hang_up_is_a_stop():
 
 
 def test_a_lateness_says_what_was_waited_for():
-    assert "no first content byte" in Late(Wait.FIRST_BYTE).message
-    assert "no next content byte" in Late(Wait.NEXT_BYTE).message
+    assert "no first content byte" in UpstreamTimeout(AwaitedEvent.FIRST_BYTE).message
+    assert "no next content byte" in UpstreamTimeout(AwaitedEvent.NEXT_BYTE).message

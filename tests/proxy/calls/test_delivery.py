@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.calls.deadlines import Watch, Watches
+from proxy.calls.deadlines import CallWatchdog, WatchdogTimer
 from proxy.calls.delivery import Delivery
-from proxy.calls.ports import Line
-from proxy.calls.settlement import Attempt
-from proxy.calls.upstream_answer import Answer
+from proxy.calls.ports import CallContext
+from proxy.calls.settlement import AttemptInfo
+from proxy.calls.upstream_answer import UpstreamAnswer
 from proxy.catalog.entries import Route
 from proxy.providers.openai.adapter import OpenAIWire
 from proxy.records.call import Call
@@ -214,15 +214,17 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
         table, ledger = desk(FakeTransport([]))
         caller, asked, timeline = FakeCaller(), call(STREAMED), Timeline(lambda: 0.0)
         exchange = FakeExchange(stream(chunk("a")))
-        answer = Answer(exchange, OpenAIWire(), timeline, generates=True)
+        answer = UpstreamAnswer(exchange, OpenAIWire(), timeline, generates=True)
         await answer.commit()
         with (
             pytest.raises(raised) if raised else nullcontext(),
-            Watch(Watches(table.tasks.start)) as watch,
+            CallWatchdog(WatchdogTimer(table.tasks.start)) as watch,
         ):
-            watch.listen(caller.gone)
-            line = Line(asked, caller, table, watch, timeline)
-            await Delivery(line, Attempt(call=asked, route=route()), Stumbling(), answer).run()
+            watch.watch_caller(caller.gone)
+            line = CallContext(asked, caller, table, watch, timeline)
+            await Delivery(
+                line, AttemptInfo(call=asked, route=route()), Stumbling(), answer
+            ).deliver()
         return caller, ledger.receipts[0]
 
     caller, kept = asyncio.run(work())

@@ -5,16 +5,24 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from proxy.calls.eligibility import HUGE, NO_PROMPT, OTHER_WIRE, SMALL, UNDER_2_KB, asked, passed
+from proxy.calls.eligibility import (
+    MAX_PLANNED_BYTES,
+    MIN_PLANNED_BYTES,
+    NO_PROMPT,
+    OTHER_WIRE,
+    UNDER_2_KB,
+    planning_request,
+    skip_reason,
+)
 from proxy.prefix.planned import Unplanned
 from tests.fakes.desk import KEY, call, route
 from tests.proxy.prefix.askings import body, said
 
-LONG = body(said("user", "x" * SMALL))
+LONG = body(said("user", "x" * MIN_PLANNED_BYTES))
 
 
 def test_a_chat_call_that_a_cache_may_keep_is_planned():
-    assert passed(call(LONG)) is None
+    assert skip_reason(call(LONG)) is None
 
 
 @pytest.mark.parametrize(
@@ -26,17 +34,17 @@ def test_a_chat_call_that_a_cache_may_keep_is_planned():
     ],
 )
 def test_what_no_cache_keeps_is_not_planned_and_its_receipt_says_why(other, reason):
-    assert passed(other) == Unplanned(reason=reason)
+    assert skip_reason(other) == Unplanned(reason=reason)
 
 
 def test_a_responses_call_that_is_translated_is_not_planned_and_its_receipt_says_why():
     claude = route("up", kind="anthropic")
 
-    assert passed(call(LONG, endpoint="responses"), claude) == Unplanned(reason=OTHER_WIRE)
+    assert skip_reason(call(LONG, endpoint="responses"), claude) == Unplanned(reason=OTHER_WIRE)
 
 
 def test_tags_are_taken_off_however_small_the_prompt_is():
-    assert passed(call(body(said("user", "<tg:stable>x</tg:stable>")))) is None
+    assert skip_reason(call(body(said("user", "<tg:stable>x</tg:stable>")))) is None
 
 
 HELLO = body(said("user", "Hello!"))
@@ -44,7 +52,7 @@ HELLO = body(said("user", "Hello!"))
 
 @pytest.mark.parametrize("slots", ["0=fickle", "1=stable", ",".join(["0=fickle"] * 200)])
 def test_wrong_slots_of_a_small_prompt_are_told(slots):
-    found = passed(call(HELLO, slots=slots))
+    found = skip_reason(call(HELLO, slots=slots))
 
     assert found is not None
     assert f"slot '{slots.split(',')[0]}' is passed over" in found.why
@@ -57,21 +65,21 @@ def test_slots_of_a_small_prompt_are_told_to_move_nothing(*, beside):
     slots = "0=stable"
     within = orjson.loads(HELLO) | {"metadata": {"thriftgate_slots": slots}}
     small = call(HELLO, slots=slots) if beside else call(orjson.dumps(within))
-    found = passed(small)
+    found = skip_reason(small)
 
     assert found is not None
     assert "in a prompt under 2 KB" in found.why
 
 
 def test_slots_beside_what_is_no_prompt_are_told():
-    found = passed(call(b'{"model": "m"}', slots="0=stable"))
+    found = skip_reason(call(b'{"model": "m"}', slots="0=stable"))
 
     assert found is not None
     assert "not a chat body" in found.why
 
 
 def test_a_small_prompt_that_only_speaks_of_slots_has_none():
-    assert passed(call(body(said("user", "What is thriftgate_slots?")))) == Unplanned(
+    assert skip_reason(call(body(said("user", "What is thriftgate_slots?")))) == Unplanned(
         reason=UNDER_2_KB
     )
 
@@ -90,25 +98,27 @@ def test_a_small_prompt_is_planned_where_only_calls_with_one_key_share_a_cache(
 ):
     there = replace(route("up").upstream, provider=provider)
 
-    assert (passed(call(HELLO), route("up", upstream=there, regime=regime)) is None) == is_planned
+    assert (
+        skip_reason(call(HELLO), route("up", upstream=there, regime=regime)) is None
+    ) == is_planned
 
 
 def test_what_is_too_large_goes_as_it_came_and_says_so():
-    found = passed(call(body(said("user", "x" * HUGE))))
+    found = skip_reason(call(body(said("user", "x" * MAX_PLANNED_BYTES))))
 
     assert found is not None
     assert "too large" in found.why
 
 
 def test_planning_knows_who_asks_and_in_which_conversation():
-    found = asked(call(LONG, conversation="mine"))
+    found = planning_request(call(LONG, conversation="mine"))
 
     assert (found.team, found.key, found.feature, found.hint) == (KEY.team, KEY.id, "chat", "mine")
     assert found.body == LONG
     assert not found.shows
 
 
-SAID = orjson.dumps({"model": "any", "input": "x" * SMALL})
+SAID = orjson.dumps({"model": "any", "input": "x" * MIN_PLANNED_BYTES})
 
 
 @pytest.mark.parametrize(
@@ -121,5 +131,5 @@ SAID = orjson.dumps({"model": "any", "input": "x" * SMALL})
     ],
 )
 def test_a_responses_call_is_planned_where_it_goes_in_its_own_words(to, is_planned):
-    assert (passed(call(SAID, endpoint="responses"), to) is None) == is_planned
-    assert passed(call(LONG), to) is None
+    assert (skip_reason(call(SAID, endpoint="responses"), to) is None) == is_planned
+    assert skip_reason(call(LONG), to) is None

@@ -9,13 +9,19 @@ from typing import Any
 
 import pytest
 
-from proxy.calls.attempt import Opening
-from proxy.calls.deadlines import HungUp, Interrupted, Unwatched, Wait
-from proxy.calls.failed_attempts import counted, cut, kept, refused, spent
+from proxy.calls.attempt import Attempt
+from proxy.calls.deadlines import AwaitedEvent, ClientDisconnected, GatewayInterrupted, NoWatchdog
+from proxy.calls.failed_attempts import (
+    record_cancelled,
+    record_failed,
+    record_failure_with_usage,
+    record_refused,
+    record_superseded,
+)
 from proxy.calls.metering import Meter
-from proxy.calls.ports import Line
-from proxy.calls.route_choice import Choice
-from proxy.calls.settlement import crude
+from proxy.calls.ports import CallContext
+from proxy.calls.route_choice import RouteChoice
+from proxy.calls.settlement import estimate_from_length
 from proxy.errors import CallerError
 from proxy.providers.usage import openai_usage
 from proxy.records.receipt import Outcome, Receipt
@@ -28,22 +34,22 @@ from tests.fakes.desk import ESTIMATE, FakeEstimator, FakeLedger, call, desk, ro
 from tests.fakes.upstream import FakeTransport, broken
 
 
-class Rested(Unwatched):
+class Rested(NoWatchdog):
     """A watch that knows whether it was told to rest."""
 
     def __init__(self) -> None:
-        self.waits: Wait | None = Wait.FIRST_BYTE
+        self.waits: AwaitedEvent | None = AwaitedEvent.FIRST_BYTE
 
     def rest(self) -> None:
         self.waits = None
 
 
-def opening(*, was_taken: bool = True, takes: float = 0.0) -> tuple[Opening, FakeLedger, Rested]:
+def opening(*, was_taken: bool = True, takes: float = 0.0) -> tuple[Attempt, FakeLedger, Rested]:
     table, ledger = desk(FakeTransport([]), estimator=FakeEstimator(takes=takes))
     watch = Rested()
-    line = Line(call(ASKED), FakeCaller(), replace(table), watch, Timeline(ticks))
-    made = Opening(line, Choice(route("one"), "m", "moved"), 3)
-    made.was_taken = was_taken
+    line = CallContext(call(ASKED), FakeCaller(), replace(table), watch, Timeline(ticks))
+    made = Attempt(line, RouteChoice(route("one"), "m", "moved"), 3)
+    made.was_accepted = was_taken
     return made, ledger, watch
 
 
@@ -56,7 +62,7 @@ def receipt(work: Coroutine[Any, Any, FakeLedger]) -> Receipt:
 def test_what_the_gateway_would_not_send_is_refused():
     async def work() -> FakeLedger:
         made, ledger, _ = opening()
-        refused(made, CallerError("too dear", code="budget_exceeded"), final=False)
+        record_refused(made, CallerError("too dear", code="budget_exceeded"), final=False)
         return ledger
 
     found = receipt(work())
@@ -71,7 +77,7 @@ def test_what_the_gateway_would_not_send_is_refused():
 def test_what_an_upstream_worked_on_is_counted(final):
     async def work() -> FakeLedger:
         made, ledger, watch = opening()
-        await counted(made, broken(), final=final)
+        await record_failed(made, broken(), final=final)
         assert watch.waits is None
         return ledger
 
@@ -92,11 +98,11 @@ def heard(**said: Any) -> Meter:
     ("said", "usage", "estimated"),
     [(USAGE, Usage(input=36, cache_read=64, output=10), False), (None, ESTIMATE, True)],
 )
-@pytest.mark.parametrize("keep", [partial(counted, final=False), spent])
+@pytest.mark.parametrize("keep", [partial(record_failed, final=False), record_superseded])
 def test_what_a_failure_says_it_used_is_no_estimate(keep, said, usage, estimated):
     async def work() -> FakeLedger:
         made, ledger, _ = opening()
-        made.heard = heard(usage=said)
+        made.failed_meter = heard(usage=said)
         await keep(made, broken())
         return ledger
 
@@ -109,7 +115,7 @@ def test_what_a_failure_says_it_used_is_no_estimate(keep, said, usage, estimated
 def test_what_no_upstream_took_costs_nothing():
     async def work() -> FakeLedger:
         made, ledger, _ = opening(was_taken=False)
-        await counted(made, broken(), final=True)
+        await record_failed(made, broken(), final=True)
         return ledger
 
     found = receipt(work())
@@ -120,9 +126,9 @@ def test_what_no_upstream_took_costs_nothing():
 @pytest.mark.parametrize(
     ("keep", "final"),
     [
-        (lambda made: counted(made, broken(), final=False), True),
-        (lambda made: counted(made, broken(), final=True), True),
-        (lambda made: spent(made, broken()), False),
+        (lambda made: record_failed(made, broken(), final=False), True),
+        (lambda made: record_failed(made, broken(), final=True), True),
+        (lambda made: record_superseded(made, broken()), False),
     ],
 )
 def test_a_call_that_ends_while_it_is_counted_is_counted_by_its_length(keep, final):
@@ -140,13 +146,13 @@ def test_a_call_that_ends_while_it_is_counted_is_counted_by_its_length(keep, fin
 
     found = receipt(work())
 
-    assert (found.final, found.usage) == (final, crude(call(ASKED), ""))
+    assert (found.final, found.usage) == (final, estimate_from_length(call(ASKED), ""))
 
 
 def test_what_lost_a_race_never_ends_its_call():
     async def work() -> FakeLedger:
         made, ledger, _ = opening()
-        await spent(made, broken())
+        await record_superseded(made, broken())
         return ledger
 
     assert receipt(work()).final is False
@@ -155,18 +161,21 @@ def test_what_lost_a_race_never_ends_its_call():
 def test_what_we_cut_is_counted_by_its_length():
     async def work() -> FakeLedger:
         made, ledger, _ = opening()
-        cut(made, Interrupted(), final=True)
+        record_cancelled(made, GatewayInterrupted(), final=True)
         return ledger
 
     found = receipt(work())
 
-    assert (found.error, found.usage) == ("gateway_interrupted", crude(call(ASKED), ""))
+    assert (found.error, found.usage) == (
+        "gateway_interrupted",
+        estimate_from_length(call(ASKED), ""),
+    )
 
 
 def test_a_caller_that_left_is_told_from_what_failed():
     async def work() -> FakeLedger:
         made, ledger, _ = opening()
-        kept(made.line, made.attempt, HungUp(), None, final=True)
+        record_failure_with_usage(made.context, made.info, ClientDisconnected(), None, final=True)
         return ledger
 
     assert receipt(work()).outcome is Outcome.HUNG_UP
@@ -180,9 +189,9 @@ def test_a_caller_that_left_is_told_from_what_failed():
 def test_a_whole_answer_that_cannot_be_said_is_billed_as_it_told(text, usage, estimated):
     async def work() -> FakeLedger:
         made, ledger, _ = opening()
-        made.heard = Meter(openai_usage, streamed=False)
-        made.heard.feed(b'{"id":"a","choices":[],' + text.encode() + b"}")
-        await counted(made, broken(), final=True)
+        made.failed_meter = Meter(openai_usage, streamed=False)
+        made.failed_meter.feed(b'{"id":"a","choices":[],' + text.encode() + b"}")
+        await record_failed(made, broken(), final=True)
         return ledger
 
     found = receipt(work())

@@ -2,32 +2,34 @@ import asyncio
 
 import pytest
 
-from proxy.calls.fan_out import Fanout
+from proxy.calls.fan_out import FanOutGate
 from proxy.prefix.planned import Planned
 from tests.fakes.clock import played, ticks
 from tests.fakes.ready import ready
 
 
-async def learned() -> Fanout:
+async def learned() -> FanOutGate:
     """One that knows that a first byte takes a second."""
-    made = Fanout()
-    before = await made.held(ready("before", ("others", 10_000)), streamed=True)
+    made = FanOutGate()
+    before = await made.wait_for_prefix(ready("before", ("others", 10_000)), streamed=True)
     await asyncio.sleep(1.0)
-    made.begun(before)
-    made.ended(before)
+    made.note_begun(before)
+    made.note_ended(before)
     return made
 
 
-async def gone(fanout: Fanout, call: Planned, began: float) -> tuple[Planned, float]:
+async def gone(fanout: FanOutGate, call: Planned, began: float) -> tuple[Planned, float]:
     """The call that goes, and when it does."""
-    held = await fanout.held(call, streamed=True)
+    held = await fanout.wait_for_prefix(call, streamed=True)
     return held, ticks() - began
 
 
-async def waiting(many: int) -> tuple[Fanout, Planned, list[asyncio.Task[tuple[Planned, float]]]]:
+async def waiting(
+    many: int,
+) -> tuple[FanOutGate, Planned, list[asyncio.Task[tuple[Planned, float]]]]:
     """One call that writes, and so many that wait for it."""
     fanout, began = await learned(), ticks()
-    first = await fanout.held(ready("first"), streamed=True)
+    first = await fanout.wait_for_prefix(ready("first"), streamed=True)
     others = [
         asyncio.ensure_future(gone(fanout, ready(f"{number}"), began)) for number in range(many)
     ]
@@ -38,7 +40,7 @@ def test_twenty_calls_wait_for_the_one_that_writes_and_go_with_its_first_byte():
     async def work() -> list[tuple[Planned, float]]:
         fanout, first, others = await waiting(19)
         await asyncio.sleep(0.8)
-        fanout.begun(first)
+        fanout.note_begun(first)
         return [(first, 0.0), *await asyncio.gather(*others)]
 
     first, *others = played(work())
@@ -53,11 +55,11 @@ def test_where_the_writer_fails_one_writes_in_its_place_and_the_others_go_on_wai
     async def work() -> list[float]:
         fanout, first, others = await waiting(3)
         await asyncio.sleep(0.5)
-        fanout.ended(first)
+        fanout.note_ended(first)
         await asyncio.sleep(0.1)
         (second,) = (each for each in others if each.done())
         await asyncio.sleep(0.6)
-        fanout.begun(second.result()[0])
+        fanout.note_begun(second.result()[0])
         return sorted([(await each)[1] for each in others])
 
     assert played(work()) == pytest.approx([0.5, 1.2, 1.2])
@@ -66,17 +68,17 @@ def test_where_the_writer_fails_one_writes_in_its_place_and_the_others_go_on_wai
 def test_nobody_waits_for_ever_for_an_upstream_that_is_silent():
     async def work() -> float:
         fanout, began = await learned(), ticks()
-        await fanout.held(ready("first"), streamed=True)
+        await fanout.wait_for_prefix(ready("first"), streamed=True)
         return (await gone(fanout, ready("second"), began))[1]
 
     assert played(work()) == pytest.approx(2.0)
 
 
 def test_whoever_fails_in_turn_nobody_is_held_back_beyond_the_longest():
-    async def fails(fanout: Fanout, number: int, began: float) -> float:
+    async def fails(fanout: FanOutGate, number: int, began: float) -> float:
         call, when = await gone(fanout, ready(f"{number}"), began)
         await asyncio.sleep(0.9)
-        fanout.ended(call)
+        fanout.note_ended(call)
         return when
 
     async def work() -> list[float]:
@@ -91,13 +93,13 @@ def test_whoever_fails_in_turn_nobody_is_held_back_beyond_the_longest():
 def test_who_leaves_while_it_waits_writes_nothing_and_is_not_waited_for():
     async def work() -> float:
         fanout, began = await learned(), ticks()
-        first = await fanout.held(ready("first"), streamed=True)
+        first = await fanout.wait_for_prefix(ready("first"), streamed=True)
         leaves = asyncio.ensure_future(gone(fanout, ready("second"), began))
         await asyncio.sleep(0.2)
         leaves.cancel()
         with pytest.raises(asyncio.CancelledError):
             await leaves
-        fanout.ended(first)
+        fanout.note_ended(first)
         return (await gone(fanout, ready("third"), began))[1]
 
     assert played(work()) == pytest.approx(0.2)
@@ -106,6 +108,6 @@ def test_who_leaves_while_it_waits_writes_nothing_and_is_not_waited_for():
 def test_a_call_that_need_not_wait_comes_back_as_it_is():
     async def work() -> bool:
         call = ready("first")
-        return await (await learned()).held(call, streamed=True) is call
+        return await (await learned()).wait_for_prefix(call, streamed=True) is call
 
     assert played(work())

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from proxy.calls.deadlines import HungUp
-from proxy.calls.ports import Admitted, Desk, Elsewhere, Limits
-from proxy.calls.retry_policy import Patience
-from proxy.calls.route_choice import Choice, Decision
-from proxy.calls.settlement import Attempt
+from proxy.calls.deadlines import ClientDisconnected
+from proxy.calls.ports import Admitted, CheaperModel, Dependencies, SpendingLimits
+from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.route_choice import RouteChoice, RoutingDecision
+from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError, ProxyError, UpstreamError
 from proxy.prefix.planned import Unplanned
@@ -31,17 +31,17 @@ from tests.proxy.api.servings import ONE, TWO, streamed
 THREE = route("three")
 #: Deadline of the races here, in seconds.
 DEADLINE = 10.0
-LONG = Patience(first_byte=100.0, retries=0)
-PATIENT = Patience(first_byte=600.0, retries=0)
+LONG = RetryPolicy(first_byte_s=100.0, retries=0)
+PATIENT = RetryPolicy(first_byte_s=600.0, retries=0)
 
 
 class Decided:
     """Decides the same of every call."""
 
-    def __init__(self, decision: Decision) -> None:
+    def __init__(self, decision: RoutingDecision) -> None:
         self.decision = decision
 
-    def decide(self, call: Call, asked: tuple[Choice, ...]) -> Decision:
+    def decide(self, call: Call, asked: tuple[RouteChoice, ...]) -> RoutingDecision:
         return self.decision
 
 
@@ -66,7 +66,7 @@ class Raced:
     receipts: list[Receipt]
     error: ProxyError | None
     took: float
-    table: Desk
+    table: Dependencies
 
     @property
     def told(self) -> list[tuple[int, str, str, bool]]:
@@ -77,11 +77,11 @@ class Raced:
 
 def race(
     *scripts: Scripted | Piece,
-    choices: tuple[Choice, ...] = (Choice(ONE, "m"), Choice(TWO, "m")),
+    choices: tuple[RouteChoice, ...] = (RouteChoice(ONE, "m"), RouteChoice(TWO, "m")),
     calls_before: int = 1000,
-    patience: Patience = LONG,
-    limits: Limits | None = None,
-    before: Callable[[Desk], None] = lambda _: None,
+    patience: RetryPolicy = LONG,
+    limits: SpendingLimits | None = None,
+    before: Callable[[Dependencies], None] = lambda _: None,
     planned_in: float = 0.0,
     asking: Call | None = None,
     **caller: Any,
@@ -89,11 +89,11 @@ def race(
     async def work() -> Raced:
         transport = FakeTransport(scripts)
         table, ledger = desk(transport, *(each.route for each in choices), patience=patience)
-        table = replace(table, steering=Decided(Decision(choices=choices, deadline=DEADLINE)))
+        table = replace(table, router=Decided(RoutingDecision(choices=choices, deadline=DEADLINE)))
         table = replace(table, limits=limits, planning=SlowPlanning(planned_in))
         before(table)
         for _ in range(calls_before):
-            table.lanes.hedges.called(1_000_000, ticks())
+            table.route_health.hedges.called(1_000_000, ticks())
         taker = FakeCaller(**caller)
         error, began = None, ticks()
         try:
@@ -182,8 +182,8 @@ def test_the_last_route_has_no_deadline():
 
 
 def test_another_model_is_no_hedge_but_follows_at_the_deadline():
-    small = Choice(TWO, "small", "chat-ttft: in its place")
-    done = race(late(50.0), late(1.0), choices=(Choice(ONE, "m"), small))
+    small = RouteChoice(TWO, "small", "chat-ttft: in its place")
+    done = race(late(50.0), late(1.0), choices=(RouteChoice(ONE, "m"), small))
 
     assert done.took == pytest.approx(11.0)
     assert [each.moved for each in done.receipts if each.final] == ["chat-ttft: in its place"]
@@ -192,16 +192,16 @@ def test_another_model_is_no_hedge_but_follows_at_the_deadline():
 
 
 def test_a_last_resort_is_not_taken_because_others_are_late():
-    small = Choice(TWO, "small", "chat-ttft: in its place", is_last_resort=True)
-    done = race(late(50.0), choices=(Choice(ONE, "m"), small))
+    small = RouteChoice(TWO, "small", "chat-ttft: in its place", is_last_resort=True)
+    done = race(late(50.0), choices=(RouteChoice(ONE, "m"), small))
 
     assert done.took == pytest.approx(50.0)
     assert done.told == [(0, "answered", "", True)]
 
 
 def test_a_last_resort_is_taken_where_the_others_fail():
-    small = Choice(TWO, "small", "chat-ttft: in its place", is_last_resort=True)
-    done = race(failing(503), late(1.0), choices=(Choice(ONE, "m"), small))
+    small = RouteChoice(TWO, "small", "chat-ttft: in its place", is_last_resort=True)
+    done = race(failing(503), late(1.0), choices=(RouteChoice(ONE, "m"), small))
 
     assert done.caller.body == SHOWN
 
@@ -221,7 +221,7 @@ def test_where_both_fail_the_call_fails_with_the_last():
 
 
 def test_a_third_route_follows_when_two_have_failed():
-    choices = tuple(Choice(each, "m") for each in (ONE, TWO, THREE))
+    choices = tuple(RouteChoice(each, "m") for each in (ONE, TWO, THREE))
     done = race(stream(After(9.0, b"")), failing(503), late(1.0), choices=choices)
 
     assert done.caller.body == SHOWN
@@ -231,13 +231,13 @@ def test_a_third_route_follows_when_two_have_failed():
 def test_a_caller_that_leaves_ends_every_attempt():
     done = race(SILENCE, SILENCE, leaves_after=8.0)
 
-    assert isinstance(done.error, HungUp)
+    assert isinstance(done.error, ClientDisconnected)
     assert sorted(each.outcome for each in done.receipts) == [Outcome.FAILED, Outcome.HUNG_UP]
     assert all(each.usage is not None for each in done.receipts)
 
 
 def test_patience_ends_a_race_that_nobody_wins():
-    done = race(SILENCE, SILENCE, patience=Patience(first_byte=30.0, retries=0))
+    done = race(SILENCE, SILENCE, patience=RetryPolicy(first_byte_s=30.0, retries=0))
 
     assert done.error is not None
     assert done.error.code == "upstream_timeout"
@@ -253,33 +253,33 @@ def test_an_answer_that_won_breaks_like_any_other():
 def test_a_hedge_that_lost_says_nothing_of_its_route():
     done = race(late(7.0), SILENCE)
     for _ in range(4):  # a fifth in a row, and it would be left alone for a while
-        done.table.lanes.ended(TWO, broken(), 2e9, 2e9 + 1)
+        done.table.route_health.record_outcome(TWO, broken(), 2e9, 2e9 + 1)
 
     assert done.told[1] == (1, "failed", "hedge_lost", False)
-    assert done.table.lanes.lane(TWO).breaker.state(2e9 + 2) is State.CLOSED
+    assert done.table.route_health.of(TWO).breaker.state(2e9 + 2) is State.CLOSED
 
 
 def test_a_route_that_was_given_up_for_its_lateness_is_not_taken_to_fail():
     done = race(late(50.0), late(2.0), calls_before=0)
     for _ in range(4):
-        done.table.lanes.ended(ONE, broken(), 2e9, 2e9 + 1)
+        done.table.route_health.record_outcome(ONE, broken(), 2e9, 2e9 + 1)
 
-    assert done.table.lanes.lane(ONE).breaker.state(2e9 + 2) is State.CLOSED
+    assert done.table.route_health.of(ONE).breaker.state(2e9 + 2) is State.CLOSED
 
 
 def test_what_hangs_is_given_up_for_the_last_resort_and_is_taken_to_fail():
-    small = Choice(TWO, "small", "chat-ttft: in its place", is_last_resort=True)
-    done = race(SILENCE, late(1.0), choices=(Choice(ONE, "m"), small), patience=PATIENT)
+    small = RouteChoice(TWO, "small", "chat-ttft: in its place", is_last_resort=True)
+    done = race(SILENCE, late(1.0), choices=(RouteChoice(ONE, "m"), small), patience=PATIENT)
     for _ in range(4):
-        done.table.lanes.ended(ONE, broken(), 2e9, 2e9 + 1)
+        done.table.route_health.record_outcome(ONE, broken(), 2e9, 2e9 + 1)
 
     assert done.took == pytest.approx(10 * DEADLINE + 1)
     assert done.told == [(0, "failed", "ttft_hang", False), (1, "answered", "", True)]
-    assert done.table.lanes.lane(ONE).breaker.state(2e9 + 2) is State.OPEN
+    assert done.table.route_health.of(ONE).breaker.state(2e9 + 2) is State.OPEN
 
 
 def test_where_a_hedge_is_late_too_a_third_route_follows():
-    choices = tuple(Choice(each, "m") for each in (ONE, TWO, THREE))
+    choices = tuple(RouteChoice(each, "m") for each in (ONE, TWO, THREE))
     done = race(SILENCE, SILENCE, late(1.0), choices=choices, patience=PATIENT)
 
     assert done.took == pytest.approx(6.0 + DEADLINE + 1)  # the hedge, its deadline, a second
@@ -289,7 +289,7 @@ def test_where_a_hedge_is_late_too_a_third_route_follows():
 def test_a_caller_that_leaves_after_a_hedge_failed_leaves_the_first():
     done = race(SILENCE, failing(500), leaves_after=8.0)
 
-    assert isinstance(done.error, HungUp)
+    assert isinstance(done.error, ClientDisconnected)
     assert done.told == [
         (0, "hung_up", "caller_hung_up", True),
         (1, "failed", "upstream_error", False),
@@ -326,9 +326,9 @@ def test_a_late_answer_is_waited_for_where_the_next_route_fails_just_now():
     assert done.told == [(0, "answered", "", True)]
 
 
-def _leave_alone(table: Desk, bad: Route) -> None:
+def _leave_alone(table: Dependencies, bad: Route) -> None:
     for _ in range(5):
-        table.lanes.ended(bad, broken(), ticks(), ticks())
+        table.route_health.record_outcome(bad, broken(), ticks(), ticks())
 
 
 @pytest.mark.parametrize("turns", range(8))
@@ -357,17 +357,17 @@ def stopped(
     turns: int = 0,
     again: float | None = 0.0,
     calls_before: int = 1000,
-    limits: Limits | None = None,
+    limits: SpendingLimits | None = None,
 ) -> list[tuple[int, str, bool]]:
     """The receipts of a call that a gateway ends which stops, and says so twice."""
 
     async def work() -> list[tuple[int, str, bool]]:
-        choices = (Choice(ONE, "m"), Choice(TWO, "m"))
+        choices = (RouteChoice(ONE, "m"), RouteChoice(TWO, "m"))
         table, ledger = desk(FakeTransport([SILENCE, SILENCE]), ONE, TWO, patience=LONG)
-        decided = Decided(Decision(choices=choices, deadline=DEADLINE))
-        table = replace(table, steering=decided, limits=limits)
+        decided = Decided(RoutingDecision(choices=choices, deadline=DEADLINE))
+        table = replace(table, router=decided, limits=limits)
         for _ in range(calls_before):
-            table.lanes.hedges.called(1_000_000, ticks())
+            table.route_health.hedges.called(1_000_000, ticks())
         line = served(streamed(), FakeCaller(), table, Timeline(ticks))
         task = asyncio.get_running_loop().create_task(line)
         await asyncio.sleep(at)
@@ -396,8 +396,8 @@ class Lingering(HoldsNothing):
         self._error = error
 
     async def admit(
-        self, attempt: Attempt, prepared: Prepared, _: Callable[[str], bool]
-    ) -> Admitted | Elsewhere:
+        self, attempt: AttemptInfo, prepared: Prepared, _: Callable[[str], bool]
+    ) -> Admitted | CheaperModel:
         try:
             await asyncio.sleep(1000)
         except asyncio.CancelledError:
@@ -423,11 +423,11 @@ def test_a_long_prompt_is_not_read_twice():
     assert done.told == [(0, "answered", "", True)]
 
 
-def _spend_retries(table: Desk) -> None:
+def _spend_retries(table: Dependencies) -> None:
     """So many that none is left in the ten seconds that a deadline takes."""
 
     def spend() -> None:
-        while table.lanes.retries.may(ticks()):
+        while table.route_health.retries.may(ticks()):
             pass
 
     asyncio.get_running_loop().call_later(DEADLINE - 0.1, spend)
@@ -458,8 +458,8 @@ class Refusing(HoldsNothing):
         self._error = error or CallerError("It does not fit.", code="budget_exceeded")
 
     async def admit(
-        self, attempt: Attempt, prepared: Prepared, _: Callable[[str], bool]
-    ) -> Admitted | Elsewhere:
+        self, attempt: AttemptInfo, prepared: Prepared, _: Callable[[str], bool]
+    ) -> Admitted | CheaperModel:
         if attempt.number >= self._after:
             raise self._error
         return Admitted(prepared)

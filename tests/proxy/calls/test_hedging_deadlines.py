@@ -10,8 +10,8 @@ from statistics import quantiles
 
 import pytest
 
-from proxy.calls.retry_policy import Patience
-from proxy.calls.route_choice import Choice, Decision
+from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.route_choice import RouteChoice, RoutingDecision
 from proxy.catalog.entries import Route, Upstream
 from proxy.errors import ProxyError
 from proxy.providers.port import Prepared
@@ -27,7 +27,7 @@ from tests.proxy.api.servings import ONE, TWO, streamed
 THREE = route("three")
 DEADLINE = 0.66
 CALLS = 80
-PATIENCE = Patience(first_byte=20.0, retries=0)
+PATIENCE = RetryPolicy(first_byte_s=20.0, retries=0)
 
 #: Seconds to the first content, by the call's own luck; ``inf`` for never, None for a failure.
 Pace = Callable[[random.Random], float | None]
@@ -86,10 +86,10 @@ def calls(*paces: str, deadline: float | None, routes: tuple[Route, ...] = (ONE,
             {each.upstream.name: PACES[pace] for each, pace in zip(routes, paces, strict=True)}
         )
         table, ledger = desk(transport, *routes, patience=PATIENCE)
-        choices = tuple(Choice(each, "m") for each in routes)
-        table = replace(table, steering=Decided(Decision(choices=choices, deadline=deadline)))
+        choices = tuple(RouteChoice(each, "m") for each in routes)
+        table = replace(table, router=Decided(RoutingDecision(choices=choices, deadline=deadline)))
         for _ in range(100):
-            table.lanes.hedges.called(1_000_000, ticks())
+            table.route_health.hedges.called(1_000_000, ticks())
         took = Took([], 0, ledger.receipts)
         for number in range(CALLS):
             transport.call, began, caller = number, ticks(), FakeCaller()
@@ -108,10 +108,10 @@ def calls(*paces: str, deadline: float | None, routes: tuple[Route, ...] = (ONE,
 class Decided:
     """Decides the same of every call."""
 
-    def __init__(self, decision: Decision) -> None:
+    def __init__(self, decision: RoutingDecision) -> None:
         self._decision = decision
 
-    def decide(self, call: object, asked: object) -> Decision:
+    def decide(self, call: object, asked: object) -> RoutingDecision:
         return self._decision
 
 

@@ -37,32 +37,32 @@ def test_a_stream_is_read_to_its_end(stream: list[bytes], name: str) -> None:
     meter = metered(*stream)
 
     assert meter.usage == Usage(input=9, output=2)
-    assert (meter.begun, meter.finished, meter.broken) == (True, True, False)
+    assert (meter.has_begun, meter.is_finished, meter.is_broken) == (True, True, False)
     assert meter.upstream_id == name
     assert meter.delivered_text() == "Hello"
-    assert not meter.suspicious
+    assert not meter.has_implausible_usage
 
 
 @pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
 def test_a_stream_that_is_cut_is_not_finished(stream: list[bytes]) -> None:
     meter = metered(*stream[:-2])
 
-    assert (meter.begun, meter.finished, meter.broken) == (True, False, False)
+    assert (meter.has_begun, meter.is_finished, meter.is_broken) == (True, False, False)
     assert meter.delivered_text() == "Hello"
 
 
 def test_nothing_has_begun_while_only_pings_and_comments_come() -> None:
     meter = metered(b": keep-alive\n\n", named("ping"), b"event: ping\ndata: {}\n\n", b"\n\n")
 
-    assert not meter.begun
+    assert not meter.has_begun
     meter.feed(CHAT[1])
-    assert meter.begun
+    assert meter.has_begun
 
 
 def test_an_error_before_anything_else_begins_nothing() -> None:
     meter = metered(event({"error": {"message": "Overloaded"}}))
 
-    assert (meter.begun, meter.broken, meter.upstream_id) == (False, True, "")
+    assert (meter.has_begun, meter.is_broken, meter.upstream_id) == (False, True, "")
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_an_error_before_anything_else_begins_nothing() -> None:
 )
 @pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
 def test_an_error_midway_breaks_the_answer(stream: list[bytes], run: bytes) -> None:
-    assert metered(*stream[:2], run).broken
-    assert not metered(*stream).broken
+    assert metered(*stream[:2], run).is_broken
+    assert not metered(*stream).is_broken
 
 
 @pytest.mark.parametrize("kind", ["response.incomplete", "response.failed"])
@@ -88,8 +88,8 @@ def test_a_response_that_is_not_completed_has_ended_all_the_same(kind: str) -> N
     usage = {"input_tokens": 9, "output_tokens": 1}
     meter = metered(*RESPONSES[:2], named(kind, response={"usage": usage}))
 
-    assert meter.finished
-    assert meter.broken == (kind == "response.failed")
+    assert meter.is_finished
+    assert meter.is_broken == (kind == "response.failed")
     assert meter.usage == Usage(input=9, output=1)
 
 
@@ -104,7 +104,7 @@ def test_a_response_that_is_not_completed_has_ended_all_the_same(kind: str) -> N
 def test_a_failure_may_say_what_was_used_and_of_which_answer(wrong: bytes, *, billed: bool) -> None:
     meter = metered(wrong)
 
-    assert (meter.broken, meter.billed, meter.upstream_id) == (True, billed, "r")
+    assert (meter.is_broken, meter.has_final_usage, meter.upstream_id) == (True, billed, "r")
     assert (meter.usage is not None) == billed
 
 
@@ -117,8 +117,8 @@ def test_what_follows_an_error_says_nothing_whatever_its_chunks(
     until = metered(*stream[:before])
 
     for meter in (metered(*events), metered(b"".join(events))):
-        assert (meter.begun, meter.usage) == (until.begun, until.usage)
-        assert (meter.broken, meter.finished) == (True, False)
+        assert (meter.has_begun, meter.usage) == (until.has_begun, until.usage)
+        assert (meter.is_broken, meter.is_finished) == (True, False)
 
 
 def test_a_transcription_ends_with_its_last_event() -> None:
@@ -126,7 +126,7 @@ def test_a_transcription_ends_with_its_last_event() -> None:
         named("transcript.text.delta", delta="Hi"), named("transcript.text.done", text="Hi")
     )
 
-    assert meter.finished
+    assert meter.is_finished
     assert meter.delivered_text() == "Hi"
 
 
@@ -147,7 +147,7 @@ def test_text_beyond_the_bound_is_only_measured() -> None:
     meter = metered(*CHAT, bound=len(CHAT[0]) + len(CHAT[1]))
 
     assert meter.delivered_text() == "Hel"
-    assert meter.unkept == sum(map(len, CHAT[2:]))
+    assert meter.unkept_bytes == sum(map(len, CHAT[2:]))
     assert meter.usage == Usage(input=9, output=2)
 
 
@@ -160,7 +160,7 @@ def test_a_json_answer_is_a_stream_of_one_piece() -> None:
     )
 
     assert meter.usage == Usage(input=9, output=2)
-    assert (meter.begun, meter.finished, meter.broken) == (True, True, False)
+    assert (meter.has_begun, meter.is_finished, meter.is_broken) == (True, True, False)
     assert meter.upstream_id == "chatcmpl-1"
     assert meter.delivered_text() == "Hello"
 
@@ -168,7 +168,7 @@ def test_a_json_answer_is_a_stream_of_one_piece() -> None:
 def test_a_json_answer_that_is_an_error_is_broken() -> None:
     meter = answered(b'{"error":{"message":"Overloaded"}}')
 
-    assert (meter.begun, meter.finished, meter.broken) == (False, False, True)
+    assert (meter.has_begun, meter.is_finished, meter.is_broken) == (False, False, True)
 
 
 @pytest.mark.parametrize("body", [b"[]", b"RIFF\x00\xff", b'{"object":"list","data":[]}'])
@@ -176,16 +176,16 @@ def test_an_answer_without_usage_is_finished_all_the_same(body: bytes) -> None:
     meter = answered(body)
 
     assert meter.usage is None
-    assert meter.finished
+    assert meter.is_finished
 
 
 def observed(meter: Meter) -> tuple[object, ...]:
     return (
         meter.usage,
-        meter.suspicious,
-        meter.begun,
-        meter.finished,
-        meter.broken,
+        meter.has_implausible_usage,
+        meter.has_begun,
+        meter.is_finished,
+        meter.is_broken,
         meter.upstream_id,
         meter.delivered_text(),
     )
@@ -229,17 +229,17 @@ def test_any_chunking_is_metered_the_same(stream: bytes, cuts: list[int], crlf: 
 def test_an_answer_is_complete_once_it_says_why_it_ends(last: bytes, is_complete: bool) -> None:  # noqa: FBT001 - a parameter of the test
     meter = Meter(openai_usage, streamed=True)
     meter.feed(chunk("Hel"))
-    assert not meter.complete
+    assert not meter.is_complete
     meter.feed(last)
 
-    assert meter.complete is is_complete
+    assert meter.is_complete is is_complete
 
 
 def test_an_answer_whose_end_was_not_kept_may_be_complete() -> None:
     meter = Meter(openai_usage, streamed=True, bound=10)
     meter.feed(chunk("Hello"))
 
-    assert meter.complete
+    assert meter.is_complete
 
 
 @pytest.mark.parametrize("body", [b'{"choices": [', b"[]", b"<html>", b"\xff", b""])
@@ -247,7 +247,7 @@ def test_a_body_that_is_no_json_object_is_unread(body: bytes) -> None:
     meter = Meter(openai_usage, streamed=False)
     meter.feed(body)
 
-    assert meter.unread
+    assert meter.is_unreadable
 
 
 @pytest.mark.parametrize("body", [b"{}", b' {"usage": null}\n'])
@@ -255,17 +255,17 @@ def test_a_body_that_is_a_json_object_is_read(body: bytes) -> None:
     meter = Meter(openai_usage, streamed=False)
     meter.feed(body)
 
-    assert not meter.unread
+    assert not meter.is_unreadable
 
 
 @pytest.mark.parametrize(("stream", "openings"), [(CHAT, 1), (RESPONSES, 1), (MESSAGES, 3)])
 def test_an_answer_begins_with_its_first_content(stream: list[bytes], openings: int) -> None:
     meter = metered(*stream[:openings])
-    assert not meter.begun
+    assert not meter.has_begun
     assert meter.upstream_id
     meter.feed(stream[openings])
 
-    assert meter.begun
+    assert meter.has_begun
 
 
 @pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
@@ -274,12 +274,12 @@ def test_an_error_after_the_opening_begins_nothing(stream: list[bytes]) -> None:
 
     for wrong in (failed, event({"error": {"message": "Overloaded"}}), named("error")):
         meter = metered(stream[0], wrong)
-        assert (meter.begun, meter.broken) == (False, True)
+        assert (meter.has_begun, meter.is_broken) == (False, True)
 
 
 def test_an_answer_that_is_empty_but_whole_has_begun() -> None:
-    assert metered(CHAT[0], DONE).begun
-    assert not metered(DONE).begun
+    assert metered(CHAT[0], DONE).has_begun
+    assert not metered(DONE).has_begun
 
 
 SAID = {"type": "tools_changed", "cache_missed_input_tokens": 7}
@@ -289,13 +289,15 @@ CACHE_MISS = {"diagnostics": {"cache_miss_reason": SAID}}
 def test_a_providers_own_reason_for_a_miss_is_read() -> None:
     streamed = metered(named("message_start", message={"id": "msg_1", **CACHE_MISS}))
 
-    assert streamed.said == Said(Reason.DIVERGED, "the tools changed", 7)
-    assert answered(orjson.dumps({"id": "msg_1", **CACHE_MISS})).said == streamed.said
+    assert streamed.miss_reason == Said(Reason.DIVERGED, "the tools changed", 7)
+    assert answered(orjson.dumps({"id": "msg_1", **CACHE_MISS})).miss_reason == streamed.miss_reason
 
 
 def test_what_an_answer_says_of_diagnostics_is_no_reason() -> None:
-    assert answered(orjson.dumps({"content": orjson.dumps(CACHE_MISS).decode()})).said is None
-    assert metered(*MESSAGES).said is None
+    assert (
+        answered(orjson.dumps({"content": orjson.dumps(CACHE_MISS).decode()})).miss_reason is None
+    )
+    assert metered(*MESSAGES).miss_reason is None
 
 
 #: More keys than are parsed on the event loop.
@@ -308,9 +310,9 @@ def test_of_a_body_with_too_many_keys_the_id_and_the_usage_are_read() -> None:
     meter.feed_ends(body)
 
     assert meter.usage == Usage(input=9, output=2)
-    assert (meter.begun, meter.finished, meter.broken) == (True, True, False)
+    assert (meter.has_begun, meter.is_finished, meter.is_broken) == (True, True, False)
     assert meter.upstream_id == "chatcmpl-1"
-    assert meter.exact
+    assert meter.has_exact_usage
     assert sum(map(len, meter._kept)) < 100
 
 
@@ -319,14 +321,14 @@ def test_a_body_with_too_many_keys_and_no_usage_is_whole_and_estimated() -> None
     meter.feed_ends(b"{%b}" % DENSE)
 
     assert meter.usage is None
-    assert (meter.begun, meter.complete, meter.unread) == (True, True, True)
-    assert meter.unkept > len(DENSE)
+    assert (meter.has_begun, meter.is_complete, meter.is_unreadable) == (True, True, True)
+    assert meter.unkept_bytes > len(DENSE)
 
 
 def test_an_event_with_too_many_keys_has_begun_the_answer_and_its_usage_is_read() -> None:
     meter = Meter(openai_usage, streamed=True)
     meter.feed(b'data: {"id":"chatcmpl-1",%b}\n\n' % DENSE)
-    assert (meter.begun, meter.usage) == (True, None)
+    assert (meter.has_begun, meter.usage) == (True, None)
     meter.feed(b'data: {"id":"c",%b,"usage":{"prompt_tokens":9,"completion_tokens":2}}\n\n' % DENSE)
 
     assert meter.usage == Usage(input=9, output=2)

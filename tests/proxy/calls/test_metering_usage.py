@@ -43,7 +43,7 @@ def test_the_two_usages_of_a_messages_stream_are_merged() -> None:
         meter.feed(run)
 
     assert meter.usage == Usage(input=9, output=2)
-    assert (meter.finished, meter.upstream_id) == (True, "msg_1")
+    assert (meter.is_finished, meter.upstream_id) == (True, "msg_1")
     assert meter.delivered_text() == "Hello"
 
 
@@ -78,11 +78,11 @@ def test_zeros_are_kept_but_suspicious_once_text_was_delivered() -> None:
     silent = metered(chunk(""), chunk(usage=used(9, 0)), DONE)
 
     assert zeros.usage == Usage()
-    assert zeros.suspicious
-    assert not silent.suspicious
-    assert metered(chunk("Hi"), chunk(usage=used(9, 0)), DONE).suspicious
-    assert metered(chunk("Hi"), chunk(usage=used(0, 2)), DONE).suspicious
-    assert not metered(chunk("Hi"), DONE).suspicious
+    assert zeros.has_implausible_usage
+    assert not silent.has_implausible_usage
+    assert metered(chunk("Hi"), chunk(usage=used(9, 0)), DONE).has_implausible_usage
+    assert metered(chunk("Hi"), chunk(usage=used(0, 2)), DONE).has_implausible_usage
+    assert not metered(chunk("Hi"), DONE).has_implausible_usage
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_what_looks_like_usage_or_an_end_inside_text_is_not_believed(content: st
     meter = metered(chunk("Hi"), chunk(content), event({"choices": choices, "extra": hidden}))
 
     assert meter.usage is None
-    assert (meter.finished, meter.broken) == (False, False)
+    assert (meter.is_finished, meter.is_broken) == (False, False)
     assert content in meter.delivered_text()
 
 
@@ -115,7 +115,7 @@ def test_events_that_are_no_json_objects_are_skipped() -> None:
 
     assert meter.usage == Usage(input=9, output=2)
     assert meter.upstream_id == "chatcmpl-1"
-    assert meter.begun
+    assert meter.has_begun
 
 
 def test_usage_nested_beyond_reason_does_not_exhaust_the_stack() -> None:
@@ -170,8 +170,8 @@ def test_recorded_answers_are_metered_as_they_say() -> None:
                 meter.feed(run)
 
         assert meter.usage == (None if expected is None else openai_usage(expected))
-        assert meter.finished
-        assert not meter.suspicious
+        assert meter.is_finished
+        assert not meter.has_implausible_usage
         seen[streamed] += expected is not None
 
     assert seen[True] > 15

@@ -2,14 +2,14 @@ import orjson
 import pytest
 
 from proxy.calls import output_limits
-from proxy.calls.output_limits import Allowance, allowance, at_hand, read_fields
+from proxy.calls.output_limits import OutputAllowance, decode_once, output_allowance, read_fields
 from tests.fakes.desk import route
 
 THERE = route("gpu")
 
 
-def allowed(to: str = "chat/completions", **fields: object) -> Allowance:
-    return allowance(orjson.dumps({"model": "m", **fields}), to, route(max_output=4096))
+def allowed(to: str = "chat/completions", **fields: object) -> OutputAllowance:
+    return output_allowance(orjson.dumps({"model": "m", **fields}), to, route(max_output=4096))
 
 
 @pytest.mark.parametrize(
@@ -40,32 +40,35 @@ def test_what_is_asked_of_bodies_at_hand_is_what_is_asked_of_others():
     long = orjson.dumps({"model": "m", "user": "x" * 70_000, "max_tokens": 5})
     other = orjson.dumps({"model": "m", "user": "x" * 70_000, "max_tokens": 6})
 
-    with at_hand(long, long, b"{}"), at_hand(long):
-        found = [allowance(each, "chat/completions", THERE).asked for each in (long, long, other)]
+    with decode_once(long, long, b"{}"), decode_once(long):
+        found = [
+            output_allowance(each, "chat/completions", THERE).requested
+            for each in (long, long, other)
+        ]
 
     assert found == [5, 5, 6]
-    assert allowance(long, "chat/completions", THERE).asked == 5
+    assert output_allowance(long, "chat/completions", THERE).requested == 5
 
 
 def test_a_body_at_hand_is_read_once():
     long = orjson.dumps({"model": "m", "user": "x" * 70_000, "thinking": {"type": "adaptive"}})
 
-    with at_hand(long):
+    with decode_once(long):
         assert read_fields(long) is read_fields(long)
-        with at_hand(long):
+        with decode_once(long):
             assert read_fields(long) is read_fields(long)
         assert read_fields(long) is read_fields(long)
     assert read_fields(long) is not read_fields(long)
-    assert output_limits._at_hand == {}
+    assert output_limits._decoded_bodies == {}
 
 
 def test_what_is_no_json_may_generate_what_the_route_allows():
-    assert allowance(b"\xff", "chat/completions", route(max_output=7)).total == 7
-    assert allowance(b"{}", "chat/completions", route()).total == 16_384
+    assert output_allowance(b"\xff", "chat/completions", route(max_output=7)).total == 7
+    assert output_allowance(b"{}", "chat/completions", route()).total == 16_384
 
 
 def test_what_the_caller_asked_for_is_told_apart_from_what_it_did_not():
-    assert (allowed(max_tokens=5).asked, allowed().asked) == (5, 0)
+    assert (allowed(max_tokens=5).requested, allowed().requested) == (5, 0)
 
 
 @pytest.mark.parametrize(
@@ -79,4 +82,4 @@ def test_what_the_caller_asked_for_is_told_apart_from_what_it_did_not():
     ],
 )
 def test_an_output_limit_is_above_what_the_model_is_told_to_think(to, fields, needs):
-    assert allowed(to, **fields).needs == needs
+    assert allowed(to, **fields).minimum == needs

@@ -2,8 +2,8 @@
 
 import pytest
 
-from proxy.calls.deadlines import HungUp, Late
-from proxy.calls.retry_policy import Patience
+from proxy.calls.deadlines import ClientDisconnected, UpstreamTimeout
+from proxy.calls.retry_policy import RetryPolicy
 from proxy.errors import UpstreamError
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, DONE, SHOWN, STREAM, chunk, failing, stream
@@ -72,7 +72,7 @@ def test_a_failure_that_would_repeat_everywhere_is_told_at_once():
 
 
 def test_the_last_failure_is_told_when_no_route_begins():
-    done = play(unreachable(), failing(503), routes=(ONE, TWO), patience=Patience(retries=0))
+    done = play(unreachable(), failing(503), routes=(ONE, TWO), patience=RetryPolicy(retries=0))
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.FAILED, True)]
     assert isinstance(done.error, UpstreamError)
@@ -82,7 +82,7 @@ def test_the_last_failure_is_told_when_no_route_begins():
 
 
 def test_what_an_upstream_says_of_its_own_failure_stays_here():
-    done = play(failing(500), patience=Patience(retries=0))
+    done = play(failing(500), patience=RetryPolicy(retries=0))
 
     assert done.error is not None
     assert "verysecret" not in done.error.message
@@ -91,7 +91,7 @@ def test_what_an_upstream_says_of_its_own_failure_stays_here():
 
 @pytest.mark.parametrize("pieces", [[b"x" * 70_000], [b'{"error"', broken()]])
 def test_a_failure_whose_body_cannot_be_read_is_known_by_its_status(pieces):
-    done = play(Scripted(pieces, status=503, headers={}), patience=Patience(retries=0))
+    done = play(Scripted(pieces, status=503, headers={}), patience=RetryPolicy(retries=0))
 
     assert done.error is not None
     assert done.error.code == "upstream_overloaded"
@@ -148,7 +148,7 @@ def test_a_long_retry_after_is_passed_on():
 def test_a_first_byte_that_does_not_come_is_told_as_a_timeout_and_billed():
     done = play(stream(BEAT, SILENCE), asked=streamed())
 
-    assert isinstance(done.error, Late)
+    assert isinstance(done.error, UpstreamTimeout)
     assert (done.error.status, done.error.code) == (504, "upstream_timeout")
     assert done.outcomes == [(Outcome.FAILED, True)]
     assert (done.last.usage, done.last.estimated) == (ESTIMATE, True)
@@ -158,11 +158,11 @@ def test_a_first_byte_that_does_not_come_is_told_as_a_timeout_and_billed():
 def test_keep_alives_do_not_put_the_first_byte_off():
     done = play(stream(*[BEAT] * 50, SILENCE), asked=streamed())
 
-    assert isinstance(done.error, Late)
+    assert isinstance(done.error, UpstreamTimeout)
 
 
 def test_a_timeout_the_upstream_itself_reports_is_not_billed():
-    done = play(failing(504), patience=Patience(retries=0))
+    done = play(failing(504), patience=RetryPolicy(retries=0))
 
     assert done.error is not None
     assert done.error.code == "upstream_timeout"
@@ -209,7 +209,7 @@ def test_a_stream_that_opens_and_falls_silent_is_late_for_its_first_byte(opened)
     asked = streamed(endpoint=endpoint)
     done = play(stream(said, SILENCE), asked=asked, routes=(route(kind=kind),))
 
-    assert isinstance(done.error, Late)
+    assert isinstance(done.error, UpstreamTimeout)
     assert done.error.status == 504
     assert 10.0 <= done.took <= 11.0
 
@@ -219,14 +219,14 @@ def test_a_stream_that_opens_and_falls_silent_is_late_for_its_first_byte(opened)
 def test_what_nobody_worked_on_is_not_billed(first, leaves):
     done = play(first, leaves_after=leaves)
 
-    assert isinstance(done.error, HungUp if leaves else Late)
+    assert isinstance(done.error, ClientDisconnected if leaves else UpstreamTimeout)
     assert (done.last.usage, done.last.estimated) == (None, False)
 
 
 def test_why_an_upstream_failed_is_in_the_log_and_not_in_the_answer(caplog):
     lost = unreachable()
     lost.detail = "gaierror: no such host inner.host"
-    done = play(lost, patience=Patience(retries=0))
+    done = play(lost, patience=RetryPolicy(retries=0))
 
     assert "upstream one: upstream_unreachable (gaierror: no such host inner.host)" in caplog.text
     assert done.error is lost

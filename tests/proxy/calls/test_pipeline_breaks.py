@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proxy.calls.retry_policy import Patience
+from proxy.calls.retry_policy import RetryPolicy
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
@@ -120,7 +120,7 @@ SECRET = "no credit left on sk-verysecretkey123"
 )
 def test_an_error_in_place_of_a_whole_answer_is_the_failure_it_is(kind, body, status):
     said = Scripted([json.dumps(body).encode()])
-    done = play(said, routes=(route(kind=kind),), patience=Patience(retries=0))
+    done = play(said, routes=(route(kind=kind),), patience=RetryPolicy(retries=0))
 
     assert done.error is not None
     assert done.error.status == status
@@ -139,7 +139,7 @@ def test_an_error_in_place_of_a_whole_answer_leaves_the_call_to_the_next_route()
 
 def test_an_error_that_says_what_it_used_is_billed_for_that():
     error = Scripted([json.dumps({"error": {"message": "no"}, "usage": USAGE}).encode()])
-    done = play(error, patience=Patience(retries=0))
+    done = play(error, patience=RetryPolicy(retries=0))
 
     assert (done.last.outcome, done.last.usage, done.last.estimated) == (
         Outcome.FAILED, EXACT, False,
@@ -245,7 +245,7 @@ def test_an_error_before_any_content_is_billed_for_what_it_says(tier, end):
     done = play(
         stream(opened + failed(usage=TOLD, service_tier=tier) + end),
         asked=streamed(endpoint="responses"),
-        patience=Patience(retries=0),
+        patience=RetryPolicy(retries=0),
     )
 
     assert done.outcomes == [(Outcome.FAILED, True)]
@@ -258,7 +258,7 @@ def test_a_stored_answer_that_failed_is_passed_on_and_not_billed_again():
     done = play(
         stream(failed(usage=TOLD)),
         asked=streamed(endpoint="responses/r", method="GET"),
-        patience=Patience(retries=0),
+        patience=RetryPolicy(retries=0),
     )
 
     assert done.caller.body == failed(usage=TOLD)
@@ -278,7 +278,9 @@ def test_a_chunk_and_an_error_in_one_piece_are_both_passed_on():
 def test_the_end_of_a_stream_that_failed_begins_nothing():
     error = event({"error": {"message": "no"}})
     done = play(
-        stream(chunk("") + error + event("[DONE]")), asked=streamed(), patience=Patience(retries=0)
+        stream(chunk("") + error + event("[DONE]")),
+        asked=streamed(),
+        patience=RetryPolicy(retries=0),
     )
 
     assert done.outcomes == [(Outcome.FAILED, True)]

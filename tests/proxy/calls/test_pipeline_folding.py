@@ -90,7 +90,7 @@ def serve(
     async def work() -> Done:
         transport, caller, estimator = FakeTransport(scripts), FakeCaller(), FakeEstimator()
         table, ledger = desk(transport, *fields.get("routes", (ONE,)), estimator=estimator)
-        table = replace(table, folding=folds, planning=planning or NoPlanning())
+        table = replace(table, compaction=folds, planning=planning or NoPlanning())
         with suppress(ProxyError):
             await served(call(ASKED), caller, table, Timeline(ticks))
         sent = [each.body for _, each in transport.sent]
@@ -125,7 +125,7 @@ def test_what_is_learned_of_counting_is_learned_of_what_was_sent():
 
     async def work() -> None:
         table, _ = desk(FakeTransport([Scripted([COMPLETION])]), ONE, estimator=Learns())
-        await served(call(ASKED), FakeCaller(), replace(table, folding=Folds()), Timeline(ticks))
+        await served(call(ASKED), FakeCaller(), replace(table, compaction=Folds()), Timeline(ticks))
 
     played(work())
     assert asked == [SHORT]

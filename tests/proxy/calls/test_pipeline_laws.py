@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from proxy.calls.deadlines import HungUp
+from proxy.calls.deadlines import ClientDisconnected
 from proxy.records.receipt import Outcome
 from proxy.services.objectives.objective_state import track
 from proxy.services.objectives.router import NotServed, Wheel
@@ -153,7 +153,7 @@ class Calls(RuleBasedStateMachine):
             assert each.caller.head is not None
         if isinstance(error, NotServed):
             assert (len(each.receipts), final.outcome) == (1, Outcome.REFUSED)
-        if error is not None and not isinstance(error, HungUp):
+        if error is not None and not isinstance(error, ClientDisconnected):
             assert each.caller.head is None
         assert each.task.cancelling() == 0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.calls.deadlines import HungUp
+from proxy.calls.deadlines import ClientDisconnected
 from proxy.records.receipt import Outcome
 from slo.usage import Usage
 from tests.fakes.answers import BEAT, COMPLETION, DONE, STREAMED, chunk, failing, stream
@@ -24,7 +24,7 @@ HANGS = {
 def test_a_caller_that_leaves_closes_the_exchange_and_pays_for_what_was_done(scripts, routes):
     done = play(*scripts, asked=streamed(), routes=routes, leaves_after=3.0)
 
-    assert isinstance(done.error, HungUp)
+    assert isinstance(done.error, ClientDisconnected)
     assert done.outcomes == [(Outcome.HUNG_UP, True)]
     assert (done.last.usage, done.last.estimated) == (ESTIMATE, True)
     assert (done.last.status, done.last.error) == (499, "caller_hung_up")
@@ -34,7 +34,7 @@ def test_a_caller_that_leaves_closes_the_exchange_and_pays_for_what_was_done(scr
 def test_a_caller_that_leaves_in_a_pause_pays_nothing_for_what_was_not_sent():
     done = play(failing(429, {"retry-after": "7"}), leaves_after=3.0)
 
-    assert isinstance(done.error, HungUp)
+    assert isinstance(done.error, ClientDisconnected)
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.HUNG_UP, True)]
     assert (done.last.usage, done.last.estimated, done.last.route) == (None, False, "")
     assert len(done.transport.sent) == 1
@@ -43,7 +43,7 @@ def test_a_caller_that_leaves_in_a_pause_pays_nothing_for_what_was_not_sent():
 def test_a_caller_that_stops_reading_is_given_up():
     done = play(stream(chunk("a"), chunk("b"), DONE), asked=streamed(), reads=1)
 
-    assert isinstance(done.error, HungUp)
+    assert isinstance(done.error, ClientDisconnected)
     assert done.outcomes == [(Outcome.HUNG_UP, True)]
     assert 5.0 <= done.took <= 6.0
 
@@ -54,7 +54,7 @@ def test_a_caller_that_stops_reading_is_given_up():
 def test_a_caller_that_does_not_take_the_end_is_given_up(script):
     done = play(script, asked=streamed(), reads=0 if script.headers is not EVENTS else 1)
 
-    assert isinstance(done.error, HungUp)
+    assert isinstance(done.error, ClientDisconnected)
     assert 5.0 <= done.took <= 6.0
 
 
@@ -63,7 +63,7 @@ def test_a_caller_that_leaves_while_tokens_are_counted_leaves_one_receipt(first)
     slow = FakeEstimator(takes=30.0)
     done = play(first, asked=streamed(), estimator=slow, leaves_after=12.0)
 
-    assert isinstance(done.error, HungUp)
+    assert isinstance(done.error, ClientDisconnected)
     assert len(done.receipts) == 1
     assert done.last.estimated
     assert done.last.usage == Usage(input=len(STREAMED) // 4)
@@ -75,6 +75,6 @@ def test_a_caller_that_leaves_while_a_broken_answer_is_counted_has_hung_up():
         stream(chunk("a" * 8), broken()), asked=streamed(), estimator=slow, leaves_after=3.0
     )
 
-    assert isinstance(done.error, HungUp)
+    assert isinstance(done.error, ClientDisconnected)
     assert done.outcomes == [(Outcome.HUNG_UP, True)]
     assert done.last.usage == Usage(input=len(STREAMED) // 4, output=2)

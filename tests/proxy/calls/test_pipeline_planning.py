@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.calls.deadlines import HungUp
+from proxy.calls.deadlines import ClientDisconnected
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.prefix.explain.diagnostics import Question
@@ -49,7 +49,7 @@ def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
         table, ledger = desk(FakeTransport([]))
         holding, before = Holding(), ticks()
         held = replace(table, planning=holding)
-        with pytest.raises(HungUp):
+        with pytest.raises(ClientDisconnected):
             await served(streamed(), FakeCaller(leaves_after=1.0), held, Timeline(ticks))
         return ledger.receipts, holding.told, ticks() - before
 

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.calls.ports import Admitted, Elsewhere
-from proxy.calls.retry_policy import Patience
-from proxy.calls.route_choice import Choice, Decision, instead
-from proxy.calls.settlement import Attempt
+from proxy.calls.ports import Admitted, CheaperModel
+from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.route_choice import RouteChoice, RoutingDecision, substitute_routes
+from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.catalog import Catalog
 from proxy.errors import ProxyError
 from proxy.providers.port import Prepared
@@ -38,10 +38,10 @@ def known(**small: Any) -> Catalog:
 
 
 class Decided:
-    def __init__(self, decision: Decision) -> None:
+    def __init__(self, decision: RoutingDecision) -> None:
         self._decision = decision
 
-    def decide(self, call: object, asked: object) -> Decision:
+    def decide(self, call: object, asked: object) -> RoutingDecision:
         return self._decision
 
 
@@ -49,11 +49,11 @@ class TooDear(HoldsNothing):
     """A ceiling that only another model is below."""
 
     async def admit(
-        self, attempt: Attempt, prepared: Prepared, fits: Callable[[str], bool]
-    ) -> Admitted | Elsewhere:
-        if attempt.moved or not fits("small"):
+        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+    ) -> Admitted | CheaperModel:
+        if attempt.reroute_reason or not fits("small"):
             return Admitted(prepared)
-        return Elsewhere("small", "ceiling")
+        return CheaperModel("small", "ceiling")
 
 
 class Played:
@@ -72,17 +72,18 @@ def play(
     *scripts: Scripted | Piece,
     body: bytes = ASKED,
     catalog: Catalog | None = None,
-    decision: Callable[[tuple[Choice, ...], tuple[Choice, ...]], Decision] | None = None,
+    decision: Callable[[tuple[RouteChoice, ...], tuple[RouteChoice, ...]], RoutingDecision]
+    | None = None,
     limits: TooDear | None = None,
 ) -> Played:
     async def work() -> Played:
         done, transport, there = Played(), FakeTransport(scripts), catalog or known()
-        table, _ = desk(transport, patience=Patience(retries=0))
-        here = tuple(Choice(each, "m") for each in there.models["m"].routes)
+        table, _ = desk(transport, patience=RetryPolicy(retries=0))
+        here = tuple(RouteChoice(each, "m") for each in there.models["m"].routes)
         table = replace(table, catalog=there, limits=limits)
         if decision is not None:
-            small = instead(there.models["small"], "slow: rung 1")
-            table = replace(table, steering=Decided(decision(here, small)))
+            small = substitute_routes(there.models["small"], "slow: rung 1")
+            table = replace(table, router=Decided(decision(here, small)))
         try:
             await served(call(body), done.caller, table, Timeline(ticks))
         except ProxyError as error:
@@ -118,7 +119,7 @@ def test_a_ladders_level_is_translated_and_what_was_asked_for_behind_it_is_not()
     done = play(
         failing(503),
         Scripted([COMPLETION]),
-        decision=lambda here, small: Decision(choices=(*small, *here), level=1),
+        decision=lambda here, small: RoutingDecision(choices=(*small, *here), level=1),
     )
 
     assert is_translated(done, 0)
@@ -136,7 +137,7 @@ def test_a_second_attempt_at_another_model_is_translated():
         stream(After(30.0, STREAM)),
         stream(STREAM),
         body=STREAMED,
-        decision=lambda here, small: Decision(choices=(here[0], *small), deadline=1.0),
+        decision=lambda here, small: RoutingDecision(choices=(here[0], *small), deadline=1.0),
     )
 
     assert is_translated(done, 1)
@@ -169,7 +170,7 @@ def test_what_a_ceiling_could_not_move_is_said_in_the_answer():
 def test_what_a_ladder_passed_over_is_said_in_the_answer():
     done = play(
         Scripted([COMPLETION]),
-        decision=lambda here, _: Decision(choices=here, skipped={"small": "It cannot."}),
+        decision=lambda here, _: RoutingDecision(choices=here, skipped={"small": "It cannot."}),
     )
 
     assert done.headers[SKIPPED] == "small: It cannot."

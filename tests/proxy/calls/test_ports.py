@@ -5,7 +5,14 @@ import asyncio
 import pytest
 
 from proxy.api.passthrough import Relay
-from proxy.calls.ports import Caller, Desk, Estimator, Head, Ledger, Tasks
+from proxy.calls.ports import (
+    BackgroundTaskGroup,
+    Caller,
+    Dependencies,
+    Estimator,
+    Head,
+    ReceiptSink,
+)
 from proxy.records.receipt import Receipt
 from tests.fakes.answers import ASKED
 from tests.fakes.asgi import Connection
@@ -97,7 +104,7 @@ def test_a_caller_that_left_is_gone(taken):
 
 def test_a_ledger_keeps_what_it_is_given_in_order():
     ledger = FakeLedger()
-    port: Ledger = ledger
+    port: ReceiptSink = ledger
     receipts: list[Receipt] = [a_receipt(1), a_receipt(2)]
     for each in receipts:
         port.keep(each)
@@ -122,7 +129,7 @@ def test_tasks_are_started_at_once():
             await asyncio.sleep(0)
             done.append(1)
 
-        tasks: Tasks = LoopTasks()
+        tasks: BackgroundTaskGroup = LoopTasks()
         await tasks.start(one)
         return done
 
@@ -131,7 +138,7 @@ def test_tasks_are_started_at_once():
 
 def test_a_desk_cannot_be_rearranged():
     table, _ = desk(FakeTransport([]))
-    assert isinstance(table, Desk)
+    assert isinstance(table, Dependencies)
 
     with pytest.raises(AttributeError):
         table.catalog = table.catalog  # type: ignore[misc]

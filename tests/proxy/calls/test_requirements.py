@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.calls.requirements import amiss, offers, said, unfit, wants
+from proxy.calls.requirements import (
+    call_requirements,
+    missing_capability,
+    missing_on_every_route,
+    request_traits,
+    route_capabilities,
+)
 from proxy.catalog.entries import Model, Upstream
 from proxy.providers.substitution import accepted_traits
 from slo.ladder import SCHEMA, TOOLS, VISION, CallRequirements, Capabilities
@@ -73,7 +79,7 @@ def model(*abilities: str, window: int | None = 8_000, output: int | None = 1_00
     ],
 )
 def test_what_a_call_needs_is_read_from_its_body(body, needed):
-    found = wants(call(body, ask=None))
+    found = call_requirements(call(body, ask=None))
 
     assert found == CallRequirements(
         tools=needed.tools,
@@ -88,37 +94,39 @@ def test_what_a_call_needs_is_read_from_its_body(body, needed):
 def test_a_long_schema_before_its_type_is_a_schema_all_the_same():
     long = b'{"text":{"format":{"schema":{"a":"' + b"x" * 9_000 + b'"},"type":"json_schema"}}}'
 
-    assert wants(call(long, ask=None)).schema
+    assert call_requirements(call(long, ask=None)).schema
 
 
 def test_a_long_body_is_read_once_for_each_call():
     long = b'{"messages":[{"role":"user","content":"' + b"x" * 70_000 + b'"}]}'
     one = call(long, id="call_read_once")
 
-    assert said(one) is said(call(long, id="call_read_once"))
-    assert said(one) is not said(call(long, id="call_read_once_again"))
-    assert said(one) == said(call(long, id="call_read_once_again"))
+    assert request_traits(one) is request_traits(call(long, id="call_read_once"))
+    assert request_traits(one) is not request_traits(call(long, id="call_read_once_again"))
+    assert request_traits(one) == request_traits(call(long, id="call_read_once_again"))
 
 
 def test_of_many_calls_with_long_bodies_only_the_last_are_remembered():
     long = b'{"input":"' + b"x" * 70_000 + b'"}'
-    first = said(call(long, ask=None, id="call_0"))
+    first = request_traits(call(long, ask=None, id="call_0"))
     for n in range(1, 4_200):
-        said(call(long, ask=None, id=f"call_{n}"))
+        request_traits(call(long, ask=None, id=f"call_{n}"))
 
-    assert said(call(long, ask=None, id="call_4199")) is said(call(long, ask=None, id="call_4199"))
-    assert said(call(long, ask=None, id="call_0")) is not first
+    assert request_traits(call(long, ask=None, id="call_4199")) is request_traits(
+        call(long, ask=None, id="call_4199")
+    )
+    assert request_traits(call(long, ask=None, id="call_0")) is not first
 
 
 def test_a_long_body_of_no_known_form_looks_like_all_there_is():
-    found = said(call(b'{"messages":"' + b"x" * 300_000 + b'"}', ask=None, id="call_odd"))
+    found = request_traits(call(b'{"messages":"' + b"x" * 300_000 + b'"}', ask=None, id="call_odd"))
 
     assert found.vision
     assert found.is_answered
 
 
 def test_a_call_is_bound_to_its_region():
-    assert wants(call(b"{}"), "eu").region == "eu"
+    assert call_requirements(call(b"{}"), "eu").region == "eu"
 
 
 NAMES = (
@@ -142,7 +150,7 @@ JSON = st.recursive(
 def test_whatever_is_asked_something_is_said(asked):
     body = json.dumps(asked).encode()
 
-    found = said(call(body, ask=None))
+    found = request_traits(call(body, ask=None))
     assert len(found.first) == 16
     assert isinstance(found.output, int)
 
@@ -154,12 +162,12 @@ def test_whatever_is_wrong_with_a_body_something_is_said(noise, at):
         b'"response_format":{"type":"json_schema"},"max_tokens":5,"tools":[]}'
     )
 
-    assert len(said(call(body[:at] + noise + body[at:], ask=None)).first) == 16
+    assert len(request_traits(call(body[:at] + noise + body[at:], ask=None)).first) == 16
 
 
 @given(st.binary(max_size=200))
 def test_whatever_the_bytes_are_something_is_said(body):
-    assert wants(call(body, ask=None)).tokens == len(body) // 4
+    assert call_requirements(call(body, ask=None)).tokens == len(body) // 4
 
 
 @pytest.mark.parametrize(
@@ -174,20 +182,20 @@ def test_whatever_the_bytes_are_something_is_said(body):
     ],
 )
 def test_a_model_that_cannot_do_it_is_unfit(body, fits):
-    assert (unfit(call(body), model(TOOLS)) == "") is fits
+    assert (missing_capability(call(body), model(TOOLS)) == "") is fits
 
 
 def test_one_route_that_can_is_enough():
     able = route("able", window=8_000, max_output=10, can=frozenset({TOOLS, SCHEMA, VISION}))
     asked = call(b'{"model":"m","tools":[{}]}')
 
-    assert unfit(asked, Model(id="x", routes=(route("unknown"), able))) == ""
-    assert unfit(asked, Model(id="x", routes=(route("unknown"),)))
+    assert missing_capability(asked, Model(id="x", routes=(route("unknown"), able))) == ""
+    assert missing_capability(asked, Model(id="x", routes=(route("unknown"),)))
 
 
 def test_a_model_elsewhere_is_unfit_for_what_is_bound_to_a_region():
-    assert unfit(call(b'{"model":"m"}'), model(), "eu")
-    assert amiss(CallRequirements(tokens=9_000), model())
+    assert missing_capability(call(b'{"model":"m"}'), model(), "eu")
+    assert missing_on_every_route(CallRequirements(tokens=9_000), model())
 
 
 @pytest.mark.parametrize(
@@ -196,7 +204,7 @@ def test_a_model_elsewhere_is_unfit_for_what_is_bound_to_a_region():
 def test_what_another_upstream_keeps_cannot_be_gone_on_with(field):
     asked = call(b'{"model":"m",' + field + b"}", "responses")
 
-    assert "keeps" in unfit(asked, model())
+    assert "keeps" in missing_capability(asked, model())
 
 
 def test_what_a_route_offers_is_its_own_and_its_upstreams():
@@ -205,7 +213,7 @@ def test_what_a_route_offers_is_its_own_and_its_upstreams():
     )
     made = route("one", upstream=upstream, window=5, max_output=2, can=frozenset({TOOLS}))
 
-    assert offers(made) == Capabilities(
+    assert route_capabilities(made) == Capabilities(
         can=frozenset({TOOLS}),
         window=5,
         max_output=2,

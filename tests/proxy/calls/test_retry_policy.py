@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.calls.retry_policy import Patience
+from proxy.calls.retry_policy import RetryPolicy
 from proxy.errors import UpstreamError
 
-PATIENCE = Patience(retries=3, longest_pause=2.0)
+PATIENCE = RetryPolicy(retries=3, max_pause_s=2.0)
 
 
 def failed(
@@ -15,17 +15,17 @@ def failed(
 
 
 def test_the_next_route_is_tried_at_once_and_the_last_one_after_growing_pauses():
-    pauses = [PATIENCE.pause(failed(), number, 2) for number in range(6)]
+    pauses = [PATIENCE.pause_before_retry(failed(), number, 2) for number in range(6)]
 
     assert pauses == [0.0, 0.25, 0.5, 1.0, None, None]
 
 
 def test_no_pause_is_longer_than_a_caller_may_be_kept():
-    assert PATIENCE.pause(failed(wait=2.0), 0, 1) == 2.0
-    assert PATIENCE.pause(failed(wait=0.0), 0, 1) == 0.0
-    assert PATIENCE.pause(failed(wait=2.1), 0, 1) is None
-    assert PATIENCE.pause(failed(wait=99.0), 0, 2) == 0.0
-    assert Patience(retries=9).pause(failed(), 4, 1) is None
+    assert PATIENCE.pause_before_retry(failed(wait=2.0), 0, 1) == 2.0
+    assert PATIENCE.pause_before_retry(failed(wait=0.0), 0, 1) == 0.0
+    assert PATIENCE.pause_before_retry(failed(wait=2.1), 0, 1) is None
+    assert PATIENCE.pause_before_retry(failed(wait=99.0), 0, 2) == 0.0
+    assert RetryPolicy(retries=9).pause_before_retry(failed(), 4, 1) is None
 
 
 @pytest.mark.parametrize(
@@ -33,20 +33,20 @@ def test_no_pause_is_longer_than_a_caller_may_be_kept():
     ["upstream_timeout", "upstream_unauthorized", "upstream_key_missing", "insufficient_quota"],
 )
 def test_what_would_only_repeat_is_tried_elsewhere_or_not_at_all(code):
-    assert PATIENCE.pause(failed(code=code), 0, 2) == 0.0
-    assert PATIENCE.pause(failed(code=code), 1, 2) is None
+    assert PATIENCE.pause_before_retry(failed(code=code), 0, 2) == 0.0
+    assert PATIENCE.pause_before_retry(failed(code=code), 1, 2) is None
 
 
 def test_what_the_upstream_says_not_to_retry_is_tried_elsewhere_alone():
     failure = failed()
     failure.should_retry = False
 
-    assert PATIENCE.pause(failure, 0, 2) == 0.0
-    assert PATIENCE.pause(failure, 1, 2) is None
+    assert PATIENCE.pause_before_retry(failure, 0, 2) == 0.0
+    assert PATIENCE.pause_before_retry(failure, 1, 2) is None
 
 
 @given(
-    st.builds(Patience, retries=st.integers(0, 10), longest_pause=st.floats(0, 1e3)),
+    st.builds(RetryPolicy, retries=st.integers(0, 10), longest_pause=st.floats(0, 1e3)),
     st.integers(0, 30),
     st.integers(1, 10),
     st.none() | st.floats(0, 1e6),

@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.calls.route_choice import Choice, asked, fallbacks, instead, is_overflow
+from proxy.calls.route_choice import (
+    RouteChoice,
+    fallback_models,
+    is_overflow,
+    requested_routes,
+    substitute_routes,
+)
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.catalog.families import Family, Passing
@@ -32,33 +38,40 @@ def known() -> Catalog:
 def test_the_routes_of_a_model_are_tried_in_their_order():
     one, two = route("one"), route("two")
 
-    assert asked(call(asking("m")), catalog(one, two)) == (Choice(one, "m"), Choice(two, "m"))
+    assert requested_routes(call(asking("m")), catalog(one, two)) == (
+        RouteChoice(one, "m"),
+        RouteChoice(two, "m"),
+    )
 
 
 def test_a_dated_snapshot_takes_its_models_routes():
-    assert asked(call(asking("m-2026-01-31")), catalog())[0].route.name == "one/m"
+    assert requested_routes(call(asking("m-2026-01-31")), catalog())[0].route.name == "one/m"
 
 
 def test_a_call_that_names_no_model_takes_the_default_route():
     made = catalog()
-    default = (Choice(made.default, ""),)
+    default = (RouteChoice(made.default, ""),)
 
-    assert asked(call(b"{}"), made) == default
-    assert asked(call(b"\x00", ask=None), made) == default
+    assert requested_routes(call(b"{}"), made) == default
+    assert requested_routes(call(b"\x00", ask=None), made) == default
 
 
 def test_what_is_passed_through_names_models_the_catalog_need_not_know():
     one, made = route("one"), catalog()
-    moderated = Choice(made.default, "omni-moderation-latest")
+    moderated = RouteChoice(made.default, "omni-moderation-latest")
 
-    assert asked(call(asking("omni-moderation-latest"), "moderations"), made) == (moderated,)
-    assert asked(call(asking("m"), "moderations"), catalog(one)) == (Choice(one, "m"),)
+    assert requested_routes(call(asking("omni-moderation-latest"), "moderations"), made) == (
+        moderated,
+    )
+    assert requested_routes(call(asking("m"), "moderations"), catalog(one)) == (
+        RouteChoice(one, "m"),
+    )
 
 
 @pytest.mark.parametrize(("name", "hint"), [("mm", "Did you mean m?"), ("other", "GET /v1/models")])
 def test_an_unknown_model_is_told_with_the_nearest_known_one(name, hint):
     with pytest.raises(NotFound, match="not in the gateway's catalog") as caught:
-        asked(call(asking(name)), catalog())
+        requested_routes(call(asking(name)), catalog())
 
     assert hint in caught.value.message
     assert ("Did you mean" in caught.value.message) is ("Did you mean" in hint)
@@ -73,11 +86,11 @@ def test_an_unlisted_model_takes_its_familys_route_and_needs_no_name_of_its_own(
         passing=Passing(families=(family,), upstreams={one.upstream.name: one.upstream}),
     )
 
-    (choice,) = asked(call(asking("new-model")), made)
+    (choice,) = requested_routes(call(asking("new-model")), made)
 
     assert (choice.route.name, choice.model) == ("one/new-*", "new-*")
     with pytest.raises(NotFound, match="default_upstream"):
-        asked(call(asking("new-model")), made.passing_to(()))
+        requested_routes(call(asking("new-model")), made.passing_to(()))
 
 
 def test_a_model_is_deleted_by_the_first_upstream_whose_model_it_is_and_by_no_other():
@@ -90,7 +103,7 @@ def test_a_model_is_deleted_by_the_first_upstream_whose_model_it_is_and_by_no_ot
 
     def owner(name: str) -> list[str]:
         deletion = call(b"", f"models/{name}", method="DELETE", ask=None)
-        return [choice.route.upstream.name for choice in asked(deletion, made)]
+        return [choice.route.upstream.name for choice in requested_routes(deletion, made)]
 
     assert owner("m") == ["one"]
     assert owner("ft%3Am%3Aacme%3A%3Aabc") == ["two"]
@@ -100,17 +113,17 @@ def test_a_model_is_deleted_by_the_first_upstream_whose_model_it_is_and_by_no_ot
 
 def test_a_long_name_is_cut_short_in_what_is_told():
     with pytest.raises(NotFound) as caught:
-        asked(call(asking("x" * 500)), catalog())
+        requested_routes(call(asking("x" * 500)), catalog())
 
     assert len(caught.value.message) < 300
 
 
 def test_another_model_is_asked_for_by_its_own_name():
     own, named = route("one"), route("two", model="their-name")
-    found = instead(Model(id="small", routes=(own, named)), "why")
+    found = substitute_routes(Model(id="small", routes=(own, named)), "why")
 
     assert [each.route.model for each in found] == ["small", "their-name"]
-    assert [(each.model, each.moved) for each in found] == [("small", "why")] * 2
+    assert [(each.model, each.reroute_reason) for each in found] == [("small", "why")] * 2
     assert [each.route.name for each in found] == [own.name, named.name]
 
 
@@ -119,13 +132,13 @@ def test_another_model_is_asked_for_by_its_own_name():
     [(broken(), ["small", "other"]), (TOO_LONG, ["long"]), (WRONG, [])],
 )
 def test_which_models_follow_depends_on_what_failed(failure, found):
-    assert [each.id for each in fallbacks(call(asking("m")), known(), failure)] == found
+    assert [each.id for each in fallback_models(call(asking("m")), known(), failure)] == found
 
 
 def test_nothing_follows_for_what_names_no_model_or_generates_nothing():
-    assert fallbacks(call(b"{}"), known(), broken()) == ()
-    assert fallbacks(call(asking("unknown")), known(), broken()) == ()
-    assert fallbacks(call(asking("m"), "moderations"), known(), broken()) == ()
+    assert fallback_models(call(b"{}"), known(), broken()) == ()
+    assert fallback_models(call(asking("unknown")), known(), broken()) == ()
+    assert fallback_models(call(asking("m"), "moderations"), known(), broken()) == ()
 
 
 @pytest.mark.parametrize(

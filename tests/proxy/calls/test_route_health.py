@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.calls.deadlines import HungUp
-from proxy.calls.route_choice import Choice
-from proxy.calls.route_health import Lane, Lanes, went
+from proxy.calls.deadlines import ClientDisconnected
+from proxy.calls.route_choice import RouteChoice
+from proxy.calls.route_health import RouteHealth, RouteHealthRegistry, route_succeeded
 from proxy.errors import CallerError, UpstreamError
 from slo.breaker import State
 from slo.concurrency import Limit
@@ -22,8 +22,8 @@ from tests.fakes.upstream import broken
 ONE, TWO = route("one"), route("two")
 
 
-def lane(room: int) -> Lane:
-    made = Lane(adapts=True)
+def lane(room: int) -> RouteHealth:
+    made = RouteHealth(adapts=True)
     made.limit = Limit(room, 1, room)
     return made
 
@@ -44,20 +44,20 @@ def failed(status: int, *, retryable: bool = True) -> UpstreamError:
         (failed(429), False),
         (failed(400, retryable=False), True),
         (failed(400), False),
-        (HungUp(), None),
+        (ClientDisconnected(), None),
         (CallerError("", code=""), None),
         (asyncio.CancelledError(), None),
     ],
 )
 def test_whether_a_route_did_its_part(failure, did_its_part):
-    assert went(failure) is did_its_part
+    assert route_succeeded(failure) is did_its_part
 
 
 def test_a_route_is_failing_while_its_breaker_is_open():
-    lanes = Lanes()
+    lanes = RouteHealthRegistry()
     assert not lanes.is_failing(ONE, 0.0)
     for _ in range(5):
-        lanes.ended(ONE, broken(), 0.0, 0.0)
+        lanes.record_outcome(ONE, broken(), 0.0, 0.0)
 
     assert lanes.is_failing(ONE, 1.0)
     assert not lanes.is_failing(ONE, 1_000.0)
@@ -66,61 +66,61 @@ def test_a_route_is_failing_while_its_breaker_is_open():
 
 
 def test_a_lane_is_the_routes_own_and_limits_only_what_asks_for_it():
-    lanes = Lanes()
+    lanes = RouteHealthRegistry()
 
-    assert lanes.lane(ONE) is lanes.lane(ONE)
-    assert lanes.lane(ONE) is not lanes.lane(TWO)
-    assert lanes.lane(ONE).limit is None
+    assert lanes.of(ONE) is lanes.of(ONE)
+    assert lanes.of(ONE) is not lanes.of(TWO)
+    assert lanes.of(ONE).limit is None
     assert [name for name, _ in lanes.states()] == ["one/m", "two/m"]
-    assert Lane(adapts=True).limit is not None
+    assert RouteHealth(adapts=True).limit is not None
 
 
 def test_a_lane_without_a_limit_lets_everybody_in():
-    free = Lane(adapts=False)
+    free = RouteHealth(adapts=False)
 
     async def enter() -> None:
         for _ in range(2000):
-            await free.enter(ticks())
-        free.leave(0.1, 0, ticks(), ok=True)
+            await free.acquire(ticks())
+        free.release(0.1, 0, ticks(), ok=True)
 
     played(enter())
 
 
 def test_routes_that_fail_come_last():
-    lanes, choices = Lanes(), (Choice(ONE, "m"), Choice(TWO, "m"))
-    assert lanes.ordered(choices, 0.0) is choices
+    lanes, choices = RouteHealthRegistry(), (RouteChoice(ONE, "m"), RouteChoice(TWO, "m"))
+    assert lanes.failing_last(choices, 0.0) is choices
     for n in range(5):
-        lanes.ended(ONE, broken(), 0.5 + n, 1.0 + n)
+        lanes.record_outcome(ONE, broken(), 0.5 + n, 1.0 + n)
 
-    assert lanes.ordered(choices, 6.0) == (choices[1], choices[0])
-    assert lanes.ordered(choices[:1], 6.0) == choices[:1]
-    assert lanes.ordered(choices, 36.0) == choices  # its turn to show that it works again
+    assert lanes.failing_last(choices, 6.0) == (choices[1], choices[0])
+    assert lanes.failing_last(choices[:1], 6.0) == choices[:1]
+    assert lanes.failing_last(choices, 36.0) == choices  # its turn to show that it works again
 
 
 def test_where_all_fail_the_one_that_is_back_first_is_tried_first():
-    lanes, choices = Lanes(), (Choice(ONE, "m"), Choice(TWO, "m"))
+    lanes, choices = RouteHealthRegistry(), (RouteChoice(ONE, "m"), RouteChoice(TWO, "m"))
     for n in range(5):
-        lanes.ended(ONE, broken(), 2.5 + n, 3.0 + n)
-        lanes.ended(TWO, broken(), 0.5 + n, 1.0 + n)
+        lanes.record_outcome(ONE, broken(), 2.5 + n, 3.0 + n)
+        lanes.record_outcome(TWO, broken(), 0.5 + n, 1.0 + n)
 
-    assert lanes.ordered(choices, 8.0) == (choices[1], choices[0])
+    assert lanes.failing_last(choices, 8.0) == (choices[1], choices[0])
 
 
 def test_a_full_lane_gives_its_next_place_to_who_waits_longest():
     async def work() -> list[int]:
         full, entered = lane(1), list[int]()
-        await full.enter(ticks())
+        await full.acquire(ticks())
 
         async def wait(number: int) -> None:
-            await full.enter(ticks())
+            await full.acquire(ticks())
             entered.append(number)
 
         tasks = [begun(wait(number)) for number in range(3)]
         await asyncio.sleep(1)
         for _ in range(3):
-            full.leave(0.1, 0, ticks(), ok=True)
+            full.release(0.1, 0, ticks(), ok=True)
             await asyncio.sleep(0.1)
-        full.leave(0.1, 0, ticks(), ok=True)
+        full.release(0.1, 0, ticks(), ok=True)
         assert full.limit is not None
         assert full.limit.in_flight == 0
         await asyncio.wait(tasks)
@@ -132,10 +132,10 @@ def test_a_full_lane_gives_its_next_place_to_who_waits_longest():
 def test_a_place_is_waited_for_two_seconds():
     async def work() -> float:
         full = lane(1)
-        await full.enter(ticks())
+        await full.acquire(ticks())
         before = ticks()
         with pytest.raises(UpstreamError, match="full") as caught:
-            await full.enter(before)
+            await full.acquire(before)
         assert (caught.value.code, caught.value.retryable) == ("route_full", True)
         assert not full._queue
         return ticks() - before
@@ -146,12 +146,12 @@ def test_a_place_is_waited_for_two_seconds():
 def test_no_more_than_a_thousand_wait():
     async def work() -> None:
         full = lane(1)
-        await full.enter(ticks())
-        waiting = [begun(full.enter(ticks())) for _ in range(1000)]
+        await full.acquire(ticks())
+        waiting = [begun(full.acquire(ticks())) for _ in range(1000)]
         await asyncio.sleep(0)
         before = ticks()
         with pytest.raises(UpstreamError, match="full"):
-            await full.enter(ticks())
+            await full.acquire(ticks())
         assert ticks() == before
         await asyncio.wait(waiting)
         assert all(isinstance(each.exception(), UpstreamError) for each in waiting)
@@ -164,16 +164,16 @@ def test_a_place_that_comes_in_the_moment_its_waiter_gives_up_goes_on():
 
     async def work() -> None:
         full, loop = lane(1), asyncio.get_running_loop()
-        await full.enter(ticks())
+        await full.acquire(ticks())
         due = ticks() + 2.0
-        late = begun(full.enter(ticks()))
+        late = begun(full.acquire(ticks()))
         await asyncio.sleep(1)
-        patient = begun(full.enter(ticks()))
-        loop.call_at(due - 5e-10, lambda: full.leave(None, 0, due, ok=True))
+        patient = begun(full.acquire(ticks()))
+        loop.call_at(due - 5e-10, lambda: full.release(None, 0, due, ok=True))
         await asyncio.wait({late})
         assert isinstance(late.exception(), UpstreamError)
         await patient
-        full.leave(None, 0, ticks(), ok=True)
+        full.release(None, 0, ticks(), ok=True)
         assert full.limit is not None
         assert full.limit.in_flight == 0
 
@@ -183,15 +183,15 @@ def test_a_place_that_comes_in_the_moment_its_waiter_gives_up_goes_on():
 def test_a_probe_that_finds_no_place_is_given_back():
     async def work() -> None:
         full = lane(1)
-        await full.enter(ticks())
+        await full.acquire(ticks())
         for _ in range(5):
             full.breaker.ended(ticks(), ok=False, began=ticks())
         await asyncio.sleep(31)
         assert full.breaker.state(ticks()) is State.HALF_OPEN
         with pytest.raises(UpstreamError, match="full"):
-            await full.enter(ticks())
+            await full.acquire(ticks())
         assert full.breaker.opens_again(ticks()) == 0
-        task = begun(full.enter(ticks()))
+        task = begun(full.acquire(ticks()))
         await asyncio.sleep(1)
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -207,10 +207,10 @@ def test_a_call_sent_regardless_gives_no_others_probe_back():
         for _ in range(5):
             full.breaker.ended(ticks(), ok=False, began=ticks())
         await asyncio.sleep(31)
-        await full.enter(ticks())
+        await full.acquire(ticks())
         await asyncio.sleep(1)
         with pytest.raises(UpstreamError, match="full"):
-            await full.enter(ticks())
+            await full.acquire(ticks())
         assert full.breaker.opens_again(ticks()) > 0
 
     played(work())
@@ -234,11 +234,11 @@ def test_whoever_enters_leaves_and_no_place_is_lost(calls, room):
         assert full.limit is not None
 
         async def call(stays: float) -> None:
-            await full.enter(ticks())
+            await full.acquire(ticks())
             try:
                 await asyncio.sleep(stays)
             finally:
-                full.leave(0.1, 10, ticks(), ok=True)
+                full.release(0.1, 10, ticks(), ok=True)
 
         async def cut(task: "asyncio.Task[None]", after: float, turns: int) -> None:
             await asyncio.sleep(after)

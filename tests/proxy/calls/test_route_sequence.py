@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.calls.deadlines import Unwatched
-from proxy.calls.ports import Elsewhere, Line
-from proxy.calls.retry_policy import Patience
-from proxy.calls.route_choice import Choice, Decision, asked
-from proxy.calls.route_sequence import Course
+from proxy.calls.deadlines import NoWatchdog
+from proxy.calls.ports import CallContext, CheaperModel
+from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_routes
+from proxy.calls.route_sequence import RouteSequence
 from proxy.catalog.catalog import Catalog
 from proxy.errors import UpstreamError
 from proxy.records.timeline import Timeline
@@ -31,23 +31,29 @@ class Clock:
 
 def line(
     body: bytes = ASKED, *, known: Catalog | None = None, endpoint: str = "chat/completions"
-) -> Line:
-    made, _ = desk(FakeTransport([]), patience=Patience(retries=1))
+) -> CallContext:
+    made, _ = desk(FakeTransport([]), patience=RetryPolicy(retries=1))
     made = replace(made, catalog=known or town())
-    return Line(call(body, endpoint), FakeCaller(), made, Unwatched(), Timeline(Clock()))
+    return CallContext(call(body, endpoint), FakeCaller(), made, NoWatchdog(), Timeline(Clock()))
 
 
-def course(on: Line, decision: Decision | None = None) -> Course:
-    return Course(on, decision or Decision(choices=asked(on.call, on.desk.catalog)))
+def course(on: CallContext, decision: RoutingDecision | None = None) -> RouteSequence:
+    return RouteSequence(
+        on, decision or RoutingDecision(choices=requested_routes(on.call, on.deps.catalog))
+    )
 
 
-def tries(on: Line, *failures: UpstreamError) -> list[tuple[int, str, float | None]]:
+def tries(on: CallContext, *failures: UpstreamError) -> list[tuple[int, str, float | None]]:
     """Number, route and what follows, of attempts that end in these failures."""
     way, found = course(on), []
     for failure in failures:
-        opening = way.opening()
+        opening = way.next_attempt()
         found.append(
-            (opening.attempt.number, opening.choice.route.name, way.failed(opening, failure))
+            (
+                opening.info.number,
+                opening.choice.route.name,
+                way.pause_after_failure(opening, failure),
+            )
         )
     return found
 
@@ -74,13 +80,13 @@ def test_what_is_wrong_in_itself_goes_nowhere():
 
 def test_what_a_model_in_its_place_refuses_the_one_that_was_asked_for_is_asked():
     on = line()
-    here, there = asked(on.call, on.desk.catalog)
-    moved = Choice(there.route, "small", "chat: level 1")
-    way = course(on, Decision(choices=(moved, here), level=1))
+    here, there = requested_routes(on.call, on.deps.catalog)
+    moved = RouteChoice(there.route, "small", "chat: level 1")
+    way = course(on, RoutingDecision(choices=(moved, here), level=1))
 
-    assert way.failed(way.opening(), WRONG) == 0.0
-    last = way.opening()
-    assert (last.choice, way.failed(last, WRONG)) == (here, None)
+    assert way.pause_after_failure(way.next_attempt(), WRONG) == 0.0
+    last = way.next_attempt()
+    assert (last.choice, way.pause_after_failure(last, WRONG)) == (here, None)
 
 
 def test_a_model_that_cannot_do_it_does_not_follow():
@@ -99,9 +105,9 @@ def test_why_it_went_to_another_model_is_known():
     on = line()
     way = course(on)
     for _ in range(2):
-        way.failed(way.opening(), broken())
+        way.pause_after_failure(way.next_attempt(), broken())
 
-    assert way.opening().attempt.moved == "fallback: upstream_connection_broken"
+    assert way.next_attempt().info.reroute_reason == "fallback: upstream_connection_broken"
 
 
 def test_an_outage_allows_few_retries():
@@ -114,8 +120,8 @@ def test_an_outage_allows_few_retries():
 def test_routes_that_fail_just_now_come_last():
     on = line()
     for n in range(5):
-        on.desk.lanes.ended(
-            asked(on.call, on.desk.catalog)[0].route, broken(), 994.0 + n, 995.0 + n
+        on.deps.route_health.record_outcome(
+            requested_routes(on.call, on.deps.catalog)[0].route, broken(), 994.0 + n, 995.0 + n
         )
 
     assert [name for _, name, _ in tries(on, broken(), broken())] == ["two/m", "one/m"]
@@ -124,68 +130,70 @@ def test_routes_that_fail_just_now_come_last():
 def test_a_late_answer_is_not_given_up_for_a_route_that_fails():
     on = line()
     way = course(on)
-    assert way.may_be_late
+    assert way.has_ready_next
     for n in range(5):
-        on.desk.lanes.ended(
-            asked(on.call, on.desk.catalog)[1].route, broken(), 994.0 + n, 995.0 + n
+        on.deps.route_health.record_outcome(
+            requested_routes(on.call, on.deps.catalog)[1].route, broken(), 994.0 + n, 995.0 + n
         )
 
-    assert not way.may_be_late
-    assert way.following is not None
+    assert not way.has_ready_next
+    assert way.next_choice is not None
 
 
 def test_a_route_that_has_not_begun_of_late_is_passed_over_for_one_that_has():
     on = line()
-    choices = asked(on.call, on.desk.catalog)
+    choices = requested_routes(on.call, on.deps.catalog)
     for choice, seconds in zip(choices[:2], (float("inf"), 0.8), strict=True):
         for _ in range(3):
-            on.desk.lanes.lane(choice.route).ttft.add(seconds, 999.0)
+            on.deps.route_health.of(choice.route).ttft.add(seconds, 999.0)
     decisions = (
-        Decision(choices=choices, deadline=1.0),
-        Decision(choices=choices),
-        Decision(choices=choices, deadline=1.0, is_trial=True),
+        RoutingDecision(choices=choices, deadline=1.0),
+        RoutingDecision(choices=choices),
+        RoutingDecision(choices=choices, deadline=1.0, is_trial=True),
     )
-    routes = [course(on, each).opening().choice.route.name for each in decisions]
+    routes = [course(on, each).next_attempt().choice.route.name for each in decisions]
 
     assert routes == ["two/m", "one/m", "one/m"]
 
 
 def test_the_first_route_that_may_be_quicker_is_brought_forward():
-    one, two, three = (Choice(route(name), "m") for name in ("one", "two", "three"))
-    way = course(line(), Decision(choices=(one, two, three)))
+    one, two, three = (RouteChoice(route(name), "m") for name in ("one", "two", "three"))
+    way = course(line(), RoutingDecision(choices=(one, two, three)))
 
     assert not way.bring_forward(lambda _: False)
     assert way.bring_forward(lambda each: each is three)
-    assert way.following is three
+    assert way.next_choice is three
 
 
 def test_the_last_route_may_be_as_late_as_it_likes():
     way = course(line())
-    way.passed()
+    way.advance()
 
     assert way.is_last
-    assert way.following is None
-    assert not way.may_be_late
+    assert way.next_choice is None
+    assert not way.has_ready_next
 
 
 def test_a_last_resort_is_not_for_what_is_late():
     on = line()
-    here, there = asked(on.call, on.desk.catalog)
-    decision = Decision(choices=(here, Choice(there.route, "m", "", is_last_resort=True)))
+    here, there = requested_routes(on.call, on.deps.catalog)
+    decision = RoutingDecision(
+        choices=(here, RouteChoice(there.route, "m", "", is_last_resort=True))
+    )
 
-    assert not course(on, decision).may_be_late
+    assert not course(on, decision).has_ready_next
 
 
 def test_what_is_too_dear_goes_on_at_the_other_model_once():
     on = line()
     way = course(on)
-    first = way.opening()
-    way.moved(Elsewhere("small", "it is cheaper there"))
-    second = way.opening()
+    first = way.next_attempt()
+    way.switch_model(CheaperModel("small", "it is cheaper there"))
+    second = way.next_attempt()
 
-    assert first.may_move
-    assert not second.may_move
-    assert (second.attempt.number, second.choice.model, second.attempt.moved) == (
+    assert first.may_switch_model
+    assert not second.may_switch_model
+    assert (second.info.number, second.choice.model, second.info.reroute_reason) == (
         0, "small", "it is cheaper there",
     )  # fmt: skip
     assert way.is_last
@@ -193,19 +201,19 @@ def test_what_is_too_dear_goes_on_at_the_other_model_once():
 
 def test_of_several_at_once_the_number_of_what_went_elsewhere_is_not_used_again():
     way = course(line())
-    way.opening()
-    way.passed()
-    way.opening()
-    way.moved(Elsewhere("small", "it is cheaper there"))
+    way.next_attempt()
+    way.advance()
+    way.next_attempt()
+    way.switch_model(CheaperModel("small", "it is cheaper there"))
 
-    assert way.opening().attempt.number == 2
+    assert way.next_attempt().info.number == 2
 
 
 @pytest.mark.parametrize("failure", [broken(), TOO_LONG])
 def test_no_way_is_endless(failure):
     way, tried = course(line()), 0
-    while way.failed(way.opening(), failure) is not None:
+    while way.pause_after_failure(way.next_attempt(), failure) is not None:
         tried += 1
 
     assert tried < 10
-    assert way.number == tried + 1
+    assert way.attempt_count == tried + 1

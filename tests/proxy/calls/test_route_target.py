@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.calls.route_target import way
+from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route, Upstream
 from slo.price import Period, Rates, Sheet, Tariff
 from tests.fakes.desk import RATES, TARIFF, route
@@ -23,7 +23,7 @@ def to(kind: str = "openai", provider: str = "openai", **fields: Any) -> Route:
 
 
 def test_a_route_says_where_it_leads_and_what_its_cache_does():
-    found = way(to(regime="openai-interval", min_cache_tokens=2_048), "gpt", NOW)
+    found = route_target(to(regime="openai-interval", min_cache_tokens=2_048), "gpt", NOW)
 
     assert (found.upstream, found.model) == ("up", "gpt")
     assert (found.regime.name, found.regime.provider) == ("openai-interval", "openai")
@@ -32,12 +32,12 @@ def test_a_route_says_where_it_leads_and_what_its_cache_does():
 
 
 def test_an_upstreams_own_name_of_the_model_counts():
-    assert way(to(model="theirs"), "ours", NOW).model == "theirs"
+    assert route_target(to(model="theirs"), "ours", NOW).model == "theirs"
 
 
 @pytest.mark.parametrize("tariff", [None, Tariff(periods=())])
 def test_prices_nobody_knows_are_none(tariff):
-    found = way(to(tariff=tariff, regime="openai-breakpoint"), "m", NOW)
+    found = route_target(to(tariff=tariff, regime="openai-breakpoint"), "m", NOW)
 
     assert found.rates is None
     assert found.regime.writes["30m"] == Fraction(5, 4)
@@ -48,14 +48,14 @@ def test_prices_are_those_of_the_day():
     later = Period(since=NOW, sheets={"": Sheet(rates=dear)})
     tariff = Tariff(periods=(*TARIFF.periods, later))
 
-    assert way(to(tariff=tariff), "m", NOW - 1).rates == RATES
-    assert way(to(tariff=tariff), "m", NOW).rates == dear
+    assert route_target(to(tariff=tariff), "m", NOW - 1).rates == RATES
+    assert route_target(to(tariff=tariff), "m", NOW).rates == dear
 
 
 def test_a_period_without_a_standard_sheet_has_no_price():
     tariff = Tariff(periods=(Period(sheets={"batch": Sheet(rates=RATES)}),))
 
-    assert way(to(tariff=tariff), "m", NOW).rates is None
+    assert route_target(to(tariff=tariff), "m", NOW).rates is None
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_period_without_a_standard_sheet_has_no_price():
     ],
 )
 def test_system_messages_come_late_only_where_they_are_taken(route, late):
-    assert way(route, "m", NOW).late == late
+    assert route_target(route, "m", NOW).late == late
 
 
 ASKED = Upstream(name="up", kind="openai", base_url="http://up/v1", tells_misses=True)
@@ -94,4 +94,4 @@ def test_a_route_is_asked_why_its_cache_missed_where_it_takes_the_question(
 ):
     there = route("up", upstream=replace(ASKED, **upstream), regime=regime)
 
-    assert way(there, "m", NOW, endpoint).asks == asks
+    assert route_target(there, "m", NOW, endpoint).asks == asks

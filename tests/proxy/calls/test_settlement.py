@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.calls.settlement import Attempt, End, Seal, crude, price, receipt, terms
+from proxy.calls.settlement import (
+    AttemptInfo,
+    AttemptOutcome,
+    Pseudonymizer,
+    attempt_cost,
+    billing_terms,
+    build_receipt,
+    estimate_from_length,
+)
 from proxy.catalog.entries import Route, Upstream
 from proxy.prefix.explain.reasons import Miss, Reason
 from proxy.prefix.planned import Planned, Unplanned
@@ -28,7 +36,7 @@ TARIFF = Tariff(
     discount=Fraction(1, 10),
 )
 USAGE = Usage(input=100, cache_read=50, output=10)
-SEAL = Seal(b"secret")
+SEAL = Pseudonymizer(b"secret")
 BODY = b'{"model":"m","user":"ann","service_tier":"priority"}'
 
 
@@ -50,12 +58,12 @@ def there(kind: str = "openai", region: str = "") -> Route:
     return route("up", upstream=upstream, tariff=TARIFF)
 
 
-def ended(**fields: object) -> End:
-    return End(**{"outcome": Outcome.ANSWERED, "status": 200, "usage": USAGE, **fields})  # type: ignore[arg-type]
+def ended(**fields: object) -> AttemptOutcome:
+    return AttemptOutcome(**{"outcome": Outcome.ANSWERED, "status": 200, "usage": USAGE, **fields})  # type: ignore[arg-type]
 
 
 def test_an_attempt_is_priced_by_its_routes_tariff():
-    paid = price(Attempt(call=call(BODY), route=there()), ended())
+    paid = attempt_cost(AttemptInfo(call=call(BODY), route=there()), ended())
 
     assert paid == Cost(145_000, 130_500)
 
@@ -63,21 +71,21 @@ def test_an_attempt_is_priced_by_its_routes_tariff():
 def test_an_attempt_is_priced_on_the_terms_it_was_served_on():
     dear = ended(terms=Terms(service_tier="priority", region="eu"))
 
-    assert price(Attempt(call=call(BODY), route=there()), dear) == Cost(319_000, 287_100)
+    assert attempt_cost(AttemptInfo(call=call(BODY), route=there()), dear) == Cost(319_000, 287_100)
 
 
 @pytest.mark.parametrize(
     ("attempt", "end"),
     [
-        (Attempt(call=call(BODY)), ended()),
-        (Attempt(call=call(BODY), route=route(tariff=None)), ended()),
-        (Attempt(call=call(BODY), route=there()), ended(usage=None)),
-        (Attempt(call=call(BODY), route=there()), ended(terms=Terms(service_tier="flex"))),
+        (AttemptInfo(call=call(BODY)), ended()),
+        (AttemptInfo(call=call(BODY), route=route(tariff=None)), ended()),
+        (AttemptInfo(call=call(BODY), route=there()), ended(usage=None)),
+        (AttemptInfo(call=call(BODY), route=there()), ended(terms=Terms(service_tier="flex"))),
     ],
 )
 def test_a_price_nobody_knows_is_not_zero(attempt, end):
-    assert price(attempt, end) is None
-    assert receipt(attempt, end, Timeline(Ticks()), SEAL).cost_nanos is None
+    assert attempt_cost(attempt, end) is None
+    assert build_receipt(attempt, end, Timeline(Ticks()), SEAL).cost_nanos is None
 
 
 @pytest.mark.parametrize(
@@ -95,9 +103,9 @@ def test_a_price_nobody_knows_is_not_zero(attempt, end):
 def test_an_openai_answers_own_tier_goes_before_the_one_asked_for(
     asked, answered, region, expected
 ):
-    attempt = Attempt(call=call(asked), route=there(region=region))
+    attempt = AttemptInfo(call=call(asked), route=there(region=region))
 
-    assert terms(attempt, answered, {}) == expected
+    assert billing_terms(attempt, answered, {}) == expected
 
 
 @pytest.mark.parametrize(
@@ -115,18 +123,21 @@ def test_an_openai_answers_own_tier_goes_before_the_one_asked_for(
     ],
 )
 def test_anthropics_usage_names_the_terms(usage, expected):
-    assert terms(Attempt(call=call(BODY), route=there("anthropic", "eu")), "", usage) == expected
+    assert (
+        billing_terms(AttemptInfo(call=call(BODY), route=there("anthropic", "eu")), "", usage)
+        == expected
+    )
 
 
 def test_a_tier_nobody_knows_has_no_price():
-    attempt = Attempt(call=call(b'{"model":"m"}'), route=there())
+    attempt = AttemptInfo(call=call(b'{"model":"m"}'), route=there())
 
-    assert price(attempt, ended(terms=terms(attempt, "brand_new", {}))) is None
+    assert attempt_cost(attempt, ended(terms=billing_terms(attempt, "brand_new", {}))) is None
 
 
 def test_a_call_without_a_route_or_a_body_for_us_has_standard_terms():
-    assert terms(Attempt(call=call(BODY)), "", {}) == STANDARD
-    assert terms(Attempt(call=call(b"", ask=None), route=there()), "", {}) == STANDARD
+    assert billing_terms(AttemptInfo(call=call(BODY)), "", {}) == STANDARD
+    assert billing_terms(AttemptInfo(call=call(b"", ask=None), route=there()), "", {}) == STANDARD
 
 
 def test_a_receipt_says_what_was_asked_taken_and_paid():
@@ -136,8 +147,8 @@ def test_a_receipt_says_what_was_asked_taken_and_paid():
     timeline.begun()
     with timeline.waiting:
         ticks.at = 8.0
-    attempt = Attempt(call=call(BODY), route=there(), number=1, notes=("dropped seed",))
-    made = receipt(attempt, ended(upstream_id="chatcmpl-1", estimated=True), timeline, SEAL)
+    attempt = AttemptInfo(call=call(BODY), route=there(), number=1, notes=("dropped seed",))
+    made = build_receipt(attempt, ended(upstream_id="chatcmpl-1", estimated=True), timeline, SEAL)
 
     assert (made.call_id, made.attempt, made.final) == ("call_1", 1, True)
     assert (made.team, made.key_id, made.feature) == ("team_1", "key_1", "chat")
@@ -148,14 +159,14 @@ def test_a_receipt_says_what_was_asked_taken_and_paid():
     assert (made.list_nanos, made.cost_nanos) == (145_000, 130_500)
     assert (made.ttft, made.duration, made.overhead) == (1.0, 3.0, 1.0)
     assert (made.notes, made.started) == (("dropped seed",), 1_790_000_000.0)
-    assert made.user == SEAL.of("team_1", b"ann")
-    assert made.fingerprint == SEAL.of("team_1", BODY)
+    assert made.user == SEAL.pseudonym("team_1", b"ann")
+    assert made.fingerprint == SEAL.pseudonym("team_1", BODY)
 
 
 def test_what_is_answered_in_the_background_is_unknown_and_not_estimated():
     later = call(b'{"model":"m","background":true}', "responses")
-    attempt = Attempt(call=later, route=there(), notes=("dropped seed",))
-    made = receipt(attempt, ended(estimated=True), Timeline(Ticks()), SEAL)
+    attempt = AttemptInfo(call=later, route=there(), notes=("dropped seed",))
+    made = build_receipt(attempt, ended(estimated=True), Timeline(Ticks()), SEAL)
 
     assert (made.usage, made.cost_nanos, made.estimated) == (None, None, False)
     assert made.notes == (
@@ -165,9 +176,9 @@ def test_what_is_answered_in_the_background_is_unknown_and_not_estimated():
 
 
 def test_a_background_call_that_told_its_usage_is_priced_and_one_cut_off_is_estimated():
-    attempt = Attempt(call=call(b'{"background":true}', "responses"), route=there())
+    attempt = AttemptInfo(call=call(b'{"background":true}', "responses"), route=there())
     told, cut = (
-        receipt(attempt, end, Timeline(Ticks()), SEAL)
+        build_receipt(attempt, end, Timeline(Ticks()), SEAL)
         for end in (ended(), ended(outcome=Outcome.BROKEN, estimated=True))
     )
 
@@ -177,9 +188,9 @@ def test_a_background_call_that_told_its_usage_is_priced_and_one_cut_off_is_esti
 
 def test_a_receipt_says_that_fees_of_hosted_tools_are_not_in_its_cost():
     body = b'{"tools":[{"type":"web_search"}]}'
-    attempt = Attempt(call=call(body, "responses"), route=there())
+    attempt = AttemptInfo(call=call(body, "responses"), route=there())
 
-    assert receipt(attempt, ended(), Timeline(Ticks()), SEAL).notes == (
+    assert build_receipt(attempt, ended(), Timeline(Ticks()), SEAL).notes == (
         "it offered hosted tools: their fees, where it used them, are not in the cost",
     )
 
@@ -188,13 +199,15 @@ def test_clocks_that_disagree_make_no_negative_overhead():
     timeline = Timeline(Ticks())
     timeline.waiting.seconds = 9.0
 
-    assert receipt(Attempt(call=call(BODY)), ended(), timeline, SEAL).overhead == 0.0
+    assert build_receipt(AttemptInfo(call=call(BODY)), ended(), timeline, SEAL).overhead == 0.0
 
 
 def test_prompts_are_kept_only_for_teams_that_ask_for_it():
     keeps = msgspec.structs.replace(KEY, keeps_prompts=True)
     kept = [
-        receipt(Attempt(call=call(body, key=key, ask=None)), ended(), Timeline(Ticks()), SEAL)
+        build_receipt(
+            AttemptInfo(call=call(body, key=key, ask=None)), ended(), Timeline(Ticks()), SEAL
+        )
         for key, body in ((KEY, BODY), (keeps, BODY), (keeps, b"\xff" * 5_000_000))
     ]
 
@@ -204,18 +217,18 @@ def test_prompts_are_kept_only_for_teams_that_ask_for_it():
 
 @given(st.binary(min_size=1), st.binary(min_size=1))
 def test_a_seal_tells_equal_texts_and_nothing_else(one, other):
-    assert (SEAL.of("t", one) == SEAL.of("t", other)) == (one == other)
-    assert SEAL.of("t", one) != SEAL.of("u", one)
-    assert SEAL.of("t", one) != Seal(b"other").of("t", one)
-    assert len(SEAL.of("t", one)) == 32
+    assert (SEAL.pseudonym("t", one) == SEAL.pseudonym("t", other)) == (one == other)
+    assert SEAL.pseudonym("t", one) != SEAL.pseudonym("u", one)
+    assert SEAL.pseudonym("t", one) != Pseudonymizer(b"other").pseudonym("t", one)
+    assert len(SEAL.pseudonym("t", one)) == 32
 
 
 def test_no_text_has_no_seal():
-    assert SEAL.of("t", b"") == ""
+    assert SEAL.pseudonym("t", b"") == ""
 
 
 def test_four_letters_are_about_a_token():
-    assert crude(call(b'{"model":"m"}'), "x" * 9) == Usage(input=3, output=2)
+    assert estimate_from_length(call(b'{"model":"m"}'), "x" * 9) == Usage(input=3, output=2)
 
 
 def again(share: float = 0.0) -> Planned:
@@ -226,8 +239,8 @@ def again(share: float = 0.0) -> Planned:
 
 
 def told(planned: Planned | Unplanned, **fields: object) -> Receipt:
-    attempt = Attempt(call=call(BODY), route=there(), planned=planned)
-    return receipt(attempt, ended(**fields), Timeline(Ticks()), SEAL)
+    attempt = AttemptInfo(call=call(BODY), route=there(), planned=planned)
+    return build_receipt(attempt, ended(**fields), Timeline(Ticks()), SEAL)
 
 
 def test_a_receipt_says_what_was_planned():
@@ -284,11 +297,14 @@ def test_a_folded_call_says_what_was_sent_and_what_that_saved():
         needed=4,
         lost=1,
     )
-    kept = receipt(
-        Attempt(call=call(BODY), route=there(), fold=fold), ended(), Timeline(Ticks()), SEAL
+    kept = build_receipt(
+        AttemptInfo(call=call(BODY), route=there(), compaction=fold),
+        ended(),
+        Timeline(Ticks()),
+        SEAL,
     )
-    guessed = receipt(
-        Attempt(call=call(BODY), route=there(), fold=fold),
+    guessed = build_receipt(
+        AttemptInfo(call=call(BODY), route=there(), compaction=fold),
         ended(estimated=True),
         Timeline(Ticks()),
         SEAL,
@@ -316,9 +332,9 @@ def test_a_receipt_says_what_planning_should_have_saved():
     total = planned.evidence.sent.estimate
     rates = msgspec.structs.replace(RATES, write_5m=1_250_000_000)
     tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),))
-    attempt = Attempt(call=call(BODY), route=route("up", tariff=tariff), planned=planned)
+    attempt = AttemptInfo(call=call(BODY), route=route("up", tariff=tariff), planned=planned)
     end = ended(usage=Usage(input=100, cache_read=total - 100, output=5))
-    made = receipt(attempt, end, Timeline(Ticks()), SEAL)
+    made = build_receipt(attempt, end, Timeline(Ticks()), SEAL)
 
     assert planned.direct is not None
     assert made.planning_nanos is not None

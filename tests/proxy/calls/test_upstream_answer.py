@@ -3,7 +3,7 @@ import asyncio
 import orjson
 import pytest
 
-from proxy.calls.upstream_answer import Answer
+from proxy.calls.upstream_answer import UpstreamAnswer
 from proxy.errors import UpstreamError
 from proxy.providers.openai.adapter import OpenAIWire
 from proxy.records.timeline import Timeline
@@ -13,15 +13,17 @@ from tests.fakes.clock import played, ticks
 from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken
 
 
-async def begun(script: Scripted, *, generates: bool = False) -> Answer:
-    answer = Answer(FakeExchange(script), OpenAIWire(), Timeline(ticks), generates=generates)
+async def begun(script: Scripted, *, generates: bool = False) -> UpstreamAnswer:
+    answer = UpstreamAnswer(
+        FakeExchange(script), OpenAIWire(), Timeline(ticks), generates=generates
+    )
     await answer.commit()
     return answer
 
 
-async def passed(script: Scripted) -> tuple[Answer, list[bytes]]:
+async def passed(script: Scripted) -> tuple[UpstreamAnswer, list[bytes]]:
     answer = await begun(script)
-    pieces = [answer.first]
+    pieces = [answer.first_piece]
     while piece := await answer.next():
         pieces.append(piece)
     assert await answer.next() == b""
@@ -41,7 +43,7 @@ async def passed(script: Scripted) -> tuple[Answer, list[bytes]]:
 )
 def test_the_media_type_says_how_an_answer_comes(media, is_stream, is_whole):
     exchange = FakeExchange(Scripted([], headers={"content-type": media}))
-    answer = Answer(exchange, OpenAIWire(), Timeline(lambda: 0.0), generates=False)
+    answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(lambda: 0.0), generates=False)
 
     assert (answer.is_stream, answer.is_whole) == (is_stream, is_whole)
 
@@ -59,7 +61,7 @@ def test_a_stream_comes_in_whole_events_whatever_its_chunks():
     answer, pieces = played(passed(script))
 
     assert pieces == [chunk("Hel"), chunk("lo"), usage_chunk(), DONE]
-    assert answer.meter.finished
+    assert answer.meter.is_finished
 
 
 def test_keep_alives_before_the_answer_come_with_its_first_event():
@@ -72,14 +74,14 @@ def test_keep_alives_without_end_are_not_held_without_end():
     beat = b": " + b"x" * 40_000 + b"\n\n"
     answer, _ = played(passed(stream(*[beat] * 9, chunk("a"))))
 
-    assert answer.first == beat * 2 + chunk("a")
+    assert answer.first_piece == beat * 2 + chunk("a")
 
 
 def test_what_stands_after_the_last_event_is_passed_on_and_metered():
     answer, pieces = played(passed(stream(chunk("a"), DONE.rstrip())))
 
     assert pieces == [chunk("a"), DONE.rstrip()]
-    assert answer.meter.finished
+    assert answer.meter.is_finished
 
 
 def test_a_stream_of_one_unfinished_event_has_begun():
@@ -99,7 +101,7 @@ def test_the_first_content_byte_and_the_waits_are_timed():
 
         timeline = Timeline(lambda: at[0])
         script = stream(BEAT, chunk("a"), DONE)
-        answer = Answer(Slow(script), OpenAIWire(), timeline, generates=True)
+        answer = UpstreamAnswer(Slow(script), OpenAIWire(), timeline, generates=True)
         await answer.commit()
         while await answer.next():
             pass
@@ -136,9 +138,11 @@ ERROR = event({"error": {"message": "no"}})
 def test_a_stream_that_the_provider_keeps_comes_as_it_is(events):
     async def work() -> list[bytes]:
         exchange = FakeExchange(stream(*events))
-        answer = Answer(exchange, OpenAIWire(), Timeline(ticks), generates=False, is_retrieval=True)
+        answer = UpstreamAnswer(
+            exchange, OpenAIWire(), Timeline(ticks), generates=False, is_retrieval=True
+        )
         await answer.commit()
-        pieces = [answer.first]
+        pieces = [answer.first_piece]
         while piece := await answer.next():
             pieces.append(piece)
         return pieces
@@ -152,8 +156,8 @@ def test_content_before_an_error_begins_an_answer_in_one_piece_or_two(rest):
     apart, others = played(passed(stream(chunk("a"), *rest)))
 
     assert b"".join(pieces) == b"".join(others) == b"".join([chunk("a"), *rest])
-    assert joined.meter.broken
-    assert apart.meter.broken
+    assert joined.meter.is_broken
+    assert apart.meter.is_broken
 
 
 @pytest.mark.parametrize(
@@ -168,16 +172,18 @@ def test_content_before_an_error_begins_an_answer_in_one_piece_or_two(rest):
     ],
 )
 def test_a_whole_answer_that_is_none_is_a_failure(body, code):
-    async def work() -> Answer:
+    async def work() -> UpstreamAnswer:
         timeline = Timeline(ticks)
-        answer = Answer(FakeExchange(Scripted([body])), OpenAIWire(), timeline, generates=True)
+        answer = UpstreamAnswer(
+            FakeExchange(Scripted([body])), OpenAIWire(), timeline, generates=True
+        )
         with pytest.raises(UpstreamError) as caught:
             await answer.commit()
         assert caught.value.code == code
         assert timeline.first is None
         return answer
 
-    assert played(work()).meter.broken
+    assert played(work()).meter.is_broken
 
 
 NEARLY = [
@@ -194,15 +200,15 @@ def test_what_is_nearly_json_is_passed_on_as_it_came_and_its_usage_read(body):
     assert body != COMPLETION
     answer = played(begun(Scripted([body]), generates=True))
 
-    assert answer.first == body
+    assert answer.first_piece == body
     assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
-    assert answer.meter.finished
+    assert answer.meter.is_finished
 
 
 def test_what_was_broken_off_is_passed_on_and_its_text_counted():
     answer = played(begun(Scripted([COMPLETION[:-9]]), generates=True))
 
-    assert answer.first == COMPLETION[:-9]
+    assert answer.first_piece == COMPLETION[:-9]
     assert answer.meter.usage is None
     assert (
         answer.meter.delivered_text()
@@ -222,20 +228,22 @@ class Strict:
 
 @pytest.mark.parametrize("body", NEARLY)
 def test_who_takes_json_alone_is_given_it(body):
-    async def work() -> Answer:
-        answer = Answer(
+    async def work() -> UpstreamAnswer:
+        answer = UpstreamAnswer(
             FakeExchange(Scripted([body])), OpenAIWire(), Timeline(ticks), generates=True
         )
         await answer.commit(Strict())
         return answer
 
-    assert played(work()).first == b'"chatcmpl-1"'
+    assert played(work()).first_piece == b'"chatcmpl-1"'
 
 
 def test_what_was_paid_for_and_cannot_be_translated_is_not_asked_for_again():
     async def work() -> None:
         exchange = FakeExchange(Scripted([COMPLETION[:-9]]))
-        await Answer(exchange, OpenAIWire(), Timeline(ticks), generates=True).commit(Strict())
+        await UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True).commit(
+            Strict()
+        )
 
     with pytest.raises(UpstreamError) as caught:
         played(work())
@@ -254,11 +262,11 @@ def test_what_was_paid_for_and_cannot_be_translated_is_not_asked_for_again():
     ],
 )
 def test_a_whole_answer_that_says_little_is_one(body):
-    assert played(begun(Scripted([body]), generates=True)).first == body
+    assert played(begun(Scripted([body]), generates=True)).first_piece == body
 
 
 def test_what_generates_nothing_may_answer_anything():
-    assert played(begun(Scripted([b"{}"]))).first == b"{}"
+    assert played(begun(Scripted([b"{}"]))).first_piece == b"{}"
 
 
 def test_a_whole_answer_is_there_in_the_callers_words():
@@ -269,14 +277,14 @@ def test_a_whole_answer_is_there_in_the_callers_words():
         def end(self) -> bytes:
             return b"!"
 
-    async def work() -> Answer:
+    async def work() -> UpstreamAnswer:
         exchange = FakeExchange(Scripted([COMPLETION]))
-        answer = Answer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
+        answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
         await answer.commit(Shouting())
         return answer
 
     answer = played(work())
-    assert answer.first == COMPLETION.upper() + b"!"
+    assert answer.first_piece == COMPLETION.upper() + b"!"
     assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
 
 
@@ -284,7 +292,7 @@ def test_what_opens_a_stream_comes_with_its_first_content():
     answer, pieces = played(passed(stream(chunk(""), BEAT, chunk(""), chunk("a"), DONE)))
 
     assert pieces == [chunk("") + BEAT + chunk("") + chunk("a"), DONE]
-    assert answer.meter.finished
+    assert answer.meter.is_finished
 
 
 def test_openings_are_not_held_without_end():
@@ -292,7 +300,7 @@ def test_openings_are_not_held_without_end():
     answer, pieces = played(passed(stream(*[opening] * 4, chunk("a"), DONE)))
 
     assert pieces == [opening * 3, opening, chunk("a"), DONE]
-    assert answer.meter.begun
+    assert answer.meter.has_begun
 
 
 @pytest.mark.parametrize("media", ["text/html", "text/plain; charset=utf-8", ""])
@@ -300,7 +308,7 @@ def test_what_an_endpoint_that_generates_answers_is_read_whole(media):
     script = Scripted([COMPLETION[:9], COMPLETION[9:]], headers={"content-type": media})
     answer = played(begun(script, generates=True))
 
-    assert (answer.is_whole, answer.first) == (True, COMPLETION)
+    assert (answer.is_whole, answer.first_piece) == (True, COMPLETION)
     assert answer.meter.usage is not None
 
 
@@ -332,7 +340,7 @@ def test_an_answer_with_too_many_keys_is_not_translated():
 
     async def work() -> None:
         exchange = FakeExchange(Scripted([b"{%b}" % DENSE], headers=JSON))
-        answer = Answer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
+        answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
         await answer.commit(Never())
 
     with pytest.raises(UpstreamError) as caught:

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager, contextmanager
 import pytest
 
 from proxy.calls.metering import Meter
-from proxy.calls.settlement import crude
-from proxy.calls.usage_estimates import Estimates
+from proxy.calls.settlement import estimate_from_length
+from proxy.calls.usage_estimates import UsageEstimates
 from proxy.catalog.entries import Route
 from proxy.providers.usage import openai_usage
 from proxy.records.call import Call
@@ -21,8 +21,8 @@ PROMPT = 9  # two tokens of text, one of the role, three around it, three to ope
 
 
 @contextmanager
-def counting() -> Iterator[Estimates]:
-    estimates = Estimates()
+def counting() -> Iterator[UsageEstimates]:
+    estimates = UsageEstimates()
     try:
         yield estimates
     finally:
@@ -30,7 +30,7 @@ def counting() -> Iterator[Estimates]:
 
 
 @asynccontextmanager
-async def blocked(estimates: Estimates) -> AsyncIterator[None]:
+async def blocked(estimates: UsageEstimates) -> AsyncIterator[None]:
     """The worker does nothing else meanwhile."""
     free = threading.Event()
     estimates._worker.submit(free.wait, 30)
@@ -102,7 +102,7 @@ OTHER = route(model="llama-3")  # of its own vocabulary
 def taught(taught_by: Call, asked: Call, there: Route, said: int) -> Usage:
     """What is estimated of a call after twenty others, of which so much was reported."""
 
-    async def work(estimates: Estimates) -> Usage:
+    async def work(estimates: UsageEstimates) -> Usage:
         for _ in range(20):
             estimates.learn(taught_by, there, Usage(input=said))
         return await estimates.usage(asked, there, heard(chunk("Hello"), chunk(" there")))
@@ -159,7 +159,7 @@ def test_what_is_not_all_said_as_text_teaches_nothing_about_text(
 def test_only_a_sample_of_calls_is_compared():
     compared = []
 
-    class Watched(Estimates):
+    class Watched(UsageEstimates):
         def _compare(self, *asked: object) -> None:
             compared.append(asked)
 
@@ -180,7 +180,7 @@ def test_models_without_end_are_not_remembered_without_end():
 
 
 def test_when_too_many_wait_lengths_have_to_do():
-    async def work(estimates: Estimates) -> tuple[Usage, Usage]:
+    async def work(estimates: UsageEstimates) -> tuple[Usage, Usage]:
         async with blocked(estimates):
             waiting = [
                 asyncio.ensure_future(estimates.usage(ASKED, THERE, None)) for _ in range(256)
@@ -194,20 +194,20 @@ def test_when_too_many_wait_lengths_have_to_do():
 
     with counting() as estimates:
         alone, told = asyncio.run(work(estimates))
-    assert alone == crude(ASKED, "")
+    assert alone == estimate_from_length(ASKED, "")
     assert told == Usage(input=50, output=10)
 
 
 def test_an_estimate_that_is_not_ready_in_time_is_made_from_lengths():
     async def work() -> Usage:
-        estimates = Estimates(deadline=0.0)
+        estimates = UsageEstimates(deadline=0.0)
         try:
             async with blocked(estimates):
                 return await estimates.usage(ASKED, THERE, None)
         finally:
             estimates.close()
 
-    assert asyncio.run(work()) == crude(ASKED, "")
+    assert asyncio.run(work()) == estimate_from_length(ASKED, "")
 
 
 def test_counting_can_be_warmed_up_and_closed():
@@ -221,24 +221,24 @@ def test_counting_can_be_warmed_up_and_closed():
 
 def test_what_was_delivered_is_not_lost_when_an_estimate_is_late():
     async def work() -> Usage:
-        estimates = Estimates(deadline=0.0)
+        estimates = UsageEstimates(deadline=0.0)
         try:
             async with blocked(estimates):
                 return await estimates.usage(ASKED, THERE, heard(chunk("x" * 40)))
         finally:
             estimates.close()
 
-    assert asyncio.run(work()) == crude(ASKED, "x" * 40)
+    assert asyncio.run(work()) == estimate_from_length(ASKED, "x" * 40)
 
 
 def test_bodies_without_end_do_not_wait_to_be_compared():
     compared = []
 
-    class Watched(Estimates):
+    class Watched(UsageEstimates):
         def _compare(self, *asked: object) -> None:
             compared.append(asked)
 
-    async def work(estimates: Estimates) -> None:
+    async def work(estimates: UsageEstimates) -> None:
         async with blocked(estimates):
             for number in range(100):
                 estimates.learn(ASKED, route(model=f"m{number}"), Usage(input=1))

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.calls.settlement import Seal
+from proxy.calls.settlement import Pseudonymizer
 from proxy.cli.report import report
 from proxy.cli.users import users
 from tests.fakes.receipts import START, a_receipt
@@ -26,7 +26,7 @@ def team(typed: Typed, name: str) -> str:
 def test_a_users_hash_is_the_one_that_the_report_by_user_shows(typed: Typed):
     store = typed.open()
     made = store.teams.create("acme", now=START)
-    sealed = Seal(store.secret).of(made.id, b"ann@example.test")
+    sealed = Pseudonymizer(store.secret).pseudonym(made.id, b"ann@example.test")
     store.close(5)
     typed.keep(a_receipt(team=made.id, user=sealed))
 

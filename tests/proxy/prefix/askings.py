@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from proxy.calls.route_target import way
+from proxy.calls.route_target import route_target
 from proxy.prefix.breakpoints.plan import Plan, merged
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import Lessons
@@ -23,7 +23,7 @@ SECRET = b"the installation's secret"
 RATES = Rates(input=1_000_000_000, cache_read=100_000_000, output=4_000_000_000)
 #: One way for every regime there is.
 WAYS: Mapping[str, Way] = {
-    name: msgspec.structs.replace(way(route, "any", NOW), rates=RATES)
+    name: msgspec.structs.replace(route_target(route, "any", NOW), rates=RATES)
     for name, route in ROUTES.items()
 }
 RULES = handbook(20, "askings")

@@ -6,7 +6,7 @@ from contextlib import suppress
 import msgspec
 import pytest
 
-from proxy.calls.settlement import End
+from proxy.calls.settlement import AttemptOutcome
 from proxy.records.receipt import Outcome
 from proxy.services.budgets.refusals import OverBudget
 from slo.budget import Hold, Unit
@@ -89,8 +89,8 @@ def test_a_call_that_does_not_fit_one_budget_holds_nothing_of_the_other():
 @pytest.mark.parametrize(
     "end",
     [
-        End(outcome=Outcome.FAILED, status=502, error="x"),
-        End(outcome=Outcome.HUNG_UP, status=499, error="x"),
+        AttemptOutcome(outcome=Outcome.FAILED, status=502, error="x"),
+        AttemptOutcome(outcome=Outcome.HUNG_UP, status=499, error="x"),
     ],
 )
 def test_what_used_nothing_costs_nothing(end):
@@ -122,7 +122,7 @@ def test_a_call_counts_as_one_request_however_many_attempts_it_takes():
         first = office.attempt(1)
         second = msgspec.structs.replace(first, number=1)
         await office.admit(first)
-        office.end(first, End(outcome=Outcome.FAILED, status=502, final=False))
+        office.end(first, AttemptOutcome(outcome=Outcome.FAILED, status=502, final=False))
         await office.admit(second)
         office.end(second, ANSWERED)
         await settled(office)
@@ -238,7 +238,9 @@ def test_an_abandoned_call_is_settled_at_the_output_that_is_held_for_it(hold, an
         await office.admit(attempt)
         assert office.admission.held_output(attempt) == pytest.approx(held, abs=2)
 
-        left = End(outcome=Outcome.HUNG_UP, status=499, usage=Usage(input=14, output=held))
+        left = AttemptOutcome(
+            outcome=Outcome.HUNG_UP, status=499, usage=Usage(input=14, output=held)
+        )
         office.end(attempt, left)
         await settled(office)
         spent = answers * COST + 14 * 1_000 + held * 4_000

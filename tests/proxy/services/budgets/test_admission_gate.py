@@ -2,8 +2,8 @@
 
 import asyncio
 
-from proxy.calls.ports import Admitted, Elsewhere
-from proxy.calls.settlement import Attempt
+from proxy.calls.ports import Admitted, CheaperModel
+from proxy.calls.settlement import AttemptInfo
 from proxy.providers.port import Prepared
 from proxy.services.budgets.admission_gate import Entry
 from tests.fakes.answers import ASKED
@@ -12,7 +12,7 @@ from tests.fakes.receipts import a_receipt
 
 SENT = Prepared(method="POST", path="/chat/completions", headers={}, body=ASKED)
 CUT = Prepared(method="POST", path="/chat/completions", headers={}, body=b"{}")
-ATTEMPT = Attempt(call=call(ASKED), route=route())
+ATTEMPT = AttemptInfo(call=call(ASKED), route=route())
 
 
 class FakeCeilings:
@@ -68,7 +68,7 @@ def test_what_a_ceiling_cut_is_what_budgets_hold():
 
 def test_what_goes_elsewhere_holds_nothing_here():
     budgets = FakeBudgets()
-    elsewhere = Elsewhere("small", "too dear")
+    elsewhere = CheaperModel("small", "too dear")
 
     assert admitted(Entry(FakeCeilings(elsewhere), budgets)) == elsewhere
     assert budgets.heard == []

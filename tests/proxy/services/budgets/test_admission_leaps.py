@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from proxy.calls.settlement import Attempt
+from proxy.calls.settlement import AttemptInfo
 from proxy.services.budgets.refusals import OverBudget
 from slo import window
 from slo.budget import Budget
@@ -32,7 +32,7 @@ class Leaping(Office):
     def now(self) -> float:
         return self.steady()
 
-    async def spend(self, number: int) -> Attempt:
+    async def spend(self, number: int) -> AttemptInfo:
         """A call that uses all that it held."""
         attempt = self.attempt(number, arrived=self.now())
         await self.admit(attempt)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from proxy.calls.settlement import End
+from proxy.calls.settlement import AttemptOutcome
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.records.receipt import Outcome
@@ -113,7 +113,7 @@ def test_what_an_attempt_may_cost_is_what_it_may_cost_on_its_own_route():
     async def story(office: Office) -> None:
         dear = msgspec.structs.replace(office.attempt(1), number=0)
         await office.admit(dear)
-        office.end(dear, End(outcome=Outcome.FAILED, status=502, final=False))
+        office.end(dear, AttemptOutcome(outcome=Outcome.FAILED, status=502, final=False))
         await settled(office)
         other = replace(CHEAP.routes[0], max_output=500)
         await office.admit(msgspec.structs.replace(dear, route=other, number=1))

@@ -4,7 +4,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.calls.settlement import Seal
+from proxy.calls.settlement import Pseudonymizer
 from proxy.records.call import Call, Key
 from proxy.services.budgets.budget_matching import BudgetMatcher
 from proxy.services.budgets.reservation_requests import counted, subject
@@ -13,7 +13,7 @@ from slo.window import Window
 from tests.fakes.desk import KEY, call
 from tests.fakes.limited import BODY, NOW, budget
 
-SEAL = Seal(b"secret")
+SEAL = Pseudonymizer(b"secret")
 TEAM = budget()
 MINUTE = budget(name="rate", unit=Unit.REQUESTS, window=Window.MINUTE, scope="key")
 USER = budget(name="user", scope="user")

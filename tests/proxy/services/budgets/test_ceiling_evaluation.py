@@ -3,7 +3,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.calls.output_limits import allowance
+from proxy.calls.output_limits import output_allowance
 from proxy.calls.translation import prepare
 from proxy.services.budgets.ceiling_evaluation import Case
 from proxy.services.budgets.clamps import clamped
@@ -56,7 +56,7 @@ def test_what_is_clamped_never_costs_more_than_the_ceiling(limit, spent, choices
 
     if isinstance(decision, Clamped):
         sent = clamped(found.prepared, DEAR, decision.tokens)
-        total = allowance(sent.body, "chat/completions", DEAR).total
+        total = output_allowance(sent.body, "chat/completions", DEAR).total
         assert found.worth is not None
         assert total == found.total(decision.tokens)
         assert spent + found.worth.at(total) <= limit

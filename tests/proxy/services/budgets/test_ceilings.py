@@ -6,8 +6,8 @@ import msgspec
 import orjson
 import pytest
 
-from proxy.calls.ports import Admitted, Elsewhere
-from proxy.calls.settlement import Attempt
+from proxy.calls.ports import Admitted, CheaperModel
+from proxy.calls.settlement import AttemptInfo
 from proxy.calls.translation import prepare
 from proxy.services.budgets.refusals import OverBudget, OverCeiling
 from slo.budget import Unpriced
@@ -21,12 +21,12 @@ CLAMP, CHEAPER, REFUSE = Step
 UNPRICED = replace(DEAR, tariff=None, upstream=replace(DEAR.upstream, key_env="KEY"))
 
 
-def admitted(found: Admitted | Elsewhere) -> Admitted:
+def admitted(found: Admitted | CheaperModel) -> Admitted:
     assert isinstance(found, Admitted)
     return found
 
 
-def limit(found: Admitted | Elsewhere, field: str = "max_completion_tokens") -> Any:
+def limit(found: Admitted | CheaperModel, field: str = "max_completion_tokens") -> Any:
     return orjson.loads(admitted(found).prepared.body).get(field)
 
 
@@ -171,7 +171,7 @@ def test_the_first_cheaper_model_that_fits_and_can_is_told():
     )
 
     found = hall.checked(hall.attempt(), "b")
-    assert found == Elsewhere("c", "the ceiling c of $0.001 a call, and it may cost $0.004011")
+    assert found == CheaperModel("c", "the ceiling c of $0.001 a call, and it may cost $0.004011")
 
 
 def test_a_dated_snapshot_is_its_model():
@@ -180,21 +180,21 @@ def test_a_dated_snapshot_is_its_model():
         models=(model("a", 1_000), model("b", 800)),
     )
 
-    assert hall.checked(hall.attempt()) == Elsewhere(
+    assert hall.checked(hall.attempt()) == CheaperModel(
         "b", "the ceiling c of $0.001 a call, and it may cost $0.004011"
     )
     with pytest.raises(OverCeiling, match="On `b` it may cost"):
-        hall.checked(Attempt(call=hall.attempt(2).call, route=model("b", 2_000).routes[0]))
+        hall.checked(AttemptInfo(call=hall.attempt(2).call, route=model("b", 2_000).routes[0]))
 
 
 def test_on_the_cheaper_model_it_is_checked_again():
     cheap = model("a", 1_000)
     hall = Hall(ceiling(1_000_000, on_exceed=(CHEAPER, CLAMP), cheaper=("a",)), models=(cheap,))
     first = hall.attempt()
-    assert hall.checked(first) == Elsewhere(
+    assert hall.checked(first) == CheaperModel(
         "a", "the ceiling c of $0.001 a call, and it may cost $0.004011"
     )
-    again = Attempt(call=first.call, route=cheap.routes[0])
+    again = AttemptInfo(call=first.call, route=cheap.routes[0])
     assert limit(hall.checked(again)) == 989
 
 
@@ -287,7 +287,7 @@ def test_a_call_whose_price_nobody_knows_is_refused_where_it_is_sold(endpoint):
 def test_a_call_whose_price_nobody_knows_may_go_where_it_is_known():
     hall = Hall(ceiling(cheaper=("a",)), models=(model("a", 1),))
 
-    assert hall.checked(hall.attempt(over=UNPRICED)) == Elsewhere(
+    assert hall.checked(hall.attempt(over=UNPRICED)) == CheaperModel(
         "a", "the ceiling c of $0.004011 a call, and nobody knows its price"
     )
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.calls.output_limits import allowance, noted
+from proxy.calls.output_limits import lowered_limit, output_allowance
 from proxy.calls.translation import prepare
 from proxy.catalog.entries import Route
 from proxy.providers.port import Prepared
@@ -114,8 +114,8 @@ def test_a_note_tells_of_a_clamp_and_can_be_read_again():
     said = note("max_tokens", 812, "c of $0.01 a call")
 
     assert said == "lowered max_tokens to 812: the ceiling c of $0.01 a call"
-    assert noted(orjson.dumps([said]).decode()) == 812
-    assert noted('["lowered max_tokens to 4096: the model\'s most"]') is None
+    assert lowered_limit(orjson.dumps([said]).decode()) == 812
+    assert lowered_limit('["lowered max_tokens to 4096: the model\'s most"]') is None
 
 
 JSON = st.recursive(
@@ -139,6 +139,6 @@ def test_whatever_was_asked_a_clamped_request_may_generate_no_more(fields, to, t
 
     if is_limitable(prepared):
         lowered = clamped(prepared, over, tokens)
-        found = allowance(lowered.body, to, over)
-        assert (found.each, found.asked) == (tokens, tokens)
-        assert found.choices == allowance(prepared.body, to, over).choices
+        found = output_allowance(lowered.body, to, over)
+        assert (found.per_choice, found.requested) == (tokens, tokens)
+        assert found.choices == output_allowance(prepared.body, to, over).choices

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from proxy.calls.settlement import Attempt
+from proxy.calls.settlement import AttemptInfo
 from proxy.calls.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
@@ -37,12 +37,12 @@ def attempt(
     over: Route = ROUTE,
     planned: Planned | Unplanned | None = None,
     **fields: Any,
-) -> Attempt:
+) -> AttemptInfo:
     made = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
-    return Attempt(call=made, route=over, planned=planned or Unplanned())
+    return AttemptInfo(call=made, route=over, planned=planned or Unplanned())
 
 
-def predicted(predictor: Predictor, asked: Attempt, *, exactly: bool = False) -> Prediction:
+def predicted(predictor: Predictor, asked: AttemptInfo, *, exactly: bool = False) -> Prediction:
     assert asked.route is not None
     prepared = prepare(asked.call, asked.route)
     return asyncio.run(predictor.predicted(asked, prepared, asked.route, exactly=exactly))
@@ -319,7 +319,7 @@ def test_elsewhere_a_call_is_what_that_model_allows():
     found = predictor.elsewhere(attempt(), 100, cheap("small", 7, max_output=50))
 
     assert found is not None
-    assert (found.tokens, found.cached, found.allowance.each, found.output.worst) == (
+    assert (found.tokens, found.cached, found.allowance.per_choice, found.output.worst) == (
         100,
         0,
         50,
@@ -333,7 +333,7 @@ def test_elsewhere_a_prompt_may_be_too_long():
     assert predictor.elsewhere(attempt(), 100, cheap("small", 7, window=99)) is None
 
 
-def cheapest(*models: Model, asked: Attempt | None = None, **fields: Any) -> Alternative | None:
+def cheapest(*models: Model, asked: AttemptInfo | None = None, **fields: Any) -> Alternative | None:
     predictor = Predictor(FakeEstimator(), town(*models))
     found: list[Alternative | None] = [
         predictor.cheapest(asked or attempt(), 0, lambda need: need.worst, **fields)
@@ -368,7 +368,7 @@ def test_what_gives_vectors_is_no_alternative(rates):
 
 
 def test_other_embeddings_are_no_alternative():
-    asked = Attempt(call=call(b'{"model":"m","input":"x"}', "embeddings"), route=ROUTE)
+    asked = AttemptInfo(call=call(b'{"model":"m","input":"x"}', "embeddings"), route=ROUTE)
 
     assert cheapest(cheap("a", 1), asked=asked) is None
 

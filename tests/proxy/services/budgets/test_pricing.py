@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.calls.output_limits import Allowance
+from proxy.calls.output_limits import OutputAllowance
 from proxy.services.budgets.pricing import Prediction, Priced, billed, priced, served
 from slo.price import Period, Rates, Sheet, Tariff
 from slo.reservation_sizing import OutputBounds, PriceQuote
@@ -18,7 +18,7 @@ def prediction(tokens: int, cached: int = 0, tariff: Tariff | None = TARIFF) -> 
     return Prediction(
         tokens=tokens,
         cached=cached,
-        allowance=Allowance(each=100),
+        allowance=OutputAllowance(per_choice=100),
         output=OutputBounds(typical=10, likely=20, worst=100),
         quote=PriceQuote(tariff=tariff, at=NOW),
     )

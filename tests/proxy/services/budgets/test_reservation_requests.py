@@ -3,7 +3,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from proxy.calls.settlement import Seal
+from proxy.calls.settlement import Pseudonymizer
 from proxy.records.receipt import Outcome
 from proxy.services.budgets.reservation_requests import (
     Counted,
@@ -23,7 +23,7 @@ from tests.fakes.desk import TARIFF, call, route
 from tests.fakes.limited import BODY, NOW, budget
 from tests.fakes.receipts import a_receipt
 
-SEAL = Seal(b"secret")
+SEAL = Pseudonymizer(b"secret")
 NEED = UsageBounds(sure=0, typical=10, likely=20, worst=100)
 
 
@@ -37,7 +37,7 @@ def test_a_call_is_for_its_team_key_feature_and_an_end_user_nobody_can_tell():
     who = subject(call(body), SEAL, labelled=True)
 
     assert (who.team, who.key, who.feature) == ("acme", "key_1", "chat")
-    assert who.user == SEAL.of("team_1", b"ann")
+    assert who.user == SEAL.pseudonym("team_1", b"ann")
     assert who.labels == {"project": "x"}
     assert subject(call(body), SEAL, labelled=False).labels == {}
 

@@ -1,7 +1,7 @@
 import pytest
 
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
-from proxy.calls.route_target import way
+from proxy.calls.route_target import route_target
 from proxy.records.compaction_settings import FeatureSettings
 from proxy.services.compaction.policies import policy, prices
 from proxy.services.compaction.requested import Wish
@@ -20,7 +20,7 @@ CLAUDE = route(
 
 
 def test_prices_are_the_catalogs_own():
-    assert prices(way(CLAUDE, "m", NOW)) == RelativePrices(0.1, 1.25, 5.0, 1_024)
+    assert prices(route_target(CLAUDE, "m", NOW)) == RelativePrices(0.1, 1.25, 5.0, 1_024)
 
 
 @pytest.mark.parametrize(
@@ -35,26 +35,26 @@ def test_prices_are_the_catalogs_own():
 def test_a_cache_of_unknown_ways_is_there_if_reading_it_has_a_price(rates, expected):
     tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),))
 
-    assert prices(way(route(regime="", tariff=tariff), "m", NOW)) == expected
+    assert prices(route_target(route(regime="", tariff=tariff), "m", NOW)) == expected
 
 
 def test_where_nothing_is_known_the_usual_is_taken():
-    assert prices(way(route(regime="", tariff=None), "m", NOW)) == RelativePrices(0.1, 1.25, 4.0)
+    assert prices(route_target(route(regime="", tariff=None), "m", NOW)) == RelativePrices(0.1, 1.25, 4.0)
 
 
 def test_without_a_price_the_regimes_rules_hold():
-    there = way(route(regime="openai-interval", tariff=None), "m", NOW)
+    there = route_target(route(regime="openai-interval", tariff=None), "m", NOW)
 
     assert prices(there) == RelativePrices(0.1, 1.0, 4.0, 1_024, 2_048)
 
 
 @pytest.mark.parametrize(("regime", "block"), [("prefix-unit", 0), ("openai-breakpoint", 1)])
 def test_where_whole_prompts_alone_are_kept_no_part_of_one_is_surely_read(regime, block):
-    assert prices(way(route(regime=regime, tariff=None), "m", NOW)).block == block
+    assert prices(route_target(route(regime=regime, tariff=None), "m", NOW)).block == block
 
 
 def test_what_was_chosen_goes_before_the_usual():
-    there = way(CLAUDE, "m", NOW)
+    there = route_target(CLAUDE, "m", NOW)
     usual = policy(Wish(mode=CompactionMode.FACTS), FeatureSettings(), there, None)
     own = policy(
         Wish(mode=CompactionMode.TRIM, force=True),

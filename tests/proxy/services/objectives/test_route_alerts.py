@@ -3,7 +3,7 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from proxy.calls.route_health import Lanes
+from proxy.calls.route_health import RouteHealthRegistry
 from proxy.configuration import Snapshot
 from proxy.services.objectives.route_alerts import LaneFigures, LaneNews
 from slo.alert import Alert
@@ -19,20 +19,20 @@ def read(lanes):
 
 
 def test_a_route_that_fails_is_shown_open():
-    lanes, one = Lanes(), route("one")
-    lanes.lane(one)
+    lanes, one = RouteHealthRegistry(), route("one")
+    lanes.of(one)
     before = read(lanes)
     for _ in range(5):
-        lanes.ended(one, broken(), 99.0, 100.0)
+        lanes.record_outcome(one, broken(), 99.0, 100.0)
 
     assert 'thriftgate_route_open{route="one/m"} 0.0' in before
     assert 'thriftgate_route_open{route="one/m"} 1.0' in read(lanes)
 
 
 def test_limits_are_shown_of_routes_that_adapt_alone():
-    lanes, plain, engine = Lanes(), route("one"), route("gpu")
-    lanes.lane(plain)
-    lanes.lane(replace(engine, upstream=replace(engine.upstream, adapts=True)))
+    lanes, plain, engine = RouteHealthRegistry(), route("one"), route("gpu")
+    lanes.of(plain)
+    lanes.of(replace(engine, upstream=replace(engine.upstream, adapts=True)))
     text = read(lanes)
 
     assert 'thriftgate_route_limit{route="gpu/m"} 100.0' in text
@@ -46,7 +46,7 @@ class Watched:
     def __init__(self, *others, fallbacks=()):
         self.now = 100.0
         self.told: list[Alert] = []
-        self.lanes, self.one = Lanes(), route("one")
+        self.lanes, self.one = RouteHealthRegistry(), route("one")
         known = catalog(self.one, *others)
         model = replace(known.models["m"], fallbacks=fallbacks)
         self.news = LaneNews(
@@ -60,7 +60,7 @@ class Watched:
     def after(self, seconds, *ended):
         self.now += seconds
         for failure in ended:
-            self.lanes.ended(self.one, failure, self.now, self.now)
+            self.lanes.record_outcome(self.one, failure, self.now, self.now)
         self.news.look()
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.calls.route_choice import Choice, Decision, asked
+from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_routes
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.objectives.router import NotServed, Wheel
@@ -40,12 +40,12 @@ def down(level: int, share: float = 0.0, state: State = State.DEGRADED) -> Stand
     return Standing(state=state, level=level, since=0.0, share=share)
 
 
-def decide(made: Wheel, asking: Call | None = None, known: Any = TOWN) -> Decision:
+def decide(made: Wheel, asking: Call | None = None, known: Any = TOWN) -> RoutingDecision:
     asking = asking or chat()
-    return made.decide(asking, asked(asking, known))
+    return made.decide(asking, requested_routes(asking, known))
 
 
-def names(decision: Decision) -> list[str]:
+def names(decision: RoutingDecision) -> list[str]:
     return [each.route.name for each in decision.choices]
 
 
@@ -76,7 +76,7 @@ def test_while_all_is_well_a_call_takes_what_it_asks_for_and_the_ladder_follows(
     decision = decide(wheel())
 
     assert names(decision) == ["one/m", "two/m", "small/m"]
-    assert [each.moved for each in decision.choices] == ["", "", "chat-ttft: in its place"]
+    assert [each.reroute_reason for each in decision.choices] == ["", "", "chat-ttft: in its place"]
     assert (decision.level, decision.deadline) == (0, 0.5)
 
 
@@ -90,7 +90,7 @@ def test_a_missed_objective_moves_new_conversations_down_its_ladder(level, first
 
     assert names(decision) == first
     assert decision.level == level
-    assert decision.choices[0].moved == f"chat-ttft: rung {level}"
+    assert decision.choices[0].reroute_reason == f"chat-ttft: rung {level}"
 
 
 def test_some_try_what_they_asked_for():
@@ -153,7 +153,7 @@ def test_the_highest_level_counts():
     made = wheel(objective(name="a"), objective(name="b"))
     made.standings = {"a": down(1), "b": down(2)}
 
-    assert decide(made).choices[0].moved == "b: rung 2"
+    assert decide(made).choices[0].reroute_reason == "b: rung 2"
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_what_its_provider_keeps_goes_nowhere_else():
     body = b'{"model":"m","input":"x","stream":true,"previous_response_id":"resp_1"}'
     kept = call(body, "responses", id="kept")
 
-    assert decide(made, kept) == Decision(choices=asked(kept, TOWN))
+    assert decide(made, kept) == RoutingDecision(choices=requested_routes(kept, TOWN))
     made.settled(receipt(kept))
     assert counted(made) == {"chat-ttft#0": (1, 0)}
 
@@ -231,7 +231,7 @@ def test_who_asks_for_the_rungs_own_model_gets_it():
 
     decision = decide(made, chat(model="small"))
 
-    assert decision.choices == asked(chat(model="small"), TOWN)
+    assert decision.choices == requested_routes(chat(model="small"), TOWN)
     assert decision.level == 0
 
 
@@ -265,7 +265,7 @@ def test_what_is_not_enforced_is_counted_and_moves_nobody():
     made = wheel(objective(enforce=Enforce.ALERT))
     made.standings = {"chat-ttft": down(2)}
 
-    assert decide(made) == Decision(choices=asked(chat(), TOWN))
+    assert decide(made) == RoutingDecision(choices=requested_routes(chat(), TOWN))
     assert made.spared == {("chat-ttft", "small"): 1}
     assert not made._levels
 
@@ -280,7 +280,7 @@ def test_the_strictest_deadline_of_streams_holds():
 def test_what_no_objective_is_about_is_left_alone():
     made = wheel(objective(feature="other"), objective(name="whole", calls=Calls.WHOLE))
 
-    assert decide(made) == Decision(choices=asked(chat(), TOWN))
+    assert decide(made) == RoutingDecision(choices=requested_routes(chat(), TOWN))
     assert made._open == {}
     made.settled(receipt(chat()))
     assert counted(made) == {}
@@ -289,7 +289,7 @@ def test_what_no_objective_is_about_is_left_alone():
 def test_what_generates_nothing_is_left_alone():
     made, listed = wheel(), call(b"{}", "models", id="listed")
 
-    assert decide(made, listed) == Decision(choices=asked(listed, TOWN))
+    assert decide(made, listed) == RoutingDecision(choices=requested_routes(listed, TOWN))
     assert made._open == {}
 
 
@@ -320,7 +320,7 @@ def test_a_moved_call_counts_among_those_of_its_level(fields, found):
     made.standings = {"chat-ttft": down(2)}
     decision = decide(made, asking)
     first = decision.choices[0]
-    made.settled(receipt(asking, route=first.route.name, moved=first.moved, **fields))
+    made.settled(receipt(asking, route=first.route.name, moved=first.reroute_reason, **fields))
 
     assert counted(made) == found
 
@@ -384,14 +384,14 @@ def test_a_level_that_moves_while_a_call_is_open_is_not_the_calls():
     made.standings = {"chat-ttft": down(1)}
     first = decide(made, asking).choices[0]
     made.standings = {"chat-ttft": down(2)}
-    made.settled(receipt(asking, route=first.route.name, moved=first.moved))
+    made.settled(receipt(asking, route=first.route.name, moved=first.reroute_reason))
 
     assert counted(made) == {"chat-ttft#1": (1, 0)}
 
 
 def test_calls_that_left_no_receipt_are_not_remembered_for_ever():
     made, asking = wheel(), chat()
-    routes = asked(asking, TOWN)
+    routes = requested_routes(asking, TOWN)
     made.decide(asking, routes)
     (first,) = made._open.values()
     made._open = {f"c{n}": first for n in range(100_000)}
@@ -404,7 +404,7 @@ def test_calls_that_left_no_receipt_are_not_remembered_for_ever():
 
 def test_no_more_conversations_are_remembered_than_there_may_be():
     made, asking = wheel(), chat()
-    routes = asked(asking, TOWN)
+    routes = requested_routes(asking, TOWN)
     made.standings = {"chat-ttft": down(1)}
     for n in range(50_010):
         made.decide(msgspec.structs.replace(asking, id="c", conversation=f"c{n}"), routes)
@@ -443,7 +443,7 @@ def test_whatever_moves_a_call_is_on_the_ladder_and_counted_once(steps):
         assert 0 <= decision.level <= 2
         assert len({each.route.name for each in decision.choices}) == len(decision.choices)
         assert {"one/m", "two/m"} <= {each.route.name for each in decision.choices}
-        assert isinstance(decision.choices[0], Choice)
+        assert isinstance(decision.choices[0], RouteChoice)
         if ends:
             before = sum(map(sum, made.totals.values()))
             made.settled(receipt(asking))
@@ -481,8 +481,8 @@ def test_who_was_moved_down_goes_back_up_only_where_the_rung_fails(ladder):
     made.standings["chat-ttft"] = down(1)
     decision = decide(made)
 
-    assert [each.is_last_resort for each in decision.choices if not each.moved]
-    assert all(each.is_last_resort for each in decision.choices if not each.moved)
+    assert [each.is_last_resort for each in decision.choices if not each.reroute_reason]
+    assert all(each.is_last_resort for each in decision.choices if not each.reroute_reason)
     assert not decision.choices[0].is_last_resort
 
 

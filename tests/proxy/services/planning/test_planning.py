@@ -61,7 +61,7 @@ def test_tags_are_taken_off_however_small_a_prompt_is(store):
 
 
 def test_what_is_huge_goes_as_it_came(store):
-    asked = call(body(said("user", "x" * eligibility.HUGE)))
+    asked = call(body(said("user", "x" * eligibility.MAX_PLANNED_BYTES)))
     with made(store) as planning:
         assert run(planning.planned(asked, ROUTE)) == Unplanned("the prompt is too large to plan")
 
@@ -164,7 +164,7 @@ def test_calls_that_begin_and_end_hold_nobody_back(store):
             for each in (found, Unplanned()):
                 planning.begun(each)
                 planning.ended(each)
-            assert planning._fanout._doors == {}
+            assert planning._fanout._events == {}
 
     with made(store) as planning:
         run(work(planning))

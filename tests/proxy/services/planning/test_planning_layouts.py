@@ -95,7 +95,7 @@ def test_a_conversation_keeps_a_layout_that_holds_no_more(store):
 
 def test_a_layout_that_nobody_has_any_more_moves_nothing(store):
     with made(store) as planning:
-        draft = planning._planner.draft(eligibility.asked(numbered()))
+        draft = planning._planner.draft(eligibility.planning_request(numbered()))
         planning._planner.adopt(draft, Plan(layout=9))
         found = run(kept(planning, numbered()))
 
@@ -106,7 +106,7 @@ def test_a_layout_that_nobody_has_any_more_moves_nothing(store):
 def test_a_layout_the_store_says_nothing_of_moves_nothing(tmp_path, kind, caplog):
     store = opened(tmp_path, kind)
     with made(store) as planning:
-        draft = planning._planner.draft(eligibility.asked(numbered()))
+        draft = planning._planner.draft(eligibility.planning_request(numbered()))
         planning._planner.adopt(draft, Plan(layout=9))
         found = played(planning.planned(numbered(), ROUTE))
     store.close(5)
