@@ -24,7 +24,8 @@ _SURE: Final = 1.645
 
 #: What comes after each mode that folds; the others fold nothing, so nothing tells of them.
 _GENTLER: Final = {
-    CompactionMode.FACTS_MODEL: CompactionMode.TRIM,  # a model's notes only add to facts: without them more is lost
+    # A model's notes only add to facts: without them more is lost.
+    CompactionMode.FACTS_MODEL: CompactionMode.TRIM,
     CompactionMode.FACTS: CompactionMode.TRIM,
 }
 

@@ -220,7 +220,9 @@ class Attempt:
             return
         usage = self.answer.meter.usage if self.answer is not None else None
         usage = usage or estimate_from_length(self.info.sent_call, "")
-        lane.release(self.ttft, usage.prompt_tokens - usage.cache_read, now, ok=route_succeeded(failure))
+        lane.release(
+            self.ttft, usage.prompt_tokens - usage.cache_read, now, ok=route_succeeded(failure)
+        )
 
     def _can_serve(self, model: str) -> bool:
         """True if a model can answer the call."""

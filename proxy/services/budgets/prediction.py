@@ -161,7 +161,9 @@ class Predictor:
             allowance=allowed,
             output=self._output(kind.name, allowed.total),
             usual=self._usual(kind.name, allowed.total) if exactly else None,
-            quote=PriceQuote(tariff=route.tariff, at=call.arrived, terms=billing_terms(attempt, "", {})),
+            quote=PriceQuote(
+                tariff=route.tariff, at=call.arrived, terms=billing_terms(attempt, "", {})
+            ),
         )
         known.last = _Last(attempt.number, ref(prepared), route, found)
         return found
@@ -191,7 +193,9 @@ class Predictor:
             allowance=allowed,
             output=self._output(kind, allowed.total),
             usual=self._usual(kind, allowed.total),
-            quote=PriceQuote(tariff=route.tariff, at=call.arrived, terms=billing_terms(moved, "", {})),
+            quote=PriceQuote(
+                tariff=route.tariff, at=call.arrived, terms=billing_terms(moved, "", {})
+            ),
         )
 
     def model(self, name: str) -> Model | None:

@@ -39,7 +39,9 @@ def test_a_cache_of_unknown_ways_is_there_if_reading_it_has_a_price(rates, expec
 
 
 def test_where_nothing_is_known_the_usual_is_taken():
-    assert prices(route_target(route(regime="", tariff=None), "m", NOW)) == RelativePrices(0.1, 1.25, 4.0)
+    assert prices(route_target(route(regime="", tariff=None), "m", NOW)) == RelativePrices(
+        0.1, 1.25, 4.0
+    )
 
 
 def test_without_a_price_the_regimes_rules_hold():
