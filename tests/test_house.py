@@ -174,8 +174,8 @@ def test_what_is_tested_elsewhere_is_tested_there():
         assert (ROOT / test).exists(), test
 
 
-def test_the_readme_mentions_every_setting():
-    readme = (ROOT / "README.md").read_text(encoding="utf8")
+def test_the_readme_of_commands_mentions_every_setting():
+    readme = (ROOT / "proxy/cli/README.md").read_text(encoding="utf8")
     absent = [n for f in Settings.model_fields if (n := PREFIX + f.upper()) not in readme]
 
     assert absent == []

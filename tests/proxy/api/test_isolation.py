@@ -8,7 +8,7 @@ from proxy.calls.settlement import Pseudonymizer
 from proxy.errors import Forbidden, NotFound
 from tests.fakes.desk import KEY, call
 
-README = Path(__file__).resolve().parents[3] / "README.md"
+README = Path(__file__).resolve().parents[3] / "proxy/api/README.md"
 SELF_CONTAINED = [
     "audio/speech",
     "audio/transcriptions",
