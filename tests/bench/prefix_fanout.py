@@ -134,7 +134,8 @@ def main() -> None:
                 written = sum(used.cache_write_tokens for used in fan.charged)
                 print(
                     f"| {regime} | {way} | {fan.charged[0].prompt_tokens:,} | {fan.writers} "
-                    f"| {fan.held} | {read:,} | {written:,} | {fan.dollars:.4f} | {median(fan.firsts):.2f} |",
+                    f"| {fan.held} | {read:,} | {written:,} | {fan.dollars:.4f} "
+                    f"| {median(fan.firsts):.2f} |",
                     flush=True,
                 )
 

@@ -57,7 +57,8 @@ _BAD: Final = 2**32
 
 # ARGV: now in ms or '', then the operation's own. Numbers stay below 2^53 wherever Lua counts.
 _HEAD: Final = f"""
-local SLOT, KEPT, DRIFT = {SLOT_S * 1000:.0f}, {RETENTION_S * 1000:.0f}, {MAX_CLOCK_DRIFT_S * 1000:.0f}
+local SLOT, KEPT = {SLOT_S * 1000:.0f}, {RETENTION_S * 1000:.0f}
+local DRIFT = {MAX_CLOCK_DRIFT_S * 1000:.0f}
 local LEASE, MOST = {MAX_LEASE_S * 1000:.0f}, {MAX_KEYS}
 local call = redis.call
 
