@@ -60,7 +60,9 @@ def read_catalog(settings: Settings) -> Catalog:
         file = str(settings.catalog)
         user = decoded(settings.catalog.read_bytes(), file)
         known = load(shipped, user, names=("models.toml", file))
-    return known.passing_to(upstreams_with_keys(known) if settings.pass_unlisted_models else ())
+    if not settings.pass_unlisted_models:
+        return known.refusing_unlisted()
+    return known.passing_to(upstreams_with_keys(known))
 
 
 def read_policies(settings: Settings, known: Catalog | None = None) -> Policies:

@@ -88,10 +88,12 @@ def requested_routes(call: Call, catalog: Catalog) -> tuple[RouteChoice, ...]:
     model = catalog.find(call.model) if call.model else None
     if model is not None:
         return tuple(RouteChoice(route, model.id) for route in model.routes)
-    if not call.model or call.endpoint not in GENERATING_ENDPOINTS:
+    if not call.model:
         return (RouteChoice(catalog.default, call.model),)
     if (unlisted := catalog.unlisted(call.model)) is not None:
         return tuple(RouteChoice(route, unlisted.id) for route in unlisted.routes)
+    if call.endpoint not in GENERATING_ENDPOINTS and not catalog.passing.refuses:
+        return (RouteChoice(catalog.default, call.model),)
     raise _unknown_model(call.model, catalog)
 
 

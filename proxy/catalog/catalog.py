@@ -42,3 +42,7 @@ class Catalog:
     def passing_to(self, names: Collection[str]) -> "Catalog":
         """The catalog whose unlisted models pass to these upstreams only; to none where empty."""
         return replace(self, passing=self.passing.restricted(names))
+
+    def refusing_unlisted(self) -> "Catalog":
+        """The catalog that passes no model which it does not list, to any endpoint."""
+        return replace(self, passing=Passing(refuses=True))

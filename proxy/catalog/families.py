@@ -78,12 +78,14 @@ class Passing:
         tuned: Entries of fine-tunes; see ``fine_tunes``.
         upstreams: Those that may get unlisted names: with the key they need. By name.
         default: Takes the names that no family has; None for refusing them.
+        refuses: Whether every name that the catalog does not list is refused.
     """
 
     families: tuple[Family, ...] = ()
     tuned: Mapping[str, Model] = field(default_factory=dict)
     upstreams: Mapping[str, Upstream] = field(default_factory=dict)
     default: Upstream | None = None
+    refuses: bool = False
 
     def restricted(self, names: Collection[str]) -> "Passing":
         """The same with these upstreams only."""

@@ -6,7 +6,8 @@ ruled out before anything is sent (``proxy.calls.requirements``). The caller's o
 caller's bytes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -78,11 +79,12 @@ _BUDGETS: Final = ((2_048, "low"), (8_192, "medium"))
 #: What an assistant's message may hold that only some providers know.
 _THOUGHTS: Final = ("thinking_blocks", "reasoning_content", "reasoning_details")
 _NULL: Final = b"null"
+_ENCRYPTED: Final = msgspec.Raw(b'"reasoning.encrypted_content"')
 
 Fields = dict[str, msgspec.Raw]
 
 _fields: Final = msgspec.json.Decoder(Fields).decode
-_messages: Final = msgspec.json.Decoder(list[Fields]).decode
+_items: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class _Thinking(msgspec.Struct):
@@ -139,13 +141,15 @@ class _Translation:
         self._traits = traits
 
     def run(self, endpoint: str) -> None:
+        """Say each field in the model's words; one that cannot be read keeps none from the rest."""
+        steps: tuple[Callable[[], None], ...] = ()
         if endpoint == _CHAT:
-            self._limit()
-            self._say_thinking()
-            self._chat_effort()
-            self._messages()
+            steps = self._limit, self._say_thinking, self._chat_effort, self._messages
         elif endpoint == _RESPONSES:
-            self._responses_effort()
+            steps = self._responses_effort, self._responses_steering, self._responses_reasoning
+        for step in steps:
+            with suppress(*_UNREADABLE):
+                step()
         for name, trait in _NEEDED.items():
             if name in self.fields and (endpoint != _RESPONSES or name in _EVERYWHERE):
                 self._keep(name, trait)
@@ -155,10 +159,11 @@ class _Translation:
         for name, other in (_LIMITS, _LIMITS[::-1]):
             if name not in self.fields or name in self._traits or other not in self._traits:
                 continue
-            if other in self.fields:
+            if _is_null(self.fields[name]) or not _is_null(self.fields.get(other)):
                 del self.fields[name]
-                self.notes.append(f"dropped {name}: {other} says it")
+                self.notes.append(f"dropped {name}: the model takes {other}")
                 continue
+            self.fields.pop(other, None)
             self.fields = {other if key == name else key: raw for key, raw in self.fields.items()}
             self.notes.append(f"sent {name} as {other}")
 
@@ -167,7 +172,11 @@ class _Translation:
         raw = self.fields.pop("thinking", None)
         if raw is None:
             return
-        found = _thinking(raw)
+        try:
+            found = _thinking(raw)
+        except _UNREADABLE:
+            self.notes.append("dropped thinking: the model has no such parameter")
+            return
         effort = "none" if found.type == "disabled" else "high"
         if found.type == "enabled":
             effort = next((name for most, name in _BUDGETS if found.budget_tokens <= most), "high")
@@ -201,6 +210,46 @@ class _Translation:
             inner["effort"] = found
         self.fields["reasoning"] = msgspec.Raw(msgspec.json.encode(inner))
 
+    def _reasons(self) -> bool:
+        """True if the model takes an effort of any kind."""
+        return not self._traits.isdisjoint(_EFFORTS.values())
+
+    def _responses_steering(self) -> None:
+        """Leave out what only reasoning models take: summaries, verbosity, encrypted reasoning."""
+        if self._reasons():
+            return
+        if "reasoning" in self.fields:
+            del self.fields["reasoning"]
+            self.notes.append("dropped reasoning: the model has no such parameter")
+        if not _is_null(self.fields.get("include")):
+            asked = _items(self.fields["include"])
+            kept = [each for each in asked if each != _ENCRYPTED]
+            if len(kept) < len(asked):
+                self.fields["include"] = msgspec.Raw(msgspec.json.encode(kept))
+                self.notes.append("dropped reasoning.encrypted_content: the model does not reason")
+        if "verbosity" not in self._traits and not _is_null(self.fields.get("text")):
+            text = _fields(self.fields["text"])
+            if text.pop("verbosity", None) is not None:
+                self.fields["text"] = msgspec.Raw(msgspec.json.encode(text))
+                self.notes.append("dropped text.verbosity: the model does not take it")
+
+    def _responses_reasoning(self) -> None:
+        """Leave out reasoning items, which a model that does not reason refuses."""
+        if self._reasons():
+            return
+        raw = self.fields.get("input")
+        if raw is None or not bytes(raw).startswith(b"[") or b'"reasoning"' not in bytes(raw):
+            return
+        items = [_object_or_raw(each) for each in _items(raw)]
+        kept = [
+            each
+            for each in items
+            if not (isinstance(each, dict) and each.get("type") == _json("reasoning"))
+        ]
+        if len(kept) < len(items):
+            self.fields["input"] = msgspec.Raw(msgspec.json.encode(kept))
+            self.notes.append("dropped reasoning items: the model does not reason")
+
     def _effort(self, raw: msgspec.Raw, name: str) -> msgspec.Raw | None:
         """The nearest effort that the model knows, the lower of two; None for no parameter."""
         asked = msgspec.json.decode(raw)
@@ -208,7 +257,7 @@ class _Translation:
         if not known:
             self.notes.append(f"dropped {name}: the model has no such parameter")
             return None
-        if asked in known or asked not in _EFFORTS:
+        if not isinstance(asked, str) or asked in known or asked not in _EFFORTS:
             return raw
         order = list(_EFFORTS)
         place = order.index(asked)
@@ -228,7 +277,8 @@ class _Translation:
     def _is_effort_none(self) -> bool:
         raw = self.fields.get("reasoning_effort")
         if raw is None and "reasoning" in self.fields:
-            raw = _fields(self.fields["reasoning"]).get("effort")
+            with suppress(*_UNREADABLE):
+                raw = _fields(self.fields["reasoning"]).get("effort")
         return raw is not None and bytes(raw) == b'"none"'
 
     def _messages(self) -> None:
@@ -243,19 +293,33 @@ class _Translation:
         left_out = [name for name in strange if bytes(_json(name)) in text]
         if not says_role and not left_out:
             return
-        messages = _messages(raw)
+        messages = [_object_or_raw(each) for each in _items(raw)]
+        objects = [each for each in messages if isinstance(each, dict)]
         developers = [
-            each for each in messages if says_role and each.get("role") == _json("developer")
+            each for each in objects if says_role and each.get("role") == _json("developer")
         ]
         for each in developers:
             each["role"] = _json("system")
-        dropped = {name for name in left_out for each in messages if each.pop(name, None)}
+        dropped = {name for name in left_out for each in objects if each.pop(name, None)}
         if developers:
             self.notes.append("sent the role developer as system")
         if dropped:
             self.notes.append(f"dropped {', '.join(sorted(dropped))}: the model does not take it")
         if developers or dropped:
             self.fields["messages"] = msgspec.Raw(msgspec.json.encode(messages))
+
+
+def _is_null(raw: msgspec.Raw | None) -> bool:
+    """True for a field that is absent or null."""
+    return raw is None or bytes(raw) == _NULL
+
+
+def _object_or_raw(raw: msgspec.Raw) -> Fields | msgspec.Raw:
+    """An object's fields; what is none stays as the caller wrote it."""
+    try:
+        return _fields(raw)
+    except _UNREADABLE:
+        return raw
 
 
 def _json(value: str) -> msgspec.Raw:

@@ -113,7 +113,7 @@ class Sealed:
             " for and cannot read. It reads gzip and deflate.",
             status=502,
             code="upstream_malformed",
-            retryable=True,
+            retryable=False,  # it is paid for, and another attempt would be coded alike
         )
 
 

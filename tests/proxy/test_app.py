@@ -327,7 +327,7 @@ def test_a_gateway_that_is_not_ready_says_why(settings):
 
 def test_a_gateway_that_cannot_keep_receipts_takes_no_calls(settings):
     class Full(Journal):
-        full = True
+        is_full = True
 
     store = opened(Store, settings)
     store.journal.close()

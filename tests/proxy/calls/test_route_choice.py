@@ -93,6 +93,21 @@ def test_an_unlisted_model_takes_its_familys_route_and_needs_no_name_of_its_own(
         requested_routes(call(asking("new-model")), made.passing_to(()))
 
 
+def test_an_unlisted_model_takes_its_familys_route_on_every_endpoint():
+    one, two = route("one"), route("two")
+    family = Family(names="voxtral-*", upstream=two.upstream)
+    there = {each.upstream.name: each.upstream for each in (one, two)}
+    made = replace(catalog(one), passing=Passing(families=(family,), upstreams=there))
+
+    for endpoint in ("audio/transcriptions", "images/generations"):
+        (choice,) = requested_routes(call(asking("voxtral-mini"), endpoint), made)
+        assert choice.route.upstream == two.upstream
+        (choice,) = requested_routes(call(asking("unheard-of"), endpoint), made)
+        assert choice.route == made.default
+        with pytest.raises(NotFound):
+            requested_routes(call(asking("unheard-of"), endpoint), made.refusing_unlisted())
+
+
 def test_a_model_is_deleted_by_the_first_upstream_whose_model_it_is_and_by_no_other():
     one, two = route("one"), route("two")
     family = Family(names="ft:{base}:*", upstream=two.upstream)

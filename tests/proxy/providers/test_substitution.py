@@ -123,7 +123,7 @@ def test_the_callers_own_model_gets_the_callers_bytes():
     assert prepare(call(body), route("two", traits=REASONING)).body == body
 
 
-@pytest.mark.parametrize("body", [b"[", b'{"reasoning_effort":7}', b'{"messages":7,"thinking":7}'])
+@pytest.mark.parametrize("body", [b"[", b'{"reasoning_effort":7}', b'{"messages":7}'])
 def test_what_cannot_be_read_goes_on_for_the_upstream_to_refuse(body):
     prepared = Prepared(method="POST", path="/chat/completions", headers={}, body=body)
 
@@ -145,3 +145,53 @@ def test_a_model_of_which_nobody_said_what_it_takes_is_like_others_of_its_provid
     assert "max_tokens" not in accepted_traits(Route(name="x", upstream=openai))
     assert accepted_traits(Route(name="x", upstream=claude)) == {"stop"}
     assert accepted_traits(route("two", traits=OLDER)) == OLDER
+
+
+@pytest.mark.parametrize(
+    ("traits", "said", "becomes"),
+    [
+        (OLDER, {"max_tokens": None, "max_completion_tokens": 9}, {"max_tokens": 9}),
+        (REASONING, {"max_tokens": 9, "max_completion_tokens": None}, {"max_completion_tokens": 9}),
+        (REASONING, {"max_tokens": 5, "thinking": None}, {"max_completion_tokens": 5}),
+        (REASONING, {"max_tokens": 5, "thinking": 7}, {"max_completion_tokens": 5}),
+        (
+            REASONING,
+            {"max_tokens": 5, "reasoning_effort": ["high"]},
+            {"max_completion_tokens": 5, "reasoning_effort": ["high"]},
+        ),
+        (OLDER, {"max_completion_tokens": 5, "reasoning_effort": {"a": 1}}, {"max_tokens": 5}),
+        (
+            OLDER,
+            {"max_completion_tokens": 5, "messages": [{"role": "developer"}, None]},
+            {"max_tokens": 5, "messages": [{"role": "system"}, None]},
+        ),
+    ],
+)
+def test_a_field_that_cannot_be_read_keeps_no_other_from_being_translated(traits, said, becomes):
+    assert fields(sent(traits, **said)) == becomes
+
+
+def test_a_responses_call_to_a_model_that_does_not_reason_says_nothing_of_reasoning():
+    asked = {
+        "input": [
+            {"type": "reasoning", "encrypted_content": "x"},
+            {"role": "user", "content": "a"},
+        ],
+        "reasoning": {"effort": "high", "summary": "auto"},
+        "include": ["reasoning.encrypted_content", "message.output_text.logprobs"],
+        "text": {"verbosity": "low", "format": {"type": "text"}},
+    }
+    prepared = sent(OLDER, "responses", **asked)
+
+    assert fields(prepared) == {
+        "input": [{"role": "user", "content": "a"}],
+        "include": ["message.output_text.logprobs"],
+        "text": {"format": {"type": "text"}},
+    }
+    assert len(prepared.notes) == 5
+
+
+def test_a_responses_call_with_an_effort_of_a_wrong_type_goes_on_for_the_upstream_to_refuse():
+    assert fields(sent(REASONING, "responses", reasoning={"effort": ["x"]})) == {
+        "reasoning": {"effort": ["x"]}
+    }

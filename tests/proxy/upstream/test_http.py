@@ -291,7 +291,7 @@ def test_an_answer_packed_unasked_is_unpacked():
 def test_an_answer_packed_in_an_unknown_way_is_not_passed_on():
     error = failed([head(200, "Content-Encoding: br", "Content-Length: 2"), b"\x1b\x03"])
 
-    assert (error.status, error.code, error.retryable) == (502, "upstream_malformed", True)
+    assert (error.status, error.code, error.retryable) == (502, "upstream_malformed", False)
 
 
 CHUNKED = head(200, "Transfer-Encoding: chunked")
